@@ -1,0 +1,42 @@
+/* bits.h: arithmetic on words of bits and on powers of two. Pure functions. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/* align is a power of two; the caller has made sure that value + align does not overflow. */
+static inline size_t round_up(size_t value, size_t align)
+{
+    return (value + align - 1) & ~(align - 1);
+}
+
+/* value > 0. */
+static inline uint32_t log2_floor(uint64_t value)
+{
+    return 63u - (uint32_t)__builtin_clzll(value);
+}
+
+/* Bits [first, first + count), 1 <= count, first + count <= 64. */
+static inline uint64_t bits_range(uint32_t first, uint32_t count)
+{
+    return (~0ull >> (64 - count)) << first;
+}
+
+/* Bit i of the result is set where bits i to i + count - 1 of mask are all set, 1 <= count <= 64.
+ * Doubles the length known at each step (Warren, Hacker's Delight, 6-2). */
+static inline uint64_t bits_runs(uint64_t mask, uint32_t count)
+{
+    uint32_t have = 1;
+    while (have < count) {
+        uint32_t step = count - have < have ? count - have : have;
+        mask &= mask >> step;
+        have += step;
+    }
+    return mask;
+}

@@ -1,0 +1,53 @@
+/* config.h: the numbers of the design, each once. Relations between them are asserted here. */
+#pragma once
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/policy.h"
+
+enum {
+    GRANULE_BYTES = 16, /* every block starts at, and is, a multiple of this */
+
+    PAGE_SHIFT = 16, /* a page of the allocator; the system's own may be smaller */
+    PAGE_BYTES = 1 << PAGE_SHIFT,
+
+    SUPERSLAB_SHIFT = 22,
+    SUPERSLAB_BYTES = 1 << SUPERSLAB_SHIFT,
+    SUPERSLAB_PAGES = SUPERSLAB_BYTES / PAGE_BYTES,
+
+    SMALL_LINEAR_BYTES_MAX = 1024, /* classes by 16 up to here */
+    SMALL_BYTES_MAX = 32 * 1024,   /* then 8 a doubling up to here: blocks of slabs */
+    RUN_PAGES_MAX = 32,            /* then runs of pages up to here; mmap beyond */
+    RUN_BYTES_MAX = RUN_PAGES_MAX * PAGE_BYTES,
+
+    SLAB_BLOCKS_MIN = 16, /* a slab is large enough for so many of its blocks */
+
+    CREDIT_MIN = 16, /* frees of a class between two visits to the slow path: */
+    CREDIT_MAX = 256,
+    CREDIT_BYTES = 64 * 1024, /* clamp(CREDIT_BYTES / block size, CREDIT_MIN, CREDIT_MAX) */
+    MAGAZINES_MAX = 4,        /* parked lists a class, in each thread */
+    CARVE_BYTES = 4096,       /* of a slab's fresh memory a refill takes so much */
+    CARVE_STRIDE_BYTES = 4416, /* start of the carve, slab by slab and class by class: 69 lines */
+
+    STAGES = 16,             /* slabs a thread gathers remote frees for at one time */
+    STAGE_BLOCKS_MAX = 64,   /* a stage is posted at so many blocks, */
+    STAGE_BYTES_MAX = 16384, /* or at so many bytes */
+
+    EARLY_FREES_MAX = 32, /* a thread's first frees of others' blocks, before it takes a heap */
+
+    HEAPS_MAX = 1 << 18, /* threads alive at one time */
+
+    PURGE_DELAY_MS = 250,         /* a free page keeps its memory for one to two delays */
+    DIRTY_PAGES_MIN = 128,        /* free pages that may keep their memory whatever is in use */
+    DIRTY_SHARE_LOG2 = 2,         /* beyond: so many of the pages in use (a quarter) */
+    EMPTY_SUPERSLABS_MAX = 4,     /* address space kept for the next burst */
+    HUGE_CACHE_ENTRIES = 16,      /* huge mappings kept for the next huge block */
+    HUGE_CACHE_BYTES_MAX = 64 << 20,
+};
+
+static_assert(SUPERSLAB_PAGES == 64, "a superslab's pages are one machine word of bits");
+static_assert(RUN_PAGES_MAX <= SUPERSLAB_PAGES, "a run lies in one superslab");
+static_assert(SMALL_LINEAR_BYTES_MAX % GRANULE_BYTES == 0, "linear classes are granules");
+static_assert(CARVE_STRIDE_BYTES % 64 == 0, "carving starts on a cache line");

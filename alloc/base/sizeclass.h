@@ -1,0 +1,93 @@
+/* sizeclass.h: which class serves a size, and what its slabs look like.
+ *
+ *   class 0          the empty bin: no block is ever in it, so malloc(0) and a class that does not
+ *                    fit the hit path find nothing there and fall to the slow path
+ *   class 1 to 64    16 * class bytes
+ *   class 65 to 104  8 classes a doubling, up to 32 KiB
+ *   RUN, HUGE        not bins: what the page map says of a page run and of a huge block
+ *
+ * Law 5: sizeclass_bytes(sizeclass_of(n)) >= n, monotonic, and exact for every class's own size.
+ * sizeclass_test.cc enumerates every size. Pure functions. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/config.h"
+
+enum {
+    CLASS_EMPTY = 0,
+    CLASS_LINEAR_LAST = SMALL_LINEAR_BYTES_MAX / GRANULE_BYTES,
+    CLASS_COUNT = CLASS_LINEAR_LAST + 1 + 5 * 8,
+    CLASS_RUN = 254,
+    CLASS_HUGE = 255,
+};
+
+static_assert(CLASS_COUNT < CLASS_RUN, "classes fit the page map's byte");
+
+/* size_bytes <= SMALL_LINEAR_BYTES_MAX; 0 gives CLASS_EMPTY. */
+static inline uint32_t sizeclass_of_linear(size_t size_bytes)
+{
+    return (uint32_t)((size_bytes + GRANULE_BYTES - 1) / GRANULE_BYTES);
+}
+
+/* SMALL_LINEAR_BYTES_MAX < size_bytes <= SMALL_BYTES_MAX. */
+static inline uint32_t sizeclass_of_geometric(size_t size_bytes)
+{
+    size_t last = size_bytes - 1;
+    uint32_t doubling = log2_floor(last); /* 10 to 14 */
+    /* The three bits below the highest one choose among the doubling's eight classes; the highest
+     * bit itself adds 8, which the constant takes back. */
+    return (uint32_t)(last >> (doubling - 3)) + doubling * 8 + CLASS_LINEAR_LAST + 1 - 8 - 80;
+}
+
+/* size_bytes <= SMALL_BYTES_MAX. */
+static inline uint32_t sizeclass_of(size_t size_bytes)
+{
+    return size_bytes <= SMALL_LINEAR_BYTES_MAX ? sizeclass_of_linear(size_bytes)
+                                                : sizeclass_of_geometric(size_bytes);
+}
+
+/* Bytes of a block of the class; 0 for CLASS_EMPTY. class_index < CLASS_COUNT. */
+static inline uint32_t sizeclass_bytes(uint32_t class_index)
+{
+    if (class_index <= CLASS_LINEAR_LAST) return class_index * GRANULE_BYTES;
+    uint32_t step = class_index - CLASS_LINEAR_LAST - 1;
+    return (8 + step % 8 + 1) << (7 + step / 8);
+}
+
+/* The smallest class whose blocks hold size_bytes and all start at a multiple of align_bytes.
+ * size_bytes and align_bytes are at most SMALL_BYTES_MAX, align_bytes a power of two. */
+uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes);
+
+/* 1, 4 or 8 pages: at least SLAB_BLOCKS_MIN blocks. */
+static inline uint32_t sizeclass_slab_pages(uint32_t class_index)
+{
+    uint32_t bytes = sizeclass_bytes(class_index);
+    if (bytes <= PAGE_BYTES / SLAB_BLOCKS_MIN) return 1;
+    return bytes <= 4 * PAGE_BYTES / SLAB_BLOCKS_MIN ? 4 : 8;
+}
+
+static inline uint32_t sizeclass_clamp(uint32_t value, uint32_t low, uint32_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Frees between two visits to the slow path. */
+static inline uint32_t sizeclass_credit(uint32_t class_index)
+{
+    return sizeclass_clamp(CREDIT_BYTES / sizeclass_bytes(class_index), CREDIT_MIN, CREDIT_MAX);
+}
+
+/* Blocks carved from a slab's fresh memory in one refill. */
+static inline uint32_t sizeclass_carve_blocks(uint32_t class_index)
+{
+    return sizeclass_clamp(CARVE_BYTES / sizeclass_bytes(class_index), 1, CARVE_BYTES);
+}
+
+/* Remote frees to one slab that a thread gathers before it posts them. */
+static inline uint32_t sizeclass_stage_blocks(uint32_t class_index)
+{
+    return sizeclass_clamp(STAGE_BYTES_MAX / sizeclass_bytes(class_index), 1, STAGE_BLOCKS_MAX);
+}

@@ -1,0 +1,84 @@
+// sizeclass_test.cc: law 5, by every size and every alignment there is.
+#include "base/test_support.h"
+
+extern "C" {
+#include "base/sizeclass.h"
+}
+
+TEST(SizeClass, EverySize)
+{
+    EXPECT_EQ(sizeclass_of(0), (uint32_t)CLASS_EMPTY);
+    EXPECT_EQ(sizeclass_bytes(CLASS_EMPTY), 0u);
+    uint32_t last = 0;
+    for (size_t size = 1; size <= SMALL_BYTES_MAX; size++) {
+        uint32_t class_index = sizeclass_of(size);
+        ASSERT_LT(class_index, (uint32_t)CLASS_COUNT);
+        size_t bytes = sizeclass_bytes(class_index);
+        ASSERT_GE(bytes, size);
+        ASSERT_LT(sizeclass_bytes(class_index - 1), size) << "a smaller class would do";
+        ASSERT_TRUE(class_index == last || class_index == last + 1) << size;
+        ASSERT_LE(bytes - size, size / 8 + 15) << size;
+        last = class_index;
+    }
+    EXPECT_EQ(last, (uint32_t)CLASS_COUNT - 1) << "a class that no size reaches";
+    EXPECT_EQ(sizeclass_bytes(CLASS_COUNT - 1), (uint32_t)SMALL_BYTES_MAX);
+}
+
+TEST(SizeClass, LinearAndGeometricMeet)
+{
+    EXPECT_EQ(sizeclass_of_linear(SMALL_LINEAR_BYTES_MAX), (uint32_t)CLASS_LINEAR_LAST);
+    EXPECT_EQ(sizeclass_of_geometric(SMALL_LINEAR_BYTES_MAX + 1), (uint32_t)CLASS_LINEAR_LAST + 1);
+}
+
+TEST(SizeClass, EveryClass)
+{
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+        uint32_t bytes = sizeclass_bytes(c);
+        EXPECT_EQ(sizeclass_of(bytes), c) << "round trip";
+        EXPECT_EQ(bytes % GRANULE_BYTES, 0u);
+        EXPECT_GT(bytes, sizeclass_bytes(c - 1));
+
+        uint32_t pages = sizeclass_slab_pages(c);
+        EXPECT_TRUE(pages == 1 || pages == 4 || pages == 8);
+        EXPECT_GE(pages * PAGE_BYTES / bytes, (uint32_t)SLAB_BLOCKS_MIN);
+        EXPECT_LE(pages * PAGE_BYTES / bytes, (uint32_t)UINT16_MAX);
+        if (pages > 1)
+            EXPECT_LT((pages == 4 ? 1 : 4) * PAGE_BYTES / bytes, (uint32_t)SLAB_BLOCKS_MIN)
+                << "a shorter slab would do";
+
+        uint32_t credit = sizeclass_credit(c);
+        EXPECT_GE(credit, (uint32_t)CREDIT_MIN);
+        EXPECT_LE(credit, (uint32_t)CREDIT_MAX);
+        if (credit > CREDIT_MIN) EXPECT_LE(credit * bytes, (uint32_t)CREDIT_BYTES);
+
+        uint32_t carve = sizeclass_carve_blocks(c);
+        EXPECT_GE(carve, 1u);
+        if (carve > 1) EXPECT_LE(carve * bytes, (uint32_t)CARVE_BYTES);
+
+        uint32_t stage = sizeclass_stage_blocks(c);
+        EXPECT_GE(stage, 1u);
+        EXPECT_LE(stage, (uint32_t)STAGE_BLOCKS_MAX);
+        if (stage > 1) EXPECT_LE(stage * bytes, (uint32_t)STAGE_BYTES_MAX);
+    }
+}
+
+TEST(SizeClass, EverySizeAtEveryAlignment)
+{
+    for (size_t align = 1; align <= SMALL_BYTES_MAX; align *= 2) {
+        uint32_t expected = 1; // the first class that serves size; grows with it
+        for (size_t size = 0; size <= SMALL_BYTES_MAX; size++) {
+            while (sizeclass_bytes(expected) < size || sizeclass_bytes(expected) % align != 0)
+                expected++;
+            ASSERT_EQ(sizeclass_of_aligned(size, align), expected) << size << " at " << align;
+        }
+    }
+}
+
+TEST(SizeClass, Clamp)
+{
+    EXPECT_EQ(sizeclass_clamp(4, 5, 9), 5u);
+    EXPECT_EQ(sizeclass_clamp(5, 5, 9), 5u);
+    EXPECT_EQ(sizeclass_clamp(7, 5, 9), 7u);
+    EXPECT_EQ(sizeclass_clamp(9, 5, 9), 9u);
+    EXPECT_EQ(sizeclass_clamp(10, 5, 9), 9u);
+}

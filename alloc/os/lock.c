@@ -1,0 +1,86 @@
+/* lock.c: three states, after Drepper, "Futexes Are Tricky", mutex 2. */
+#include "os/lock.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/policy.h"
+#include "base/sync_point.h"
+#include "os/os.h"
+
+enum { FREE, HELD, WAITED_FOR, SPINS = 64 };
+
+struct lock {
+    _Alignas(64) _Atomic(uint32_t) state;
+};
+
+static struct lock locks[LOCK_COUNT];
+static HAK_TLS bool forking;        /* this thread holds all locks for fork */
+static HAK_TLS uint32_t ranks_held; /* bit r: this thread holds the lock of rank r; VALIDATE only */
+
+static void rank_check(enum lock_rank rank)
+{
+    if (ranks_held >> rank == 0) {
+        ranks_held |= 1u << rank;
+        return;
+    }
+    static const char text[] = "hakmem: failfast: lock_rank: a lock was taken out of order\n";
+    os_write_error(text, sizeof text - 1);
+    abort();
+}
+
+static bool try(struct lock *lock)
+{
+    uint32_t state = FREE;
+    /* acquire: pairs with the release exchange in lock_release. */
+    return atomic_compare_exchange_strong_explicit(&lock->state, &state, HELD,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+void lock_acquire(enum lock_rank rank)
+{
+    if (forking) return;
+    if (VALIDATE) rank_check(rank);
+    struct lock *lock = &locks[rank];
+    sync_point("lock_acquire");
+    for (int spin = 0; spin < SPINS; spin++)
+        if (try(lock)) return;
+    /* acquire: as above. WAITED_FOR stays until the release that finds it, so that no waiter is
+     * lost; whoever wakes takes the lock in that state, in case others wait. */
+    while (atomic_exchange_explicit(&lock->state, WAITED_FOR, memory_order_acquire) != FREE)
+        os_wait((uint32_t *)&lock->state, WAITED_FOR);
+}
+
+void lock_release(enum lock_rank rank)
+{
+    if (forking) return;
+    if (VALIDATE) ranks_held &= ~(1u << rank);
+    struct lock *lock = &locks[rank];
+    /* release: publishes what the lock protects to the next lock_acquire. */
+    if (atomic_exchange_explicit(&lock->state, FREE, memory_order_release) == WAITED_FOR)
+        os_wake_one((uint32_t *)&lock->state);
+    sync_point("lock_release");
+}
+
+void lock_all_acquire(void)
+{
+    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++) lock_acquire(rank);
+    forking = true;
+}
+
+void lock_all_release(void)
+{
+    forking = false;
+    for (enum lock_rank rank = LOCK_COUNT; rank-- > 0;) lock_release(rank);
+}
+
+void lock_all_reset(void)
+{
+    forking = false;
+    ranks_held = 0;
+    /* relaxed: the child has one thread, and waiters do not exist here. */
+    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++)
+        atomic_store_explicit(&locks[rank].state, FREE, memory_order_relaxed);
+}

@@ -1,0 +1,144 @@
+// lock_test.cc: mutual exclusion, waiting, ranks, fork.
+#include "base/test_support.h"
+
+#include <chrono>
+
+extern "C" {
+#include "base/policy.h"
+#include "os/lock.h"
+}
+
+namespace {
+
+void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+} // namespace
+
+TEST(Lock, ExcludesEachOther)
+{
+    for (int rank = 0; rank < LOCK_COUNT; rank++) {
+        static uint64_t plain;
+        plain = 0;
+        const int turns = test::rounds(20000);
+        test::in_threads(4, [&](int) {
+            for (int i = 0; i < turns; i++) {
+                lock_acquire((lock_rank)rank);
+                plain = plain + 1;
+                lock_release((lock_rank)rank);
+            }
+        });
+        EXPECT_EQ(plain, 4u * (unsigned)turns);
+    }
+}
+
+TEST(Lock, WaitsAndIsWoken)
+{
+    static std::atomic<int> inside;
+    inside = 0;
+    lock_acquire(LOCK_POOL);
+    std::vector<std::thread> waiters;
+    for (int i = 0; i < 3; i++)
+        waiters.emplace_back([] {
+            lock_acquire(LOCK_POOL);
+            inside++;
+            pause_ms(2); // the others sleep on
+            lock_release(LOCK_POOL);
+        });
+    pause_ms(20);
+    EXPECT_EQ(inside, 0);
+    lock_release(LOCK_POOL);
+    for (std::thread &waiter : waiters) waiter.join();
+    EXPECT_EQ(inside, 3);
+}
+
+TEST(Lock, LocksAreApart)
+{
+    lock_acquire(LOCK_HEAPS);
+    test::in_thread([] {
+        lock_acquire(LOCK_POOL);
+        lock_release(LOCK_POOL);
+    });
+    lock_release(LOCK_HEAPS);
+}
+
+TEST(Lock, RisingOrderIsAllowed)
+{
+    for (int rank = 0; rank < LOCK_COUNT; rank++) lock_acquire((lock_rank)rank);
+    for (int rank = 0; rank < LOCK_COUNT; rank++) lock_release((lock_rank)rank);
+}
+
+TEST(Lock, KeepsErrno)
+{
+    errno = 4711;
+    lock_acquire(LOCK_META);
+    std::thread waiter([] {
+        errno = 4712;
+        lock_acquire(LOCK_META);
+        lock_release(LOCK_META);
+        EXPECT_EQ(errno, 4712);
+    });
+    pause_ms(5);
+    errno = 4711;
+    lock_release(LOCK_META);
+    EXPECT_EQ(errno, 4711);
+    waiter.join();
+}
+
+TEST(Lock, FallingOrderDies)
+{
+    SKIP_WITHOUT_VALIDATE();
+    EXPECT_DEATH(
+        {
+            lock_acquire(LOCK_POOL);
+            lock_acquire(LOCK_HUGE);
+        },
+        "hakmem: failfast: lock_rank: a lock was taken out of order");
+}
+
+TEST(Lock, TakingOneTwiceDies)
+{
+    SKIP_WITHOUT_VALIDATE();
+    EXPECT_DEATH(
+        {
+            lock_acquire(LOCK_META);
+            lock_acquire(LOCK_META);
+        },
+        "hakmem: failfast: lock_rank");
+}
+
+TEST(Lock, WhoHasAllNeedsNone)
+{
+    lock_all_acquire();
+    for (int round = 0; round < 2; round++) { // in any order, nested: nothing happens
+        lock_acquire(LOCK_META);
+        lock_acquire(LOCK_START);
+        lock_release(LOCK_START);
+        lock_release(LOCK_META);
+    }
+    static std::atomic<bool> passed;
+    passed = false;
+    std::thread other([] {
+        lock_acquire(LOCK_START);
+        passed = true;
+        lock_release(LOCK_START);
+    });
+    pause_ms(20);
+    EXPECT_FALSE(passed) << "the nested release opened the lock to another thread";
+    lock_all_release();
+    other.join();
+    EXPECT_TRUE(passed);
+    lock_acquire(LOCK_POOL); // and everything is as before
+    lock_release(LOCK_POOL);
+}
+
+TEST(Lock, ResetFreesAll)
+{
+    EXPECT_TRUE(test::in_child([] {
+        lock_all_acquire();
+        lock_all_reset();
+        for (int rank = 0; rank < LOCK_COUNT; rank++) {
+            lock_acquire((lock_rank)rank);
+            lock_release((lock_rank)rank);
+        }
+    }));
+}

@@ -1,0 +1,46 @@
+/* meta.c: a bump over ranges from the system. What is left of a range when the next is begun is
+ * lost; ranges are large against what is asked for. */
+#include "os/meta.h"
+
+#include "base/bits.h"
+#include "base/config.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+enum { META_LINE_BYTES = 64, META_RANGE_BYTES = 1 << 20 };
+
+static char *meta_next;
+static size_t meta_left_bytes;
+
+static void *meta_map(size_t size_bytes)
+{
+    void *start = os->reserve(NULL, size_bytes, PAGE_BYTES);
+    if (start == NULL) return NULL;
+    if (os->commit(start, size_bytes) != 0) {
+        os->release(start, size_bytes);
+        return NULL;
+    }
+    return start;
+}
+
+void *meta_alloc(size_t size_bytes)
+{
+    size_bytes = round_up(size_bytes, META_LINE_BYTES);
+    if (size_bytes > META_RANGE_BYTES / 8) return meta_map(round_up(size_bytes, PAGE_BYTES));
+
+    lock_acquire(LOCK_META);
+    if (size_bytes > meta_left_bytes) {
+        char *range = meta_map(META_RANGE_BYTES);
+        if (range == NULL) {
+            lock_release(LOCK_META);
+            return NULL;
+        }
+        meta_next = range;
+        meta_left_bytes = META_RANGE_BYTES;
+    }
+    void *start = meta_next;
+    meta_next += size_bytes;
+    meta_left_bytes -= size_bytes;
+    lock_release(LOCK_META);
+    return start;
+}

@@ -1,0 +1,61 @@
+// meta_test.cc: memory for descriptors.
+#include "base/test_support.h"
+
+extern "C" {
+#include "os/meta.h"
+#include "os/os.h"
+#include "os/os_fault.h"
+}
+
+TEST(Meta, ZeroedAlignedAndApart)
+{
+    std::vector<std::pair<char *, size_t>> all;
+    test::Rng rng;
+    for (int i = 0; i < 400; i++) {
+        // Both sides of what is cut from a range and what is mapped alone.
+        size_t size = i % 40 == 39 ? (1 << 17) + rng.below(3) - 1 : rng.between(1, 5000);
+        char *start = static_cast<char *>(meta_alloc(size));
+        ASSERT_NE(start, nullptr);
+        EXPECT_TRUE(test::is_aligned(start, 64));
+        EXPECT_TRUE(test::is_zero(start, size));
+        memset(start, 0xff, size);
+        all.emplace_back(start, size);
+    }
+    std::sort(all.begin(), all.end());
+    for (size_t i = 1; i < all.size(); i++)
+        ASSERT_LE(all[i - 1].first + all[i - 1].second, all[i].first);
+}
+
+TEST(Meta, ThreadsGetMemoryOfTheirOwn)
+{
+    static std::atomic<int> torn;
+    test::in_threads(4, [](int thread) {
+        std::vector<uint64_t *> mine;
+        for (int i = 0; i < 500; i++) {
+            auto *words = static_cast<uint64_t *>(meta_alloc(128));
+            std::fill(words, words + 16, (uint64_t)thread << 32 | (uint64_t)i);
+            mine.push_back(words);
+        }
+        for (int i = 0; i < 500; i++)
+            for (int word = 0; word < 16; word++)
+                if (mine[(size_t)i][word] != ((uint64_t)thread << 32 | (uint64_t)i)) torn++;
+    });
+    EXPECT_EQ(torn, 0);
+}
+
+TEST(Meta, RefusesWhenTheSystemDoes)
+{
+    for (uint64_t nth : {1u, 2u}) { // reserve, commit
+        os_fault_install(nth, false);
+        EXPECT_EQ(meta_alloc(1 << 20), nullptr);
+        EXPECT_EQ(os_fault_failures(), 1u);
+        EXPECT_NE(meta_alloc(1 << 20), nullptr) << "afterwards it works again";
+        os_fault_remove();
+    }
+    os_fault_install(1, true);
+    int given = 0;
+    while (given < 100000 && meta_alloc(1 << 16) != nullptr) given++;
+    EXPECT_LT(given, 100000) << "what is left of a range is used up, then NULL";
+    os_fault_remove();
+    EXPECT_NE(meta_alloc(1 << 16), nullptr);
+}

@@ -1,0 +1,161 @@
+/* os_linux.c: os.h on Linux. Reservation is a private PROT_NONE mapping without swap accounting;
+ * commit makes it writable, which is where strict overcommit says no. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/config.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+static void *map_none(void *at, size_t size_bytes, int flags)
+{
+    void *start = mmap(at, size_bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+static void *reserve_at(void *at, size_t size_bytes)
+{
+    void *start = map_none(at, size_bytes, MAP_FIXED_NOREPLACE);
+    if (start != NULL && start != at) { /* a kernel before 4.17 takes the flag for a hint */
+        munmap(start, size_bytes);
+        start = NULL;
+    }
+    return start;
+}
+
+/* A plain mapping is often aligned already, since the kernel places one below the other; else one
+ * that is longer by the alignment, its ends cut off. */
+static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
+{
+    void *start = map_none(NULL, size_bytes, 0);
+    if (start == NULL || ((uintptr_t)start & (align_bytes - 1)) == 0) return start;
+    munmap(start, size_bytes);
+
+    size_t wide_bytes;
+    if (__builtin_add_overflow(size_bytes, align_bytes - PAGE_BYTES, &wide_bytes)) return NULL;
+    /* The kernel aligns to its own page only, so room for one of ours more. */
+    if (__builtin_add_overflow(wide_bytes, (size_t)PAGE_BYTES, &wide_bytes)) return NULL;
+    char *wide = map_none(NULL, wide_bytes, 0);
+    if (wide == NULL) return NULL;
+    size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
+    size_t after = wide_bytes - before - size_bytes;
+    /* Cutting may need one mapping more than there were; if the system refuses, the rest stays
+     * reserved: address space, no memory. */
+    if (before > 0) munmap(wide, before);
+    if (after > 0) munmap(wide + before + size_bytes, after);
+    return wide + before;
+}
+
+static void *linux_reserve(void *at, size_t size_bytes, size_t align_bytes)
+{
+    int saved = errno;
+    void *start = at != NULL ? reserve_at(at, size_bytes)
+                             : reserve_aligned(size_bytes, align_bytes);
+    errno = saved;
+    return start;
+}
+
+static int keep_errno(int failed, int saved)
+{
+    int error = failed ? errno : 0;
+    errno = saved;
+    return error;
+}
+
+static int linux_commit(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    return keep_errno(mprotect(start, size_bytes, PROT_READ | PROT_WRITE) != 0, saved);
+}
+
+static int linux_purge(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    return keep_errno(madvise(start, size_bytes, MADV_DONTNEED) != 0, saved);
+}
+
+static int linux_release(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    return keep_errno(munmap(start, size_bytes) != 0, saved);
+}
+
+static int linux_grow(void *start, size_t old_bytes, size_t new_bytes)
+{
+    int saved = errno;
+    return keep_errno(mremap(start, old_bytes, new_bytes, 0) == MAP_FAILED, saved);
+}
+
+static int linux_move(void *start, size_t old_bytes, void *target, size_t new_bytes)
+{
+    int saved = errno;
+    void *moved = mremap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    return keep_errno(moved == MAP_FAILED, saved);
+}
+
+const struct os_ops os_linux_ops = {
+    .reserve = linux_reserve,
+    .commit = linux_commit,
+    .purge = linux_purge,
+    .release = linux_release,
+    .grow = linux_grow,
+    .move = linux_move,
+};
+
+const struct os_ops *os = &os_linux_ops;
+
+uint64_t os_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+size_t os_page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE); /* libc answers from the auxiliary vector */
+}
+
+void os_wait(uint32_t *word, uint32_t value)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    errno = saved;
+}
+
+void os_wake_one(uint32_t *word)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
+void os_advise_huge(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    madvise(start, size_bytes, MADV_HUGEPAGE);
+    errno = saved;
+}
+
+void os_write_error(const char *text, size_t size_bytes)
+{
+    int saved = errno;
+    while (size_bytes > 0) {
+        ssize_t written = write(STDERR_FILENO, text, size_bytes);
+        if (written <= 0) break;
+        text += written;
+        size_bytes -= (size_t)written;
+    }
+    errno = saved;
+}

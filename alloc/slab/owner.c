@@ -1,0 +1,101 @@
+/* owner.c: the table of owners and the map of orphans. */
+#include "slab/owner.h"
+
+#include "base/config.h"
+#include "base/sync_point.h"
+#include "os/lock.h"
+#include "superslab/pagemap.h"
+
+enum { WORD_BITS = 64, WORDS = HEAPS_MAX / WORD_BITS };
+
+static_assert((uint64_t)HEAPS_MAX << TAG_OWNER_SHIFT <= UINT32_MAX, "ids fit the page map's tag");
+
+static _Atomic(struct owner *) owners[HEAPS_MAX];
+static _Atomic(uint64_t) orphans[WORDS];
+static _Atomic(uint32_t) count;
+
+bool owner_register(struct owner *owner)
+{
+    lock_acquire(LOCK_HEAPS);
+    uint32_t id = atomic_load_explicit(&count, memory_order_relaxed) + 1;
+    bool fits = id < HEAPS_MAX;
+    if (fits) {
+        owner->id = id;
+        owner->tag = id << TAG_OWNER_SHIFT;
+        /* release: publishes the owner; pairs with owner_with_id. */
+        atomic_store_explicit(&owners[id], owner, memory_order_release);
+        atomic_store_explicit(&count, id, memory_order_release);
+    }
+    lock_release(LOCK_HEAPS);
+    return fits;
+}
+
+struct owner *owner_with_id(uint32_t id)
+{
+    if (id == 0 || id >= HEAPS_MAX) return NULL;
+    /* acquire: pairs with owner_register. */
+    return atomic_load_explicit(&owners[id], memory_order_acquire);
+}
+
+uint32_t owner_count(void)
+{
+    return atomic_load_explicit(&count, memory_order_acquire);
+}
+
+static bool take(uint32_t id)
+{
+    uint64_t bit = 1ull << id % WORD_BITS;
+    sync_point("owner_adopt");
+    /* acquire: pairs with the release in owner_abandon; all that the last thread did to the owner
+     * and its slabs comes before what we do. */
+    return (atomic_fetch_and_explicit(&orphans[id / WORD_BITS], ~bit, memory_order_acquire) &
+            bit) != 0;
+}
+
+struct owner *owner_adopt(void)
+{
+    uint32_t words = owner_count() / WORD_BITS + 1;
+    for (uint32_t word = 0; word < words; word++) {
+        /* relaxed: take decides. */
+        uint64_t bits = atomic_load_explicit(&orphans[word], memory_order_relaxed);
+        for (; bits != 0; bits &= bits - 1) {
+            uint32_t id = word * WORD_BITS + (uint32_t)__builtin_ctzll(bits);
+            if (take(id)) return owner_with_id(id);
+        }
+    }
+    return NULL;
+}
+
+bool owner_is_orphan(const struct owner *owner)
+{
+    /* seq_cst: see owner_abandon. */
+    return (atomic_load_explicit(&orphans[owner->id / WORD_BITS], memory_order_seq_cst) >>
+                owner->id % WORD_BITS &
+            1) != 0;
+}
+
+bool owner_adopt_this(struct owner *owner)
+{
+    return owner_is_orphan(owner) && take(owner->id);
+}
+
+bool owner_abandon(struct owner *owner)
+{
+    sync_point("owner_abandon");
+    /* release: publishes the owner to whoever adopts it. seq_cst here, in the load below, in
+     * remote_post's push and in owner_is_orphan: either the poster sees the orphan's bit and
+     * drains, or we see its slab pending. */
+    atomic_fetch_or_explicit(&orphans[owner->id / WORD_BITS], 1ull << owner->id % WORD_BITS,
+                             memory_order_seq_cst);
+    if (atomic_load_explicit(&owner->pending, memory_order_seq_cst) == NULL) return true;
+    return !take(owner->id); /* if another thread took it, it drains what is pending */
+}
+
+uint32_t owner_orphan_count(void)
+{
+    uint32_t orphan_count = 0;
+    for (uint32_t word = 0; word <= owner_count() / WORD_BITS; word++)
+        orphan_count += (uint32_t)__builtin_popcountll(
+            atomic_load_explicit(&orphans[word], memory_order_relaxed));
+    return orphan_count;
+}

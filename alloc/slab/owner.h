@@ -1,0 +1,51 @@
+/* owner.h: who owns slabs. An owner is the slab-level part of a heap: its id stands in the page
+ * map for each of its pages, its lists hold the slabs that have something to give, and other
+ * threads queue slabs on it that received remote frees.
+ *
+ * A live owner belongs to one thread. When the thread ends, the owner goes whole, with its id and
+ * its slabs, to the orphans, and the next thread adopts it, so that the successor finds its
+ * predecessor's blocks local. Owners are never freed.
+ *
+ * Law 4: an owner's bit in the orphan map is set, or exactly one thread holds it. Taking an orphan
+ * is clearing its bit; the thread that cleared it holds it. */
+#pragma once
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/sizeclass.h"
+#include "superslab/superslab.h"
+
+struct owner {
+    uint32_t tag; /* id << TAG_OWNER_SHIFT; ids count from 1 */
+    uint32_t id;
+
+    /* Slabs with blocks on their free list or fresh memory to carve; circular, first->prev is the
+     * last. At most one slab of a list has no block in use, and that one is the last. */
+    struct slab *slabs[CLASS_COUNT];
+
+    /* Slabs that received remote frees since the owner last looked; pushed by any thread, taken
+     * whole by the owner. On a line of its own. */
+    alignas(64) _Atomic(struct slab *) pending;
+};
+
+/* Gives a zeroed owner its id and enters it; the caller holds it. False when HEAPS_MAX are. */
+bool owner_register(struct owner *owner);
+
+/* Takes any orphan; NULL when there is none. Lock-free. */
+struct owner *owner_adopt(void);
+
+/* Takes this owner if it is an orphan. */
+bool owner_adopt_this(struct owner *owner);
+
+/* Makes an owner that the caller holds an orphan. False if slabs are pending now, in which case the
+ * caller holds it again and is to drain it: nobody else would. */
+bool owner_abandon(struct owner *owner);
+
+/* The owner with this id, NULL if there is none; ids reach from 1 to owner_count(). */
+struct owner *owner_with_id(uint32_t id);
+uint32_t owner_count(void);
+uint32_t owner_orphan_count(void);
+bool owner_is_orphan(const struct owner *owner);

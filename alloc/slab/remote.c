@@ -1,0 +1,123 @@
+/* remote.c: see remote.h. */
+#include "slab/remote.h"
+
+#include "base/sync_point.h"
+
+enum { REMOTE_COUNT_SHIFT = 48 };
+
+static_assert(HAK_ADDRESS_BITS <= REMOTE_COUNT_SHIFT, "a block's address fits below the count");
+static_assert(PAGE_BYTES / GRANULE_BYTES < 1 << 16, "the count of a slab's blocks fits above it");
+
+static const uint64_t REMOTE_QUEUED = 1; /* blocks start at multiples of 16 */
+static const uint64_t REMOTE_ADDRESS = ((1ull << REMOTE_COUNT_SHIFT) - 1) & ~(uint64_t)15;
+
+static struct block *word_head(uint64_t word)
+{
+    return (struct block *)(uintptr_t)(word & REMOTE_ADDRESS);
+}
+
+static uint32_t word_count(uint64_t word)
+{
+    return (uint32_t)(word >> REMOTE_COUNT_SHIFT);
+}
+
+static uint64_t word_make(const struct block *head, uint32_t count)
+{
+    return (uint64_t)count << REMOTE_COUNT_SHIFT | (uintptr_t)head | REMOTE_QUEUED;
+}
+
+/* --- any thread --------------------------------------------------------------------------------- */
+
+static void pending_push(struct owner *owner, struct slab *slab)
+{
+    struct slab *head = atomic_load_explicit(&owner->pending, memory_order_relaxed);
+    do {
+        slab->next_pending = head;
+        sync_point("pending_push");
+        /* release: publishes next_pending; pairs with the acquire exchange in remote_drain.
+         * seq_cst: against the orphan's bit, see owner_abandon. Relaxed on failure: head is
+         * stored, never followed here. */
+    } while (!atomic_compare_exchange_weak_explicit(&owner->pending, &head, slab,
+                                                    memory_order_seq_cst, memory_order_relaxed));
+}
+
+static void orphan_drain(struct owner *owner)
+{
+    if (!owner_adopt_this(owner)) return;
+    do {
+        remote_drain(owner, CLASS_EMPTY);
+        slab_release_empty(owner);
+    } while (!owner_abandon(owner));
+}
+
+void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
+{
+    struct owner *owner = slab->owner; /* fixed: the blocks we hold keep the slab */
+    uint64_t word = atomic_load_explicit(&slab->remote, memory_order_relaxed);
+    do {
+        tail->next = word_head(word);
+        sync_point("remote_post");
+        /* release: publishes the links and this thread's last writes to the blocks; pairs with the
+         * acquire in remote_drain. acquire: a drain that cleared QUEUED has read next_pending, which
+         * we may now write; pairs with the release in remote_drain. Relaxed on failure: the head is
+         * stored, not followed. */
+    } while (!atomic_compare_exchange_weak_explicit(
+        &slab->remote, &word, word_make(head, word_count(word) + count), memory_order_acq_rel,
+        memory_order_relaxed));
+    if ((word & REMOTE_QUEUED) != 0) return; /* it is on its way to the owner; not ours any more */
+    pending_push(owner, slab);
+    orphan_drain(owner);
+}
+
+static void stage_post(struct stage *stage)
+{
+    if (stage->count == 0) return;
+    uint32_t count = stage->count;
+    stage->count = 0;
+    remote_post(slab_of(stage->head), stage->head, stage->tail, count);
+}
+
+void remote_stage(struct staging *staging, struct block *block, uint32_t class_index)
+{
+    uintptr_t page = (uintptr_t)block >> PAGE_SHIFT;
+    struct stage *stage = &staging->stages[(page ^ page >> 4) % STAGES];
+    if (stage->count == 0 || stage->page != page) {
+        stage_post(stage);
+        stage->page = page;
+        stage->count_max = sizeclass_stage_blocks(class_index);
+        stage->head = NULL;
+        stage->tail = block;
+    }
+    block->next = stage->head;
+    stage->head = block;
+    if (++stage->count >= stage->count_max) stage_post(stage);
+}
+
+void remote_post_all(struct staging *staging)
+{
+    for (uint32_t i = 0; i < STAGES; i++) stage_post(&staging->stages[i]);
+}
+
+/* --- the owner ----------------------------------------------------------------------------------- */
+
+struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
+{
+    struct block *wanted = NULL;
+    sync_point("remote_drain");
+    /* acquire: pairs with pending_push. */
+    struct slab *slab = atomic_exchange_explicit(&owner->pending, NULL, memory_order_acquire);
+    while (slab != NULL) {
+        /* Read before QUEUED is cleared: from then on the slab may be queued again. */
+        struct slab *next = slab->next_pending;
+        sync_point("remote_drain_slab");
+        /* acquire and release: pair with those in remote_post. */
+        uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
+        if (wanted == NULL && slab->class_index == class_wanted) {
+            wanted = word_head(word);
+        } else {
+            slab_give_back_list(slab, word_head(word), word_count(word));
+        }
+        slab = next;
+    }
+    return wanted;
+}

@@ -1,0 +1,180 @@
+/* slab.c: see slab.h. */
+#include "slab/slab.h"
+
+#include "base/sync_point.h"
+#include "superslab/pool.h"
+
+/* used_count is written by the owner alone and read by others for figures: relaxed, both. */
+static uint32_t used_get(const struct slab *slab)
+{
+    return atomic_load_explicit(&slab->used_count, memory_order_relaxed);
+}
+
+static void used_set(struct slab *slab, uint32_t used_count)
+{
+    atomic_store_explicit(&slab->used_count, (uint16_t)used_count, memory_order_relaxed);
+}
+
+/* --- the owner's list -------------------------------------------------------------------------- */
+
+static void list_insert(struct slab *slab, bool last)
+{
+    struct slab **first = &slab->owner->slabs[slab->class_index];
+    if (*first == NULL) {
+        slab->next = slab->prev = slab;
+        *first = slab;
+    } else { /* between the last and the first, then perhaps called the first */
+        slab->next = *first;
+        slab->prev = (*first)->prev;
+        slab->prev->next = slab->next->prev = slab;
+        if (!last) *first = slab;
+    }
+    slab->listed = true;
+}
+
+static void list_remove(struct slab *slab)
+{
+    struct slab **first = &slab->owner->slabs[slab->class_index];
+    if (slab->next == slab) {
+        *first = NULL;
+    } else {
+        slab->prev->next = slab->next;
+        slab->next->prev = slab->prev;
+        if (*first == slab) *first = slab->next;
+    }
+    slab->listed = false;
+}
+
+/* --- make and release --------------------------------------------------------------------------- */
+
+static uint16_t carve_start(const struct slab *slab, uint32_t superslab_index, uint32_t page)
+{
+    uint32_t turn = superslab_index * SUPERSLAB_PAGES + page + slab->class_index;
+    size_t slab_bytes = (size_t)slab->page_count * PAGE_BYTES;
+    size_t offset = (size_t)turn * CARVE_STRIDE_BYTES % slab_bytes;
+    return (uint16_t)(offset / sizeclass_bytes(slab->class_index) % slab->capacity);
+}
+
+struct slab *slab_make(struct owner *owner, uint32_t class_index)
+{
+    uint32_t pages = sizeclass_slab_pages(class_index);
+    struct page_range range = pool_claim(pages, 1, false);
+    if (range.superslab == NULL) return NULL;
+
+    struct slab *slab = &range.superslab->slabs[range.first];
+    slab->free = NULL;
+    used_set(slab, 0);
+    slab->carved_count = 0;
+    slab->class_index = (uint8_t)class_index;
+    slab->page_count = (uint8_t)pages;
+    slab->page_index = (uint8_t)range.first;
+    slab->capacity = (uint16_t)((size_t)pages * PAGE_BYTES / sizeclass_bytes(class_index));
+    slab->carve_start = carve_start(slab, range.superslab->index, range.first);
+    slab->owner = owner;
+    /* relaxed: published with the slab's first block, by whatever hands that to another thread. */
+    atomic_store_explicit(&slab->remote, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < pages; i++) slab[i].page_offset = (uint8_t)i;
+    pagemap_tag_set(superslab_page_start(range.superslab, slab), pages, owner->tag | class_index);
+    list_insert(slab, false);
+    return slab;
+}
+
+static void slab_release(struct slab *slab)
+{
+    struct superslab *superslab = superslab_of(slab);
+    list_remove(slab);
+    pagemap_tag_set(superslab_page_start(superslab, slab), slab->page_count, 0);
+    sync_point("slab_release");
+    pool_free(superslab, slab->page_index, slab->page_count);
+}
+
+/* The slab has no block in use. One such slab a class is kept, last in the list, so that a loop
+ * that empties its slab again and again stays cheap. */
+static void slab_emptied(struct slab *slab)
+{
+    struct slab *last = slab->owner->slabs[slab->class_index]->prev;
+    if (last != slab && used_get(last) == 0) {
+        slab_release(slab);
+    } else if (last != slab) {
+        list_remove(slab);
+        list_insert(slab, true);
+    }
+}
+
+void slab_release_empty(struct owner *owner)
+{
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        struct slab *first = owner->slabs[class_index];
+        if (first == NULL || used_get(first->prev) != 0) continue;
+        slab_release(first->prev);
+    }
+}
+
+/* --- blocks ------------------------------------------------------------------------------------- */
+
+static struct block *block_at(char *start, uint32_t index, uint32_t block_bytes)
+{
+    return (struct block *)(void *)(start + (size_t)index * block_bytes);
+}
+
+static struct block *slab_carve(struct slab *slab)
+{
+    uint32_t block_bytes = sizeclass_bytes(slab->class_index);
+    uint32_t count = sizeclass_carve_blocks(slab->class_index);
+    uint32_t left = (uint32_t)(slab->capacity - slab->carved_count);
+    if (count > left) count = left;
+
+    char *start = superslab_page_start(superslab_of(slab), slab);
+    uint32_t index = (uint32_t)slab->carve_start + slab->carved_count;
+    if (index >= slab->capacity) index -= slab->capacity;
+    struct block *head = block_at(start, index, block_bytes);
+    struct block *block = head;
+    for (uint32_t i = 1; i < count; i++) {
+        if (++index == slab->capacity) index = 0;
+        block->next = block_at(start, index, block_bytes);
+        block = block->next;
+    }
+    block->next = NULL;
+    slab->carved_count = (uint16_t)(slab->carved_count + count);
+    used_set(slab, used_get(slab) + count);
+    return head;
+}
+
+struct block *slab_take(struct slab *slab)
+{
+    struct block *list = slab->free;
+    if (list != NULL) {
+        slab->free = NULL;
+        used_set(slab, slab->carved_count);
+    } else {
+        list = slab_carve(slab);
+    }
+    if (slab->carved_count == slab->capacity) list_remove(slab);
+    return list;
+}
+
+static void slab_returned(struct slab *slab, uint32_t count)
+{
+    uint32_t used_count = used_get(slab) - count;
+    used_set(slab, used_count);
+    if (!slab->listed) list_insert(slab, false);
+    if (used_count == 0) slab_emptied(slab);
+}
+
+void slab_give_back(struct slab *slab, struct block *block)
+{
+    block->next = slab->free;
+    slab->free = block;
+    slab_returned(slab, 1);
+}
+
+void slab_give_back_list(struct slab *slab, struct block *list, uint32_t count)
+{
+    if (slab->free != NULL) { /* join: count bounds the walk */
+        struct block *tail = list;
+        for (uint32_t i = 1; i < count; i++) tail = tail->next;
+        tail->next = slab->free;
+    }
+    slab->free = list;
+    slab_returned(slab, count);
+}

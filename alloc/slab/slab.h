@@ -1,0 +1,38 @@
+/* slab.h: a run of pages cut into blocks of one class, for one owner. Everything here is called by
+ * the thread that holds the owner, except slab_of.
+ *
+ * A block is, at any time, in one place: in use (live, in the owner's bin, in a parked magazine,
+ * staged by another thread or on the remote list), on the slab's free list, or not carved yet.
+ *
+ * Law 1: used_count + |free| == carved_count <= capacity.
+ * Law 3: a slab is given back only when used_count == 0. Staged and remote blocks count as in use
+ *        until the owner has drained them, so then no thread can be about to post to it.
+ * A slab is in its owner's list exactly when it has a free block or fresh memory.
+ *
+ * Carving starts at a block that differs from slab to slab and class to class, so that the first
+ * blocks of slabs do not compete for the same lines of the cache (Bonwick's slab colouring). */
+#pragma once
+
+#include "slab/owner.h"
+#include "superslab/pagemap.h"
+#include "superslab/superslab.h"
+
+/* The slab or run of an address that is in one. Any thread that holds a block of it. */
+static inline struct slab *slab_of(const void *address)
+{
+    return superslab_slab_of((struct superslab *)pagemap_descriptor(address), address);
+}
+
+/* A new slab for the owner, listed first. NULL when the system has no memory. */
+struct slab *slab_make(struct owner *owner, uint32_t class_index);
+
+/* Takes blocks from a listed slab: its free list whole, in O(1), else freshly carved ones. Never
+ * NULL. The list ends in NULL. */
+struct block *slab_take(struct slab *slab);
+
+/* Gives a block, or a list of count blocks, back to its slab, which may thereby be released. */
+void slab_give_back(struct slab *slab, struct block *block);
+void slab_give_back_list(struct slab *slab, struct block *list, uint32_t count);
+
+/* Releases the owner's slabs that have no block in use: at most one a class. */
+void slab_release_empty(struct owner *owner);

@@ -1,0 +1,359 @@
+/* pool.c: see pool.h. */
+#include "superslab/pool.h"
+
+#include "base/bits.h"
+#include "base/sync_point.h"
+#include "os/lock.h"
+#include "os/meta.h"
+#include "os/os.h"
+#include "superslab/pagemap.h"
+
+enum {
+    CHUNK_SUPERSLABS = 64,
+    CHUNKS_MAX = 1 << 14, /* 4 TiB */
+    HINT_LEVELS = 7,      /* 1, 2, 4, ... 64 pages in a row */
+    LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8,
+};
+
+struct chunk {
+    _Atomic(uint64_t) present; /* bit i: superslab i has address space */
+    _Atomic(uint64_t) hint[HINT_LEVELS];
+    struct superslab superslabs[CHUNK_SUPERSLABS];
+};
+
+static _Atomic(struct chunk *) chunks[CHUNKS_MAX];
+static _Atomic(uint32_t) chunk_count;
+
+/* Counters and settings that order nothing: relaxed everywhere. */
+static _Atomic(size_t) superslab_count;
+static _Atomic(size_t) claimed_pages;
+static _Atomic(size_t) dirty_pages;
+
+static _Atomic(uint64_t) purge_due_ms;
+static _Atomic(uint32_t) purge_delay_ms = PURGE_DELAY_MS;
+static _Atomic(bool) huge_pages;
+
+static struct chunk *chunk_at(uint32_t index)
+{
+    /* acquire: pairs with the release in chunk_make. */
+    return atomic_load_explicit(&chunks[index], memory_order_acquire);
+}
+
+static struct chunk *chunk_of(const struct superslab *superslab)
+{
+    return chunk_at(superslab->index / CHUNK_SUPERSLABS);
+}
+
+/* --- hints --------------------------------------------------------------------------------- */
+
+/* Pages became free: every level that the superslab can now serve gets its bit. */
+static void hint_set(struct superslab *superslab)
+{
+    struct chunk *chunk = chunk_of(superslab);
+    uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
+    uint64_t runs = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst);
+    for (uint32_t level = 0; runs != 0; level++) {
+        /* seq_cst load after the seq_cst free: either we see that hint_clear cleared the bit, or
+         * hint_clear's second look sees the pages that we freed. */
+        if ((atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst) & bit) == 0)
+            atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
+        if (level == HINT_LEVELS - 1) break;
+        runs &= runs >> (1u << level); /* starts of twice as many in a row */
+    }
+}
+
+static bool has_run(struct superslab *superslab, uint32_t level)
+{
+    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst);
+    return bits_runs(free_pages, 1u << level) != 0;
+}
+
+/* A search for 2^level pages found none. */
+static void hint_clear(struct superslab *superslab, uint32_t level)
+{
+    struct chunk *chunk = chunk_of(superslab);
+    uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
+    if (has_run(superslab, level)) return; /* too short or misaligned for this search only */
+    /* seq_cst: see hint_set. */
+    atomic_fetch_and_explicit(&chunk->hint[level], ~bit, memory_order_seq_cst);
+    sync_point("hint_clear");
+    if (has_run(superslab, level))
+        atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
+}
+
+/* --- claim --------------------------------------------------------------------------------- */
+
+static void count_claim(const struct page_range *range, uint32_t pages, uint64_t dirty)
+{
+    atomic_fetch_add_explicit(&claimed_pages, pages, memory_order_relaxed);
+    uint64_t were_dirty = dirty & bits_range(range->first, pages);
+    if (were_dirty != 0)
+        atomic_fetch_sub_explicit(&dirty_pages, (size_t)__builtin_popcountll(were_dirty),
+                                  memory_order_relaxed);
+}
+
+/* Free dirty pages are counted in dirty_pages. A page that is claimed is dirty from then on: its
+ * owner will write to it, and it is counted again when it is freed. */
+static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
+                       bool from_top, struct page_range *range)
+{
+    int first = superslab_claim(superslab, pages, align_pages, from_top, &range->zero);
+    if (first < 0) return false;
+    range->superslab = superslab;
+    range->first = (uint32_t)first;
+    /* relaxed: these bits are ours. */
+    count_claim(range, pages, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed));
+    return true;
+}
+
+static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct page_range *range)
+{
+    uint32_t level = log2_floor(pages);
+    uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        struct chunk *chunk = chunk_at(i);
+        uint64_t hints = atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst);
+        while (hints != 0) {
+            struct superslab *superslab = &chunk->superslabs[__builtin_ctzll(hints)];
+            hints &= hints - 1;
+            if (claim_from(superslab, pages, align_pages, from_top, range)) return true;
+            hint_clear(superslab, level);
+        }
+    }
+    return false;
+}
+
+/* --- new superslabs, under the POOL lock ----------------------------------------------------- */
+
+static struct chunk *chunk_make(uint32_t index)
+{
+    if (index >= CHUNKS_MAX) return NULL;
+    struct chunk *chunk = meta_alloc(sizeof *chunk);
+    if (chunk == NULL) return NULL;
+    for (uint32_t i = 0; i < CHUNK_SUPERSLABS; i++)
+        chunk->superslabs[i].index = index * CHUNK_SUPERSLABS + i;
+    /* release: publishes the chunk; pairs with chunk_at and search. */
+    atomic_store_explicit(&chunks[index], chunk, memory_order_release);
+    atomic_store_explicit(&chunk_count, index + 1, memory_order_release);
+    return chunk;
+}
+
+/* A descriptor without address space. */
+static struct superslab *descriptor_take(void)
+{
+    uint32_t count = atomic_load_explicit(&chunk_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        struct chunk *chunk = chunk_at(i);
+        /* acquire: pairs with the release in superslab_release, which does not hold the lock. */
+        uint64_t absent = ~atomic_load_explicit(&chunk->present, memory_order_acquire);
+        if (absent != 0) return &chunk->superslabs[__builtin_ctzll(absent)];
+    }
+    struct chunk *chunk = chunk_make(count);
+    return chunk != NULL ? &chunk->superslabs[0] : NULL;
+}
+
+static bool superslab_back(struct superslab *superslab)
+{
+    if (VALIDATE && superslab->live_bits == NULL) {
+        superslab->live_bits = meta_alloc(LIVE_BITS_BYTES);
+        if (superslab->live_bits == NULL) return false;
+    }
+    char *base = pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
+    if (base == NULL) return false;
+    if (os->commit(base, SUPERSLAB_BYTES) != 0) {
+        os->release(base, SUPERSLAB_BYTES);
+        return false;
+    }
+    if (atomic_load_explicit(&huge_pages, memory_order_relaxed)) os_advise_huge(base, SUPERSLAB_BYTES);
+    atomic_store_explicit(&superslab->base, base, memory_order_relaxed); /* published with the pages */
+    return true;
+}
+
+/* A new superslab with its first pages claimed for the caller before anyone else sees it. */
+static bool superslab_make(uint32_t pages, bool from_top, struct page_range *range)
+{
+    struct superslab *superslab = descriptor_take();
+    if (superslab == NULL || !superslab_back(superslab)) return false;
+    uint32_t first = from_top ? SUPERSLAB_PAGES - pages : 0;
+    atomic_store_explicit(&superslab->dirty_pages, 0, memory_order_relaxed);
+    atomic_store_explicit(&superslab->cold_pages, 0, memory_order_relaxed);
+    pagemap_descriptor_set(superslab_base(superslab), superslab);
+    struct chunk *chunk = chunk_of(superslab);
+    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS,
+                             memory_order_relaxed);
+    atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
+    /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
+    atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
+    hint_set(superslab);
+    *range = (struct page_range){.superslab = superslab, .first = first, .zero = true};
+    count_claim(range, pages, 0);
+    return true;
+}
+
+struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top)
+{
+    struct page_range range = {.superslab = NULL};
+    if (search(pages, align_pages, from_top, &range)) return range;
+    lock_acquire(LOCK_POOL);
+    /* Again: another thread may have made one while we waited. Alignment needs no care in a new
+     * superslab: its first page suits every alignment, and so does the top if pages does. */
+    if (!search(pages, align_pages, from_top, &range))
+        superslab_make(pages, from_top && pages % align_pages == 0, &range);
+    lock_release(LOCK_POOL);
+    return range;
+}
+
+bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages,
+                 uint32_t new_pages)
+{
+    uint32_t more = new_pages - old_pages;
+    if (!superslab_claim_at(superslab, first + old_pages, more)) return false;
+    struct page_range range = {.superslab = superslab, .first = first + old_pages};
+    count_claim(&range, more, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed));
+    return true;
+}
+
+/* --- free and purge -------------------------------------------------------------------------- */
+
+/* Only an empty superslab, all of it clean, gives up its address space: the bits are claimed
+ * first, so nobody else is in it. */
+static void superslab_release(struct superslab *superslab)
+{
+    if (!superslab_claim_at(superslab, 0, SUPERSLAB_PAGES)) return;
+    if (atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) != 0) {
+        superslab_free(superslab, 0, SUPERSLAB_PAGES, false); /* used since we looked */
+        hint_set(superslab);
+        return;
+    }
+    char *base = superslab_base(superslab);
+    pagemap_descriptor_set(base, NULL);
+    if (os->release(base, SUPERSLAB_BYTES) != 0) { /* too many mappings: keep it */
+        pagemap_descriptor_set(base, superslab);
+        superslab_free(superslab, 0, SUPERSLAB_PAGES, false);
+        hint_set(superslab);
+        return;
+    }
+    atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&superslab_count, 1, memory_order_relaxed);
+    /* release: the descriptor may be taken again: descriptor_take. */
+    atomic_fetch_and_explicit(&chunk_of(superslab)->present,
+                              ~(1ull << superslab->index % CHUNK_SUPERSLABS), memory_order_release);
+}
+
+enum purge_what { PURGE_COLD, PURGE_ALL };
+
+/* Returns pages purged. In a PURGE_COLD round what was free and dirty the last time already is
+ * purged, and what is now is remembered for the next time. */
+static uint32_t purge_superslab(struct superslab *superslab, enum purge_what what)
+{
+    /* relaxed: hints for superslab_purge, which claims what it purges. */
+    uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
+                    atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    uint64_t cold = atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed);
+    uint64_t wanted = what == PURGE_ALL ? idle : idle & cold;
+    uint32_t purged = wanted != 0 ? superslab_purge(superslab, wanted) : 0;
+    if (wanted != 0) hint_set(superslab); /* a search may have found it full meanwhile */
+    if (purged > 0) atomic_fetch_sub_explicit(&dirty_pages, purged, memory_order_relaxed);
+    atomic_store_explicit(&superslab->cold_pages, idle & ~wanted, memory_order_relaxed);
+    return purged;
+}
+
+static size_t purge_round(enum purge_what what, size_t dirty_pages_goal)
+{
+    size_t purged = 0;
+    uint32_t empty = 0;
+    /* From the last chunk down: search fills from the first one up. */
+    for (uint32_t i = atomic_load_explicit(&chunk_count, memory_order_acquire); i-- > 0;) {
+        struct chunk *chunk = chunk_at(i);
+        uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
+        while (present != 0) {
+            uint32_t index = log2_floor(present);
+            present &= ~(1ull << index);
+            struct superslab *superslab = &chunk->superslabs[index];
+            purged += purge_superslab(superslab, what);
+            if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
+                atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 &&
+                ++empty > EMPTY_SUPERSLABS_MAX)
+                superslab_release(superslab);
+            if (dirty_pages_goal > 0 &&
+                atomic_load_explicit(&dirty_pages, memory_order_relaxed) <= dirty_pages_goal)
+                return purged;
+        }
+    }
+    return purged;
+}
+
+static size_t dirty_pages_max(void)
+{
+    size_t share =
+        atomic_load_explicit(&claimed_pages, memory_order_relaxed) >> DIRTY_SHARE_LOG2;
+    return share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
+}
+
+static uint32_t purge_delay(void)
+{
+    return atomic_load_explicit(&purge_delay_ms, memory_order_relaxed);
+}
+
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages)
+{
+    atomic_fetch_sub_explicit(&claimed_pages, pages, memory_order_relaxed);
+    /* Counted before anyone can claim them and count them out again. */
+    size_t dirty = atomic_fetch_add_explicit(&dirty_pages, pages, memory_order_relaxed) + pages;
+    superslab_free(superslab, first, pages, true);
+    hint_set(superslab);
+    size_t dirty_max = dirty_pages_max();
+    if (purge_delay() == 0) {
+        purge_superslab(superslab, PURGE_ALL);
+    } else if (dirty > dirty_max) {
+        purge_round(PURGE_ALL, dirty_max / 2);
+    }
+}
+
+void pool_tick(uint64_t now_ms)
+{
+    uint32_t delay_ms = purge_delay();
+    if (delay_ms == 0) return;
+    uint64_t due = atomic_load_explicit(&purge_due_ms, memory_order_relaxed);
+    if (now_ms < due) return;
+    /* relaxed: whoever moves the time on does the round; the round itself claims pages. */
+    if (!atomic_compare_exchange_strong_explicit(&purge_due_ms, &due, now_ms + delay_ms,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    purge_round(PURGE_COLD, 0);
+}
+
+size_t pool_purge_all(void)
+{
+    return purge_round(PURGE_ALL, 0) * PAGE_BYTES;
+}
+
+void pool_set_purge_delay_ms(uint32_t delay_ms)
+{
+    atomic_store_explicit(&purge_delay_ms, delay_ms, memory_order_relaxed);
+}
+
+void pool_set_huge_pages(bool on)
+{
+    atomic_store_explicit(&huge_pages, on, memory_order_relaxed);
+}
+
+struct pool_figures pool_figures(void)
+{
+    return (struct pool_figures){
+        .superslab_count = atomic_load_explicit(&superslab_count, memory_order_relaxed),
+        .claimed_pages = atomic_load_explicit(&claimed_pages, memory_order_relaxed),
+        .dirty_pages = atomic_load_explicit(&dirty_pages, memory_order_relaxed),
+    };
+}
+
+void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context)
+{
+    uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        struct chunk *chunk = chunk_at(i);
+        uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
+        for (; present != 0; present &= present - 1)
+            visit(&chunk->superslabs[__builtin_ctzll(present)], context);
+    }
+}

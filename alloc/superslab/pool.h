@@ -1,0 +1,55 @@
+/* pool.h: all superslabs, and the search for free pages among them.
+ *
+ * Superslabs stand in chunks of 64, each with words of hints: bit i of hint[k] is set where
+ * superslab i may have 2^k free pages in a row. A set bit may be wrong and costs a look; a clear
+ * bit is never wrong for long: who clears it looks again afterwards. Search is lock-free; only a
+ * new superslab takes the POOL lock.
+ *
+ * Free pages keep their memory for one to two delays of the purge, in case they are wanted again,
+ * and at once no longer when more of them keep it than a share of the pages in use. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "superslab/superslab.h"
+
+/* Where claimed pages lie. */
+struct page_range {
+    struct superslab *superslab; /* NULL: none to be had */
+    uint32_t first;
+    bool zero; /* every byte reads as zero */
+};
+
+/* Claims pages: see superslab_claim. From a known superslab, else from a new one. A NULL superslab
+ * when the system has no memory. Any thread. pages <= SUPERSLAB_PAGES. */
+struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top);
+
+/* Makes a claimed run longer where it stands. */
+bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages,
+                 uint32_t new_pages);
+
+/* Gives claimed pages back. Their tags are zero by now. Any thread. */
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages);
+
+/* Purges what has been free for a delay, if a delay has passed since the last round; now_ms is
+ * os_now_ms(). Called on slow paths. */
+void pool_tick(uint64_t now_ms);
+
+/* Purges every free page. Returns bytes given back. */
+size_t pool_purge_all(void);
+
+/* How long free pages keep their memory, in ms; 0 purges them as they are freed. At start. */
+void pool_set_purge_delay_ms(uint32_t delay_ms);
+
+/* Ask the system for huge pages behind superslabs made from now on. At start. */
+void pool_set_huge_pages(bool on);
+
+struct pool_figures {
+    size_t superslab_count, claimed_pages, dirty_pages;
+};
+struct pool_figures pool_figures(void);
+
+/* Calls visit for every superslab that has address space. For inspection and figures. */
+void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context);

@@ -1,0 +1,101 @@
+/* superslab.c: see superslab.h. */
+#include "superslab/superslab.h"
+
+#include "base/bits.h"
+#include "base/sync_point.h"
+#include "os/os.h"
+
+/* Bit i set where a run of `pages` aligned pages may start. */
+static uint64_t starts(uint64_t free_pages, uint32_t pages, uint32_t align_pages)
+{
+    uint64_t aligned = 1; /* bit i for each multiple i of align_pages */
+    for (uint32_t shift = align_pages; shift < SUPERSLAB_PAGES; shift *= 2)
+        aligned |= aligned << shift;
+    return bits_runs(free_pages, pages) & aligned;
+}
+
+static uint32_t choose(uint64_t candidates, bool from_top)
+{
+    return from_top ? log2_floor(candidates) : (uint32_t)__builtin_ctzll(candidates);
+}
+
+int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
+                    bool from_top, bool *zero)
+{
+    /* relaxed: the exchange below decides. */
+    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
+    for (;;) {
+        uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+        uint64_t candidates = starts(free_pages & dirty, pages, align_pages);
+        if (candidates == 0) candidates = starts(free_pages, pages, align_pages);
+        if (candidates == 0) return -1;
+        uint32_t first = choose(candidates, from_top);
+        uint64_t range = bits_range(first, pages);
+        sync_point("superslab_claim");
+        /* acquire: pairs with the release in superslab_free; the last owner's writes to the pages
+         * and their descriptors come before ours. seq_cst because a search that finds nothing must
+         * be ordered against a free that sets no hint: pool_hint_clear. */
+        if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages,
+                                                   free_pages & ~range, memory_order_seq_cst,
+                                                   memory_order_relaxed))
+            continue;
+        /* relaxed: the bits of pages that we own are ours to read. */
+        dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+        *zero = (dirty & range) == 0;
+        return (int)first;
+    }
+}
+
+bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages)
+{
+    if (first + pages > SUPERSLAB_PAGES) return false;
+    uint64_t range = bits_range(first, pages);
+    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
+    while ((free_pages & range) == range) {
+        sync_point("superslab_claim_at");
+        /* acquire: as in superslab_claim. */
+        if (atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages,
+                                                  free_pages & ~range, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty)
+{
+    uint64_t range = bits_range(first, pages);
+    if (dirty) {
+        /* relaxed: published with the pages by the release below. */
+        atomic_fetch_or_explicit(&superslab->dirty_pages, range, memory_order_relaxed);
+        atomic_fetch_and_explicit(&superslab->cold_pages, ~range, memory_order_relaxed);
+    }
+    sync_point("superslab_free");
+    /* release: publishes the pages' content and descriptors to the next claim. seq_cst: see
+     * superslab_claim. */
+    atomic_fetch_or_explicit(&superslab->free_pages, range, memory_order_seq_cst);
+}
+
+uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted)
+{
+    uint32_t purged = 0;
+    while (wanted != 0) {
+        uint32_t first = (uint32_t)__builtin_ctzll(wanted);
+        uint64_t from_first = wanted >> first;
+        uint32_t pages = ~from_first == 0 ? 64 : (uint32_t)__builtin_ctzll(~from_first);
+        uint64_t range = bits_range(first, pages);
+        wanted &= ~range;
+        if (!superslab_claim_at(superslab, first, pages)) continue; /* in use again: not cold */
+        /* relaxed: the pages are ours; published by superslab_free. Another purger may have been
+         * here between the caller's look and our claim. */
+        uint64_t dirty =
+            atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range;
+        if (dirty != 0 && os->purge(superslab_base(superslab) + (size_t)first * PAGE_BYTES,
+                                    (size_t)pages * PAGE_BYTES) == 0) {
+            atomic_fetch_and_explicit(&superslab->dirty_pages, ~range, memory_order_relaxed);
+            purged += (uint32_t)__builtin_popcountll(dirty);
+        }
+        superslab_free(superslab, first, pages, false);
+    }
+    return purged;
+}

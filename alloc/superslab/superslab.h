@@ -1,0 +1,103 @@
+/* superslab.h: 4 MiB of address space in 64 pages, and its descriptor, which lies apart from it.
+ *
+ * Pages are claimed and freed by compare-and-swap on one word of bits; whoever cleared a page's
+ * bit owns the page and its descriptor until it sets the bit again. So no lock is needed to hand
+ * out pages, to free them from any thread, or to purge them (the purger claims what it purges).
+ *
+ * Law 7: a free page whose dirty bit is clear reads as zero.
+ * A superslab's descriptor is never given back; one without address space has no free page. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/list.h"
+#include "base/sizeclass.h"
+
+struct owner;
+
+/* Descriptor of a page: one cache line. The first page's stands for the whole slab or run. Law 1
+ * and what else holds between the fields is told in slab/slab.h, whose layer owns them; this layer
+ * owns page_offset and page_count. */
+struct slab {
+    /* the owner alone writes these */
+    struct block *free;          /* blocks given back to the slab */
+    struct slab *next, *prev;    /* in the owner's list of slabs with something to give */
+    _Atomic(uint16_t) used_count; /* blocks carved and not on `free`; others may read it */
+    uint16_t carved_count;       /* blocks carved from fresh memory so far */
+    bool listed;                 /* in the owner's list */
+
+    /* fixed while the slab is in use */
+    uint8_t class_index;
+    uint8_t page_count;
+    uint8_t page_offset; /* pages back to the first page's descriptor */
+    uint16_t capacity;   /* blocks in the slab */
+    uint16_t carve_start; /* index of the block that was carved first */
+    uint8_t page_index;   /* of this descriptor in its superslab */
+    struct owner *owner;
+
+    /* other threads write these: slab/remote.h */
+    _Atomic(uint64_t) remote;
+    struct slab *next_pending;
+};
+
+static_assert(sizeof(struct slab) == 64, "one cache line a page");
+
+struct superslab {
+    _Atomic(uint64_t) free_pages;  /* bit set: nobody's */
+    _Atomic(uint64_t) dirty_pages; /* bit set: may hold data; written by the page's owner */
+    _Atomic(uint64_t) cold_pages;  /* free and dirty since the last round of the purge */
+    _Atomic(char *) base;         /* fixed while there is address space; NULL without */
+    _Atomic(uint64_t) *live_bits;  /* VALIDATE: a bit a granule, set where a live block starts */
+    uint32_t index;               /* in the pool */
+    char pad[20];
+    struct slab slabs[SUPERSLAB_PAGES];
+};
+
+static_assert(offsetof(struct superslab, slabs) == 64, "slab descriptors stay on their lines");
+
+/* The slab or run that a page belongs to, for an address inside it. */
+static inline struct slab *superslab_slab_of(struct superslab *superslab, const void *address)
+{
+    size_t page = ((uintptr_t)address >> PAGE_SHIFT) % SUPERSLAB_PAGES;
+    return &superslab->slabs[page - superslab->slabs[page].page_offset];
+}
+
+/* relaxed: whoever owns a page got the base with it, by the acquire of its claim; who only counts
+ * may find NULL. */
+static inline char *superslab_base(const struct superslab *superslab)
+{
+    return atomic_load_explicit(&superslab->base, memory_order_relaxed);
+}
+
+/* Where the pages of a slab or run begin. */
+static inline char *superslab_page_start(const struct superslab *superslab, const struct slab *slab)
+{
+    return superslab_base(superslab) + (size_t)(slab - superslab->slabs) * PAGE_BYTES;
+}
+
+/* The superslab whose table holds the descriptor of a slab or run in use. */
+static inline struct superslab *superslab_of(struct slab *slab)
+{
+    char *first = (char *)(slab - slab->page_index);
+    return (struct superslab *)(void *)(first - offsetof(struct superslab, slabs));
+}
+
+/* Claims `pages` free pages in a row, the first at a multiple of align_pages. Slabs come from the
+ * low end, runs from the high end (from_top), so that the two do not fragment each other; dirty
+ * pages are preferred, as they cost no page fault. Returns the first page's index and whether all
+ * of them read as zero, or -1. Any thread; lock-free. */
+int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
+                    bool from_top, bool *zero);
+
+/* Claims exactly [first, first + pages) if all are free. */
+bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages);
+
+/* Gives claimed pages back; dirty says whether they may hold data. */
+void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty);
+
+/* Takes the memory of free dirty pages among `wanted`. Returns how many pages were purged. */
+uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted);
