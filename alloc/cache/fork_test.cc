@@ -1,0 +1,234 @@
+// fork_test.cc: the child of a threaded program, whose other threads do not exist.
+#include "heap/heap_test_support.h"
+
+#include <pthread.h>
+
+#include <chrono>
+
+extern "C" {
+#include "cache/thread.h"
+#include "slab/owner.h"
+}
+
+namespace {
+
+class Fork : public test::HeapTest {};
+
+void use_everything_for(int rounds)
+{
+    for (int round = 0; round < rounds; round++) {
+        std::vector<std::pair<void *, size_t>> blocks;
+        for (size_t size : test::all_kinds_of_sizes()) {
+            void *block = hak_malloc(size);
+            ASSERT_NE(block, nullptr);
+            test::pattern_fill(block, size, size, size < 200000 ? 256 : 1 << 17);
+            blocks.emplace_back(block, size);
+        }
+        for (auto [block, size] : blocks) {
+            ASSERT_TRUE(test::pattern_holds(block, size, size, size < 200000 ? 256 : 1 << 17));
+            hak_free(block);
+        }
+    }
+}
+
+void use_everything() { use_everything_for(3); }
+
+// Threads that keep what they made in their caches and wait.
+class Waiters {
+  public:
+    explicit Waiters(int count, std::vector<void *> *blocks = nullptr)
+    {
+        for (int i = 0; i < count; i++)
+            threads_.emplace_back([this, blocks, i] {
+                std::vector<void *> mine;
+                for (size_t size : test::all_kinds_of_sizes())
+                    for (int n = 0; n < 4; n++) mine.push_back(hak_malloc(size));
+                for (size_t n = 0; n < mine.size(); n++)
+                    if (blocks == nullptr || n % 2 == 0) hak_free(mine[n]);
+                    else if (i == 0) blocks->push_back(mine[n]);
+                    else hak_free(mine[n]);
+                ready_++;
+                while (!done_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            });
+        while (ready_ < count) std::this_thread::yield();
+    }
+    ~Waiters()
+    {
+        done_ = true;
+        for (std::thread &thread : threads_) thread.join();
+    }
+
+  private:
+    std::atomic<int> ready_ = 0;
+    std::atomic<bool> done_ = false;
+    std::vector<std::thread> threads_;
+};
+
+} // namespace
+
+TEST_F(Fork, ChildOfOneThread)
+{
+    void *block = hak_malloc(100);
+    memset(block, 7, 100);
+    EXPECT_TRUE(test::in_child([&] {
+        EXPECT_EQ(static_cast<char *>(block)[99], 7);
+        hak_free(block);
+        use_everything();
+        test::expect_at_rest();
+    }));
+    EXPECT_EQ(static_cast<char *>(block)[99], 7);
+    hak_free(block);
+}
+
+TEST_F(Fork, ChildFreesBlocksOfThreadsThatDoNotExist)
+{
+    std::vector<void *> blocks;
+    Waiters waiters(3, &blocks);
+    ASSERT_GT(blocks.size(), 100u);
+    uint32_t orphans = owner_orphan_count();
+    EXPECT_TRUE(test::in_child([&] {
+        // All three were at rest, so their heaps were emptied and can be adopted.
+        EXPECT_EQ(owner_orphan_count(), orphans + 3);
+        use_everything();
+        for (void *block : blocks) hak_free(block);
+        use_everything();
+        test::expect_at_rest();
+    }));
+    for (void *block : blocks) hak_free(block);
+}
+
+TEST_F(Fork, ChildStartsThreadsThatAdopt)
+{
+    Waiters waiters(3);
+    EXPECT_TRUE(test::in_child([] {
+        uint32_t before = owner_count();
+        for (int i = 0; i < 5; i++) test::in_thread(use_everything);
+        test::in_threads(3, [](int) { use_everything(); });
+        EXPECT_EQ(owner_count(), before) << "the dead threads' heaps were not used";
+        test::expect_at_rest();
+    }));
+}
+
+TEST_F(Fork, Grandchild)
+{
+    void *block = hak_malloc(3000);
+    Waiters waiters(2);
+    EXPECT_TRUE(test::in_child([&] {
+        void *second = hak_malloc(200);
+        Waiters more(2);
+        EXPECT_TRUE(test::in_child([&] {
+            hak_free(block);
+            hak_free(second);
+            use_everything();
+            test::in_thread(use_everything);
+            test::expect_at_rest();
+        }));
+        hak_free(second);
+        hak_free(block);
+    }));
+    hak_free(block);
+}
+
+TEST_F(Fork, FromAThreadThatIsNotTheFirst)
+{
+    void *block = hak_malloc(100);
+    test::in_thread([&] {
+        hak_free(hak_malloc(5));
+        EXPECT_TRUE(test::in_child([&] {
+            hak_free(block);
+            use_everything();
+            test::expect_at_rest();
+        }));
+    });
+    test::in_thread([&] { // a thread without a heap
+        EXPECT_TRUE(test::in_child([&] {
+            hak_free(block);
+            use_everything();
+            test::expect_at_rest();
+        }));
+    });
+    hak_free(block);
+}
+
+TEST_F(Fork, InTheMidstOfOthersWork)
+{
+    static std::atomic<bool> done;
+    static std::atomic<uint64_t> turns;
+    done = false;
+    turns = 0;
+    std::vector<std::thread> busy;
+    for (int thread = 0; thread < 3; thread++)
+        busy.emplace_back([thread] {
+            test::Rng rng((uint64_t)thread);
+            std::vector<void *> held(64, nullptr);
+            while (!done) {
+                void *&slot = held[rng.below(held.size())];
+                hak_free(slot);
+                // Mostly slow paths: runs, huge blocks, purges, magazines.
+                size_t kind = rng.below(64);
+                slot = hak_malloc(kind == 0   ? rng.below(8 << 20)
+                                  : kind < 16 ? rng.below(RUN_BYTES_MAX)
+                                              : rng.below(SMALL_BYTES_MAX));
+                if (rng.below(200) == 0) hak_purge();
+                turns++;
+            }
+            for (void *block : held) hak_free(block);
+        });
+    void *block = hak_malloc(100);
+    for (int i = 0; i < test::rounds(200); i++) {
+        ASSERT_TRUE(test::in_child([&] {
+            use_everything_for(1);
+            hak_free(block);
+            hak_purge();
+        }, 30)) << "fork number " << i;
+    }
+    done = true;
+    for (std::thread &thread : busy) thread.join();
+    EXPECT_GT(turns, 1000u);
+    hak_free(block);
+}
+
+namespace {
+
+std::atomic<bool> handlers_on;
+void *from_prepare;
+int handler_runs;
+
+void handler_use()
+{
+    if (!handlers_on) return;
+    handler_runs++;
+    for (size_t size : {0u, 100u, 5000u, 100000u, 5000000u}) {
+        void *block = hak_malloc(size);
+        block = hak_realloc(block, size + 70000);
+        hak_free(block);
+    }
+}
+
+void handler_prepare()
+{
+    handler_use();
+    if (handlers_on) from_prepare = hak_malloc(300);
+}
+
+void handler_child()
+{
+    handler_use();
+    if (handlers_on) hak_free(from_prepare);
+}
+
+} // namespace
+
+TEST_F(Fork, HandlersOfTheProgramAllocate)
+{
+    ASSERT_EQ(pthread_atfork(handler_prepare, handler_child, handler_child), 0);
+    Waiters waiters(2);
+    handlers_on = true;
+    handler_runs = 0;
+    EXPECT_TRUE(test::in_child([] {
+        EXPECT_EQ(handler_runs, 2);
+        use_everything();
+    }));
+    EXPECT_EQ(handler_runs, 2);
+    handlers_on = false;
+}

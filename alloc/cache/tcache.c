@@ -1,0 +1,174 @@
+/* tcache.c: the slow path of small blocks. See tcache.h; the stages of a refill are in find(). */
+#include "cache/tcache.h"
+
+#include "cache/thread.h"
+#include "os/os.h"
+#include "slab/slab.h"
+#include "slab/validate.h"
+#include "superslab/pool.h"
+
+HAK_TLS struct tcache tcache_of_thread;
+
+/* --- magazines ------------------------------------------------------------------------------------ */
+
+static void magazine_push(struct heap *heap, struct block *list, uint32_t class_index)
+{
+    list->next_magazine = heap->magazines[class_index];
+    heap->magazines[class_index] = list;
+    heap->magazine_counts[class_index]++;
+}
+
+static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
+{
+    struct block *list = heap->magazines[class_index];
+    if (list == NULL) return NULL;
+    heap->magazines[class_index] = list->next_magazine;
+    heap->magazine_counts[class_index]--;
+    return list;
+}
+
+/* Walks a list once, and gives each block to its slab. */
+static void list_give_back(struct block *list)
+{
+    while (list != NULL) {
+        struct block *block = list;
+        list = block->next;
+        if (list != NULL) __builtin_prefetch(list);
+        slab_give_back(slab_of(block), block);
+    }
+}
+
+static void list_give_back_checked(struct block *list, uint32_t class_index)
+{
+    if (VALIDATE) validate_list(list, class_index);
+    list_give_back(list);
+}
+
+/* --- refill ----------------------------------------------------------------------------------------- */
+
+static struct block *find(struct heap *heap, uint32_t class_index)
+{
+    struct block *list = magazine_pop(heap, class_index);
+    if (list != NULL) return list;
+
+    struct owner *owner = &heap->owner;
+    if (remote_is_pending(owner)) {
+        list = remote_drain(owner, class_index);
+        if (list != NULL) return list;
+    }
+
+    struct slab *slab = owner->slabs[class_index];
+    if (slab == NULL) {
+        pool_tick(os_now_ms());
+        slab = slab_make(owner, class_index);
+    }
+    return slab != NULL ? slab_take(slab) : NULL;
+}
+
+static void *refill_live(struct tcache *tcache, uint32_t class_index)
+{
+    tcache_busy_begin(tcache);
+    struct block *list = tcache->heads[class_index]; /* not empty only for malloc(0) */
+    if (list == NULL) list = find(tcache->heap, class_index);
+    if (list != NULL) {
+        if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
+        tcache->heads[class_index] = list->next;
+    }
+    tcache_busy_end(tcache);
+    return list;
+}
+
+void *tcache_refill(struct tcache *tcache, uint32_t class_index)
+{
+    if (class_index == CLASS_EMPTY) class_index = 1;
+    if (HAK_LIKELY(tcache->heap != NULL)) return refill_live(tcache, class_index);
+    if (!thread_start(tcache)) return NULL;
+    void *block = refill_live(tcache, class_index);
+    if (tcache->state == THREAD_ENDED) thread_leave(tcache);
+    return block;
+}
+
+/* --- free ------------------------------------------------------------------------------------------- */
+
+void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
+{
+    if (class_index == CLASS_EMPTY) {
+        tcache->credits[CLASS_EMPTY] = 0;
+        return;
+    }
+    tcache_busy_begin(tcache);
+    struct heap *heap = tcache->heap;
+    struct block *list = tcache->heads[class_index];
+    if (list != NULL) {
+        if (VALIDATE) validate_list(list, class_index);
+        /* Beyond the limit this list goes, not an older one: its blocks are still in the cache. */
+        if (heap->magazine_counts[class_index] < MAGAZINES_MAX) {
+            magazine_push(heap, list, class_index);
+        } else {
+            list_give_back(list);
+        }
+    }
+    struct block *block = pointer;
+    block->next = NULL;
+    tcache->heads[class_index] = block;
+    tcache->credits[class_index] = (uint16_t)(sizeclass_credit(class_index) - 1);
+    tcache_busy_end(tcache);
+}
+
+/* A thread without a heap frees. True when it now has one to stage in. A thread that only frees now
+ * and then needs none; above all, libc frees a few blocks after the last destructor has run, when a
+ * heap taken would be lost, since nobody tells us any more that the thread has ended. */
+static bool free_remote_start(struct tcache *tcache)
+{
+    if (tcache->state == THREAD_ENDED) return false;
+    if (tcache->early_frees < EARLY_FREES_MAX) {
+        tcache->early_frees++;
+        return false;
+    }
+    if (!thread_start(tcache)) return false;
+    if (tcache->state == THREAD_LIVE) return true;
+    thread_leave(tcache);
+    return false;
+}
+
+void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
+{
+    struct block *block = pointer;
+    uint32_t class_index = tag & TAG_CLASS_MASK;
+    if (HAK_UNLIKELY(tcache->heap == NULL) && !free_remote_start(tcache)) {
+        remote_post(slab_of(block), block, block, 1);
+        return;
+    }
+    if (HAK_UNLIKELY(tcache->tag == (tag & ~(uint32_t)TAG_CLASS_MASK))) {
+        tcache_busy_begin(tcache); /* the thread has just adopted the block's owner */
+        slab_give_back(slab_of(block), block);
+        tcache_busy_end(tcache);
+        return;
+    }
+    remote_stage(&tcache->heap->staging, block, class_index);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------- */
+
+void tcache_flush(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    tcache_busy_begin(tcache);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        struct block *list = tcache->heads[class_index];
+        tcache->heads[class_index] = NULL;
+        list_give_back_checked(list, class_index);
+        while ((list = magazine_pop(heap, class_index)) != NULL)
+            list_give_back_checked(list, class_index);
+    }
+    remote_post_all(&heap->staging);
+    remote_drain(&heap->owner, CLASS_EMPTY);
+    slab_release_empty(&heap->owner);
+    tcache_busy_end(tcache);
+}
+
+void tcache_fill_credits(struct tcache *tcache)
+{
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        tcache->credits[class_index] = (uint16_t)sizeclass_credit(class_index);
+}

@@ -1,0 +1,95 @@
+/* tcache.h: the thread cache, one layer: a list of free blocks for each class, inline in
+ * thread-local storage, and behind it a few whole lists (magazines) parked in the thread's heap.
+ *
+ * malloc pops the bin's list. free pushes on it and counts the bin's credit down; when the credit
+ * is spent the list is parked as it stands, in O(1), without being walked. Beyond MAGAZINES_MAX a
+ * parked list is walked once and its blocks go back to their slabs.
+ *
+ * A thread that has not started has this struct all zero: its bins are empty and its credits are
+ * spent, so every operation falls to the slow path, and the hit paths need no test for it. The
+ * same holds of a thread that has ended (see thread.h).
+ *
+ * The bin of CLASS_EMPTY never holds a block. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/policy.h"
+#include "base/sizeclass.h"
+#include "slab/owner.h"
+#include "slab/remote.h"
+
+enum thread_state {
+    THREAD_NEW,   /* has not used the heap yet */
+    THREAD_LIVE,  /* holds a heap, and will be told of the thread's end */
+    THREAD_ENDED, /* told already: borrows a heap for each operation that needs one */
+};
+
+struct tcache {
+    struct block *heads[CLASS_COUNT];
+    uint16_t credits[CLASS_COUNT];
+    uint32_t tag;      /* of the owner in heap; 0 without */
+    struct heap *heap; /* NULL without */
+    enum thread_state state;
+    uint32_t early_frees; /* posted one by one before the thread had a heap */
+    /* Nonzero while the thread changes its heap: a child forked then does not trust the heap. */
+    _Atomic(uint32_t) busy;
+};
+
+/* What a thread holds beside its bins. Goes from thread to thread with the owner, its first part;
+ * the bins and magazines are empty and nothing is staged while nobody holds it. */
+struct heap {
+    struct owner owner;
+    struct block *magazines[CLASS_COUNT]; /* linked by next_magazine */
+    uint8_t magazine_counts[CLASS_COUNT];
+    struct staging staging;
+    struct tcache *tcache; /* of the thread that holds it; read by the child after fork */
+};
+
+extern HAK_HIDDEN HAK_TLS struct tcache tcache_of_thread;
+
+HAK_INLINE struct tcache *tcache_self(void)
+{
+    struct tcache *tcache = &tcache_of_thread;
+    /* Hides where the address came from, so that it stays in one register: addressing each bin
+     * through the thread pointer anew was measured at 7.9 ns a pair against 4.9 ns. */
+    __asm__("" : "+r"(tcache));
+    return tcache;
+}
+
+/* A block of the class, the bin being empty: a parked magazine, else what other threads gave back,
+ * else a slab's free list, else fresh memory of a slab, else a new slab. NULL when the system has
+ * no memory; errno is kept. Starts the thread if need be. CLASS_EMPTY gives the smallest block. */
+HAK_NOINLINE void *tcache_refill(struct tcache *tcache, uint32_t class_index);
+
+/* Takes a block whose bin's credit is spent: parks the list, begins a new one with the block. In a
+ * thread that has not started, CLASS_EMPTY comes here with NULL or a foreign pointer: ignored. */
+HAK_NOINLINE void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index);
+
+/* Takes a small block that another owner's slab holds, class and owner by its tag. Keeps errno. */
+HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag);
+
+/* Gives everything back: the bins' and magazines' blocks to their slabs, staged blocks to their
+ * owners, slabs without a block in use to the pool. */
+void tcache_flush(struct tcache *tcache);
+
+/* Credits for a thread that starts. */
+void tcache_fill_credits(struct tcache *tcache);
+
+/* Around changes of the heap, nested at will. */
+static inline void tcache_busy_begin(struct tcache *tcache)
+{
+    uint32_t depth = atomic_load_explicit(&tcache->busy, memory_order_relaxed);
+    /* acquire: no change of the heap may be seen in a forked child before this is. */
+    atomic_exchange_explicit(&tcache->busy, depth + 1, memory_order_acquire);
+}
+
+static inline void tcache_busy_end(struct tcache *tcache)
+{
+    uint32_t depth = atomic_load_explicit(&tcache->busy, memory_order_relaxed);
+    /* release: every change of the heap is seen before this is. */
+    atomic_store_explicit(&tcache->busy, depth - 1, memory_order_release);
+}

@@ -1,0 +1,184 @@
+// tcache_test.cc: bins, credits, magazines, and the stages of a refill.
+#include "heap/heap_test_support.h"
+
+#include <set>
+
+extern "C" {
+#include "slab/slab.h"
+#include "superslab/pool.h"
+}
+
+namespace {
+
+class Tcache : public test::HeapTest {
+  protected:
+    std::vector<void *> take(size_t size, size_t count)
+    {
+        std::vector<void *> blocks;
+        for (size_t i = 0; i < count; i++) {
+            blocks.push_back(hak_malloc(size));
+            EXPECT_NE(blocks.back(), nullptr);
+        }
+        return blocks;
+    }
+    static void give_back(const std::vector<void *> &blocks)
+    {
+        for (void *b : blocks) hak_free(b);
+    }
+    tcache *self = tcache_self();
+};
+
+} // namespace
+
+TEST_F(Tcache, APopAndAPush)
+{
+    void *first = hak_malloc(64);
+    void *second = hak_malloc(64);
+    EXPECT_NE(first, second);
+    hak_free(first);
+    EXPECT_EQ((void *)self->heads[4], first);
+    EXPECT_EQ(hak_malloc(64), first) << "last in, first out";
+    hak_free(second);
+    hak_free(first);
+}
+
+TEST_F(Tcache, SpentCreditParksTheList)
+{
+    for (size_t size : {16u, 256u, 1024u, 2048u, 32768u}) {
+        hak_purge();
+        uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
+        std::vector<void *> blocks = take(size, credit * 3);
+        // A clean start: nothing in the bin, all credit there.
+        hak_purge();
+        self->credits[c] = (uint16_t)credit;
+        size_t i = 0;
+        for (; i < credit; i++) hak_free(blocks[i]);
+        EXPECT_EQ(self->heap->magazine_counts[c], 0);
+        EXPECT_EQ(self->credits[c], 0);
+        hak_free(blocks[i++]);
+        EXPECT_EQ(self->heap->magazine_counts[c], 1) << "the list was parked";
+        EXPECT_EQ((void *)self->heads[c], blocks[i - 1]) << "and a new one begun";
+        EXPECT_EQ(self->heads[c]->next, nullptr);
+        EXPECT_EQ(self->credits[c], credit - 1);
+        for (; i < 2 * credit; i++) hak_free(blocks[i]);
+        EXPECT_EQ(self->heap->magazine_counts[c], 1);
+        hak_free(blocks[i++]);
+        EXPECT_EQ(self->heap->magazine_counts[c], 2);
+        for (; i < blocks.size(); i++) hak_free(blocks[i]);
+    }
+}
+
+TEST_F(Tcache, MagazinesAreBounded)
+{
+    for (size_t size : {16u, 1024u, 4096u}) {
+        hak_purge();
+        uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
+        std::vector<void *> blocks = take(size, credit * (MAGAZINES_MAX + 8));
+        size_t freed = 0, cached_max = 0;
+        for (void *b : blocks) {
+            hak_free(b);
+            ASSERT_LE(self->heap->magazine_counts[c], MAGAZINES_MAX);
+            if (++freed % credit != 0) continue;
+            // What is not in the cache is back in the slabs.
+            inspect_report report = test::inspected();
+            cached_max = std::max<size_t>(cached_max,
+                                          report.used_blocks - (blocks.size() - freed));
+        }
+        EXPECT_EQ(self->heap->magazine_counts[c], MAGAZINES_MAX);
+        // Two lists more than magazines: the bin, and what was carved and never handed out.
+        EXPECT_LE(cached_max, (size_t)credit * (MAGAZINES_MAX + 2) + sizeclass_carve_blocks(c));
+    }
+}
+
+TEST_F(Tcache, RefillTakesAMagazineFirst)
+{
+    uint32_t c = sizeclass_of(1024), credit = sizeclass_credit(c);
+    std::vector<void *> blocks = take(1024, credit * 3 + 1);
+    hak_purge();
+    self->credits[c] = 0;
+    give_back(blocks);
+    EXPECT_EQ(self->heap->magazine_counts[c], 3);
+    std::set<void *> known(blocks.begin(), blocks.end());
+    size_t claimed = pool_figures().claimed_pages;
+    std::vector<void *> again;
+    for (size_t i = 0; i < blocks.size(); i++) {
+        again.push_back(hak_malloc(1024));
+        EXPECT_TRUE(known.erase(again.back())) << "not one of those in the cache";
+    }
+    EXPECT_EQ(self->heap->magazine_counts[c], 0);
+    EXPECT_EQ(pool_figures().claimed_pages, claimed);
+    give_back(again);
+}
+
+TEST_F(Tcache, RefillTakesWhatOtherThreadsGaveBack)
+{
+    uint32_t c = sizeclass_of(512);
+    std::vector<void *> blocks = take(512, 64);
+    while (self->heads[c] != nullptr) blocks.push_back(hak_malloc(512));
+    std::set<void *> freed(blocks.begin(), blocks.begin() + 20);
+    test::in_thread([&] { give_back({blocks.begin(), blocks.begin() + 20}); });
+    EXPECT_TRUE(remote_is_pending(&self->heap->owner));
+    void *block = hak_malloc(512);
+    EXPECT_TRUE(freed.count(block)) << "fresh memory was carved though blocks had come back";
+    EXPECT_FALSE(remote_is_pending(&self->heap->owner));
+    hak_free(block);
+    give_back({blocks.begin() + 20, blocks.end()});
+}
+
+TEST_F(Tcache, FlushGivesEverythingBack)
+{
+    std::vector<void *> blocks;
+    for (int round = 0; round < 3; round++)
+        for (size_t size : test::all_kinds_of_sizes()) blocks.push_back(hak_malloc(size));
+    test::Rng().shuffle(blocks);
+    std::vector<void *> kept(blocks.begin(), blocks.begin() + 50);
+    give_back({blocks.begin() + 50, blocks.end()});
+    hak_purge();
+    inspect_report report = test::inspected();
+    uint64_t small = 0;
+    for (void *b : kept)
+        if (hak_malloc_usable_size(b) <= SMALL_BYTES_MAX) small++;
+    EXPECT_EQ(report.used_blocks, small);
+    if (VALIDATE) EXPECT_EQ(report.live_blocks, small + report.run_count);
+    for (uint32_t c = 0; c < CLASS_COUNT; c++) {
+        EXPECT_EQ(self->heads[c], nullptr);
+        EXPECT_EQ(self->heap->magazine_counts[c], 0);
+    }
+    for (const stage &each : self->heap->staging.stages) EXPECT_EQ(each.count, 0u);
+    give_back(kept);
+}
+
+TEST_F(Tcache, TheEmptyBinStaysEmpty)
+{
+    void *blocks[100];
+    for (void *&b : blocks) {
+        b = hak_malloc(0);
+        EXPECT_EQ(hak_malloc_usable_size(b), 16u);
+        EXPECT_EQ(self->heads[CLASS_EMPTY], nullptr);
+    }
+    for (void *b : blocks) hak_free(b);
+    EXPECT_EQ(self->heads[CLASS_EMPTY], nullptr);
+    for (int i = 0; i < 70000; i++) hak_free(nullptr); // more than a credit counts
+    EXPECT_EQ(self->heads[CLASS_EMPTY], nullptr);
+}
+
+TEST_F(Tcache, BusyIsZeroAtRest)
+{
+    EXPECT_EQ(self->busy.load(), 0u);
+    tcache_busy_begin(self);
+    tcache_busy_begin(self);
+    EXPECT_EQ(self->busy.load(), 2u);
+    tcache_busy_end(self);
+    tcache_busy_end(self);
+    EXPECT_EQ(self->busy.load(), 0u);
+}
+
+TEST_F(Tcache, ALoopThatEmptiesItsSlabKeepsIt)
+{
+    size_t claimed = 0;
+    for (int i = 0; i < 1000; i++) {
+        give_back(take(32768, 40));
+        if (i == 10) claimed = pool_figures().claimed_pages;
+        if (i > 10) ASSERT_EQ(pool_figures().claimed_pages, claimed);
+    }
+}

@@ -1,0 +1,123 @@
+/* malloc.c: the names by which a program knows its malloc: ISO C, POSIX, glibc and the BSDs. An
+ * object of its own, so that a program may link the heap without being overridden. */
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "hakmem/hakmem.h"
+
+#define OVERRIDE __attribute__((visibility("default")))
+
+/* The prototypes of names that libc's headers do not declare, or not in every version. */
+OVERRIDE void cfree(void *block);
+OVERRIDE void free_sized(void *block, size_t size_bytes);
+OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
+
+OVERRIDE void *malloc(size_t size_bytes) { return hak_malloc(size_bytes); }
+OVERRIDE void *calloc(size_t count, size_t size_bytes) { return hak_calloc(count, size_bytes); }
+OVERRIDE void *realloc(void *block, size_t size_bytes) { return hak_realloc(block, size_bytes); }
+OVERRIDE void free(void *block) { hak_free(block); }
+OVERRIDE void cfree(void *block) { hak_free(block); }
+
+OVERRIDE void *reallocarray(void *block, size_t count, size_t size_bytes)
+{
+    return hak_reallocarray(block, count, size_bytes);
+}
+
+OVERRIDE void free_sized(void *block, size_t size_bytes) { hak_free_sized(block, size_bytes); }
+
+OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes)
+{
+    hak_free_aligned_sized(block, align_bytes, size_bytes);
+}
+
+OVERRIDE void *aligned_alloc(size_t align_bytes, size_t size_bytes)
+{
+    return hak_aligned_alloc(align_bytes, size_bytes);
+}
+
+OVERRIDE void *memalign(size_t align_bytes, size_t size_bytes)
+{
+    return hak_memalign(align_bytes, size_bytes);
+}
+
+OVERRIDE int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
+{
+    return hak_posix_memalign(block, align_bytes, size_bytes);
+}
+
+OVERRIDE void *valloc(size_t size_bytes) { return hak_valloc(size_bytes); }
+OVERRIDE void *pvalloc(size_t size_bytes) { return hak_pvalloc(size_bytes); }
+OVERRIDE size_t malloc_usable_size(void *block) { return hak_malloc_usable_size(block); }
+
+/* --- glibc's controls ------------------------------------------------------------------------------- */
+
+OVERRIDE int malloc_trim(size_t pad_bytes)
+{
+    (void)pad_bytes; /* what to leave at the end of a heap that grows at its end: ours does not */
+    return hak_purge() > 0;
+}
+
+OVERRIDE void malloc_stats(void) { hak_stats_print(stderr); }
+
+/* 1 for parameters that glibc has: what they tune does not exist here, and a program that sets one
+ * is not to think that it failed. 0 for any other, as glibc. */
+OVERRIDE int mallopt(int parameter, int value)
+{
+    (void)value;
+    return parameter <= M_MXFAST && parameter >= M_ARENA_MAX;
+}
+
+OVERRIDE struct mallinfo2 mallinfo2(void)
+{
+    struct hak_stats stats;
+    hak_stats_get(&stats);
+    size_t in_superslabs_bytes = stats.small_bytes + stats.run_bytes;
+    size_t superslab_bytes =
+        stats.reserved_bytes - stats.huge_bytes - stats.huge_cached_bytes;
+    return (struct mallinfo2){
+        .arena = superslab_bytes,
+        .hblkhd = stats.huge_bytes + stats.huge_cached_bytes,
+        .uordblks = in_superslabs_bytes + stats.huge_bytes,
+        .fordblks = superslab_bytes - in_superslabs_bytes,
+        .keepcost = stats.dirty_bytes + stats.huge_cached_bytes,
+    };
+}
+
+static int as_int(size_t value) { return value < (size_t)INT_MAX ? (int)value : INT_MAX; }
+
+OVERRIDE struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 wide = mallinfo2();
+    return (struct mallinfo){
+        .arena = as_int(wide.arena),
+        .hblkhd = as_int(wide.hblkhd),
+        .uordblks = as_int(wide.uordblks),
+        .fordblks = as_int(wide.fordblks),
+        .keepcost = as_int(wide.keepcost),
+    };
+}
+
+OVERRIDE int malloc_info(int options, FILE *stream)
+{
+    if (options != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct hak_stats stats;
+    hak_stats_get(&stats);
+    int written = fprintf(stream,
+                          "<malloc version=\"hakmem-1\">\n"
+                          "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
+                          "<reserved size=\"%zu\"/>\n"
+                          "<slabs size=\"%zu\" used=\"%zu\"/>\n"
+                          "<runs size=\"%zu\"/>\n"
+                          "<huge size=\"%zu\" cached=\"%zu\"/>\n"
+                          "<dirty size=\"%zu\"/>\n"
+                          "</malloc>\n",
+                          stats.heap_count, stats.orphan_count, stats.reserved_bytes,
+                          stats.slab_bytes, stats.small_bytes, stats.run_bytes, stats.huge_bytes,
+                          stats.huge_cached_bytes, stats.dirty_bytes);
+    return written < 0 ? -1 : 0;
+}

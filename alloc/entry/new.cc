@@ -1,0 +1,143 @@
+// new.cc: every form of operator new and delete ([new.delete]). Needs the C++ runtime only when
+// memory runs out, and then by name: the shared library must load into C programs too.
+//
+// A failed new calls the new_handler until memory is found, the handler throws, or there is no
+// handler; then std::bad_alloc is thrown, or NULL returned by the nothrow forms, which also turn a
+// handler's exception into NULL. Errors as hak_aligned_alloc; any thread.
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/policy.h"
+#include "hakmem/hakmem.h"
+
+namespace std {
+
+enum class align_val_t : size_t {};
+struct nothrow_t;
+using new_handler = void (*)();
+
+HAK_CXX_RUNTIME new_handler get_new_handler() noexcept;
+[[noreturn]] HAK_CXX_RUNTIME void __throw_bad_alloc(); // libstdc++ and libc++ both export it
+
+} // namespace std
+
+namespace {
+
+using GetHandler = std::new_handler (*)();
+using ThrowBadAlloc = void (*)();
+
+// The C++ runtime may have come by dlopen, out of sight of the weak references.
+void *runtime_symbol(const char *name)
+{
+    static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
+    for (const char *library : libraries) {
+        void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+        if (handle == nullptr) continue;
+        void *symbol = dlsym(handle, name);
+        dlclose(handle);
+        if (symbol != nullptr) return symbol;
+    }
+    return nullptr;
+}
+
+std::new_handler handler()
+{
+    GetHandler get = &std::get_new_handler;
+    if (get == nullptr) get = reinterpret_cast<GetHandler>(runtime_symbol("_ZSt15get_new_handlerv"));
+    return get != nullptr ? get() : nullptr;
+}
+
+[[noreturn]] void throw_bad_alloc()
+{
+    ThrowBadAlloc thrower = &std::__throw_bad_alloc;
+    if (thrower == nullptr)
+        thrower = reinterpret_cast<ThrowBadAlloc>(runtime_symbol("_ZSt17__throw_bad_allocv"));
+    if (thrower != nullptr) thrower();
+    abort(); // no C++ runtime: nobody could catch it
+}
+
+void *allocate(size_t size_bytes, size_t align_bytes)
+{
+    return align_bytes == 0 ? hak_malloc(size_bytes) : hak_aligned_alloc(align_bytes, size_bytes);
+}
+
+[[gnu::noinline, gnu::cold]] void *retry(size_t size_bytes, size_t align_bytes)
+{
+    for (;;) {
+        std::new_handler call = handler();
+        if (call == nullptr) throw_bad_alloc();
+        call();
+        if (void *block = allocate(size_bytes, align_bytes)) return block;
+    }
+}
+
+[[gnu::noinline, gnu::cold]] void *retry_nothrow(size_t size_bytes, size_t align_bytes) noexcept
+{
+    try {
+        return handler() != nullptr ? retry(size_bytes, align_bytes) : nullptr;
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+inline void *throwing(size_t size_bytes, size_t align_bytes = 0)
+{
+    void *block = allocate(size_bytes, align_bytes);
+    return HAK_LIKELY(block != nullptr) ? block : retry(size_bytes, align_bytes);
+}
+
+inline void *not_throwing(size_t size_bytes, size_t align_bytes = 0) noexcept
+{
+    void *block = allocate(size_bytes, align_bytes);
+    return HAK_LIKELY(block != nullptr) ? block : retry_nothrow(size_bytes, align_bytes);
+}
+
+} // namespace
+
+using Align = std::align_val_t;
+using Nothrow = const std::nothrow_t &;
+
+#define OVERRIDE __attribute__((visibility("default")))
+
+OVERRIDE void *operator new(size_t n) { return throwing(n); }
+OVERRIDE void *operator new[](size_t n) { return throwing(n); }
+OVERRIDE void *operator new(size_t n, Align a) { return throwing(n, static_cast<size_t>(a)); }
+OVERRIDE void *operator new[](size_t n, Align a) { return throwing(n, static_cast<size_t>(a)); }
+
+OVERRIDE void *operator new(size_t n, Nothrow) noexcept { return not_throwing(n); }
+OVERRIDE void *operator new[](size_t n, Nothrow) noexcept { return not_throwing(n); }
+OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept
+{
+    return not_throwing(n, static_cast<size_t>(a));
+}
+OVERRIDE void *operator new[](size_t n, Align a, Nothrow) noexcept
+{
+    return not_throwing(n, static_cast<size_t>(a));
+}
+
+OVERRIDE void operator delete(void *p) noexcept { hak_free(p); }
+OVERRIDE void operator delete[](void *p) noexcept { hak_free(p); }
+OVERRIDE void operator delete(void *p, Nothrow) noexcept { hak_free(p); }
+OVERRIDE void operator delete[](void *p, Nothrow) noexcept { hak_free(p); }
+OVERRIDE void operator delete(void *p, size_t n) noexcept { hak_free_sized(p, n); }
+OVERRIDE void operator delete[](void *p, size_t n) noexcept { hak_free_sized(p, n); }
+OVERRIDE void operator delete(void *p, Align) noexcept { hak_free(p); }
+OVERRIDE void operator delete[](void *p, Align) noexcept { hak_free(p); }
+OVERRIDE void operator delete(void *p, Align, Nothrow) noexcept { hak_free(p); }
+OVERRIDE void operator delete[](void *p, Align, Nothrow) noexcept { hak_free(p); }
+OVERRIDE void operator delete(void *p, size_t n, Align a) noexcept
+{
+    hak_free_aligned_sized(p, static_cast<size_t>(a), n);
+}
+OVERRIDE void operator delete[](void *p, size_t n, Align a) noexcept
+{
+    hak_free_aligned_sized(p, static_cast<size_t>(a), n);
+}
+
+// catch (...) above names these; weak, so that a C program need not have them.
+HAK_CXX_RUNTIME_ASM("__gxx_personality_v0");
+HAK_CXX_RUNTIME_ASM("__cxa_begin_catch");
+HAK_CXX_RUNTIME_ASM("__cxa_end_catch");
+HAK_CXX_RUNTIME_ASM("_ZSt9terminatev");

@@ -1,0 +1,478 @@
+// override_test.cc: an ordinary program, linked with libc alone. It runs on libc's own malloc, which
+// proves the tests, and again with each library preloaded: every name resolves into the library, and
+// works. HAKMEM_TEST_LIBRARY says which library is expected.
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hakmem/hakmem.h"
+
+// Names that glibc may lack, or that its headers hide.
+extern "C" {
+[[gnu::weak]] void cfree(void *block);
+[[gnu::weak]] void free_sized(void *block, size_t size_bytes);
+[[gnu::weak]] void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
+}
+
+namespace {
+
+const char *expected_library() { return getenv("HAKMEM_TEST_LIBRARY"); }
+
+void *symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+
+// Keeps the compiler from seeing what a pointer is, or that nobody uses it.
+template <class T> T *opaque(T *pointer)
+{
+    asm volatile("" : "+r"(pointer) : : "memory");
+    return pointer;
+}
+size_t opaque(size_t value)
+{
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
+bool is_aligned(void *block, size_t align) { return (uintptr_t)block % align == 0; }
+
+void expect_block(void *block, size_t size, size_t align = 16)
+{
+    ASSERT_NE(block, nullptr);
+    EXPECT_TRUE(is_aligned(block, align));
+    EXPECT_GE(malloc_usable_size(block), size);
+    memset(block, 0x5a, size);
+}
+
+} // namespace
+
+TEST(Override, EveryNameResolvesIntoTheLibrary)
+{
+    if (expected_library() == nullptr) GTEST_SKIP() << "this run is on libc's own malloc";
+    for (const char *name :
+         {"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "aligned_alloc",
+          "posix_memalign", "memalign", "valloc", "pvalloc", "malloc_usable_size", "free_sized",
+          "free_aligned_sized", "mallinfo", "mallinfo2", "malloc_trim", "malloc_info",
+          "malloc_stats", "mallopt",
+          // operator new, new[], delete, delete[] in all their forms
+          "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
+          "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t",
+          "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm",
+          "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t",
+          "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
+          "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+          "hak_malloc", "hak_free", "hak_calloc", "hak_realloc", "hak_reallocarray",
+          "hak_free_sized", "hak_free_aligned_sized", "hak_aligned_alloc", "hak_memalign",
+          "hak_posix_memalign", "hak_valloc", "hak_pvalloc", "hak_malloc_usable_size", "hak_purge",
+          "hak_stats_get", "hak_stats_print"}) {
+        void *at = symbol(name);
+        ASSERT_NE(at, nullptr) << name;
+        Dl_info info;
+        ASSERT_NE(dladdr(at, &info), 0) << name;
+        EXPECT_NE(strstr(info.dli_fname, expected_library()), nullptr)
+            << name << " is in " << info.dli_fname;
+    }
+}
+
+TEST(Override, NothingElseIsExported)
+{
+    if (expected_library() == nullptr) GTEST_SKIP() << "this run is on libc's own malloc";
+    for (const char *name : {"os", "heap_alloc_large", "pool_claim", "tcache_refill", "slab_make",
+                             "lock_acquire", "meta_alloc", "os_page_bytes", "pagemap_start"})
+        EXPECT_EQ(symbol(name), nullptr) << name;
+}
+
+TEST(Override, C)
+{
+    for (size_t size : {0u, 1u, 100u, 5000u, 100000u, 10000000u}) {
+        void *block = opaque(malloc(opaque(size)));
+        expect_block(block, size);
+        block = opaque(realloc(block, size + 100));
+        expect_block(block, size + 100);
+        block = opaque(reallocarray(block, size + 1, 2));
+        expect_block(block, 2 * size + 2);
+        free(block);
+        auto *zero = static_cast<char *>(opaque(calloc(opaque(size) + 1, 1)));
+        for (size_t i = 0; i <= size; i += 100) ASSERT_EQ(zero[i], 0);
+        free(zero);
+    }
+    free(opaque((void *)nullptr));
+    EXPECT_EQ(malloc_usable_size(nullptr), 0u);
+}
+
+TEST(Override, Aligned)
+{
+    for (size_t align = sizeof(void *); align <= 8u << 20; align *= 4) {
+        void *block = nullptr;
+        ASSERT_EQ(posix_memalign(&block, align, 100), 0);
+        expect_block(block, 100, align);
+        free(block);
+        block = opaque(aligned_alloc(align, align));
+        expect_block(block, align, align);
+        free(block);
+        block = opaque(memalign(align, 1000));
+        expect_block(block, 1000, align);
+        free(block);
+    }
+    size_t page = (size_t)getpagesize();
+    void *block = opaque(valloc(10));
+    expect_block(block, 10, page);
+    free(block);
+    block = opaque(pvalloc(10));
+    expect_block(block, page, page);
+    free(block);
+    block = &page;
+    EXPECT_EQ(posix_memalign(&block, opaque((size_t)24), 10), EINVAL);
+    EXPECT_EQ(block, &page);
+}
+
+TEST(Override, FailuresSetErrno)
+{
+    errno = 0;
+    EXPECT_EQ(opaque(malloc(opaque(SIZE_MAX - 100))), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    errno = 0;
+    EXPECT_EQ(opaque(calloc(opaque(SIZE_MAX / 2), 3)), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    void *volatile block = malloc(10); // volatile: a compiler thinks it gone after a realloc
+    errno = 0;
+    EXPECT_EQ(opaque(realloc(block, opaque(SIZE_MAX - 100))), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    errno = 0;
+    EXPECT_EQ(opaque(reallocarray(block, opaque((size_t)1 << 32), (size_t)1 << 32)), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    errno = 4711;
+    free(block);
+    EXPECT_EQ(errno, 4711);
+}
+
+TEST(Override, NamesThatLibcMayLack)
+{
+    if (&cfree == nullptr || &free_sized == nullptr || &free_aligned_sized == nullptr) {
+        ASSERT_EQ(expected_library(), nullptr);
+        GTEST_SKIP() << "this libc has no cfree, free_sized or free_aligned_sized";
+    }
+    cfree(opaque(malloc(100)));
+    free_sized(opaque(malloc(100)), 100);
+    free_aligned_sized(opaque(aligned_alloc(64, 128)), 64, 128);
+    cfree(nullptr);
+    free_sized(nullptr, 1);
+    free_aligned_sized(nullptr, 64, 1);
+}
+
+TEST(Override, GlibcsControls)
+{
+    std::vector<void *> blocks;
+    for (size_t size : {100u, 100000u, 10000000u}) blocks.push_back(opaque(malloc(size)));
+    struct mallinfo2 info = mallinfo2();
+    EXPECT_GE(info.uordblks + info.hblkhd, 100u + 100000u + 10000000u);
+    EXPECT_GE(info.arena + info.hblkhd, 100u + 100000u + 10000000u);
+    EXPECT_LT(info.arena + info.hblkhd, (size_t)1 << 40) << "no figure wrapped below 0";
+    EXPECT_LT(info.fordblks, (size_t)1 << 40);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    struct mallinfo narrow = mallinfo();
+#pragma GCC diagnostic pop
+    EXPECT_GT(narrow.uordblks, 0);
+    EXPECT_GT(narrow.arena, 0);
+    for (void *block : blocks) free(block);
+    int trimmed = malloc_trim(0);
+    EXPECT_TRUE(trimmed == 0 || trimmed == 1);
+    if (expected_library() != nullptr) {
+        EXPECT_EQ(trimmed, 1) << "three blocks were just freed";
+    }
+    EXPECT_EQ(mallopt(M_MMAP_THRESHOLD, 1 << 20), 1);
+    EXPECT_EQ(mallopt(M_ARENA_MAX, 2), 1);
+    EXPECT_EQ(mallopt(M_MXFAST, 64), 1);
+
+    testing::internal::CaptureStderr();
+    malloc_stats();
+    EXPECT_GT(testing::internal::GetCapturedStderr().size(), 50u);
+}
+
+namespace {
+
+// Whether text is one XML element whose tags nest: names, quotes and brackets in balance.
+bool is_well_formed(const std::string &text)
+{
+    std::vector<std::string> open;
+    bool seen_root = false;
+    for (size_t i = 0; i < text.size(); i++) {
+        if (text[i] != '<') {
+            if (open.empty() && !isspace((unsigned char)text[i])) return false;
+            if (text[i] == '>' || text[i] == '&') return false;
+            continue;
+        }
+        size_t end = i;
+        bool quoted = false;
+        while (++end < text.size() && (quoted || text[end] != '>'))
+            if (text[end] == '"') quoted = !quoted;
+            else if (text[end] == '<') return false;
+        if (end >= text.size() || quoted) return false;
+        std::string tag = text.substr(i + 1, end - i - 1);
+        std::string name = tag.substr(tag[0] == '/', tag.find_first_of(" /", 1) - (tag[0] == '/'));
+        if (tag[0] == '/') {
+            if (open.empty() || open.back() != tag.substr(1)) return false;
+            open.pop_back();
+        } else {
+            if (open.empty() && seen_root) return false;
+            seen_root = true;
+            if (tag.back() != '/') open.push_back(name);
+        }
+        i = end;
+    }
+    return seen_root && open.empty();
+}
+
+} // namespace
+
+TEST(Override, MallocInfoIsWellFormed)
+{
+    EXPECT_TRUE(is_well_formed("<a x=\"1\">\n<b/>\n</a>"));
+    EXPECT_FALSE(is_well_formed("<a><b></a>"));
+    EXPECT_FALSE(is_well_formed("<a x=\"1></a>"));
+    char *text = nullptr;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    ASSERT_EQ(malloc_info(0, stream), 0);
+    fclose(stream);
+    EXPECT_TRUE(is_well_formed(std::string(text, length))) << text;
+    EXPECT_EQ(strncmp(text, "<malloc version=", 16), 0);
+    free(text);
+    EXPECT_NE(malloc_info(1, stdout), 0) << "no options are known";
+}
+
+// --- operator new and delete -------------------------------------------------------------------------
+
+namespace {
+
+constexpr size_t TOO_LARGE = (size_t)PTRDIFF_MAX - 4096;
+
+void *held_for_handler;
+int handler_calls;
+
+class HandlerScope {
+  public:
+    explicit HandlerScope(std::new_handler handler) : before_(std::set_new_handler(handler))
+    {
+        handler_calls = 0;
+    }
+    ~HandlerScope() { std::set_new_handler(before_); }
+
+  private:
+    std::new_handler before_;
+};
+
+struct HandlerGaveUp {};
+
+constexpr std::align_val_t LINE{64};
+
+} // namespace
+
+TEST(OverrideNew, EveryForm)
+{
+    for (size_t size : {0u, 1u, 100u, 5000u, 100000u, 10000000u}) {
+        void *p = opaque(::operator new(size));
+        expect_block(p, size);
+        ::operator delete(p);
+        p = opaque(::operator new[](size));
+        expect_block(p, size);
+        ::operator delete[](p);
+        p = opaque(::operator new(size, std::nothrow));
+        expect_block(p, size);
+        ::operator delete(p, std::nothrow);
+        p = opaque(::operator new[](size, std::nothrow));
+        expect_block(p, size);
+        ::operator delete[](p, std::nothrow);
+        p = opaque(::operator new(size));
+        ::operator delete(p, size);
+        p = opaque(::operator new[](size));
+        ::operator delete[](p, size);
+        for (size_t align : {16u, 64u, 4096u, 1u << 20}) {
+            std::align_val_t a{align};
+            p = opaque(::operator new(size, a));
+            expect_block(p, size, align);
+            ::operator delete(p, a);
+            p = opaque(::operator new[](size, a));
+            expect_block(p, size, align);
+            ::operator delete[](p, a);
+            p = opaque(::operator new(size, a, std::nothrow));
+            expect_block(p, size, align);
+            ::operator delete(p, a, std::nothrow);
+            p = opaque(::operator new[](size, a, std::nothrow));
+            expect_block(p, size, align);
+            ::operator delete[](p, a, std::nothrow);
+            p = opaque(::operator new(size, a));
+            ::operator delete(p, size, a);
+            p = opaque(::operator new[](size, a));
+            ::operator delete[](p, size, a);
+        }
+    }
+    ::operator delete(opaque((void *)nullptr));
+    void *first = opaque(::operator new(0)), *second = opaque(::operator new(0));
+    EXPECT_NE(first, second);
+    ::operator delete(first);
+    ::operator delete(second);
+    struct alignas(256) Line {
+        char bytes[300];
+    };
+    auto line = std::make_unique<Line[]>(5);
+    EXPECT_TRUE(is_aligned(opaque(line.get()), 256));
+}
+
+TEST(OverrideNew, TooLargeThrows)
+{
+    EXPECT_THROW(opaque(::operator new(opaque(TOO_LARGE))), std::bad_alloc);
+    EXPECT_THROW(opaque(::operator new[](opaque(TOO_LARGE))), std::bad_alloc);
+    EXPECT_THROW(opaque(::operator new(opaque(TOO_LARGE), LINE)), std::bad_alloc);
+    EXPECT_THROW(opaque(::operator new[](opaque(TOO_LARGE), LINE)), std::bad_alloc);
+    EXPECT_THROW(std::vector<char>().reserve(opaque((size_t)PTRDIFF_MAX)), std::exception);
+}
+
+TEST(OverrideNew, TooLargeNothrowIsNull)
+{
+    EXPECT_EQ(opaque(::operator new(opaque(TOO_LARGE), std::nothrow)), nullptr);
+    EXPECT_EQ(opaque(::operator new[](opaque(TOO_LARGE), std::nothrow)), nullptr);
+    EXPECT_EQ(opaque(::operator new(opaque(TOO_LARGE), LINE, std::nothrow)), nullptr);
+    EXPECT_EQ(opaque(::operator new[](opaque(TOO_LARGE), LINE, std::nothrow)), nullptr);
+}
+
+TEST(OverrideNew, AHandlerThatThrows)
+{
+    HandlerScope scope([] {
+        if (++handler_calls == 3) throw HandlerGaveUp();
+    });
+    EXPECT_THROW(opaque(::operator new(opaque(TOO_LARGE))), HandlerGaveUp);
+    EXPECT_EQ(handler_calls, 3) << "it is called until it throws";
+    handler_calls = 0;
+    EXPECT_THROW(opaque(::operator new[](opaque(TOO_LARGE), LINE)), HandlerGaveUp);
+    EXPECT_EQ(handler_calls, 3);
+}
+
+TEST(OverrideNew, AHandlerThatThrowsBadAllocUnderNothrow)
+{
+    HandlerScope scope([] {
+        handler_calls++;
+        throw std::bad_alloc();
+    });
+    EXPECT_EQ(opaque(::operator new(opaque(TOO_LARGE), std::nothrow)), nullptr);
+    EXPECT_EQ(opaque(::operator new[](opaque(TOO_LARGE), std::nothrow)), nullptr);
+    EXPECT_EQ(opaque(::operator new(opaque(TOO_LARGE), LINE, std::nothrow)), nullptr);
+    EXPECT_EQ(handler_calls, 3);
+}
+
+TEST(OverrideNew, AHandlerThatRemovesItself)
+{
+    HandlerScope scope([] {
+        handler_calls++;
+        std::set_new_handler(nullptr);
+    });
+    EXPECT_THROW(opaque(::operator new(opaque(TOO_LARGE))), std::bad_alloc);
+    EXPECT_EQ(handler_calls, 1);
+    EXPECT_EQ(std::get_new_handler(), nullptr);
+    std::set_new_handler([] {
+        handler_calls++;
+        std::set_new_handler(nullptr);
+    });
+    EXPECT_EQ(opaque(::operator new(opaque(TOO_LARGE), std::nothrow)), nullptr);
+    EXPECT_EQ(handler_calls, 2);
+}
+
+// In a child: it is limited to what is in use and 256 MiB.
+TEST(OverrideNew, AHandlerThatFreesMemory)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        FILE *statm = fopen("/proc/self/statm", "r");
+        unsigned long pages = 0;
+        if (fscanf(statm, "%lu", &pages) != 1) _exit(10);
+        fclose(statm);
+        rlim_t bytes = pages * (rlim_t)getpagesize() + (256u << 20);
+        struct rlimit limit = {bytes, bytes};
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(11);
+        constexpr size_t MOST = 200u << 20;
+        held_for_handler = opaque(malloc(MOST));
+        if (held_for_handler == nullptr) _exit(12);
+        handler_calls = 0;
+        std::set_new_handler([] {
+            handler_calls++;
+            if (held_for_handler == nullptr) _exit(13);
+            free(held_for_handler);
+            held_for_handler = nullptr;
+        });
+        void *block = opaque(::operator new(opaque(MOST)));
+        if (block == nullptr || handler_calls != 1) _exit(14);
+        ::operator delete(block);
+        _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// --- libc's own use ----------------------------------------------------------------------------------
+
+TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
+{
+    // Threads that allocate nothing themselves, detached, with stacks too large for libc to keep:
+    // what libc frees at their very end must not start a heap each.
+    auto get = reinterpret_cast<void (*)(hak_stats *)>(symbol("hak_stats_get"));
+    hak_stats before = {}, after = {};
+    if (get != nullptr) get(&before);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 48u << 20);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    constexpr int AT_ONCE = 8;
+    static std::atomic<int> waiting;
+    for (int round = 0; round < 60; round++) {
+        waiting = AT_ONCE;
+        for (int i = 0; i < AT_ONCE; i++) {
+            pthread_t thread;
+            ASSERT_EQ(pthread_create(&thread, &attributes, [](void *) -> void * {
+                for (waiting--; waiting > 0;) sched_yield(); // all end together
+                return nullptr;
+            }, nullptr), 0);
+        }
+        while (waiting > 0) sched_yield();
+        usleep(1000);
+    }
+    pthread_attr_destroy(&attributes);
+    usleep(20000);
+    if (get == nullptr) GTEST_SKIP() << "libc tells no count of heaps";
+    get(&after);
+    printf("heaps: %zu, then %zu, of them orphans %zu\n", before.heap_count, after.heap_count,
+           after.orphan_count);
+    EXPECT_LE(after.heap_count, before.heap_count + 2 * AT_ONCE);
+    EXPECT_GE(after.orphan_count + 2, after.heap_count) << "heaps were lost with their threads";
+}
+
+TEST(OverrideThreads, ThreadLocalDestructorsAndStreams)
+{
+    for (int i = 0; i < 100; i++)
+        std::thread([] {
+            thread_local std::map<std::string, std::string> map;
+            for (int n = 0; n < 50; n++) map[std::to_string(n)] = std::string((size_t)n * 10, 'x');
+            EXPECT_NE(opaque(strerror(123456)), nullptr); // libc keeps the text for the thread
+        }).join();
+}

@@ -1,0 +1,18 @@
+/* start.c: what runs before main: the options. The heap itself starts at its first use, which in
+ * a program that preloads the library is long before. */
+#include <unistd.h>
+
+#include "cache/thread.h"
+#include "hakmem/hakmem.h"
+#include "heap/options.h"
+
+__attribute__((constructor)) static void start(void)
+{
+    thread_process_start();
+    options_read(environ);
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+    if (option_value(OPTION_STATS) != 0) hak_stats_print(stderr);
+}

@@ -1,0 +1,175 @@
+/* heap.c: the public functions off the hit paths, over small blocks, runs and huge blocks alike. */
+#include "heap/heap.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cache/thread.h"
+#include "heap/huge.h"
+#include "heap/large.h"
+#include "os/os.h"
+#include "slab/slab.h"
+#include "superslab/pool.h"
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* The system has no memory: what is kept for later may do now. */
+static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_index)
+{
+    heap_purge();
+    void *block = tcache_refill(tcache, class_index);
+    return block != NULL ? block : no_memory();
+}
+
+void *heap_refill(struct tcache *tcache, uint32_t class_index)
+{
+    void *block = tcache_refill(tcache, class_index);
+    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
+}
+
+static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero)
+{
+    return size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX
+               ? large_alloc(align_bytes, size_bytes, zero)
+               : huge_alloc(align_bytes, size_bytes, zero);
+}
+
+/* Above SMALL_BYTES_MAX, or aligned beyond it. *zero: every byte of the block reads as zero. */
+static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
+{
+    if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
+    if (!thread_process_start()) return no_memory();
+    uint64_t now_ms = os_now_ms();
+    pool_tick(now_ms);
+    huge_tick(now_ms);
+    void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
+    if (HAK_UNLIKELY(pointer == NULL)) {
+        heap_purge(); /* what is kept for later may do now */
+        pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
+    }
+    return pointer != NULL ? pointer : no_memory();
+}
+
+void *heap_alloc_large(size_t size_bytes)
+{
+    bool zero;
+    return alloc_pages(GRANULE_BYTES, size_bytes, &zero);
+}
+
+void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
+{
+    if (align_bytes <= GRANULE_BYTES) return heap_alloc(size_bytes);
+    if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX) {
+        uint32_t class_index = sizeclass_of_aligned(size_bytes, align_bytes);
+        return heap_alloc(sizeclass_bytes(class_index));
+    }
+    bool zero;
+    return alloc_pages(align_bytes, size_bytes, &zero);
+}
+
+void heap_free_other(struct tcache *tcache, void *pointer, uint32_t tag)
+{
+    uint32_t class_index = tag & TAG_CLASS_MASK;
+    if (tag >> TAG_OWNER_SHIFT != 0) {
+        tcache_free_remote(tcache, pointer, tag);
+    } else if (class_index == CLASS_RUN) {
+        large_free(pointer);
+    } else if (class_index == CLASS_HUGE) {
+        huge_free(pointer);
+    } /* else NULL, or a pointer that is not ours: under VALIDATE it does not come so far */
+}
+
+void *heap_calloc(size_t count, size_t size_bytes)
+{
+    size_t total_bytes;
+    if (__builtin_mul_overflow(count, size_bytes, &total_bytes)) return no_memory();
+    if (HAK_LIKELY(total_bytes <= SMALL_BYTES_MAX)) {
+        void *block = heap_alloc(total_bytes);
+        if (HAK_LIKELY(block != NULL)) memset(block, 0, total_bytes);
+        return block;
+    }
+    bool zero;
+    void *pointer = alloc_pages(GRANULE_BYTES, total_bytes, &zero);
+    if (pointer != NULL && !zero) memset(pointer, 0, total_bytes);
+    return pointer;
+}
+
+size_t heap_usable_size(const void *pointer)
+{
+    uint32_t tag = pagemap_tag_checked(pointer);
+    uint32_t class_index = tag & TAG_CLASS_MASK;
+    if (tag >> TAG_OWNER_SHIFT != 0) return sizeclass_bytes(class_index);
+    if (class_index == CLASS_RUN) return large_usable_size(pointer);
+    if (class_index == CLASS_HUGE) return huge_usable_size(pointer);
+    return 0; /* NULL, or not ours */
+}
+
+/* --- realloc ------------------------------------------------------------------------------------------ */
+
+/* True where a block of usable_bytes may stay for size_bytes: it fits, and no more than half of it
+ * would lie idle. */
+static bool fits_in_place(size_t usable_bytes, size_t size_bytes)
+{
+    return size_bytes <= usable_bytes && size_bytes >= usable_bytes / 2;
+}
+
+static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
+{
+    void *moved = heap_alloc(size_bytes);
+    if (moved == NULL) return NULL;
+    memcpy(moved, pointer, usable_bytes < size_bytes ? usable_bytes : size_bytes);
+    heap_free(pointer);
+    return moved;
+}
+
+void *heap_realloc(void *pointer, size_t size_bytes)
+{
+    if (pointer == NULL) return heap_alloc(size_bytes);
+    if (size_bytes == 0) {
+        heap_free(pointer);
+        return NULL;
+    }
+    if (size_bytes > PTRDIFF_MAX) return no_memory();
+    if (VALIDATE) validate_live(pointer);
+    uint32_t class_index = pagemap_tag(pointer) & TAG_CLASS_MASK;
+    size_t usable_bytes = heap_usable_size(pointer);
+    if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
+        /* The system refuses also where the program has split the mapping (mprotect, madvise). */
+        void *resized = huge_realloc(pointer, size_bytes);
+        if (resized != NULL) return resized;
+    } else if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
+        if (large_resize(pointer, size_bytes)) return pointer;
+    } else if (fits_in_place(usable_bytes, size_bytes)) {
+        return pointer;
+    }
+    int saved = errno;
+    void *moved = realloc_move(pointer, usable_bytes, size_bytes);
+    if (moved == NULL && size_bytes <= usable_bytes) { /* too long a block, but it holds */
+        errno = saved;
+        return pointer;
+    }
+    return moved;
+}
+
+void *heap_reallocarray(void *pointer, size_t count, size_t size_bytes)
+{
+    size_t total_bytes;
+    if (__builtin_mul_overflow(count, size_bytes, &total_bytes)) return no_memory();
+    return heap_realloc(pointer, total_bytes);
+}
+
+/* --- purge -------------------------------------------------------------------------------------------- */
+
+size_t heap_purge(void)
+{
+    if (!thread_process_start()) return 0;
+    struct tcache *tcache = tcache_self();
+    if (tcache->heap != NULL) tcache_flush(tcache);
+    thread_flush_orphans();
+    return huge_purge_all() + pool_purge_all();
+}

@@ -1,0 +1,97 @@
+/* heap.h: malloc and free, inline.
+ *
+ *   heap_alloc(size)
+ *     pop from the bin                                                     done
+ *     tcache_refill            cache/tcache.c   the bin is empty, or size is 0
+ *       magazine_pop           cache/tcache.c   a parked list
+ *       remote_drain           slab/remote.c    what other threads gave back
+ *       slab_take              slab/slab.c      a slab's free list, else carve
+ *       slab_make              slab/slab.c      a new slab
+ *         pool_claim           superslab/pool.c free pages of a known superslab, else a new one
+ *     large_alloc              heap/large.c     above 32 KiB: a run of pages
+ *     huge_alloc               heap/huge.c      above 2 MiB: a mapping of its own
+ *
+ *   heap_free(pointer)
+ *     push on the bin                                                      done
+ *     tcache_park              cache/tcache.c   the bin's credit is spent
+ *       slab_give_back         slab/slab.c      too many parked: back to the slab, then pool_free
+ *     heap_free_other          heap/heap.c      not a block of this thread's heap
+ *       tcache_free_remote     cache/tcache.c   another heap's: remote_stage, remote_post
+ *       large_free, huge_free                   a run, a mapping; NULL and foreign pointers: nothing
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/policy.h"
+#include "base/sizeclass.h"
+#include "cache/tcache.h"
+#include "slab/validate.h"
+#include "superslab/pagemap.h"
+
+/* Above SMALL_BYTES_MAX. Sets ENOMEM. */
+HAK_NOINLINE void *heap_alloc_large(size_t size_bytes);
+
+/* tcache_refill, with ENOMEM set when it fails. */
+HAK_NOINLINE void *heap_refill(struct tcache *tcache, uint32_t class_index);
+
+/* A pointer that is no block of this thread's heap; tag is what the page map says of it. */
+HAK_NOINLINE void heap_free_other(struct tcache *tcache, void *pointer, uint32_t tag);
+
+/* Under VALIDATE: the entry of every free. */
+static inline void heap_check_free(const void *pointer)
+{
+    if (pointer != NULL) validate_free(pointer);
+}
+
+/* See hak_malloc. */
+HAK_INLINE void *heap_alloc(size_t size_bytes)
+{
+    uint32_t class_index;
+    if (HAK_LIKELY(size_bytes <= SMALL_LINEAR_BYTES_MAX)) {
+        class_index = sizeclass_of_linear(size_bytes);
+    } else if (size_bytes <= SMALL_BYTES_MAX) {
+        class_index = sizeclass_of_geometric(size_bytes);
+    } else {
+        return heap_alloc_large(size_bytes);
+    }
+    struct tcache *tcache = tcache_self();
+    struct block *block = tcache->heads[class_index];
+    if (HAK_UNLIKELY(block == NULL)) return heap_refill(tcache, class_index);
+    tcache->heads[class_index] = block->next;
+    /* After the pop: a child forked in between must not find the block both binned and live. */
+    if (VALIDATE) validate_alloc(block, class_index, tcache->tag);
+    return block;
+}
+
+/* See hak_free. */
+HAK_INLINE void heap_free(void *pointer)
+{
+    if (VALIDATE) heap_check_free(pointer);
+    struct tcache *tcache = tcache_self();
+    uint32_t class_index = pagemap_tag(pointer) ^ tcache->tag;
+    if (HAK_UNLIKELY(class_index >= CLASS_COUNT)) {
+        heap_free_other(tcache, pointer, class_index ^ tcache->tag);
+        return;
+    }
+    if (HAK_UNLIKELY(tcache->credits[class_index]-- == 0)) {
+        tcache_park(tcache, pointer, class_index);
+        return;
+    }
+    struct block *block = (struct block *)pointer;
+    block->next = tcache->heads[class_index];
+    tcache->heads[class_index] = block;
+}
+
+/* The rest of the public functions; see hakmem.h for what each answers. */
+void *heap_calloc(size_t count, size_t size_bytes);
+void *heap_realloc(void *pointer, size_t size_bytes);
+void *heap_reallocarray(void *pointer, size_t count, size_t size_bytes);
+size_t heap_usable_size(const void *pointer);
+size_t heap_purge(void);
+
+/* align_bytes is a power of two. Sets ENOMEM. */
+void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes);

@@ -1,0 +1,52 @@
+/* heap_test_support.h: for tests of the heap as a whole: its books after all was given back. */
+#pragma once
+
+#include "base/test_support.h"
+
+extern "C" {
+#include "base/config.h"
+#include "base/sizeclass.h"
+#include "cache/tcache.h"
+#include "hakmem/hakmem.h"
+#include "heap/inspect.h"
+}
+
+namespace test {
+
+// The books hold now. No other thread may be in the allocator.
+inline inspect_report inspected()
+{
+    inspect_report report;
+    EXPECT_TRUE(hak_inspect(&report)) << report.broken_law << " at " << report.address;
+    return report;
+}
+
+// This thread and all dead ones flushed: the books hold, and nothing is in use but `live` blocks.
+inline void expect_at_rest(uint64_t live_small = 0, uint64_t live_runs = 0)
+{
+    hak_purge();
+    inspect_report report = inspected();
+    EXPECT_EQ(report.used_blocks, live_small) << "blocks were lost";
+    EXPECT_EQ(report.run_count, live_runs);
+    if (VALIDATE) EXPECT_EQ(report.live_blocks, live_small + live_runs);
+}
+
+// One size of each kind: every class, runs, huge blocks.
+inline std::vector<size_t> all_kinds_of_sizes()
+{
+    std::vector<size_t> sizes = {0, 1};
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) sizes.push_back(sizeclass_bytes(c));
+    for (size_t pages : {1, 2, 5, 31, 32}) sizes.push_back(pages * PAGE_BYTES);
+    sizes.push_back(RUN_BYTES_MAX + 1);
+    sizes.push_back(2 * SUPERSLAB_BYTES + 1);
+    return sizes;
+}
+
+// A test whose heap is at rest before and after.
+class HeapTest : public testing::Test {
+  protected:
+    void SetUp() override { expect_at_rest(); }
+    void TearDown() override { expect_at_rest(); }
+};
+
+} // namespace test

@@ -1,0 +1,333 @@
+// huge_test.cc: mappings of their own: the cache of them, growing, moving, giving back.
+#include "heap/heap_test_support.h"
+
+#include <sys/mman.h>
+
+extern "C" {
+#include "heap/huge.h"
+#include "os/os.h"
+#include "os/os_fault.h"
+}
+
+namespace {
+
+constexpr size_t MIB = (size_t)1 << 20, GIB = (size_t)1 << 30;
+constexpr size_t STEP = 4096;
+
+char *alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
+char *resize(char *block, size_t size) { return static_cast<char *>(hak_realloc(block, size)); }
+
+bool is_mapped(const char *start)
+{
+    unsigned char in_core;
+    int saved = errno;
+    bool mapped = mincore(const_cast<char *>(start), 1, &in_core) == 0;
+    errno = saved;
+    return mapped;
+}
+
+class Huge : public test::HeapTest {
+  protected:
+    void SetUp() override
+    {
+        HeapTest::SetUp();
+        EXPECT_EQ(huge_figures().live_bytes, 0u);
+        EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    }
+    void TearDown() override
+    {
+        huge_set_cache_bytes(HUGE_CACHE_BYTES_MAX);
+        HeapTest::TearDown();
+        EXPECT_EQ(huge_figures().live_bytes, 0u);
+        EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    }
+};
+
+} // namespace
+
+TEST_F(Huge, SizesAroundTheFirst)
+{
+    for (size_t size : {(size_t)RUN_BYTES_MAX + 1, (size_t)SUPERSLAB_BYTES - 1,
+                        (size_t)SUPERSLAB_BYTES, (size_t)SUPERSLAB_BYTES + 1, 9 * MIB}) {
+        char *block = alloc(size);
+        ASSERT_NE(block, nullptr);
+        EXPECT_TRUE(test::is_aligned(block, SUPERSLAB_BYTES));
+        size_t usable = hak_malloc_usable_size(block);
+        EXPECT_GE(usable, size);
+        EXPECT_LT(usable - size, (size_t)PAGE_BYTES);
+        EXPECT_EQ(huge_figures().live_bytes, usable);
+        test::pattern_fill(block, usable, size, STEP);
+        EXPECT_TRUE(test::pattern_holds(block, usable, size, STEP));
+        hak_free(block);
+        EXPECT_EQ(huge_figures().live_bytes, 0u);
+        hak_purge();
+    }
+}
+
+TEST_F(Huge, EveryAlignment)
+{
+    for (size_t align = 1; align <= 64 * MIB; align *= 2)
+        for (size_t size : {(size_t)1, (size_t)RUN_BYTES_MAX + 1, 5 * MIB}) {
+            char *first = static_cast<char *>(hak_aligned_alloc(align, size));
+            char *second = static_cast<char *>(hak_aligned_alloc(align, size));
+            ASSERT_NE(first, nullptr);
+            ASSERT_NE(second, nullptr);
+            EXPECT_TRUE(test::is_aligned(first, align));
+            EXPECT_TRUE(test::is_aligned(second, align));
+            first[hak_malloc_usable_size(first) - 1] = 1;
+            second[hak_malloc_usable_size(second) - 1] = 1;
+            hak_free(first);
+            hak_free(second);
+        }
+}
+
+TEST_F(Huge, AFreedMappingServesTheNextOfItsSize)
+{
+    char *block = alloc(8 * MIB);
+    memset(block, 7, 8 * MIB);
+    hak_free(block);
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    EXPECT_EQ(alloc(8 * MIB), block);
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    EXPECT_EQ(huge_figures().live_bytes, 8 * MIB);
+    hak_free(block);
+    EXPECT_EQ(alloc(8 * MIB - 900 * 1024), block) << "it wastes no more than an eighth";
+    hak_free(block);
+    char *other = alloc(7 * MIB);
+    EXPECT_NE(other, block) << "a seventh is too much";
+    char *longer = alloc(8 * MIB + 1);
+    EXPECT_NE(longer, block);
+    hak_free(other);
+    hak_free(longer);
+}
+
+TEST_F(Huge, TheCacheHonoursAlignment)
+{
+    char *block = static_cast<char *>(hak_aligned_alloc(SUPERSLAB_BYTES, 4 * MIB));
+    hak_free(block);
+    char *aligned = static_cast<char *>(hak_aligned_alloc(64 * MIB, 4 * MIB));
+    EXPECT_TRUE(test::is_aligned(aligned, 64 * MIB));
+    hak_free(aligned);
+}
+
+TEST_F(Huge, TheCacheIsBounded)
+{
+    std::vector<char *> blocks;
+    for (int i = 0; i < HUGE_CACHE_ENTRIES + 8; i++) blocks.push_back(alloc(3 * MIB));
+    for (char *block : blocks) {
+        hak_free(block);
+        ASSERT_LE(huge_figures().cached_bytes, (size_t)HUGE_CACHE_ENTRIES * 3 * MIB);
+    }
+    EXPECT_EQ(huge_figures().cached_bytes, (size_t)HUGE_CACHE_ENTRIES * 3 * MIB);
+    EXPECT_FALSE(is_mapped(blocks[0])) << "the oldest goes first";
+    EXPECT_TRUE(is_mapped(blocks.back()));
+    blocks.clear();
+    for (int i = 0; i < 6; i++) blocks.push_back(alloc(i < 3 ? 3 * MIB : 30 * MIB));
+    for (char *block : blocks) {
+        hak_free(block);
+        EXPECT_LE(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+    }
+    char *block = alloc(HUGE_CACHE_BYTES_MAX / 2 + 1);
+    hak_free(block);
+    EXPECT_FALSE(is_mapped(block)) << "more than half the cache is not kept";
+    huge_purge_all();
+    huge_set_cache_bytes(0);
+    hak_free(block = alloc(3 * MIB));
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    EXPECT_FALSE(is_mapped(block));
+}
+
+TEST_F(Huge, TickReleasesAfterTheDelay)
+{
+    static uint64_t later = os_now_ms();
+    char *block = alloc(8 * MIB);
+    hak_free(block);
+    uint64_t cached = os_now_ms();
+    later = std::max(later, cached) + PURGE_DELAY_MS / 2;
+    huge_tick(later);
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB) << "half a delay";
+    later += 2 * PURGE_DELAY_MS;
+    huge_tick(later);
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    EXPECT_FALSE(is_mapped(block));
+}
+
+TEST_F(Huge, GrowsAndMovesWithItsContent)
+{
+    char *block = alloc(3 * MIB);
+    test::pattern_fill(block, 3 * MIB, 1, STEP);
+    size_t size = 3 * MIB;
+    std::vector<char *> others;
+    for (int i = 0; i < 8; i++) {
+        if (i % 2 == 1) others.push_back(alloc(3 * MIB)); // stands in the way now and then
+        size_t more = size + 3 * MIB + (size_t)i * 1000;
+        block = resize(block, more);
+        ASSERT_NE(block, nullptr);
+        EXPECT_TRUE(test::is_aligned(block, SUPERSLAB_BYTES));
+        EXPECT_GE(hak_malloc_usable_size(block), more);
+        EXPECT_TRUE(test::pattern_holds(block, 3 * MIB, 1, STEP));
+        block[more - 1] = 1;
+        size = more;
+    }
+    for (char *other : others) hak_free(other);
+    EXPECT_EQ(huge_figures().live_bytes, hak_malloc_usable_size(block));
+    hak_free(block);
+}
+
+TEST_F(Huge, GrowsInPlaceWhereThereIsRoom)
+{
+    // Room: the tail of a mapping that was cut off.
+    char *block = alloc(32 * MIB);
+    test::pattern_fill(block, 8 * MIB, 2, STEP);
+    ASSERT_EQ(resize(block, 8 * MIB), block);
+    EXPECT_EQ(hak_malloc_usable_size(block), 8 * MIB);
+    EXPECT_FALSE(is_mapped(block + 8 * MIB)) << "a shrink gives the memory back";
+    EXPECT_EQ(huge_figures().live_bytes, 8 * MIB);
+    char *grown = resize(block, 16 * MIB);
+    EXPECT_EQ(grown, block);
+    EXPECT_TRUE(test::pattern_holds(grown, 8 * MIB, 2, STEP));
+    EXPECT_TRUE(test::is_zero(grown + 8 * MIB, 8 * MIB, STEP)) << "new memory";
+    EXPECT_EQ(huge_figures().live_bytes, 16 * MIB);
+    hak_free(grown);
+}
+
+TEST_F(Huge, SmallShrinksStayAndSmallSizesMove)
+{
+    char *block = alloc(8 * MIB);
+    test::pattern_fill(block, 8 * MIB, 3, STEP);
+    EXPECT_EQ(resize(block, 7 * MIB), block);
+    EXPECT_EQ(hak_malloc_usable_size(block), 8 * MIB) << "not worth a system call";
+    EXPECT_EQ(resize(block, 6 * MIB), block);
+    EXPECT_EQ(hak_malloc_usable_size(block), 8 * MIB) << "a quarter";
+    EXPECT_EQ(resize(block, 6 * MIB - PAGE_BYTES), block) << "more than that";
+    EXPECT_EQ(hak_malloc_usable_size(block), 6 * MIB - PAGE_BYTES);
+    char *run = resize(block, MIB);
+    ASSERT_NE(run, nullptr);
+    EXPECT_NE(run, block);
+    EXPECT_TRUE(test::pattern_holds(run, MIB - 1, 3, STEP) || run[MIB - 1] != 0);
+    for (size_t i = 0; i < MIB; i += STEP) ASSERT_EQ((unsigned char)run[i], test::pattern_byte(3, i));
+    char *small = resize(run, 100);
+    EXPECT_EQ((unsigned char)small[0], test::pattern_byte(3, 0));
+    hak_free(small);
+}
+
+TEST_F(Huge, BeyondTwoGibibytes)
+{
+    SKIP_UNDER_SANITIZER("its shadow of gigabytes would have to be real");
+    size_t size = 2 * GIB + 4097;
+    char *block = alloc(size);
+    ASSERT_NE(block, nullptr);
+    block[0] = 1;
+    block[size - 1] = 2;
+    void *beside = alloc(3 * MIB);
+    block = resize(block, 5 * GIB);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block[0], 1);
+    EXPECT_EQ(block[size - 1], 2);
+    EXPECT_EQ(block[5 * GIB - 1], 0);
+    block[5 * GIB - 1] = 3;
+    EXPECT_EQ(hak_malloc_usable_size(block), 5 * GIB);
+    block = resize(block, 3 * GIB);
+    EXPECT_EQ(block[size - 1], 2);
+    EXPECT_EQ(hak_malloc_usable_size(block), 3 * GIB);
+    hak_free(block);
+    hak_free(beside);
+    auto *zeros = static_cast<char *>(hak_calloc(3, GIB));
+    ASSERT_NE(zeros, nullptr);
+    EXPECT_EQ(zeros[3 * GIB - 1], 0);
+    hak_free(zeros);
+}
+
+TEST_F(Huge, AMappingThatTheProgramSplitStillGrows)
+{
+    // madvise on a part (numpy asks for huge pages so) splits the mapping in the kernel, and mremap
+    // refuses a range of two. The block must grow all the same.
+    for (int advice : {MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTFORK}) {
+        char *block = alloc(16 * MIB);
+        if (madvise(block + 4096, 8 * MIB, advice) != 0) {
+            hak_free(block);
+            continue;
+        }
+        test::pattern_fill(block, 16 * MIB, 4, STEP);
+        char *grown = resize(block, 64 * MIB);
+        EXPECT_NE(grown, nullptr) << "advice " << advice << ": " << strerror(errno);
+        if (grown == nullptr) grown = block;
+        EXPECT_TRUE(test::pattern_holds(grown, 16 * MIB - 1, 4, STEP));
+        hak_free(grown);
+        hak_purge();
+    }
+}
+
+TEST_F(Huge, WhatTheSystemDoesNotTakeBackIsTriedAgain)
+{
+    char *first = alloc(40 * MIB), *second = alloc(40 * MIB); // too large for the cache
+    memset(first, 1, MIB);
+    os_fault_install(1, false);
+    hak_free(first);
+    EXPECT_EQ(os_fault_failures(), 1u);
+    EXPECT_EQ(os_fault_remove(), 2u) << "its memory at least went back";
+    EXPECT_TRUE(is_mapped(first));
+    EXPECT_EQ(huge_figures().live_bytes, 40 * MIB);
+    hak_free(second);
+    EXPECT_FALSE(is_mapped(second));
+    EXPECT_FALSE(is_mapped(first)) << "and now the mapping";
+}
+
+TEST_F(Huge, RefusedByTheSystem)
+{
+    for (uint64_t nth : {1u, 2u}) { // reserve, commit
+        os_fault_install(nth, true);
+        errno = 0;
+        EXPECT_EQ(alloc(8 * MIB), nullptr);
+        EXPECT_EQ(errno, ENOMEM);
+        os_fault_remove();
+        EXPECT_EQ(huge_figures().live_bytes, 0u);
+    }
+    char *block = alloc(8 * MIB);
+    test::pattern_fill(block, 8 * MIB, 5, STEP);
+    os_fault_install(1, true);
+    errno = 0;
+    EXPECT_EQ(resize(block, 16 * MIB), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    EXPECT_EQ(resize(block, 3 * MIB), block) << "a shrink that the system refuses keeps the block";
+    os_fault_remove();
+    EXPECT_TRUE(test::pattern_holds(block, 8 * MIB, 5, STEP));
+    EXPECT_EQ(hak_malloc_usable_size(block), 8 * MIB);
+    EXPECT_EQ(huge_figures().live_bytes, 8 * MIB);
+    hak_free(block);
+}
+
+TEST_F(Huge, TheCacheIsGivenUpWhenTheSystemRefuses)
+{
+    hak_free(alloc(8 * MIB));
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    os_fault_install(1, false); // the first try to map
+    char *block = alloc(20 * MIB);
+    os_fault_remove();
+    EXPECT_NE(block, nullptr);
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    hak_free(block);
+}
+
+TEST_F(Huge, ThreadsShareTheCache)
+{
+    static std::atomic<int> wrong;
+    wrong = 0;
+    test::in_threads(4, [](int thread) {
+        test::Rng rng((uint64_t)thread);
+        for (int i = 0; i < test::rounds(1500); i++) {
+            size_t size = (rng.below(6) + 3) * MIB;
+            char *block = alloc(size);
+            block[0] = (char)(thread + 1);
+            block[size - 1] = (char)(thread + 1);
+            if (rng.below(4) == 0) {
+                block = resize(block, size + 5 * MIB);
+                if (block[size - 1] != thread + 1) wrong++;
+            }
+            if (block[0] != thread + 1) wrong++;
+            hak_free(block);
+            if (rng.below(50) == 0) hak_purge();
+        }
+    });
+    EXPECT_EQ(wrong, 0);
+}

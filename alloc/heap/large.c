@@ -1,0 +1,58 @@
+/* large.c: see large.h. */
+#include "heap/large.h"
+
+#include "base/bits.h"
+#include "slab/slab.h"
+#include "slab/validate.h"
+#include "superslab/pagemap.h"
+#include "superslab/pool.h"
+
+static uint32_t pages_for(size_t size_bytes)
+{
+    uint32_t pages = (uint32_t)(round_up(size_bytes, PAGE_BYTES) / PAGE_BYTES);
+    return pages > 0 ? pages : 1; /* malloc(0) with an alignment beyond the small blocks' */
+}
+
+void *large_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
+{
+    uint32_t pages = pages_for(size_bytes);
+    struct page_range range = pool_claim(pages, pages_for(align_bytes), true);
+    if (range.superslab == NULL) return NULL;
+    struct slab *run = &range.superslab->slabs[range.first];
+    run->class_index = CLASS_RUN;
+    run->page_count = (uint8_t)pages;
+    run->page_index = (uint8_t)range.first;
+    run->page_offset = 0;
+    char *start = superslab_page_start(range.superslab, run);
+    pagemap_tag_set(start, 1, CLASS_RUN);
+    if (VALIDATE) validate_alloc_run(start);
+    *zero = range.zero;
+    return start;
+}
+
+void large_free(void *pointer)
+{
+    struct slab *run = slab_of(pointer);
+    pagemap_tag_set(pointer, 1, 0);
+    pool_free(superslab_of(run), run->page_index, run->page_count);
+}
+
+size_t large_usable_size(const void *pointer)
+{
+    return (size_t)slab_of(pointer)->page_count * PAGE_BYTES;
+}
+
+bool large_resize(void *pointer, size_t size_bytes)
+{
+    struct slab *run = slab_of(pointer);
+    uint32_t old_pages = run->page_count;
+    uint32_t new_pages = pages_for(size_bytes);
+    if (new_pages < old_pages) {
+        run->page_count = (uint8_t)new_pages;
+        pool_free(superslab_of(run), run->page_index + new_pages, old_pages - new_pages);
+    } else if (new_pages > old_pages) {
+        if (!pool_extend(superslab_of(run), run->page_index, old_pages, new_pages)) return false;
+        run->page_count = (uint8_t)new_pages;
+    }
+    return true;
+}

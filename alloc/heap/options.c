@@ -1,0 +1,95 @@
+/* options.c: see options.h. */
+#include "heap/options.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "heap/huge.h"
+#include "os/os.h"
+#include "superslab/pool.h"
+
+struct description {
+    const char *name;
+    uint64_t standard, low, high;
+};
+
+static const struct description descriptions[OPTION_COUNT] = {
+#define X(name, standard, low, high, text) {#name, standard, low, high},
+    OPTIONS(X)
+#undef X
+};
+
+static const char prefix[] = "HAKMEM_";
+
+static uint64_t values[OPTION_COUNT] = {
+#define X(name, standard, low, high, text) standard,
+    OPTIONS(X)
+#undef X
+};
+
+uint64_t option_value(enum option option)
+{
+    return values[option];
+}
+
+/* One line, in one write, cut off where it is too long. */
+static void warn(const char *entry, size_t entry_bytes, const char *what)
+{
+    char line[256];
+    size_t length = 0;
+    const struct {
+        const char *text;
+        size_t bytes;
+    } parts[] = {{"hakmem: ", 8}, {entry, entry_bytes}, {": ", 2}, {what, strlen(what)}, {"\n", 1}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t room = sizeof line - length;
+        size_t bytes = parts[i].bytes < room / 2 ? parts[i].bytes : room / 2;
+        memcpy(line + length, parts[i].text, bytes);
+        length += bytes;
+    }
+    os_write_error(line, length);
+}
+
+static bool number(const char *text, uint64_t *value)
+{
+    if (*text == '\0') return false;
+    *value = 0;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9') return false;
+        if (__builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, (uint64_t)(*text - '0'), value))
+            return false;
+    }
+    return true;
+}
+
+static void read_entry(const char *entry)
+{
+    const char *name = entry + sizeof prefix - 1;
+    const char *equals = strchr(name, '=');
+    if (equals == NULL) return;
+    size_t name_bytes = (size_t)(equals - name);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct description *option = &descriptions[i];
+        if (strlen(option->name) != name_bytes || memcmp(option->name, name, name_bytes) != 0)
+            continue;
+        uint64_t value;
+        if (number(equals + 1, &value) && value >= option->low && value <= option->high) {
+            values[i] = value;
+        } else {
+            warn(entry, strlen(entry), "not a number in the option's range; the default stands");
+        }
+        return;
+    }
+}
+
+void options_read(char *const environment[])
+{
+    if (environment == NULL) return;
+    for (; *environment != NULL; environment++)
+        if (strncmp(*environment, prefix, sizeof prefix - 1) == 0) read_entry(*environment);
+    pool_set_purge_delay_ms((uint32_t)values[OPTION_PURGE_DELAY_MS]);
+    pool_set_huge_pages(values[OPTION_HUGE_PAGES] != 0);
+    huge_set_delay_ms((uint32_t)values[OPTION_PURGE_DELAY_MS]);
+    huge_set_cache_bytes((size_t)values[OPTION_HUGE_CACHE_MIB] << 20);
+}

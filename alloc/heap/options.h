@@ -1,0 +1,31 @@
+/* options.h: what the environment may say, read once at start without allocating.
+ * X(variable, default, low, high, text) is the one list: the parser, `hak_stats_print` and the
+ * README's table come from it. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+
+#define OPTIONS(X)                                                                                 \
+    X(PURGE_DELAY_MS, PURGE_DELAY_MS, 0, 3600000,                                                  \
+      "a free page keeps its memory for one to two such delays; 0: purged when freed")             \
+    X(HUGE_CACHE_MIB, HUGE_CACHE_BYTES_MAX >> 20, 0, 1048576,                                      \
+      "MiB of mappings above 2 MiB kept for reuse; 0: none")                                       \
+    X(HUGE_PAGES, 0, 0, 1, "1: ask for transparent huge pages behind superslabs")                  \
+    X(STATS, 0, 0, 1, "1: print the heap's figures to standard error at exit")
+
+enum option {
+#define X(name, standard, low, high, text) OPTION_##name,
+    OPTIONS(X)
+#undef X
+    OPTION_COUNT
+};
+
+/* Reads HAKMEM_* from environment (as environ; may be NULL) and sets what they say. A value that is
+ * no number, or out of range, is one warning line and the default. Other names are left alone: the
+ * suite has some of its own. */
+void options_read(char *const environment[]);
+
+uint64_t option_value(enum option option);

@@ -1,0 +1,141 @@
+// options_test.cc: what the environment may say. Each reading happens in a child, as at a start.
+#include "heap/heap_test_support.h"
+
+extern "C" {
+#include "heap/huge.h"
+#include "heap/options.h"
+#include "superslab/pool.h"
+}
+
+namespace {
+
+// What options_read writes to standard error on reading the entries, and what `then` sees.
+template <class Then> void reading(std::vector<std::string> entries, Then then)
+{
+    std::vector<char *> environment;
+    for (std::string &entry : entries) environment.push_back(entry.data());
+    environment.push_back(nullptr);
+    EXPECT_TRUE(test::in_child([&] {
+        testing::internal::CaptureStderr();
+        options_read(environment.data());
+        then(testing::internal::GetCapturedStderr());
+    }));
+}
+
+void expect_standard()
+{
+    EXPECT_EQ(option_value(OPTION_PURGE_DELAY_MS), (uint64_t)PURGE_DELAY_MS);
+    EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), (uint64_t)HUGE_CACHE_BYTES_MAX >> 20);
+    EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 0u);
+    EXPECT_EQ(option_value(OPTION_STATS), 0u);
+}
+
+} // namespace
+
+TEST(Options, NothingSaid)
+{
+    reading({}, [](const std::string &said) {
+        EXPECT_EQ(said, "");
+        expect_standard();
+    });
+    EXPECT_TRUE(test::in_child([] {
+        options_read(nullptr);
+        expect_standard();
+    }));
+}
+
+TEST(Options, GoodValues)
+{
+    reading({"PATH=/bin", "HAKMEM_PURGE_DELAY_MS=0", "HAKMEM_HUGE_CACHE_MIB=1048576",
+             "HAKMEM_HUGE_PAGES=1", "HAKMEM_STATS=1"},
+            [](const std::string &said) {
+                EXPECT_EQ(said, "");
+                EXPECT_EQ(option_value(OPTION_PURGE_DELAY_MS), 0u);
+                EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 1048576u);
+                EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u);
+                EXPECT_EQ(option_value(OPTION_STATS), 1u);
+            });
+    reading({"HAKMEM_PURGE_DELAY_MS=3600000", "HAKMEM_HUGE_CACHE_MIB=0", "HAKMEM_STATS=0",
+             "HAKMEM_HUGE_PAGES=0000000000000000000000000001"},
+            [](const std::string &said) {
+                EXPECT_EQ(said, "");
+                EXPECT_EQ(option_value(OPTION_PURGE_DELAY_MS), 3600000u);
+                EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 0u);
+                EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u);
+            });
+}
+
+TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)
+{
+    for (std::string entry :
+         {"HAKMEM_PURGE_DELAY_MS=", "HAKMEM_PURGE_DELAY_MS=3600001", "HAKMEM_PURGE_DELAY_MS=-1",
+          "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
+          "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
+          "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=2", "HAKMEM_STATS=yes",
+          "HAKMEM_STATS=1=1", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
+          "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0
+          "HAKMEM_PURGE_DELAY_MS=184467440737095516160"}) {
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_EQ(said, "hakmem: " + entry +
+                                ": not a number in the option's range; the default stands\n");
+            expect_standard();
+        });
+    }
+}
+
+TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
+{
+    std::string entry = "HAKMEM_STATS=" + std::string(5000, 'x');
+    reading({entry, "HAKMEM_HUGE_PAGES=1"}, [&](const std::string &said) {
+        EXPECT_EQ(said.find("hakmem: HAKMEM_STATS=xxx"), 0u);
+        EXPECT_LE(said.size(), 256u);
+        EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+        EXPECT_EQ(said.back(), '\n');
+        EXPECT_NE(said.find("not a number"), std::string::npos);
+        EXPECT_EQ(option_value(OPTION_STATS), 0u);
+        EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u) << "the next entry is read all the same";
+    });
+}
+
+TEST(Options, OtherNamesAreLeftAlone)
+{
+    reading({"HAKMEM_", "HAKMEM_=1", "HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_STATS", "=",
+             "HAKMEM_OTHER=zzz", "XHAKMEM_STATS=1", "hakmem_stats=1", "", "HAKMEM_stats=1"},
+            [](const std::string &said) {
+                EXPECT_EQ(said, "");
+                expect_standard();
+            });
+}
+
+TEST(Options, TheLastOfTwoCounts)
+{
+    reading({"HAKMEM_HUGE_CACHE_MIB=1", "HAKMEM_HUGE_CACHE_MIB=2"}, [](const std::string &) {
+        EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 2u);
+    });
+}
+
+TEST(Options, TheyTakeEffect)
+{
+    reading({"HAKMEM_PURGE_DELAY_MS=0", "HAKMEM_HUGE_CACHE_MIB=0"}, [](const std::string &) {
+        hak_free(hak_malloc(5 << 20));
+        EXPECT_EQ(huge_figures().cached_bytes, 0u);
+        void *run = hak_malloc(10 * PAGE_BYTES);
+        memset(run, 1, 10 * PAGE_BYTES);
+        hak_free(run);
+        EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    });
+    reading({"HAKMEM_HUGE_CACHE_MIB=20"}, [](const std::string &) {
+        hak_free(hak_malloc(11 << 20));
+        EXPECT_EQ(huge_figures().cached_bytes, 0u) << "more than half of it";
+        hak_free(hak_malloc(10 << 20));
+        EXPECT_EQ(huge_figures().cached_bytes, 10u << 20);
+    });
+    reading({"HAKMEM_HUGE_PAGES=1"}, [](const std::string &) {
+        std::vector<char *> runs;
+        for (int i = 0; i < 12; i++) {
+            runs.push_back(static_cast<char *>(hak_malloc(RUN_BYTES_MAX)));
+            *runs.back() = 1;
+        }
+        for (char *run : runs) hak_free(run);
+    });
+}

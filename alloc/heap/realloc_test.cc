@@ -1,0 +1,161 @@
+// realloc_test.cc: content is kept on every way up and down.
+#include "heap/heap_test_support.h"
+
+extern "C" {
+#include "os/os_fault.h"
+}
+
+namespace {
+
+class Realloc : public test::HeapTest {};
+
+} // namespace
+
+TEST_F(Realloc, WalksThroughAllSizes)
+{
+    std::vector<size_t> up = test::all_kinds_of_sizes();
+    up.erase(up.begin()); // 0 frees
+    std::vector<size_t> down(up.rbegin(), up.rend()), mixed = up;
+    test::Rng().shuffle(mixed);
+    for (const std::vector<size_t> &way : {up, down, mixed}) {
+        void *block = nullptr;
+        size_t size = 0;
+        uint64_t stamp = 1;
+        for (size_t next : way) {
+            errno = 4711;
+            void *moved = hak_realloc(block, next);
+            ASSERT_NE(moved, nullptr);
+            EXPECT_EQ(errno, 4711);
+            ASSERT_TRUE(test::is_aligned(moved, 16));
+            ASSERT_GE(hak_malloc_usable_size(moved), next);
+            size_t kept = std::min(size, next);
+            for (size_t i = 0; i < kept; i += kept > 100000 ? 512 : 1)
+                ASSERT_EQ(static_cast<unsigned char *>(moved)[i], test::pattern_byte(stamp, i))
+                    << size << " to " << next << " at " << i;
+            block = moved;
+            size = next;
+            test::pattern_fill(block, size, ++stamp);
+        }
+        hak_free(block);
+    }
+}
+
+TEST_F(Realloc, EverySizeUpAndDown)
+{
+    char *block = nullptr;
+    for (size_t size = 1; size <= SMALL_BYTES_MAX + 100; size++) {
+        block = static_cast<char *>(hak_realloc(block, size));
+        ASSERT_NE(block, nullptr);
+        block[size - 1] = (char)size;
+        ASSERT_EQ(block[0], 1);
+        ASSERT_EQ(block[size / 2], (char)(size / 2 + 1));
+    }
+    for (size_t size = SMALL_BYTES_MAX + 99; size > 0; size--) {
+        block = static_cast<char *>(hak_realloc(block, size));
+        ASSERT_EQ(block[size - 1], (char)size);
+        ASSERT_EQ(block[size / 2], (char)(size / 2 + 1));
+    }
+    hak_free(block);
+}
+
+TEST_F(Realloc, NullAndZero)
+{
+    void *block = hak_realloc(nullptr, 100);
+    ASSERT_NE(block, nullptr);
+    EXPECT_GE(hak_malloc_usable_size(block), 100u);
+    errno = 4711;
+    EXPECT_EQ(hak_realloc(block, 0), nullptr) << "freed";
+    EXPECT_EQ(errno, 4711);
+    block = hak_realloc(nullptr, 0);
+    EXPECT_NE(block, nullptr) << "as malloc(0)";
+    hak_free(block);
+    for (size_t size : {100000u, 5000000u}) EXPECT_EQ(hak_realloc(hak_malloc(size), 0), nullptr);
+}
+
+TEST_F(Realloc, TooLargeKeepsTheBlock)
+{
+    for (size_t size : {10u, 3000u, 100000u, 5000000u}) {
+        void *block = hak_malloc(size);
+        test::pattern_fill(block, size, 1);
+        for (size_t too_large : {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX,
+                                 SIZE_MAX - 15, (size_t)1 << 60}) {
+            errno = 0;
+            EXPECT_EQ(hak_realloc(block, too_large), nullptr);
+            EXPECT_EQ(errno, ENOMEM);
+        }
+        errno = 0;
+        EXPECT_EQ(hak_reallocarray(block, (size_t)1 << 32, (size_t)1 << 32), nullptr)
+            << "the product wraps to exactly 0: it is not a free";
+        EXPECT_EQ(errno, ENOMEM);
+        EXPECT_EQ(hak_reallocarray(block, SIZE_MAX, 2), nullptr);
+        EXPECT_TRUE(test::pattern_holds(block, size, 1));
+        hak_free(block);
+    }
+}
+
+TEST_F(Realloc, InPlaceWhereItCan)
+{
+    void *small = hak_malloc(100);
+    EXPECT_EQ(hak_realloc(small, 112), small) << "the same class";
+    EXPECT_EQ(hak_realloc(small, 60), small) << "half of it is still used";
+    void *smaller = hak_realloc(small, 20);
+    EXPECT_LT(hak_malloc_usable_size(smaller), 112u) << "more than half lies idle";
+    hak_free(smaller);
+
+    void *run = hak_malloc(10 * PAGE_BYTES);
+    EXPECT_EQ(hak_realloc(run, 2 * PAGE_BYTES), run);
+    EXPECT_EQ(hak_malloc_usable_size(run), 2u * PAGE_BYTES) << "the tail went back";
+    EXPECT_EQ(hak_realloc(run, 8 * PAGE_BYTES), run) << "and is free still";
+    void *less = hak_realloc(run, 1000);
+    EXPECT_EQ(hak_malloc_usable_size(less), 1008u);
+    hak_free(less);
+
+    void *huge = hak_malloc(8 << 20);
+    EXPECT_EQ(hak_realloc(huge, 3 << 20), huge);
+    hak_free(huge);
+}
+
+TEST_F(Realloc, AlignedBlocks)
+{
+    for (size_t align : {64u, 4096u, 65536u, 4u << 20}) {
+        void *block = hak_aligned_alloc(align, 100);
+        test::pattern_fill(block, 100, 1);
+        block = hak_realloc(block, 70000);
+        ASSERT_NE(block, nullptr);
+        for (size_t i = 0; i < 100; i++)
+            ASSERT_EQ(static_cast<unsigned char *>(block)[i], test::pattern_byte(1, i));
+        hak_free(block);
+    }
+}
+
+TEST_F(Realloc, ShrinkingNeverFails)
+{
+    for (size_t size : {(size_t)SMALL_BYTES_MAX, (size_t)RUN_BYTES_MAX, (size_t)9 << 20}) {
+        char *block = static_cast<char *>(hak_malloc(size));
+        test::pattern_fill(block, size, 1, 512);
+        os_fault_install(1, true);
+        for (size_t smaller = size / 2; smaller > 0; smaller /= 3) {
+            errno = 4711;
+            char *moved = static_cast<char *>(hak_realloc(block, smaller));
+            ASSERT_NE(moved, nullptr);
+            EXPECT_EQ(errno, 4711);
+            block = moved;
+            ASSERT_EQ((unsigned char)block[0], test::pattern_byte(1, 0));
+        }
+        os_fault_remove();
+        hak_free(block);
+    }
+}
+
+TEST_F(Realloc, ABlockOfAnotherThread)
+{
+    for (size_t size : test::all_kinds_of_sizes()) {
+        void *block = hak_malloc(size);
+        test::pattern_fill(block, size, size, 64);
+        test::in_thread([&] { block = hak_realloc(block, size + 5000); });
+        ASSERT_NE(block, nullptr);
+        for (size_t i = 0; i < size; i += 64)
+            ASSERT_EQ(static_cast<unsigned char *>(block)[i], test::pattern_byte(size, i));
+        hak_free(block);
+    }
+}

@@ -1,0 +1,72 @@
+/* stats.c: see stats.h. Reads only what may be read while others write: page map, used counts. */
+#include "heap/stats.h"
+
+#include "cache/thread.h"
+#include "hakmem/hakmem.h"
+#include "heap/huge.h"
+#include "heap/options.h"
+#include "slab/owner.h"
+#include "superslab/pagemap.h"
+#include "superslab/pool.h"
+
+/* The pages of one superslab that back slabs, and what is in use of their blocks. A stretch of
+ * pages with one tag is one slab or several of its class, one behind the other. */
+static void visit(struct superslab *superslab, void *context)
+{
+    struct hak_stats *stats = context;
+    const char *base = superslab_base(superslab);
+    if (base == NULL) return; /* released since it was found */
+    uint32_t page = 0;
+    while (page < SUPERSLAB_PAGES) {
+        uint32_t tag = pagemap_tag(base + (size_t)page * PAGE_BYTES);
+        if (tag >> TAG_OWNER_SHIFT == 0) {
+            page++;
+            continue;
+        }
+        uint32_t class_index = tag & TAG_CLASS_MASK;
+        uint32_t pages = sizeclass_slab_pages(class_index);
+        uint32_t used = atomic_load_explicit(&superslab->slabs[page].used_count,
+                                             memory_order_relaxed);
+        stats->slab_bytes += (size_t)pages * PAGE_BYTES;
+        stats->small_bytes += (size_t)used * sizeclass_bytes(class_index);
+        page += pages;
+    }
+}
+
+void stats_get(struct hak_stats *out)
+{
+    *out = (struct hak_stats){.heap_count = owner_count(), .orphan_count = owner_orphan_count()};
+    pool_for_each(visit, out);
+    struct pool_figures pool = pool_figures();
+    struct huge_figures huge = huge_figures();
+    size_t claimed_bytes = pool.claimed_pages * PAGE_BYTES;
+    out->reserved_bytes =
+        pool.superslab_count * SUPERSLAB_BYTES + huge.live_bytes + huge.cached_bytes;
+    out->run_bytes = claimed_bytes > out->slab_bytes ? claimed_bytes - out->slab_bytes : 0;
+    out->huge_bytes = huge.live_bytes;
+    out->huge_cached_bytes = huge.cached_bytes;
+    out->dirty_bytes = pool.dirty_pages * PAGE_BYTES;
+}
+
+void stats_print(FILE *stream)
+{
+    struct hak_stats stats;
+    stats_get(&stats);
+    fprintf(stream,
+            "hakmem: reserved      %14zu bytes\n"
+            "hakmem: slabs         %14zu bytes\n"
+            "hakmem: small blocks  %14zu bytes\n"
+            "hakmem: page runs     %14zu bytes\n"
+            "hakmem: huge blocks   %14zu bytes\n"
+            "hakmem: huge, cached  %14zu bytes\n"
+            "hakmem: free, dirty   %14zu bytes\n"
+            "hakmem: heaps         %14zu, of them orphans %zu\n",
+            stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.run_bytes,
+            stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count,
+            stats.orphan_count);
+#define X(name, standard, low, high, text)                                                         \
+    fprintf(stream, "hakmem: option %-14s %8llu  %s\n", #name,                                     \
+            (unsigned long long)option_value(OPTION_##name), text);
+    OPTIONS(X)
+#undef X
+}

@@ -1,0 +1,117 @@
+// owner_test.cc: registration, orphans, and the race for them; law 4.
+#include "base/test_support.h"
+
+#include <set>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "slab/owner.h"
+#include "slab/remote.h"
+#include "slab/slab.h"
+}
+
+namespace {
+
+owner *make_owner()
+{
+    auto *made = static_cast<struct heap *>(aligned_alloc(64, sizeof(struct heap)));
+    memset(static_cast<void *>(made), 0, sizeof *made);
+    EXPECT_TRUE(owner_register(&made->owner));
+    return &made->owner;
+}
+
+} // namespace
+
+TEST(Owner, Register)
+{
+    uint32_t before = owner_count();
+    owner *first = make_owner(), *second = make_owner();
+    EXPECT_EQ(owner_count(), before + 2);
+    EXPECT_EQ(first->id, before + 1);
+    EXPECT_EQ(second->id, before + 2);
+    EXPECT_EQ(first->tag, first->id << TAG_OWNER_SHIFT);
+    EXPECT_EQ(owner_with_id(first->id), first);
+    EXPECT_EQ(owner_with_id(second->id), second);
+    EXPECT_EQ(owner_with_id(0), nullptr);
+    EXPECT_EQ(owner_with_id(second->id + 1), nullptr);
+    EXPECT_EQ(owner_with_id(HEAPS_MAX - 1), nullptr);
+    EXPECT_EQ(owner_with_id(HEAPS_MAX), nullptr);
+    EXPECT_EQ(owner_with_id(UINT32_MAX), nullptr);
+    EXPECT_FALSE(owner_is_orphan(first)) << "the caller holds it";
+}
+
+TEST(Owner, AbandonAndAdopt)
+{
+    owner *own = make_owner();
+    uint32_t orphans = owner_orphan_count();
+    EXPECT_FALSE(owner_adopt_this(own)) << "it is held";
+    EXPECT_TRUE(owner_abandon(own));
+    EXPECT_TRUE(owner_is_orphan(own));
+    EXPECT_EQ(owner_orphan_count(), orphans + 1);
+    EXPECT_TRUE(owner_adopt_this(own));
+    EXPECT_FALSE(owner_is_orphan(own));
+    EXPECT_FALSE(owner_adopt_this(own)) << "once only";
+    EXPECT_EQ(owner_orphan_count(), orphans);
+}
+
+TEST(Owner, AdoptFindsEveryOrphanAndThenNone)
+{
+    std::set<owner *> abandoned;
+    for (int i = 0; i < 130; i++) abandoned.insert(make_owner()); // more than two words of the map
+    while (owner_adopt() != nullptr) {}
+    EXPECT_EQ(owner_orphan_count(), 0u);
+    for (owner *own : abandoned) EXPECT_TRUE(owner_abandon(own));
+    EXPECT_EQ(owner_orphan_count(), 130u);
+    std::set<owner *> adopted;
+    while (owner *own = owner_adopt()) EXPECT_TRUE(adopted.insert(own).second) << "adopted twice";
+    EXPECT_EQ(adopted, abandoned);
+}
+
+TEST(Owner, RacingAdoptersNeverShareOne)
+{
+    constexpr int OWNERS = 70;
+    static std::vector<owner *> all;
+    static std::atomic<int> held[4096], shared, adoptions;
+    shared = adoptions = 0;
+    while (owner_adopt() != nullptr) {}
+    for (int i = 0; i < OWNERS; i++) all.push_back(make_owner());
+    for (owner *own : all) ASSERT_TRUE(owner_abandon(own));
+    test::in_threads(4, [](int thread) {
+        test::Rng rng((uint64_t)thread);
+        for (int i = 0; i < test::rounds(20000); i++) {
+            owner *own = nullptr;
+            if (rng.below(2) == 0) {
+                own = owner_adopt();
+            } else if (owner *named = all[rng.below(all.size())]; owner_adopt_this(named)) {
+                own = named;
+            }
+            if (own == nullptr) continue;
+            adoptions++;
+            if (held[own->id].exchange(1) != 0) shared++;
+            own->slabs[0] = nullptr; // a plain write: a second holder would race with it
+            held[own->id] = 0;
+            EXPECT_TRUE(owner_abandon(own));
+        }
+    });
+    EXPECT_EQ(shared, 0);
+    EXPECT_GT(adoptions, 1000);
+    for (int i = 0; i < OWNERS; i++) EXPECT_NE(owner_adopt(), nullptr) << "one was lost";
+    EXPECT_EQ(owner_adopt(), nullptr);
+}
+
+TEST(Owner, AbandonSeesWhatIsPending)
+{
+    owner *own = make_owner();
+    slab *s = slab_make(own, 1);
+    ASSERT_NE(s, nullptr);
+    std::vector<block *> blocks;
+    for (block *b = slab_take(s); b != nullptr; b = b->next) blocks.push_back(b);
+    remote_post(s, blocks[0], blocks[0], 1);
+    EXPECT_FALSE(owner_abandon(own)) << "nobody would drain it";
+    EXPECT_FALSE(owner_is_orphan(own)) << "the caller holds it again";
+    remote_drain(own, CLASS_EMPTY);
+    for (size_t i = 1; i < blocks.size(); i++) slab_give_back(s, blocks[i]);
+    slab_release_empty(own);
+    EXPECT_TRUE(owner_abandon(own));
+    EXPECT_TRUE(owner_adopt_this(own));
+}

@@ -1,0 +1,259 @@
+// remote_test.cc: frees from other threads; law 2.
+#include "base/test_support.h"
+
+#include <set>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "heap/inspect.h"
+#include "slab/remote.h"
+#include "superslab/pool.h"
+}
+
+namespace {
+
+constexpr uint64_t QUEUED = 1;
+
+uint32_t posted(const slab *s) { return (uint32_t)(s->remote.load() >> 48); }
+
+class Remote : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        static struct heap *shared = [] {
+            auto *made = static_cast<struct heap *>(aligned_alloc(64, sizeof(struct heap)));
+            memset(static_cast<void *>(made), 0, sizeof *made);
+            EXPECT_TRUE(owner_register(&made->owner));
+            return made;
+        }();
+        own = &shared->owner;
+        claimed = pool_figures().claimed_pages;
+    }
+    void TearDown() override
+    {
+        EXPECT_FALSE(remote_is_pending(own));
+        slab_release_empty(own);
+        EXPECT_EQ(pool_figures().claimed_pages, claimed) << "pages were lost";
+        inspect_report report;
+        EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
+    }
+
+    static std::vector<block *> blocks_of(block *list)
+    {
+        std::vector<block *> blocks;
+        for (; list != nullptr; list = list->next) blocks.push_back(list);
+        return blocks;
+    }
+
+    std::vector<block *> make_full(uint32_t class_index)
+    {
+        slab *s = slab_make(own, class_index);
+        std::vector<block *> all;
+        while (s->listed)
+            for (block *b : blocks_of(slab_take(s))) all.push_back(b);
+        return all;
+    }
+
+    static void post(const std::vector<block *> &blocks)
+    {
+        for (size_t i = 0; i + 1 < blocks.size(); i++) blocks[i]->next = blocks[i + 1];
+        remote_post(slab_of(blocks[0]), blocks.front(), blocks.back(), (uint32_t)blocks.size());
+    }
+
+    owner *own = nullptr;
+    size_t claimed = 0;
+    staging table = {};
+};
+
+} // namespace
+
+TEST_F(Remote, PostedBlocksComeBackOnce)
+{
+    for (uint32_t c : {1u, sizeclass_of(48), sizeclass_of(1024), (uint32_t)CLASS_COUNT - 1}) {
+        std::vector<block *> all = make_full(c);
+        slab *s = slab_of(all[0]);
+        test::in_threads(4, [&](int thread) {
+            std::vector<block *> some;
+            for (size_t i = (size_t)thread; i < all.size(); i += 4) {
+                some.push_back(all[i]);
+                if (some.size() < 3) continue;
+                post(some);
+                some.clear();
+            }
+            if (!some.empty()) post(some);
+        });
+        EXPECT_TRUE(remote_is_pending(own));
+        EXPECT_EQ(posted(s), all.size());
+        EXPECT_EQ(s->used_count.load(), all.size()) << "in use until they are drained";
+        EXPECT_EQ(remote_drain(own, CLASS_EMPTY), nullptr);
+        EXPECT_EQ(s->remote.load(), 0u);
+        EXPECT_EQ(s->used_count.load(), 0u);
+        std::vector<block *> free = blocks_of(s->free);
+        EXPECT_EQ(std::set<block *>(free.begin(), free.end()),
+                  std::set<block *>(all.begin(), all.end()));
+        EXPECT_EQ(free.size(), all.size());
+        slab_release_empty(own);
+    }
+}
+
+TEST_F(Remote, QueuedOnce)
+{
+    std::vector<block *> first = make_full(sizeclass_of(1024)), second = make_full(sizeclass_of(2048));
+    slab *s = slab_of(first[0]), *t = slab_of(second[0]);
+    EXPECT_EQ(s->remote.load(), 0u);
+    post({first[0]});
+    EXPECT_EQ(s->remote.load() & QUEUED, QUEUED);
+    EXPECT_EQ(own->pending.load(), s);
+    EXPECT_EQ(s->next_pending, nullptr);
+    post({first[1], first[2]});
+    EXPECT_EQ(own->pending.load(), s);
+    EXPECT_EQ(s->next_pending, nullptr) << "queued a second time";
+    EXPECT_EQ(posted(s), 3u);
+    post({second[0]});
+    EXPECT_EQ(own->pending.load(), t);
+    EXPECT_EQ(t->next_pending, s);
+    remote_drain(own, CLASS_EMPTY);
+    EXPECT_EQ(own->pending.load(), nullptr);
+    EXPECT_EQ(s->used_count.load(), first.size() - 3);
+    post({first[3]}); // queued anew
+    EXPECT_EQ(own->pending.load(), s);
+    for (size_t i = 4; i < first.size(); i++) post({first[i]});
+    for (size_t i = 1; i < second.size(); i++) post({second[i]});
+    remote_drain(own, CLASS_EMPTY);
+}
+
+TEST_F(Remote, DrainHandsOverOneListOfTheWantedClass)
+{
+    uint32_t c = sizeclass_of(1024), other = sizeclass_of(2048);
+    std::vector<block *> a = make_full(c), b = make_full(c), d = make_full(other);
+    post(d);
+    post(a);
+    post(b); // on top of the queue
+    block *list = remote_drain(own, c);
+    std::vector<block *> wanted = blocks_of(list);
+    EXPECT_EQ(std::set<block *>(wanted.begin(), wanted.end()), std::set<block *>(b.begin(), b.end()));
+    EXPECT_EQ(slab_of(b[0])->used_count.load(), b.size()) << "its blocks stay in use";
+    EXPECT_EQ(slab_of(b[0])->remote.load(), 0u);
+    EXPECT_EQ(slab_of(a[0])->used_count.load(), 0u);
+    slab_give_back_list(slab_of(b[0]), list, (uint32_t)b.size());
+    EXPECT_EQ(remote_drain(own, c), nullptr);
+}
+
+TEST_F(Remote, AStageIsPostedWhenItIsFull)
+{
+    for (uint32_t c : {1u, sizeclass_of(1024), sizeclass_of(4096), (uint32_t)CLASS_COUNT - 1}) {
+        std::vector<block *> all = make_full(c);
+        slab *s = slab_of(all[0]);
+        // Blocks of one page only: the table is by page.
+        std::vector<block *> page;
+        for (block *b : all)
+            if ((uintptr_t)b >> PAGE_SHIFT == (uintptr_t)all[0] >> PAGE_SHIFT) page.push_back(b);
+        uint32_t limit = sizeclass_stage_blocks(c);
+        size_t staged = std::min<size_t>(page.size(), limit);
+        for (size_t i = 0; i < staged; i++) {
+            EXPECT_EQ(posted(s), 0u) << "posted early";
+            remote_stage(&table, page[i], c);
+        }
+        if (page.size() >= limit) EXPECT_EQ(posted(s), limit);
+        else remote_post_all(&table);
+        for (block *b : all)
+            if (std::find(page.begin(), page.begin() + (ptrdiff_t)staged, b) ==
+                page.begin() + (ptrdiff_t)staged)
+                remote_stage(&table, b, c);
+        remote_post_all(&table);
+        EXPECT_EQ(posted(s), all.size());
+        remote_drain(own, CLASS_EMPTY);
+        EXPECT_EQ(s->used_count.load(), 0u);
+        slab_release_empty(own);
+    }
+}
+
+TEST_F(Remote, AStageWantedForAnotherPageIsPosted)
+{
+    uint32_t c = sizeclass_of(1024);
+    std::vector<std::vector<block *>> slabs;
+    for (int i = 0; i < STAGES + 1; i++) slabs.push_back(make_full(c)); // two share a stage
+    for (const auto &blocks : slabs) remote_stage(&table, blocks[0], c);
+    uint32_t in_table = 0, in_slabs = 0;
+    for (const stage &each : table.stages) in_table += each.count;
+    for (const auto &blocks : slabs) in_slabs += posted(slab_of(blocks[0]));
+    EXPECT_EQ(in_table + in_slabs, slabs.size());
+    EXPECT_GE(in_slabs, 1u);
+    for (const auto &blocks : slabs) remote_stage(&table, blocks[1], c);
+    remote_post_all(&table);
+    for (const stage &each : table.stages) EXPECT_EQ(each.count, 0u);
+    for (const auto &blocks : slabs) EXPECT_EQ(posted(slab_of(blocks[0])), 2u);
+    remote_post_all(&table); // nothing is left
+    for (const auto &blocks : slabs)
+        for (size_t i = 2; i < blocks.size(); i++) remote_stage(&table, blocks[i], c);
+    remote_post_all(&table);
+    remote_drain(own, CLASS_EMPTY);
+}
+
+TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
+{
+    uint32_t c = sizeclass_of(1024);
+    std::vector<block *> all = make_full(c);
+    slab *s = slab_of(all[0]);
+    post({all[0]});
+    remote_drain(own, CLASS_EMPTY);
+    ASSERT_TRUE(owner_abandon(own));
+    post({all[1]});
+    EXPECT_FALSE(remote_is_pending(own));
+    EXPECT_EQ(s->used_count.load(), all.size() - 2);
+    EXPECT_TRUE(owner_is_orphan(own)) << "it is only borrowed";
+    test::in_thread([&] { post({all.begin() + 2, all.end()}); });
+    EXPECT_EQ(pool_figures().claimed_pages, claimed) << "nobody adopted it, yet its memory is back";
+    EXPECT_TRUE(owner_adopt_this(own));
+}
+
+TEST_F(Remote, ThreadsPostWhileTheOwnerDrains)
+{
+    constexpr int POSTERS = 3;
+    const uint32_t c = sizeclass_of(256);
+    static std::atomic<block *> slots[POSTERS];
+    static std::atomic<bool> done;
+    done = false;
+    std::vector<std::thread> posters;
+    for (int i = 0; i < POSTERS; i++)
+        posters.emplace_back([i, c] {
+            staging mine = {};
+            while (true) {
+                bool last = done.load();
+                for (block *list = slots[i].exchange(nullptr); list != nullptr;) {
+                    block *b = list;
+                    list = list->next;
+                    memset(static_cast<void *>(b), 0x5a, 256); // a write that the post publishes
+                    remote_stage(&mine, b, c);
+                }
+                if (last) break;
+            }
+            remote_post_all(&mine);
+        });
+    uint64_t handed = 0;
+    test::Rng rng;
+    for (int i = 0; i < test::rounds(20000); i++) {
+        block *list = rng.below(2) == 0 ? remote_drain(own, c) : nullptr;
+        if (list == nullptr) {
+            slab *s = own->slabs[c] != nullptr ? own->slabs[c] : slab_make(own, c);
+            list = slab_take(s);
+        }
+        for (block *b = list; b != nullptr; b = b->next) handed++;
+        // A poster that is still busy keeps its list; then the blocks go straight back.
+        block *expected = nullptr;
+        if (!slots[rng.below(POSTERS)].compare_exchange_strong(expected, list))
+            while (list != nullptr) {
+                block *b = list;
+                list = list->next;
+                slab_give_back(slab_of(b), b);
+            }
+    }
+    done = true;
+    for (std::thread &poster : posters) poster.join();
+    EXPECT_EQ(remote_drain(own, CLASS_EMPTY), nullptr);
+    EXPECT_GT(handed, 1000u);
+    uint32_t left = 0;
+    for (slab *s = own->slabs[c]; s != nullptr; s = s->next == own->slabs[c] ? nullptr : s->next)
+        left += s->used_count.load();
+    EXPECT_EQ(left, 0u) << "blocks were lost on the way";
+}

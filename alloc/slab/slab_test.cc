@@ -1,0 +1,266 @@
+// slab_test.cc: slabs of an owner of the test's own; laws 1 and 3.
+#include "base/test_support.h"
+
+#include <set>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "heap/inspect.h"
+#include "os/os_fault.h"
+#include "slab/slab.h"
+#include "superslab/pool.h"
+}
+
+namespace {
+
+class Slab : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        // A whole heap, as every registered owner is the first part of one.
+        static struct heap *shared = [] {
+            auto *made = static_cast<struct heap *>(aligned_alloc(64, sizeof(struct heap)));
+            memset(static_cast<void *>(made), 0, sizeof *made);
+            EXPECT_TRUE(owner_register(&made->owner));
+            return made;
+        }();
+        own = &shared->owner;
+        claimed = pool_figures().claimed_pages;
+    }
+    void TearDown() override
+    {
+        slab_release_empty(own);
+        EXPECT_EQ(pool_figures().claimed_pages, claimed) << "pages were lost";
+        inspect();
+    }
+
+    static void inspect()
+    {
+        inspect_report report;
+        ASSERT_TRUE(hak_inspect(&report)) << report.broken_law;
+    }
+
+    static std::vector<block *> blocks_of(block *list)
+    {
+        std::vector<block *> blocks;
+        for (; list != nullptr; list = list->next) blocks.push_back(list);
+        return blocks;
+    }
+
+    static std::vector<block *> take_all(slab *s)
+    {
+        std::vector<block *> all;
+        while (s->listed) {
+            std::vector<block *> some = blocks_of(slab_take(s));
+            EXPECT_FALSE(some.empty());
+            all.insert(all.end(), some.begin(), some.end());
+        }
+        return all;
+    }
+
+    owner *own = nullptr;
+    size_t claimed = 0;
+};
+
+} // namespace
+
+TEST_F(Slab, EveryClassGivesItsBlocks)
+{
+    test::Rng rng;
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+        slab *s = slab_make(own, c);
+        ASSERT_NE(s, nullptr);
+        EXPECT_EQ(own->slabs[c], s);
+        EXPECT_TRUE(s->listed);
+        uint32_t bytes = sizeclass_bytes(c);
+        char *start = superslab_page_start(superslab_of(s), s);
+        EXPECT_EQ(s->page_count, sizeclass_slab_pages(c));
+        EXPECT_EQ(s->capacity, s->page_count * PAGE_BYTES / bytes);
+
+        std::vector<block *> all = take_all(s);
+        EXPECT_EQ(all.size(), s->capacity);
+        EXPECT_FALSE(s->listed) << "it has nothing to give";
+        EXPECT_EQ(own->slabs[c], nullptr);
+        EXPECT_EQ(s->used_count.load(), s->capacity);
+        std::set<block *> distinct(all.begin(), all.end());
+        ASSERT_EQ(distinct.size(), all.size());
+        for (block *b : all) {
+            ptrdiff_t offset = reinterpret_cast<char *>(b) - start;
+            ASSERT_GE(offset, 0);
+            ASSERT_LE((size_t)offset + bytes, (size_t)s->page_count * PAGE_BYTES);
+            ASSERT_EQ((size_t)offset % bytes, 0u);
+            ASSERT_EQ((uintptr_t)b % (bytes & -bytes), 0u) << "aligned as its class promises";
+            ASSERT_EQ(slab_of(b), s);
+            ASSERT_EQ(pagemap_tag(b), own->tag | c);
+        }
+        inspect();
+        rng.shuffle(all);
+        for (size_t i = 0; i < all.size(); i++) {
+            slab_give_back(s, all[i]);
+            ASSERT_TRUE(s->listed);
+            ASSERT_EQ(s->used_count.load(), all.size() - 1 - i);
+            if (i % (all.size() / 8 + 1) == 0) inspect();
+        }
+        EXPECT_EQ(own->slabs[c], s) << "the empty one is kept";
+        slab_release_empty(own);
+        EXPECT_EQ(own->slabs[c], nullptr);
+        EXPECT_EQ(pagemap_tag(start), 0u);
+        EXPECT_EQ(pool_figures().claimed_pages, claimed);
+    }
+}
+
+TEST_F(Slab, LawOneAtEveryStep)
+{
+    test::Rng rng;
+    for (uint32_t bytes : {1024u, 3072u, 5120u, 32768u}) {
+        uint32_t c = sizeclass_of(bytes);
+        std::vector<block *> held;
+        for (int step = 0; step < test::rounds(600); step++) {
+            if (rng.below(2) == 0) {
+                slab *s = own->slabs[c] != nullptr ? own->slabs[c] : slab_make(own, c);
+                for (block *b : blocks_of(slab_take(s))) held.push_back(b);
+            } else {
+                for (size_t n = std::min<size_t>(held.size(), 1 + rng.below(5)); n > 0; n--) {
+                    std::swap(held[rng.below(held.size())], held.back());
+                    slab_give_back(slab_of(held.back()), held.back());
+                    held.pop_back();
+                }
+            }
+            inspect();
+        }
+        for (block *b : held) slab_give_back(slab_of(b), b);
+        slab_release_empty(own);
+    }
+}
+
+TEST_F(Slab, TakeGivesTheFreeListWhole)
+{
+    uint32_t c = sizeclass_of(512);
+    slab *s = slab_make(own, c);
+    std::vector<block *> all = take_all(s);
+    for (int i = 0; i < 5; i++) slab_give_back(s, all[(size_t)i]);
+    std::vector<block *> again = blocks_of(slab_take(s));
+    EXPECT_EQ(std::set<block *>(again.begin(), again.end()),
+              std::set<block *>(all.begin(), all.begin() + 5));
+    EXPECT_FALSE(s->listed);
+    for (block *b : all) slab_give_back(s, b);
+}
+
+TEST_F(Slab, CarvesAPageOfTheSystemAtATime)
+{
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+        slab *s = slab_make(own, c);
+        std::vector<block *> some = blocks_of(slab_take(s));
+        EXPECT_EQ(some.size(), std::min<uint32_t>(sizeclass_carve_blocks(c), s->capacity));
+        EXPECT_EQ(s->carved_count, some.size());
+        for (block *b : some) slab_give_back(s, b);
+        slab_release_empty(own);
+    }
+}
+
+TEST_F(Slab, ListsAreGivenBack)
+{
+    uint32_t c = sizeclass_of(64);
+    slab *s = slab_make(own, c);
+    std::vector<block *> all = take_all(s);
+    auto link = [&](size_t first, size_t count) {
+        for (size_t i = 0; i < count; i++)
+            all[first + i]->next = i + 1 < count ? all[first + i + 1] : nullptr;
+        return all[first];
+    };
+    slab_give_back_list(s, link(0, 1), 1);
+    slab_give_back_list(s, link(1, 9), 9); // joins
+    inspect();
+    EXPECT_EQ(blocks_of(s->free).size(), 10u);
+    EXPECT_EQ(s->used_count.load(), all.size() - 10);
+    slab_give_back_list(s, link(10, all.size() - 10), (uint32_t)all.size() - 10);
+    EXPECT_EQ(s->used_count.load(), 0u);
+    EXPECT_EQ(blocks_of(s->free).size(), all.size());
+}
+
+TEST_F(Slab, OneEmptySlabIsKeptAndStandsLast)
+{
+    uint32_t c = sizeclass_of(4096);
+    std::vector<slab *> slabs;
+    std::vector<std::vector<block *>> blocks;
+    for (int i = 0; i < 4; i++) {
+        slabs.push_back(slab_make(own, c));
+        blocks.push_back(take_all(slabs.back()));
+    }
+    size_t with_all = pool_figures().claimed_pages;
+    // One block each of the first and the second: both are listed, neither is empty.
+    for (size_t i : {0u, 1u}) {
+        slab_give_back(slabs[i], blocks[i].back());
+        blocks[i].pop_back();
+    }
+    auto empty = [&](size_t i) {
+        for (block *b : blocks[i]) slab_give_back(slabs[i], b);
+    };
+    empty(2);
+    EXPECT_EQ(own->slabs[c]->prev, slabs[2]) << "the empty one is last";
+    EXPECT_NE(own->slabs[c], slabs[2]);
+    EXPECT_EQ(pool_figures().claimed_pages, with_all) << "and is kept";
+    empty(0);
+    EXPECT_EQ(pool_figures().claimed_pages, with_all - 1) << "a second one is not";
+    EXPECT_EQ(own->slabs[c]->prev, slabs[2]);
+    empty(3);
+    EXPECT_EQ(pool_figures().claimed_pages, with_all - 2);
+    inspect();
+    EXPECT_EQ(own->slabs[c], slabs[1]);
+    slab_release_empty(own);
+    EXPECT_EQ(own->slabs[c], slabs[1]) << "it has blocks in use";
+    EXPECT_EQ(slabs[1]->next, slabs[1]);
+    EXPECT_EQ(pool_figures().claimed_pages, with_all - 3);
+    empty(1);
+}
+
+TEST_F(Slab, AFullSlabComesBackFirst)
+{
+    uint32_t c = sizeclass_of(2048);
+    slab *first = slab_make(own, c);
+    std::vector<block *> of_first = take_all(first);
+    slab *second = slab_make(own, c);
+    std::vector<block *> of_second = take_all(second);
+    slab *third = slab_make(own, c);
+    slab_give_back(first, of_first.back());
+    EXPECT_EQ(own->slabs[c], first);
+    slab_give_back(second, of_second.back());
+    EXPECT_EQ(own->slabs[c], second);
+    EXPECT_EQ(second->next, first);
+    EXPECT_EQ(first->next, third);
+    EXPECT_EQ(third->next, second);
+    of_first.pop_back();
+    of_second.pop_back();
+    for (block *b : of_first) slab_give_back(first, b);
+    for (block *b : of_second) slab_give_back(second, b);
+    EXPECT_EQ(own->slabs[c], third) << "it was empty and last all the time";
+}
+
+TEST_F(Slab, CarvingStartsElsewhereInEachSlab)
+{
+    uint32_t c = sizeclass_of(64);
+    std::set<uint32_t> lines; // of a cache of 4 KiB ways
+    std::vector<std::pair<slab *, std::vector<block *>>> all;
+    for (int i = 0; i < 32; i++) {
+        slab *s = slab_make(own, c);
+        ASSERT_LT(s->carve_start, s->capacity);
+        std::vector<block *> blocks = take_all(s);
+        lines.insert((uint32_t)((uintptr_t)blocks[0] % 4096 / 64));
+        all.emplace_back(s, blocks);
+    }
+    EXPECT_GT(lines.size(), 16u);
+    for (auto &[s, blocks] : all)
+        for (block *b : blocks) slab_give_back(s, b);
+}
+
+TEST_F(Slab, NoMemory)
+{
+    std::vector<page_range> rest;
+    while (pool_figures().superslab_count * SUPERSLAB_PAGES > pool_figures().claimed_pages)
+        rest.push_back(pool_claim(1, 1, false));
+    os_fault_install(1, true);
+    EXPECT_EQ(slab_make(own, 1), nullptr);
+    EXPECT_EQ(own->slabs[1], nullptr);
+    os_fault_remove();
+    for (const page_range &range : rest) pool_free(range.superslab, range.first, 1);
+}

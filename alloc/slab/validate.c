@@ -1,0 +1,123 @@
+/* validate.c: see validate.h. Not a part of the release library. */
+#include "slab/validate.h"
+
+#include "report/failfast.h"
+#include "slab/slab.h"
+
+enum { WORD_BITS = 64, PAGE_WORDS = PAGE_BYTES / GRANULE_BYTES / WORD_BITS };
+
+static uint32_t granule_of(const void *address)
+{
+    return (uint32_t)((uintptr_t)address % SUPERSLAB_BYTES / GRANULE_BYTES);
+}
+
+/* relaxed, both: the bit of a block is only touched by the one thread that has the block, and what
+ * hands the block on orders it; two threads at one bit is the very fault that is looked for, and
+ * the exchange sees it in either order. */
+static bool live_set(struct superslab *superslab, const void *address)
+{
+    uint32_t granule = granule_of(address);
+    uint64_t bit = 1ull << granule % WORD_BITS;
+    return (atomic_fetch_or_explicit(&superslab->live_bits[granule / WORD_BITS], bit,
+                                     memory_order_relaxed) & bit) == 0;
+}
+
+static bool live_clear(struct superslab *superslab, const void *address)
+{
+    uint32_t granule = granule_of(address);
+    uint64_t bit = 1ull << granule % WORD_BITS;
+    return (atomic_fetch_and_explicit(&superslab->live_bits[granule / WORD_BITS], ~bit,
+                                      memory_order_relaxed) & bit) != 0;
+}
+
+void validate_list(const struct block *head, uint32_t class_index)
+{
+    if (head == NULL) return;
+    if ((uintptr_t)head % GRANULE_BYTES != 0)
+        failfast(FAILFAST_head_alignment, head, "a free list's head, not a multiple of 16");
+    uint32_t tag = pagemap_tag_checked(head);
+    if ((tag & TAG_CLASS_MASK) != class_index || tag >> TAG_OWNER_SHIFT == 0)
+        failfast(FAILFAST_next_link_range, head, "a free list leads out of its class");
+}
+
+static uint32_t block_index(const struct slab *slab, const char *slab_start, const void *address,
+                            uint32_t *rest)
+{
+    uint32_t offset = (uint32_t)((const char *)address - slab_start);
+    uint32_t block_bytes = sizeclass_bytes(slab->class_index);
+    *rest = offset % block_bytes;
+    return offset / block_bytes;
+}
+
+void validate_alloc(const struct block *block, uint32_t class_index, uint32_t owner_tag)
+{
+    validate_list(block, class_index);
+    if (pagemap_tag_checked(block) != (owner_tag | class_index))
+        failfast(FAILFAST_next_link_range, block, "a bin holds a block of another heap");
+    validate_list(block->next, class_index);
+    struct superslab *superslab = pagemap_descriptor(block);
+    struct slab *slab = superslab_slab_of(superslab, block);
+    uint32_t rest;
+    uint32_t index = block_index(slab, superslab_page_start(superslab, slab), block, &rest);
+    if (rest != 0 || index >= slab->capacity)
+        failfast(FAILFAST_next_link_range, block, "a bin holds a pointer between two blocks");
+    if (!live_set(superslab, block)) failfast(FAILFAST_handed_out_twice, block, NULL);
+}
+
+void validate_alloc_run(const void *start)
+{
+    if (!live_set(pagemap_descriptor(start), start))
+        failfast(FAILFAST_handed_out_twice, start, NULL);
+}
+
+static bool live_test(struct superslab *superslab, const void *address)
+{
+    uint32_t granule = granule_of(address);
+    uint64_t word = atomic_load_explicit(&superslab->live_bits[granule / WORD_BITS],
+                                         memory_order_relaxed);
+    return (word >> granule % WORD_BITS & 1) != 0;
+}
+
+/* Stops unless a block may start here; returns its superslab, NULL for a huge block. */
+static struct superslab *check_start(const void *pointer)
+{
+    uint32_t tag = pagemap_tag_checked(pointer);
+    uint32_t class_index = tag & TAG_CLASS_MASK;
+    if (tag == 0) failfast(FAILFAST_foreign_pointer, pointer, NULL);
+    if ((uintptr_t)pointer % GRANULE_BYTES != 0)
+        failfast(FAILFAST_misaligned_pointer, pointer, NULL);
+    if (class_index >= CLASS_RUN && (uintptr_t)pointer % PAGE_BYTES != 0)
+        failfast(FAILFAST_interior_pointer, pointer, NULL);
+    if (class_index == CLASS_HUGE) return NULL;
+    struct superslab *superslab = pagemap_descriptor(pointer);
+    if (class_index == CLASS_RUN) return superslab;
+    struct slab *slab = superslab_slab_of(superslab, pointer);
+    uint32_t rest;
+    uint32_t index = block_index(slab, superslab_page_start(superslab, slab), pointer, &rest);
+    if (rest != 0) failfast(FAILFAST_interior_pointer, pointer, NULL);
+    if (index >= slab->capacity) failfast(FAILFAST_never_returned, pointer, "past the last block");
+    return superslab;
+}
+
+void validate_free(const void *pointer)
+{
+    struct superslab *superslab = check_start(pointer);
+    if (superslab != NULL && !live_clear(superslab, pointer))
+        failfast(FAILFAST_double_free, pointer, NULL);
+}
+
+void validate_live(const void *pointer)
+{
+    struct superslab *superslab = check_start(pointer);
+    if (superslab != NULL && !live_test(superslab, pointer))
+        failfast(FAILFAST_double_free, pointer, "use of a block that is not live");
+}
+
+uint32_t validate_live_count(const struct superslab *superslab, uint32_t page)
+{
+    uint32_t count = 0;
+    for (uint32_t word = 0; word < PAGE_WORDS; word++)
+        count += (uint32_t)__builtin_popcountll(atomic_load_explicit(
+            &superslab->live_bits[page * PAGE_WORDS + word], memory_order_relaxed));
+    return count;
+}

@@ -1,0 +1,226 @@
+// validate_test.cc: each kind of misuse and corruption ends the process with a report that names the
+// kind and the address. Through the public functions only.
+#include "heap/heap_test_support.h"
+
+extern "C" {
+#include "report/failfast.h"
+}
+
+namespace {
+
+std::string report(const char *kind, const void *address)
+{
+    char text[128];
+    snprintf(text, sizeof text, "hakmem: failfast: %s: .*hakmem:   address 0x%016llx", kind,
+             (unsigned long long)reinterpret_cast<uintptr_t>(address));
+    return text;
+}
+
+char *alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
+
+class Validate : public test::HeapTest {};
+class ValidateDeathTest : public test::HeapTest {};
+
+} // namespace
+
+TEST_F(ValidateDeathTest, DoubleFree)
+{
+    for (size_t size : {1u, 100u, 1024u, 5000u, 32768u}) {
+        char *block = alloc(size), *other = alloc(size);
+        EXPECT_DEATH({ hak_free(block); hak_free(block); }, report("double_free", block));
+        EXPECT_DEATH({ hak_free(block); hak_free(other); hak_free(block); },
+                     report("double_free", block));
+        hak_free(block);
+        hak_free(other);
+    }
+}
+
+TEST_F(ValidateDeathTest, DoubleFreeByOtherThreads)
+{
+    char *block = alloc(100);
+    EXPECT_DEATH({ hak_free(block); test::in_thread([&] { hak_free(block); }); },
+                 report("double_free", block));
+    EXPECT_DEATH({ test::in_thread([&] { hak_free(block); }); hak_free(block); },
+                 report("double_free", block));
+    EXPECT_DEATH({
+        test::in_thread([&] { hak_free(block); });
+        test::in_thread([&] { hak_free(block); });
+    }, report("double_free", block));
+    hak_free(block);
+}
+
+TEST_F(ValidateDeathTest, DoubleFreeOfARun)
+{
+    for (size_t size : {(size_t)100000, (size_t)RUN_BYTES_MAX, (size_t)5 << 20}) {
+        char *block = alloc(size);
+        EXPECT_DEATH({ hak_free(block); hak_free(block); }, report("(double_free|foreign_pointer)", block));
+        hak_free(block);
+    }
+}
+
+TEST_F(ValidateDeathTest, DoubleFreeAfterTheSlabIsGone)
+{
+    char *block = alloc(100);
+    EXPECT_DEATH({ hak_free(block); hak_purge(); hak_free(block); },
+                 report("(double_free|foreign_pointer)", block));
+    hak_free(block);
+}
+
+TEST_F(ValidateDeathTest, ReallocOfAFreedBlock)
+{
+    char *block = alloc(100);
+    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 200); }, report("double_free", block));
+    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 100); }, report("double_free", block));
+    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 0); }, report("double_free", block));
+    hak_free(block);
+}
+
+TEST_F(ValidateDeathTest, Interior)
+{
+    for (size_t size : {32u, 100u, 1024u, 5000u, 32768u}) {
+        char *block = alloc(size);
+        EXPECT_DEATH(hak_free(block + 16), report("interior_pointer", block + 16));
+        hak_free(block);
+    }
+    for (size_t size : {(size_t)PAGE_BYTES, (size_t)3 << 20}) {
+        char *block = alloc(size);
+        EXPECT_DEATH(hak_free(block + 4096), report("interior_pointer", block + 4096));
+        EXPECT_DEATH((void)!hak_realloc(block + 4096, 100), report("interior_pointer", block + 4096));
+        hak_free(block);
+    }
+    char *run = alloc(3 * PAGE_BYTES); // the page map names a run's first page only
+    EXPECT_DEATH(hak_free(run + PAGE_BYTES),
+                 report("(interior_pointer|foreign_pointer)", run + PAGE_BYTES));
+    hak_free(run);
+}
+
+TEST_F(ValidateDeathTest, Misaligned)
+{
+    for (size_t size : {16u, 100u, 5000u, 100000u, 5000000u}) {
+        char *block = alloc(size);
+        for (size_t off : {1u, 8u, 15u})
+            EXPECT_DEATH(hak_free(block + off), report("misaligned_pointer", block + off));
+        hak_free(block);
+    }
+}
+
+TEST_F(ValidateDeathTest, Foreign)
+{
+    alignas(16) char on_stack[64];
+    alignas(16) static char in_data[64];
+    char *of_libc = static_cast<char *>(malloc(64));
+    auto *wild = reinterpret_cast<char *>(0xdead0000beef0000);
+    auto *low = reinterpret_cast<char *>(16);
+    for (char *pointer : {on_stack, in_data, of_libc, wild, low}) {
+        EXPECT_DEATH(hak_free(pointer), report("foreign_pointer", pointer));
+        EXPECT_DEATH((void)!hak_realloc(pointer, 10), report("foreign_pointer", pointer));
+    }
+    free(of_libc);
+}
+
+TEST_F(ValidateDeathTest, NeverReturned)
+{
+    // 65 blocks of 1008 bytes leave 16 at the end of the slab.
+    char *block = alloc(1000);
+    char *slab = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(block) & ~(uintptr_t)(PAGE_BYTES - 1));
+    EXPECT_DEATH(hak_free(slab + 65 * 1008), report("never_returned", slab + 65 * 1008));
+    // A block of the slab that nobody has asked for yet.
+    char *never = block == slab + 64 * 1008 ? slab : slab + 64 * 1008;
+    EXPECT_DEATH(hak_free(never), report("(never_returned|double_free)", never));
+    hak_free(block);
+}
+
+TEST_F(ValidateDeathTest, AWriteAfterFreeIsFoundAtTheNextMalloc)
+{
+    for (size_t size : {16u, 100u, 5000u}) {
+        char *first = alloc(size), *second = alloc(size);
+        int on_stack = 0;
+        EXPECT_DEATH({
+            hak_free(second);
+            hak_free(first);
+            *reinterpret_cast<void **>(first) = reinterpret_cast<void *>(0x4141414141414140);
+            hak_malloc(size);
+            hak_malloc(size);
+        }, "hakmem: failfast: next_link_range: .*address 0x4141414141414140");
+        EXPECT_DEATH({
+            hak_free(second);
+            hak_free(first);
+            *reinterpret_cast<uintptr_t *>(first) += 1;
+            hak_malloc(size);
+            hak_malloc(size);
+        }, report("head_alignment", second + 1));
+        EXPECT_DEATH({
+            hak_free(first);
+            *reinterpret_cast<void **>(first) =
+                reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(&on_stack) & ~(uintptr_t)15);
+            hak_malloc(size);
+            hak_malloc(size);
+        }, "hakmem: failfast: next_link_range: ");
+        hak_free(first);
+        hak_free(second);
+    }
+}
+
+TEST_F(ValidateDeathTest, AWriteAfterFreeIntoAnotherBlocksMiddle)
+{
+    char *first = alloc(100), *second = alloc(100);
+    EXPECT_DEATH({
+        hak_free(second);
+        hak_free(first);
+        *reinterpret_cast<char **>(first) = second + 16;
+        hak_malloc(100);
+        hak_malloc(100);
+    }, report("next_link_range", second + 16));
+    hak_free(first);
+    hak_free(second);
+}
+
+TEST_F(ValidateDeathTest, ALinkToALiveBlockIsNotHandedOut)
+{
+    char *first = alloc(100), *second = alloc(100);
+    EXPECT_DEATH({
+        hak_free(first);
+        *reinterpret_cast<char **>(first) = second; // live
+        hak_malloc(100);
+        hak_malloc(100);
+    }, report("handed_out_twice", second));
+    hak_free(first);
+    hak_free(second);
+}
+
+TEST_F(ValidateDeathTest, ACircleInAFreeList)
+{
+    char *block = alloc(100);
+    EXPECT_DEATH({
+        hak_free(block);
+        *reinterpret_cast<char **>(block) = block;
+        hak_malloc(100);
+        hak_malloc(100);
+    }, report("handed_out_twice", block));
+    hak_free(block);
+}
+
+TEST_F(Validate, WhatIsAllowedPasses)
+{
+    for (size_t size : test::all_kinds_of_sizes()) {
+        char *block = alloc(size);
+        test::in_thread([&] { block = static_cast<char *>(hak_realloc(block, size + 1)); });
+        hak_free(block);
+        hak_free(nullptr);
+    }
+}
+
+TEST_F(Validate, EveryKindHasANameAndAText)
+{
+    const struct {
+        const char *name, *text;
+    } kinds[] = {
+#define X(name, text) {#name, text},
+        FAILFAST_KINDS(X)
+#undef X
+    };
+    for (auto [name, text] : kinds) {
+        EXPECT_GT(strlen(name), 2u);
+        EXPECT_GT(strlen(text), 10u);
+    }
+}

@@ -1,0 +1,341 @@
+// pool_test.cc: the search for pages over many superslabs, its hints, and the purge.
+#include "base/test_support.h"
+
+#include <set>
+
+extern "C" {
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/os_fault.h"
+#include "superslab/pagemap.h"
+#include "superslab/pool.h"
+}
+
+namespace {
+
+struct Claimed {
+    page_range range;
+    uint32_t pages;
+};
+
+char *start_of(const page_range &range)
+{
+    return superslab_base(range.superslab) + (size_t)range.first * PAGE_BYTES;
+}
+
+void touch(const Claimed &run) { memset(start_of(run.range), 1, (size_t)run.pages * PAGE_BYTES); }
+
+void free_run(const Claimed &run) { pool_free(run.range.superslab, run.range.first, run.pages); }
+
+Claimed claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = true)
+{
+    Claimed run = {pool_claim(pages, align_pages, from_top), pages};
+    EXPECT_NE(run.range.superslab, nullptr);
+    return run;
+}
+
+size_t dirty_max()
+{
+    return std::max<size_t>(DIRTY_PAGES_MIN, pool_figures().claimed_pages >> DIRTY_SHARE_LOG2);
+}
+
+class Pool : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        pool_set_purge_delay_ms(PURGE_DELAY_MS);
+        pool_purge_all();
+        before = pool_figures();
+    }
+    void TearDown() override
+    {
+        pool_set_purge_delay_ms(PURGE_DELAY_MS);
+        EXPECT_EQ(pool_figures().claimed_pages, before.claimed_pages);
+        pool_purge_all();
+        EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    }
+    struct pool_figures before;
+};
+
+} // namespace
+
+TEST_F(Pool, ManyRuns)
+{
+    std::vector<Claimed> runs;
+    std::set<superslab *> seen;
+    size_t claimed = before.claimed_pages;
+    for (int i = 0; i < 60; i++) {
+        for (uint32_t pages : {32u, 7u, 1u, 20u}) {
+            runs.push_back(claim(pages, 1, pages != 1));
+            claimed += pages;
+            seen.insert(runs.back().range.superslab);
+        }
+        ASSERT_EQ(pool_figures().claimed_pages, claimed);
+    }
+    EXPECT_GE(seen.size(), 60u * 60 / SUPERSLAB_PAGES);
+    EXPECT_LE(seen.size(), 60u * 60 / SUPERSLAB_PAGES + 8) << "gaps are filled";
+    std::vector<std::pair<char *, char *>> ranges;
+    for (const Claimed &run : runs)
+        ranges.emplace_back(start_of(run.range), start_of(run.range) + run.pages * PAGE_BYTES);
+    std::sort(ranges.begin(), ranges.end());
+    for (size_t i = 1; i < ranges.size(); i++) ASSERT_LE(ranges[i - 1].second, ranges[i].first);
+    for (superslab *s : seen) EXPECT_EQ(pagemap_descriptor(superslab_base(s)), s);
+
+    test::Rng().shuffle(runs);
+    for (const Claimed &run : runs) {
+        free_run(run);
+        claimed -= run.pages;
+        ASSERT_EQ(pool_figures().claimed_pages, claimed);
+        ASSERT_LE(pool_figures().dirty_pages, dirty_max());
+    }
+}
+
+TEST_F(Pool, EveryAlignment)
+{
+    for (uint32_t align = 1; align <= SUPERSLAB_PAGES; align *= 2)
+        for (uint32_t pages : {1u, 3u, 32u, 64u}) {
+            Claimed first = claim(pages, align), second = claim(pages, align, false);
+            EXPECT_TRUE(test::is_aligned(start_of(first.range), (size_t)align * PAGE_BYTES));
+            EXPECT_TRUE(test::is_aligned(start_of(second.range), (size_t)align * PAGE_BYTES));
+            free_run(first);
+            free_run(second);
+        }
+}
+
+TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)
+{
+    std::vector<Claimed> runs;
+    for (int i = 0; i < EMPTY_SUPERSLABS_MAX + 16; i++) runs.push_back(claim(64));
+    size_t at_most = pool_figures().superslab_count;
+    EXPECT_GE(at_most, (size_t)EMPTY_SUPERSLABS_MAX + 16);
+    for (const Claimed &run : runs) free_run(run);
+    pool_purge_all();
+    EXPECT_LE(pool_figures().superslab_count, before.claimed_pages + EMPTY_SUPERSLABS_MAX);
+    EXPECT_GE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MAX) << "some are kept";
+    uint32_t present = 0;
+    pool_for_each([](superslab *s, void *context) {
+        EXPECT_NE(superslab_base(s), nullptr);
+        ++*static_cast<uint32_t *>(context);
+    }, &present);
+    EXPECT_EQ(present, pool_figures().superslab_count);
+    // The descriptors serve again.
+    runs.clear();
+    for (int i = 0; i < EMPTY_SUPERSLABS_MAX + 16; i++) {
+        runs.push_back(claim(64));
+        EXPECT_EQ(*start_of(runs.back().range), 0);
+    }
+    for (const Claimed &run : runs) free_run(run);
+}
+
+TEST_F(Pool, DirtyIsBoundedAndPurgeAllEndsIt)
+{
+    std::vector<Claimed> runs;
+    for (int i = 0; i < 40; i++) {
+        runs.push_back(claim(16));
+        *start_of(runs.back().range) = 1;
+    }
+    for (const Claimed &run : runs) {
+        free_run(run);
+        ASSERT_LE(pool_figures().dirty_pages, dirty_max());
+    }
+    size_t dirty = pool_figures().dirty_pages;
+    EXPECT_GT(dirty, 0u) << "some is kept for reuse";
+    EXPECT_EQ(pool_purge_all(), dirty * PAGE_BYTES);
+    EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    EXPECT_EQ(pool_purge_all(), 0u);
+    Claimed run = claim(16);
+    EXPECT_TRUE(run.range.zero);
+    EXPECT_EQ(*start_of(run.range), 0) << "law 7";
+    free_run(run);
+}
+
+TEST_F(Pool, ReusesDirtyPagesAndSaysSo)
+{
+    Claimed run = claim(8);
+    touch(run);
+    free_run(run);
+    EXPECT_EQ(pool_figures().dirty_pages, 8u);
+    Claimed again = claim(8);
+    EXPECT_EQ(start_of(again.range), start_of(run.range));
+    EXPECT_FALSE(again.range.zero);
+    EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    free_run(again);
+}
+
+TEST_F(Pool, PagesFreedSinglyAreFoundAsARun)
+{
+    test::Rng rng;
+    for (uint32_t pages = 1; pages <= 64; pages *= 2) {
+        // Full superslabs all round, so that nothing but what we free can serve.
+        std::vector<Claimed> rest;
+        Claimed full = claim(64);
+        while (pool_figures().superslab_count * SUPERSLAB_PAGES > pool_figures().claimed_pages)
+            rest.push_back(claim(1));
+        size_t superslabs = pool_figures().superslab_count;
+        std::vector<uint32_t> order;
+        uint32_t first = (64 - pages) / 2;
+        for (uint32_t i = 0; i < pages; i++) order.push_back(first + i);
+        rng.shuffle(order);
+        for (uint32_t page : order) {
+            if (page == order.back() && pages > 1) {
+                // One is missing: the search finds nothing here, and clears the hint.
+                rest.push_back(claim(pages));
+                ASSERT_NE(rest.back().range.superslab, full.range.superslab);
+                if (pages < 64) rest.push_back(claim(64 - pages)); // fills the new superslab
+                superslabs = pool_figures().superslab_count;
+            }
+            pool_free(full.range.superslab, page, 1);
+        }
+        Claimed found = claim(pages);
+        EXPECT_EQ(found.range.superslab, full.range.superslab);
+        EXPECT_EQ(found.range.first, first);
+        EXPECT_EQ(pool_figures().superslab_count, superslabs) << "a new one was made for nothing";
+        free_run(full);
+        for (const Claimed &run : rest) free_run(run);
+        pool_purge_all();
+    }
+}
+
+TEST_F(Pool, Extend)
+{
+    Claimed run = claim(64);
+    superslab *s = run.range.superslab;
+    pool_free(s, run.range.first + 20, 10);
+    EXPECT_FALSE(pool_extend(s, 0, 20, 31)) << "one page too many";
+    EXPECT_TRUE(pool_extend(s, 0, 20, 25));
+    EXPECT_FALSE(pool_extend(s, 0, 20, 25)) << "taken";
+    EXPECT_TRUE(pool_extend(s, 0, 25, 30));
+    EXPECT_FALSE(pool_extend(s, 60, 4, 5)) << "beyond the superslab";
+    EXPECT_EQ(pool_figures().claimed_pages, before.claimed_pages + 64);
+    EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    free_run(run);
+}
+
+TEST_F(Pool, DelayZeroPurgesAtOnce)
+{
+    pool_set_purge_delay_ms(0);
+    Claimed run = claim(8);
+    touch(run);
+    free_run(run);
+    EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    Claimed again = claim(8);
+    EXPECT_TRUE(again.range.zero);
+    EXPECT_EQ(*start_of(again.range), 0);
+    free_run(again);
+    pool_tick(UINT64_MAX / 2); // nothing to do, and the time is not moved on
+}
+
+TEST_F(Pool, TickPurgesWhatWasColdForADelay)
+{
+    static uint64_t now = os_now_ms() + 10 * PURGE_DELAY_MS;
+    pool_tick(now);
+    Claimed cold = claim(4), warm = claim(4);
+    touch(cold);
+    touch(warm);
+    free_run(cold);
+    EXPECT_EQ(pool_figures().dirty_pages, 4u);
+    pool_tick(now + PURGE_DELAY_MS - 1);
+    pool_tick(now += PURGE_DELAY_MS);
+    EXPECT_EQ(pool_figures().dirty_pages, 4u) << "dirty for less than a delay";
+    free_run(warm);
+    EXPECT_EQ(pool_figures().dirty_pages, 8u);
+    pool_tick(now + PURGE_DELAY_MS - 1);
+    EXPECT_EQ(pool_figures().dirty_pages, 8u) << "no delay has passed";
+    pool_tick(now += PURGE_DELAY_MS);
+    EXPECT_EQ(pool_figures().dirty_pages, 4u) << "the cold ones are gone, the warm ones not";
+    pool_tick(now += PURGE_DELAY_MS);
+    EXPECT_EQ(pool_figures().dirty_pages, 0u);
+}
+
+TEST_F(Pool, RefusedByTheSystem)
+{
+    std::vector<Claimed> rest;
+    while (pool_figures().superslab_count * SUPERSLAB_PAGES > pool_figures().claimed_pages)
+        rest.push_back(claim(1));
+    for (bool for_ever : {false, true})
+        for (uint64_t nth : {1u, 2u}) { // reserve, commit
+            size_t superslabs = pool_figures().superslab_count;
+            os_fault_install(nth, for_ever);
+            EXPECT_EQ(pool_claim(4, 1, true).superslab, nullptr);
+            EXPECT_GE(os_fault_failures(), 1u);
+            os_fault_remove();
+            EXPECT_EQ(pool_figures().superslab_count, superslabs);
+        }
+    Claimed run = claim(4);
+    free_run(run);
+    for (const Claimed &each : rest) free_run(each);
+}
+
+TEST_F(Pool, ReleaseRefusedByTheSystem)
+{
+    std::vector<Claimed> runs;
+    for (int i = 0; i < EMPTY_SUPERSLABS_MAX + 3; i++) runs.push_back(claim(64));
+    size_t superslabs = pool_figures().superslab_count;
+    os_fault_install(1, true); // every purge and every release fails
+    for (const Claimed &run : runs) {
+        *start_of(run.range) = 1;
+        free_run(run);
+    }
+    pool_purge_all();
+    os_fault_remove();
+    EXPECT_EQ(pool_figures().superslab_count, superslabs);
+    EXPECT_GE(pool_figures().dirty_pages, runs.size() * 64) << "not purged, so dirty still";
+    pool_purge_all();
+    EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MAX + before.superslab_count);
+    Claimed run = claim(64);
+    EXPECT_EQ(*start_of(run.range), 0);
+    free_run(run);
+}
+
+TEST_F(Pool, ThreadsNeverShareAPage)
+{
+    static std::atomic<int> shared;
+    shared = 0;
+    test::in_threads(4, [](int thread) {
+        test::Rng rng((uint64_t)thread);
+        std::vector<Claimed> mine;
+        uint64_t stamp = ((uint64_t)thread + 1) << 32;
+        auto word = [](const Claimed &run, uint32_t page) {
+            return reinterpret_cast<uint64_t *>(start_of(run.range) + (size_t)page * PAGE_BYTES);
+        };
+        auto give_back = [&](const Claimed &run) {
+            for (uint32_t i = 0; i < run.pages; i++) {
+                if (*word(run, i) != stamp + run.range.first) shared++;
+                *word(run, i) = 0xdead;
+            }
+            free_run(run);
+        };
+        for (int i = 0; i < test::rounds(4000); i++) {
+            if (mine.size() < 6 && rng.below(2) == 0) {
+                uint32_t pages = (uint32_t)rng.between(1, 32);
+                Claimed run = claim(pages, 1u << rng.below(3), rng.below(2) != 0);
+                for (uint32_t p = 0; p < pages; p++) {
+                    if (run.range.zero && *word(run, p) != 0) shared++; // law 7
+                    *word(run, p) = stamp + run.range.first;
+                }
+                mine.push_back(run);
+            } else if (rng.below(64) == 0) {
+                pool_purge_all();
+            } else if (!mine.empty()) {
+                give_back(mine.back());
+                mine.pop_back();
+            }
+        }
+        for (const Claimed &run : mine) give_back(run);
+    });
+    EXPECT_EQ(shared, 0);
+}
+
+TEST_F(Pool, HintsLeadThreadsToWhatIsFree)
+{
+    // Threads that together never hold more than fits must not make superslab after superslab.
+    test::in_threads(4, [](int thread) {
+        test::Rng rng((uint64_t)thread);
+        for (int i = 0; i < test::rounds(5000); i++) {
+            Claimed run = claim((uint32_t)rng.between(1, 16));
+            free_run(run);
+        }
+    });
+    EXPECT_LE(pool_figures().superslab_count, before.superslab_count + 4);
+}
