@@ -1,0 +1,113 @@
+// The program from outside: exit status, and what goes to stdout and stderr.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "engine/build.h"
+#include "engine/spawn_for_test.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A subject that is there in every build.
+const std::string kSubject = kDirect ? "hakmem" : "system";
+
+std::vector<std::string> with_subject(std::vector<std::string> words)
+{
+    words.insert(words.end(), {"--allocator", kSubject});
+    return words;
+}
+
+void expect_refused(const std::vector<std::string> &words, const std::string &says)
+{
+    const SpawnResult result = spawn_stress(words);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_THAT(result.err, StartsWith("hakmem-stress: "));
+    EXPECT_THAT(result.err, HasSubstr(says));
+}
+
+TEST(Cli, BadInputIsOneLineAndStatusTwo)
+{
+    expect_refused({}, "no scenario");
+    expect_refused({"bogus"}, "unknown scenario 'bogus'");
+    expect_refused({"larson", "--threads", "0"}, "--threads");
+    expect_refused({"random-mixed", "--ops", "-5"}, "--ops");
+    expect_refused({"remote-free", "--min-size", "9", "--max-size", "8"}, "min-size 9 is above max-size 8");
+    expect_refused(with_subject({"larson", "--json", "/no/such/directory/x"}), "cannot write");
+}
+
+TEST(Cli, BadAllocators)
+{
+    expect_refused({"larson", "--allocator", "/no/such.so"}, "/no/such.so");
+    expect_refused({"larson", "--allocator", "/etc/passwd"}, "/etc/passwd");
+    if constexpr (kSanitized || kDirect) return;
+    expect_refused({"larson", "--allocator", "/no/such.so"}, "No such file");
+    expect_refused({"larson", "--allocator", "/etc/passwd"}, "not a 64-bit ELF shared library");
+    expect_refused({"larson", "--allocator", "/lib/x86_64-linux-gnu/libm.so.6"}, "does not provide malloc");
+}
+
+TEST(Cli, ListNamesEachScenario)
+{
+    const SpawnResult result = spawn_stress({"list"});
+    EXPECT_EQ(result.exit_code, 0);
+    for (const char *name : {"larson", "random-mixed", "remote-free"}) EXPECT_THAT(result.out, HasSubstr(name));
+}
+
+TEST(Cli, TheSeedIsTheFirstLineAndTheVerdictTheLast)
+{
+    for (const char *scenario : {"larson", "random-mixed", "remote-free"}) {
+        const SpawnResult result = spawn_stress(with_subject({scenario, "--seed", "42", "--ops", "20000"}));
+        EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+        EXPECT_THAT(result.out, StartsWith("seed 42\n"));
+        EXPECT_EQ(result.out.substr(result.out.size() - 13), "verdict pass\n") << result.out;
+    }
+}
+
+TEST(Cli, JsonOnStdoutIsAlone)
+{
+    const SpawnResult result =
+        spawn_stress(with_subject({"random-mixed", "20000", "256", "42", "--threads", "2", "--json", "-"}));
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.out.front(), '{');
+    EXPECT_EQ(result.out.substr(result.out.size() - 2), "}\n");
+    EXPECT_THAT(result.out, HasSubstr("\"ops\": 40000"));
+    EXPECT_THAT(result.err, StartsWith("seed 42\n"));
+}
+
+TEST(Cli, JsonFileIsReplaced)
+{
+    const std::string path = testing::TempDir() + "hakmem-stress-cli-test.json";
+    std::ofstream(path) << std::string(100000, 'x');
+    const SpawnResult result = spawn_stress(with_subject({"larson", "--ops", "1000", "--no-check", "--json", path}));
+    EXPECT_EQ(result.exit_code, 0);
+    std::ifstream file(path);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    EXPECT_THAT(text, HasSubstr("\"check\": false"));
+    EXPECT_EQ(text.find("xxx"), std::string::npos);
+    std::remove(path.c_str());
+}
+
+// With ops and seed fixed, the threads' streams and so the totals are the same in every run.
+TEST(Cli, TheSeedDecidesTheRun)
+{
+    for (const char *scenario : {"larson", "random-mixed", "remote-free"}) {
+        const auto figures = [scenario](const char *seed) {
+            const SpawnResult result = spawn_stress(
+                with_subject({scenario, "--seed", seed, "--ops", "50000", "--threads", "4", "--json", "-"}));
+            EXPECT_EQ(result.exit_code, 0) << result.err;
+            const auto ops = result.out.find("\"ops\"");
+            return result.out.substr(ops, result.out.find('\n', ops) - ops);
+        };
+        EXPECT_EQ(figures("7"), figures("7")) << scenario;
+    }
+}
+
+}  // namespace
+}  // namespace stress

@@ -1,0 +1,161 @@
+#include "engine/claim_map.h"
+
+#include <cstdio>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace stress {
+namespace {
+
+constexpr int kAddressBits = 47;
+constexpr int kLeafBits = 30;   // one leaf for each GiB of address space
+constexpr int kWordBits = 9;    // one word for 64 granules of 8 bytes
+constexpr int kPageBits = 18;   // one page of leaf for 256 KiB of address space
+constexpr std::size_t kRootCount = std::size_t{1} << (kAddressBits - kLeafBits);
+constexpr std::size_t kWordCount = std::size_t{1} << (kLeafBits - kWordBits);
+constexpr std::size_t kPageCount = std::size_t{1} << (kLeafBits - kPageBits);
+constexpr std::size_t kPageBytes = 4096;
+
+static_assert(kWordCount * sizeof(std::uint64_t) == kPageCount * kPageBytes);
+
+// The part of a block that falls into one word of the map.
+struct Piece {
+    std::uintptr_t address;  // of the first granule
+    std::uint64_t mask;
+};
+
+// Walks the words that a block touches, in address order.
+class Pieces {
+public:
+    Pieces(const void *start, std::size_t size_bytes)
+        : granule_(reinterpret_cast<std::uintptr_t>(start) >> 3),
+          last_((reinterpret_cast<std::uintptr_t>(start) + (size_bytes == 0 ? 0 : size_bytes - 1)) >> 3)
+    {
+    }
+
+    bool next(Piece &piece)
+    {
+        if (granule_ > last_) return false;
+        const std::uintptr_t word_last = granule_ | 63;
+        const std::uintptr_t piece_last = word_last < last_ ? word_last : last_;
+        const int low = static_cast<int>(granule_ & 63), high = static_cast<int>(piece_last & 63);
+        piece.address = granule_ << 3;
+        piece.mask = (~0ULL >> (63 - high)) & (~0ULL << low);
+        granule_ = piece_last + 1;
+        return true;
+    }
+
+private:
+    std::uintptr_t granule_;
+    std::uintptr_t last_;
+};
+
+std::uintptr_t first_granule(const Piece &piece, std::uint64_t bits)
+{
+    const std::uintptr_t word_start = piece.address & ~((std::uintptr_t{1} << kWordBits) - 1);
+    return word_start + static_cast<std::uintptr_t>(__builtin_ctzll(bits)) * 8;
+}
+
+void *map_or_exit(std::size_t size_bytes)
+{
+    void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) {
+        std::fprintf(stderr, "hakmem-stress: no address space for the claim map (%zu bytes); use --no-check\n",
+                     size_bytes);
+        _exit(2);
+    }
+    madvise(start, size_bytes, MADV_NOHUGEPAGE);  // so that resident_bytes can count pages
+    return start;
+}
+
+}  // namespace
+
+struct ClaimMap::Leaf {
+    std::atomic<std::uint64_t> words[kWordCount];
+    std::atomic<unsigned char> touched[kPageCount];  // one for each page of words
+
+    std::atomic<std::uint64_t> &word(std::uintptr_t address)
+    {
+        return words[(address >> kWordBits) & (kWordCount - 1)];
+    }
+
+    void touch(std::uintptr_t address)
+    {
+        std::atomic<unsigned char> &flag = touched[(address >> kPageBits) & (kPageCount - 1)];
+        if (flag.load(std::memory_order_relaxed) == 0) flag.store(1, std::memory_order_relaxed);
+    }
+};
+
+ClaimMap::ClaimMap() : root_(static_cast<std::atomic<Leaf *> *>(map_or_exit(kRootCount * sizeof(*root_)))) {}
+
+ClaimMap::~ClaimMap()
+{
+    for (std::size_t i = 0; i < kRootCount; ++i)
+        if (Leaf *leaf = root_[i].load(std::memory_order_relaxed)) munmap(leaf, sizeof(Leaf));
+    munmap(root_, kRootCount * sizeof(*root_));
+}
+
+bool ClaimMap::covers(const void *start, std::size_t size_bytes)
+{
+    const auto address = reinterpret_cast<std::uintptr_t>(start);
+    constexpr std::uintptr_t limit = std::uintptr_t{1} << kAddressBits;
+    return address < limit && size_bytes <= limit - address;
+}
+
+ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
+{
+    // acquire: pairs with the release below. The kernel's zeros would need no publishing, but ThreadSanitizer
+    // takes an mmap for a write by its caller.
+    Leaf *leaf = root_[root_index].load(std::memory_order_acquire);
+    if (leaf != nullptr) [[likely]] return leaf;
+    Leaf *fresh = static_cast<Leaf *>(map_or_exit(sizeof(Leaf)));
+    if (root_[root_index].compare_exchange_strong(leaf, fresh, std::memory_order_release, std::memory_order_acquire))
+        return fresh;
+    munmap(fresh, sizeof(Leaf));
+    return leaf;
+}
+
+std::uintptr_t ClaimMap::claim(const void *start, std::size_t size_bytes)
+{
+    Pieces pieces(start, size_bytes);
+    for (Piece piece; pieces.next(piece);) {
+        Leaf *leaf = leaf_at(piece.address >> kLeafBits);
+        leaf->touch(piece.address);
+        std::atomic<std::uint64_t> &word = leaf->word(piece.address);
+        const std::uint64_t old = word.fetch_or(piece.mask, std::memory_order_relaxed);
+        const std::uint64_t taken = old & piece.mask;
+        if (taken == 0) [[likely]] continue;
+        word.fetch_and(~(piece.mask & ~old), std::memory_order_relaxed);
+        const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(start) & ~std::uintptr_t{7};
+        if (piece.address != first) release(reinterpret_cast<void *>(first), piece.address - first);
+        return first_granule(piece, taken);
+    }
+    return 0;
+}
+
+std::uintptr_t ClaimMap::release(const void *start, std::size_t size_bytes)
+{
+    std::uintptr_t missing = 0;
+    Pieces pieces(start, size_bytes);
+    for (Piece piece; pieces.next(piece);) {
+        Leaf *leaf = leaf_at(piece.address >> kLeafBits);
+        const std::uint64_t old = leaf->word(piece.address).fetch_and(~piece.mask, std::memory_order_relaxed);
+        const std::uint64_t absent = ~old & piece.mask;
+        if (absent != 0 && missing == 0) missing = first_granule(piece, absent);
+    }
+    return missing;
+}
+
+std::size_t ClaimMap::resident_bytes() const
+{
+    std::size_t pages = 0;
+    for (std::size_t i = 0; i < kRootCount; ++i) {
+        const Leaf *leaf = root_[i].load(std::memory_order_acquire);
+        if (leaf == nullptr) continue;
+        ++pages;  // the flags themselves
+        for (const std::atomic<unsigned char> &flag : leaf->touched) pages += flag.load(std::memory_order_relaxed);
+    }
+    return pages * kPageBytes;
+}
+
+}  // namespace stress

@@ -1,0 +1,48 @@
+// The claim map: one bit for each 8-byte granule of the address space, set while a live block covers it.
+//
+// Law: a granule is claimed by at most one live block. Claim after malloc, release before free; a claim
+// that finds a bit set has found two live blocks that overlap.
+//
+// Bits, not bytes: a 1 KiB block costs two or three atomic operations. Granules of 8 bytes, not 16:
+// jemalloc and tcmalloc rightly put two 8-byte blocks into one 16-byte granule.
+//
+// Claims are relaxed: the map must add no ordering between threads, or it would hide the allocator's races.
+// Leaves are mapped on first use; publishing one orders its maker, once, before those that find it.
+// Any thread may call claim and release.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace stress {
+
+class ClaimMap {
+public:
+    ClaimMap();
+    ~ClaimMap();
+    ClaimMap(const ClaimMap &) = delete;
+    ClaimMap &operator=(const ClaimMap &) = delete;
+
+    // Whether the block lies where the map reaches: the lower 47 bits that Linux gives to programs.
+    static bool covers(const void *start, std::size_t size_bytes);
+
+    // Claims the block; size 0 counts as 1. Returns 0, or the address of the first granule that was
+    // already claimed, and then the map is as it was.
+    std::uintptr_t claim(const void *start, std::size_t size_bytes);
+
+    // Gives the claim back. Returns 0, or the address of the first granule that was not claimed.
+    std::uintptr_t release(const void *start, std::size_t size_bytes);
+
+    // How much of the map is resident, to take off the process's resident set.
+    std::size_t resident_bytes() const;
+
+private:
+    struct Leaf;
+
+    Leaf *leaf_at(std::size_t root_index);
+
+    std::atomic<Leaf *> *root_;
+};
+
+}  // namespace stress

@@ -1,0 +1,33 @@
+// Counters of one seat. Only the thread on the seat writes them; anybody may read them, relaxed.
+//
+// A counter that threads share would order them and hide the subject's races, so there is none.
+// Law at the end of a clean run: the sums over all seats of allocated and freed are equal, in blocks and
+// in bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace stress {
+
+struct Counters {
+    std::atomic<std::uint64_t> ops{0};
+    std::atomic<std::uint64_t> blocks_allocated{0};
+    std::atomic<std::uint64_t> blocks_freed{0};
+    std::atomic<std::uint64_t> bytes_allocated{0};
+    std::atomic<std::uint64_t> bytes_freed{0};
+    std::atomic<std::uint64_t> threads_started{0};
+};
+
+// relaxed load and store, not fetch_add: there is one writer.
+inline void bump(std::atomic<std::uint64_t> &counter, std::uint64_t by)
+{
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+inline std::uint64_t read(const std::atomic<std::uint64_t> &counter)
+{
+    return counter.load(std::memory_order_relaxed);
+}
+
+}  // namespace stress

@@ -1,0 +1,65 @@
+// What the oracle found. Fixed buffers, no allocation: the heap may be broken when a failure is recorded.
+//
+// Any thread may add. The first failure stops the run; only the first few are kept, because those that
+// follow are mostly consequences.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace stress {
+
+// Names of the rules, as they appear in the JSON result.
+namespace rule {
+inline constexpr const char *kOverlap = "overlap";
+inline constexpr const char *kAlignment = "alignment";
+inline constexpr const char *kContent = "content";
+inline constexpr const char *kReallocContent = "realloc_content";
+inline constexpr const char *kCallocZero = "calloc_zero";
+inline constexpr const char *kUsableSize = "usable_size";
+inline constexpr const char *kErrnoKept = "errno_kept";
+inline constexpr const char *kEnomem = "enomem";
+inline constexpr const char *kExhausted = "exhausted";
+inline constexpr const char *kAddress = "address";
+inline constexpr const char *kHandover = "handover";
+inline constexpr const char *kBalance = "balance";
+inline constexpr const char *kMemoryBound = "memory_bound";
+inline constexpr const char *kThread = "thread";
+}  // namespace rule
+
+// Who saw something: the seat, and the index of its op.
+struct Witness {
+    std::uint32_t seat;
+    std::uint64_t op;
+};
+
+struct Failure {
+    const char *rule;
+    char detail[400];
+};
+
+class FailureLog {
+public:
+    static constexpr std::size_t kKept = 8;
+
+    // `stop` is set by the first failure.
+    explicit FailureLog(std::atomic<bool> &stop) : stop_(stop) {}
+
+    [[gnu::format(printf, 4, 5)]] void add(const char *rule, Witness witness, const char *format, ...);
+
+    // Whether anything was added. Relaxed: a hint to stop early, nothing is read through it.
+    bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
+
+    // Failures that are complete; call it when the threads have ended, or from a crash handler.
+    std::size_t size() const;
+    const Failure &operator[](std::size_t index) const { return failures_[index]; }
+
+private:
+    std::atomic<bool> &stop_;
+    std::atomic<std::size_t> count_{0};
+    std::atomic<bool> complete_[kKept] = {};
+    Failure failures_[kKept] = {};
+};
+
+}  // namespace stress

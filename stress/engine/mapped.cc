@@ -1,0 +1,47 @@
+#include "engine/mapped.h"
+
+#include <cstdio>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace stress {
+namespace {
+
+std::atomic<std::size_t> resident_bytes{0};
+
+std::size_t round_to_page(std::size_t size_bytes)
+{
+    constexpr std::size_t page_bytes = 4096;
+    return size_bytes == 0 ? page_bytes : (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+}  // namespace
+
+void *harness_map(std::size_t size_bytes)
+{
+    const std::size_t mapped_bytes = round_to_page(size_bytes);
+    void *start =
+        mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (start == MAP_FAILED) {
+        std::fprintf(stderr, "hakmem-stress: no memory for the harness itself (%zu bytes); ask for fewer blocks\n",
+                     mapped_bytes);
+        _exit(2);
+    }
+    resident_bytes.fetch_add(mapped_bytes, std::memory_order_relaxed);
+    return start;
+}
+
+void harness_unmap(void *start, std::size_t size_bytes)
+{
+    munmap(start, round_to_page(size_bytes));
+    resident_bytes.fetch_sub(round_to_page(size_bytes), std::memory_order_relaxed);
+}
+
+std::size_t harness_resident_bytes()
+{
+    return resident_bytes.load(std::memory_order_relaxed);
+}
+
+}  // namespace stress

@@ -1,0 +1,59 @@
+// Memory of the harness itself: mapped from the kernel before a run, never from the malloc under test.
+//
+// harness_resident_bytes() is the sum of all live Mapped arrays. They are touched in full when they
+// are made, so the sum is what they add to the resident set, and the memory meter can take it off.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace stress {
+
+// Maps whole pages of zeros, touched; ends the process with one line if the kernel has none left.
+void *harness_map(std::size_t size_bytes);
+void harness_unmap(void *start, std::size_t size_bytes);
+std::size_t harness_resident_bytes();
+
+// A fixed array of T. Elements start out as zero bytes, or as default-constructed objects.
+template <typename T>
+class Mapped {
+public:
+    Mapped() = default;
+    explicit Mapped(std::size_t count) : start_(static_cast<T *>(harness_map(count * sizeof(T)))), count_(count)
+    {
+        if constexpr (!std::is_trivially_default_constructible_v<T>)
+            for (std::size_t i = 0; i < count; ++i) new (start_ + i) T();
+    }
+    Mapped(Mapped &&other) noexcept
+        : start_(std::exchange(other.start_, nullptr)), count_(std::exchange(other.count_, 0))
+    {
+    }
+    Mapped &operator=(Mapped &&other) noexcept
+    {
+        std::swap(start_, other.start_);
+        std::swap(count_, other.count_);
+        return *this;
+    }
+    ~Mapped()
+    {
+        if (start_ == nullptr) return;
+        for (std::size_t i = 0; i < count_; ++i) start_[i].~T();
+        harness_unmap(start_, count_ * sizeof(T));
+    }
+
+    T &operator[](std::size_t index) { return start_[index]; }
+    const T &operator[](std::size_t index) const { return start_[index]; }
+    T *begin() { return start_; }
+    T *end() { return start_ + count_; }
+    const T *begin() const { return start_; }
+    const T *end() const { return start_ + count_; }
+    std::size_t size() const { return count_; }
+
+private:
+    T *start_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+}  // namespace stress

@@ -1,0 +1,376 @@
+#include "engine/options.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <vector>
+
+#include "engine/build.h"
+#include "engine/registry.h"
+
+namespace stress {
+namespace {
+
+constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 32;
+constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;
+constexpr std::uint32_t kThreadsMax = 1024;
+
+// What CLI11 fills in before it is judged as a whole.
+struct Raw {
+    Options options;
+    std::uint64_t seed = 0;
+    std::vector<std::string> classic;  // positional arguments
+    std::vector<CLI::Option *> seed_options, strict_options;
+};
+
+// Bad input that only shows once everything is read.
+struct BadInput {
+    std::string text;
+};
+
+template <typename T>
+bool parse_number(const std::string &text, T &value)
+{
+    const char *end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stopped == end;
+}
+
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
+{
+    return CLI::Validator(
+        [low, high](std::string &text) {
+            std::uint64_t value = 0;
+            if (parse_number(text, value) && value >= low && value <= high) return std::string();
+            return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                   text + "'";
+        },
+        "N");
+}
+
+bool seconds_ok(const std::string &text, bool zero_allowed)
+{
+    double value = 0;
+    return parse_number(text, value) && (zero_allowed ? value >= 0 : value > 0) && value <= 1e7;
+}
+
+CLI::Validator seconds_number(bool zero_allowed)
+{
+    return CLI::Validator(
+        [zero_allowed](std::string &text) {
+            if (seconds_ok(text, zero_allowed)) return std::string();
+            return "must be a number of seconds " + std::string(zero_allowed ? "of 0 or more" : "above 0") + ", not '" +
+                   text + "'";
+        },
+        "SECONDS");
+}
+
+void add_common(CLI::App &app, Raw &raw)
+{
+    Options &o = raw.options;
+    app.add_option("--threads", o.threads, "threads that work at the same time (default 2)")
+        ->check(whole_number(1, kThreadsMax));
+    app.add_option("--seconds", o.seconds, "stop after this time (default 2, unless --ops is given)")
+        ->check(seconds_number(false));
+    app.add_option("--ops", o.ops, "stop after this many calls of malloc, free and relatives, all threads together")
+        ->check(whole_number(1, kCountMax));
+    raw.seed_options.push_back(
+        app.add_option("--seed", raw.seed, "decides everything random (default: a fresh one, printed first)")
+            ->check(whole_number(0, UINT64_MAX)));
+    app.add_option("--allocator", o.allocator,
+                   kDirect ? "hakmem, linked into this build"
+                           : "hakmem, validate (the libraries beside this program), system, or PATH.so")
+        ->default_str("hakmem");
+    app.add_option("--json", o.json_path, "write the result as JSON to FILE, or to stdout for -");
+    app.add_flag("--check,!--no-check", o.check, "judge every block (default), or measure speed alone");
+    raw.strict_options.push_back(app.add_flag(
+        "--strict,!--no-strict", o.strict,
+        "judge also what mallocs in wide use are known to get wrong (default for hakmem and validate)"));
+    app.add_option("--watchdog", o.watchdog_seconds,
+                   "end the run when no op completes for this long (default 60, 0: never)")
+        ->check(seconds_number(true));
+    app.add_option("--min-size", o.min_size_bytes, "smallest block in bytes")->check(whole_number(1, kSizeMax));
+    app.add_option("--max-size", o.max_size_bytes, "largest block in bytes")->check(whole_number(1, kSizeMax));
+}
+
+void add_larson(CLI::App &app, Raw &raw)
+{
+    app.add_option("--chunks", raw.options.chunks, "blocks in the window of a thread (default 1000)")
+        ->check(whole_number(1, kCountMax));
+    app.add_option("--rounds", raw.options.rounds, "times over the window before a fresh thread takes it (default 10)")
+        ->check(whole_number(1, kCountMax));
+    app.add_option("classic", raw.classic,
+                   "the classic arguments: seconds min-size max-size chunks rounds seed threads")
+        ->expected(0, 7);
+}
+
+void add_random_mixed(CLI::App &app, Raw &raw)
+{
+    app.add_option("--working-set", raw.options.working_set, "slots of each thread (default 256)")
+        ->check(whole_number(1, kCountMax));
+    app.add_option("classic", raw.classic, "iterations of each thread, working set, seed")->expected(0, 3);
+}
+
+void add_remote_free(CLI::App &app, Raw &raw)
+{
+    static const std::map<std::string, RemoteMode> modes = {{"queue", RemoteMode::Queue},
+                                                            {"ring", RemoteMode::Ring},
+                                                            {"owner-exit", RemoteMode::OwnerExit},
+                                                            {"free-only", RemoteMode::FreeOnly},
+                                                            {"all", RemoteMode::All}};
+    Options &o = raw.options;
+    app.add_option("--producers", o.producers, "threads that allocate (default: half of --threads, at least 1)")
+        ->check(whole_number(1, kThreadsMax));
+    app.add_option("--consumers", o.consumers, "threads that free (default: the other half, at least 1)")
+        ->check(whole_number(1, kThreadsMax));
+    app.add_option_function<std::string>(
+           "--mode", [&o](const std::string &name) { o.mode = modes.at(name); },
+           "queue, ring, owner-exit, free-only, or all in equal shares (default)")
+        ->check(CLI::Validator(
+            [](std::string &name) {
+                return modes.count(name) != 0
+                           ? std::string()
+                           : "must be queue, ring, owner-exit, free-only or all, not '" + name + "'";
+            },
+            "MODE"));
+    app.add_option("--queue-slots", o.queue_slots,
+                   "blocks on the way between two threads, a power of two (default 1024)")
+        ->check(whole_number(2, 1 << 20));
+}
+
+// Takes the classic positional arguments in order; each has the name of the option that it stands for.
+class Classic {
+public:
+    explicit Classic(const std::vector<std::string> &words) : words_(words) {}
+
+    bool take_count(const char *name, std::uint64_t low, std::uint64_t high, std::uint64_t &value)
+    {
+        if (next_ == words_.size()) return false;
+        const std::string &word = words_[next_++];
+        if (!parse_number(word, value) || value < low || value > high)
+            throw BadInput{std::string(name) + ": must be a whole number from " + std::to_string(low) + " to " +
+                           std::to_string(high) + ", not '" + word + "'"};
+        return true;
+    }
+
+    void take_seconds(double &value)
+    {
+        if (next_ == words_.size()) return;
+        const std::string &word = words_[next_++];
+        if (!seconds_ok(word, false))
+            throw BadInput{"seconds: must be a number of seconds above 0, not '" + word + "'"};
+        parse_number(word, value);
+    }
+
+private:
+    const std::vector<std::string> &words_;
+    std::size_t next_ = 0;
+};
+
+void settle_larson(Raw &raw)
+{
+    Options &o = raw.options;
+    Classic classic(raw.classic);
+    classic.take_seconds(o.seconds);
+    classic.take_count("min-size", 1, kSizeMax, o.min_size_bytes);
+    classic.take_count("max-size", 1, kSizeMax, o.max_size_bytes);
+    classic.take_count("chunks", 1, kCountMax, o.chunks);
+    classic.take_count("rounds", 1, kCountMax, o.rounds);
+    if (std::uint64_t seed; classic.take_count("seed", 0, UINT64_MAX, seed)) o.seed = seed;
+    if (std::uint64_t threads; classic.take_count("threads", 1, kThreadsMax, threads))
+        o.threads = static_cast<std::uint32_t>(threads);
+}
+
+void settle_random_mixed(Raw &raw)
+{
+    Options &o = raw.options;
+    Classic classic(raw.classic);
+    classic.take_count("iterations", 1, kCountMax / kThreadsMax, o.iterations);
+    classic.take_count("working-set", 1, kCountMax, o.working_set);
+    if (std::uint64_t seed; classic.take_count("seed", 0, UINT64_MAX, seed)) o.seed = seed;
+    if (o.iterations != 0) o.ops = o.iterations * o.threads;
+}
+
+void settle_remote_free(Raw &raw)
+{
+    Options &o = raw.options;
+    const std::uint32_t half = o.threads / 2 > 0 ? o.threads / 2 : 1;
+    const std::uint32_t rest = o.threads > half ? o.threads - half : 1;
+    if (o.producers == 0) o.producers = half;
+    if (o.consumers == 0) o.consumers = rest;
+    o.threads = o.producers + o.consumers;
+    if ((o.queue_slots & (o.queue_slots - 1)) != 0)
+        throw BadInput{"--queue-slots: must be a power of two, not " + std::to_string(o.queue_slots)};
+}
+
+void check_blocks(const Options &o, std::uint64_t blocks)
+{
+    constexpr std::uint64_t blocks_max = std::uint64_t{1} << 30;
+    if (blocks > blocks_max / o.threads)
+        throw BadInput{"the threads would hold more than " + std::to_string(blocks_max) +
+                       " blocks; ask for fewer chunks, slots or threads"};
+}
+
+void settle_limits(Raw &raw)
+{
+    Options &o = raw.options;
+    for (const CLI::Option *option : raw.seed_options)
+        if (option->count() > 0) o.seed = raw.seed;
+    if (o.seconds == 0 && o.ops == 0) o.seconds = 2;
+    const std::size_t default_min = o.scenario == "larson" ? 8 : 16;
+    const std::size_t default_max = o.scenario == "larson" ? 1000 : 1024;
+    if (o.min_size_bytes == 0)
+        o.min_size_bytes = o.max_size_bytes != 0 && o.max_size_bytes < default_min ? 1 : default_min;
+    if (o.max_size_bytes == 0) o.max_size_bytes = o.min_size_bytes > default_max ? o.min_size_bytes : default_max;
+    if (o.min_size_bytes > o.max_size_bytes)
+        throw BadInput{"min-size " + std::to_string(o.min_size_bytes) + " is above max-size " +
+                       std::to_string(o.max_size_bytes) + "; swap them"};
+    if (o.scenario == "larson") check_blocks(o, o.chunks);
+    if (o.scenario == "random-mixed") check_blocks(o, o.working_set);
+}
+
+void settle_allocator(Options &o)
+{
+    if (o.allocator.empty()) o.allocator = kSanitized && !kDirect ? "system" : "hakmem";
+    if (kDirect && o.allocator != "hakmem")
+        throw BadInput{"--allocator: this build has hakmem linked in and takes no other, not '" + o.allocator + "'"};
+    if (kSanitized && !kDirect && o.allocator != "system")
+        throw BadInput{"--allocator: a sanitizer build brings its own malloc and takes only system, not '" +
+                       o.allocator + "'"};
+}
+
+// Strict adds two rules which jemalloc 5.3.0, mimalloc 2.0.9 and gperftools 2.10 break here or there: ENOMEM
+// for each size that cannot exist, and aligned blocks whose size is a power of two times the alignment.
+void settle_strict(Raw &raw)
+{
+    Options &o = raw.options;
+    bool given = false;
+    for (const CLI::Option *option : raw.strict_options) given |= option->count() > 0;
+    if (!given) o.strict = o.allocator == "hakmem" || o.allocator == "validate";
+}
+
+// Opens the file now: a run of an hour must not end in a result that cannot be written.
+void check_json(const Options &o)
+{
+    if (o.json_path.empty() || o.json_path == "-") return;
+    const int fd = open(o.json_path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        throw BadInput{"--json: cannot write '" + o.json_path + "': " + std::strerror(errno) +
+                       "; name a file in a directory that exists, or - for stdout"};
+    close(fd);
+}
+
+std::string one_line(std::string text)
+{
+    for (char &c : text)
+        if (c == '\n') c = ' ';
+    while (!text.empty() && text.back() == ' ') text.pop_back();
+    return "hakmem-stress: " + text + "\n";
+}
+
+ParseOutcome refuse(const std::string &text)
+{
+    ParseOutcome outcome;
+    outcome.exit_code = 2;
+    outcome.text = one_line(text);
+    return outcome;
+}
+
+std::string list_text()
+{
+    std::string text;
+    for (const Scenario &scenario : scenarios()) {
+        std::string name = scenario.name;
+        name.resize(14, ' ');
+        text += name + scenario.purpose + "\n";
+    }
+    return text;
+}
+
+// CLI11 would report an unknown scenario as a stray argument.
+std::string unknown_scenario(int argc, const char *const *argv)
+{
+    const std::string choices = "choose larson, random-mixed or remote-free (hakmem-stress list says what each does)";
+    if (argc < 2) return "no scenario given; " + choices;
+    const std::string word = argv[1];
+    if (word.empty() || word[0] != '-') {
+        if (word == "list" || scenario_find(word) != nullptr) return "";
+        return "unknown scenario '" + word + "'; " + choices;
+    }
+    return word == "-h" || word == "--help" ? "" : "the scenario comes first, not '" + word + "'; " + choices;
+}
+
+ParseOutcome settle(CLI::App &app, Raw &raw)
+{
+    ParseOutcome outcome;
+    if (app.got_subcommand("list")) {
+        outcome.text = list_text();
+        return outcome;
+    }
+    raw.options.scenario = app.get_subcommands().front()->get_name();
+    if (raw.options.scenario == "larson") settle_larson(raw);
+    if (raw.options.scenario == "random-mixed") settle_random_mixed(raw);
+    if (raw.options.scenario == "remote-free") settle_remote_free(raw);
+    settle_limits(raw);
+    settle_allocator(raw.options);
+    settle_strict(raw);
+    check_json(raw.options);
+    outcome.options = raw.options;
+    outcome.run = true;
+    return outcome;
+}
+
+}  // namespace
+
+ParseOutcome options_parse(int argc, const char *const *argv)
+{
+    const std::string unknown = unknown_scenario(argc, argv);
+    if (!unknown.empty()) return refuse(unknown);
+
+    Raw raw;
+    CLI::App app("Stress any malloc and judge every block that it hands out.", "hakmem-stress");
+    app.require_subcommand(1);
+    app.add_subcommand("list", "each scenario and what it is for");
+    for (const Scenario &scenario : scenarios()) add_common(*app.add_subcommand(scenario.name, scenario.purpose), raw);
+    add_larson(*app.get_subcommand("larson"), raw);
+    add_random_mixed(*app.get_subcommand("random-mixed"), raw);
+    add_remote_free(*app.get_subcommand("remote-free"), raw);
+    try {
+        app.parse(argc, argv);
+        return settle(app, raw);
+    } catch (const CLI::CallForHelp &) {
+        ParseOutcome outcome;
+        outcome.text = app.help();
+        return outcome;
+    } catch (const CLI::ParseError &error) {
+        return refuse(std::string(error.what()) + "; see hakmem-stress " + argv[1] + " --help");
+    } catch (const BadInput &bad) {
+        return refuse(bad.text + "; see hakmem-stress " + argv[1] + " --help");
+    }
+}
+
+std::string options_reproduce(int argc, const char *const *argv, const Options &options, std::uint64_t seed)
+{
+    constexpr const char *unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+";
+    std::string command;
+    for (int i = 0; i < argc; ++i) {
+        const std::string word = argv[i];
+        const bool plain = !word.empty() && word.find_first_not_of(unquoted) == std::string::npos;
+        if (i > 0) command += ' ';
+        if (plain) {
+            command += word;
+            continue;
+        }
+        command += '\'';
+        for (char c : word) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        command += '\'';
+    }
+    if (!options.seed.has_value()) command += " --seed " + std::to_string(seed);
+    return command;
+}
+
+}  // namespace stress

@@ -1,0 +1,28 @@
+// The progress line: time, speed, live and resident memory. On a terminal it rewrites itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stress {
+
+struct Progress {
+    double seconds;
+    double ops_per_second;
+    std::uint64_t live_bytes;
+    std::uint64_t rss_bytes;
+};
+
+// "512 B", "1.5 KiB", "20.0 MiB": three or four digits and a binary unit.
+std::string format_bytes(std::uint64_t bytes);
+
+// "950", "3.40 M": a count a second with a decimal unit.
+std::string format_rate(double per_second);
+
+// " 12.0 s   3.40 M ops/s   live 1.2 MiB   rss 33.0 MiB", without an end of line.
+std::string progress_text(const Progress &progress);
+
+// Writes all of it to the descriptor, without stdio, whose buffers come from malloc.
+void write_text(int fd, const std::string &text);
+
+}  // namespace stress

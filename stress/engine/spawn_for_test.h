@@ -1,0 +1,21 @@
+// Runs hakmem-stress from a test. The test runner names the program in the environment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stress {
+
+struct SpawnResult {
+    int exit_code = -1;  // -1: ended by a signal, or could not start
+    std::string out;
+    std::string err;
+};
+
+// arguments without the program's own name.
+SpawnResult spawn_stress(const std::vector<std::string> &arguments);
+
+// The directory of the canary libraries.
+std::string canary_directory();
+
+}  // namespace stress

@@ -1,0 +1,59 @@
+// Calls of the malloc under test, one inline function for each entry point.
+//
+// Every pointer is laundered through an empty asm: the declarations of libc carry attributes (malloc,
+// alloc_align) from which a compiler may conclude that two blocks never alias, or that an alignment
+// holds. Those are the very claims that the oracle is here to check.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/build.h"
+
+namespace stress::subject {
+
+template <typename T>
+inline T launder(T value)
+{
+    asm volatile("" : "+r"(value) : : "memory");
+    return value;
+}
+
+inline void *call_malloc(std::size_t size_bytes)
+{
+    return launder(STRESS_SUBJECT(malloc)(launder(size_bytes)));
+}
+
+inline void *call_calloc(std::size_t count, std::size_t size_bytes)
+{
+    return launder(STRESS_SUBJECT(calloc)(launder(count), launder(size_bytes)));
+}
+
+inline void *call_realloc(void *start, std::size_t size_bytes)
+{
+    return launder(STRESS_SUBJECT(realloc)(launder(start), launder(size_bytes)));
+}
+
+inline void *call_aligned_alloc(std::size_t align_bytes, std::size_t size_bytes)
+{
+    return launder(STRESS_SUBJECT(aligned_alloc)(launder(align_bytes), launder(size_bytes)));
+}
+
+// Returns 0 or an errno value, as posix_memalign does.
+inline int call_posix_memalign(void **out, std::size_t align_bytes, std::size_t size_bytes)
+{
+    int error = STRESS_SUBJECT(posix_memalign)(out, launder(align_bytes), launder(size_bytes));
+    *out = launder(*out);
+    return error;
+}
+
+inline std::size_t call_usable_size(void *start)
+{
+    return launder(STRESS_SUBJECT(malloc_usable_size)(launder(start)));
+}
+
+inline void call_free(void *start)
+{
+    STRESS_SUBJECT(free)(launder(start));
+}
+
+}  // namespace stress::subject

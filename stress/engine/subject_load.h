@@ -1,0 +1,20 @@
+// Puts the chosen malloc under the program, by running it again with LD_PRELOAD, and proves it there.
+#pragma once
+
+#include <string>
+
+#include "engine/support.h"
+
+namespace stress {
+
+struct SubjectOutcome {
+    bool ok = false;
+    Support support;
+    std::string error;  // one line when not ok
+};
+
+// `allocator` is system, hakmem, validate (libraries beside this program) or the path of a library.
+// Either does not return, because the program runs again; or says whether malloc is now the chosen one.
+SubjectOutcome subject_load(const std::string &allocator, char **argv);
+
+}  // namespace stress
