@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# Shared by the scripts in ci/: sourced, never run. It sets the shell's strict mode and finds the checkout.
+#
+#   root        absolute path of the checkout
+#   log TEXT    one line on stderr, after the script's name
+#   die TEXT    the same, then exit 1
+#   usage_error TEXT   the same, then exit 2: an option that the script does not know
+#   need CMD    dies where a program is missing
+#   help        prints the comment that opens the script
+
+set -euo pipefail
+
+script_name=$(basename -- "$0")
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+
+log() { printf '%s: %s\n' "$script_name" "$*" >&2; }
+die() { log "$*"; exit 1; }
+usage_error() { log "$* (see --help)"; exit 2; }
+
+need() {
+    local program
+    for program in "$@"; do
+        command -v "$program" >/dev/null || die "$program is not installed: run ci/setup"
+    done
+}
+
+# The comment block below the interpreter line, without its marks.
+help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+
+# configure_and_build TREE [TARGET...]: a preset of CMakePresets.json, built in build/TREE.
+configure_and_build() {
+    local tree=$1
+    shift
+    local targets=()
+    if [ $# -gt 0 ]; then targets=(--target "$@"); fi
+    (cd "$root" && cmake --preset "$tree" && cmake --build "build/$tree" "${targets[@]}")
+}
