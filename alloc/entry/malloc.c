@@ -61,12 +61,12 @@ OVERRIDE int malloc_trim(size_t pad_bytes)
 
 OVERRIDE void malloc_stats(void) { hak_stats_print(stderr); }
 
-/* 1 for parameters that glibc has: what they tune does not exist here, and a program that sets one
- * is not to think that it failed. 0 for any other, as glibc. */
+/* 1 for the parameters that glibc's header names: what they tune does not exist here, and a program
+ * that sets one is not to think that it failed. 0 for any other. */
 OVERRIDE int mallopt(int parameter, int value)
 {
     (void)value;
-    return parameter <= M_MXFAST && parameter >= M_ARENA_MAX;
+    return parameter >= M_ARENA_MAX && parameter <= M_KEEP && parameter != 0;
 }
 
 OVERRIDE struct mallinfo2 mallinfo2(void)
