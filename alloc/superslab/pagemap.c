@@ -88,6 +88,15 @@ void pagemap_descriptor_set(const void *start, void *descriptor)
                           memory_order_release);
 }
 
+/* Whether the system would give so much anywhere: at a limit, no place of the window is worth a try. */
+static bool is_to_be_had(size_t size_bytes)
+{
+    void *anywhere = os->reserve(NULL, size_bytes, PAGE_BYTES);
+    if (anywhere == NULL) return false;
+    os->release(anywhere, size_bytes);
+    return true;
+}
+
 /* Walks the window from where the last search ended, once around, at most WINDOW_TRIES places. */
 static void *window_reserve(size_t size_bytes, size_t align_bytes)
 {
@@ -108,6 +117,7 @@ static void *window_reserve(size_t size_bytes, size_t align_bytes)
             atomic_store_explicit(&window_next, at, memory_order_relaxed);
             return start;
         }
+        if (tries == 0 && !is_to_be_had(size_bytes)) return NULL;
     }
     return NULL;
 }
