@@ -42,7 +42,8 @@ function(hakmem_test_program name objects validate)
 endfunction()
 
 hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
-hakmem_objects(alloc-tests-release-c 0 1 ${CORE} heap/inspect.c ${FAULTS})
+# The hook and the inspector are for tests; the release library has neither.
+hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c heap/inspect.c ${FAULTS})
 
 hakmem_test_program(alloc-tests $<TARGET_OBJECTS:alloc-tests-c> 1 ${TESTS} ${VALIDATE_TESTS})
 hakmem_test_program(alloc-tests-release $<TARGET_OBJECTS:alloc-tests-release-c> 0 ${TESTS})

@@ -2,10 +2,13 @@
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <chrono>
 
 extern "C" {
+#include "base/sync_point.h"
 #include "cache/thread.h"
 #include "slab/owner.h"
 }
@@ -187,6 +190,114 @@ TEST_F(Fork, InTheMidstOfOthersWork)
     EXPECT_GT(turns, 1000u);
     hak_free(block);
 }
+
+// --- a thread caught at a given step --------------------------------------------------------------------
+
+namespace {
+
+std::atomic<const char *> stop_at;
+std::atomic<bool> stopped;
+thread_local bool may_stop;
+
+void stop_hook(const char *step)
+{
+    const char *at = stop_at;
+    if (!may_stop || at == nullptr || strcmp(at, step) != 0) return;
+    may_stop = false;
+    stopped = true;
+    while (stop_at != nullptr) std::this_thread::yield();
+}
+
+// Runs work in a thread until it comes to the step, forks, and runs child there.
+template <class Work, class Child>
+void fork_at(const char *step, Work work, Child child, size_t stack_bytes = 1 << 20)
+{
+    stop_at = step;
+    stopped = false;
+    hak_sync_point_hook = stop_hook;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    pthread_t thread;
+    static void (*body)();
+    static Work *passed;
+    passed = &work;
+    body = [] { (*passed)(); };
+    ASSERT_EQ(pthread_create(&thread, &attributes, [](void *) -> void * {
+        hak_free(hak_malloc(100)); // a heap of its own
+        may_stop = true;
+        body();
+        return nullptr;
+    }, nullptr), 0);
+    pthread_attr_destroy(&attributes);
+    for (int ms = 0; !stopped && ms < 10000; ms++) usleep(1000);
+    ASSERT_TRUE(stopped) << "never came to " << step;
+    EXPECT_TRUE(test::in_child([&] {
+        stop_at = nullptr;
+        child();
+    }, 30)) << step;
+    stop_at = nullptr;
+    pthread_join(thread, nullptr);
+    hak_sync_point_hook = nullptr;
+}
+
+} // namespace
+
+TEST_F(Fork, WhileAnotherThreadHoldsALockOrChangesItsHeap)
+{
+    SKIP_WITHOUT_VALIDATE();
+    for (const char *step : {"lock_acquire", "lock_release", "superslab_claim", "hint_clear",
+                             "superslab_free", "slab_release", "remote_drain", "owner_abandon"}) {
+        std::vector<void *> full;
+        if (strcmp(step, "hint_clear") == 0) // a superslab that is full to the last page
+            for (int i = 0; i < 128; i++) full.push_back(hak_malloc(PAGE_BYTES));
+        fork_at(step, [] {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 40; i++) blocks.push_back(hak_malloc(20000));
+            hak_free(hak_malloc(5 << 20));
+            for (int i = 0; i < 130; i++) blocks.push_back(hak_malloc(PAGE_BYTES));
+            for (void *block : blocks) hak_free(block);
+        }, [] {
+            use_everything_for(2);
+            test::in_threads(2, [](int) { use_everything_for(1); });
+            hak_purge();
+        });
+        for (void *block : full) hak_free(block);
+    }
+}
+
+TEST_F(Fork, TheGrandchildOfABusyThread)
+{
+    // The child leaves the heap of the busy thread alone, and libc unmaps that thread's large stack.
+    SKIP_WITHOUT_VALIDATE();
+    fork_at("superslab_claim", [] { hak_free(hak_malloc(20000)); }, [] {
+        for (int i = 0; i < 3; i++) test::in_threads(1, [](int) { hak_free(hak_malloc(10)); });
+        EXPECT_TRUE(test::in_child([] { use_everything_for(1); }));
+    }, 64 << 20);
+}
+
+TEST_F(Fork, BetweenPostAndQueue)
+{
+    // A slab of the forking thread has blocks posted and stands on no queue yet: the child queues it.
+    SKIP_WITHOUT_VALIDATE();
+    static std::vector<void *> blocks;
+    for (int i = 0; i < 2000; i++) blocks.push_back(hak_malloc(512));
+    fork_at("pending_push", [] {
+        for (int i = 0; i < 500; i++) hak_free(blocks[(size_t)i]);
+    }, [] {
+        test::in_threads(1, [](int) {
+            for (int i = 600; i < 2000; i++) hak_free(blocks[(size_t)i]);
+        });
+        hak_purge();
+        hak_purge();
+        inspect_report report;
+        EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
+    });
+    for (int i = 500; i < 2000; i++) hak_free(blocks[(size_t)i]);
+    blocks.clear();
+}
+
+// --- handlers of the program ------------------------------------------------------------------------------
 
 namespace {
 

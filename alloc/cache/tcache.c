@@ -58,17 +58,15 @@ static struct block *find(struct heap *heap, uint32_t class_index)
     }
 
     struct slab *slab = owner->slabs[class_index];
-    if (slab == NULL) {
-        pool_tick(os_now_ms());
-        slab = slab_make(owner, class_index);
-    }
+    if (slab == NULL) slab = slab_make(owner, class_index);
     return slab != NULL ? slab_take(slab) : NULL;
 }
 
 static void *refill_live(struct tcache *tcache, uint32_t class_index)
 {
     tcache_busy_begin(tcache);
-    struct block *list = tcache->heads[class_index]; /* not empty only for malloc(0) */
+    struct block *list = tcache->heads[class_index]; /* not empty for malloc(0), or after libc has
+                                                          allocated while the thread started */
     if (list == NULL) list = find(tcache->heap, class_index);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);

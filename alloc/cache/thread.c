@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "cache/fork.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "superslab/pagemap.h"
@@ -12,8 +13,6 @@
 static _Atomic(bool) started;
 static pthread_key_t end_key;
 static bool end_key_made; /* written once under LOCK_START */
-
-static void fork_child(void);
 
 static void thread_end(void *tcache)
 {
@@ -36,7 +35,7 @@ bool thread_process_start(void)
     }
     lock_release(LOCK_START);
     /* Without the lock: for its 49th handler libc allocates. */
-    if (first) pthread_atfork(lock_all_acquire, lock_all_release, fork_child);
+    if (first) pthread_atfork(NULL, NULL, fork_child);
     return done || first;
 }
 
@@ -44,6 +43,7 @@ static struct heap *heap_get(void)
 {
     struct owner *orphan = owner_adopt();
     if (orphan != NULL) return (struct heap *)orphan; /* owner is a heap's first part */
+    if (owner_count() + 1 >= HEAPS_MAX) return NULL;
     struct heap *heap = meta_alloc(sizeof *heap);
     if (heap == NULL || !owner_register(&heap->owner)) return NULL;
     return heap;
@@ -103,29 +103,4 @@ uint32_t thread_flush_orphans(void)
         } while (!owner_abandon(owner));
     }
     return flushed;
-}
-
-/* --- fork ------------------------------------------------------------------------------------------- */
-
-/* The child's copy of a dead thread's cache lies in that thread's static TLS, which libc keeps with
- * its stack. It is whole unless the thread was inside a change of its heap; then the heap is left
- * alone for good: its blocks can be freed, and stay where they are freed to. */
-void thread_abandon_dead(void)
-{
-    struct heap *mine = tcache_self()->heap;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap == NULL || heap == mine || heap->tcache == NULL) continue;
-        struct tcache *dead = heap->tcache;
-        /* relaxed: one thread is left. */
-        if (dead->heap != heap || atomic_load_explicit(&dead->busy, memory_order_relaxed) != 0)
-            continue;
-        thread_leave(dead);
-    }
-}
-
-static void fork_child(void)
-{
-    lock_all_reset();
-    thread_abandon_dead();
 }

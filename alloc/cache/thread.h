@@ -9,10 +9,7 @@
 
 #include "cache/tcache.h"
 
-/* Makes the process ready: page map, key, fork handlers. True when it is. Any thread; cheap when
- * done. The handlers are registered at the very first use of the heap, before a program's own can
- * be: so ours run last before fork, when the other handlers hold their locks already, and first
- * after it (glibc BZ#19431 shows what happens otherwise). */
+/* Makes the process ready: page map, key, fork handler. True when it is. Any thread; cheap when done. */
 bool thread_process_start(void);
 
 /* Gives the calling thread a heap. On return of true tcache->heap is set; if tcache->state is
@@ -25,7 +22,3 @@ void thread_leave(struct tcache *tcache);
 
 /* Flushes every orphan. Returns how many there were. */
 uint32_t thread_flush_orphans(void);
-
-/* In the child after fork, every lock being free again: the heaps of threads that do not exist
- * here become orphans, except those that were being changed when fork was called. */
-void thread_abandon_dead(void);

@@ -61,26 +61,29 @@ OVERRIDE int malloc_trim(size_t pad_bytes)
 
 OVERRIDE void malloc_stats(void) { hak_stats_print(stderr); }
 
-/* 1 for the parameters that glibc's header names: what they tune does not exist here, and a program
- * that sets one is not to think that it failed. 0 for any other. */
+/* 1, as glibc for any parameter: what they tune does not exist here, and a program that sets one is
+ * not to think that it failed. */
 OVERRIDE int mallopt(int parameter, int value)
 {
+    (void)parameter;
     (void)value;
-    return parameter >= M_ARENA_MAX && parameter <= M_KEEP && parameter != 0;
+    return 1;
 }
 
 OVERRIDE struct mallinfo2 mallinfo2(void)
 {
     struct hak_stats stats;
     hak_stats_get(&stats);
-    size_t in_superslabs_bytes = stats.small_bytes + stats.run_bytes;
-    size_t superslab_bytes =
-        stats.reserved_bytes - stats.huge_bytes - stats.huge_cached_bytes;
+    size_t used_bytes = stats.small_bytes + stats.run_bytes;
+    size_t huge_bytes = stats.huge_bytes + stats.huge_cached_bytes;
+    size_t arena_bytes = stats.reserved_bytes > huge_bytes ? stats.reserved_bytes - huge_bytes : 0;
     return (struct mallinfo2){
-        .arena = superslab_bytes,
-        .hblkhd = stats.huge_bytes + stats.huge_cached_bytes,
-        .uordblks = in_superslabs_bytes + stats.huge_bytes,
-        .fordblks = superslab_bytes - in_superslabs_bytes,
+        .arena = arena_bytes,
+        .hblks = stats.huge_count,
+        .hblkhd = stats.huge_bytes, /* as glibc: not in uordblks too */
+        .uordblks = used_bytes,
+        /* The figures are taken one after the other while other threads go on. */
+        .fordblks = arena_bytes > used_bytes ? arena_bytes - used_bytes : 0,
         .keepcost = stats.dirty_bytes + stats.huge_cached_bytes,
     };
 }
@@ -92,6 +95,7 @@ OVERRIDE struct mallinfo mallinfo(void)
     struct mallinfo2 wide = mallinfo2();
     return (struct mallinfo){
         .arena = as_int(wide.arena),
+        .hblks = as_int(wide.hblks),
         .hblkhd = as_int(wide.hblkhd),
         .uordblks = as_int(wide.uordblks),
         .fordblks = as_int(wide.fordblks),

@@ -467,6 +467,41 @@ TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
     EXPECT_GE(after.orphan_count + 2, after.heap_count) << "heaps were lost with their threads";
 }
 
+TEST(OverrideThreads, ForkWhileStreamsAreBusy)
+{
+    // glibc BZ#19431: fork waits for the list of streams, whose holder waits for a stream, whose holder
+    // waits in realloc: a malloc that holds its locks across fork ends the circle.
+    static std::atomic<bool> done;
+    done = false;
+    FILE *file = tmpfile();
+    ASSERT_NE(file, nullptr);
+    std::string line(6u << 20, 'x');
+    line.back() = '\n';
+    ASSERT_EQ(fwrite(line.data(), 1, line.size(), file), line.size());
+    fflush(file);
+    std::thread flusher([] { while (!done) fflush(nullptr); });
+    std::thread getter([file] {
+        while (!done) {
+            char *text = nullptr;
+            size_t size = 0;
+            rewind(file);
+            EXPECT_EQ(getline(&text, &size, file), 6 << 20);
+            free(text);
+        }
+    });
+    for (int i = 0; i < 60; i++) {
+        pid_t child = fork();
+        if (child == 0) _exit(0);
+        int status = 1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    }
+    done = true;
+    flusher.join();
+    getter.join();
+    fclose(file);
+}
+
 TEST(OverrideThreads, ThreadLocalDestructorsAndStreams)
 {
     for (int i = 0; i < 100; i++)

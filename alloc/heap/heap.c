@@ -26,8 +26,17 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
+/* What has been idle for a delay goes back to the system. On slow paths. */
+static void tick(void)
+{
+    uint64_t now_ms = os_now_ms();
+    pool_tick(now_ms);
+    huge_tick(now_ms);
+}
+
 void *heap_refill(struct tcache *tcache, uint32_t class_index)
 {
+    tick();
     void *block = tcache_refill(tcache, class_index);
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
 }
@@ -39,14 +48,18 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero
                : huge_alloc(align_bytes, size_bytes, zero);
 }
 
+void heap_park(struct tcache *tcache, void *pointer, uint32_t class_index)
+{
+    tcache_park(tcache, pointer, class_index);
+    tick();
+}
+
 /* Above SMALL_BYTES_MAX, or aligned beyond it. *zero: every byte of the block reads as zero. */
 static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
-    uint64_t now_ms = os_now_ms();
-    pool_tick(now_ms);
-    huge_tick(now_ms);
+    tick();
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     if (HAK_UNLIKELY(pointer == NULL)) {
         heap_purge(); /* what is kept for later may do now */

@@ -13,7 +13,7 @@
  *
  *   heap_free(pointer)
  *     push on the bin                                                      done
- *     tcache_park              cache/tcache.c   the bin's credit is spent
+ *     heap_park                heap/heap.c      the bin's credit is spent: tcache_park, and the tick
  *       slab_give_back         slab/slab.c      too many parked: back to the slab, then pool_free
  *     heap_free_other          heap/heap.c      not a block of this thread's heap
  *       tcache_free_remote     cache/tcache.c   another heap's: remote_stage, remote_post
@@ -37,6 +37,9 @@ HAK_NOINLINE void *heap_alloc_large(size_t size_bytes);
 
 /* tcache_refill, with ENOMEM set when it fails. */
 HAK_NOINLINE void *heap_refill(struct tcache *tcache, uint32_t class_index);
+
+/* tcache_park; and what has been idle for a delay goes back to the system. Keeps errno. */
+HAK_NOINLINE void heap_park(struct tcache *tcache, void *pointer, uint32_t class_index);
 
 /* A pointer that is no block of this thread's heap; tag is what the page map says of it. */
 HAK_NOINLINE void heap_free_other(struct tcache *tcache, void *pointer, uint32_t tag);
@@ -78,11 +81,12 @@ HAK_INLINE void heap_free(void *pointer)
         return;
     }
     if (HAK_UNLIKELY(tcache->credits[class_index]-- == 0)) {
-        tcache_park(tcache, pointer, class_index);
+        heap_park(tcache, pointer, class_index);
         return;
     }
     struct block *block = (struct block *)pointer;
     block->next = tcache->heads[class_index];
+    atomic_signal_fence(memory_order_release); /* the link first: a child may be forked in between */
     tcache->heads[class_index] = block;
 }
 

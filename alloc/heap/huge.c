@@ -1,6 +1,8 @@
 /* huge.c: see huge.h. */
 #include "heap/huge.h"
 
+#include <errno.h>
+
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/sizeclass.h"
@@ -22,7 +24,7 @@ static struct huge *spare;                     /* descriptors without a mapping 
 static struct huge *stuck;                     /* mappings that the system did not take back */
 static struct huge *cache[HUGE_CACHE_ENTRIES]; /* the first cache_count are set */
 static uint32_t cache_count;
-static size_t cached_bytes, live_bytes;
+static size_t cached_bytes, live_bytes, live_count;
 static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 static _Atomic(uint64_t) tick_due_ms;
@@ -44,11 +46,26 @@ static void leave(struct huge *huge)
     pagemap_descriptor_set(huge->start, NULL);
 }
 
+/* Takes the lock. Where fork caught a thread of the parent in here, the lists may be half changed:
+ * what they held is forgotten, and stays mapped. */
+static void huge_lock(void)
+{
+    if (!lock_acquire(LOCK_HUGE)) return;
+    spare = stuck = NULL;
+    cache_count = 0;
+    cached_bytes = 0;
+}
+
+static uint64_t delay(void)
+{
+    return atomic_load_explicit(&delay_ms, memory_order_relaxed);
+}
+
 /* --- descriptors -------------------------------------------------------------------------------------- */
 
 static struct huge *list_pop(struct huge **list)
 {
-    lock_acquire(LOCK_HUGE);
+    huge_lock();
     struct huge *huge = *list;
     if (huge != NULL) *list = huge->next;
     lock_release(LOCK_HUGE);
@@ -57,7 +74,7 @@ static struct huge *list_pop(struct huge **list)
 
 static void list_push(struct huge **list, struct huge *huge)
 {
-    lock_acquire(LOCK_HUGE);
+    huge_lock();
     huge->next = *list;
     *list = huge;
     lock_release(LOCK_HUGE);
@@ -81,7 +98,7 @@ static struct huge *cache_remove(uint32_t index)
 /* The smallest cached mapping that fits and wastes no more than an eighth. */
 static struct huge *cache_take(size_t align_bytes, size_t size_bytes)
 {
-    lock_acquire(LOCK_HUGE);
+    huge_lock();
     uint32_t best = HUGE_CACHE_ENTRIES;
     for (uint32_t i = 0; i < cache_count; i++) {
         const struct huge *huge = cache[i];
@@ -95,6 +112,7 @@ static struct huge *cache_take(size_t align_bytes, size_t size_bytes)
     if (best < HUGE_CACHE_ENTRIES) {
         taken = cache_remove(best);
         live_bytes += taken->mapped_bytes;
+        live_count++;
     }
     lock_release(LOCK_HUGE);
     return taken;
@@ -128,9 +146,10 @@ static void destroy(struct huge *huge)
 static struct huge *cache_put(struct huge *huge)
 {
     struct huge *over = NULL;
-    lock_acquire(LOCK_HUGE);
+    huge_lock();
     live_bytes -= huge->mapped_bytes;
-    if (huge->mapped_bytes > cache_bytes_max / 2) {
+    live_count--;
+    if (huge->mapped_bytes > cache_bytes_max / 2 || delay() == 0) {
         huge->next = NULL;
         over = huge;
     } else {
@@ -152,7 +171,7 @@ static struct huge *cache_put(struct huge *huge)
 static struct huge *cache_take_old(uint64_t before_ms)
 {
     struct huge *old = NULL;
-    lock_acquire(LOCK_HUGE);
+    huge_lock();
     if (cache_count > 0) {
         uint32_t oldest = cache_oldest();
         if (cache[oldest]->cached_ms < before_ms) old = cache_remove(oldest);
@@ -175,11 +194,10 @@ void huge_tick(uint64_t now_ms)
 {
     /* relaxed: whoever moves the time on does the work, which is under the lock. */
     uint64_t due = atomic_load_explicit(&tick_due_ms, memory_order_relaxed);
-    uint64_t delay = atomic_load_explicit(&delay_ms, memory_order_relaxed);
-    if (now_ms < due || now_ms < delay) return;
-    if (atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay / 2 + 1,
+    if (now_ms < due || now_ms < delay()) return;
+    if (atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay() / 2 + 1,
                                                 memory_order_relaxed, memory_order_relaxed))
-        cache_trim(now_ms - delay);
+        cache_trim(now_ms - delay());
 }
 
 size_t huge_purge_all(void)
@@ -206,10 +224,12 @@ static char *map(size_t align_bytes, size_t mapped_bytes)
     return NULL;
 }
 
-static void count_live(size_t add_bytes, size_t sub_bytes)
+/* Modulo SIZE_MAX + 1: a negative change is a large one. */
+static void count_live(size_t blocks, size_t bytes)
 {
-    lock_acquire(LOCK_HUGE);
-    live_bytes += add_bytes - sub_bytes;
+    huge_lock();
+    live_count += blocks;
+    live_bytes += bytes;
     lock_release(LOCK_HUGE);
 }
 
@@ -231,7 +251,7 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
             return NULL;
         }
         huge->mapped_bytes = mapped_bytes;
-        count_live(mapped_bytes, 0);
+        count_live(1, mapped_bytes);
     }
     enter(huge);
     return huge->start;
@@ -247,6 +267,7 @@ void huge_free(void *pointer)
         destroy(over);
         over = next;
     }
+    huge_tick(os_now_ms());
 }
 
 size_t huge_usable_size(const void *pointer)
@@ -262,7 +283,7 @@ static bool shrink(struct huge *huge, size_t mapped_bytes)
     if (less == 0) return true;
     if (os->release(huge->start + mapped_bytes, less) != 0) return false;
     huge->mapped_bytes = mapped_bytes;
-    count_live(0, less);
+    count_live(0, -less);
     return true;
 }
 
@@ -274,9 +295,9 @@ static bool move(struct huge *huge, size_t mapped_bytes)
     bool moved = os->move(huge->start, huge->mapped_bytes, target, mapped_bytes) == 0;
     if (moved) {
         huge->start = target;
-    } else {
-        os->release(target, mapped_bytes);
-    }
+    } else if (os->reserve(target, mapped_bytes, PAGE_BYTES) == target) {
+        os->release(target, mapped_bytes); /* it was gone, and nobody else's yet */
+    } /* else still ours, or another's by now: which, nobody can tell; it is left */
     enter(huge);
     return moved;
 }
@@ -292,10 +313,11 @@ void *huge_realloc(void *pointer, size_t size_bytes)
         if (mapped_bytes < old_bytes - old_bytes / 4) shrink(huge, mapped_bytes);
         return pointer;
     }
-    if (os->grow(huge->start, old_bytes, mapped_bytes) != 0 && !move(huge, mapped_bytes))
-        return NULL;
+    int error = os->grow(huge->start, old_bytes, mapped_bytes);
+    /* EFAULT: the program has split the mapping, and no more can it be moved as one. */
+    if (error != 0 && (error == EFAULT || !move(huge, mapped_bytes))) return NULL;
     huge->mapped_bytes = mapped_bytes;
-    count_live(mapped_bytes - old_bytes, 0);
+    count_live(0, mapped_bytes - old_bytes);
     return huge->start;
 }
 
@@ -303,7 +325,7 @@ void *huge_realloc(void *pointer, size_t size_bytes)
 
 void huge_set_cache_bytes(size_t bytes_max)
 {
-    lock_acquire(LOCK_HUGE);
+    huge_lock();
     cache_bytes_max = bytes_max;
     lock_release(LOCK_HUGE);
 }
@@ -315,8 +337,9 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
 
 struct huge_figures huge_figures(void)
 {
-    lock_acquire(LOCK_HUGE);
-    struct huge_figures figures = {.live_bytes = live_bytes, .cached_bytes = cached_bytes};
+    huge_lock();
+    struct huge_figures figures = {
+        .live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes};
     lock_release(LOCK_HUGE);
     return figures;
 }

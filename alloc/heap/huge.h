@@ -18,7 +18,7 @@ size_t huge_usable_size(const void *pointer);
  * system without a copy. NULL when the system refuses: then pointer stands. */
 void *huge_realloc(void *pointer, size_t size_bytes);
 
-/* Releases mappings that have been cached for a delay. */
+/* Releases mappings that have been cached for a delay; on slow paths. */
 void huge_tick(uint64_t now_ms);
 
 /* Releases every cached mapping. Returns bytes. */
@@ -29,6 +29,6 @@ void huge_set_cache_bytes(size_t bytes_max);
 void huge_set_delay_ms(uint32_t delay_ms);
 
 struct huge_figures {
-    size_t live_bytes, cached_bytes;
+    size_t live_count, live_bytes, cached_bytes;
 };
 struct huge_figures huge_figures(void);

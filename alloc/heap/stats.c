@@ -43,6 +43,7 @@ void stats_get(struct hak_stats *out)
     out->reserved_bytes =
         pool.superslab_count * SUPERSLAB_BYTES + huge.live_bytes + huge.cached_bytes;
     out->run_bytes = claimed_bytes > out->slab_bytes ? claimed_bytes - out->slab_bytes : 0;
+    out->huge_count = huge.live_count;
     out->huge_bytes = huge.live_bytes;
     out->huge_cached_bytes = huge.cached_bytes;
     out->dirty_bytes = pool.dirty_pages * PAGE_BYTES;

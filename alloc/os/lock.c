@@ -14,10 +14,10 @@ enum { FREE, HELD, WAITED_FOR, SPINS = 64 };
 
 struct lock {
     _Alignas(64) _Atomic(uint32_t) state;
+    bool torn; /* under the lock itself: see lock_acquire */
 };
 
 static struct lock locks[LOCK_COUNT];
-static HAK_TLS bool forking;        /* this thread holds all locks for fork */
 static HAK_TLS uint32_t ranks_held; /* bit r: this thread holds the lock of rank r; VALIDATE only */
 
 static void rank_check(enum lock_rank rank)
@@ -39,23 +39,26 @@ static bool try(struct lock *lock)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-void lock_acquire(enum lock_rank rank)
+bool lock_acquire(enum lock_rank rank)
 {
-    if (forking) return;
     if (VALIDATE) rank_check(rank);
     struct lock *lock = &locks[rank];
     sync_point("lock_acquire");
-    for (int spin = 0; spin < SPINS; spin++)
-        if (try(lock)) return;
-    /* acquire: as above. WAITED_FOR stays until the release that finds it, so that no waiter is
+    bool held = false;
+    for (int spin = 0; spin < SPINS && !held; spin++) held = try(lock);
+    /* acquire: as in try. WAITED_FOR stays until the release that finds it, so that no waiter is
      * lost; whoever wakes takes the lock in that state, in case others wait. */
-    while (atomic_exchange_explicit(&lock->state, WAITED_FOR, memory_order_acquire) != FREE)
-        os_wait((uint32_t *)&lock->state, WAITED_FOR);
+    while (!held) {
+        held = atomic_exchange_explicit(&lock->state, WAITED_FOR, memory_order_acquire) == FREE;
+        if (!held) os_wait((uint32_t *)&lock->state, WAITED_FOR);
+    }
+    bool torn = lock->torn;
+    lock->torn = false;
+    return torn;
 }
 
 void lock_release(enum lock_rank rank)
 {
-    if (forking) return;
     if (VALIDATE) ranks_held &= ~(1u << rank);
     struct lock *lock = &locks[rank];
     /* release: publishes what the lock protects to the next lock_acquire. */
@@ -64,23 +67,12 @@ void lock_release(enum lock_rank rank)
     sync_point("lock_release");
 }
 
-void lock_all_acquire(void)
-{
-    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++) lock_acquire(rank);
-    forking = true;
-}
-
-void lock_all_release(void)
-{
-    forking = false;
-    for (enum lock_rank rank = LOCK_COUNT; rank-- > 0;) lock_release(rank);
-}
-
 void lock_all_reset(void)
 {
-    forking = false;
-    ranks_held = 0;
     /* relaxed: the child has one thread, and waiters do not exist here. */
-    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++)
+    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++) {
+        if (atomic_load_explicit(&locks[rank].state, memory_order_relaxed) != FREE)
+            locks[rank].torn = true;
         atomic_store_explicit(&locks[rank].state, FREE, memory_order_relaxed);
+    }
 }

@@ -2,10 +2,12 @@
  * rising order only; under VALIDATE one taken out of order stops the process. They sleep on a
  * futex when held for long.
  *
- * fork: the forking thread takes all of them. While it has them all, its own lock_acquire and
- * lock_release do nothing, so that other atfork handlers may allocate, in whatever order handlers
- * were registered. */
+ * No lock is held across fork: a thread that waits for one may hold a lock of libc or of the
+ * program that another atfork handler, or fork itself, wants (glibc BZ#19431, BZ#16742). Instead the
+ * child finds out which locks a thread held that does not exist there, and mends what they protect. */
 #pragma once
+
+#include <stdbool.h>
 
 enum lock_rank {
     LOCK_START, /* the process's first use of the heap */
@@ -16,11 +18,10 @@ enum lock_rank {
     LOCK_COUNT,
 };
 
-/* Waits without bound. Not async-signal-safe. Keeps errno. */
-void lock_acquire(enum lock_rank rank);
+/* Waits without bound. Not async-signal-safe. Keeps errno. Returns true once after a fork that
+ * caught another thread holding the lock: what it protects may be half changed. */
+bool lock_acquire(enum lock_rank rank);
 void lock_release(enum lock_rank rank);
 
-/* Around fork, by the forking thread: before it, and after it in the parent and in the child. */
-void lock_all_acquire(void);
-void lock_all_release(void);
+/* In the child after fork: every lock is free, and remembers whether it was held. */
 void lock_all_reset(void);

@@ -28,7 +28,7 @@ void *meta_alloc(size_t size_bytes)
     size_bytes = round_up(size_bytes, META_LINE_BYTES);
     if (size_bytes > META_RANGE_BYTES / 8) return meta_map(round_up(size_bytes, PAGE_BYTES));
 
-    lock_acquire(LOCK_META);
+    if (lock_acquire(LOCK_META)) meta_left_bytes = 0; /* begin a new range */
     if (size_bytes > meta_left_bytes) {
         char *range = meta_map(META_RANGE_BYTES);
         if (range == NULL) {

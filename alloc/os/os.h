@@ -18,7 +18,12 @@ struct os_ops {
      * over nothing that is in use. NULL when it cannot be had. */
     void *(*reserve)(void *at, size_t size_bytes, size_t align_bytes);
 
-    /* Makes reserved memory usable; it reads as zero. On failure the range is still reserved. */
+    /* Makes reserved memory readable, as zeros, and not writable: it costs no memory and counts
+     * against no limit but that of address space. */
+    int (*expose)(void *start, size_t size_bytes);
+
+    /* Makes reserved or exposed memory usable; it reads as zero, and what was usable already keeps
+     * its content. On failure the range is unchanged. */
     int (*commit)(void *start, size_t size_bytes);
 
     /* Takes the memory from committed pages but keeps them usable: they read as zero again. On
@@ -33,7 +38,8 @@ struct os_ops {
     int (*grow)(void *start, size_t old_bytes, size_t new_bytes);
 
     /* Moves committed memory into target, which is reserved and has new_bytes; what is beyond
-     * old_bytes reads as zero. On success start is no longer reserved; on failure all stands. */
+     * old_bytes reads as zero. On success start is no longer reserved. On failure start stands, and
+     * target may be gone: kernels before 6.17 or so unmap it before they look at start. */
     int (*move)(void *start, size_t old_bytes, void *target, size_t new_bytes);
 };
 
@@ -42,6 +48,9 @@ extern HAK_HIDDEN const struct os_ops os_linux_ops; /* the system itself */
 
 /* Milliseconds since some moment; never goes back; coarse. */
 uint64_t os_now_ms(void);
+
+/* How much address space the process may have (RLIMIT_AS); UINT64_MAX: no limit. */
+uint64_t os_address_space_limit_bytes(void);
 
 /* The system's page size in bytes, read once; at most PAGE_BYTES. */
 size_t os_page_bytes(void);

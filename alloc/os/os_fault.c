@@ -26,6 +26,11 @@ static void *fault_reserve(void *at, size_t size_bytes, size_t align_bytes)
     return fails() ? NULL : os_linux_ops.reserve(at, size_bytes, align_bytes);
 }
 
+static int fault_expose(void *start, size_t size_bytes)
+{
+    return fails() ? ENOMEM : os_linux_ops.expose(start, size_bytes);
+}
+
 static int fault_commit(void *start, size_t size_bytes)
 {
     return fails() ? ENOMEM : os_linux_ops.commit(start, size_bytes);
@@ -53,6 +58,7 @@ static int fault_move(void *start, size_t old_bytes, void *target, size_t new_by
 
 static const struct os_ops fault_ops = {
     .reserve = fault_reserve,
+    .expose = fault_expose,
     .commit = fault_commit,
     .purge = fault_purge,
     .release = fault_release,

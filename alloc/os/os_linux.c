@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +74,12 @@ static int keep_errno(int failed, int saved)
     return error;
 }
 
+static int linux_expose(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    return keep_errno(mprotect(start, size_bytes, PROT_READ) != 0, saved);
+}
+
 static int linux_commit(void *start, size_t size_bytes)
 {
     int saved = errno;
@@ -106,6 +113,7 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
 
 const struct os_ops os_linux_ops = {
     .reserve = linux_reserve,
+    .expose = linux_expose,
     .commit = linux_commit,
     .purge = linux_purge,
     .release = linux_release,
@@ -120,6 +128,15 @@ uint64_t os_now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t os_address_space_limit_bytes(void)
+{
+    int saved = errno;
+    struct rlimit limit;
+    bool known = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    errno = saved;
+    return known ? limit.rlim_cur : UINT64_MAX;
 }
 
 size_t os_page_bytes(void)

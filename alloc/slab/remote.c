@@ -90,6 +90,8 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
     }
     block->next = stage->head;
     stage->head = block;
+    /* The count last: a child forked in between must not find it above the length of the list. */
+    atomic_signal_fence(memory_order_release);
     if (++stage->count >= stage->count_max) stage_post(stage);
 }
 
@@ -120,4 +122,17 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         slab = next;
     }
     return wanted;
+}
+
+/* --- fork ---------------------------------------------------------------------------------------- */
+
+void remote_forget_pending(struct owner *owner)
+{
+    atomic_store_explicit(&owner->pending, NULL, memory_order_relaxed);
+}
+
+void remote_requeue(struct slab *slab)
+{
+    if ((atomic_load_explicit(&slab->remote, memory_order_relaxed) & REMOTE_QUEUED) != 0)
+        pending_push(slab->owner, slab);
 }

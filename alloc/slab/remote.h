@@ -44,6 +44,10 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
  * class_wanted (CLASS_EMPTY: none) instead: its blocks stay in use. By whoever holds the owner. */
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 
+/* In the child after fork only: empties an owner's queue; queues a slab that holds posted blocks. */
+void remote_forget_pending(struct owner *owner);
+void remote_requeue(struct slab *slab);
+
 static inline bool remote_is_pending(struct owner *owner)
 {
     /* relaxed: a hint; remote_drain acquires. */

@@ -2,6 +2,7 @@
 #include "slab/slab.h"
 
 #include "base/sync_point.h"
+#include "slab/validate.h"
 #include "superslab/pool.h"
 
 /* used_count is written by the owner alone and read by others for figures: relaxed, both. */
@@ -155,6 +156,7 @@ struct block *slab_take(struct slab *slab)
 
 static void slab_returned(struct slab *slab, uint32_t count)
 {
+    if (VALIDATE) validate_returned(slab, count);
     uint32_t used_count = used_get(slab) - count;
     used_set(slab, used_count);
     if (!slab->listed) list_insert(slab, false);

@@ -78,12 +78,28 @@ static bool live_test(struct superslab *superslab, const void *address)
     return (word >> granule % WORD_BITS & 1) != 0;
 }
 
+/* No slab, and no run's first page: a run's other pages, or a free page, or not ours at all. */
+static _Noreturn void fail_untagged(const void *pointer)
+{
+    struct superslab *superslab = pagemap_descriptor(pointer);
+    if (superslab == NULL) failfast(FAILFAST_foreign_pointer, pointer, NULL);
+    uint32_t page = (uint32_t)((uintptr_t)pointer % SUPERSLAB_BYTES / PAGE_BYTES);
+    for (uint32_t back = 1; back <= page; back++) {
+        const struct slab *slab = &superslab->slabs[page - back];
+        uint32_t tag = pagemap_tag(superslab_page_start(superslab, slab));
+        if (tag == CLASS_RUN && slab->page_count > back)
+            failfast(FAILFAST_interior_pointer, pointer, "inside a page run");
+        if (tag != 0) break;
+    }
+    failfast(FAILFAST_double_free, pointer, "its page is free now");
+}
+
 /* Stops unless a block may start here; returns its superslab, NULL for a huge block. */
 static struct superslab *check_start(const void *pointer)
 {
     uint32_t tag = pagemap_tag_checked(pointer);
     uint32_t class_index = tag & TAG_CLASS_MASK;
-    if (tag == 0) failfast(FAILFAST_foreign_pointer, pointer, NULL);
+    if (tag == 0) fail_untagged(pointer);
     if ((uintptr_t)pointer % GRANULE_BYTES != 0)
         failfast(FAILFAST_misaligned_pointer, pointer, NULL);
     if (class_index >= CLASS_RUN && (uintptr_t)pointer % PAGE_BYTES != 0)
@@ -111,6 +127,12 @@ void validate_live(const void *pointer)
     struct superslab *superslab = check_start(pointer);
     if (superslab != NULL && !live_test(superslab, pointer))
         failfast(FAILFAST_double_free, pointer, "use of a block that is not live");
+}
+
+void validate_returned(const struct slab *slab, uint32_t count)
+{
+    if (count > atomic_load_explicit(&slab->used_count, memory_order_relaxed))
+        failfast(FAILFAST_law, slab, "law 1: more blocks came back to a slab than were out");
 }
 
 uint32_t validate_live_count(const struct superslab *superslab, uint32_t page)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct block;
+struct slab;
 struct superslab;
 
 /* The exit of malloc: the block is of this class and belongs to the caller's owner, its link leads
@@ -27,6 +28,9 @@ void validate_live(const void *pointer);
 
 /* A list moves between a bin, a magazine and a slab: its head is a block of the class. */
 void validate_list(const struct block *head, uint32_t class_index);
+
+/* count blocks come back to a slab: no more than are out. */
+void validate_returned(const struct slab *slab, uint32_t count);
 
 /* Live blocks that start in a superslab's page. For inspection. */
 uint32_t validate_live_count(const struct superslab *superslab, uint32_t page);

@@ -12,29 +12,38 @@ enum {
     WINDOW_BITS_LAST = 34,
     WINDOW_START_LOG2 = 32, /* below: executables that do not move, and their break */
     WINDOW_TRIES = 4096,
+    LIMIT_SHARE = 16, /* the whole map is for processes that may have so many times its size */
 };
 
 static pagemap_tag_cell boot_tags[1];
 
 _Atomic(pagemap_tag_cell *) pagemap_tags = boot_tags;
+static char *table; /* both tables: the tags, then the descriptors */
 static _Atomic(void *) *descriptors;
+static _Atomic(uint64_t) backed[((((size_t)4 << (FULL_BITS - PAGE_SHIFT)) +
+                                  ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES) / 64 + 1];
 static uint32_t map_bits; /* 0 before start */
 static _Atomic(uintptr_t) window_next;
 
 uint32_t pagemap_test_window_bits;
 
+static size_t table_bytes(uint32_t bits)
+{
+    return (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)) +
+           round_up(sizeof(void *) << (bits - SUPERSLAB_SHIFT), PAGE_BYTES);
+}
+
 static int map_reserve(uint32_t bits)
 {
-    size_t tag_bytes = sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT);
-    size_t descriptor_bytes = round_up(sizeof(void *) << (bits - SUPERSLAB_SHIFT), PAGE_BYTES);
-    char *start = os->reserve(NULL, tag_bytes + descriptor_bytes, PAGE_BYTES);
+    char *start = os->reserve(NULL, table_bytes(bits), PAGE_BYTES);
     if (start == NULL) return ENOMEM;
-    int error = os->commit(start, tag_bytes + descriptor_bytes);
+    int error = os->expose(start, table_bytes(bits));
     if (error != 0) {
-        os->release(start, tag_bytes + descriptor_bytes);
+        os->release(start, table_bytes(bits));
         return error;
     }
-    descriptors = (void *)(start + tag_bytes);
+    table = start;
+    descriptors = (void *)(start + (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)));
     map_bits = bits;
     atomic_store_explicit(&window_next, (uintptr_t)1 << WINDOW_START_LOG2, memory_order_relaxed);
     /* release: publishes the descriptors' base; readers come after the START lock or after a block
@@ -46,10 +55,34 @@ static int map_reserve(uint32_t bits)
 int pagemap_start(void)
 {
     if (pagemap_test_window_bits != 0) return map_reserve(pagemap_test_window_bits);
-    int error = map_reserve(FULL_BITS);
+    /* Under a limit on address space the whole map would leave too little for the program. */
+    bool full = os_address_space_limit_bytes() / LIMIT_SHARE >= table_bytes(FULL_BITS);
+    int error = full ? map_reserve(FULL_BITS) : ENOMEM;
     for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--)
         error = map_reserve(bits);
     return error;
+}
+
+/* Makes the page of the tables that holds a cell writable. */
+static bool back_cell(const void *cell)
+{
+    size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
+    uint64_t bit = 1ull << slice % 64;
+    /* acquire: pairs with the release below; who finds the bit may write. Two threads may both
+     * commit: that changes nothing. */
+    if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
+    if (os->commit(table + slice * PAGE_BYTES, PAGE_BYTES) != 0) return false;
+    atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
+    return true;
+}
+
+/* A superslab's tags lie in one slice, as they start at a multiple of their size; of a huge block
+ * only the first page has one. */
+static bool back(uintptr_t address)
+{
+    pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
+    return back_cell((const void *)&tags[address >> PAGE_SHIFT]) &&
+           back_cell((const void *)&descriptors[address >> SUPERSLAB_SHIFT]);
 }
 
 bool pagemap_is_window(void)
@@ -67,9 +100,9 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 {
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     uintptr_t first = (uintptr_t)start >> PAGE_SHIFT;
-    /* relaxed: see pagemap_tag. */
+    /* release: for a child forked now, which looks at the slabs that have tags (cache/fork.c). */
     for (uint32_t i = 0; i < pages; i++)
-        atomic_store_explicit(&tags[first + i], tag, memory_order_relaxed);
+        atomic_store_explicit(&tags[first + i], tag, memory_order_release);
 }
 
 void *pagemap_descriptor(const void *address)
@@ -105,29 +138,32 @@ static void *window_reserve(size_t size_bytes, size_t align_bytes)
     uintptr_t at = atomic_load_explicit(&window_next, memory_order_relaxed);
     if (align_bytes >= high || size_bytes >= high - low) return NULL;
     size_t step = round_up(size_bytes, SUPERSLAB_BYTES);
-    for (int tries = 0; tries < WINDOW_TRIES; tries++) {
+    void *start = NULL;
+    for (int tries = 0; start == NULL && tries < WINDOW_TRIES; tries++) {
         at = round_up(at, align_bytes);
-        if (at >= high || high - at < size_bytes) {
-            at = low;
-            continue;
-        }
-        void *start = os->reserve((void *)at, size_bytes, align_bytes);
+        if (at >= high || high - at < size_bytes) at = round_up(low, align_bytes);
+        start = os->reserve((void *)at, size_bytes, align_bytes);
         at += step;
-        if (start != NULL) {
-            atomic_store_explicit(&window_next, at, memory_order_relaxed);
-            return start;
-        }
-        if (tries == 0 && !is_to_be_had(size_bytes)) return NULL;
+        if (start == NULL && tries == 0 && !is_to_be_had(size_bytes)) break;
     }
+    /* Also when all was in vain: the next search goes on from here. */
+    atomic_store_explicit(&window_next, at, memory_order_relaxed);
+    return start;
+}
+
+static char *reserve_anywhere(size_t size_bytes, size_t align_bytes)
+{
+    char *start = os->reserve(NULL, size_bytes, align_bytes);
+    if (start == NULL || ((uintptr_t)start + size_bytes - 1) >> FULL_BITS == 0) return start;
+    os->release(start, size_bytes); /* above what the map covers: only if asked for by a hint */
     return NULL;
 }
 
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes)
 {
-    if (pagemap_is_window()) return window_reserve(size_bytes, align_bytes);
-    char *start = os->reserve(NULL, size_bytes, align_bytes);
-    if (start == NULL) return NULL;
-    if (((uintptr_t)start + size_bytes - 1) >> FULL_BITS == 0) return start;
-    os->release(start, size_bytes); /* above what the map covers: only if asked for by a hint */
+    char *start = pagemap_is_window() ? window_reserve(size_bytes, align_bytes)
+                                      : reserve_anywhere(size_bytes, align_bytes);
+    if (start == NULL || back((uintptr_t)start)) return start;
+    os->release(start, size_bytes);
     return NULL;
 }

@@ -9,7 +9,9 @@
  * One load of a tag answers free()'s question. Where the system refuses so large a reservation
  * (RLIMIT_AS, strict overcommit) the tables cover a window at the low end of the address space and
  * every superslab is reserved inside it; the loads stay the same. Before start the tags are a
- * static page of zeros, so that free(NULL) needs no test. (The flat map follows Hoard's and
+ * static page of zeros, so that free(NULL) needs no test. The tables are readable everywhere, so that
+ * free of a foreign pointer finds 0, and writable only where superslabs or huge blocks have been, so
+ * that they count little against strict overcommit and locked memory. (The flat map follows Hoard's and
  * snmalloc's flat pagemap; owner and class in one word are ours.)
  *
  * Law 6: a tag is nonzero exactly on pages of slabs in use and first pages of runs and huge blocks. */

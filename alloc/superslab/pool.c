@@ -30,6 +30,7 @@ static _Atomic(size_t) claimed_pages;
 static _Atomic(size_t) dirty_pages;
 
 static _Atomic(uint64_t) purge_due_ms;
+static _Atomic(uint64_t) purge_useless_until_ms;
 static _Atomic(uint32_t) purge_delay_ms = PURGE_DELAY_MS;
 static _Atomic(bool) huge_pages;
 
@@ -303,17 +304,23 @@ void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages)
     superslab_free(superslab, first, pages, true);
     hint_set(superslab);
     size_t dirty_max = dirty_pages_max();
+    uint64_t now_ms = os_now_ms();
     if (purge_delay() == 0) {
         purge_superslab(superslab, PURGE_ALL);
-    } else if (dirty > dirty_max) {
-        purge_round(PURGE_ALL, dirty_max / 2);
+    } else if (dirty > dirty_max &&
+               now_ms >= atomic_load_explicit(&purge_useless_until_ms, memory_order_relaxed)) {
+        /* Where memory is locked the system takes nothing back: do not try at each free. */
+        if (purge_round(PURGE_ALL, dirty_max / 2) == 0)
+            atomic_store_explicit(&purge_useless_until_ms, now_ms + purge_delay(),
+                                  memory_order_relaxed);
     }
+    pool_tick(now_ms);
 }
 
 void pool_tick(uint64_t now_ms)
 {
     uint32_t delay_ms = purge_delay();
-    if (delay_ms == 0) return;
+    if (delay_ms == 0) delay_ms = PURGE_DELAY_MS; /* all is purged, but for empty superslabs */
     uint64_t due = atomic_load_explicit(&purge_due_ms, memory_order_relaxed);
     if (now_ms < due) return;
     /* relaxed: whoever moves the time on does the round; the round itself claims pages. */

@@ -34,7 +34,7 @@ int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_
         sync_point("superslab_claim");
         /* acquire: pairs with the release in superslab_free; the last owner's writes to the pages
          * and their descriptors come before ours. seq_cst because a search that finds nothing must
-         * be ordered against a free that sets no hint: pool_hint_clear. */
+         * be ordered against a free that sets no hint: hint_clear in pool.c. */
         if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages,
                                                    free_pages & ~range, memory_order_seq_cst,
                                                    memory_order_relaxed))
