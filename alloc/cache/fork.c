@@ -5,26 +5,21 @@
 #include "cache/thread.h"
 #include "os/lock.h"
 #include "slab/remote.h"
-#include "superslab/pagemap.h"
+#include "slab/slab.h"
 #include "superslab/pool.h"
 
 /* The queues anew: a thread may have gone between posting blocks to a slab and queueing it, or
  * between taking a queue and draining it. The slabs know. */
-static void requeue(struct superslab *superslab, void *context)
+static void requeue(struct slab *slab, uint32_t class_index, void *context)
 {
+    (void)class_index;
     (void)context;
-    const char *base = superslab_base(superslab);
-    if (base == NULL) return;
-    uint32_t page = 0;
-    while (page < SUPERSLAB_PAGES) {
-        uint32_t tag = pagemap_tag(base + (size_t)page * PAGE_BYTES);
-        if (tag >> TAG_OWNER_SHIFT == 0) {
-            page++;
-            continue;
-        }
-        remote_requeue(&superslab->slabs[page]);
-        page += sizeclass_slab_pages(tag & TAG_CLASS_MASK);
-    }
+    remote_requeue(slab);
+}
+
+static void requeue_all(struct superslab *superslab, void *context)
+{
+    slab_for_each(superslab, requeue, context);
 }
 
 /* A dead thread's cache lies in its static TLS, which libc keeps with its stack until the child
@@ -53,6 +48,6 @@ void fork_child(void)
         struct owner *owner = owner_with_id(id);
         if (owner != NULL) remote_forget_pending(owner);
     }
-    pool_for_each(requeue, NULL);
+    pool_for_each(requeue_all, NULL);
     abandon_dead();
 }

@@ -6,37 +6,26 @@
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "slab/owner.h"
-#include "superslab/pagemap.h"
+#include "slab/slab.h"
 #include "superslab/pool.h"
 
-/* The pages of one superslab that back slabs, and what is in use of their blocks. A stretch of
- * pages with one tag is one slab or several of its class, one behind the other. */
-static void visit(struct superslab *superslab, void *context)
+static void count_slab(struct slab *slab, uint32_t class_index, void *context)
 {
     struct hak_stats *stats = context;
-    const char *base = superslab_base(superslab);
-    if (base == NULL) return; /* released since it was found */
-    uint32_t page = 0;
-    while (page < SUPERSLAB_PAGES) {
-        uint32_t tag = pagemap_tag(base + (size_t)page * PAGE_BYTES);
-        if (tag >> TAG_OWNER_SHIFT == 0) {
-            page++;
-            continue;
-        }
-        uint32_t class_index = tag & TAG_CLASS_MASK;
-        uint32_t pages = sizeclass_slab_pages(class_index);
-        uint32_t used = atomic_load_explicit(&superslab->slabs[page].used_count,
-                                             memory_order_relaxed);
-        stats->slab_bytes += (size_t)pages * PAGE_BYTES;
-        stats->small_bytes += (size_t)used * sizeclass_bytes(class_index);
-        page += pages;
-    }
+    uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed);
+    stats->slab_bytes += (size_t)sizeclass_slab_pages(class_index) * PAGE_BYTES;
+    stats->small_bytes += (size_t)used * sizeclass_bytes(class_index);
+}
+
+static void count_superslab(struct superslab *superslab, void *context)
+{
+    slab_for_each(superslab, count_slab, context);
 }
 
 void stats_get(struct hak_stats *out)
 {
     *out = (struct hak_stats){.heap_count = owner_count(), .orphan_count = owner_orphan_count()};
-    pool_for_each(visit, out);
+    pool_for_each(count_superslab, out);
     struct pool_figures pool = pool_figures();
     struct huge_figures huge = huge_figures();
     size_t claimed_bytes = pool.claimed_pages * PAGE_BYTES;

@@ -111,6 +111,25 @@ void slab_release_empty(struct owner *owner)
     }
 }
 
+void slab_for_each(struct superslab *superslab,
+                   void (*visit)(struct slab *slab, uint32_t class_index, void *context),
+                   void *context)
+{
+    const char *base = superslab_base(superslab);
+    if (base == NULL) return; /* released since it was found */
+    uint32_t page = 0;
+    while (page < SUPERSLAB_PAGES) {
+        uint32_t tag = pagemap_tag(base + (size_t)page * PAGE_BYTES);
+        uint32_t class_index = tag & TAG_CLASS_MASK;
+        if (tag >> TAG_OWNER_SHIFT == 0) { /* free, or a run */
+            page++;
+            continue;
+        }
+        visit(&superslab->slabs[page], class_index, context);
+        page += sizeclass_slab_pages(class_index);
+    }
+}
+
 /* --- blocks ------------------------------------------------------------------------------------- */
 
 static struct block *block_at(char *start, uint32_t index, uint32_t block_bytes)
