@@ -266,6 +266,24 @@ TEST_F(Fork, WhileAnotherThreadHoldsALockOrChangesItsHeap)
     }
 }
 
+TEST_F(Fork, AListHalfGivenBackIsNotTrusted)
+{
+    // The busy thread's bin still holds the list of which some blocks are back in their slabs: who
+    // gave it back again would hand blocks out twice.
+    SKIP_WITHOUT_VALIDATE();
+    fork_at("slab_release", [] {
+        std::vector<void *> blocks;
+        for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(20000));
+        for (void *block : blocks) hak_free(block);
+    }, [] {
+        test::in_threads(2, [](int) {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(20000));
+            for (void *block : blocks) hak_free(block);
+        });
+    });
+}
+
 TEST_F(Fork, TheGrandchildOfABusyThread)
 {
     // The child leaves the heap of the busy thread alone, and libc unmaps that thread's large stack.
