@@ -2,10 +2,8 @@
 #include "cache/tcache.h"
 
 #include "cache/thread.h"
-#include "os/os.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
-#include "superslab/pool.h"
 
 HAK_TLS struct tcache tcache_of_thread;
 

@@ -8,7 +8,6 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "superslab/pagemap.h"
-#include "superslab/pool.h"
 
 static _Atomic(bool) started;
 static pthread_key_t end_key;
@@ -83,10 +82,7 @@ void thread_leave(struct tcache *tcache)
     tcache->tag = 0;
     tcache->heap = NULL;
     heap->tcache = NULL;
-    while (!owner_abandon(&heap->owner)) {
-        remote_drain(&heap->owner, CLASS_EMPTY);
-        slab_release_empty(&heap->owner);
-    }
+    remote_abandon(&heap->owner);
     tcache_busy_end(tcache);
 }
 
@@ -95,12 +91,7 @@ uint32_t thread_flush_orphans(void)
     uint32_t flushed = 0;
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct owner *owner = owner_with_id(id);
-        if (owner == NULL || !owner_adopt_this(owner)) continue;
-        flushed++;
-        do {
-            remote_drain(owner, CLASS_EMPTY);
-            slab_release_empty(owner);
-        } while (!owner_abandon(owner));
+        if (owner != NULL && remote_drain_orphan(owner)) flushed++;
     }
     return flushed;
 }

@@ -4,7 +4,8 @@
  * end (a pthread key's destructor) it gives back all it has cached and makes the heap an orphan.
  * Destructors that run later, and libc's own last frees, still work: such a thread is ENDED, posts
  * its frees one by one, and borrows a heap for each allocation, which it returns before the
- * allocation is done. So nothing is ever left behind, however late a thread calls. */
+ * allocation is done. So nothing is left behind, but by a thread whose first allocation falls into
+ * the last round of destructors: nobody tells of a later moment. */
 #pragma once
 
 #include "cache/tcache.h"
@@ -20,5 +21,5 @@ HAK_COLD bool thread_start(struct tcache *tcache);
 /* Empties a thread's cache and makes its heap an orphan. */
 void thread_leave(struct tcache *tcache);
 
-/* Flushes every orphan. Returns how many there were. */
+/* Gives back what the orphans hold and nobody uses. Returns how many there were. */
 uint32_t thread_flush_orphans(void);

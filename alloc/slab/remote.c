@@ -41,15 +41,6 @@ static void pending_push(struct owner *owner, struct slab *slab)
                                                     memory_order_seq_cst, memory_order_relaxed));
 }
 
-static void orphan_drain(struct owner *owner)
-{
-    if (!owner_adopt_this(owner)) return;
-    do {
-        remote_drain(owner, CLASS_EMPTY);
-        slab_release_empty(owner);
-    } while (!owner_abandon(owner));
-}
-
 void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
 {
     struct owner *owner = slab->owner; /* fixed: the blocks we hold keep the slab */
@@ -66,7 +57,7 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
         memory_order_relaxed));
     if ((word & REMOTE_QUEUED) != 0) return; /* it is on its way to the owner; not ours any more */
     pending_push(owner, slab);
-    orphan_drain(owner);
+    remote_drain_orphan(owner);
 }
 
 static void stage_post(struct stage *stage)
@@ -122,6 +113,21 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         slab = next;
     }
     return wanted;
+}
+
+void remote_abandon(struct owner *owner)
+{
+    do {
+        remote_drain(owner, CLASS_EMPTY);
+        slab_release_empty(owner);
+    } while (!owner_abandon(owner));
+}
+
+bool remote_drain_orphan(struct owner *owner)
+{
+    if (!owner_adopt_this(owner)) return false;
+    remote_abandon(owner);
+    return true;
 }
 
 /* --- fork ---------------------------------------------------------------------------------------- */

@@ -48,6 +48,12 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 void remote_forget_pending(struct owner *owner);
 void remote_requeue(struct slab *slab);
 
+/* Makes an owner that the caller holds an orphan, with nothing pending and no empty slab. */
+void remote_abandon(struct owner *owner);
+
+/* Takes an orphan, drains it and leaves it again. False if it is none, or another thread has it. */
+bool remote_drain_orphan(struct owner *owner);
+
 static inline bool remote_is_pending(struct owner *owner)
 {
     /* relaxed: a hint; remote_drain acquires. */
