@@ -1,4 +1,5 @@
-/* sync_point.c: the hook of sync_point.h. Not a part of the release library. */
+/* sync_point.c: the hooks of sync_point.h. Not a part of the release library. */
 #include "base/sync_point.h"
 
-sync_point_hook *hak_sync_point_hook;
+hak_sync_point_fn *hak_sync_point_hook;
+hak_clock_fn *hak_clock_hook;

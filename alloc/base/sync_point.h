@@ -1,14 +1,23 @@
-/* sync_point.h: a place beside a shared step where a scheduler under test may stop a thread.
- * Present in the debug-validation build only. The hook is set before threads start and is called
- * with the name of the step; it must not enter the allocator. */
+/* sync_point.h: a place beside a shared step where a scheduler under test may stop a thread, and a
+ * clock that a test may replace. Present in the debug-validation build only; the contract of the hooks
+ * is in hakmem/validate.h. */
 #pragma once
+
+#include <stdbool.h>
 
 #include "base/policy.h"
 
-typedef void sync_point_hook(const char *step);
-extern sync_point_hook *hak_sync_point_hook __attribute__((visibility("default")));
+typedef void hak_sync_point_fn(const char *step);
+typedef unsigned long long hak_clock_fn(void);
+extern hak_sync_point_fn *hak_sync_point_hook __attribute__((visibility("default")));
+extern hak_clock_fn *hak_clock_hook __attribute__((visibility("default")));
+
+HAK_INLINE bool sync_points_are_hooked(void)
+{
+    return VALIDATE && HAK_UNLIKELY(hak_sync_point_hook != 0);
+}
 
 HAK_INLINE void sync_point(const char *step)
 {
-    if (VALIDATE && HAK_UNLIKELY(hak_sync_point_hook != 0)) hak_sync_point_hook(step);
+    if (sync_points_are_hooked()) hak_sync_point_hook(step);
 }

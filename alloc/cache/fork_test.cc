@@ -308,7 +308,7 @@ TEST_F(Fork, BetweenPostAndQueue)
         });
         hak_purge();
         hak_purge();
-        inspect_report report;
+        hak_inspect_report report;
         EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
     });
     for (int i = 500; i < 2000; i++) hak_free(blocks[(size_t)i]);

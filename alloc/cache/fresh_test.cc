@@ -75,7 +75,7 @@ TEST(Fresh, BeforeTheFirstUse)
         hak_stats_get(&stats);
         EXPECT_EQ(stats.reserved_bytes, 0u);
         EXPECT_EQ(stats.heap_count, 0u);
-        inspect_report report;
+        hak_inspect_report report;
         EXPECT_TRUE(hak_inspect(&report));
         EXPECT_EQ(tcache_self()->state, THREAD_NEW);
         use_everything();

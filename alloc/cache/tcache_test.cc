@@ -80,7 +80,7 @@ TEST_F(Tcache, MagazinesAreBounded)
             ASSERT_LE(self->heap->magazine_counts[c], MAGAZINES_MAX);
             if (++freed % credit != 0) continue;
             // What is not in the cache is back in the slabs.
-            inspect_report report = test::inspected();
+            hak_inspect_report report = test::inspected();
             cached_max = std::max<size_t>(cached_max,
                                           report.used_blocks - (blocks.size() - freed));
         }
@@ -134,7 +134,7 @@ TEST_F(Tcache, FlushGivesEverythingBack)
     std::vector<void *> kept(blocks.begin(), blocks.begin() + 50);
     give_back({blocks.begin() + 50, blocks.end()});
     hak_purge();
-    inspect_report report = test::inspected();
+    hak_inspect_report report = test::inspected();
     uint64_t small = 0;
     for (void *b : kept)
         if (hak_malloc_usable_size(b) <= SMALL_BYTES_MAX) small++;

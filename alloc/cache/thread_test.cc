@@ -80,7 +80,7 @@ TEST_F(Thread, NothingStaysInTheCachesOfTheDead)
                 else hak_free(block);
             }
     });
-    inspect_report report = test::inspected(); // without a purge
+    hak_inspect_report report = test::inspected(); // without a purge
     uint64_t small = 0;
     for (void *block : kept)
         if (hak_malloc_usable_size(block) <= SMALL_BYTES_MAX) small++;

@@ -14,9 +14,9 @@ extern "C" {
 namespace test {
 
 // The books hold now. No other thread may be in the allocator.
-inline inspect_report inspected()
+inline hak_inspect_report inspected()
 {
-    inspect_report report;
+    hak_inspect_report report;
     EXPECT_TRUE(hak_inspect(&report)) << report.broken_law << " at " << report.address;
     return report;
 }
@@ -25,7 +25,7 @@ inline inspect_report inspected()
 inline void expect_at_rest(uint64_t live_small = 0, uint64_t live_runs = 0)
 {
     hak_purge();
-    inspect_report report = inspected();
+    hak_inspect_report report = inspected();
     EXPECT_EQ(report.used_blocks, live_small) << "blocks were lost";
     EXPECT_EQ(report.run_count, live_runs);
     if (VALIDATE) EXPECT_EQ(report.live_blocks, live_small + live_runs);

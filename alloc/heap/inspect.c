@@ -8,7 +8,7 @@
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
 
-static void broken(struct inspect_report *report, const char *law, const void *address)
+static void broken(struct hak_inspect_report *report, const char *law, const void *address)
 {
     if (report->broken_law != NULL) return;
     report->broken_law = law;
@@ -25,7 +25,7 @@ static uint32_t free_count(const struct slab *slab)
     return count;
 }
 
-static void check_slab(struct inspect_report *report, struct superslab *superslab,
+static void check_slab(struct hak_inspect_report *report, struct superslab *superslab,
                        struct slab *slab)
 {
     char *start = superslab_page_start(superslab, slab);
@@ -55,7 +55,7 @@ static void check_slab(struct inspect_report *report, struct superslab *supersla
 
 static void check_superslab(struct superslab *superslab, void *context)
 {
-    struct inspect_report *report = context;
+    struct hak_inspect_report *report = context;
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
     uint64_t accounted = free_pages;
     for (uint32_t page = 0; page < SUPERSLAB_PAGES; page++) {
@@ -82,7 +82,7 @@ static void check_superslab(struct superslab *superslab, void *context)
     if (accounted != ~0ull) broken(report, "law 6: every page is accounted for", superslab_base(superslab));
 }
 
-static void check_owner(struct inspect_report *report, const struct owner *owner)
+static void check_owner(struct hak_inspect_report *report, const struct owner *owner)
 {
     if (atomic_load_explicit(&owner->pending, memory_order_relaxed) != NULL)
         broken(report, "law 2: at rest nothing is pending", owner);
@@ -100,9 +100,9 @@ static void check_owner(struct inspect_report *report, const struct owner *owner
     }
 }
 
-bool hak_inspect(struct inspect_report *report)
+bool hak_inspect(struct hak_inspect_report *report)
 {
-    *report = (struct inspect_report){.broken_law = NULL};
+    *report = (struct hak_inspect_report){.broken_law = NULL};
     pool_for_each(check_superslab, report);
     for (uint32_t id = 1; id <= owner_count(); id++) {
         const struct owner *owner = owner_with_id(id);

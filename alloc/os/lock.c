@@ -45,10 +45,17 @@ bool lock_acquire(enum lock_rank rank)
     struct lock *lock = &locks[rank];
     sync_point("lock_acquire");
     bool held = false;
-    for (int spin = 0; spin < SPINS && !held; spin++) held = try(lock);
+    const int spins = sync_points_are_hooked() ? 1 : SPINS;
+    for (int spin = 0; spin < spins && !held; spin++) held = try(lock);
     /* acquire: as in try. WAITED_FOR stays until the release that finds it, so that no waiter is
-     * lost; whoever wakes takes the lock in that state, in case others wait. */
+     * lost; whoever wakes takes the lock in that state, in case others wait. Under a scheduler the
+     * holder is stopped until this thread lets it run, so sleeping would be for ever. */
     while (!held) {
+        if (sync_points_are_hooked()) {
+            hak_sync_point_hook("lock_wait");
+            held = try(lock);
+            continue;
+        }
         held = atomic_exchange_explicit(&lock->state, WAITED_FOR, memory_order_acquire) == FREE;
         if (!held) os_wait((uint32_t *)&lock->state, WAITED_FOR);
     }

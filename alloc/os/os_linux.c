@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "base/config.h"
+#include "base/sync_point.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -125,6 +126,7 @@ const struct os_ops *os = &os_linux_ops;
 
 uint64_t os_now_ms(void)
 {
+    if (VALIDATE && hak_clock_hook != NULL) return hak_clock_hook();
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;

@@ -34,7 +34,7 @@ class Remote : public testing::Test {
         EXPECT_FALSE(remote_is_pending(own));
         slab_release_empty(own);
         EXPECT_EQ(pool_figures().claimed_pages, claimed) << "pages were lost";
-        inspect_report report;
+        hak_inspect_report report;
         EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
     }
 

@@ -36,7 +36,7 @@ class Slab : public testing::Test {
 
     static void inspect()
     {
-        inspect_report report;
+        hak_inspect_report report;
         ASSERT_TRUE(hak_inspect(&report)) << report.broken_law;
     }
 

@@ -1,0 +1,66 @@
+// hooks_test.cc: what hakmem/validate.h promises a scheduler under test: a thread that finds a lock taken
+// asks the hook instead of sleeping, and the clock is the one that was put in place.
+#include "base/test_support.h"
+
+#include <cstring>
+
+#include "hakmem/validate.h"
+
+extern "C" {
+#include "base/sync_point.h"
+#include "os/lock.h"
+#include "os/os.h"
+}
+
+namespace {
+
+std::atomic<int> lock_waits, lock_releases;
+
+void count_steps(const char *step)
+{
+    if (strcmp(step, "lock_wait") == 0) lock_waits++;
+    if (strcmp(step, "lock_release") == 0) lock_releases++;
+}
+
+// The holder lets go from within the hook of the one that waits: had that one slept, nobody would.
+void release_for_the_waiter(const char *step)
+{
+    if (strcmp(step, "lock_wait") != 0) return;
+    if (++lock_waits == 3) {
+        hak_sync_point_hook = count_steps;
+        lock_release(LOCK_POOL);
+        hak_sync_point_hook = release_for_the_waiter;
+    }
+}
+
+unsigned long long fixed_clock(void) { return 123456789012; }
+
+} // namespace
+
+TEST(Hooks, AWaiterAsksTheHookAgainAndAgain)
+{
+    lock_waits = lock_releases = 0;
+    lock_acquire(LOCK_POOL);
+    hak_sync_point_hook = release_for_the_waiter;
+    test::in_thread([] {
+        EXPECT_FALSE(lock_acquire(LOCK_POOL));
+        lock_release(LOCK_POOL);
+    });
+    hak_sync_point_hook = nullptr;
+    EXPECT_EQ(lock_waits, 3);
+    EXPECT_EQ(lock_releases, 1);
+    test::in_thread([] { // free for the next, and the waiter left no trace
+        EXPECT_FALSE(lock_acquire(LOCK_POOL));
+        lock_release(LOCK_POOL);
+    });
+}
+
+TEST(Hooks, TheClockIsTheOneInPlace)
+{
+    uint64_t before = os_now_ms();
+    hak_clock_hook = fixed_clock;
+    EXPECT_EQ(os_now_ms(), 123456789012u);
+    hak_clock_hook = nullptr;
+    EXPECT_GE(os_now_ms(), before);
+    EXPECT_LT(os_now_ms(), before + 60000);
+}
