@@ -1,16 +1,30 @@
 # One library for each planted bug, canary/libcanary-<name>.so beside the program; see canary.c.
 # canary_test.cc names the rule that must find each.
-set(STRESS_CANARIES none overlap misaligned aligned_alloc content realloc_content calloc_zero usable_size errno enomem
-  leak exhausted hang crash)
+set(STRESS_CANARIES none count overlap double_handout misaligned aligned_alloc aligned_large content header
+  realloc_content realloc_shrink calloc_zero calloc_dirty usable_size errno enomem leak leak_slow lost_remote retain
+  mappings exhausted hang crash)
+
+function(stress_canary bug source)
+  add_library(canary-${bug} MODULE ${source})
+  target_compile_options(canary-${bug} PRIVATE -Wall -Wextra -fno-builtin)
+  target_link_libraries(canary-${bug} PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(canary-${bug} PROPERTIES C_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF
+    LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:hakmem-stress>/canary)
+endfunction()
 
 if(NOT STRESS_SANITIZED)
   foreach(bug IN LISTS STRESS_CANARIES)
     string(TOUPPER ${bug} BUG)
-    add_library(canary-${bug} MODULE canary/canary.c)
+    stress_canary(${bug} canary/canary.c)
     target_compile_definitions(canary-${bug} PRIVATE CANARY_BUG=CANARY_${BUG})
-    target_compile_options(canary-${bug} PRIVATE -Wall -Wextra -fno-builtin)
-    target_link_libraries(canary-${bug} PRIVATE ${CMAKE_DL_LIBS})
-    set_target_properties(canary-${bug} PROPERTIES C_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF
-      LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:hakmem-stress>/canary)
   endforeach()
+  foreach(bug IN ITEMS cancel_point fork_hang fork_crash fork_overlap destructor_crash oom_crash oom_for_ever oom_lost
+      deep_stack own_thread)
+    string(TOUPPER ${bug} BUG)
+    stress_canary(${bug} canary/process_canary.c)
+    target_compile_definitions(canary-${bug} PRIVATE CANARY_BUG=CANARY_${BUG})
+    list(APPEND STRESS_CANARIES ${bug})
+  endforeach()
+  stress_canary(deadlock canary/deadlock.c)
+  list(APPEND STRESS_CANARIES deadlock)
 endif()

@@ -11,10 +11,19 @@
 #if HAKMEM_STRESS_DIRECT
 #include <hakmem/hakmem.h>
 #define STRESS_SUBJECT(name) ::hak_##name
+#define STRESS_SUBJECT_PURGE() static_cast<void>(::hak_purge())
 #else
 #include <malloc.h>
 #include <stdlib.h>
 #define STRESS_SUBJECT(name) ::name
+#define STRESS_SUBJECT_PURGE() static_cast<void>(::malloc_trim(0))
+#endif
+
+// What a handler of SIGSYS must know about the processor (fault_os.cc).
+#if defined(__x86_64__)
+#define STRESS_X86_64 1
+#else
+#define STRESS_X86_64 0
 #endif
 
 // gcc defines __SANITIZE_*, clang answers __has_feature.
@@ -29,6 +38,23 @@
 #define STRESS_SANITIZED 1
 #else
 #define STRESS_SANITIZED 0
+#endif
+
+// On a function whose loops gain from wide vectors: it is built several times, and the loader picks. Not under a
+// sanitizer, which is not set up yet when the loader asks.
+#if defined(__x86_64__) && !STRESS_SANITIZED
+#define STRESS_WIDE_VECTORS __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define STRESS_WIDE_VECTORS
+#endif
+
+// The processor's own counter: cycles or ticks of a constant rate, without a fence.
+#if defined(__x86_64__)
+#define STRESS_CYCLE_COUNT() __builtin_ia32_rdtsc()
+#elif defined(__aarch64__)
+#define STRESS_CYCLE_COUNT() __builtin_arm_rsr64("cntvct_el0")
+#else
+#error "hakmem-stress: no cycle counter is known for this processor; add one in build.h"
 #endif
 
 namespace stress {

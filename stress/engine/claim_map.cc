@@ -15,6 +15,13 @@ constexpr std::size_t kRootCount = std::size_t{1} << (kAddressBits - kLeafBits);
 constexpr std::size_t kWordCount = std::size_t{1} << (kLeafBits - kWordBits);
 constexpr std::size_t kPageCount = std::size_t{1} << (kLeafBits - kPageBits);
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kPageWords = kPageBytes / sizeof(std::uint64_t);
+constexpr std::size_t kStretchBytes = std::size_t{1} << kPageBits;  // what one page of bits stands for
+constexpr std::size_t kFlaggedBytes = std::size_t{1} << 20;         // blocks from this size on use flags
+
+// Of the flag byte of a stretch.
+constexpr unsigned char kTouched = 1;  // its page of bits may be resident
+constexpr unsigned char kWhole = 2;    // one block covers all of it
 
 static_assert(kWordCount * sizeof(std::uint64_t) == kPageCount * kPageBytes);
 
@@ -56,6 +63,20 @@ std::uintptr_t first_granule(const Piece &piece, std::uint64_t bits)
     return word_start + static_cast<std::uintptr_t>(__builtin_ctzll(bits)) * 8;
 }
 
+// The stretches that lie whole inside a large block, [first, last), and what is left of it before and behind.
+struct LargeParts {
+    LargeParts(const void *start, std::size_t size_bytes)
+        : begin(reinterpret_cast<std::uintptr_t>(start)), end(begin + size_bytes),
+          first((begin + kStretchBytes - 1) & ~(kStretchBytes - 1)), last(end & ~(kStretchBytes - 1))
+    {
+    }
+
+    std::size_t head_bytes() const { return first - begin; }
+    std::size_t tail_bytes() const { return end - last; }
+
+    std::uintptr_t begin, end, first, last;
+};
+
 void *map_or_exit(std::size_t size_bytes)
 {
     void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -72,17 +93,28 @@ void *map_or_exit(std::size_t size_bytes)
 
 struct ClaimMap::Leaf {
     std::atomic<std::uint64_t> words[kWordCount];
-    std::atomic<unsigned char> touched[kPageCount];  // one for each page of words
+    std::atomic<unsigned char> flags[kPageCount];  // one for each page of words
 
     std::atomic<std::uint64_t> &word(std::uintptr_t address)
     {
         return words[(address >> kWordBits) & (kWordCount - 1)];
     }
 
-    void touch(std::uintptr_t address)
+    std::atomic<unsigned char> &flag(std::uintptr_t address)
     {
-        std::atomic<unsigned char> &flag = touched[(address >> kPageBits) & (kPageCount - 1)];
-        if (flag.load(std::memory_order_relaxed) == 0) flag.store(1, std::memory_order_relaxed);
+        return flags[(address >> kPageBits) & (kPageCount - 1)];
+    }
+
+    // The first address in the stretch whose bit is set; 0: none is.
+    std::uintptr_t first_bit(std::uintptr_t stretch)
+    {
+        if ((flag(stretch).load(std::memory_order_relaxed) & kTouched) == 0) return 0;
+        const std::atomic<std::uint64_t> *page = &word(stretch);
+        for (std::size_t i = 0; i < kPageWords; ++i) {
+            const std::uint64_t bits = page[i].load(std::memory_order_relaxed);
+            if (bits != 0) return stretch + (i << kWordBits) + static_cast<std::uintptr_t>(__builtin_ctzll(bits)) * 8;
+        }
+        return 0;
     }
 };
 
@@ -117,23 +149,38 @@ ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
 
 std::uintptr_t ClaimMap::claim(const void *start, std::size_t size_bytes)
 {
+    if (size_bytes >= kFlaggedBytes) [[unlikely]] return claim_large(start, size_bytes);
+    return claim_bits(start, size_bytes);
+}
+
+std::uintptr_t ClaimMap::release(const void *start, std::size_t size_bytes)
+{
+    if (size_bytes >= kFlaggedBytes) [[unlikely]] return release_large(start, size_bytes);
+    return release_bits(start, size_bytes);
+}
+
+std::uintptr_t ClaimMap::claim_bits(const void *start, std::size_t size_bytes)
+{
     Pieces pieces(start, size_bytes);
     for (Piece piece; pieces.next(piece);) {
         Leaf *leaf = leaf_at(piece.address >> kLeafBits);
-        leaf->touch(piece.address);
         std::atomic<std::uint64_t> &word = leaf->word(piece.address);
         const std::uint64_t old = word.fetch_or(piece.mask, std::memory_order_relaxed);
         const std::uint64_t taken = old & piece.mask;
-        if (taken == 0) [[likely]] continue;
+        std::atomic<unsigned char> &flag = leaf->flag(piece.address);
+        unsigned char flags = flag.load(std::memory_order_relaxed);
+        if (flags != kTouched) [[unlikely]] flags = flag.fetch_or(kTouched, std::memory_order_relaxed);
+        const bool whole = (flags & kWhole) != 0;
+        if (taken == 0 && !whole) [[likely]] continue;
         word.fetch_and(~(piece.mask & ~old), std::memory_order_relaxed);
         const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(start) & ~std::uintptr_t{7};
-        if (piece.address != first) release(reinterpret_cast<void *>(first), piece.address - first);
-        return first_granule(piece, taken);
+        if (piece.address != first) release_bits(reinterpret_cast<void *>(first), piece.address - first);
+        return taken != 0 ? first_granule(piece, taken) : piece.address;
     }
     return 0;
 }
 
-std::uintptr_t ClaimMap::release(const void *start, std::size_t size_bytes)
+std::uintptr_t ClaimMap::release_bits(const void *start, std::size_t size_bytes)
 {
     std::uintptr_t missing = 0;
     Pieces pieces(start, size_bytes);
@@ -146,6 +193,46 @@ std::uintptr_t ClaimMap::release(const void *start, std::size_t size_bytes)
     return missing;
 }
 
+std::uintptr_t ClaimMap::claim_large(const void *start, std::size_t size_bytes)
+{
+    const LargeParts parts(start, size_bytes);
+    std::uintptr_t taken = parts.head_bytes() > 0 ? claim_bits(start, parts.head_bytes()) : 0;
+    if (taken != 0) return taken;
+    std::uintptr_t stretch = parts.first;
+    for (; stretch < parts.last && taken == 0; stretch += kStretchBytes) {
+        Leaf *leaf = leaf_at(stretch >> kLeafBits);
+        if ((leaf->flag(stretch).fetch_or(kWhole, std::memory_order_relaxed) & kWhole) != 0) {
+            taken = stretch;
+            break;  // this flag is another's
+        }
+        taken = leaf->first_bit(stretch);
+    }
+    if (taken == 0 && parts.tail_bytes() > 0)
+        taken = claim_bits(reinterpret_cast<void *>(parts.last), parts.tail_bytes());
+    if (taken == 0) return 0;
+    for (std::uintptr_t set = parts.first; set < stretch; set += kStretchBytes)
+        leaf_at(set >> kLeafBits)->flag(set).fetch_and(kTouched, std::memory_order_relaxed);
+    if (parts.head_bytes() > 0) release_bits(start, parts.head_bytes());
+    return taken;
+}
+
+std::uintptr_t ClaimMap::release_large(const void *start, std::size_t size_bytes)
+{
+    const LargeParts parts(start, size_bytes);
+    std::uintptr_t missing = parts.head_bytes() > 0 ? release_bits(start, parts.head_bytes()) : 0;
+    for (std::uintptr_t stretch = parts.first; stretch < parts.last; stretch += kStretchBytes) {
+        Leaf *leaf = leaf_at(stretch >> kLeafBits);
+        // A bit that is set under the flag is a block that slipped in; its owner has seen the flag, or we see it.
+        const std::uintptr_t intruder = leaf->first_bit(stretch);
+        const unsigned char old = leaf->flag(stretch).fetch_and(kTouched, std::memory_order_relaxed);
+        if (missing == 0 && (old & kWhole) == 0) missing = stretch;
+        if (missing == 0) missing = intruder;
+    }
+    const std::uintptr_t tail_missing =
+        parts.tail_bytes() > 0 ? release_bits(reinterpret_cast<void *>(parts.last), parts.tail_bytes()) : 0;
+    return missing != 0 ? missing : tail_missing;
+}
+
 std::size_t ClaimMap::resident_bytes() const
 {
     std::size_t pages = 0;
@@ -153,7 +240,8 @@ std::size_t ClaimMap::resident_bytes() const
         const Leaf *leaf = root_[i].load(std::memory_order_acquire);
         if (leaf == nullptr) continue;
         ++pages;  // the flags themselves
-        for (const std::atomic<unsigned char> &flag : leaf->touched) pages += flag.load(std::memory_order_relaxed);
+        for (const std::atomic<unsigned char> &flag : leaf->flags)
+            pages += flag.load(std::memory_order_relaxed) & kTouched;
     }
     return pages * kPageBytes;
 }

@@ -6,6 +6,11 @@
 // Bits, not bytes: a 1 KiB block costs two or three atomic operations. Granules of 8 bytes, not 16:
 // jemalloc and tcmalloc rightly put two 8-byte blocks into one 16-byte granule.
 //
+// A block of 1 MiB and more claims each 256 KiB stretch that lies inside it by one flag instead of 32768 bits;
+// its ends it claims by bits. Law: of a stretch under a flag no bit is set. Who sets bits looks at the flag
+// afterwards, who sets the flag looks at the bits afterwards, so that one of two that overlap sees the other;
+// and the flag's owner looks again when it gives the flag back.
+//
 // Claims are relaxed: the map must add no ordering between threads, or it would hide the allocator's races.
 // Leaves are mapped on first use; publishing one orders its maker, once, before those that find it.
 // Any thread may call claim and release.
@@ -41,6 +46,10 @@ private:
     struct Leaf;
 
     Leaf *leaf_at(std::size_t root_index);
+    std::uintptr_t claim_bits(const void *start, std::size_t size_bytes);
+    std::uintptr_t release_bits(const void *start, std::size_t size_bytes);
+    std::uintptr_t claim_large(const void *start, std::size_t size_bytes);
+    std::uintptr_t release_large(const void *start, std::size_t size_bytes);
 
     std::atomic<Leaf *> *root_;
 };

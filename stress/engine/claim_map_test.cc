@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -102,6 +103,91 @@ TEST(ClaimMap, ResidentBytesGrowWithTouchedPages)
     EXPECT_EQ(map.resident_bytes(), 2 * 4096u);
     map.claim(at(kBase + (1 << 18)), 8);
     EXPECT_EQ(map.resident_bytes(), 3 * 4096u);
+}
+
+constexpr std::uintptr_t kStretch = 256 << 10, kMib = 1 << 20;
+
+// A block of 5 MiB at odd ends, and a small one at each interesting place: as for small pairs, in both orders.
+TEST(ClaimMap, ALargeBlockOverlapsASmallOneAnywhere)
+{
+    ClaimMap map;
+    const std::uintptr_t large = kBase + 4096 + 24, large_bytes = 5 * kMib + 40, end = large + large_bytes;
+    std::vector<std::uintptr_t> places = {large - 64, large - 8, large, large + 8, end - 8, end & ~7ull, end + 8};
+    for (std::uintptr_t stretch = kBase; stretch < end + kStretch; stretch += kStretch)
+        for (std::uintptr_t around : {stretch - 8, stretch, stretch + 8}) places.push_back(around);
+    for (std::uintptr_t place : places) {
+        const bool overlaps = place + 8 > large && place < end;
+        ASSERT_EQ(map.claim(at(large), large_bytes), 0u);
+        const std::uintptr_t answer = map.claim(at(place), 8);
+        ASSERT_EQ(answer != 0, overlaps) << std::hex << place;
+        if (answer == 0) {
+            ASSERT_EQ(map.release(at(place), 8), 0u);
+        }
+        ASSERT_EQ(map.release(at(large), large_bytes), 0u);
+
+        ASSERT_EQ(map.claim(at(place), 8), 0u);
+        ASSERT_EQ(map.claim(at(large), large_bytes), overlaps ? place : 0u) << std::hex << place;
+        ASSERT_EQ(map.release(at(place), 8), 0u) << "the refused claim left it alone";
+        if (!overlaps) {
+            ASSERT_EQ(map.release(at(large), large_bytes), 0u);
+        }
+    }
+}
+
+TEST(ClaimMap, TwoLargeBlocksOverlapAtEveryDistance)
+{
+    ClaimMap map;
+    const std::uintptr_t bytes = 2 * kMib;
+    for (std::uintptr_t step = 0; step <= 3 * kMib; step += kStretch / 2) {
+        ASSERT_EQ(map.claim(at(kBase), bytes), 0u);
+        const bool overlaps = step < bytes;
+        ASSERT_EQ(map.claim(at(kBase + step), bytes) != 0, overlaps) << step;
+        if (!overlaps) {
+            ASSERT_EQ(map.release(at(kBase + step), bytes), 0u);
+        }
+        ASSERT_EQ(map.release(at(kBase), bytes), 0u) << step;
+        ASSERT_EQ(map.release(at(kBase), bytes), kBase) << "it is not live any more";
+    }
+}
+
+TEST(ClaimMap, ALargeBlockCostsNoPagesOfBits)
+{
+    ClaimMap map;
+    ASSERT_EQ(map.claim(at(kBase), std::uintptr_t{3} << 30), 0u);
+    EXPECT_LE(map.resident_bytes(), 3 * 4096u);
+    EXPECT_EQ(map.claim(at(kBase + (std::uintptr_t{2} << 30) + 16), 16) != 0, true);
+    EXPECT_EQ(map.release(at(kBase), std::uintptr_t{3} << 30), 0u);
+}
+
+// A small block and a large one at the same place, at once: at least one of them must see it, or both would live.
+TEST(ClaimMap, ALargeAndASmallBlockCannotBothWin)
+{
+    ClaimMap map;
+    std::atomic<int> turn{0};
+    bool small_won[2000], large_won[2000];
+    const auto await = [&turn](int value) {
+        while (turn.load() < value) std::this_thread::yield();
+    };
+    std::thread small([&] {
+        for (int i = 0; i < 2000; ++i) {
+            turn.fetch_add(1);
+            await(4 * i + 2);
+            small_won[i] = map.claim(at(kBase + kStretch), 64) == 0;
+            turn.fetch_add(1);
+            await(4 * i + 4);
+            if (small_won[i]) map.release(at(kBase + kStretch), 64);
+        }
+    });
+    for (int i = 0; i < 2000; ++i) {
+        turn.fetch_add(1);
+        await(4 * i + 2);
+        large_won[i] = map.claim(at(kBase), 2 * kMib) == 0;
+        turn.fetch_add(1);
+        await(4 * i + 4);
+        if (large_won[i]) map.release(at(kBase), 2 * kMib);
+    }
+    small.join();
+    for (int i = 0; i < 2000; ++i) ASSERT_FALSE(small_won[i] && large_won[i]) << i;
 }
 
 // Threads claim the same granules at once: each granule must have exactly one winner.

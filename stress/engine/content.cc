@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/build.h"
+#include "engine/content_parts.h"
 #include "engine/rng.h"
 
 namespace stress {
@@ -17,52 +19,80 @@ std::uint64_t word_at(std::uint64_t generation, std::size_t index)
     return splitmix_next(generation) + index * kStep;
 }
 
-bool bytes_hold(const unsigned char *bytes, std::size_t from, std::size_t to, std::uint64_t generation)
+// The loops over words. `value` is the content of words[0].
+STRESS_WIDE_VECTORS void fill_words(Word *words, std::size_t count, std::uint64_t value)
 {
-    for (std::size_t i = from; i < to; ++i)
-        if (bytes[i] != content_byte(generation, i)) return false;
-    return true;
+    for (std::size_t i = 0; i < count; ++i) words[i] = value + i * kStep;
+}
+
+STRESS_WIDE_VECTORS std::uint64_t words_differ(const Word *words, std::size_t count, std::uint64_t value)
+{
+    std::uint64_t difference = 0;
+    for (std::size_t i = 0; i < count; ++i) difference |= words[i] ^ (value + i * kStep);
+    return difference;
+}
+
+STRESS_WIDE_VECTORS std::uint64_t words_any(const Word *words, std::size_t count)
+{
+    std::uint64_t any = 0;
+    for (std::size_t i = 0; i < count; ++i) any |= words[i];
+    return any;
+}
+
+// [from, to) with from a multiple of 8.
+void fill_part(void *start, std::size_t from, std::size_t to, std::uint64_t generation)
+{
+    unsigned char *bytes = static_cast<unsigned char *>(start) + from;
+    const std::size_t count = (to - from) / kWordBytes;
+    const std::uint64_t value = word_at(generation, from / kWordBytes);
+    fill_words(reinterpret_cast<Word *>(bytes), count, value);
+    const std::uint64_t last = value + count * kStep;
+    std::memcpy(bytes + count * kWordBytes, &last, (to - from) % kWordBytes);
+}
+
+bool part_holds(const void *start, std::size_t from, std::size_t to, std::uint64_t generation)
+{
+    const unsigned char *bytes = static_cast<const unsigned char *>(start) + from;
+    const std::size_t count = (to - from) / kWordBytes, rest = (to - from) % kWordBytes;
+    const std::uint64_t value = word_at(generation, from / kWordBytes);
+    std::uint64_t difference = words_differ(reinterpret_cast<const Word *>(bytes), count, value);
+    if (rest != 0) {
+        const std::uint64_t last = value + count * kStep;
+        std::uint64_t found = last;
+        std::memcpy(&found, bytes + count * kWordBytes, rest);
+        difference |= found ^ last;
+    }
+    return difference == 0;
 }
 
 }  // namespace
 
 void content_fill(void *start, std::size_t size_bytes, std::uint64_t generation)
 {
-    Word *words = static_cast<Word *>(start);
-    const std::size_t count = size_bytes / kWordBytes;
-    std::uint64_t value = word_at(generation, 0);
-    for (std::size_t i = 0; i < count; ++i) {
-        words[i] = value;
-        value += kStep;
-    }
-    std::memcpy(static_cast<unsigned char *>(start) + count * kWordBytes, &value, size_bytes % kWordBytes);
+    content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
+        fill_part(start, from, to, generation);
+        return true;
+    });
 }
 
-bool content_holds(const void *start, std::size_t from_bytes, std::size_t to_bytes, std::uint64_t generation)
+bool content_holds(const void *start, std::size_t size_bytes, std::size_t kept_bytes, std::uint64_t generation)
 {
-    const auto *bytes = static_cast<const unsigned char *>(start);
-    const std::size_t first = (from_bytes + kWordBytes - 1) / kWordBytes;
-    const std::size_t last = to_bytes / kWordBytes;
-    if (first >= last) return bytes_hold(bytes, from_bytes, to_bytes, generation);
-
-    const Word *words = static_cast<const Word *>(start);
-    std::uint64_t value = word_at(generation, first);
-    std::uint64_t difference = 0;
-    for (std::size_t i = first; i < last; ++i) {
-        difference |= words[i] ^ value;
-        value += kStep;
-    }
-    return difference == 0 && bytes_hold(bytes, from_bytes, first * kWordBytes, generation) &&
-           bytes_hold(bytes, last * kWordBytes, to_bytes, generation);
+    return content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
+        return from >= kept_bytes || part_holds(start, from, to < kept_bytes ? to : kept_bytes, generation);
+    });
 }
 
-std::size_t content_first_difference(const void *start, std::size_t from_bytes, std::size_t to_bytes,
+std::size_t content_first_difference(const void *start, std::size_t size_bytes, std::size_t kept_bytes,
                                      std::uint64_t generation)
 {
     const auto *bytes = static_cast<const unsigned char *>(start);
-    for (std::size_t i = from_bytes; i < to_bytes; ++i)
-        if (bytes[i] != content_byte(generation, i)) return i;
-    return kNoDifference;
+    std::size_t first = kNoDifference;
+    content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
+        for (std::size_t i = from; i < to && i < kept_bytes && i < first; ++i)
+            if (bytes[i] != content_byte(generation, i)) first = i;
+        return true;
+    });
+    return first;
 }
 
 unsigned char content_byte(std::uint64_t generation, std::size_t offset_bytes)
@@ -73,18 +103,19 @@ unsigned char content_byte(std::uint64_t generation, std::size_t offset_bytes)
     return bytes[offset_bytes % kWordBytes];
 }
 
-std::size_t content_first_nonzero(const void *start, std::size_t size_bytes)
+std::size_t content_first_nonzero(const void *start, std::size_t size_bytes, std::uint64_t generation)
 {
-    const Word *words = static_cast<const Word *>(start);
     const auto *bytes = static_cast<const unsigned char *>(start);
-    const std::size_t count = size_bytes / kWordBytes;
-    std::uint64_t any = 0;
-    for (std::size_t i = 0; i < count; ++i) any |= words[i];
-    for (std::size_t i = count * kWordBytes; i < size_bytes; ++i) any |= bytes[i];
-    if (any == 0) return kNoDifference;
-    std::size_t offset = 0;
-    while (offset < size_bytes && bytes[offset] == 0) ++offset;
-    return offset;
+    std::size_t first = kNoDifference;
+    content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
+        const std::size_t words_end = to - (to - from) % kWordBytes;
+        std::uint64_t any = words_any(reinterpret_cast<const Word *>(bytes + from), (to - from) / kWordBytes);
+        for (std::size_t i = words_end; i < to; ++i) any |= bytes[i];
+        for (std::size_t i = from; any != 0 && i < to && i < first; ++i)
+            if (bytes[i] != 0) first = i;
+        return true;
+    });
+    return first;
 }
 
 }  // namespace stress

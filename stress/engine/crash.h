@@ -1,16 +1,26 @@
-// A run that dies on a signal still says which run it was: one line with the seed, what was recorded so
-// far, and the command that repeats it. Then the signal takes its course.
+// A run that dies on a signal still says which run it was: the signal, what was recorded so far, the seed and
+// the command that repeats it, the last ops of each thread, and the JSON result if one was asked for. Then the
+// signal takes its course.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "engine/failure.h"
+#include "engine/mapped.h"
+#include "engine/result.h"
+#include "engine/seat.h"
 
 namespace stress {
 
+struct CrashContext {
+    const FailureLog &failures;
+    const Mapped<Seat *> &seats;
+    const Result &known;    // what is known before the run: scenario, seed, command, ...
+    std::string json_path;  // as in the options
+};
+
 // Leaves signals alone that somebody handles already (a sanitizer, the subject's own reports).
-void crash_line_install(const FailureLog &failures, std::uint64_t seed, const std::string &reproduce);
-void crash_line_remove();
+void crash_report_install(const CrashContext &context);
+void crash_report_remove();
 
 }  // namespace stress

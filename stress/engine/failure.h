@@ -22,10 +22,23 @@ inline constexpr const char *kErrnoKept = "errno_kept";
 inline constexpr const char *kEnomem = "enomem";
 inline constexpr const char *kExhausted = "exhausted";
 inline constexpr const char *kAddress = "address";
+inline constexpr const char *kFalseSharing = "false_sharing";
 inline constexpr const char *kHandover = "handover";
 inline constexpr const char *kBalance = "balance";
 inline constexpr const char *kMemoryBound = "memory_bound";
 inline constexpr const char *kThread = "thread";
+inline constexpr const char *kCancellation = "cancellation";
+inline constexpr const char *kFork = "fork";
+inline constexpr const char *kSignal = "signal";
+inline constexpr const char *kLoading = "loading";
+inline constexpr const char *kProvesNothing = "proves_nothing";
+inline constexpr const char *kLaw = "law";
+inline constexpr const char *kProgress = "progress";
+inline constexpr const char *kCrash = "crash";
+inline constexpr const char *kPlateau = "plateau";
+inline constexpr const char *kMemoryReturn = "memory_return";
+inline constexpr const char *kMappings = "mappings";
+inline constexpr const char *kDiverged = "diverged";
 }  // namespace rule
 
 // Who saw something: the seat, and the index of its op.

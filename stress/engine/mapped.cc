@@ -39,6 +39,11 @@ void harness_unmap(void *start, std::size_t size_bytes)
     resident_bytes.fetch_sub(round_to_page(size_bytes), std::memory_order_relaxed);
 }
 
+void harness_count_resident(std::size_t size_bytes)
+{
+    resident_bytes.fetch_add(round_to_page(size_bytes), std::memory_order_relaxed);
+}
+
 std::size_t harness_resident_bytes()
 {
     return resident_bytes.load(std::memory_order_relaxed);

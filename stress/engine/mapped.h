@@ -15,6 +15,22 @@ namespace stress {
 void *harness_map(std::size_t size_bytes);
 void harness_unmap(void *start, std::size_t size_bytes);
 std::size_t harness_resident_bytes();
+// Counts memory of the harness that was mapped, and touched, elsewhere.
+void harness_count_resident(std::size_t size_bytes);
+
+// Lets standard containers live in such memory, for lists that grow while nothing runs.
+template <typename T>
+struct MappedAllocator {
+    using value_type = T;
+    MappedAllocator() = default;
+    template <typename U>
+    MappedAllocator(const MappedAllocator<U> &)
+    {
+    }
+    T *allocate(std::size_t count) { return static_cast<T *>(harness_map(count * sizeof(T))); }
+    void deallocate(T *start, std::size_t count) { harness_unmap(start, count * sizeof(T)); }
+    friend bool operator==(MappedAllocator, MappedAllocator) { return true; }
+};
 
 // A fixed array of T. Elements start out as zero bytes, or as default-constructed objects.
 template <typename T>

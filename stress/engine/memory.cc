@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace stress {
@@ -29,6 +30,18 @@ std::size_t process_resident_bytes()
     return std::strtoull(second, nullptr, 10) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+std::size_t process_mapping_count()
+{
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    char text[8192];
+    std::size_t lines = 0;
+    for (ssize_t length; (length = ::read(fd, text, sizeof text)) > 0;)
+        lines += static_cast<std::size_t>(std::count(text, text + length, '\n'));
+    close(fd);
+    return lines;
+}
+
 MemorySample MemoryMeter::sample()
 {
     const std::uint64_t resident = process_resident_bytes();
@@ -44,18 +57,11 @@ MemorySample MemoryMeter::sample()
     return sample;
 }
 
-std::uint64_t memory_bound_bytes(std::uint64_t peak_live_bytes, std::uint64_t seat_count)
+std::size_t MemoryMeter::sample_mappings()
 {
-    // Three terms, each above what glibc 2.36, jemalloc 5.3.0, mimalloc 2.0.9 and gperftools 2.10 needed:
-    // - 4 x live: rounding, fragmentation, free pages that are kept. The worst seen was 3.0, by mimalloc in
-    //   larson with 100 blocks a thread of up to 1 MB; 1.1 to 2.1 elsewhere with large live sets.
-    // - 4 MiB a thread and 48 MiB for the process: caches, arenas, tables, stacks of threads that wait to be
-    //   joined. The worst seen was 48 MiB for 4 MiB live, by mimalloc in larson with 8 threads; twice that
-    //   is allowed.
-    // A free that does nothing passes any such bound after a few hundred thousand ops of 500 bytes; shorter
-    // runs judge little.
-    constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-    return 4 * peak_live_bytes + 4 * mib * seat_count + 48 * mib;
+    const std::size_t count = process_mapping_count();
+    raise_to(peak_mapping_count_, count);
+    return count;
 }
 
 }  // namespace stress

@@ -1,6 +1,7 @@
 #include "engine/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 namespace stress {
 namespace {
@@ -14,10 +15,19 @@ TEST(Memory, ResidentBytesCountWhatIsTouched)
     EXPECT_GE(harness_resident_bytes(), 16u << 20);
 }
 
-TEST(Memory, TheBoundGrowsWithLiveBytesAndThreads)
+TEST(Memory, MappingsAreCounted)
 {
-    EXPECT_GT(memory_bound_bytes(1 << 30, 1), std::uint64_t{4} << 30);
-    EXPECT_GT(memory_bound_bytes(0, 8), memory_bound_bytes(0, 1));
+    const std::size_t before = process_mapping_count();
+    ASSERT_GT(before, 5u);
+    // Parts of different rights cannot become one mapping.
+    constexpr std::size_t pages = 200, page_bytes = 4096;
+    void *start = mmap(nullptr, pages * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(start, MAP_FAILED);
+    for (std::size_t i = 0; i < pages; i += 2)
+        ASSERT_EQ(mprotect(static_cast<char *>(start) + i * page_bytes, page_bytes, PROT_READ), 0);
+    EXPECT_GE(process_mapping_count(), before + pages - 2);
+    munmap(start, pages * page_bytes);
+    EXPECT_LE(process_mapping_count(), before + 5);
 }
 
 }  // namespace

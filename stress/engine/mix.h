@@ -5,15 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/interp.h"
+#include "engine/op.h"
 #include "engine/rng.h"
 
 namespace stress {
 
 struct Mix {
-    std::uint32_t kind_weights[kKindCount];  // malloc is never switched off
-    std::uint32_t realloc_percent;           // of the visits to a live block; the rest frees it
-    bool strict;                             // aligned sizes that some mallocs get wrong; see mix.cc
+    // Of Malloc, Calloc, AlignedAlloc, PosixMemalign, Memalign. malloc is never switched off.
+    static constexpr std::size_t kKinds = 5;
+    std::uint32_t kind_weights[kKinds];
+    std::uint32_t realloc_percent;  // of the visits to a live block; the rest frees it
+    bool strict;                    // aligned sizes that some mallocs get wrong; see mix.cc
 };
 
 Mix mix_swarm(Rng &rng, bool strict);
@@ -21,7 +23,13 @@ Mix mix_swarm(Rng &rng, bool strict);
 // Mostly malloc, one in sixteen something else. For scenarios whose subject is not the kind of op.
 Mix mix_mostly_malloc(bool strict);
 
-// A request for a block of min to max bytes; aligned kinds may round the size up.
-Request mix_draw(const Mix &mix, Rng &rng, std::size_t min_bytes, std::size_t max_bytes);
+// Malloc alone: what unchecked runs do, as the classic benchmarks.
+Mix mix_malloc_only();
+
+// An op that allocates a block of min to max bytes in the slot; aligned kinds may round the size up.
+Op mix_allocate(const Mix &mix, Rng &rng, std::uint32_t slot, std::size_t min_bytes, std::size_t max_bytes);
+
+// An op for a visit to a live block: free, or realloc to min to max bytes.
+Op mix_visit_live(const Mix &mix, Rng &rng, std::uint32_t slot, std::size_t min_bytes, std::size_t max_bytes);
 
 }  // namespace stress

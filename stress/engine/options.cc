@@ -4,13 +4,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "engine/build.h"
-#include "engine/registry.h"
+#include "engine/scenario.h"
 
 namespace stress {
 namespace {
@@ -24,7 +26,7 @@ struct Raw {
     Options options;
     std::uint64_t seed = 0;
     std::vector<std::string> classic;  // positional arguments
-    std::vector<CLI::Option *> seed_options, strict_options;
+    std::vector<CLI::Option *> seed_options, strict_options, latency_options;
 };
 
 // Bad input that only shows once everything is read.
@@ -69,6 +71,8 @@ CLI::Validator seconds_number(bool zero_allowed)
         "SECONDS");
 }
 
+// The tables of words below are never destroyed: a destructor would be one more atexit entry, whose list grows from
+// the malloc under test, and a recorded run and its repetition must find the same heap.
 void add_common(CLI::App &app, Raw &raw)
 {
     Options &o = raw.options;
@@ -90,6 +94,37 @@ void add_common(CLI::App &app, Raw &raw)
     raw.strict_options.push_back(app.add_flag(
         "--strict,!--no-strict", o.strict,
         "judge also what mallocs in wide use are known to get wrong (default for hakmem and validate)"));
+    static const auto &schedules = *new std::map<std::string, Schedule>{{"os", Schedule::Os}, {"seeded", Schedule::Seeded}};
+    app.add_option_function<std::string>(
+           "--schedule", [&o](const std::string &name) { o.schedule = schedules.at(name); },
+           "os: threads run as the system likes (default); seeded: one at a time, switched where the seed says, "
+           "the same in every run")
+        ->check(CLI::Validator(
+            [](std::string &name) {
+                return schedules.count(name) != 0 ? std::string() : "must be os or seeded, not '" + name + "'";
+            },
+            "SCHEDULE"));
+    app.add_option_function<std::string>(
+           "--expect-schedule",
+           [&o](const std::string &text) {
+               ScheduleMark mark;
+               schedule_parse(text, mark);
+               o.expect_schedule = mark;
+           },
+           "HASH:CLOCK that a seeded run must have; another one is a failure")
+        ->check(CLI::Validator(
+            [](std::string &text) {
+                ScheduleMark mark;
+                return schedule_parse(text, mark)
+                           ? std::string()
+                           : "must be 16 hexadecimal digits, a colon and a number, not '" + text + "'";
+            },
+            "HASH:CLOCK"));
+    app.add_option("--laps", o.laps, "parts of the run, with all threads at rest in between (default 8; unchecked: 1)")
+        ->check(whole_number(1, 1000));
+    raw.latency_options.push_back(app.add_flag("--latency,!--no-latency", o.latency,
+                                               "time one call in 64 (default in checked runs)"));
+    app.add_option("--working-set", o.working_set, "slots of each thread")->check(whole_number(1, kCountMax));
     app.add_option("--watchdog", o.watchdog_seconds,
                    "end the run when no op completes for this long (default 60, 0: never)")
         ->check(seconds_number(true));
@@ -99,9 +134,10 @@ void add_common(CLI::App &app, Raw &raw)
 
 void add_larson(CLI::App &app, Raw &raw)
 {
-    app.add_option("--chunks", raw.options.chunks, "blocks in the window of a thread (default 1000)")
+    app.add_option("--chunks", raw.options.chunks, "blocks in the window of a thread (default 1000, fewer in short runs)")
         ->check(whole_number(1, kCountMax));
-    app.add_option("--rounds", raw.options.rounds, "times over the window before a fresh thread takes it (default 10)")
+    app.add_option("--rounds", raw.options.rounds,
+                   "times over the window before a fresh thread takes it (default 10)")
         ->check(whole_number(1, kCountMax));
     app.add_option("classic", raw.classic,
                    "the classic arguments: seconds min-size max-size chunks rounds seed threads")
@@ -110,15 +146,14 @@ void add_larson(CLI::App &app, Raw &raw)
 
 void add_random_mixed(CLI::App &app, Raw &raw)
 {
-    app.add_option("--working-set", raw.options.working_set, "slots of each thread (default 256)")
-        ->check(whole_number(1, kCountMax));
     app.add_option("classic", raw.classic, "iterations of each thread, working set, seed")->expected(0, 3);
 }
 
 void add_remote_free(CLI::App &app, Raw &raw)
 {
-    static const std::map<std::string, RemoteMode> modes = {{"queue", RemoteMode::Queue},
+    static const auto &modes = *new std::map<std::string, RemoteMode>{{"queue", RemoteMode::Queue},
                                                             {"ring", RemoteMode::Ring},
+                                                            {"all-to-all", RemoteMode::AllToAll},
                                                             {"owner-exit", RemoteMode::OwnerExit},
                                                             {"free-only", RemoteMode::FreeOnly},
                                                             {"all", RemoteMode::All}};
@@ -129,16 +164,16 @@ void add_remote_free(CLI::App &app, Raw &raw)
         ->check(whole_number(1, kThreadsMax));
     app.add_option_function<std::string>(
            "--mode", [&o](const std::string &name) { o.mode = modes.at(name); },
-           "queue, ring, owner-exit, free-only, or all in equal shares (default)")
+           "queue, ring, all-to-all, owner-exit, free-only, or all in turn (default)")
         ->check(CLI::Validator(
             [](std::string &name) {
                 return modes.count(name) != 0
                            ? std::string()
-                           : "must be queue, ring, owner-exit, free-only or all, not '" + name + "'";
+                           : "must be queue, ring, all-to-all, owner-exit, free-only or all, not '" + name + "'";
             },
             "MODE"));
     app.add_option("--queue-slots", o.queue_slots,
-                   "blocks on the way between two threads, a power of two (default 1024)")
+                   "blocks on the way between two threads, a power of two (default 1024, fewer in short runs)")
         ->check(whole_number(2, 1 << 20));
 }
 
@@ -203,6 +238,11 @@ void settle_remote_free(Raw &raw)
     if (o.producers == 0) o.producers = half;
     if (o.consumers == 0) o.consumers = rest;
     o.threads = o.producers + o.consumers;
+    // Two of these modes have a channel from each thread to each; see kOpSlotsMax.
+    constexpr std::uint32_t threads_max = 512;
+    if (o.threads > threads_max)
+        throw BadInput{"--threads: remote-free takes at most " + std::to_string(threads_max) + " threads, not " +
+                       std::to_string(o.threads)};
     if ((o.queue_slots & (o.queue_slots - 1)) != 0)
         throw BadInput{"--queue-slots: must be a power of two, not " + std::to_string(o.queue_slots)};
 }
@@ -220,9 +260,21 @@ void settle_limits(Raw &raw)
     Options &o = raw.options;
     for (const CLI::Option *option : raw.seed_options)
         if (option->count() > 0) o.seed = raw.seed;
+    const ScenarioDefaults &defaults = scenario_find(o.scenario)->defaults;
+    if (o.schedule == Schedule::Seeded) {
+        if (o.seconds != 0) throw BadInput{"--seconds: a seeded run is limited by --ops, or it would not repeat"};
+        if (o.ops == 0) o.ops = defaults.seeded_ops;
+    } else if (o.expect_schedule.has_value()) {
+        throw BadInput{"--expect-schedule: only a seeded run repeats its schedule; add --schedule seeded"};
+    }
     if (o.seconds == 0 && o.ops == 0) o.seconds = 2;
-    const std::size_t default_min = o.scenario == "larson" ? 8 : 16;
-    const std::size_t default_max = o.scenario == "larson" ? 1000 : 1024;
+    // A short run would never come around a large window: fewer slots then, unless a number was given.
+    const std::uint64_t seat_ops = o.ops == 0 ? UINT64_MAX : o.ops / o.threads;
+    if (o.working_set == 0)
+        o.working_set = std::min(defaults.working_set, std::max<std::uint64_t>(seat_ops / 32, 8));
+    if (o.chunks == 0) o.chunks = std::min<std::uint64_t>(1000, std::max<std::uint64_t>(seat_ops / 100, 4));
+    if (o.laps == 0) o.laps = o.check ? 8 : 1;
+    const std::size_t default_min = defaults.min_size_bytes, default_max = defaults.max_size_bytes;
     if (o.min_size_bytes == 0)
         o.min_size_bytes = o.max_size_bytes != 0 && o.max_size_bytes < default_min ? 1 : default_min;
     if (o.max_size_bytes == 0) o.max_size_bytes = o.min_size_bytes > default_max ? o.min_size_bytes : default_max;
@@ -230,7 +282,7 @@ void settle_limits(Raw &raw)
         throw BadInput{"min-size " + std::to_string(o.min_size_bytes) + " is above max-size " +
                        std::to_string(o.max_size_bytes) + "; swap them"};
     if (o.scenario == "larson") check_blocks(o, o.chunks);
-    if (o.scenario == "random-mixed") check_blocks(o, o.working_set);
+    check_blocks(o, o.working_set);
 }
 
 void settle_allocator(Options &o)
@@ -241,6 +293,14 @@ void settle_allocator(Options &o)
     if (kSanitized && !kDirect && o.allocator != "system")
         throw BadInput{"--allocator: a sanitizer build brings its own malloc and takes only system, not '" +
                        o.allocator + "'"};
+}
+
+// Latencies come with checks unless asked for: timing a call costs as much as a call.
+void settle_latency(Raw &raw)
+{
+    bool given = false;
+    for (const CLI::Option *option : raw.latency_options) given |= option->count() > 0;
+    if (!given) raw.options.latency = raw.options.check;
 }
 
 // Strict adds two rules which jemalloc 5.3.0, mimalloc 2.0.9 and gperftools 2.10 break here or there: ENOMEM
@@ -285,7 +345,7 @@ std::string list_text()
     std::string text;
     for (const Scenario &scenario : scenarios()) {
         std::string name = scenario.name;
-        name.resize(14, ' ');
+        name.resize(16, ' ');
         text += name + scenario.purpose + "\n";
     }
     return text;
@@ -294,7 +354,7 @@ std::string list_text()
 // CLI11 would report an unknown scenario as a stray argument.
 std::string unknown_scenario(int argc, const char *const *argv)
 {
-    const std::string choices = "choose larson, random-mixed or remote-free (hakmem-stress list says what each does)";
+    const std::string choices = "choose one that hakmem-stress list shows";
     if (argc < 2) return "no scenario given; " + choices;
     const std::string word = argv[1];
     if (word.empty() || word[0] != '-') {
@@ -318,6 +378,7 @@ ParseOutcome settle(CLI::App &app, Raw &raw)
     settle_limits(raw);
     settle_allocator(raw.options);
     settle_strict(raw);
+    settle_latency(raw);
     check_json(raw.options);
     outcome.options = raw.options;
     outcome.run = true;
@@ -325,6 +386,22 @@ ParseOutcome settle(CLI::App &app, Raw &raw)
 }
 
 }  // namespace
+
+std::string schedule_text(const ScheduleMark &mark)
+{
+    char text[48];
+    std::snprintf(text, sizeof text, "%016llx:%llu", static_cast<unsigned long long>(mark.hash),
+                  static_cast<unsigned long long>(mark.clock));
+    return text;
+}
+
+bool schedule_parse(const std::string &text, ScheduleMark &mark)
+{
+    const std::size_t colon = text.find(':');
+    if (colon != 16 || !parse_number(text.substr(colon + 1), mark.clock)) return false;
+    const auto [stopped, error] = std::from_chars(text.data(), text.data() + colon, mark.hash, 16);
+    return error == std::errc() && stopped == text.data() + colon;
+}
 
 ParseOutcome options_parse(int argc, const char *const *argv)
 {

@@ -8,7 +8,25 @@
 
 namespace stress {
 
-enum class RemoteMode { Queue, Ring, OwnerExit, FreeOnly, All };
+enum class RemoteMode { Queue, Ring, AllToAll, OwnerExit, FreeOnly, All };
+enum class Schedule { Os, Seeded };
+
+// What tells two seeded runs apart.
+struct ScheduleMark {
+    std::uint64_t hash = 0, clock = 0;
+    bool operator==(const ScheduleMark &) const = default;
+};
+
+// "HASH:CLOCK", 16 hexadecimal digits and a whole number.
+std::string schedule_text(const ScheduleMark &mark);
+bool schedule_parse(const std::string &text, ScheduleMark &mark);
+
+// What a scenario runs with unless it is told otherwise.
+struct ScenarioDefaults {
+    std::size_t min_size_bytes = 16, max_size_bytes = 1024;
+    std::uint64_t seeded_ops = 20000;  // under the seeded scheduler, where time cannot be the limit
+    std::uint64_t working_set = 256;   // slots of each thread
+};
 
 struct Options {
     std::string scenario;
@@ -20,20 +38,25 @@ struct Options {
     std::string json_path;  // empty: none; "-": stdout
     bool check = true;
     bool strict = true;     // default: on for our own libraries, off for others; see options.cc
+    Schedule schedule = Schedule::Os;
+    std::optional<ScheduleMark> expect_schedule;  // of a seeded run; another one is the failure `diverged`
+    std::uint32_t laps = 0;  // 0: one where nothing is checked, else eight
+    bool latency = true;     // time one call in 64; default: with checks only
     double watchdog_seconds = 60;
+    double return_seconds = 3;  // how long memory may take to go back once everything is freed
     std::size_t min_size_bytes = 0;
     std::size_t max_size_bytes = 0;
 
-    std::uint64_t chunks = 1000;  // larson: blocks in a thread's window
-    std::uint64_t rounds = 10;    // larson: times over the window in the life of a thread
+    std::uint64_t chunks = 0;   // larson: blocks in a thread's window
+    std::uint64_t rounds = 10;  // larson: times over the window in the life of a thread
 
     std::uint64_t iterations = 0;     // random-mixed: of each thread; 0: use ops and seconds
-    std::uint64_t working_set = 256;  // random-mixed: slots of each thread
+    std::uint64_t working_set = 0;    // slots of each thread
 
     std::uint32_t producers = 0;
     std::uint32_t consumers = 0;
     RemoteMode mode = RemoteMode::All;
-    std::uint64_t queue_slots = 1024;
+    std::uint64_t queue_slots = 0;  // 0: as suits the length of the run
 };
 
 // Either options to run with, or a text to print and the status to exit with.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/build.h"
+#include "engine/scenario.h"
 
 namespace stress {
 namespace {
@@ -117,7 +118,7 @@ TEST(Options, ListAndHelpSucceed)
 {
     const ParseOutcome list = parse({"list"}), help = parse({"--help"}), sub = parse({"larson", "--help"});
     EXPECT_EQ(list.exit_code, 0);
-    EXPECT_EQ(std::count(list.text.begin(), list.text.end(), '\n'), 3);
+    EXPECT_EQ(std::count(list.text.begin(), list.text.end(), '\n'), std::ssize(scenarios()));
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.text.find("remote-free"), std::string::npos);
     EXPECT_EQ(sub.exit_code, 0);

@@ -34,7 +34,17 @@ bool Oracle::place_ok(const Block &block, Witness witness)
                       block.start, block.size_bytes, taken);
         return false;
     }
-    return true;
+    return lines_ == nullptr || line_ok(block, witness);
+}
+
+bool Oracle::line_ok(const Block &block, Witness witness)
+{
+    const LineMap::Shared shared = lines_->claim(block.start, block.size_bytes, witness.seat);
+    if (shared.line == 0 || !lines_strict_) return true;
+    failures_.add(rule::kFalseSharing, witness,
+                  "new block %p of %zu bytes shares the cache line at 0x%" PRIxPTR " with a live block of thread %u",
+                  block.start, block.size_bytes, shared.line, shared.seat);
+    return false;
 }
 
 bool Oracle::usable_ok(const Block &block, std::size_t usable_bytes, Witness witness)
@@ -45,11 +55,11 @@ bool Oracle::usable_ok(const Block &block, std::size_t usable_bytes, Witness wit
     return false;
 }
 
-bool Oracle::content_ok(const char *rule, const Block &block, const void *start, std::size_t from_bytes,
-                        std::size_t to_bytes, Witness witness)
+bool Oracle::content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
+                        Witness witness)
 {
-    if (content_holds(start, from_bytes, to_bytes, block.generation)) [[likely]] return true;
-    const std::size_t offset = content_first_difference(start, from_bytes, to_bytes, block.generation);
+    if (content_holds(start, block.size_bytes, kept_bytes, block.generation)) [[likely]] return true;
+    const std::size_t offset = content_first_difference(start, block.size_bytes, kept_bytes, block.generation);
     if (offset == kNoDifference) {
         failures_.add(rule, witness, "block %p of %zu bytes changed while it was read", start, block.size_bytes);
         return false;
@@ -65,6 +75,7 @@ bool Oracle::content_ok(const char *rule, const Block &block, const void *start,
 
 bool Oracle::claim_end(const Block &block, Witness witness)
 {
+    if (lines_ != nullptr) lines_->release(block.start, block.size_bytes);
     const std::uintptr_t missing = claims_.release(block.start, block.size_bytes);
     if (missing == 0) [[likely]] return true;
     failures_.add(rule::kHandover, witness,
@@ -79,7 +90,7 @@ bool Oracle::allocated(const Block &block, std::size_t usable_bytes, bool from_c
 {
     if (!place_ok(block, witness) || !usable_ok(block, usable_bytes, witness)) return false;
     if (from_calloc) {
-        const std::size_t offset = content_first_nonzero(block.start, block.size_bytes);
+        const std::size_t offset = content_first_nonzero(block.start, block.size_bytes, block.generation);
         if (offset != kNoDifference) {
             failures_.add(rule::kCallocZero, witness, "calloc block %p of %zu bytes has 0x%02x at offset %zu",
                           block.start, block.size_bytes, static_cast<const unsigned char *>(block.start)[offset],
@@ -93,7 +104,7 @@ bool Oracle::allocated(const Block &block, std::size_t usable_bytes, bool from_c
 
 bool Oracle::before_free(const Block &block, Witness witness)
 {
-    return content_ok(rule::kContent, block, block.start, 0, block.size_bytes, witness) && claim_end(block, witness);
+    return content_ok(rule::kContent, block, block.start, block.size_bytes, witness) && claim_end(block, witness);
 }
 
 bool Oracle::errno_kept(int before, int after, Witness witness)
@@ -105,16 +116,32 @@ bool Oracle::errno_kept(int before, int after, Witness witness)
 
 bool Oracle::before_realloc(const Block &block, Witness witness)
 {
-    return content_ok(rule::kContent, block, block.start, 0, block.size_bytes, witness) && claim_end(block, witness);
+    return content_ok(rule::kContent, block, block.start, block.size_bytes, witness) && claim_end(block, witness);
 }
 
 bool Oracle::after_realloc(const Block &old, const Block &fresh, std::size_t usable_bytes, Witness witness)
 {
     if (!place_ok(fresh, witness) || !usable_ok(fresh, usable_bytes, witness)) return false;
     const std::size_t kept = fresh.size_bytes < old.size_bytes ? fresh.size_bytes : old.size_bytes;
-    if (!content_ok(rule::kReallocContent, old, fresh.start, 0, kept, witness)) return false;
+    if (!content_ok(rule::kReallocContent, old, fresh.start, kept, witness)) return false;
     content_fill(fresh.start, fresh.size_bytes, fresh.generation);
     return true;
+}
+
+bool Oracle::realloc_refused(const Block &old, Witness witness)
+{
+    return place_ok(old, witness) &&
+           content_ok(rule::kReallocContent, old, old.start, old.size_bytes, witness);
+}
+
+bool Oracle::still_holds(const Block &block, Witness witness)
+{
+    return content_ok(rule::kContent, block, block.start, block.size_bytes, witness);
+}
+
+bool Oracle::usable_is_enough(const Block &block, std::size_t usable_bytes, Witness witness)
+{
+    return usable_ok(block, usable_bytes, witness);
 }
 
 bool Oracle::impossible_refused(const char *call, bool returned_null, int error, Witness witness)

@@ -10,6 +10,7 @@
 #include "engine/block.h"
 #include "engine/claim_map.h"
 #include "engine/failure.h"
+#include "engine/line_map.h"
 
 namespace stress {
 
@@ -18,6 +19,13 @@ public:
     static constexpr std::size_t kUsableUnknown = ~static_cast<std::size_t>(0);
 
     Oracle(ClaimMap &claims, FailureLog &failures) : claims_(claims), failures_(failures) {}
+
+    // Optional: judge or, if not strict, count cache lines that two seats share. Set before the run.
+    void watch_lines(LineMap *lines, bool strict)
+    {
+        lines_ = lines;
+        lines_strict_ = strict;
+    }
 
     // A fresh block: address, alignment, no overlap, usable size, zeros if from calloc. Then fills it.
     bool allocated(const Block &block, std::size_t usable_bytes, bool from_calloc, Witness witness);
@@ -35,6 +43,14 @@ public:
     // `fresh` is what came back for `old`: the common part must be kept. Then as allocated().
     bool after_realloc(const Block &old, const Block &fresh, std::size_t usable_bytes, Witness witness);
 
+    // realloc came back NULL: the block stands, whole, and is live again.
+    bool realloc_refused(const Block &old, Witness witness);
+
+    // A live block still holds its content.
+    bool still_holds(const Block &block, Witness witness);
+
+    bool usable_is_enough(const Block &block, std::size_t usable_bytes, Witness witness);
+
     // A request that cannot be met came back NULL (returned_null), with this errno.
     bool impossible_refused(const char *call, bool returned_null, int error, Witness witness);
 
@@ -43,13 +59,16 @@ public:
 
 private:
     bool place_ok(const Block &block, Witness witness);
-    bool content_ok(const char *rule, const Block &block, const void *start, std::size_t from_bytes,
-                    std::size_t to_bytes, Witness witness);
+    bool content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
+                    Witness witness);
     bool claim_end(const Block &block, Witness witness);
     bool usable_ok(const Block &block, std::size_t usable_bytes, Witness witness);
+    bool line_ok(const Block &block, Witness witness);
 
     ClaimMap &claims_;
     FailureLog &failures_;
+    LineMap *lines_ = nullptr;
+    bool lines_strict_ = false;
 };
 
 // What a block of this size must be aligned to: what was asked for, else the largest alignment of a

@@ -1,23 +1,43 @@
 #include "engine/run.h"
 
-#include <algorithm>
 #include <new>
+#include <optional>
 
 #include "engine/build.h"
+#include "engine/process_ops.h"
+#include "engine/sched.h"
 #include "engine/team.h"
+#include "engine/whitebox.h"
+#include "engine/worker.h"
 
 namespace stress {
 
-Run::Run(const Options &run_options, std::uint64_t seed, Support support)
-    : options(run_options), seats_(run_options.threads)
+Run::Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan)
+    : options_(run_options), seed_(seed), swing_bytes_(plan.swing_bytes), slots_(plan.slot_count),
+      seats_(run_options.threads), rests_(run_options.laps)
 {
-    for (std::uint32_t i = 0; i < seats_.size(); ++i)
-        seats_[i] = new (harness_map(sizeof(Seat))) Seat(i, seed, oracle_, support, options.check, stop_);
+    for (std::uint32_t i = 0; i < seats_.size(); ++i) {
+        seats_[i] = new (harness_map(sizeof(Seat))) Seat(i, shared_, support, options_.check);
+        seats_[i]->generator = plan.generators[i].get();
+        if (options_.latency) seats_[i]->interp.latency = new (harness_map(sizeof(Latency))) Latency();
+    }
+    if (plan.judge_lines && options_.check) {
+        lines_ = std::make_unique<LineMap>();
+        oracle_.watch_lines(lines_.get(), options_.strict);
+    }
+    worker_shared = {&failures_, &shared_};
+    // Under the seeded scheduler the sync points are its own, and a single thread meets no other.
+    needs_ = {plan.directs_forks, plan.traps_os};
+    const bool parks = plan.directs_forks && options_.schedule == Schedule::Os;
+    process_ops_begin({parks, plan.traps_os, options_.watchdog_seconds}, failures_);
+    if (options_.schedule == Schedule::Seeded && options_.threads == 1) needs_.directs_forks = false;
 }
 
 Run::~Run()
 {
+    process_ops_end(seats_);
     for (Seat *seat : seats_) {
+        if (seat->interp.latency != nullptr) harness_unmap(seat->interp.latency, sizeof(Latency));
         seat->~Seat();
         harness_unmap(seat, sizeof(Seat));
     }
@@ -30,33 +50,39 @@ std::uint64_t Run::ops_total() const
     return ops;
 }
 
-void Run::phase_begin(double share, std::size_t worker_count)
+void Run::lap(std::uint32_t number, std::uint32_t count)
 {
-    const auto phase_ops = static_cast<std::uint64_t>(static_cast<double>(options.ops) * share);
     for (std::size_t i = 0; i < seats_.size(); ++i) {
-        const std::uint64_t quota = phase_ops / worker_count + (i < phase_ops % worker_count ? 1 : 0);
-        seats_[i]->ops_limit = options.ops == 0 ? UINT64_MAX : read(seats_[i]->counters.ops) + quota;
+        const std::uint64_t quota = options_.ops / seats_.size() + (i < options_.ops % seats_.size() ? 1 : 0);
+        seats_[i]->ops_limit = options_.ops == 0 ? UINT64_MAX : quota * (number + 1) / count;
     }
     stop_.store(failed(), std::memory_order_relaxed);
     meter_.sample();
-    phase_start_ops_ = ops_total();
-    phase_start_ns_ = clock_ns();
-    deadline_ns_ = options.seconds == 0
-                       ? UINT64_MAX
-                       : phase_start_ns_ + static_cast<std::uint64_t>(options.seconds * share * 1e9);
-}
-
-void Run::start(Seat &seat, Seat::Body body, void *argument)
-{
-    team_start(seat, body, argument, failures_);
-}
-
-void Run::phase_end()
-{
-    team_wait(seats_, deadline_ns_, stop_);
-    measured_seconds_ += static_cast<double>(clock_ns() - phase_start_ns_) / 1e9;
-    measured_ops_ += ops_total() - phase_start_ops_;
+    const std::uint64_t start_ops = ops_total(), start_ns = clock_ns();
+    const std::uint64_t deadline_ns =
+        options_.seconds == 0 ? UINT64_MAX
+                              : start_ns + static_cast<std::uint64_t>(options_.seconds * 1e9 / count);
+    for (std::size_t i = 0; i < seats_.size() && !failed(); ++i) team_start(*seats_[i], failures_);
+    team_wait(seats_, slots_, deadline_ns, stop_);
+    measured_seconds_ += static_cast<double>(clock_ns() - start_ns) / 1e9;
+    measured_ops_ += ops_total() - start_ops;
     meter_.sample();
+    process_ops_rest(*seats_[0], failures_, shared_);
+}
+
+// No thread is in the subject.
+void Run::rest()
+{
+    if (failed() || !options_.check || !whitebox_can_inspect()) return;
+    const std::string law = whitebox_broken_law();
+    if (!law.empty()) failures_.add(rule::kLaw, seats_[0]->interp.witness(), "%s", law.c_str());
+}
+
+// Frees what is left. Not after a failure: the heap is then left alone.
+void Run::sweep()
+{
+    for (std::size_t slot = 0; slot < slots_.blocks.size(); ++slot)
+        if (failed() || !seats_[0]->interp.sweep(static_cast<std::uint32_t>(slot))) return;
 }
 
 void Run::judge_balance()
@@ -75,43 +101,84 @@ void Run::judge_balance()
                   static_cast<unsigned long long>(blocks_out), static_cast<unsigned long long>(bytes_out));
 }
 
-void Run::judge_memory(Result &result)
+void Run::fill_in(Result &result) const
 {
-    if (kSanitized) return;  // shadow memory and quarantine are not the subject's
-    result.memory_bound_bytes = memory_bound_bytes(result.peak_live_bytes, options.threads);
-    const std::uint64_t most = std::max(result.peak_rss_bytes, result.end_rss_bytes);
-    if (most <= result.memory_bound_bytes) return;
-    failures_.add(rule::kMemoryBound, seats_[0]->interp.witness(),
-                  "%llu bytes were resident for at most %llu live bytes; the bound is %llu",
-                  static_cast<unsigned long long>(most), static_cast<unsigned long long>(result.peak_live_bytes),
-                  static_cast<unsigned long long>(result.memory_bound_bytes));
-}
-
-Result Run::run(const Scenario &scenario, std::uint64_t seed, const std::string &reproduce)
-{
-    scenario.run(*this);
-
-    Result result;
-    result.end_rss_bytes = meter_.sample().rss_bytes;
-    result.peak_rss_bytes = meter_.peak_rss_bytes();
-    result.peak_live_bytes = meter_.peak_live_bytes();
-    if (options.check && !failed()) {
-        judge_balance();
-        judge_memory(result);
-        // Sanitizers end the process on a size that cannot exist.
-        if (options.strict && (kDirect || !kSanitized) && !failed()) seats_[0]->interp.probe_impossible();
-    }
-    result.scenario = scenario.name;
-    result.allocator = options.allocator;
-    result.check = options.check;
-    result.seed = seed;
-    result.threads = options.threads;
+    result.allocator = options_.allocator;
+    result.check = options_.check;
+    result.strict = options_.strict;
+    result.seed = seed_;
+    result.threads = options_.threads;
     for (const Seat *seat : seats_) result.threads_started += read(seat->counters.threads_started);
     result.ops = measured_ops_;
     result.seconds = measured_seconds_;
-    result.reproduce = reproduce;
+    if (options_.latency) {
+        Latency sum;
+        for (const Seat *seat : seats_) sum.merge(*seat->interp.latency);
+        result.latency = latency_figures(sum);
+    }
+    if (lines_ != nullptr) result.false_shared_lines = lines_->shared_count();
     for (std::size_t i = 0; i < failures_.size(); ++i)
         result.failures.push_back({failures_[i].rule, failures_[i].detail});
+}
+
+Result Run::so_far(const std::string &scenario, const std::string &reproduce) const
+{
+    Result result;
+    result.scenario = scenario;
+    result.reproduce = reproduce;
+    result.seeded = options_.schedule == Schedule::Seeded;
+    result.peak_rss_bytes = meter_.peak_rss_bytes();
+    result.peak_live_bytes = meter_.peak_live_bytes();
+    result.vma_count_peak = meter_.peak_mapping_count();
+    fill_in(result);
+    result.ops = ops_total();
+    result.seconds = static_cast<double>(clock_ns() - start_ns_) / 1e9;
+    return result;
+}
+
+Result Run::run(const std::string &scenario, const std::string &reproduce)
+{
+    Result result;
+    start_ns_ = clock_ns();
+    first_mapping_count_ = meter_.sample_mappings();
+    std::optional<Sched> sched;
+    if (options_.schedule == Schedule::Seeded) {
+        sched.emplace(seed_, stop_);
+        whitebox_attach_sched();
+    }
+    for (std::uint32_t number = 0; number < options_.laps && !failed(); ++number) {
+        lap(number, options_.laps);
+        if (lines_ != nullptr) lines_->disown();
+        sample_rest(number);
+        rest();
+    }
+    if (sched.has_value()) {
+        whitebox_detach_sched();
+        result.schedule_hash = sched->hash();
+        result.logical_clock = sched->clock();
+        sched.reset();
+    }
+    sweep();
+    rest();
+
+    for (const Seat *seat : seats_) result.process.add(seat->process);
+    if (!failed()) process_ops_judge(result.process, needs_, seats_[0]->interp.witness(), failures_);
+
+    result.end_rss_bytes = meter_.sample().rss_bytes;
+    result.peak_rss_bytes = meter_.peak_rss_bytes();
+    result.peak_live_bytes = meter_.peak_live_bytes();
+    result.vma_count_peak = meter_.peak_mapping_count();
+    result.returned_rss_bytes = result.end_rss_bytes;
+    if (options_.check && !failed()) {
+        judge_balance();
+        judge_memory(result);
+        // Sanitizers end the process on a size that cannot exist.
+        if (options_.strict && (kDirect || !kSanitized) && !failed()) seats_[0]->interp.probe_impossible();
+    }
+    result.scenario = scenario;
+    result.reproduce = reproduce;
+    result.seeded = options_.schedule == Schedule::Seeded;
+    fill_in(result);
     return result;
 }
 

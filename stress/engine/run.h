@@ -1,20 +1,23 @@
-// One run: what a scenario works with, and the verdict on it.
+// One run: a scenario's plan on seats, in laps, and the verdict on it.
 //
-// A scenario prepares its memory, then for each phase: phase_begin, start threads on seats, phase_end.
-// What it does outside phases (filling windows, freeing what is left) is judged but not timed. It must
-// have freed every block when it returns, unless the run has failed: then the heap is left alone.
+// A lap is a share of the ops or of the time. Between two laps no thread is in the subject: memory is sampled
+// there, and the laws of the subject's books are checked where it shows them. At the end every block that is
+// left is freed, judged, whatever the ops did.
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "engine/claim_map.h"
 #include "engine/failure.h"
 #include "engine/memory.h"
+#include "engine/memory_law.h"
 #include "engine/options.h"
 #include "engine/oracle.h"
-#include "engine/registry.h"
+#include "engine/process_ops.h"
 #include "engine/result.h"
+#include "engine/scenario.h"
 #include "engine/seat.h"
 #include "engine/support.h"
 
@@ -22,41 +25,57 @@ namespace stress {
 
 class Run {
 public:
-    Run(const Options &run_options, std::uint64_t seed, Support support);
+    // The plan outlives the run.
+    Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan);
     ~Run();
     Run(const Run &) = delete;
     Run &operator=(const Run &) = delete;
 
-    // A share (0 to 1) of the run's time and ops; the first `worker_count` seats divide the ops.
-    void phase_begin(double share, std::size_t worker_count);
-    void start(Seat &seat, Seat::Body body, void *argument);
-    // Waits for all threads. Stops them when the time of the phase is up.
-    void phase_end();
-
-    Seat &seat(std::size_t index) { return *seats_[index]; }
     const Mapped<Seat *> &seats() const { return seats_; }
     MemoryMeter &meter() { return meter_; }
     FailureLog &failures() { return failures_; }
-    bool failed() const { return failures_.any(); }
 
-    const Options &options;
+    // What is known at this moment, for a run that will not end by itself. Any thread.
+    Result so_far(const std::string &scenario, const std::string &reproduce) const;
 
-    // Runs the scenario, judges what can be judged at the end only, and fills in the result.
-    Result run(const Scenario &scenario, std::uint64_t seed, const std::string &reproduce);
+    // Runs it, judges what can be judged at the end only, and fills in the result.
+    Result run(const std::string &scenario, const std::string &reproduce);
 
 private:
+    bool failed() const { return failures_.any(); }
+    void lap(std::uint32_t number, std::uint32_t count);
+    void rest();
+    void sweep();
     void judge_balance();
+    void sample_rest(std::uint32_t number);
+    void judge_resident(Result &result);
     void judge_memory(Result &result);
+    void judge_plateau(Result &result);
+    void judge_mappings(const Result &result);
+    void await_return(Result &result);
+    void keep_awake();
+    Witness witness() const { return seats_[0]->interp.witness(); }
+    void fill_in(Result &result) const;
     std::uint64_t ops_total() const;
 
+    const Options &options_;
+    std::uint64_t seed_;
+    std::uint64_t swing_bytes_;  // as the plan says
     std::atomic<bool> stop_{false};
     FailureLog failures_{stop_};
     ClaimMap claims_;
+    std::unique_ptr<LineMap> lines_;  // only where the plan asks for it
     Oracle oracle_{claims_, failures_};
+    Slots slots_;
+    InterpShared shared_{oracle_, slots_, stop_};
     Mapped<Seat *> seats_;
+    ProcessNeeds needs_;
     MemoryMeter meter_{claims_, seats_};
+    Mapped<RestSample> rests_;
+    std::size_t rest_count_ = 0;
+    std::uint64_t first_mapping_count_ = 0;
 
-    std::uint64_t phase_start_ns_ = 0, deadline_ns_ = 0, phase_start_ops_ = 0;
+    std::uint64_t start_ns_ = 0;
     std::uint64_t measured_ops_ = 0;
     double measured_seconds_ = 0;
 };

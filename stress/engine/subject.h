@@ -46,6 +46,17 @@ inline int call_posix_memalign(void **out, std::size_t align_bytes, std::size_t 
     return error;
 }
 
+// memalign and reallocarray exist under their libc names, or as hak_*.
+inline void *call_memalign(std::size_t align_bytes, std::size_t size_bytes)
+{
+    return launder(STRESS_SUBJECT(memalign)(launder(align_bytes), launder(size_bytes)));
+}
+
+inline void *call_reallocarray(void *start, std::size_t count, std::size_t size_bytes)
+{
+    return launder(STRESS_SUBJECT(reallocarray)(launder(start), launder(count), launder(size_bytes)));
+}
+
 inline std::size_t call_usable_size(void *start)
 {
     return launder(STRESS_SUBJECT(malloc_usable_size)(launder(start)));
@@ -54,6 +65,12 @@ inline std::size_t call_usable_size(void *start)
 inline void call_free(void *start)
 {
     STRESS_SUBJECT(free)(launder(start));
+}
+
+// Gives free memory back to the system: malloc_trim, or hak_purge where hakmem is linked in.
+inline void call_purge()
+{
+    STRESS_SUBJECT_PURGE();
 }
 
 }  // namespace stress::subject

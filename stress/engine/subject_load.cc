@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/personality.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,9 +73,32 @@ SubjectOutcome prove(const std::string &path)
                           "; name a library that overrides malloc, free, calloc and realloc");
     SubjectOutcome outcome;
     outcome.ok = true;
-    outcome.support = {comes_from("malloc_usable_size", path.c_str()), comes_from("aligned_alloc", path.c_str()),
-                       comes_from("posix_memalign", path.c_str())};
+    const char *library = path.c_str();
+    outcome.support = {comes_from("malloc_usable_size", library), comes_from("aligned_alloc", library),
+                       comes_from("posix_memalign", library),     comes_from("memalign", library),
+                       comes_from("reallocarray", library),       comes_from("malloc_trim", library)};
+    if (comes_from("free_sized", library))
+        outcome.support.free_sized =
+            reinterpret_cast<decltype(Support::free_sized)>(dlsym(RTLD_DEFAULT, "free_sized"));
+    if (comes_from("free_aligned_sized", library))
+        outcome.support.free_aligned_sized =
+            reinterpret_cast<decltype(Support::free_aligned_sized)>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
     return outcome;
+}
+
+// Whether the program must run again for its addresses to be the same in every run. The setting is already
+// made then, and kept by exec.
+bool layout_to_fix()
+{
+    constexpr unsigned long query = 0xffffffff;
+    const int now = personality(query);
+    if (now >= 0 && (now & ADDR_NO_RANDOMIZE) != 0) return false;
+    if (now >= 0 && personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0) return true;
+    static constexpr char text[] =
+        "hakmem-stress: this system refuses a fixed address layout (personality); the schedule of a malloc that "
+        "decides by addresses may differ from run to run\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    return false;
 }
 
 SubjectOutcome run_again(const std::string &path, char **argv)
@@ -89,11 +113,12 @@ SubjectOutcome run_again(const std::string &path, char **argv)
 
 }  // namespace
 
-SubjectOutcome subject_load(const std::string &allocator, char **argv)
+SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, char **argv)
 {
     const char *guard = std::getenv(kGuard);
     if (kDirect || allocator == "system") {
         if (guard != nullptr) unsetenv(kGuard);
+        if (fixed_layout && layout_to_fix()) execv("/proc/self/exe", argv);
         SubjectOutcome outcome;
         outcome.ok = true;
         return outcome;
@@ -104,7 +129,8 @@ SubjectOutcome subject_load(const std::string &allocator, char **argv)
     char *resolved = realpath(named.c_str(), nullptr);
     const std::string path = resolved != nullptr ? resolved : named;
     std::free(resolved);
-    if (guard != nullptr && path == guard) return prove(path);
+    const bool fix_layout = fixed_layout && layout_to_fix();
+    if (guard != nullptr && path == guard && !fix_layout) return prove(path);
 
     const std::string fault = library_fault(path);
     if (!fault.empty())

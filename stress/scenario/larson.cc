@@ -1,79 +1,86 @@
 // Larson: a server whose workers come and go. Each thread replaces random blocks in its window; after
 // `rounds` times over the window a fresh thread takes the window over and the old one ends. The first
-// windows are filled by the main thread.
+// windows are filled by the neighbour.
 //
 // So most blocks are freed by another thread than allocated them, and often after that thread is gone.
 // Finds lost remote frees, heaps of ended threads that nobody adopts (growth), adoption races, and
 // thread-exit code that gives back what is still live.
 //
-// Checked runs replace one block in about sixteen through calloc, aligned_alloc, posix_memalign or realloc;
-// which ones the seed decides. Unchecked runs are the classic: free and malloc only.
-#include "scenario/larson.h"
-
+// Checked runs replace one block in about sixteen through calloc, the aligned calls or realloc; which ones
+// the seed decides. Unchecked runs are the classic: free and malloc only.
 #include "engine/mapped.h"
-#include "engine/mix.h"
-#include "engine/run.h"
+#include "scenario/draws.h"
+#include "scenario/scenarios.h"
 
 namespace stress {
 namespace {
 
-struct Window {
-    Mapped<Block> chunks;
+// Where a slot of the window stands in its life.
+enum Chunk : unsigned char { Awaited, Empty, Live };
+
+struct Larson {
+    Rng rng;
     Mix mix;
-    const Options *options;
+    bool plain;                                // malloc and free alone, with nothing else drawn
+    std::uint32_t first_slot, neighbour_slot;  // of this thread's window, and of the one that it fills
+    std::uint64_t replacements_max;            // in the life of a thread
+    std::size_t min_bytes, max_bytes;
+    Mapped<Chunk> window;
+    std::uint32_t filled = 0;
+    std::uint64_t replacements = 0;
+    std::uint32_t emptied = 0;  // index of the chunk that was freed last and is to be replaced
+    bool replacing = false;
+
+    bool next(Op &op)
+    {
+        if (filled < window.size()) {
+            // Linked: the neighbour takes the block over.
+            op = op_make(OpKind::Malloc, neighbour_slot + filled++, rng.between(min_bytes, max_bytes), 0, 1);
+            return true;
+        }
+        if (replacing) {
+            replacing = false;
+            const std::uint32_t slot = first_slot + emptied;
+            op = plain ? op_make(OpKind::Malloc, slot, rng.between(min_bytes, max_bytes))
+                       : mix_allocate(mix, rng, slot, min_bytes, max_bytes);
+            window[emptied] = Live;
+            return true;
+        }
+        if (++replacements > replacements_max) {
+            replacements = 0;
+            op = op_make(OpKind::Renew, 0);
+            return true;
+        }
+        const auto index = static_cast<std::uint32_t>(rng.below(window.size()));
+        op = plain ? op_make(OpKind::Free, first_slot + index)
+                   : mix_visit_live(mix, rng, first_slot + index, min_bytes, max_bytes);
+        if (window[index] == Awaited) op.link = 2;
+        window[index] = Live;
+        if (op.kind == OpKind::Free) {
+            window[index] = Empty;
+            emptied = index;
+            replacing = true;
+        }
+        return true;
+    }
 };
-
-// One block gives way to another; false when the run is to stop.
-bool replace(Seat &seat, Window &window)
-{
-    const Options &o = *window.options;
-    Block &victim = window.chunks[seat.rng.below(window.chunks.size())];
-    if (!seat.interp.checks()) {
-        const std::size_t size_bytes = seat.rng.between(o.min_size_bytes, o.max_size_bytes);
-        return seat.interp.release(victim) && seat.interp.allocate({Kind::Malloc, size_bytes, 0}, victim);
-    }
-    if (seat.rng.below(100) < window.mix.realloc_percent)
-        return seat.interp.reallocate(victim, seat.rng.between(o.min_size_bytes, o.max_size_bytes));
-    const Request request = mix_draw(window.mix, seat.rng, o.min_size_bytes, o.max_size_bytes);
-    return seat.interp.release(victim) && seat.interp.allocate(request, victim);
-}
-
-Outcome live_one_life(Seat &seat, void *argument)
-{
-    Window &window = *static_cast<Window *>(argument);
-    const std::uint64_t replacements = window.options->rounds * window.chunks.size();
-    for (std::uint64_t i = 0; i < replacements; ++i)
-        if (!seat.go_on() || !replace(seat, window)) return Outcome::Done;
-    return seat.go_on() ? Outcome::Successor : Outcome::Done;
-}
-
-bool fill(Seat &seat, Window &window)
-{
-    for (Block &chunk : window.chunks) {
-        const std::size_t size_bytes = seat.rng.between(window.options->min_size_bytes, window.options->max_size_bytes);
-        if (!seat.interp.allocate({Kind::Malloc, size_bytes, 0}, chunk)) return false;
-    }
-    return true;
-}
 
 }  // namespace
 
-void larson_run(Run &run)
+Plan larson_plan(const Setup &setup)
 {
-    Mapped<Window> windows(run.seats().size());
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-        windows[i].chunks = Mapped<Block>(run.options.chunks);
-        windows[i].mix = mix_mostly_malloc(run.options.strict);
-        windows[i].options = &run.options;
-        if (!fill(run.seat(i), windows[i])) return;
+    const Options &o = setup.options;
+    const auto chunks = static_cast<std::uint32_t>(o.chunks);
+    Plan plan;
+    plan.slot_count = std::size_t{chunks} * setup.seats;
+    for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
+        Rng rng = setup.rng(seat);
+        const Mix mix = o.check ? mix_few_others(rng, o.strict) : mix_malloc_only();
+        plan.generators.push_back(generator_of(
+            Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks, o.rounds * chunks,
+                   o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
     }
-    run.phase_begin(1, windows.size());
-    for (std::size_t i = 0; i < windows.size() && !run.failed(); ++i)
-        run.start(run.seat(i), live_one_life, &windows[i]);
-    run.phase_end();
-    for (std::size_t i = 0; i < windows.size(); ++i)
-        for (Block &chunk : windows[i].chunks)
-            if (run.failed() || (chunk.start != nullptr && !run.seat(i).interp.release(chunk))) return;
+    return plan;
 }
 
 }  // namespace stress

@@ -6,66 +6,59 @@
 // shared state behind the thread caches.
 //
 // Checked runs are swarm: for each thread the seed picks the weights of malloc, calloc, aligned_alloc,
-// posix_memalign, free and realloc, and switches some of them off. Unchecked runs are malloc and free only.
-#include "scenario/random_mixed.h"
-
+// posix_memalign, memalign, free and realloc, and switches some of them off. Unchecked runs are malloc and free.
 #include "engine/mapped.h"
 #include "engine/mix.h"
-#include "engine/run.h"
+#include "scenario/scenarios.h"
 
 namespace stress {
 namespace {
 
-struct WorkingSet {
-    Mapped<Block> slots;
+struct RandomMixed {
+    Rng rng;
     Mix mix;
-    const Options *options;
-};
+    bool plain;  // malloc and free alone, with nothing else drawn
+    std::uint32_t first_slot;
+    std::size_t min_bytes, max_bytes;
+    Mapped<unsigned char> live;  // of each slot: whether it holds a block
 
-bool visit_checked(Seat &seat, WorkingSet &set, Block &slot)
-{
-    const Options &o = *set.options;
-    if (slot.start == nullptr)
-        return seat.interp.allocate(mix_draw(set.mix, seat.rng, o.min_size_bytes, o.max_size_bytes), slot);
-    if (seat.rng.below(100) < set.mix.realloc_percent)
-        return seat.interp.reallocate(slot, seat.rng.between(o.min_size_bytes, o.max_size_bytes));
-    return seat.interp.release(slot);
-}
-
-bool visit_plain(Seat &seat, WorkingSet &set, Block &slot)
-{
-    if (slot.start != nullptr) return seat.interp.release(slot);
-    const std::size_t size_bytes = seat.rng.between(set.options->min_size_bytes, set.options->max_size_bytes);
-    return seat.interp.allocate({Kind::Malloc, size_bytes, 0}, slot);
-}
-
-Outcome visit_slots(Seat &seat, void *argument)
-{
-    WorkingSet &set = *static_cast<WorkingSet *>(argument);
-    const bool checks = seat.interp.checks();
-    while (seat.go_on()) {
-        Block &slot = set.slots[seat.rng.below(set.slots.size())];
-        if (!(checks ? visit_checked(seat, set, slot) : visit_plain(seat, set, slot))) break;
+    bool next(Op &op)
+    {
+        const auto index = static_cast<std::uint32_t>(rng.below(live.size()));
+        const std::uint32_t slot = first_slot + index;
+        if (plain) {
+            // Without a branch: it would be mispredicted every second time.
+            static_assert(OpKind::Malloc < OpKind::Free && static_cast<int>(OpKind::Free) == 1);
+            const std::size_t size_bytes = rng.between(min_bytes, max_bytes) & (live[index] - std::size_t{1});
+            op = op_make(static_cast<OpKind>(live[index]), slot, size_bytes);
+            live[index] ^= 1;
+        } else if (live[index] == 0) {
+            op = mix_allocate(mix, rng, slot, min_bytes, max_bytes);
+            live[index] = 1;
+        } else {
+            op = mix_visit_live(mix, rng, slot, min_bytes, max_bytes);
+            live[index] = op.kind == OpKind::Realloc;
+        }
+        return true;
     }
-    return Outcome::Done;
-}
+};
 
 }  // namespace
 
-void random_mixed_run(Run &run)
+Plan random_mixed_plan(const Setup &setup)
 {
-    Mapped<WorkingSet> sets(run.seats().size());
-    for (std::size_t i = 0; i < sets.size(); ++i) {
-        sets[i].slots = Mapped<Block>(run.options.working_set);
-        sets[i].mix = mix_swarm(run.seat(i).rng, run.options.strict);
-        sets[i].options = &run.options;
+    const Options &o = setup.options;
+    const auto slots = static_cast<std::uint32_t>(o.working_set);
+    Plan plan;
+    plan.slot_count = std::size_t{slots} * setup.seats;
+    for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
+        Rng rng = setup.rng(seat);
+        const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
+        plan.generators.push_back(
+            generator_of(RandomMixed{rng, mix, !o.check, seat * slots, o.min_size_bytes, o.max_size_bytes,
+                                     Mapped<unsigned char>(slots)}));
     }
-    run.phase_begin(1, sets.size());
-    for (std::size_t i = 0; i < sets.size() && !run.failed(); ++i) run.start(run.seat(i), visit_slots, &sets[i]);
-    run.phase_end();
-    for (std::size_t i = 0; i < sets.size(); ++i)
-        for (Block &slot : sets[i].slots)
-            if (run.failed() || (slot.start != nullptr && !run.seat(i).interp.release(slot))) return;
+    return plan;
 }
 
 }  // namespace stress

@@ -1,0 +1,167 @@
+/* A malloc with one planted bug that shows only when threads end, fork, are cancelled or interrupted, or when the
+ * system refuses memory. It forwards to libc. process_ops_test.cc names what must find each. */
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum bug {
+    CANARY_CANCEL_POINT,     /* malloc acts on a pending cancellation */
+    CANARY_FORK_HANG,        /* in the child of a fork malloc does not return */
+    CANARY_FORK_CRASH,       /* in the child of a fork free aborts */
+    CANARY_FORK_OVERLAP,     /* in the child of a fork one block is handed out again and again */
+    CANARY_DESTRUCTOR_CRASH, /* free aborts after the malloc's own destructor of the thread */
+    CANARY_OOM_CRASH,        /* touches what mmap did not give */
+    CANARY_OOM_FOR_EVER,     /* after one failure no request succeeds any more */
+    CANARY_OOM_LOST,         /* realloc that fails gives the block back */
+    CANARY_DEEP_STACK,       /* malloc needs 20 KiB of stack */
+    CANARY_OWN_THREAD,       /* a thread of its own that does not block signals */
+};
+
+static const enum bug BUG = CANARY_BUG;
+
+enum { DEEP_BYTES = 20 << 10 };
+
+void *__libc_malloc(size_t size_bytes);
+void __libc_free(void *block);
+void *__libc_calloc(size_t count, size_t size_bytes);
+void *__libc_realloc(void *block, size_t size_bytes);
+void *__libc_memalign(size_t align_bytes, size_t size_bytes);
+
+static char shared_block[4096] __attribute__((aligned(4096)));
+static bool armed, in_child, has_failed;
+static _Thread_local bool thread_is_done __attribute__((tls_model("initial-exec")));
+static _Thread_local bool key_is_set __attribute__((tls_model("initial-exec")));
+static pthread_key_t thread_end;
+static atomic_flag own_thread_started = ATOMIC_FLAG_INIT;
+
+static void at_child(void)
+{
+    in_child = true;
+}
+
+static void at_thread_end(void *value)
+{
+    (void)value;
+    thread_is_done = true;
+}
+
+static void *own_thread(void *unused)
+{
+    for (;;) pause();
+    return unused;
+}
+
+static void own_thread_start(void)
+{
+    pthread_t thread;
+    sigset_t none, before;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, &before);
+    pthread_create(&thread, NULL, own_thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+__attribute__((constructor)) static void canary_start(void)
+{
+    pthread_key_create(&thread_end, at_thread_end);
+    pthread_atfork(NULL, NULL, at_child);
+    armed = true;
+}
+
+static void strike_before(void)
+{
+    if (!armed) return;
+    if (BUG == CANARY_CANCEL_POINT) pthread_testcancel();
+    while (BUG == CANARY_FORK_HANG && in_child) usleep(1000);
+    /* Not pthread_once: starting a thread allocates, and comes back here. */
+    if (BUG == CANARY_OWN_THREAD && key_is_set && !atomic_flag_test_and_set(&own_thread_started)) own_thread_start();
+    if (!key_is_set) {
+        key_is_set = true;
+        pthread_setspecific(thread_end, &key_is_set);
+    }
+    if (BUG == CANARY_DEEP_STACK) {
+        volatile char *deep = alloca(DEEP_BYTES);
+        for (size_t i = 0; i < DEEP_BYTES; i += 512) deep[DEEP_BYTES - 1 - i] = 1;
+    }
+}
+
+static void *strike_after(void *block)
+{
+    if (!armed) return block;
+    if (BUG == CANARY_OOM_CRASH && block == NULL) *(volatile char *)block = 0;
+    has_failed |= block == NULL;
+    if (BUG == CANARY_OOM_FOR_EVER && has_failed) {
+        __libc_free(block);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return block;
+}
+
+void *malloc(size_t size_bytes)
+{
+    strike_before();
+    if (BUG == CANARY_FORK_OVERLAP && in_child && size_bytes <= sizeof shared_block) return shared_block;
+    return strike_after(__libc_malloc(size_bytes));
+}
+
+void free(void *block)
+{
+    if (block == shared_block) return;
+    if (BUG == CANARY_DESTRUCTOR_CRASH && block != NULL && thread_is_done) abort();
+    if (BUG == CANARY_FORK_CRASH && block != NULL && in_child) abort();
+    __libc_free(block);
+}
+
+void *calloc(size_t count, size_t size_bytes)
+{
+    strike_before();
+    return strike_after(__libc_calloc(count, size_bytes));
+}
+
+void *realloc(void *block, size_t size_bytes)
+{
+    strike_before();
+    if (block == shared_block) return size_bytes <= sizeof shared_block ? block : NULL;
+    if (BUG == CANARY_OOM_FOR_EVER && has_failed) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *moved = __libc_realloc(block, size_bytes);
+    if (moved == NULL && size_bytes != 0) strike_after(moved);
+    if (BUG == CANARY_OOM_LOST && moved == NULL && block != NULL && size_bytes != 0) {
+        const int error = errno;
+        *(char *)block ^= 1; /* as whoever gets it next would */
+        __libc_free(block);
+        errno = error;
+    }
+    return moved;
+}
+
+void *memalign(size_t align_bytes, size_t size_bytes)
+{
+    return strike_after(__libc_memalign(align_bytes, size_bytes));
+}
+
+void *aligned_alloc(size_t align_bytes, size_t size_bytes)
+{
+    return memalign(align_bytes, size_bytes);
+}
+
+int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
+{
+    const int before = errno;
+    void *fresh = memalign(align_bytes, size_bytes);
+    errno = before;
+    if (fresh == NULL) return ENOMEM;
+    *block = fresh;
+    return 0;
+}

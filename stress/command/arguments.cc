@@ -1,0 +1,216 @@
+#include "command/arguments.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "command/command.h"
+#include "engine/build.h"
+#include "engine/progress.h"
+#include "engine/scenario.h"
+
+namespace stress {
+namespace {
+
+template <typename T>
+bool parse_number(const std::string &text, T &value)
+{
+    const char *end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stopped == end;
+}
+
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
+{
+    return CLI::Validator(
+        [low, high](std::string &text) {
+            std::uint64_t value = 0;
+            if (parse_number(text, value) && value >= low && value <= high) return std::string();
+            return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                   text + "'";
+        },
+        "N");
+}
+
+CLI::Validator seconds_number()
+{
+    return CLI::Validator(
+        [](std::string &text) {
+            double value = 0;
+            if (parse_number(text, value) && value >= 0 && value <= 1e7) return std::string();
+            return "must be a number of seconds, not '" + text + "'";
+        },
+        "SECONDS");
+}
+
+// What is added by several commands.
+void add_allocator(CLI::App &app, Arguments &a)
+{
+    app.add_option("--allocator", a.allocator, "hakmem (default), validate, system, or PATH.so");
+}
+
+void add_seed(CLI::App &app, Arguments &a)
+{
+    app.add_option_function<std::string>(
+           "--seed", [&a](const std::string &text) { parse_number(text, a.seed.emplace()); },
+           "of the schedule (default: the file's)")
+        ->check(whole_number(0, UINT64_MAX));
+}
+
+void add_strict(CLI::App &app, Arguments &a)
+{
+    app.add_flag_callback("--strict", [&a] { a.strict = true; }, "judge also what mallocs in wide use get wrong");
+    app.add_flag_callback("--no-strict", [&a] { a.strict = false; }, "do not");
+}
+
+void add_file(CLI::App &app, Arguments &a, bool required)
+{
+    app.add_option("file", a.file, "a file of ops, text or binary")->required(required);
+}
+
+void add_show(CLI::App &app, Arguments &a)
+{
+    add_file(app, a, true);
+    auto *binary = app.add_option("--binary", a.output, "write the binary form to this file instead");
+    app.add_flag("--json", a.json, "print JSON instead")->excludes(binary);
+}
+
+void add_run(CLI::App &app, Arguments &a)
+{
+    add_file(app, a, true);
+    add_allocator(app, a);
+    add_seed(app, a);
+    add_strict(app, a);
+    app.add_option_function<std::string>(
+           "--schedule",
+           [&a](const std::string &word) { a.schedule = word == "os" ? Schedule::Os : Schedule::Seeded; },
+           "os or seeded (default: the file's)")
+        ->check(CLI::Validator(
+            [](std::string &word) {
+                return word == "os" || word == "seeded" ? std::string() : "must be os or seeded, not '" + word + "'";
+            },
+            "SCHEDULE"));
+    app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
+    app.add_option("--watchdog", a.watchdog_seconds, "end the run when no op completes for this long (default 60)")
+        ->check(seconds_number());
+    app.add_option("--tries", a.tries, "run it up to this many times, until it fails (default 1)")
+        ->check(whole_number(1, 1'000'000))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    app.add_option_function<std::string>(
+           "--expect-schedule",
+           [&a](const std::string &text) { schedule_parse(text, a.expect_schedule.emplace()); },
+           "HASH:CLOCK that a seeded run must have (default: the file's)")
+        ->check(CLI::Validator(
+            [](std::string &text) {
+                ScheduleMark mark;
+                return schedule_parse(text, mark) ? std::string()
+                                                  : "must be 16 hexadecimal digits, a colon and a number, not '" +
+                                                      text + "'";
+            },
+            "HASH:CLOCK"));
+}
+
+void add_record(CLI::App &app, Arguments &a)
+{
+    app.allow_extras();
+    app.add_option("-o", a.output, "the file to write")->required();
+    app.add_flag("--text", a.text, "write the text form instead of the binary one");
+    app.footer("All other arguments are a scenario and its options.");
+}
+
+void add_shrink(CLI::App &app, Arguments &a)
+{
+    add_file(app, a, true);
+    add_allocator(app, a);
+    add_strict(app, a);
+    app.add_option("--tries", a.tries, "runs until one counts as not failing, for bugs that come and go (default 1)")
+        ->check(whole_number(1, 10'000));
+    app.add_option("--seconds", a.seconds, "stop after this time with what there is (default 300)")
+        ->check(seconds_number());
+    app.add_option("-o", a.output, "directory for the result (default: corpus/regress of the source tree, else .)");
+    app.add_option("--name", a.name, "name of the result, without its ending (default: rule-allocator)");
+}
+
+void add_compare(CLI::App &app, Arguments &a)
+{
+    app.add_option("a", a.allocator, "hakmem, validate, system, or PATH.so")->required();
+    app.add_option("b", a.allocator_b, "the other one")->required();
+    add_file(app, a, false);
+    add_seed(app, a);
+    add_strict(app, a);
+    app.add_option("--scenario", a.scenario, "which ops, where no file is given (default random-mixed)")
+        ->check(CLI::Validator(
+            [](std::string &word) {
+                return scenario_find(word) != nullptr ? std::string() : "there is no scenario '" + word + "'";
+            },
+            "SCENARIO"));
+    app.add_option("--ops", a.ops, "how many ops of the scenario (default 20000)")->check(whole_number(1, 4'000'000));
+}
+
+Arguments refuse(const std::string &text, const std::string &command)
+{
+    Arguments refused;
+    refused.exit_code = 2;
+    refused.message = text + "; see hakmem-stress " + command + " --help";
+    return refused;
+}
+
+std::string allocator_fault(const std::string &allocator)
+{
+    if (kDirect && allocator != "hakmem")
+        return "this build has hakmem linked in and takes no other allocator, not '" + allocator + "'";
+    if (kSanitized && !kDirect && allocator != "system")
+        return "a sanitizer build brings its own malloc and takes only system, not '" + allocator + "'";
+    return "";
+}
+
+}  // namespace
+
+Arguments arguments_parse(int argc, char **argv)
+{
+    const std::string command = argv[1];
+    Arguments a;
+    CLI::App app(command_find(command)->purpose != nullptr ? command_find(command)->purpose : "",
+                 "hakmem-stress " + command);
+    if (command == "show") add_show(app, a);
+    else if (command == "run" || command == "trace") add_run(app, a);
+    else if (command == "record") add_record(app, a);
+    else if (command == "shrink") add_shrink(app, a);
+    else add_compare(app, a);
+    try {
+        app.parse(argc - 1, argv + 1);
+    } catch (const CLI::CallForHelp &) {
+        a.message = app.help();
+        return a;
+    } catch (const CLI::ParseError &error) {
+        return refuse(error.what(), command);
+    }
+    a.rest = app.remaining();
+    if (command == "record" && (a.rest.empty() || scenario_find(a.rest[0]) == nullptr))
+        return refuse(a.rest.empty() ? "no scenario given" : "unknown scenario '" + a.rest[0] + "'", command);
+    const std::string usual = kSanitized && !kDirect ? "system" : "hakmem";
+    if (a.allocator.empty()) a.allocator = usual;
+    for (const std::string &allocator : {a.allocator, a.allocator_b.empty() ? usual : a.allocator_b})
+        if (std::string fault = allocator_fault(allocator); !fault.empty()) return refuse(fault, command);
+    a.run = true;
+    return a;
+}
+
+int arguments_refused(const Arguments &arguments)
+{
+    if (arguments.exit_code != 0) return bad_input(arguments.message);
+    write_text(STDOUT_FILENO, arguments.message);
+    return 0;
+}
+
+int bad_input(const std::string &what)
+{
+    std::string line = what;
+    for (char &c : line)
+        if (c == '\n') c = ' ';
+    write_text(STDERR_FILENO, "hakmem-stress: " + line + "\n");
+    return 2;
+}
+
+}  // namespace stress

@@ -1,0 +1,45 @@
+// The command lines of show, run, record, shrink and compare, parsed by CLI11 in one place.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/options.h"
+
+namespace stress {
+
+struct Arguments {
+    std::string file;                     // the file of ops; compare: may be empty
+    std::string allocator, allocator_b;   // as given, or the default of this build
+    std::string output;                   // record, show --binary: the file; shrink: the directory, empty: the default
+    std::string name;                     // shrink: of what is written, empty: the default
+    std::string json_path;
+    bool json = false;                    // show
+    bool text = false;                    // record
+    std::optional<bool> strict;
+    std::optional<std::uint64_t> seed;
+    std::optional<Schedule> schedule;
+    std::optional<ScheduleMark> expect_schedule;
+    double watchdog_seconds = 60;
+    std::uint64_t tries = 1, ops = 20000;
+    double seconds = 300;
+    std::string scenario = "random-mixed";
+    std::vector<std::string> rest;        // record: the scenario and its options
+
+    bool run = false;                     // else: print `message` and exit with `exit_code`
+    int exit_code = 0;
+    std::string message;
+};
+
+// argv[1] is the command.
+Arguments arguments_parse(int argc, char **argv);
+
+// Prints the message; returns the exit code.
+int arguments_refused(const Arguments &arguments);
+
+// One line on stderr; returns 2.
+int bad_input(const std::string &what);
+
+}  // namespace stress

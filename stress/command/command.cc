@@ -1,0 +1,37 @@
+#include "command/command.h"
+
+namespace stress {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"show", "print a file of ops as text, or convert it", show_main},
+    {"run", "run a file of ops as a scenario", run_main},
+    {"record", "run a scenario and write its ops to a file, even when it crashes", record_main},
+    {"shrink", "make a failing file of ops as small as it can be", shrink_main},
+    {"compare", "run the same ops on two mallocs and show where they differ", compare_main},
+    {"recording", nullptr, recording_main},
+    {"trace", nullptr, trace_main},
+};
+
+}  // namespace
+
+const Command *command_find(const std::string &name)
+{
+    for (const Command &command : kCommands)
+        if (name == command.name) return &command;
+    return nullptr;
+}
+
+std::string commands_text()
+{
+    std::string text;
+    for (const Command &command : kCommands) {
+        if (command.purpose == nullptr) continue;
+        std::string name = command.name;
+        name.resize(16, ' ');
+        text += name + command.purpose + "\n";
+    }
+    return text;
+}
+
+}  // namespace stress

@@ -1,0 +1,11 @@
+# The commands on sequences of ops.
+set(COMMAND_SOURCES
+  command/arguments.cc
+  command/command.cc
+  command/compare.cc
+  command/record.cc
+  command/run_file.cc
+  command/setup.cc
+  command/show.cc
+  command/shrink.cc
+  command/try.cc)

@@ -1,0 +1,242 @@
+// show, run, record, shrink and compare from outside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "engine/build.h"
+#include "engine/spawn_for_test.h"
+#include "program/program_file.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kSubject = kDirect ? "hakmem" : "system";
+
+class Commands : public testing::Test {
+protected:
+    std::string directory = testing::TempDir() + "hakmem-stress-commands-" + std::to_string(getpid());
+    std::string ops = directory + "/a.ops";
+
+    Commands() { mkdir(directory.c_str(), 0700); }
+    ~Commands() override
+    {
+        for (const char *name : {"/a.ops", "/b.ops", "/min.ops", "/min.txt"}) unlink((directory + name).c_str());
+        rmdir(directory.c_str());
+    }
+
+    void write(const std::string &text) { std::ofstream(ops) << text; }
+
+    Program read_program(const std::string &path)
+    {
+        Program program;
+        EXPECT_EQ(program_read(path, program), "");
+        return program;
+    }
+
+    void expect_refused(const std::vector<std::string> &words, const std::string &says)
+    {
+        const SpawnResult result = spawn_stress(words);
+        EXPECT_EQ(result.exit_code, 2) << words[0];
+        EXPECT_EQ(result.out, "");
+        EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+        EXPECT_THAT(result.err, testing::StartsWith("hakmem-stress: "));
+        EXPECT_THAT(result.err, HasSubstr(says));
+    }
+};
+
+TEST_F(Commands, BadInputIsOneLineAndStatusTwo)
+{
+    for (const char *command : {"show", "run", "shrink"}) {
+        expect_refused({command}, "file");
+        expect_refused({command, "/no/such"}, "'/no/such' cannot be read");
+        expect_refused({command, directory}, "is a directory");
+        write("b0 = malloc(1;");
+        expect_refused({command, ops}, "line 1: expected ')' after the size, found ';'");
+    }
+    write("purge();");
+    expect_refused({"run", ops, "--seed", "x"}, "--seed");
+    expect_refused({"run", ops, "--allocator", "/no/such.so"}, "/no/such.so");
+    expect_refused({"record"}, "");
+    expect_refused({"record", "bogus", "-o", ops}, "unknown scenario 'bogus'");
+    expect_refused({"record", "larson", "-o", ops, "--threads", "0"}, "--threads");
+    expect_refused({"shrink", ops, "-o", "/no/such"}, "/no/such");
+    expect_refused({"compare", kSubject}, "b is required");
+}
+
+TEST_F(Commands, HelpAndListNameThem)
+{
+    for (const char *word : {"list", "--help"}) {
+        const SpawnResult result = spawn_stress({word});
+        EXPECT_EQ(result.exit_code, 0);
+        for (const char *command : {"show ", "run ", "record ", "shrink ", "compare "})
+            EXPECT_THAT(result.out, HasSubstr(std::string("\n") + command));
+    }
+}
+
+TEST_F(Commands, ShowConvertsBothWays)
+{
+    write("threads 2\nT1: b1 = malloc(5);\n");
+    EXPECT_EQ(spawn_stress({"show", ops, "--binary", directory + "/b.ops"}).exit_code, 0);
+    EXPECT_THAT(spawn_stress({"show", directory + "/b.ops"}).out, HasSubstr("\nT1: b1 = malloc(5);\n"));
+    EXPECT_THAT(spawn_stress({"show", directory + "/b.ops", "--json"}).out,
+        HasSubstr("{\"op\": \"T1: b1 = malloc(5);\"}"));
+}
+
+TEST_F(Commands, RunSaysWhenTheScheduleDiverges)
+{
+    write("threads 2\nseed 1\nrepeat 50 step 2 { b0 = malloc(5); T1: b1 = malloc(7); }\n");
+    const SpawnResult first = spawn_stress({"run", ops, "--allocator", kSubject, "--json", "-"});
+    EXPECT_EQ(first.exit_code, 0) << first.err;
+    const std::size_t at = first.out.find("--expect-schedule ");
+    ASSERT_NE(at, std::string::npos) << first.out;
+    const std::string mark = first.out.substr(at + 18, first.out.find('"', at) - at - 18);
+    EXPECT_EQ(spawn_stress({"run", ops, "--allocator", kSubject, "--expect-schedule", mark}).exit_code, 0);
+    const SpawnResult other =
+        spawn_stress({"run", ops, "--allocator", kSubject, "--expect-schedule", "0000000000000001:5"});
+    EXPECT_EQ(other.exit_code, 1);
+    EXPECT_THAT(other.out, HasSubstr("failure: diverged: expected schedule 0000000000000001:5, found " + mark));
+    const SpawnResult scenario = spawn_stress({"larson", "--allocator", kSubject, "--schedule", "seeded", "--ops",
+        "500",
+                                               "--seed", "1", "--expect-schedule", "0000000000000001:5"});
+    EXPECT_EQ(scenario.exit_code, 1);
+    EXPECT_THAT(scenario.out, HasSubstr("failure: diverged: expected schedule 0000000000000001:5, found "));
+}
+
+TEST_F(Commands, ARecordedRunRepeatsItsSchedule)
+{
+    std::vector<std::string> subjects{"system", "hakmem", "validate"};
+    if (kSanitized || kDirect) subjects = {kSubject};
+    for (const std::string &subject : subjects)
+        for (const char *scenario : {"random-mixed", "larson", "remote-free"}) {
+            const SpawnResult recorded = spawn_stress({"record", scenario, "--allocator", subject, "--schedule",
+                "seeded",
+                                                       "--ops", "5000", "--seed", "9", "--threads", "3", "-o", ops});
+            EXPECT_EQ(recorded.exit_code, 0) << scenario << recorded.out << recorded.err;
+            EXPECT_THAT(recorded.out, HasSubstr(" in " + ops));
+            const Program program = read_program(ops);
+            EXPECT_TRUE(program.expects_schedule());
+            EXPECT_TRUE(program.links_kept);
+            EXPECT_GT(program.ops.size(), 3000u);
+            // The order is that of the run, where threads took turns; the links of random-mixed allow any.
+            std::size_t turns = 0;
+            for (std::size_t i = 1; i < program.ops.size(); ++i)
+                turns += program.ops[i].thread != program.ops[i - 1].thread;
+            EXPECT_GT(turns, 8u) << subject << " " << scenario;
+            const SpawnResult again = spawn_stress({"run", ops, "--allocator", subject});
+            EXPECT_EQ(again.exit_code, 0) << subject << " " << scenario << again.out;
+            EXPECT_EQ(again.err, "");  // a schedule that is not compared says so
+            // Its order is the run's: ops left out are seen.
+            Program shorter = read_program(ops);
+            shorter.ops.erase(shorter.ops.begin() + 1000);
+            if (!links_fault(shorter.ops, shorter.threads).empty()) continue;
+            ASSERT_EQ(program_write(ops, program_encode(shorter)), "");
+            EXPECT_THAT(spawn_stress({"run", ops, "--allocator", subject}).out, HasSubstr("failure: diverged: "));
+        }
+}
+
+TEST_F(Commands, ARunUnderTheSystemsScheduleIsRecordedToo)
+{
+    EXPECT_EQ(spawn_stress({"record", "larson", "--allocator", kSubject, "--ops", "20000", "--threads", "3", "-o",
+        ops}).exit_code, 0);
+    const Program program = read_program(ops);
+    EXPECT_GT(program.ops.size(), 15000u);
+    EXPECT_FALSE(program.expects_schedule());
+    EXPECT_EQ(spawn_stress({"run", ops, "--allocator", kSubject, "--tries", "2"}).exit_code, 0);
+}
+
+#define SKIP_WITHOUT_CANARIES()                                                                  \
+    if (kSanitized || kDirect) GTEST_SKIP() << "no library can be put under a sanitizer build"
+
+std::string canary(const std::string &bug)
+{
+    return canary_directory() + "/libcanary-" + bug + ".so";
+}
+
+struct Bug {
+    const char *name, *rule;
+};
+
+void PrintTo(const Bug &bug, std::ostream *out)
+{
+    *out << bug.name;
+}
+
+class Shrunk : public Commands, public testing::WithParamInterface<Bug> {};
+
+TEST_P(Shrunk, ToAFewOpsThatFailAlike)
+{
+    SKIP_WITHOUT_CANARIES();
+    const auto [bug, rule] = GetParam();
+    const SpawnResult recorded =
+        spawn_stress({"record", "random-mixed", "--allocator", canary(bug), "--strict", "--schedule", "seeded", "--ops",
+                      "200000", "--seed", "7", "--threads", "2", "--watchdog", "0.5", "-o", ops});
+    EXPECT_EQ(recorded.exit_code, 1) << recorded.out << recorded.err;
+    EXPECT_EQ(read_program(ops).rule, rule);
+    const SpawnResult shrunk =
+        spawn_stress({"shrink", ops, "--allocator", canary(bug), "-o", directory, "--name", "min", "--seconds", "60"});
+    EXPECT_EQ(shrunk.exit_code, 0) << shrunk.out << shrunk.err;
+    EXPECT_THAT(shrunk.out, HasSubstr("shrink: wrote "));
+    EXPECT_THAT(shrunk.out, testing::Not(HasSubstr("in a process of its own"))) << shrunk.out;
+    const Program small = read_program(directory + "/min.ops"), text = read_program(directory + "/min.txt");
+    EXPECT_LE(small.ops.size(), 6u) << shrunk.out;
+    EXPECT_EQ(small.ops.size(), text.ops.size());
+    EXPECT_EQ(small.rule, rule);
+    EXPECT_NE(spawn_stress({"run", directory + "/min.ops", "--allocator", canary(bug), "--watchdog",
+        "0.5"}).exit_code, 0);
+    EXPECT_EQ(spawn_stress({"run", directory + "/min.txt", "--allocator", canary("none")}).exit_code, 0);
+    EXPECT_THAT(spawn_stress({"shrink", directory + "/min.ops", "--allocator", canary("none"), "-o", directory}).out,
+                HasSubstr("nothing to shrink: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Canary, Shrunk,
+                         testing::Values(Bug{"overlap", "overlap"}, Bug{"content", "content"},
+                                         Bug{"realloc_content", "realloc_content"}, Bug{"enomem", "enomem"},
+                                         Bug{"hang", "hang"}, Bug{"crash", "SIGABRT"}),
+                         [](const auto &tested) { return std::string(tested.param.name); });
+
+TEST_F(Commands, CompareFindsNoDifferenceWhereThereIsNone)
+{
+    SKIP_WITHOUT_CANARIES();
+    for (const char *scenario : {"random-mixed", "larson"}) {
+        const SpawnResult result = spawn_stress({"compare", "hakmem", "system", "--scenario", scenario});
+        EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+        EXPECT_THAT(result.out, HasSubstr("verdict equal\n"));
+        EXPECT_THAT(result.out, HasSubstr("hakmem: pass\nsystem: pass\n"));
+    }
+}
+
+// Its op is the one that the oracle names.
+TEST_F(Commands, CompareNamesTheOpThatDiffers)
+{
+    SKIP_WITHOUT_CANARIES();
+    write("repeat 1200 step 1 { b0 = malloc(20); free(b0); }\n");
+    const struct {
+        const char *bug, *call, *outcome;
+    } cases[] = {{"errno", "  free(b", ": freed, errno changed to EINVAL\n    system: freed\n"},
+                 {"misaligned", "  b", ": a block, misaligned, judged wrong\n    system: a block\n"},
+                 {"exhausted", "  b", ": NULL, ENOMEM\n    system: a block\n"}};
+    for (const auto &[bug, call, outcome] : cases) {
+        const SpawnResult result = spawn_stress({"compare", canary(bug), "system", ops});
+        EXPECT_EQ(result.exit_code, 1) << result.err;
+        {
+            const std::size_t at = result.out.find("seen by thread 0 at its op ");
+            ASSERT_NE(at, std::string::npos) << result.out;
+            const std::string number = result.out.substr(at + 27, result.out.find('\n', at) - at - 27);
+            EXPECT_THAT(result.out, HasSubstr("\nop " + number + call)) << bug;
+        }
+        EXPECT_EQ(result.out.find("\nop "), result.out.rfind("\nop ")) << bug;
+        EXPECT_THAT(result.out, HasSubstr(outcome)) << bug;
+        EXPECT_THAT(result.out, HasSubstr(" ops ran on system only\n")) << bug;
+    }
+    EXPECT_THAT(spawn_stress({"compare", canary("crash"), "system", ops}).out, HasSubstr("ended early: SIGABRT\n"));
+    EXPECT_EQ(spawn_stress({"compare", canary("none"), "system", ops}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace stress

@@ -1,0 +1,51 @@
+// One try of a program, in a forked child of this process, with a deadline: how does it end?
+//
+// The process that forks has no other thread and is idle, so that all tries start from the same heap.
+#pragma once
+
+#include <string>
+
+#include "engine/options.h"
+#include "engine/support.h"
+#include "program/program.h"
+
+namespace stress {
+
+struct TrySettings {
+    std::string allocator;
+    Support support;
+    std::optional<bool> strict;
+    double hang_seconds = 1;      // without an op
+    double deadline_seconds = 120;  // for the whole try
+    double return_seconds = 1;     // of Options: there are many tries, and the last word has a run of its own
+};
+
+struct Verdict {
+    std::string how;     // empty: passed; else the rule, or SIGABRT, hang, memory, exit N
+    std::string detail;  // of a rule
+
+    bool failed() const { return !how.empty(); }
+};
+
+class Tries {
+public:
+    explicit Tries(TrySettings settings);
+    ~Tries();
+    Tries(const Tries &) = delete;
+    Tries &operator=(const Tries &) = delete;
+
+    Verdict once(const Program &program);
+
+    TrySettings settings;
+    std::uint64_t count = 0;
+
+private:
+    struct Shared;
+    [[noreturn]] void child(const Program &program);
+    std::string wait(pid_t pid) const;
+
+    Shared *shared_;
+    std::uint64_t memory_limit_bytes_;
+};
+
+}  // namespace stress

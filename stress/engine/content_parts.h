@@ -1,0 +1,44 @@
+// The parts of a block whose content is judged: all of it, or of a large block a sample. See content.h.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/content.h"
+#include "engine/rng.h"
+
+namespace stress {
+
+inline constexpr std::size_t kContentEdgeBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kContentPageBytes = 4096;
+inline constexpr std::uint64_t kContentPages = 16, kContentBorders = 64;
+
+// Calls visit(from, to) for each part until one returns false; returns whether none did. from is a multiple of
+// 8, and to as well but at the end of the block. Parts may overlap: content depends on the offset alone.
+template <typename Visit>
+inline bool content_parts(std::size_t size_bytes, std::uint64_t generation, Visit visit)
+{
+    if (size_bytes <= kContentFullBytes) [[likely]] return visit(std::size_t{0}, size_bytes);
+
+    const std::size_t tail = (size_bytes - kContentEdgeBytes) & ~(kContentPageBytes - 1);
+    if (!visit(std::size_t{0}, kContentEdgeBytes) || !visit(tail, size_bytes)) return false;
+
+    const std::size_t first_page = kContentEdgeBytes / kContentPageBytes;
+    const std::size_t pages = tail / kContentPageBytes - first_page;
+    std::uint64_t state = generation ^ 0x70a675ULL;
+    for (std::uint64_t i = 0; i < kContentPages; ++i) {
+        const std::size_t page = first_page + static_cast<std::size_t>(splitmix_next(state) % pages);
+        if (!visit(page * kContentPageBytes, (page + 1) * kContentPageBytes)) return false;
+    }
+    // Evenly spread, from a start that the generation picks.
+    const std::uint64_t borders = std::min<std::uint64_t>(kContentBorders, pages);
+    const std::size_t stride = pages / borders, phase = static_cast<std::size_t>(splitmix_next(state) % stride);
+    for (std::uint64_t i = 0; i < borders; ++i) {
+        const std::size_t border = (first_page + phase + i * stride) * kContentPageBytes;
+        if (!visit(border - 8, border + 8)) return false;
+    }
+    return true;
+}
+
+}  // namespace stress

@@ -1,0 +1,47 @@
+// What the process ops of a run did: how many forks, signals, refused system calls. A run of a scenario that is
+// about them and did none has proved nothing, and says so.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace stress {
+
+// X(name). The names are keys of the JSON result, in this order.
+#define STRESS_PROCESS_COUNTS(X) \
+    X(forks)                     \
+    X(forks_directed)    /* while another thread was inside the allocator */ \
+    X(signals)                   \
+    X(signals_inside)    /* hit the thread inside the allocator */ \
+    X(fail_os)           /* ops that arm a failure of the system */ \
+    X(os_calls)          /* for memory, trapped */ \
+    X(os_failures)       /* those that were made to fail */ \
+    X(limits)            /* of the address space, set */ \
+    X(cancellations)             \
+    X(small_stacks)              \
+    X(destructor_rounds)         \
+    X(plugins)           /* loaded */ \
+    X(getlines)
+
+// Of one seat. One writer: the thread on the seat, or a handler that interrupts it and no other that writes it.
+struct ProcessCounts {
+#define X(name) std::atomic<std::uint64_t> name{0};
+    STRESS_PROCESS_COUNTS(X)
+#undef X
+};
+
+// Of a run.
+struct ProcessFigures {
+#define X(name) std::uint64_t name = 0;
+    STRESS_PROCESS_COUNTS(X)
+#undef X
+
+    void add(const ProcessCounts &counts)
+    {
+#define X(name) name += counts.name.load(std::memory_order_relaxed);
+        STRESS_PROCESS_COUNTS(X)
+#undef X
+    }
+};
+
+}  // namespace stress

@@ -1,0 +1,19 @@
+// Streams of libc that allocate from the subject with their locks held: getline, whose buffer is realloced while
+// the stream is locked, and fflush(NULL), which walks the list of all streams. Together with fork they deadlock
+// where a malloc takes its locks in an atfork handler before libc takes those of the streams.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/seat.h"
+
+namespace stress {
+
+// Reads a line of `bytes` bytes from the seat's stream, which stays open, and judges what came.
+bool getline_apply(std::size_t bytes, Seat &seat, FailureLog &failures, InterpShared &shared);
+void flush_all_apply();
+
+// Closes the stream of a seat.
+void stream_close(Seat &seat);
+
+}  // namespace stress

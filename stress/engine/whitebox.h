@@ -1,0 +1,24 @@
+// What the debug-validation build of hakmem offers beyond malloc, found by dlsym: sync points, a clock that can
+// be replaced, and the laws of its books. Other mallocs have none of these, and everything here says so.
+#pragma once
+
+#include <string>
+
+namespace stress {
+
+// Whether the subject has sync points and a clock of its own to give away.
+bool whitebox_has_sync_points();
+
+// Leads the subject's sync points and clock to the seeded scheduler; nothing where it has none.
+void whitebox_attach_sched();
+void whitebox_detach_sched();
+
+// Leads the sync points to a hook of the caller's (nullptr: none); false where there are none.
+using SyncPointHook = void(const char *step);
+bool whitebox_set_hook(SyncPointHook *hook);
+
+// Checks the laws while no thread is in the subject. Empty: all hold, or the subject cannot tell.
+std::string whitebox_broken_law();
+bool whitebox_can_inspect();
+
+}  // namespace stress

@@ -1,0 +1,37 @@
+// How each kind of op is written, for the printer and the parser.
+#pragma once
+
+#include <string_view>
+
+#include "engine/op.h"
+
+namespace stress {
+
+enum class OpArguments {
+    None, Size, Block, BlockSize, CountSize, AlignSize, BlockCountSize, Renew, Fork, Count, Fail, Repeat
+};
+
+struct OpSyntax {
+    std::string_view name;
+    OpArguments arguments;
+};
+
+inline constexpr OpSyntax kOpSyntax[] = {
+#define X(name, text, arguments) {text, OpArguments::arguments},
+    STRESS_OP_KINDS(X)
+#undef X
+};
+
+inline const OpSyntax &op_syntax(OpKind kind)
+{
+    return kOpSyntax[static_cast<std::size_t>(kind)];
+}
+
+inline constexpr std::string_view kRenewHowNames[kRenewHowCount] = {"return", "exit", "cancel", "small_stack",
+                                                                    "destructors"};
+
+// What the first line of a text says before the version.
+inline constexpr std::string_view kTextHead = "# hakmem ops ";
+inline constexpr unsigned kTextVersion = 1;
+
+}  // namespace stress

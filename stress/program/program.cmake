@@ -1,0 +1,9 @@
+# Sequences of ops as files, and what can be done with them.
+set(PROGRAM_SOURCES
+  program/fold.cc
+  program/minimise.cc
+  program/op_parse.cc
+  program/op_print.cc
+  program/program.cc
+  program/program_file.cc
+  program/run_log.cc)

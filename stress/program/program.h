@@ -1,0 +1,66 @@
+// Program: a sequence of ops as a value. It is what a file holds, what a recorded run becomes and what shrinks.
+//
+// File order is a total order of the ops: an op on a slot that another thread used last waits for that op, and
+// nothing else orders the threads. So every list of ops is a program, and ops may be left out of one.
+//
+// A recorded program keeps the links of the run, so that it waits where the run waited and nowhere else; its
+// seeded schedule is then the very same. Law (links_fault): in file order each linked op is in turn, a slot
+// changes its thread at a link only, and ops whose turn never comes stand at the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/mapped.h"
+#include "engine/op.h"
+#include "engine/options.h"
+#include "engine/scenario.h"
+
+namespace stress {
+
+using OpList = std::vector<Op, MappedAllocator<Op>>;
+
+struct Program {
+    std::uint32_t threads = 1;
+    std::uint64_t seed = 0;
+    Schedule schedule = Schedule::Seeded;
+    bool check = true;
+    std::optional<bool> strict;   // absent: as the allocator's default is
+    std::uint32_t laps = 1;
+    std::uint64_t ops_limit = 0;  // of the recorded run, which decides where its laps end; 0: none
+    bool links_kept = false;
+    ScheduleMark expected;        // all 0: none
+    std::string rule;             // that failed when it was recorded; may be empty
+    std::string allocator;        // that it was recorded on; may be empty
+    OpList ops;
+
+    bool expects_schedule() const { return expected != ScheduleMark{}; }
+};
+
+inline constexpr std::size_t kProgramOpsMax = std::size_t{16} << 20;      // in a file
+inline constexpr std::size_t kProgramExpandedMax = std::size_t{4} << 20;  // after which repeats are cut short
+
+// Clamps the body of each Repeat to what follows it, and to the body that it stands in.
+void repeats_clamp(OpList &ops);
+
+// Writes out the repeats: the body `size` times, in round i with slot + i * arg. A Repeat within a body is
+// skipped, its body is part of the outer one. `note` says what was cut at kProgramExpandedMax, or is empty.
+OpList repeats_expand(const OpList &ops, std::string &note);
+
+// Sets the links: 0 on slots of one thread, else 1, 2, 3, ... in file order.
+void links_number(OpList &ops);
+
+// One order of the ops of several threads that their links allow. Ops whose turn never comes are last; what would
+// follow them on their threads is left out.
+OpList links_merge(const std::vector<OpList> &threads);
+
+// What is wrong with kept links; empty: nothing.
+std::string links_fault(const OpList &ops, std::uint32_t threads);
+
+// The plan that runs it. `note` as above.
+Plan plan_of(const Program &program, std::string &note);
+
+}  // namespace stress

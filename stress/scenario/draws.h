@@ -1,0 +1,115 @@
+// What plans share: sizes to draw, a mix for scenarios whose subject is not the kind of call, ops that wait to be
+// given out, and slots that pass blocks from seat to seat.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/mix.h"
+#include "engine/op.h"
+#include "engine/rng.h"
+#include "engine/scenario.h"
+
+namespace stress {
+
+// A way to draw sizes from min to max bytes.
+struct Sizes {
+    enum class How : std::uint8_t {
+        Uniform,
+        Log,      // each doubling as likely as the next
+        Borders,  // around class borders, powers of two and pages, and one byte beside them
+        Few,      // one to four sizes
+    };
+    static constexpr std::size_t kFew = 4;
+
+    How how;
+    std::size_t min_bytes, max_bytes;
+    std::size_t few[kFew];
+    std::uint32_t few_count;
+
+    std::size_t draw(Rng &rng) const;
+};
+
+// Swarm: the seed picks the way.
+Sizes sizes_swarm(Rng &rng, std::size_t min_bytes, std::size_t max_bytes);
+Sizes sizes_uniform(std::size_t min_bytes, std::size_t max_bytes);
+
+std::size_t draw_log(Rng &rng, std::size_t min_bytes, std::size_t max_bytes);
+std::size_t draw_border(Rng &rng, std::size_t min_bytes, std::size_t max_bytes);
+
+// Nearly all malloc; of the others, about one block in sixteen, the seed picks the weights and switches some off.
+Mix mix_few_others(Rng &rng, bool strict);
+
+// Frees the slot: mostly free, in checked runs also the sized calls of C23.
+Op draw_free(Rng &rng, std::uint32_t slot, bool check);
+
+// A random bit for each of a scenario's own steps: whether it is on in this run. Never all off.
+std::uint32_t draw_switches(Rng &rng, std::uint32_t how_many);
+
+// Ops that belong together, given out one by one.
+struct Burst {
+    Op ops[8];
+    std::uint32_t count = 0, given = 0;
+
+    void add(const Op &op) { ops[count++] = op; }
+    bool take(Op &op)
+    {
+        if (given == count) return false;
+        op = ops[given++];
+        if (given == count) given = count = 0;
+        return true;
+    }
+};
+
+// A ring of linked slots that carries blocks from one seat to another: message k lies in slot k modulo the size
+// of the ring. Each message is two ops on its slot, first the sender's, then the receiver's, so both know the
+// link of every op without telling each other. A receiver that must not free can realloc instead: the sender's
+// next malloc there is then skipped, and the receiver's next op meets the block again.
+//
+// Law (no jam): if all ops of all seats can be written into one sequence in which every receive stands behind
+// its send, and the send of message k behind the receive of message k - size, and each seat draws its own in
+// that order, then the seats never wait for each other in a circle: the first op of the sequence that is not
+// done can always be done.
+struct Channel {
+    std::uint32_t first_slot;
+    std::uint32_t slots_log2;
+
+    std::uint32_t slot(std::uint64_t k) const
+    {
+        return first_slot + static_cast<std::uint32_t>(k & ((std::uint64_t{1} << slots_log2) - 1));
+    }
+    // Links count 1 to 65535 and start again.
+    static std::uint16_t link_of(std::uint64_t use) { return static_cast<std::uint16_t>(use % 0xffff + 1); }
+    std::uint16_t send_link(std::uint64_t k) const { return link_of((k >> slots_log2) * 2); }
+    std::uint16_t receive_link(std::uint64_t k) const { return link_of((k >> slots_log2) * 2 + 1); }
+};
+
+template <typename Item>
+void shuffle(Rng &rng, Item *items, std::size_t count)
+{
+    for (std::size_t i = count; i > 1; --i) {
+        const std::size_t other = rng.below(i);
+        const Item item = items[i - 1];
+        items[i - 1] = items[other];
+        items[other] = item;
+    }
+}
+
+// The ops that a seat will draw at most; a very large number where only time is the limit.
+std::uint64_t ops_per_seat(const Setup &setup);
+
+// `wanted`, or less in a run so short that a seat would not come `times` times around that many.
+std::uint64_t scaled(const Setup &setup, std::uint64_t wanted, std::uint64_t times, std::uint64_t least);
+
+// A plan in which each seat has slots_per_seat slots of its own. make(seat, first_slot) gives its generator.
+template <typename Make>
+Plan plan_of_seats(const Setup &setup, std::size_t slots_per_seat, Make make)
+{
+    Plan plan;
+    plan.slot_count = slots_per_seat * setup.seats;
+    for (std::uint32_t seat = 0; seat < setup.seats; ++seat)
+        plan.generators.push_back(generator_of(make(seat, static_cast<std::uint32_t>(seat * slots_per_seat))));
+    return plan;
+}
+
+}  // namespace stress

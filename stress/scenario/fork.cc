@@ -1,0 +1,48 @@
+// Fork in a threaded program: every few hundred ops a seat forks, and the child checks, frees, allocates, starts a
+// thread and forks again while the other threads do not exist.
+//
+// On a subject with sync points each fork happens while another thread stands inside the allocator, at a step that
+// the op names: with a lock held, with a list half given back, between two steps of a remote free (known failures
+// 24, 25). A run in which no fork did is a failure of the test.
+//
+// Strict runs also read lines and flush all streams at the same time: those take locks of libc that fork takes
+// too. jemalloc 5.3.0 takes its own before them and hangs (24).
+#include "scenario/live_mix.h"
+#include "scenario/scenarios.h"
+
+namespace stress {
+namespace {
+
+struct Forks {
+    LiveMix mix;
+    bool streams;
+    std::uint64_t forks = 0;
+
+    bool next(Op &op)
+    {
+        if (mix.rng.one_in(250)) {
+            op = op_make(OpKind::Fork, 0, mix.rng.between(20, 200), static_cast<std::uint8_t>(forks++));
+        } else if (mix.rng.one_in(200)) {
+            op = op_make(OpKind::Renew, 0);
+        } else if (streams && mix.rng.one_in(6)) {
+            op = mix.rng.one_in(2) ? op_make(OpKind::FlushAll, 0)
+                                   : op_make(OpKind::GetLine, 0, draw_log(mix.rng, 1, 400'000));
+        } else {
+            op = mix.draw();
+        }
+        return true;
+    }
+};
+
+}  // namespace
+
+Plan fork_plan(const Setup &setup)
+{
+    Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
+        return Forks{LiveMix(setup, seat), setup.options.strict, seat * 3};
+    });
+    plan.directs_forks = true;
+    return plan;
+}
+
+}  // namespace stress

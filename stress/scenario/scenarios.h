@@ -1,0 +1,31 @@
+// The plans of all scenarios. What each does and which bugs it is likely to find stands at the top of the
+// file of its name.
+#pragma once
+
+#include "engine/scenario.h"
+
+namespace stress {
+
+Plan larson_plan(const Setup &setup);
+Plan random_mixed_plan(const Setup &setup);
+Plan remote_free_plan(const Setup &setup);
+Plan mid_plan(const Setup &setup);
+Plan large_plan(const Setup &setup);
+Plan huge_plan(const Setup &setup);
+Plan patterns_plan(const Setup &setup);
+Plan realloc_walk_plan(const Setup &setup);
+Plan aligned_plan(const Setup &setup);
+Plan calloc_plan(const Setup &setup);
+Plan fragmentation_plan(const Setup &setup);
+Plan purge_cycle_plan(const Setup &setup);
+Plan false_sharing_plan(const Setup &setup);
+Plan thread_churn_plan(const Setup &setup);
+Plan tls_destructors_plan(const Setup &setup);
+Plan cancellation_plan(const Setup &setup);
+Plan small_stack_plan(const Setup &setup);
+Plan fork_plan(const Setup &setup);
+Plan signals_plan(const Setup &setup);
+Plan oom_plan(const Setup &setup);
+Plan dlopen_plan(const Setup &setup);
+
+}  // namespace stress
