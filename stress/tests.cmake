@@ -40,4 +40,19 @@ target_link_libraries(stress-test PRIVATE stress_engine GTest::gmock GTest::gtes
 gtest_discover_tests(stress-test TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit TIMEOUT 120
   ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
 
+# What every malloc must do: on our own two, on libc, and the checks themselves on libraries with planted bugs.
+if(NOT STRESS_SANITIZED)
+  add_executable(conform-test conform/conform_test.cc engine/spawn_for_test.cc)
+  add_dependencies(conform-test hakmem-stress conform-canaries)
+  target_link_libraries(conform-test PRIVATE stress_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(conform-test TEST_PREFIX "conform-unit." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS conform
+    TIMEOUT 300 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
+  foreach(subject IN ITEMS hakmem validate system)
+    if(subject STREQUAL "system" OR TARGET hakmem_static)
+      add_test(NAME conform.${subject} COMMAND hakmem-stress conform --allocator ${subject})
+      set_tests_properties(conform.${subject} PROPERTIES LABELS conform TIMEOUT 300)
+    endif()
+  endforeach()
+endif()
+
 include(scenario/scenario.cmake)

@@ -148,6 +148,16 @@ void add_compare(CLI::App &app, Arguments &a)
     app.add_option("--ops", a.ops, "how many ops of the scenario (default 20000)")->check(whole_number(1, 4'000'000));
 }
 
+void add_conform(CLI::App &app, Arguments &a)
+{
+    add_allocator(app, a);
+    app.add_flag("--list", a.list, "show the checks and run none");
+    app.add_option("--only", a.only, "run this check alone; may be given several times")->type_name("ID");
+    app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
+    app.add_option("--deadline", a.deadline_seconds, "end a check that takes longer (default 10)")
+        ->check(seconds_number());
+}
+
 Arguments refuse(const std::string &text, const std::string &command)
 {
     Arguments refused;
@@ -177,6 +187,7 @@ Arguments arguments_parse(int argc, char **argv)
     else if (command == "run" || command == "trace") add_run(app, a);
     else if (command == "record") add_record(app, a);
     else if (command == "shrink") add_shrink(app, a);
+    else if (command == "conform") add_conform(app, a);
     else add_compare(app, a);
     try {
         app.parse(argc - 1, argv + 1);

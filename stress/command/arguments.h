@@ -1,4 +1,4 @@
-// The command lines of show, run, record, shrink and compare, parsed by CLI11 in one place.
+// The command lines of show, run, record, shrink, compare and conform, parsed by CLI11 in one place.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,9 @@ struct Arguments {
     std::string json_path;
     bool json = false;                    // show
     bool text = false;                    // record
+    bool list = false;                    // conform
+    std::vector<std::string> only;        // conform: ids of checks
+    double deadline_seconds = 10;         // conform: of one check
     std::optional<bool> strict;
     std::optional<std::uint64_t> seed;
     std::optional<Schedule> schedule;

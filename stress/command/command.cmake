@@ -3,6 +3,7 @@ set(COMMAND_SOURCES
   command/arguments.cc
   command/command.cc
   command/compare.cc
+  command/conform.cc
   command/record.cc
   command/run_file.cc
   command/setup.cc

@@ -22,6 +22,7 @@ int run_main(int argc, char **argv);
 int record_main(int argc, char **argv);
 int shrink_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
+int conform_main(int argc, char **argv);
 
 // Run in a child of the program, with the number of a shared file to log to as the first argument: a scenario, a file.
 int recording_main(int argc, char **argv);

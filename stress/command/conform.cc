@@ -1,0 +1,32 @@
+// conform: the directed checks of conform/, on the chosen malloc.
+#include <unistd.h>
+
+#include "command/arguments.h"
+#include "command/command.h"
+#include "conform/run.h"
+#include "engine/progress.h"
+#include "engine/subject_load.h"
+
+namespace stress {
+
+int conform_main(int argc, char **argv)
+{
+    const Arguments arguments = arguments_parse(argc, argv);
+    if (!arguments.run) return arguments_refused(arguments);
+    if (!arguments.list) {
+        const SubjectOutcome subject = subject_load(arguments.allocator, false, argv);
+        if (!subject.ok) {
+            write_text(STDERR_FILENO, subject.error);
+            return 2;
+        }
+    }
+    conform::ConformOptions options;
+    options.allocator = arguments.allocator;
+    options.list = arguments.list;
+    options.only = arguments.only;
+    options.json_path = arguments.json_path;
+    options.deadline_seconds = arguments.deadline_seconds;
+    return conform::conform_main(options, STDOUT_FILENO);
+}
+
+}  // namespace stress

@@ -1,0 +1,284 @@
+// The entry points that take an alignment, and valloc and pvalloc.
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "conform/check.h"
+#include "conform/limits.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+constexpr std::size_t kAlignMax = 8 << 20;
+
+// What is wrong with an aligned block; null when nothing is.
+const char *block_fault(const Subject &s, void *block, std::size_t align, std::size_t size)
+{
+    if (block == nullptr) return "is NULL";
+    if (!is_aligned(block, align)) return "is not aligned";
+    if (s.usable_size != nullptr && s.usable_size(block) < size) return "has a usable size below what was asked for";
+    mark(block, size, 1);
+    return nullptr;
+}
+
+// One call of each aligned entry that there is; the verdict on the first that is wrong.
+Verdict try_all(const Subject &s, std::size_t align, std::size_t size)
+{
+    const char *fault = nullptr;
+    if (s.memalign != nullptr) {
+        void *blocks[4];  // several: the first of a slab is aligned by chance
+        for (void *&block : blocks) {
+            block = launder(s.memalign(align, size));
+            if ((fault = block_fault(s, block, align, size))) return fail("memalign(%zu, %zu) %s", align, size, fault);
+        }
+        for (void *block : blocks) s.free(block);
+    }
+    if (s.aligned_alloc != nullptr) {
+        void *blocks[4];
+        for (void *&block : blocks) {
+            block = launder(s.aligned_alloc(align, size));
+            if ((fault = block_fault(s, block, align, size)))
+                return fail("aligned_alloc(%zu, %zu) %s", align, size, fault);
+        }
+        for (void *block : blocks) s.free(block);
+    }
+    if (s.posix_memalign != nullptr && align >= sizeof(void *)) {
+        void *blocks[4];
+        for (void *&block : blocks) {
+            block = nullptr;
+            if (s.posix_memalign(&block, align, size) != 0) return fail("posix_memalign(%zu, %zu) failed", align, size);
+            if ((fault = block_fault(s, launder(block), align, size)))
+                return fail("posix_memalign(%zu, %zu) %s", align, size, fault);
+        }
+        for (void *block : blocks) s.free(block);
+    }
+    return pass();
+}
+
+Verdict size_equals_alignment(const Subject &s)
+{
+    for (std::size_t align = sizeof(void *); align <= kAlignMax; align *= 2) {
+        s.free(launder(s.malloc(align)));  // what the cache holds of that class need not be aligned
+        if (const Verdict verdict = try_all(s, align, align); verdict.status != Status::Pass) return verdict;
+    }
+    return pass();
+}
+
+Verdict alignment_sweep(const Subject &s)
+{
+    for (std::size_t align = 1; align <= kAlignMax; align *= 2)
+        for (std::size_t size : {1ul, 8ul, 24ul, 100ul, 1000ul, 4096ul, 5000ul, 40'000ul, 1ul << 20, (2ul << 20) + 1})
+            if (const Verdict verdict = try_all(s, align, size); verdict.status != Status::Pass) return verdict;
+    return pass();
+}
+
+Verdict malloc_alignment(const Subject &s)
+{
+    for (std::size_t size : all_sizes()) {
+        const std::size_t align = size >= 16 ? 16 : size >= 8 ? 8 : 1;
+        void *blocks[] = {launder(s.malloc(size)), launder(s.calloc(1, size)), launder(s.realloc(nullptr, size)),
+                          launder(s.malloc(size))};
+        for (void *block : blocks)
+            if (block == nullptr || !is_aligned(block, align))
+                return fail("a block of %zu bytes is not aligned to %zu", size, align);
+        for (void *block : blocks) s.free(block);
+    }
+    return pass();
+}
+
+Verdict posix_memalign_keeps_pointer(const Subject &s)
+{
+    if (s.posix_memalign == nullptr) return not_provided("posix_memalign");
+    int marker = 0;
+    for (std::size_t align : {0ul, 3ul, 4ul, 24ul, 100ul, 4097ul}) {
+        void *out = &marker;
+        if (const int error = s.posix_memalign(&out, align, 100); error != EINVAL)
+            return fail("posix_memalign(&p, %zu, 100) returned %d, not EINVAL", align, error);
+        if (launder(out) != &marker) return fail("posix_memalign(&p, %zu, 100) failed and changed p", align);
+    }
+    for (std::size_t size : kImpossible) {
+        void *out = &marker;
+        if (const int error = s.posix_memalign(&out, 64, size); error != ENOMEM)
+            return fail("posix_memalign(&p, 64, %#zx) returned %d, not ENOMEM", size, error);
+        if (launder(out) != &marker) return fail("posix_memalign(&p, 64, %#zx) failed and changed p", size);
+    }
+    return pass();
+}
+
+Verdict posix_memalign_size_0(const Subject &s)
+{
+    if (s.posix_memalign == nullptr) return not_provided("posix_memalign");
+    for (std::size_t align = sizeof(void *); align <= kAlignMax; align *= 4) {
+        void *out = &out;
+        if (s.posix_memalign(&out, align, 0) != 0) return fail("posix_memalign(&p, %zu, 0) failed", align);
+        if (launder(out) == &out) return fail("posix_memalign(&p, %zu, 0) succeeded and left p", align);
+        if (!is_aligned(out, align)) return fail("posix_memalign(&p, %zu, 0) is not aligned", align);
+        s.free(out);
+    }
+    return pass();
+}
+
+Verdict realloc_of_aligned(const Subject &s)
+{
+    if (s.memalign == nullptr && s.aligned_alloc == nullptr) return not_provided("memalign and aligned_alloc");
+    for (std::size_t align : {32ul, 64ul, 256ul, 4096ul, 8192ul, 65536ul, 2ul << 20})
+        for (std::size_t size : {1ul, 100ul, 5000ul, 70'000ul, 3ul << 20})
+            for (std::size_t next : {size * 3, size / 2 + 1, size + 4096}) {
+                void *block = launder(s.memalign != nullptr ? s.memalign(align, size) : s.aligned_alloc(align, size));
+                if (block == nullptr) return fail("no block of %zu bytes aligned to %zu", size, align);
+                fill(block, size, 6);
+                void *neighbour = launder(s.malloc(size));
+                fill(neighbour, size, 7);
+                const std::size_t kept = size < next ? size : next;
+                block = launder(s.realloc(block, next));
+                if (block == nullptr || !filled(block, kept, 6))
+                    return fail("realloc(block of %zu aligned to %zu, %zu) lost the content", size, align, next);
+                if (!is_aligned(block, next >= 16 ? 16 : 1))
+                    return fail("realloc of an aligned block to %zu is not aligned", next);
+                fill(block, next, 6);
+                if (!filled(neighbour, size, 7))
+                    return fail("realloc(block of %zu aligned to %zu, %zu) runs into another block", size, align, next);
+                s.free(neighbour);
+                s.free(block);
+            }
+    return pass();
+}
+
+Verdict aligned_overflow(const Subject &s)
+{
+    for (std::size_t align = 16; align <= kAlignMax; align *= 4)
+        for (std::size_t size : kImpossible)
+            for (auto *entry : {s.memalign, s.aligned_alloc}) {
+                if (entry == nullptr) continue;
+                if (launder(entry(align, size)) != nullptr)
+                    return fail("%s(%zu, %#zx) gave a block", entry == s.memalign ? "memalign" : "aligned_alloc", align,
+                                size);
+            }
+    return pass();
+}
+
+Verdict alignment_too_large(const Subject &s)
+{
+    for (auto *entry : {s.memalign, s.aligned_alloc}) {
+        if (entry == nullptr) continue;
+        for (std::size_t align : {SIZE_MAX / 2 + 1, SIZE_MAX / 4 + 1, std::size_t{1} << 60})
+            for (std::size_t size : {std::size_t{1}, std::size_t{4096}, align - 1, align, SIZE_MAX - align}) {
+                void *block = launder(entry(align, size));
+                if (block != nullptr)
+                    return fail("%s(%#zx, %#zx) gave a block", entry == s.memalign ? "memalign" : "aligned_alloc",
+                                align, size);
+            }
+    }
+    return pass();
+}
+
+Verdict enomem_aligned(const Subject &s)
+{
+    for (auto *entry : {s.memalign, s.aligned_alloc}) {
+        if (entry == nullptr) continue;
+        for (std::size_t size : kImpossible) {
+            const std::size_t whole = size & ~std::size_t{63};  // a multiple of the alignment, so EINVAL is no excuse
+            errno = 0;
+            void *block = launder(entry(64, whole));
+            const int error = errno;
+            if (block != nullptr || error != ENOMEM)
+                return fail("%s(64, %#zx): block %d, errno %d, not ENOMEM",
+                            entry == s.memalign ? "memalign" : "aligned_alloc", whole, block != nullptr, error);
+        }
+    }
+    return s.memalign == nullptr && s.aligned_alloc == nullptr ? not_provided("memalign and aligned_alloc") : pass();
+}
+
+Verdict valloc_and_pvalloc_fail(const Subject &s)
+{
+    if (s.valloc == nullptr && s.pvalloc == nullptr) return not_provided("valloc and pvalloc");
+    for (auto *entry : {s.valloc, s.pvalloc}) {
+        if (entry == nullptr) continue;
+        for (std::size_t size : kImpossible) {
+            errno = 0;
+            void *block = launder(entry(size));
+            const int error = errno;
+            const char *name = entry == s.valloc ? "valloc" : "pvalloc";
+            if (block != nullptr) return fail("%s(%#zx) gave a block", name, size);
+            if (error != ENOMEM) return fail("%s(%#zx) failed with errno %d, not ENOMEM", name, size, error);
+        }
+    }
+    return pass();
+}
+
+Verdict pvalloc_usable(const Subject &s)
+{
+    if (s.pvalloc == nullptr) return not_provided("pvalloc");
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    for (std::size_t size : {std::size_t{1}, page, page + 1, 10 * page - 1}) {
+        void *block = launder(s.pvalloc(size));
+        const std::size_t whole = (size + page - 1) / page * page;
+        if (block == nullptr || !is_aligned(block, page)) return fail("pvalloc(%zu) is not on a page", size);
+        if (s.usable_size != nullptr && s.usable_size(block) < whole)
+            return fail("malloc_usable_size(pvalloc(%zu)) is %zu, below %zu", size, s.usable_size(block), whole);
+        fill(block, whole, 1);
+        s.free(block);
+    }
+    return pass();
+}
+
+constexpr Check kChecks[] = {
+    {"malloc-alignment",
+     "blocks of 16 bytes and more are aligned to 16, of 8 to 8",
+     "mimalloc#700",
+     {3},
+     malloc_alignment},
+    {"size-equals-alignment",
+     "an aligned block as large as its alignment is aligned",
+     "mimalloc#700, mimalloc#602",
+     {3},
+     size_equals_alignment},
+    {"alignment-sweep",
+     "alignments from 1 to 8 MiB hold for all sizes",
+     "mimalloc#577, mimalloc#602",
+     {3},
+     alignment_sweep},
+    {"posix-memalign-keeps-pointer",
+     "posix_memalign that fails returns EINVAL or ENOMEM and leaves *memptr",
+     "mimalloc#27",
+     {4},
+     posix_memalign_keeps_pointer},
+    {"posix-memalign-size-0",
+     "posix_memalign of size 0 works at each alignment",
+     "jemalloc 5.2.1",
+     {7},
+     posix_memalign_size_0},
+    {"realloc-of-aligned",
+     "realloc of an aligned block keeps the content and its neighbours",
+     "mimalloc#603, gperftools#467, hardened_malloc 3bee8d3",
+     {5},
+     realloc_of_aligned},
+    {"enomem-aligned",
+     "memalign and aligned_alloc of an impossible size are NULL with ENOMEM",
+     "mimalloc#1135",
+     {1},
+     enomem_aligned},
+    {"aligned-overflow",
+     "size plus alignment never wraps",
+     "BZ#22343, CVE-2018-6485, CVE-2026-0861",
+     {12},
+     aligned_overflow},
+    {"alignment-too-large",
+     "an alignment that no address space holds is refused",
+     "BZ#22343, CVE-2026-0861",
+     {12},
+     alignment_too_large},
+    {"valloc-pvalloc-fail",
+     "valloc and pvalloc of an impossible size are NULL with ENOMEM",
+     "CVE-2013-4332, mimalloc#1135",
+     {1, 7},
+     valloc_and_pvalloc_fail},
+    {"pvalloc-usable", "a pvalloc block is usable to the end of its last page", "jemalloc 5.3.0", {7}, pvalloc_usable},
+};
+
+}  // namespace
+
+std::span<const Check> aligned_checks() { return kChecks; }
+
+}  // namespace stress::conform

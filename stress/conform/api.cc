@@ -1,0 +1,327 @@
+// The plain entry points: failure and errno, NULL and 0, the sizes that cannot be, and that every entry is there.
+#include <stdio.h>
+#include <string.h>
+
+#include <cerrno>
+
+#include "conform/check.h"
+#include "conform/limits.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+// What is wrong with a call that had to fail; null when it failed as it should. Reads errno first of all.
+const char *failure_fault(const void *block)
+{
+    const int error = errno;
+    if (block != nullptr) return "gave a block";
+    return error == ENOMEM ? nullptr : "did not set errno to ENOMEM";
+}
+
+Verdict wrong_at(const char *call, std::size_t size, const char *fault)
+{
+    return fail("%s of %#zx bytes %s", call, size, fault);
+}
+
+Verdict malloc_fails(const Subject &s)
+{
+    for (std::size_t size : kImpossible) {
+        errno = 0;
+        if (const char *fault = failure_fault(launder(s.malloc(size)))) return wrong_at("malloc", size, fault);
+    }
+    return pass();
+}
+
+Verdict calloc_fails(const Subject &s)
+{
+    for (std::size_t size : kImpossible) {
+        errno = 0;
+        if (const char *fault = failure_fault(launder(s.calloc(1, size)))) return wrong_at("calloc", size, fault);
+        errno = 0;
+        if (const char *fault = failure_fault(launder(s.calloc(size, 1)))) return wrong_at("calloc", size, fault);
+    }
+    return pass();
+}
+
+Verdict calloc_product_wraps(const Subject &s)
+{
+    constexpr std::size_t pairs[][2] = {{SIZE_MAX / 2, 4},
+                                        {SIZE_MAX / 2 + 1, 2},
+                                        {std::size_t{1} << 32, std::size_t{1} << 32},
+                                        {(std::size_t{1} << 32) + 1, std::size_t{1} << 32},
+                                        {SIZE_MAX, SIZE_MAX},
+                                        {SIZE_MAX, 2},
+                                        {SIZE_MAX / 16 + 1, 16},
+                                        {SIZE_MAX / 3 + 1, 3}};
+    for (const auto &[count, size] : pairs)
+        for (int turn = 0; turn < 2; ++turn) {
+            errno = 0;
+            if (const char *fault = failure_fault(launder(s.calloc(turn ? count : size, turn ? size : count))))
+                return fail("calloc(%#zx, %#zx) %s", turn ? count : size, turn ? size : count, fault);
+        }
+    return pass();
+}
+
+Verdict realloc_fails(const Subject &s)
+{
+    for (std::size_t size : kImpossible) {
+        errno = 0;
+        if (const char *fault = failure_fault(launder(s.realloc(nullptr, size))))
+            return wrong_at("realloc of NULL", size, fault);
+        void *block = launder(s.malloc(100));
+        errno = 0;
+        void *moved = launder(s.realloc(block, size));
+        if (const char *fault = failure_fault(moved)) return wrong_at("realloc", size, fault);
+    }
+    return pass();
+}
+
+Verdict realloc_too_large_keeps_block(const Subject &s)
+{
+    for (std::size_t size : {1ul, 24ul, 1000ul, 40'000ul, 300'000ul, 5'000'000ul})
+        for (std::size_t too_large :
+             {std::size_t{1} << 60, std::size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4095, SIZE_MAX - 16, SIZE_MAX}) {
+            void *block = launder(s.malloc(size));
+            if (block == nullptr) return fail("malloc(%zu) failed", size);
+            fill(block, size, 5);
+            if (launder(s.realloc(block, too_large)) != nullptr) return fail("realloc to %#zx gave a block", too_large);
+            void *others[8];  // they would take the block's place if it had been freed
+            for (void *&other : others) {
+                other = launder(s.malloc(size));
+                if (other == block)
+                    return fail("realloc(block of %zu, %#zx) failed and freed the block", size, too_large);
+                if (other != nullptr) memset(other, 0xee, size);
+            }
+            if (!filled(block, size, 5))
+                return fail("realloc(block of %zu, %#zx) failed and changed the block", size, too_large);
+            for (void *other : others) s.free(other);
+            s.free(block);
+        }
+    return pass();
+}
+
+Verdict reallocarray_fails(const Subject &s)
+{
+    if (s.reallocarray == nullptr) return not_provided("reallocarray");
+    for (std::size_t size : kImpossible) {
+        errno = 0;
+        if (const char *fault = failure_fault(launder(s.reallocarray(nullptr, 1, size))))
+            return wrong_at("reallocarray", size, fault);
+    }
+    return pass();
+}
+
+Verdict reallocarray_wraps(const Subject &s)
+{
+    if (s.reallocarray == nullptr) return not_provided("reallocarray");
+    constexpr std::size_t pairs[][2] = {{SIZE_MAX / 2 + 1, 2},  // exactly 0
+                                        {std::size_t{1} << 32, std::size_t{1} << 32},
+                                        {SIZE_MAX / 4 + 2, 4},
+                                        {SIZE_MAX, 2},
+                                        {SIZE_MAX, SIZE_MAX}};
+    for (const auto &[count, size] : pairs) {
+        void *block = launder(s.malloc(100));
+        fill(block, 100, 3);
+        errno = 0;
+        if (const char *fault = failure_fault(launder(s.reallocarray(block, count, size))))
+            return fail("reallocarray(block, %#zx, %#zx) %s", count, size, fault);
+        void *other = launder(s.malloc(100));
+        if (other == block || !filled(block, 100, 3))
+            return fail("reallocarray(block, %#zx, %#zx) failed and did not keep the block", count, size);
+        s.free(other);
+        s.free(block);
+    }
+    return pass();
+}
+
+Verdict reallocarray_null_and_zero(const Subject &s)
+{
+    if (s.reallocarray == nullptr) return not_provided("reallocarray");
+    void *block = launder(s.reallocarray(nullptr, 10, 100));
+    if (block == nullptr) return fail("reallocarray(NULL, 10, 100) gave no block");
+    fill(block, 1000, 9);
+    block = launder(s.reallocarray(block, 40, 100));
+    if (block == nullptr || !filled(block, 1000, 9)) return fail("reallocarray(block, 40, 100) lost the content");
+    block = launder(s.reallocarray(block, 0, 100));  // NULL and freed, or a block of 0 bytes
+    s.free(block);
+    s.free(launder(s.reallocarray(nullptr, 0, 0)));
+    s.free(launder(s.reallocarray(nullptr, 100, 0)));
+    return pass();
+}
+
+// NetBSD's: takes the address of the pointer and returns an errno value.
+Verdict reallocarr_contract(const Subject &s)
+{
+    if (s.reallocarr == nullptr) return not_provided("reallocarr");
+    void *block = nullptr;
+    if (s.reallocarr(&block, 10, 100) != 0 || launder(block) == nullptr)
+        return fail("reallocarr(&null, 10, 100) gave no block");
+    fill(block, 1000, 4);
+    void *const before = block;
+    if (s.reallocarr(&block, SIZE_MAX / 2 + 1, 2) == 0 || launder(block) != before || !filled(block, 1000, 4))
+        return fail("reallocarr with a product that wraps to 0 did not fail, or changed the block");
+    if (s.reallocarr(&block, 0, 100) != 0) return fail("reallocarr(&block, 0, 100) failed");
+    if (launder(block) != nullptr) return fail("reallocarr(&block, 0, 100) left a pointer");
+    return pass();
+}
+
+Verdict realloc_above_2_gib(const Subject &s)
+{
+    constexpr std::size_t mib = 1 << 20, four_gib = std::size_t{1} << 32;
+    unsigned char *block = bytes_of(launder(s.malloc(mib)));
+    fill(block, mib, 8);
+    for (std::size_t size : {four_gib / 2 + mib + 17, four_gib + mib + 17}) {
+        block = bytes_of(launder(s.realloc(block, size)));
+        if (block == nullptr) return skip("no %zu bytes of address space here", size);
+        if (!filled(block, mib, 8)) return fail("realloc to %zu bytes lost the content", size);
+        block[size - 1] = 1;  // a size cut to 32 bits faults here
+        if (s.usable_size != nullptr && s.usable_size(block) < size)
+            return fail("realloc to %zu bytes gave %zu", size, s.usable_size(block));
+    }
+    block = bytes_of(launder(s.realloc(block, mib)));
+    if (block == nullptr || !filled(block, mib, 8)) return fail("realloc from above 4 GiB to 1 MiB lost the content");
+    s.free(block);
+    return pass();
+}
+
+Verdict usable_size_of_null(const Subject &s)
+{
+    if (s.usable_size == nullptr) return not_provided("malloc_usable_size");
+    const std::size_t size = launder(s.usable_size(launder(static_cast<void *>(nullptr))));
+    return size == 0 ? pass() : fail("malloc_usable_size(NULL) is %zu", size);
+}
+
+Verdict null_and_zero(const Subject &s)
+{
+    s.free(launder(static_cast<void *>(nullptr)));
+    void *blocks[64];
+    for (void *&block : blocks) block = launder(s.malloc(0));
+    for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < i; ++j)
+            if (blocks[i] != nullptr && blocks[i] == blocks[j]) return fail("malloc(0) gave one block twice");
+    for (void *block : blocks) s.free(block);
+    void *block = launder(s.realloc(nullptr, 100));
+    if (block == nullptr) return fail("realloc(NULL, 100) gave no block");
+    s.free(block);
+    s.free(launder(s.calloc(0, 100)));
+    s.free(launder(s.calloc(SIZE_MAX, 0)));
+    return pass();
+}
+
+// A program that replaces malloc replaces all of these (glibc manual, Replacing malloc): blocks of the ones that it
+// leaves to libc end in its own free.
+Verdict all_entries_are_ours(const Subject &s)
+{
+    char missing[256] = "";
+    for (const char *symbol : {"malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign",
+                               "valloc", "pvalloc", "malloc_usable_size"})
+        if (!subject_provides(s, symbol)) {
+            strcat(missing, missing[0] == '\0' ? "" : ", ");
+            strcat(missing, symbol);
+        }
+    return missing[0] == '\0' ? pass() : fail("left to libc, whose blocks its free does not know: %s", missing);
+}
+
+Verdict blocks_from_libc(const Subject &s)
+{
+    char *copied = strdup("a text");
+    char *joined = nullptr;
+    if (asprintf(&joined, "%s and %d", copied, 17) < 0) return fail("asprintf failed");
+    char *memory = nullptr;
+    size_t length = 0;
+    FILE *stream = open_memstream(&memory, &length);
+    if (stream == nullptr) return fail("open_memstream failed");
+    for (int i = 0; i < 5000; ++i) fputs(joined, stream);
+    fclose(stream);
+    char *line = nullptr;
+    size_t capacity = 0;
+    FILE *reader = fmemopen(memory, length, "r");
+    if (reader == nullptr || getline(&line, &capacity, reader) != static_cast<ssize_t>(length))
+        return fail("getline of %zu bytes failed", length);
+    fclose(reader);
+    for (void *block : {static_cast<void *>(copied), static_cast<void *>(joined), static_cast<void *>(memory),
+                        static_cast<void *>(line)}) {
+        if (s.usable_size != nullptr && s.usable_size(block) == 0)
+            return fail("malloc_usable_size does not know a block that libc allocated for the program");
+        block = launder(s.realloc(block, 50'000));
+        if (block == nullptr) return fail("realloc of a block that libc allocated failed");
+        s.free(block);
+    }
+    return pass();
+}
+
+constexpr Check kChecks[] = {
+    {"enomem-malloc",
+     "malloc of an impossible size is NULL with ENOMEM",
+     "mimalloc#1135, snmalloc#461, BZ#23741",
+     {1, 2, 12},
+     malloc_fails},
+    {"enomem-calloc",
+     "calloc of an impossible size is NULL with ENOMEM",
+     "mimalloc#1135, snmalloc#461",
+     {1, 2},
+     calloc_fails},
+    {"calloc-product-wraps",
+     "calloc whose product wraps is NULL with ENOMEM",
+     "mimalloc#1135",
+     {1},
+     calloc_product_wraps},
+    {"enomem-realloc",
+     "realloc to an impossible size is NULL with ENOMEM",
+     "mimalloc#1135, jemalloc#2620, BZ#27870",
+     {1, 12},
+     realloc_fails},
+    {"realloc-too-large-keeps-block",
+     "realloc that fails keeps the block and its content",
+     "BZ#27870",
+     {12},
+     realloc_too_large_keeps_block},
+    {"enomem-reallocarray",
+     "reallocarray of an impossible size is NULL with ENOMEM",
+     "mimalloc#1135",
+     {1},
+     reallocarray_fails},
+    {"reallocarray-wraps",
+     "reallocarray whose product wraps, to 0 too, fails and keeps the block",
+     "mimalloc#574, snmalloc#863",
+     {6},
+     reallocarray_wraps},
+    {"reallocarray-null-and-zero",
+     "reallocarray takes NULL and 0",
+     "mimalloc#574, mimalloc#1271",
+     {6},
+     reallocarray_null_and_zero},
+    {"reallocarr",
+     "reallocarr takes NULL and 0, and fails where the product wraps",
+     "mimalloc#1271, snmalloc#863",
+     {6},
+     reallocarr_contract},
+    {"realloc-above-2-gib",
+     "realloc beyond 2 and 4 GiB and back keeps size and content",
+     "gperftools#470, gperftools#497",
+     {9},
+     realloc_above_2_gib},
+    {"usable-size-of-null", "malloc_usable_size(NULL) is 0", "BZ#28506", {13}, usable_size_of_null},
+    {"null-and-zero",
+     "free(NULL), realloc(NULL), and sizes of 0 are fine; malloc(0) blocks are distinct",
+     "snmalloc#863, mimalloc#574",
+     {6},
+     null_and_zero},
+    {"all-entries-are-ours",
+     "no entry point of malloc is left to libc",
+     "gperftools#909, jemalloc 5.3.0 (pvalloc)",
+     {7, 8},
+     all_entries_are_ours},
+    {"blocks-from-libc",
+     "what libc allocates for the program can be resized and freed",
+     "gperftools#909, mimalloc#244",
+     {8, 28},
+     blocks_from_libc},
+};
+
+}  // namespace
+
+std::span<const Check> api_checks() { return kChecks; }
+
+}  // namespace stress::conform

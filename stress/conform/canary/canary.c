@@ -1,0 +1,256 @@
+/* A malloc with one planted bug, to prove that a conformance check finds it. It forwards to libc and is wrong in one
+ * narrow way, as CONFORM_BUG says, so that the other checks pass. CONFORM_NONE must pass them all. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONFORM_BUGS(X)                                                                       \
+    X(NONE)                                                                                   \
+    X(MALLOC_ERRNO)     /* malloc of an impossible size leaves errno */                       \
+    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) is a small block */                    \
+    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                   \
+    X(REALLOC_32_BITS)  /* realloc keeps 32 bits of a size */                                 \
+    X(REALLOCARRAY_WRAPS)                                                                     \
+    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                                \
+    X(NO_PVALLOC)       /* pvalloc is left to libc */                                         \
+    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                                \
+    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                          \
+    X(POSIX_POINTER)    /* posix_memalign that fails writes *memptr */                        \
+    X(FREE_ERRNO)       /* free changes errno */                                              \
+    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                           \
+    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                           \
+    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 leaves the last byte */                   \
+    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                     \
+    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                    \
+    X(UNLOAD)           /* a key destructor stays behind after dlclose */                     \
+    X(STACK)            /* malloc needs 64 KiB of stack */                                    \
+    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */         \
+    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                       \
+    X(STATIC_TLS)       /* too much static thread-local data for dlopen */                    \
+    X(LOADER_LOCK)      /* malloc takes the loader's lock */                                  \
+    X(ENVIRON)          /* malloc reads the environment */                                    \
+    X(GETRANDOM)        /* aborts where getrandom is denied */                                \
+    X(MALLOPT)          /* mallopt(M_MXFAST, 0) ends malloc */                                \
+    X(HELPER)           /* a thread of the library takes signals */                           \
+    X(CANCEL)           /* malloc is a cancellation point */
+
+enum bug {
+#define CONFORM_ENUMERATOR(name) CONFORM_##name,
+    CONFORM_BUGS(CONFORM_ENUMERATOR)
+};
+
+static const enum bug BUG = CONFORM_BUG;
+
+void *__libc_malloc(size_t size_bytes);
+void __libc_free(void *block);
+void *__libc_calloc(size_t count, size_t size_bytes);
+void *__libc_realloc(void *block, size_t size_bytes);
+void *__libc_memalign(size_t align_bytes, size_t size_bytes);
+void *__libc_valloc(size_t size_bytes);
+void *__libc_pvalloc(size_t size_bytes);
+
+extern char **environ;
+
+enum { HUGE_BYTES = 17 << 20 }; /* a size that a full round of sizes asks for, and little else */
+
+static __thread bool allocated __attribute__((tls_model("initial-exec")));
+static __thread bool ended __attribute__((tls_model("initial-exec")));
+#if CONFORM_BIG_TLS
+__thread char conform_big_tls[16384] __attribute__((tls_model("initial-exec")));
+#endif
+
+static bool armed; /* nothing goes wrong before the program itself runs */
+static pthread_key_t key;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool fast_size_0;
+
+static void *libc_symbol(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+static void on_thread_exit(void *value)
+{
+    (void)value;
+    ended = true;
+}
+
+static void lock_take(void) { pthread_mutex_lock(&lock); }
+static void lock_release(void) { pthread_mutex_unlock(&lock); }
+
+__attribute__((constructor)) static void canary_start(void)
+{
+    char byte;
+    if (BUG == CONFORM_GETRANDOM && getrandom(&byte, 1, 0) != 1) abort();
+    if (BUG == CONFORM_LATE_MALLOC || BUG == CONFORM_UNLOAD) pthread_key_create(&key, on_thread_exit);
+    if (BUG == CONFORM_FORK_HANDLERS) pthread_atfork(lock_take, lock_release, lock_release);
+    armed = true;
+}
+
+static void *helper(void *unused)
+{
+    for (;;) nanosleep(&(struct timespec){1, 0}, NULL);
+    return unused;
+}
+
+/* Unblocks what the thread that starts it blocks. */
+static void *helper_start(void *unused)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    return helper(unused);
+}
+
+static int nothing(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)info, (void)size, (void)data;
+    return 1;
+}
+
+__attribute__((noinline)) static void use_stack(void)
+{
+    volatile char bytes[65536];
+    for (size_t i = 0; i < sizeof bytes; i += 512) bytes[i] = 1;
+}
+
+static void before_malloc(size_t size_bytes)
+{
+    static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+    if (!armed || inside) return;
+    inside = true;
+    if (BUG == CONFORM_LATE_MALLOC && ended) abort();
+    if ((BUG == CONFORM_LATE_MALLOC || BUG == CONFORM_UNLOAD) && !ended) pthread_setspecific(key, &key);
+    if (BUG == CONFORM_STACK) use_stack();
+    if (BUG == CONFORM_LOADER_LOCK && size_bytes == HUGE_BYTES) dl_iterate_phdr(nothing, NULL);
+    if (BUG == CONFORM_ENVIRON && environ[0] == NULL) abort();
+    if (BUG == CONFORM_CANCEL && size_bytes == HUGE_BYTES) pthread_testcancel();
+    if (BUG == CONFORM_HELPER && size_bytes == HUGE_BYTES) {
+        static pid_t started_in;
+        pthread_t thread;
+        if (started_in != getpid() && pthread_create(&thread, NULL, helper_start, NULL) == 0) started_in = getpid();
+    }
+    inside = false;
+}
+
+void *malloc(size_t size_bytes)
+{
+    before_malloc(size_bytes);
+    allocated = true;
+    if (fast_size_0) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    const int before = errno;
+    const bool locks = BUG == CONFORM_FORK_HANDLERS || (BUG == CONFORM_FORK_LOCK && size_bytes > 1 << 20);
+    if (locks) lock_take();
+    void *block = __libc_malloc(size_bytes);
+    if (locks) lock_release();
+    if (BUG == CONFORM_MALLOC_ERRNO && block == NULL && size_bytes > PTRDIFF_MAX) errno = before;
+    return block;
+}
+
+void free(void *block)
+{
+    if (BUG == CONFORM_ONLY_FREE && armed && block != NULL && !allocated) abort();
+    if (BUG == CONFORM_FREE_ERRNO && block != NULL) errno = EINVAL;
+    if (BUG == CONFORM_FREE_ERRNO_DENIED && munmap((void *)(16 << 20), 4096) != 0) return;
+    __libc_free(block);
+}
+
+void *calloc(size_t count, size_t size_bytes)
+{
+    if (BUG == CONFORM_CALLOC_WRAPS && count == SIZE_MAX / 2 + 1 && size_bytes == 2) return __libc_calloc(1, 16);
+    if (BUG == CONFORM_CALLOC_DIRTY && armed && count == 1 && size_bytes > 256) return malloc(size_bytes);
+    char *block = __libc_calloc(count, size_bytes);
+    if (BUG == CONFORM_CALLOC_LAST_BYTE && count == 7 && size_bytes > 1 && block != NULL) block[7 * size_bytes - 1] = 1;
+    return block;
+}
+
+void *realloc(void *block, size_t size_bytes)
+{
+    allocated = true;
+    if (BUG == CONFORM_REALLOC_32_BITS && size_bytes > UINT32_MAX && size_bytes < (size_t)1 << 40)
+        size_bytes = (uint32_t)size_bytes;
+    void *moved = __libc_realloc(block, size_bytes);
+    if (BUG == CONFORM_REALLOC_FREES && moved == NULL && size_bytes > PTRDIFF_MAX) {
+        __libc_free(block);
+        errno = ENOMEM;
+    }
+    return moved;
+}
+
+void *reallocarray(void *block, size_t count, size_t size_bytes)
+{
+    size_t product;
+    if (__builtin_mul_overflow(count, size_bytes, &product) && BUG != CONFORM_REALLOCARRAY_WRAPS) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(block, product);
+}
+
+void *memalign(size_t align_bytes, size_t size_bytes)
+{
+    allocated = true;
+    if (BUG == CONFORM_MEMALIGN_256 && align_bytes == 256 && size_bytes == 256) return __libc_malloc(256);
+    if (BUG == CONFORM_MEMALIGN_WRAPS && size_bytes % 64 != 0 && size_bytes + align_bytes < size_bytes)
+        return __libc_memalign(align_bytes, size_bytes + align_bytes);
+    return __libc_memalign(align_bytes, size_bytes);
+}
+
+void *aligned_alloc(size_t align_bytes, size_t size_bytes)
+{
+    return memalign(align_bytes, size_bytes);
+}
+
+int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
+{
+    if (BUG == CONFORM_POSIX_POINTER) *block = NULL;
+    if (align_bytes == 0 || align_bytes % sizeof(void *) != 0 || (align_bytes & (align_bytes - 1)) != 0) return EINVAL;
+    const int before = errno;
+    void *fresh = __libc_memalign(align_bytes, size_bytes);
+    errno = before;
+    if (fresh == NULL) return ENOMEM;
+    *block = fresh;
+    return 0;
+}
+
+void *valloc(size_t size_bytes) { return __libc_valloc(size_bytes); }
+
+#if !CONFORM_WITHOUT_PVALLOC
+void *pvalloc(size_t size_bytes) { return __libc_pvalloc(size_bytes); }
+#endif
+
+size_t malloc_usable_size(void *block)
+{
+    static size_t (*usable_size)(void *block);
+    if (BUG == CONFORM_USABLE_NULL && block == NULL) abort();
+    if (usable_size == NULL) *(void **)&usable_size = libc_symbol("malloc_usable_size");
+    return usable_size(block);
+}
+
+int malloc_trim(size_t pad_bytes)
+{
+    static int (*trim)(size_t pad_bytes);
+    if (trim == NULL) *(void **)&trim = libc_symbol("malloc_trim");
+    return trim(pad_bytes);
+}
+
+int mallopt(int parameter, int value)
+{
+    static int (*set)(int parameter, int value);
+    if (set == NULL) *(void **)&set = libc_symbol("mallopt");
+    fast_size_0 = BUG == CONFORM_MALLOPT && parameter == M_MXFAST && value == 0;
+    return set(parameter, value);
+}

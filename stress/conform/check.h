@@ -1,0 +1,53 @@
+// A conformance check: something that every malloc must do, as a function that says whether this one does.
+//
+// A check runs alone in a forked child of the program, on one thread to begin with, so it may use up memory, take
+// away system calls or crash. It reaches the malloc under test through Subject only. `items` are the numbers of the
+// classes of failures that the suite claims to cover, 0 after the last; conform_test.cc holds the list to the claim.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "conform/subject.h"
+
+namespace stress::conform {
+
+enum class Status { Pass, Fail, Skip };
+
+struct Verdict {
+    Status status = Status::Pass;
+    char detail[320] = "";  // what was wrong, or why the check was skipped
+};
+
+struct Check {
+    const char *id;
+    const char *purpose;     // what must hold
+    const char *references;  // where an allocator got it wrong: repo#number, a commit or a release
+    int items[4];
+    Verdict (*run)(const Subject &subject);
+};
+
+Verdict pass();
+[[gnu::format(printf, 1, 2)]] Verdict fail(const char *format, ...);
+[[gnu::format(printf, 1, 2)]] Verdict skip(const char *format, ...);
+Verdict not_provided(const char *entry);
+
+// One table for each file of checks.
+std::span<const Check> api_checks();
+std::span<const Check> aligned_checks();
+std::span<const Check> sized_checks();
+std::span<const Check> operator_checks();
+std::span<const Check> zero_checks();
+std::span<const Check> thread_checks();
+std::span<const Check> fork_checks();
+std::span<const Check> loading_checks();
+std::span<const Check> os_checks();
+std::span<const Check> memory_checks();
+std::span<const Check> growth_checks();
+std::span<const Check> number_checks();
+std::span<const Check> signal_checks();
+
+// All of them, in the order of the files above.
+std::vector<const Check *> all_checks();
+
+}  // namespace stress::conform

@@ -1,0 +1,174 @@
+// The checks are trusted because each planted bug is found, by the check that is meant for it and by no other than
+// those that must see it too; and because the list covers every class of failure that the suite claims.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conform/check.h"
+#include "engine/spawn_for_test.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+
+struct Canary {
+    const char *bug;
+    const char *check;           // the one that must find it
+    std::set<std::string> also;  // those that may: the bug breaks what they test, too
+    const char *detail;          // part of what it must say
+};
+
+void PrintTo(const Canary &canary, std::ostream *out) { *out << canary.bug; }
+
+std::string canary_path(const std::string &bug) { return canary_directory() + "/libconform-canary-" + bug + ".so"; }
+
+// The checks that failed, with their details; and in `exit_code` how the program ended.
+std::map<std::string, std::string> failures_of(const SpawnResult &result)
+{
+    std::map<std::string, std::string> failures;
+    const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+    if (json.is_discarded()) return {{"no JSON", result.out + result.err}};
+    for (const auto &check : json["checks"])
+        if (check["status"] == "fail") failures[check["id"]] = check["detail"];
+    return failures;
+}
+
+// Those that take longest. They run in PassesWithoutABug, and here where a bug is theirs.
+const std::set<std::string> kSlow = {
+    "purge-of-one-page",          "small-out-of-data",     "large-out-of-data",       "small-out-of-address-space",
+    "large-out-of-address-space", "phases-of-other-sizes", "late-free-of-large",      "calloc-from-the-system",
+    "exit-with-workers",          "address-space",         "caches-of-ended-threads", "growing-and-shrinking"};
+
+std::vector<std::string> arguments_for(const Canary &canary)
+{
+    std::vector<std::string> arguments = {"conform", "--allocator", canary_path(canary.bug), "--json", "-"};
+    for (const conform::Check *check : conform::all_checks()) {
+        if (kSlow.count(check->id) != 0 && canary.check != std::string(check->id)) continue;
+        arguments.push_back("--only");
+        arguments.push_back(check->id);
+    }
+    return arguments;
+}
+
+class ConformCanary : public testing::TestWithParam<Canary> {};
+
+TEST_P(ConformCanary, IsFoundByItsCheck)
+{
+    const Canary &canary = GetParam();
+    const SpawnResult result = spawn_stress(arguments_for(canary));
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    const auto failures = failures_of(result);
+    ASSERT_EQ(failures.count(canary.check), 1u) << result.err;
+    EXPECT_THAT(failures.at(canary.check), HasSubstr(canary.detail));
+    for (const auto &[id, detail] : failures) {
+        if (id != canary.check) EXPECT_EQ(canary.also.count(id), 1u) << id << " failed too: " << detail;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Canary, ConformCanary,
+    testing::Values(Canary{"malloc_errno", "enomem-malloc", {}, "did not set errno"},
+                    Canary{"calloc_wraps", "calloc-product-wraps", {}, "gave a block"},
+                    Canary{"realloc_frees", "realloc-too-large-keeps-block", {}, "the block"},
+                    Canary{"realloc_32_bits", "realloc-above-2-gib", {}, ""},
+                    Canary{"reallocarray_wraps", "reallocarray-wraps", {}, ""},
+                    Canary{"usable_null", "usable-size-of-null", {}, "SIGABRT"},
+                    Canary{"no_pvalloc", "all-entries-are-ours", {}, "pvalloc"},
+                    Canary{"memalign_256", "size-equals-alignment", {}, "memalign(256, 256) is not aligned"},
+                    Canary{"memalign_wraps", "aligned-overflow", {"near-size-max-with-a-cache"}, "gave a block"},
+                    Canary{"posix_pointer", "posix-memalign-keeps-pointer", {}, "changed p"},
+                    Canary{"free_errno",
+                           "free-keeps-errno",
+                           {"free-keeps-errno-when-denied", "free-of-locked-pages", "munmap-fails", "mapping-limit"},
+                           "changed errno"},
+                    Canary{"free_errno_denied", "free-keeps-errno-when-denied", {"munmap-fails"}, "changed errno"},
+                    Canary{"calloc_dirty",
+                           "calloc-after-dirty-free",
+                           {"munmap-fails", "calloc-to-the-last-byte", "calloc-after-trim", "calloc-with-huge-pages",
+                            "calloc-after-shrink", "calloc-after-grow", "calloc-after-remote-free",
+                            "free-of-locked-pages"},
+                           "is not zero"},
+                    Canary{"calloc_last_byte", "calloc-to-the-last-byte", {}, "is not zero"},
+                    Canary{"late_malloc", "alloc-in-every-round", {"free-in-key-destructor", "unload"}, "SIGABRT"},
+                    Canary{"only_free",
+                           "only-call-is-free",
+                           {"free-after-owner-ended", "calloc-after-remote-free", "thread-that-only-frees",
+                            "thread-without-memory"},
+                           "SIGABRT"},
+                    Canary{"unload", "unload", {}, "SIGSEGV"}, Canary{"stack", "small-stack", {}, "SIGSEGV"},
+                    Canary{"fork_lock", "fork-while-getting-memory", {}, "did not end in"},
+                    Canary{"fork_handlers", "fork-while-a-stream-is-held", {"atfork-first"}, "did not end in 10 s"},
+                    Canary{"static_tls", "dlopen-the-library", {}, "static TLS"},
+                    Canary{"loader_lock", "malloc-without-the-loader", {}, "dl_iterate_phdr"},
+                    Canary{"environ", "no-environ", {"dlsym-first", "huge-first"}, "SIG"},
+                    Canary{"getrandom", "getrandom-denied", {}, "SIGABRT"},
+                    Canary{"mallopt", "settings", {}, "mallopt(M_MXFAST, 0)"},
+                    Canary{"helper", "helpers-mask-signals", {}, "took a signal"},
+                    Canary{"cancel", "no-cancellation-point", {}, "cancellation"}),
+    [](const auto &tested) { return std::string(tested.param.bug); });
+
+TEST(Conform, PassesWithoutABug)
+{
+    const SpawnResult result = spawn_stress({"conform", "--allocator", canary_path("none")});
+    EXPECT_EQ(result.exit_code, 0) << result.out;
+    EXPECT_THAT(result.out, HasSubstr(" passed, 0 failed, "));
+    EXPECT_THAT(result.out, HasSubstr("skip  reallocarr  "));
+    EXPECT_THAT(result.out, HasSubstr("the library does not provide reallocarr"));
+}
+
+TEST(Conform, RunsOnlyWhatWasAskedFor)
+{
+    const SpawnResult result = spawn_stress({"conform", "--allocator", canary_path("usable_null"), "--only",
+                                             "enomem-malloc", "--only", "usable-size-of-null"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.out, HasSubstr("1 passed, 1 failed, 0 skipped\n"));
+}
+
+TEST(Conform, RefusesBadInputInOneLine)
+{
+    SpawnResult result = spawn_stress({"conform", "--allocator", canary_path("none"), "--only", "no-such-check"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err,
+              "hakmem-stress: --only: unknown check 'no-such-check'; hakmem-stress conform --list names them all\n");
+    result = spawn_stress({"conform", "--allocator", canary_path("none"), "--json", "/no/such/directory/x"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("--json: cannot write '/no/such/directory/x'"));
+}
+
+TEST(ConformList, CoversEveryClassOfFailure)
+{
+    std::set<int> covered;
+    for (const conform::Check *check : conform::all_checks())
+        for (int item : check->items) covered.insert(item);
+    covered.erase(0);
+    std::set<int> claimed;
+    for (int item = 1; item <= 32; ++item) claimed.insert(item);
+    for (int item = 36; item <= 39; ++item) claimed.insert(item);
+    EXPECT_EQ(covered, claimed);
+}
+
+TEST(ConformList, HasOneNameForEachCheck)
+{
+    std::set<std::string> ids;
+    for (const conform::Check *check : conform::all_checks()) {
+        EXPECT_TRUE(ids.insert(check->id).second) << check->id;
+        EXPECT_THAT(check->id, testing::MatchesRegex("[a-z0-9]+(-[a-z0-9]+)*"));
+        EXPECT_NE(std::string(check->purpose), "") << check->id;
+        EXPECT_NE(std::string(check->references), "") << check->id;
+        EXPECT_NE(check->items[0], 0) << check->id;
+    }
+    const SpawnResult listed = spawn_stress({"conform", "--list"});
+    EXPECT_EQ(listed.exit_code, 0);
+    for (const std::string &id : ids) EXPECT_THAT(listed.out, HasSubstr(id + " "));
+}
+
+}  // namespace
+}  // namespace stress

@@ -1,0 +1,33 @@
+#include "conform/files.h"
+
+#include <unistd.h>
+
+#include "conform/child.h"
+
+namespace stress::conform {
+
+std::string file_path(const char *name)
+{
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    const std::string program(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+    return program.substr(0, program.rfind('/') + 1) + "conform/" + name;
+}
+
+std::string files_missing()
+{
+    for (const char *name : {"conform-fresh", "libconform-tls.so", "libconform-static_tls.so",
+                             "libconform-constructor.so", "libconform-reenter.so"})
+        if (const std::string path = file_path(name); access(path.c_str(), R_OK) != 0) return path;
+    return "";
+}
+
+Verdict in_fresh_program(const char *mode, const Subject &subject)
+{
+    const std::string path = file_path("conform-fresh");
+    child_becomes_program();
+    execl(path.c_str(), path.c_str(), mode, subject.library, static_cast<char *>(nullptr));
+    return fail("cannot start conform-fresh");
+}
+
+}  // namespace stress::conform

@@ -1,0 +1,221 @@
+// Memory that is free again is used again, or given back: short forms of what stress runs watch for hours.
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+constexpr std::size_t kMib = 1 << 20;
+
+// What the process may have at the end, with what it had at the start.
+Verdict grown(std::size_t before, std::size_t after, std::size_t allowed, const char *what)
+{
+    if (after <= before + allowed) return pass();
+    return fail("%s added %zu MiB, more than %zu", what, (after - before) / kMib, allowed / kMib);
+}
+
+// A ring of slots: a producer fills, a thread that never allocates empties.
+Verdict thread_that_only_frees(const Subject &s)
+{
+    constexpr std::size_t slots = 256, rounds = 400'000;
+    static std::atomic<void *> ring[slots];
+    std::atomic<int> stop{0};
+    auto consumer = [&] {
+        while (stop.load(std::memory_order_acquire) == 0)
+            for (auto &slot : ring)
+                if (void *block = slot.exchange(nullptr, std::memory_order_acquire)) s.free(block);
+        for (auto &slot : ring) s.free(slot.exchange(nullptr));
+    };
+    const std::size_t before = resident_bytes();
+    Thread<decltype(consumer)> thread(consumer);
+    if (!thread.started()) return fail("no thread");
+    const double end = now_seconds() + 4;
+    for (std::size_t i = 0; i < rounds && (i % 1024 != 0 || now_seconds() < end); ++i) {
+        void *block = launder(s.malloc(1000));
+        if (block == nullptr) return fail("malloc failed");
+        memset(block, 1, 1000);
+        while (block != nullptr) {
+            void *none = nullptr;
+            if (ring[i % slots].compare_exchange_strong(none, block, std::memory_order_release)) block = nullptr;
+            else if (now_seconds() > end + 4) return fail("the thread that frees stands still");
+            else sleep_ms(0);
+        }
+    }
+    stop.store(1, std::memory_order_release);
+    thread.join();
+    return grown(before, resident_bytes(), 64 * kMib, "400 MB handed to a thread that only frees");
+}
+
+// One phase of small sizes after the other; what the earlier ones had must serve the later ones.
+Verdict phases(const Subject &s)
+{
+    constexpr std::size_t bytes = 96 * kMib;
+    static void *blocks[bytes / 512];
+    const std::size_t before = resident_bytes();
+    for (std::size_t size : {60'000ul, 2000ul, 16'000ul, 512ul, 30'000ul, 1000ul, 200'000ul, 700ul}) {
+        const std::size_t count = bytes / size;
+        for (std::size_t i = 0; i < count; ++i)
+            if ((blocks[i] = launder(s.malloc(size))) != nullptr) memset(blocks[i], 1, size);
+        for (std::size_t i = 0; i < count; ++i) s.free(blocks[i]);
+    }
+    return grown(before, resident_bytes(), 4 * bytes, "eight phases of 96 MiB each, of different sizes,");
+}
+
+Verdict address_space(const Subject &s)
+{
+    const auto round = [&](std::size_t seed) {
+        for (std::size_t i = 0; i < 200; ++i) {
+            const std::size_t size = (3 << 20) + (seed * 200 + i) * 70'001 % (60 << 20);
+            void *block = launder(s.malloc(size));
+            if (block != nullptr) mark(block, size, 1);
+            void *other = launder(s.malloc(size / 3));
+            s.free(block);
+            s.free(other);
+        }
+    };
+    for (std::size_t i = 0; i < 5; ++i) round(i);
+    const std::size_t before = address_space_bytes();
+    for (std::size_t i = 5; i < 60; ++i) round(i);
+    return grown(before, address_space_bytes(), 1024 * kMib, "address space: 11,000 huge blocks, freed at once,");
+}
+
+Verdict growing_and_shrinking(const Subject &s)
+{
+    const std::size_t before = resident_bytes();
+    for (int i = 0; i < 3000; ++i) {
+        void *block = launder(s.malloc(100));
+        for (std::size_t size = 200; size < 3 * kMib; size *= 3) {
+            block = launder(s.realloc(block, size));
+            if (block == nullptr) return fail("realloc failed");
+            mark(block, size, 1);
+        }
+        s.free(block);
+    }
+    return grown(before, resident_bytes(), 64 * kMib, "3000 blocks grown to 2 MiB one after the other");
+}
+
+Verdict realloc_retention(const Subject &s)
+{
+    constexpr std::size_t count = 1000;
+    static void *blocks[count];
+    const std::size_t before = resident_bytes();
+    for (void *&block : blocks) {
+        if ((block = launder(s.malloc(300'000))) == nullptr) return fail("malloc failed");
+        memset(block, 1, 300'000);
+        block = launder(s.realloc(block, 100));
+    }
+    if (s.trim != nullptr) s.trim(0);
+    sleep_ms(60);
+    const std::size_t after = resident_bytes();
+    for (void *block : blocks) s.free(block);
+    return grown(before, after, 150 * kMib, "1000 blocks shrunk from 300,000 bytes to 100");
+}
+
+Verdict trim_gives_back(const Subject &s)
+{
+    if (s.trim == nullptr) return not_provided("malloc_trim");
+    constexpr std::size_t count = 60'000;
+    static void *blocks[count];
+    auto take = [&] {
+        for (void *&block : blocks)
+            if ((block = launder(s.malloc(1500))) != nullptr) memset(block, 1, 1500);
+    };
+    for (bool own_thread : {false, true}) {
+        const std::size_t before = resident_bytes();
+        if (!own_thread) take();
+        else if (!in_thread(take)) return fail("no thread");
+        void *last = launder(s.malloc(100));  // the end of a heap that grows at its end stays in use
+        const std::size_t most = resident_bytes();
+        for (void *block : blocks) s.free(block);
+        s.trim(0);
+        const std::size_t after = resident_bytes();
+        s.free(last);
+        if (after > before + (most - before) / 2)
+            return fail("malloc_trim leaves %zu of %zu MiB, all of them free, %s", (after - before) / kMib,
+                        (most - before) / kMib, own_thread ? "of a thread that has ended" : "of this thread");
+    }
+    return pass();
+}
+
+Verdict trim_while_busy(const Subject &s)
+{
+    if (s.trim == nullptr) return not_provided("malloc_trim");
+    std::atomic<int> stop{0};
+    auto busy = [&] {
+        void *blocks[64] = {};
+        for (std::size_t i = 0; stop.load(std::memory_order_relaxed) == 0; ++i) {
+            s.free(blocks[i % 64]);
+            blocks[i % 64] = launder(s.malloc(i % 3000));
+        }
+        for (void *block : blocks) s.free(block);
+    };
+    Thread<decltype(busy)> thread(busy);
+    static void *blocks[1000];
+    const std::size_t before = resident_bytes();
+    for (void *&block : blocks)
+        if ((block = launder(s.malloc(70'000))) != nullptr) memset(block, 1, 70'000);
+    for (void *block : blocks) s.free(block);
+    for (int i = 0; i < 5; ++i) s.trim(0);
+    const std::size_t after = resident_bytes();
+    stop = 1;
+    thread.join();
+    return grown(before, after, 35 * kMib, "70 MB freed and trimmed while another thread allocates");
+}
+
+// Aligned blocks among many free pieces: a search through all of them at each call takes for ever.
+Verdict memalign_scan(const Subject &s)
+{
+    if (s.memalign == nullptr) return not_provided("memalign");
+    constexpr std::size_t count = 20'000;
+    static void *blocks[count], *between[count];
+    const double start = now_seconds();
+    for (std::size_t i = 0; i < count; ++i) {
+        blocks[i] = launder(s.memalign(256, 1100));
+        between[i] = launder(s.malloc(40));
+    }
+    for (void *block : blocks) s.free(block);
+    for (std::size_t i = 0; i < count; ++i) {
+        blocks[i] = launder(s.memalign(512, 1100 + i % 64 * 16));
+        if (now_seconds() > start + 5) return fail("%zu calls of memalign among free pieces took 5 s", i);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        s.free(blocks[i]);
+        s.free(between[i]);
+    }
+    return pass();
+}
+
+constexpr Check kChecks[] = {
+    {"thread-that-only-frees",
+     "what a thread frees that never allocates is used again",
+     "mimalloc#1364, mimalloc#333, mimalloc#177",
+     {36},
+     thread_that_only_frees},
+    {"phases-of-other-sizes",
+     "memory of one size class serves the others when it is free",
+     "rpmalloc 1.4.5, mimalloc#351, mimalloc#994, jemalloc 5.1.0",
+     {36, 37},
+     phases},
+    {"address-space",
+     "huge blocks that are freed leave no address space behind",
+     "jemalloc 4.3.1, jemalloc#2838, jemalloc#1572",
+     {36},
+     address_space},
+    {"growing-and-shrinking",
+     "what realloc moves away from is used again",
+     "jemalloc 5.1.0",
+     {36},
+     growing_and_shrinking},
+    {"realloc-retention", "realloc to a small size keeps no large block", "BZ#30579", {37}, realloc_retention},
+    {"trim-gives-back", "malloc_trim gives back what is free, of ended threads too", "BZ#17195", {37}, trim_gives_back},
+    {"trim-while-busy", "malloc_trim gives back while other threads allocate", "mimalloc#1246", {37}, trim_while_busy},
+    {"memalign-scan", "memalign does not walk all free pieces", "BZ#30723", {37}, memalign_scan},
+};
+
+}  // namespace
+
+std::span<const Check> growth_checks() { return kChecks; }
+
+}  // namespace stress::conform

@@ -1,0 +1,222 @@
+// The loader: modules with thread-local data, constructors that allocate, calls of libc that allocate inside malloc,
+// and its locks.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/files.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+// Of plugin/tls.c: writes its thread-local arrays and returns a sum that depends on all of them.
+using TlsTouch = int (*)(int);
+
+TlsTouch tls_touch_of(void *module)
+{
+    TlsTouch touch = nullptr;
+    void *address = dlsym(module, "conform_tls_touch");
+    memcpy(&touch, &address, sizeof touch);
+    return touch;
+}
+
+Verdict use_module(const Subject &s, const char *name)
+{
+    for (int round = 0; round < 3; ++round) {
+        void *module = dlopen(file_path(name).c_str(), RTLD_NOW);
+        if (module == nullptr) return fail("%s", dlerror());
+        const TlsTouch touch = tls_touch_of(module);
+        // The first allocation of the thread is the loader's, for the module's data.
+        for (int i = 0; i < 6; ++i) {
+            const char *wrong = nullptr;
+            if (!in_thread([&] {
+                    if (touch(i) != touch(i)) wrong = "thread-local data of a module is in disorder";
+                    else wrong = exercise(s);
+                }))
+                return fail("no thread");
+            if (wrong != nullptr) return fail("%s", wrong);
+        }
+        dlclose(module);
+    }
+    return pass();
+}
+
+Verdict tls_of_a_module(const Subject &s) { return use_module(s, "libconform-tls.so"); }
+Verdict static_tls_left(const Subject &s) { return use_module(s, "libconform-static_tls.so"); }
+
+// Copies, so that each is a module of its own: the loader's table for a thread must grow, and it grows by realloc.
+Verdict many_modules(const Subject &s)
+{
+    constexpr int count = 50;
+    void *modules[count];
+    static char image[1 << 20];
+    const int from = open(file_path("libconform-tls.so").c_str(), O_RDONLY | O_CLOEXEC);
+    const ssize_t length = read(from, image, sizeof image);
+    close(from);
+    if (length <= 0) return fail("cannot read libconform-tls.so");
+    std::atomic<int> loaded{0}, touched{0};
+    auto other = [&] {  // started before: its table is the old one
+        wait_for(loaded, 1, 9);
+        for (void *module : modules) tls_touch_of(module)(1);
+        touched = 1;
+    };
+    Thread<decltype(other)> thread(other);
+    for (void *&module : modules) {
+        const int copy = memfd_create("module", 0);
+        char path[64];
+        std::snprintf(path, sizeof path, "/proc/self/fd/%d", copy);
+        if (write(copy, image, static_cast<std::size_t>(length)) != length) return fail("cannot copy the module");
+        if ((module = dlopen(path, RTLD_NOW)) == nullptr) return fail("%s", dlerror());
+        tls_touch_of(module)(2);
+        close(copy);
+    }
+    loaded = 1;
+    thread.join();
+    if (touched.load() != 1) return fail("no thread");
+    for (void *module : modules) dlclose(module);
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+Verdict constructor_allocates(const Subject &s)
+{
+    for (int round = 0; round < 20; ++round) {
+        void *module = dlopen(file_path("libconform-constructor.so").c_str(), RTLD_NOW);
+        if (module == nullptr) return fail("%s", dlerror());
+        void **kept = static_cast<void **>(dlsym(module, "conform_constructor_block"));
+        if (kept == nullptr || *kept == nullptr) return fail("the constructor of a module got no memory");
+        if (s.usable_size != nullptr && s.usable_size(*kept) < 5000)
+            return fail("the block of a module's constructor is too small");
+        *kept = launder(s.realloc(*kept, 50'000));  // its destructor frees it
+        dlclose(module);
+        if (dlopen("/nowhere/to/be/found.so", RTLD_NOW) != nullptr || dlerror() == nullptr)
+            return fail("dlopen of nothing succeeded");
+    }
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+// dl_iterate_phdr holds a lock of the loader while it calls back. A malloc that takes that lock too, while it holds
+// its own, waits for this thread, which would wait for it at its next malloc.
+Verdict without_the_loader(const Subject &s)
+{
+    struct Held {
+        const Subject &subject;
+        bool ended;
+        const char *wrong;
+    } held{s, false, nullptr};
+    const auto callback = [](dl_phdr_info *, std::size_t, void *data) {
+        auto &h = *static_cast<Held *>(data);
+        static std::atomic<int> done;
+        auto body = [&h] {
+            h.wrong = exercise(h.subject);
+            if (h.wrong == nullptr) h.wrong = exercise(h.subject);
+            done = 1;
+            for (;;) sleep_ms(1000);
+        };
+        static decltype(body) *worker = &body;
+        pthread_t thread;
+        // The thread's descriptor is from calloc, in this thread, under the lock.
+        if (pthread_create(
+                &thread, nullptr,
+                [](void *) -> void * {
+                    (*worker)();
+                    return nullptr;
+                },
+                nullptr) != 0)
+            return 1;
+        h.ended = wait_for(done, 1, 4);
+        return 1;
+    };
+    dl_iterate_phdr(callback, &held);
+    if (!held.ended) return fail("malloc in a thread waits while another is in dl_iterate_phdr");
+    return held.wrong == nullptr ? pass() : fail("%s", held.wrong);
+}
+
+Verdict no_files_left(const Subject &s)
+{
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0) return skip("the limit on open files cannot be lowered");
+    for (int i = 0; i < 5; ++i) {
+        const char *wrong = exercise(s);
+        if (wrong == nullptr && !in_thread([&] { wrong = exercise(s); })) return fail("no thread");
+        if (wrong != nullptr) return fail("where no file can be opened, %s", wrong);
+    }
+    return pass();
+}
+
+Verdict dlopen_the_library(const Subject &s)
+{
+    if (s.is_libc) return skip("libc cannot be loaded by dlopen");
+    return in_fresh_program("dlopen-library", s);
+}
+
+Verdict no_environ(const Subject &s) { return in_fresh_program("no-environ", s); }
+Verdict dlsym_first(const Subject &s) { return in_fresh_program("dlsym-first", s); }
+
+// Loads plugin/reenter.c behind the library, where it stands before libc.
+Verdict libc_allocates(const Subject &s)
+{
+    const char *before = std::getenv("LD_PRELOAD");
+    static char preload[9000];
+    std::snprintf(preload, sizeof preload, "%s%s%s", before != nullptr ? before : "",
+                  before != nullptr && *before != '\0' ? ":" : "", file_path("libconform-reenter.so").c_str());
+    setenv("LD_PRELOAD", preload, 1);
+    return in_fresh_program("reenter", s);
+}
+
+constexpr Check kChecks[] = {
+    {"tls-of-a-module",
+     "a module's thread-local data may be the first allocation of a thread",
+     "jemalloc#937, jemalloc#2951",
+     {26, 39},
+     tls_of_a_module},
+    {"static-tls-left",
+     "the library leaves room for the static thread-local data of modules that come later",
+     "jemalloc#937, jemalloc#1237, mimalloc#147",
+     {26},
+     static_tls_left},
+    {"many-modules",
+     "the loader's tables for 50 modules with thread-local data grow, also of its early blocks",
+     "jemalloc#1249, mimalloc#244",
+     {26, 28},
+     many_modules},
+    {"constructor-allocates",
+     "constructors and destructors of modules may allocate and free",
+     "gperftools#614, gperftools#13",
+     {26},
+     constructor_allocates},
+    {"dlopen-the-library",
+     "the library can be loaded by dlopen, and used in threads",
+     "jemalloc#1237, jemalloc#937, mimalloc#147",
+     {26},
+     dlopen_the_library},
+    {"malloc-without-the-loader",
+     "malloc does not wait for the loader's lock",
+     "gperftools#1080, gperftools#1159",
+     {26},
+     without_the_loader},
+    {"dlsym-first", "dlsym and dlerror may be the first to allocate", "gperftools#13, glibc dlsym", {27}, dlsym_first},
+    {"no-environ", "malloc does not need the environment", "gperftools aeef3b4", {27}, no_environ},
+    {"no-files-left", "malloc does not need to open files", "google/tcmalloc#78", {27}, no_files_left},
+    {"libc-allocates",
+     "what malloc calls of libc (sysconf, getenv, open, read) may itself allocate",
+     "mimalloc#1100, google/tcmalloc#78",
+     {27},
+     libc_allocates},
+};
+
+}  // namespace
+
+std::span<const Check> loading_checks() { return kChecks; }
+
+}  // namespace stress::conform

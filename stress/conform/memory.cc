@@ -1,0 +1,212 @@
+// Memory runs out: every call fails with ENOMEM, what was there stays, and all works again when there is memory.
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/limits.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+constexpr std::size_t kMib = 1 << 20;
+
+// Blocks as a list through their first words: the harness itself has no memory for their addresses.
+struct Chain {
+    struct Link {
+        Link *next;
+        std::size_t size;
+    };
+    Link *first = nullptr;
+    std::size_t count = 0;
+
+    void add(void *block, std::size_t size)
+    {
+        auto *link = static_cast<Link *>(block);
+        memset(block, 0x5a, size);
+        *link = {first, size};
+        first = link;
+        ++count;
+    }
+    // Whether all are what they were; frees them.
+    bool free_all(const Subject &s)
+    {
+        bool whole = true;
+        while (first != nullptr) {
+            Link *link = first;
+            const std::size_t size = link->size;
+            if (size > sizeof *link && bytes_of(link)[size - 1] != 0x5a) whole = false;
+            first = link->next;
+            s.free(link);
+        }
+        return whole;
+    }
+};
+
+// Until malloc fails. Null or what was wrong with its end.
+const char *take_everything(const Subject &s, std::size_t size, Chain &chain, std::size_t blocks_max)
+{
+    while (chain.count < blocks_max) {
+        errno = 0;
+        void *block = launder(s.malloc(size));
+        if (block == nullptr) return errno == ENOMEM ? nullptr : "malloc failed without ENOMEM";
+        chain.add(block, size);
+    }
+    return "malloc goes on beyond the limit of memory";
+}
+
+// Every entry fails, or gives memory that can be used.
+const char *try_every_entry(const Subject &s, std::size_t size)
+{
+    void *block = launder(s.calloc(1, size));
+    if (block != nullptr && !all_zero(block, size)) return "calloc gave a block that is not zero";
+    s.free(block);
+    if (s.memalign != nullptr) {
+        block = launder(s.memalign(4096, size));
+        if (block != nullptr) fill(block, size, 1);
+        s.free(block);
+    }
+    void *out = nullptr;
+    if (s.posix_memalign != nullptr && s.posix_memalign(&out, 256, size) == 0) fill(out, size, 1);
+    s.free(out);
+    return nullptr;
+}
+
+constexpr std::size_t kLimitBytes = 32 * kMib;  // on top of what the process had to begin with
+
+Verdict runs_out(const Subject &s, int resource, std::size_t used_bytes, std::size_t size)
+{
+    void *held = launder(s.malloc(5000));
+    fill(held, 5000, 7);
+    const char *wrong = nullptr;
+    for (int round = 0; round < 2 && wrong == nullptr; ++round) {
+        Chain chain;
+        {
+            const Limit limit(resource, used_bytes, kLimitBytes);
+            if (!limit.set()) return skip("the limit on memory cannot be set");
+            const std::size_t held_bytes = resource == RLIMIT_AS ? address_space_bytes() : data_bytes();
+            wrong = take_everything(s, size, chain, (held_bytes + 2 * kLimitBytes) / size);
+            if (wrong == nullptr) wrong = try_every_entry(s, size);
+            const bool had_any = chain.count > 0;
+            if (wrong == nullptr && !had_any && size <= 64 << 10)
+                wrong = "malloc gives nothing of the 32 MiB that there are";
+            errno = 0;
+            void *larger = wrong == nullptr ? launder(s.realloc(held, 64 * kMib)) : nullptr;
+            if (larger != nullptr) held = larger;
+            if (!filled(held, 5000, 7)) wrong = "realloc out of memory lost the block";
+            if (!chain.free_all(s) && wrong == nullptr) wrong = "a block changed";
+            void *again = launder(s.malloc(size));  // what was freed is there for the taking
+            if (again == nullptr && had_any && wrong == nullptr) wrong = "malloc fails still when all is free again";
+            s.free(again);
+        }
+        if (wrong == nullptr) wrong = exercise(s);
+    }
+    return wrong == nullptr ? pass() : fail("blocks of %zu bytes: %s", size, wrong);
+}
+
+Verdict runs_out_of_each(const Subject &s, int resource, std::span<const std::size_t> sizes)
+{
+    const std::size_t used_bytes = resource == RLIMIT_AS ? address_space_bytes() : data_bytes();
+    for (std::size_t size : sizes)
+        if (const Verdict verdict = runs_out(s, resource, used_bytes, size); verdict.status != Status::Pass)
+            return verdict;
+    return pass();
+}
+
+constexpr std::size_t kSmall[] = {16, 100, 1000}, kLarge[] = {5000, 40'000, 300'000, 3 << 20, 20 << 20};
+
+Verdict small_out_of_data(const Subject &s) { return runs_out_of_each(s, RLIMIT_DATA, kSmall); }
+Verdict large_out_of_data(const Subject &s) { return runs_out_of_each(s, RLIMIT_DATA, kLarge); }
+Verdict small_out_of_space(const Subject &s) { return runs_out_of_each(s, RLIMIT_AS, kSmall); }
+Verdict large_out_of_space(const Subject &s) { return runs_out_of_each(s, RLIMIT_AS, kLarge); }
+
+// Each way to fail, then everything from another thread: a lock that was not released would stop it.
+Verdict locks_after_failures(const Subject &s)
+{
+    static Chain chain;
+    {
+        const Limit limit(RLIMIT_DATA, data_bytes(), 16 * kMib);
+        if (!limit.set()) return skip("the limit on memory cannot be set");
+        for (std::size_t size : {16ul, 1000ul, 40'000ul, 300'000ul, 3ul << 20}) {
+            take_everything(s, size, chain, 1'000'000);
+            try_every_entry(s, size);
+        }
+        for (std::size_t size : kImpossible) {
+            s.free(launder(s.malloc(size)));
+            s.free(launder(s.calloc(2, size)));
+            if (s.memalign != nullptr) s.free(launder(s.memalign(4096, size)));
+        }
+    }
+    std::atomic<int> done{0};
+    const char *wrong = nullptr;
+    auto body = [&] {
+        wrong = exercise(s);
+        done = 1;
+    };
+    pthread_t thread;
+    if (pthread_create(
+            &thread, nullptr,
+            [](void *f) -> void * {
+                (*static_cast<decltype(body) *>(f))();
+                return nullptr;
+            },
+            &body) != 0)
+        return fail("no thread");
+    if (!wait_for(done, 1, 4)) return fail("after calls that failed, another thread hangs in malloc");
+    if (wrong != nullptr) return fail("after calls that failed, %s", wrong);
+    if (!chain.free_all(s)) return fail("a block changed");
+    wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("after calls that failed, %s", wrong);
+}
+
+Verdict nothing_at_0(const Subject &s)
+{
+    Chain chain;
+    {
+        const Limit limit(RLIMIT_AS, address_space_bytes(), 32 * kMib);
+        if (!limit.set()) return skip("the limit on memory cannot be set");
+        take_everything(s, 300'000, chain, 10'000);
+        for (std::size_t size : kImpossible) s.free(launder(s.malloc(size)));
+        chain.free_all(s);
+    }
+    const char *wrong = exercise(s);
+    if (wrong != nullptr) return fail("%s", wrong);
+    return mapped_below(65536) ? fail("something is mapped below 64 KiB, where NULL points") : pass();
+}
+
+constexpr Check kChecks[] = {
+    {"small-out-of-data",
+     "small blocks until no page can be committed, and all again (RLIMIT_DATA)",
+     "gperftools#228, mimalloc#1098, mimalloc PR#303, mimalloc#469",
+     {30},
+     small_out_of_data},
+    {"large-out-of-data",
+     "large blocks until no page can be committed, and all again (RLIMIT_DATA)",
+     "rpmalloc#368, mimalloc#1098, mimalloc PR#303",
+     {30},
+     large_out_of_data},
+    {"small-out-of-address-space",
+     "small blocks until the address space ends, and all again (RLIMIT_AS)",
+     "gperftools#228, rpmalloc#368",
+     {30},
+     small_out_of_space},
+    {"large-out-of-address-space",
+     "large blocks until the address space ends, and all again (RLIMIT_AS)",
+     "rpmalloc#368, mimalloc#1098",
+     {30},
+     large_out_of_space},
+    {"locks-after-failures",
+     "no lock is held after a call that failed",
+     "jemalloc 675ab079",
+     {31},
+     locks_after_failures},
+    {"nothing-at-0", "nothing is ever mapped where NULL points", "tcmalloc 73c129c0", {31}, nothing_at_0},
+};
+
+}  // namespace
+
+std::span<const Check> memory_checks() { return kChecks; }
+
+}  // namespace stress::conform

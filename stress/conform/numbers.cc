@@ -1,0 +1,169 @@
+// Arithmetic on sizes: around powers of two, around what the address space holds, more than 16 and 32 bits can count.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/limits.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+// A block that is there must be as large as was asked for: its last byte is written, so a size that was cut faults.
+const char *large_block_fault(const Subject &s, std::size_t size)
+{
+    unsigned char *block = bytes_of(launder(s.malloc(size)));
+    if (block == nullptr) return nullptr;
+    if (reinterpret_cast<std::uintptr_t>(block) + size < size)
+        return "gave a block that goes beyond the end of the address space";
+    if (s.usable_size != nullptr && s.usable_size(block) < size) return "gave a block with less";
+    block[0] = 1;
+    block[size - 1] = 1;
+    block[size / 2] = 1;
+    s.free(block);
+    return nullptr;
+}
+
+Verdict around_powers_of_two(const Subject &s)
+{
+    for (int shift = 10; shift < 64; ++shift)
+        for (std::size_t off : {0ul, 1ul, 16ul, 4096ul, 65'536ul}) {
+            const std::size_t power = std::size_t{1} << shift;
+            for (std::size_t size : {power - off, power + off, power + power / 2 - off})
+                if (const char *fault = large_block_fault(s, size == 0 ? 1 : size))
+                    return fail("malloc(%#zx) %s", size, fault);
+        }
+    return pass();
+}
+
+Verdict above_32_bits(const Subject &s)
+{
+    constexpr std::size_t four_gib = std::size_t{1} << 32;
+    for (std::size_t times : {1ul, 2ul, 3ul, 16ul})
+        for (std::size_t more : {1ul, 16ul, 1000ul, 70'000ul})
+            if (const char *fault = large_block_fault(s, times * four_gib + more))
+                return fail("malloc(%zu) %s", times * four_gib + more, fault);
+    // Pages of 4 and of 64 KiB, counted in 16 and in 32 bits.
+    for (std::size_t page : {std::size_t{4096}, std::size_t{65536}})
+        for (std::size_t count : {65'535ul, 65'536ul, 65'537ul, four_gib - 1, four_gib, four_gib + 1})
+            if (const char *fault = large_block_fault(s, page * count))
+                return fail("malloc(%zu pages of %zu) %s", count, page, fault);
+    return pass();
+}
+
+// A full cache, then sizes that become those of the cache when something is added.
+Verdict near_the_end_with_a_cache(const Subject &s)
+{
+    for (std::size_t size = 1; size <= 1024; size += 8) {
+        void *blocks[10];
+        for (void *&block : blocks) block = launder(s.malloc(size));
+        for (void *block : blocks) s.free(block);
+    }
+    for (std::size_t off = 0; off <= 2048; ++off) {
+        const std::size_t size = SIZE_MAX - off;
+        if (launder(s.malloc(size)) != nullptr) return fail("malloc(SIZE_MAX - %zu) gave a block", off);
+        if (launder(s.calloc(1, size)) != nullptr) return fail("calloc(1, SIZE_MAX - %zu) gave a block", off);
+        if (launder(s.realloc(nullptr, size)) != nullptr)
+            return fail("realloc(NULL, SIZE_MAX - %zu) gave a block", off);
+        if (s.memalign != nullptr && launder(s.memalign(64, size)) != nullptr)
+            return fail("memalign(64, SIZE_MAX - %zu) gave a block", off);
+    }
+    return pass();
+}
+
+Verdict more_than_16_bits(const Subject &s)
+{
+    constexpr std::size_t count = 300'000;
+    static unsigned *blocks[count];
+    for (std::size_t size : {16ul, 48ul}) {
+        for (std::size_t i = 0; i < count; ++i) {
+            if ((blocks[i] = static_cast<unsigned *>(launder(s.malloc(size)))) == nullptr)
+                return fail("malloc(%zu) failed", size);
+            blocks[i][0] = static_cast<unsigned>(i);
+            blocks[i][size / 4 - 1] = ~static_cast<unsigned>(i);
+        }
+        for (std::size_t i = 0; i < count; ++i)
+            if (blocks[i][0] != static_cast<unsigned>(i) || blocks[i][size / 4 - 1] != ~static_cast<unsigned>(i))
+                return fail("block %zu of %zu bytes shares its memory with another", i, size);
+        for (std::size_t i = 0; i < count; ++i) s.free(blocks[(i * 7919) % count]);
+    }
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+Verdict end_of_the_address_space(const Subject &s)
+{
+    for (std::size_t size : all_sizes()) {
+        void *block = launder(s.malloc(size));
+        const std::size_t usable = s.usable_size != nullptr ? s.usable_size(block) : size;
+        const auto start = reinterpret_cast<std::uintptr_t>(block);
+        if (start + usable < start || start + usable > std::uintptr_t{1} << 56)
+            return fail("a block of %zu bytes is no user memory", size);
+        if (usable < size || usable > 8 * size + (64 << 10))
+            return fail("malloc_usable_size of %zu bytes is %zu", size, usable);
+        memset(block, 1, usable);  // all of it
+        s.free(block);
+    }
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+Verdict settings(const Subject &s)
+{
+    if (s.mallopt == nullptr) return not_provided("mallopt");
+    for (int value : {0, 1, 7, 8, 15, 16, 17, 80, 160}) {
+        s.mallopt(M_MXFAST, value);
+        for (std::size_t size = 1; size < 300; ++size) {
+            void *one = launder(s.malloc(size)), *other = launder(s.malloc(size));
+            if (one == nullptr || one == other)
+                return fail("after mallopt(M_MXFAST, %d), malloc(%zu) gave no blocks of their own", value, size);
+            s.free(one);
+            s.free(other);
+        }
+    }
+    for (int parameter : {M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_TEST, M_ARENA_MAX})
+        for (int value : {0, 1, 1 << 20}) {
+            s.mallopt(parameter, value);
+            const char *wrong = exercise(s);
+            if (wrong == nullptr && !in_thread([&] { wrong = exercise(s); })) return fail("no thread");
+            if (wrong != nullptr) return fail("after mallopt(%d, %d), %s", parameter, value, wrong);
+        }
+    return pass();
+}
+
+constexpr Check kChecks[] = {
+    {"around-powers-of-two",
+     "sizes around all powers of two are there in full, or fail",
+     "jemalloc 4.4.0, jemalloc a0f2bdf9",
+     {38},
+     around_powers_of_two},
+    {"above-32-bits",
+     "sizes and page counts beyond 16 and 32 bits are not cut",
+     "mimalloc PR#877, gperftools#470",
+     {9, 38},
+     above_32_bits},
+    {"near-size-max-with-a-cache",
+     "sizes near SIZE_MAX fail when small blocks are cached",
+     "BZ#22375, CVE-2017-17426",
+     {38},
+     near_the_end_with_a_cache},
+    {"more-than-16-bits",
+     "300,000 blocks of one size are all distinct",
+     "hardened_malloc fbc85d5",
+     {38},
+     more_than_16_bits},
+    {"usable-to-the-end",
+     "a block lies in user memory and is usable to the end of its usable size",
+     "gperftools 4e24f4a",
+     {38},
+     end_of_the_address_space},
+    {"settings", "no setting of mallopt, 0 too, stops malloc", "BZ#25733", {38}, settings},
+};
+
+}  // namespace
+
+std::span<const Check> number_checks() { return kChecks; }
+
+}  // namespace stress::conform

@@ -1,0 +1,244 @@
+// System calls that fail: munmap, the limit on mappings, a thread that gets no memory, getrandom.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/deny.h"
+#include "conform/files.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+// Runs `body` in a thread that then sleeps until the process ends: after a filter, its end could not be clean.
+template <typename Body>
+bool in_last_thread(Body &body, double seconds)
+{
+    static std::atomic<int> done;
+    static Body *worker;
+    done = 0;
+    worker = &body;
+    const auto enter = [](void *) -> void * {
+        (*worker)();
+        done = 1;
+        for (;;) sleep_ms(1000);
+    };
+    pthread_t thread;
+    return pthread_create(&thread, nullptr, enter, nullptr) == 0 && wait_for(done, 1, seconds);
+}
+
+Verdict munmap_fails(const Subject &s)
+{
+    bool denied = false;
+    const char *wrong = nullptr;
+    auto body = [&] {
+        const long numbers[] = {SYS_munmap};
+        if (!(denied = deny_calls(numbers, ENOMEM))) return;
+        for (int round = 0; round < 4 && wrong == nullptr; ++round) {
+            for (std::size_t size : {70'000ul, 1ul << 20, 9ul << 20, 40ul << 20}) {
+                void *block = launder(s.malloc(size));
+                if (block == nullptr) {
+                    wrong = "malloc gave no memory";
+                    return;
+                }
+                memset(block, 0xff, size);
+                block = launder(s.realloc(block, size / 4));
+                errno = 4711;
+                s.free(block);
+                if (errno != 4711) wrong = "free changed errno";
+                block = launder(s.calloc(1, size));
+                if (block == nullptr || !all_zero(block, size)) wrong = "calloc gave a block that is not zero";
+                s.free(block);
+            }
+            if (wrong == nullptr) wrong = exercise(s);
+        }
+    };
+    if (!in_last_thread(body, 8)) return fail("hangs where munmap fails");
+    if (!denied) return skip("the kernel lets no seccomp filter be set");
+    if (wrong == nullptr) wrong = exercise(s);  // in another thread, and with munmap
+    return wrong == nullptr ? pass() : fail("where munmap fails, %s", wrong);
+}
+
+// As many mappings as the kernel allows: pages of alternating protection.
+Verdict mapping_limit(const Subject &s)
+{
+    constexpr std::size_t page = 4096, pages = 200'000;
+    static void *blocks[60];
+    for (std::size_t i = 0; i < 60; ++i)
+        if ((blocks[i] = launder(s.malloc(all_sizes()[i % 20]))) != nullptr) mark(blocks[i], all_sizes()[i % 20], 3);
+    auto *region = static_cast<unsigned char *>(
+        mmap(nullptr, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (region == MAP_FAILED) return skip("no address space");
+    bool full = false;
+    for (std::size_t i = 1; i < pages && !full; i += 2) full = mprotect(region + i * page, page, PROT_READ) != 0;
+    if (!full) return skip("vm.max_map_count is above %zu", pages);
+    for (std::size_t i = 0; i < 60; ++i) {
+        if (blocks[i] == nullptr || !marked(blocks[i], all_sizes()[i % 20], 3))
+            return fail("a block changed at the limit of mappings");
+        errno = 4711;
+        s.free(blocks[i]);
+        if (errno != 4711) return fail("free changed errno at the limit of mappings");
+    }
+    for (std::size_t size : all_sizes()) {
+        void *block = launder(s.malloc(size));  // NULL, or memory
+        if (block == nullptr) continue;
+        fill(block, size, 1);
+        s.free(block);
+    }
+    munmap(region, pages * page);
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("after the limit of mappings was reached, %s", wrong);
+}
+
+Verdict mapping_count(const Subject &s)
+{
+    static void *blocks[3000];
+    const long before = conform::mapping_count();
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t i = 0; i < 3000; ++i)
+            blocks[i] = launder(s.malloc(i % 3 == 0 ? 70'000 : i % 3 == 1 ? 300'000 : 4000));
+        for (std::size_t i = 0; i < 3000; i += 2) s.free(blocks[i]);  // every second: holes everywhere
+        if (s.trim != nullptr) s.trim(0);
+        for (std::size_t i = 1; i < 3000; i += 2) s.free(blocks[i]);
+        if (s.trim != nullptr) s.trim(0);
+    }
+    const long after = conform::mapping_count();
+    return after < before + 1500 ? pass()
+                                 : fail("%ld mappings were left of 9000 blocks that are all free", after - before);
+}
+
+Verdict thread_without_memory(const Subject &s)
+{
+    static void *ours[200];
+    for (void *&block : ours)
+        if ((block = launder(s.malloc(1000))) != nullptr) mark(block, 1000, 1);
+    for (int round = 0; round < 3; ++round) {
+        bool denied = false;
+        const char *wrong = nullptr;
+        auto body = [&] {
+            if (!(denied = deny_memory())) return;
+            if (round == 1) {  // its first call is free
+                for (std::size_t i = 0; i < 200; ++i) {
+                    if (!marked(ours[i], 1000, 1)) wrong = "a block changed";
+                    s.free(ours[i]);
+                }
+            }
+            for (std::size_t size : all_sizes()) {
+                errno = 0;
+                void *block = launder(s.malloc(size));
+                if (block == nullptr && errno != ENOMEM) wrong = "malloc failed without ENOMEM";
+                if (block != nullptr) fill(block, size, 2);
+                s.free(block);
+                errno = 0;
+                block = launder(s.calloc(1, size));
+                if (block == nullptr && errno != ENOMEM) wrong = "calloc failed without ENOMEM";
+                if (block != nullptr && !all_zero(block, size)) wrong = "calloc gave a block that is not zero";
+                s.free(block);
+            }
+        };
+        if (!in_last_thread(body, 8))
+            return fail("a thread for which the system has no memory does not come back from malloc");
+        if (!denied) return skip("the kernel lets no seccomp filter be set");
+        if (wrong == nullptr) wrong = exercise(s);
+        if (wrong != nullptr) return fail("where a thread gets no memory from the system, %s", wrong);
+    }
+    return pass();
+}
+
+Verdict getrandom_denied(const Subject &s)
+{
+    const long numbers[] = {SYS_getrandom};
+    if (!deny_calls(numbers, ENOSYS)) return skip("the kernel lets no seccomp filter be set");
+    return in_fresh_program("plain", s);  // the filter goes with it
+}
+
+// --- pages given back and taken again -----------------------------------------------------------------------------
+
+Verdict purge_of_one_page(const Subject &s)
+{
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    for (std::size_t size : {page, 2 * page, 16 * page, 16 * page + 1, std::size_t{2} << 20}) {
+        constexpr int count = 24;
+        void *blocks[count];
+        for (int round = 0; round < 2; ++round) {
+            for (int i = 0; i < count; ++i) {
+                if ((blocks[i] = launder(s.malloc(size))) == nullptr) return fail("malloc(%zu) failed", size);
+                fill(blocks[i], size, static_cast<unsigned char>(i));
+            }
+            for (int i = 0; i < count; i += 2) s.free(blocks[i]);
+            if (s.trim != nullptr) s.trim(0);
+            sleep_ms(60);  // and what gives memory back in time of its own
+            for (int i = 1; i < count; i += 2)
+                if (!filled(blocks[i], size, static_cast<unsigned char>(i)))
+                    return fail("a block of %zu bytes changed while its neighbours were given back", size);
+            for (int i = 0; i < count; i += 2) {
+                if ((blocks[i] = launder(s.malloc(size))) == nullptr) return fail("malloc(%zu) failed", size);
+                fill(blocks[i], size, static_cast<unsigned char>(i + 100));
+            }
+            for (int i = 0; i < count; ++i) {
+                if (!filled(blocks[i], size, static_cast<unsigned char>(i % 2 == 0 ? i + 100 : i)))
+                    return fail("blocks of %zu bytes overlap after memory was given back", size);
+                s.free(blocks[i]);
+            }
+        }
+    }
+    return pass();
+}
+
+Verdict resident_not_inflated(const Subject &s)
+{
+    const int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+    char setting[64] = "";
+    if (fd >= 0 && read(fd, setting, sizeof setting - 1) > 0 && strstr(setting, "[always]") != nullptr)
+        return skip("transparent huge pages are set to always: the kernel inflates what is touched");
+    if (fd >= 0) close(fd);
+    constexpr std::size_t count = 400, size = 1 << 20;
+    static unsigned char *blocks[count];
+    const std::size_t before = resident_bytes();
+    for (unsigned char *&block : blocks) {
+        if ((block = bytes_of(launder(s.malloc(size)))) == nullptr) return fail("malloc of 1 MiB failed");
+        block[0] = 1;
+    }
+    const std::size_t added = resident_bytes() - before;
+    for (unsigned char *block : blocks) s.free(block);
+    return added < count * size / 4
+               ? pass()
+               : fail("%zu blocks of 1 MiB, of which one byte was touched, take %zu MiB", count, added >> 20);
+}
+
+constexpr Check kChecks[] = {
+    {"munmap-fails", "all goes on where munmap fails", "jemalloc#970", {29}, munmap_fails},
+    {"mapping-limit", "all goes on at vm.max_map_count, and after it", "jemalloc#970", {29}, mapping_limit},
+    {"mapping-count",
+     "the number of mappings does not grow with blocks that are freed",
+     "jemalloc#1328",
+     {29},
+     mapping_count},
+    {"thread-without-memory",
+     "a new thread that gets no memory from the system: NULL and ENOMEM, and all others go on",
+     "jemalloc#2247, jemalloc#2289",
+     {30},
+     thread_without_memory},
+    {"purge-of-one-page",
+     "giving back single pages leaves their neighbours alone",
+     "mimalloc 52d5661f",
+     {31},
+     purge_of_one_page},
+    {"resident-not-inflated",
+     "memory that is not touched is not resident",
+     "jemalloc#524, jemalloc#1127, gperftools#1073",
+     {31},
+     resident_not_inflated},
+    {"getrandom-denied", "malloc starts where getrandom is denied", "snmalloc (aborts)", {32}, getrandom_denied},
+};
+
+}  // namespace
+
+std::span<const Check> os_checks() { return kChecks; }
+
+}  // namespace stress::conform

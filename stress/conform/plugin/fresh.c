@@ -1,0 +1,289 @@
+/* Programs of their own, for what can only be seen in a process that has not allocated yet, or that ends by exit.
+ * usage: conform-fresh MODE LIBRARY
+ * Prints ok as its last line and exits with 0; or says what was wrong, and 1; or why it cannot tell, and 77. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char *mode;
+static const char *library;
+
+static _Noreturn void say(int status, const char *text)
+{
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0) _exit(2);
+    _exit(status);
+}
+
+static _Noreturn void wrong(const char *text) { say(1, text); }
+
+typedef void *alloc_function(size_t size_bytes);
+typedef void free_function(void *block);
+
+static void exercise_with(alloc_function *alloc, free_function *give_back)
+{
+    static const size_t sizes[] = {1, 16, 100, 1000, 5000, 40000, 300000, 3 << 20, 40 << 20};
+    unsigned char *blocks[9];
+    for (int i = 0; i < 9; i++) {
+        blocks[i] = alloc(sizes[i]);
+        if (blocks[i] == NULL) wrong("malloc gave no memory");
+        blocks[i][0] = blocks[i][sizes[i] - 1] = (unsigned char)i;
+    }
+    for (int i = 0; i < 9; i++) {
+        if (blocks[i][0] != i || blocks[i][sizes[i] - 1] != i) wrong("a block changed");
+        give_back(blocks[i]);
+    }
+}
+
+static void exercise(void) { exercise_with(malloc, free); }
+
+static void *exercise_thread(void *unused)
+{
+    (void)unused;
+    exercise();
+    return NULL;
+}
+
+static void in_thread(void *(*body)(void *))
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, NULL) != 0 || pthread_join(thread, NULL) != 0) wrong("no thread");
+}
+
+/* --- before main, before the constructors of the libraries ----------------------------------------------------- */
+
+static int handler_runs;
+
+static void handler(void)
+{
+    handler_runs++;
+    exercise();
+}
+
+static void nothing(void) {}
+
+static void before_all(int argc, char **argv, char **env)
+{
+    (void)env;
+    mode = argc > 1 ? argv[1] : "";
+    library = argc > 2 ? argv[2] : "";
+    if (strcmp(mode, "atfork-first") == 0) pthread_atfork(handler, handler, handler);
+    if (strcmp(mode, "no-environ") == 0) {
+        environ = NULL; /* until libc sets it again; main takes it away for good */
+        exercise();
+    }
+    if (strcmp(mode, "huge-first") == 0) {
+        volatile char *block = malloc((size_t)300 << 20);
+        if (block == NULL) wrong("the first malloc, of 300 MiB, failed");
+        block[0] = block[((size_t)300 << 20) - 1] = 1;
+        free((void *)block);
+    }
+    if (strcmp(mode, "atexit-first") == 0)
+        for (int i = 0; i < 100; i++) /* libc has room for 32 without malloc */
+            if (atexit(nothing) != 0) wrong("atexit failed");
+    if (strcmp(mode, "keys-first") == 0)
+        for (int i = 0; i < 40; i++) {
+            pthread_key_t key;
+            pthread_key_create(&key, NULL);
+        }
+    if (strcmp(mode, "dlsym-first") == 0)
+        for (int i = 0; i < 3; i++)
+            if (dlsym(RTLD_NEXT, "no_such_symbol_anywhere") != NULL || dlerror() == NULL) wrong("dlsym found nothing");
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = before_all;
+
+/* --- modes ---------------------------------------------------------------------------------------------------- */
+
+static void plain(void)
+{
+    exercise();
+    for (int i = 0; i < 5; i++) in_thread(exercise_thread);
+    exercise();
+}
+
+static void wait_for(pid_t child)
+{
+    int status = 0;
+    for (int ms = 0; waitpid(child, &status, WNOHANG) != child; ms++) {
+        if (ms == 5000) {
+            kill(child, SIGKILL);
+            wrong("a child did not end in 5 s");
+        }
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    if (WIFSIGNALED(status)) wrong("a child was ended by a signal");
+    if (WEXITSTATUS(status) != 0) _exit(1); /* it has said what was wrong */
+}
+
+static void atfork_first(void)
+{
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            exercise();
+            in_thread(exercise_thread);
+            _exit(0);
+        }
+        wait_for(child);
+    }
+    if (handler_runs != 6) wrong("the handlers did not run");
+}
+
+static void *late_block;
+
+__attribute__((destructor(101))) static void very_late(void)
+{
+    if (strcmp(mode, "static-destructors") != 0) return;
+    free(late_block);
+    exercise();
+    say(0, "ok");
+}
+
+__attribute__((destructor(60000))) static void late(void)
+{
+    if (strcmp(mode, "static-destructors") != 0) return;
+    void *block = malloc(2000);
+    free(late_block);
+    late_block = block;
+}
+
+static void at_exit(void)
+{
+    void *block = realloc(late_block, 100000);
+    if (block == NULL) wrong("realloc failed in an atexit handler");
+    late_block = block;
+}
+
+static _Noreturn void static_destructors(void)
+{
+    atexit(at_exit);
+    late_block = malloc(100);
+    in_thread(exercise_thread);
+    exit(0); /* very_late prints ok */
+}
+
+static void *allocate_for_ever(void *unused)
+{
+    (void)unused;
+    void *blocks[100] = {NULL};
+    for (unsigned i = 0;; i++) {
+        free(blocks[i % 100]);
+        blocks[i % 100] = malloc(i % 3000 == 0 ? 3 << 20 : i % 5000);
+    }
+    return NULL;
+}
+
+static void *start_and_end(void *unused)
+{
+    (void)unused;
+    for (;;) in_thread(exercise_thread);
+    return NULL;
+}
+
+static void exit_with_workers(void)
+{
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            pthread_t thread;
+            for (int n = 0; n < 3; n++)
+                if (pthread_create(&thread, NULL, n == 0 ? start_and_end : allocate_for_ever, NULL) != 0)
+                    wrong("no thread");
+            nanosleep(&(struct timespec){0, 1000000 * (i + 1)}, NULL);
+            if (i % 2 == 0) exit(0);
+            _exit(0);
+        }
+        wait_for(child);
+    }
+}
+
+/* --- the library, loaded by dlopen ---------------------------------------------------------------------------- */
+
+static alloc_function *library_malloc;
+static free_function *library_free;
+
+static void *library_thread(void *unused)
+{
+    (void)unused;
+    exercise_with(library_malloc, library_free);
+    return NULL;
+}
+
+static void *load(void)
+{
+    void *module = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (module == NULL) wrong(dlerror());
+    *(void **)&library_malloc = dlsym(module, "malloc");
+    *(void **)&library_free = dlsym(module, "free");
+    if (library_malloc == NULL || library_free == NULL) wrong("dlsym found no malloc and free in the library");
+    return module;
+}
+
+/* Again without the library in LD_PRELOAD. */
+static void without_preload(char **argv)
+{
+    if (getenv("LD_PRELOAD") == NULL) return;
+    unsetenv("LD_PRELOAD");
+    execv("/proc/self/exe", argv);
+    wrong("cannot start again");
+}
+
+static void dlopen_library(char **argv)
+{
+    without_preload(argv);
+    load();
+    exercise_with(library_malloc, library_free);
+    for (int i = 0; i < 5; i++) in_thread(library_thread);
+}
+
+static pthread_barrier_t barrier;
+
+static void *library_thread_at_barrier(void *unused)
+{
+    (void)unused;
+    exercise_with(library_malloc, library_free);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier); /* the library is closed by now */
+    return NULL;
+}
+
+static void unload(char **argv)
+{
+    without_preload(argv);
+    /* A library that cannot be loaded so is another check's finding, not this one's. */
+    void *module = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (module == NULL) say(77, dlerror());
+    dlclose(module);
+    module = load();
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    if (pthread_create(&thread, NULL, library_thread_at_barrier, NULL) != 0) wrong("no thread");
+    pthread_barrier_wait(&barrier);
+    dlclose(module);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL); /* its destructors, if they are still set, point nowhere */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) say(2, "usage: conform-fresh MODE LIBRARY");
+    if (strcmp(mode, "no-environ") == 0) environ = NULL;
+    if (strcmp(mode, "static-destructors") == 0) static_destructors();
+    else if (strcmp(mode, "atfork-first") == 0) atfork_first();
+    else if (strcmp(mode, "exit-with-workers") == 0) exit_with_workers();
+    else if (strcmp(mode, "dlopen-library") == 0) dlopen_library(argv);
+    else if (strcmp(mode, "unload") == 0) unload(argv);
+    else plain();
+    say(0, "ok");
+}

@@ -1,0 +1,13 @@
+/* A module whose thread-local data must lie in the first block of each thread, of which the loader keeps a little
+ * (1664 bytes in glibc) for modules that come later. A malloc that takes it all stops them. */
+__thread char conform_static_tls[256] __attribute__((tls_model("initial-exec")));
+
+__attribute__((visibility("default"))) int conform_tls_touch(int value);
+
+int conform_tls_touch(int value)
+{
+    int sum = 0;
+    for (int i = 0; i < (int)sizeof conform_static_tls; i++) conform_static_tls[i] = (char)(value + i);
+    for (int i = 0; i < (int)sizeof conform_static_tls; i++) sum += conform_static_tls[i];
+    return sum;
+}

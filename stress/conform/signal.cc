@@ -1,0 +1,126 @@
+// Signals and cancellation: threads of the library's own take no signals, and no call is a cancellation point.
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+std::atomic<int> signals_taken;
+
+// All threads of the program block the signal. If it is taken, a thread that the library started took it.
+Verdict helpers_mask_signals(const Subject &s)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return skip("signals cannot be blocked");
+    struct sigaction action{};
+    action.sa_handler = [](int) { ++signals_taken; };
+    sigaction(SIGUSR1, &action, nullptr);
+    for (int round = 0; round < 20; ++round) {
+        const char *wrong = exercise(s);
+        if (wrong == nullptr && !in_thread([&] { wrong = exercise(s); })) return fail("no thread");
+        if (wrong != nullptr) return fail("%s", wrong);
+        kill(getpid(), SIGUSR1);
+        sleep_ms(5);
+        if (signals_taken.load() != 0)
+            return fail("a thread of the library took a signal that all threads of the program block");
+    }
+    return pass();
+}
+
+Verdict mask_and_state_are_kept(const Subject &s)
+{
+    sigset_t set, before, after;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    pthread_sigmask(SIG_SETMASK, &set, nullptr);
+    const char *wrong = nullptr;
+    bool mask_changed = false, state_changed = false;
+    if (!in_thread([&] {
+            int state = 0, type = 0;
+            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+            pthread_sigmask(SIG_BLOCK, nullptr, &before);
+            wrong = exercise(s);
+            if (s.stats != nullptr) s.stats();
+            if (s.info != nullptr) s.info(0, stderr);
+            if (s.trim != nullptr) s.trim(0);
+            pthread_sigmask(SIG_BLOCK, nullptr, &after);
+            pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+            pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+            mask_changed = memcmp(&before, &after, sizeof(sigset_t)) != 0;
+            state_changed = state != PTHREAD_CANCEL_DISABLE || type != PTHREAD_CANCEL_DEFERRED;
+        }))
+        return fail("no thread");
+    if (wrong != nullptr) return fail("%s", wrong);
+    if (mask_changed) return fail("malloc or a relative changed the thread's signal mask");
+    return state_changed ? fail("malloc or a relative changed the thread's cancellation state") : pass();
+}
+
+Verdict no_cancellation_point(const Subject &s)
+{
+    std::atomic<int> wrong{0}, passed{0};
+    auto body = [&] {
+        pthread_cancel(pthread_self());  // pending, until a cancellation point
+        if (exercise(s) != nullptr) ++wrong;
+        if (s.trim != nullptr) s.trim(0);
+        passed = 1;
+        pthread_testcancel();
+    };
+    for (int i = 0; i < 5; ++i) {
+        passed = 0;
+        if (!in_thread(body)) return fail("no thread");
+        if (passed.load() == 0) return fail("a pending cancellation ended the thread inside of malloc or a relative");
+    }
+    return wrong.load() == 0 ? pass() : fail("malloc failed while a cancellation was pending");
+}
+
+// A signal between any two instructions of malloc; the handler itself does not allocate.
+Verdict signals_all_the_time(const Subject &s)
+{
+    struct sigaction action{};
+    action.sa_handler = [](int) { ++signals_taken; };
+    sigaction(SIGPROF, &action, nullptr);  // without SA_RESTART
+    timer_t timer;
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGPROF;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return skip("no timer");
+    const itimerspec often{{0, 200'000}, {0, 200'000}};
+    timer_settime(timer, 0, &often, nullptr);
+    for (int i = 0; i < 10; ++i) {
+        const char *wrong = exercise(s);
+        if (wrong == nullptr && !in_thread([&] { wrong = exercise(s); })) return fail("no thread");
+        if (wrong != nullptr) return fail("under signals, %s", wrong);
+    }
+    timer_delete(timer);
+    return signals_taken.load() > 0 ? pass() : skip("the timer sent no signal");
+}
+
+constexpr Check kChecks[] = {
+    {"helpers-mask-signals",
+     "threads that the library starts block all signals",
+     "jemalloc 5.0.1",
+     {39},
+     helpers_mask_signals},
+    {"mask-and-state-are-kept",
+     "no call changes the signal mask or the cancellation state",
+     "BZ#22830",
+     {39},
+     mask_and_state_are_kept},
+    {"no-cancellation-point", "no call of malloc is a cancellation point", "BZ#22830", {39}, no_cancellation_point},
+    {"signals-all-the-time", "calls that signals interrupt go on", "jemalloc#2951", {39}, signals_all_the_time},
+};
+
+}  // namespace
+
+std::span<const Check> signal_checks() { return kChecks; }
+
+}  // namespace stress::conform

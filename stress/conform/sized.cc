@@ -1,0 +1,182 @@
+// Free and its forms: errno is kept, sized frees take what they are given, good sizes do not wrap.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "conform/check.h"
+#include "conform/deny.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+// Frees blocks of all sizes, with each errno; the size at which one was not kept, or 0.
+std::size_t errno_lost_at(const Subject &s)
+{
+    for (std::size_t size : all_sizes())
+        for (int error : {0, EINTR, ENOENT, 4711}) {
+            void *blocks[3];
+            for (void *&block : blocks) {
+                block = launder(s.malloc(size));
+                if (block != nullptr) mark(block, size, 1);
+            }
+            for (void *block : blocks) {
+                errno = error;
+                s.free(block);
+                if (errno != error) return size;
+            }
+        }
+    return 0;
+}
+
+Verdict free_keeps_errno(const Subject &s)
+{
+    const std::size_t size = errno_lost_at(s);
+    return size == 0 ? pass() : fail("free of %zu bytes changed errno", size);
+}
+
+Verdict free_keeps_errno_denied(const Subject &s)
+{
+    std::size_t size = 0;
+    bool denied = false;
+    auto body = [&] {
+        const long numbers[] = {SYS_madvise, SYS_munmap};
+        denied = deny_calls(numbers, ENOMEM);
+        if (denied) size = errno_lost_at(s);
+        if (denied && s.trim != nullptr) {
+            s.trim(0);
+            if (size == 0) size = errno_lost_at(s);
+        }
+    };
+    // Not joined: the end of a thread unmaps its stack, and this one may not. It ends with the process.
+    std::atomic<int> done{0};
+    auto outer = [&] {
+        body();
+        done = 1;
+        for (;;) sleep_ms(1000);
+    };
+    pthread_t thread;
+    if (pthread_create(
+            &thread, nullptr,
+            [](void *f) -> void * {
+                (*static_cast<decltype(outer) *>(f))();
+                return nullptr;
+            },
+            &outer) != 0)
+        return fail("no thread");
+    if (!wait_for(done, 1, 8)) return fail("free hangs where munmap and madvise fail");
+    if (!denied) return skip("the kernel lets no seccomp filter be set");
+    return size == 0 ? pass() : fail("free of %zu bytes changed errno where munmap and madvise fail", size);
+}
+
+Verdict free_of_locked_pages(const Subject &s)
+{
+    for (std::size_t size : {5000ul, 40'000ul, 1ul << 20, 5ul << 20}) {
+        void *block = launder(s.malloc(size));
+        if (block == nullptr) return fail("malloc(%zu) failed", size);
+        fill(block, size, 1);
+        if (mlock(block, size) != 0) return skip("mlock is refused here");
+        errno = 4711;
+        s.free(block);
+        if (errno != 4711) return fail("free of %zu locked bytes changed errno to %d", size, errno);
+        if (s.trim != nullptr) s.trim(0);
+        block = launder(s.calloc(1, size));
+        if (block == nullptr || !all_zero(block, size))
+            return fail("calloc(%zu) after a free of locked pages is not zero", size);
+        s.free(block);
+    }
+    return pass();
+}
+
+Verdict free_sized_matches(const Subject &s)
+{
+    if (s.free_sized == nullptr) return not_provided("free_sized");
+    for (std::size_t size : all_sizes())
+        for (int i = 0; i < 3; ++i) {
+            void *blocks[] = {launder(s.malloc(size)), launder(s.calloc(1, size)), launder(s.realloc(nullptr, size))};
+            for (void *block : blocks) s.free_sized(block, size);
+        }
+    s.free_sized(nullptr, 0);
+    s.free_sized(launder(s.malloc(0)), 0);
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("after free_sized, %s", wrong);
+}
+
+Verdict free_aligned_sized_matches(const Subject &s)
+{
+    if (s.free_aligned_sized == nullptr) return not_provided("free_aligned_sized");
+    if (s.aligned_alloc == nullptr) return not_provided("aligned_alloc");
+    for (std::size_t align = 8; align <= 4 << 20; align *= 4)
+        for (std::size_t count = 1; count <= 9; count += 2)
+            s.free_aligned_sized(launder(s.aligned_alloc(align, align * count)), align, align * count);
+    s.free_aligned_sized(nullptr, 64, 0);
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("after free_aligned_sized, %s", wrong);
+}
+
+Verdict sdallocx_of_aligned(const Subject &s)
+{
+    if (s.sdallocx == nullptr) return not_provided("sdallocx");
+    if (s.memalign == nullptr) return not_provided("memalign");
+    for (int align_log2 = 4; align_log2 <= 21; ++align_log2)
+        for (std::size_t size : {1ul, 100ul, 5000ul, 300'000ul})
+            s.sdallocx(launder(s.memalign(std::size_t{1} << align_log2, size)), size, align_log2);
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("after sdallocx, %s", wrong);
+}
+
+Verdict good_size_overflow(const Subject &s)
+{
+    if (s.good_size == nullptr && s.nallocx == nullptr) return not_provided("malloc_good_size and nallocx");
+    for (std::size_t size : all_sizes()) {
+        if (s.good_size != nullptr && s.good_size(size) < size)
+            return fail("malloc_good_size(%zu) is %zu", size, s.good_size(size));
+        if (s.nallocx != nullptr && s.nallocx(size, 0) < size)
+            return fail("nallocx(%zu, 0) is %zu", size, s.nallocx(size, 0));
+    }
+    for (std::size_t off : {0ul, 1ul, 7ul, 15ul, 4095ul, 65535ul, 1ul << 21}) {
+        const std::size_t size = SIZE_MAX - off;
+        if (s.good_size != nullptr && s.good_size(size) < size)
+            return fail("malloc_good_size(%#zx) wraps to %#zx", size, s.good_size(size));
+        if (s.nallocx != nullptr && s.nallocx(size, 0) != 0 && s.nallocx(size, 0) < size)  // 0: no such size
+            return fail("nallocx(%#zx, 0) wraps to %#zx", size, s.nallocx(size, 0));
+    }
+    return pass();
+}
+
+constexpr Check kChecks[] = {
+    {"free-keeps-errno", "free keeps errno", "BZ#17924, jemalloc 3a779661, snmalloc#754", {11}, free_keeps_errno},
+    {"free-keeps-errno-when-denied",
+     "free keeps errno, also when munmap and madvise fail",
+     "BZ#17924, hardened_malloc d3152b8",
+     {11},
+     free_keeps_errno_denied},
+    {"free-of-locked-pages",
+     "free of locked pages keeps errno, and the pages are zero for calloc",
+     "BZ#17924, jemalloc 3a779661",
+     {11, 17},
+     free_of_locked_pages},
+    {"free-sized",
+     "free_sized takes blocks of malloc, calloc and realloc",
+     "C23, mimalloc#754, jemalloc cdb2c0e0",
+     {10},
+     free_sized_matches},
+    {"free-aligned-sized",
+     "free_aligned_sized takes blocks of aligned_alloc",
+     "C23, snmalloc#832",
+     {10},
+     free_aligned_sized_matches},
+    {"sdallocx-of-aligned", "sdallocx takes blocks of memalign", "gperftools#1096", {10}, sdallocx_of_aligned},
+    {"good-size-overflow",
+     "a good size is not below what was asked for, near SIZE_MAX too",
+     "mimalloc 6b24908c",
+     {16},
+     good_size_overflow},
+};
+
+}  // namespace
+
+std::span<const Check> sized_checks() { return kChecks; }
+
+}  // namespace stress::conform

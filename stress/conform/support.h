@@ -1,0 +1,129 @@
+// What the checks are made of: threads, children, figures of the process, and a round through all sizes.
+//
+// None of it allocates from the malloc under test, unless it says so.
+#pragma once
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "conform/check.h"
+
+namespace stress::conform {
+
+// The compiler is not to know what a value is.
+template <typename T>
+inline T launder(T value)
+{
+    asm volatile("" : "+r"(value) : : "memory");
+    return value;
+}
+
+inline bool is_aligned(const void *block, std::size_t align)
+{
+    return reinterpret_cast<std::uintptr_t>(block) % align == 0;
+}
+
+inline unsigned char *bytes_of(void *block) { return static_cast<unsigned char *>(block); }
+
+// A thread that runs `body`, which must outlive it. The C library takes the thread's descriptor from calloc.
+template <typename Body>
+class Thread {
+public:
+    explicit Thread(Body &body, const pthread_attr_t *attributes = nullptr)
+        : started_(pthread_create(&thread_, attributes, &Thread::enter, &body) == 0)
+    {
+    }
+    Thread(const Thread &) = delete;
+    Thread &operator=(const Thread &) = delete;
+    ~Thread() { join(); }
+    bool started() const { return started_; }
+    void join()
+    {
+        if (started_ && !joined_) pthread_join(thread_, nullptr);
+        joined_ = true;
+    }
+
+private:
+    static void *enter(void *body)
+    {
+        (*static_cast<Body *>(body))();
+        return nullptr;
+    }
+    pthread_t thread_{};
+    bool started_;
+    bool joined_ = false;
+};
+
+// Runs `body` in a thread and waits for its end. False when there is no thread.
+template <typename Body>
+bool in_thread(Body &&body)
+{
+    Thread<std::remove_reference_t<Body>> thread(body);
+    thread.join();
+    return thread.started();
+}
+
+// Waits until the value is there, at most `seconds`.
+bool wait_for(const std::atomic<int> &value, int wanted, double seconds);
+void sleep_ms(long milliseconds);
+double now_seconds();
+
+// Forks; the child runs `body`, which returns null or what was wrong (static text), and ends.
+// Null when all went well; otherwise what did not, e.g. "did not end in 5 s".
+template <typename Body>
+const char *in_fork(Body &&body);
+const char *judge_fork(pid_t child, double seconds);
+[[noreturn]] void end_fork(const char *wrong);
+
+// Figures of the process.
+std::size_t resident_bytes();
+std::size_t address_space_bytes();
+std::size_t data_bytes();  // writable private memory, as RLIMIT_DATA counts it
+long mapping_count();
+bool mapped_below(std::uintptr_t limit);
+
+// A limit on the process for as long as the object lives: what it has now and `more_bytes` on top.
+class Limit {
+public:
+    Limit(int resource, std::size_t used_bytes, std::size_t more_bytes);
+    Limit(const Limit &) = delete;
+    Limit &operator=(const Limit &) = delete;
+    ~Limit();
+    bool set() const { return set_; }
+
+private:
+    int resource_;
+    unsigned long before_ = 0;
+    bool set_ = false;
+};
+
+// Small, middle, large and huge, in the sense of most mallocs; odd ones among them.
+std::span<const std::size_t> all_sizes();
+
+// A pattern over the first and last 64 bytes, or over everything.
+void mark(void *block, std::size_t size, unsigned char seed);
+bool marked(const void *block, std::size_t size, unsigned char seed);
+void fill(void *block, std::size_t size, unsigned char seed);
+bool filled(const void *block, std::size_t size, unsigned char seed);
+bool all_zero(const void *block, std::size_t size);
+
+// Allocates, checks and frees each size by each of malloc, calloc, realloc and the aligned forms.
+// Null, or what was wrong. Any thread.
+const char *exercise(const Subject &subject);
+
+template <typename Body>
+const char *in_fork(Body &&body)
+{
+    const pid_t child = fork();
+    if (child < 0) return "fork failed";
+    if (child == 0) end_fork(body());
+    return judge_fork(child, 5);
+}
+
+}  // namespace stress::conform

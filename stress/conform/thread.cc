@@ -1,0 +1,400 @@
+// Threads that end: their heaps, their caches, and what still happens in their last moments.
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "conform/check.h"
+#include "conform/files.h"
+#include "conform/support.h"
+
+namespace stress::conform {
+namespace {
+
+constexpr int kManyBlocks = 400;
+
+std::size_t size_of(int index)
+{
+    constexpr std::size_t sizes[] = {16, 40, 100, 1000, 5000, 40'000, 300'000, 3 << 20};
+    return sizes[index % 50 == 49 ? 7 : index % 10 == 9 ? 4 + index / 10 % 3 : index % 4];
+}
+
+// Whether all blocks hold what was put there; frees them.
+const char *free_all(const Subject &s, void *const (&blocks)[kManyBlocks])
+{
+    const char *wrong = nullptr;
+    for (int i = 0; i < kManyBlocks; ++i) {
+        if (blocks[i] == nullptr) return "malloc failed in a thread";
+        if (!marked(blocks[i], size_of(i), static_cast<unsigned char>(i)))
+            wrong = "a block of a thread that has ended changed";
+        s.free(blocks[i]);
+    }
+    return wrong;
+}
+
+void take_all(const Subject &s, void *(&blocks)[kManyBlocks])
+{
+    for (int i = 0; i < kManyBlocks; ++i) {
+        blocks[i] = launder(s.malloc(size_of(i)));
+        if (blocks[i] != nullptr) mark(blocks[i], size_of(i), static_cast<unsigned char>(i));
+    }
+}
+
+Verdict free_after_owner_ended(const Subject &s)
+{
+    for (int round = 0; round < 20; ++round) {
+        static void *blocks[kManyBlocks];
+        if (!in_thread([&] { take_all(s, blocks); })) return fail("no thread");
+        const char *wrong = nullptr;
+        if (round % 2 == 0) wrong = free_all(s, blocks);
+        else if (!in_thread([&] { wrong = free_all(s, blocks); })) return fail("no thread");
+        if (wrong == nullptr) wrong = exercise(s);
+        if (wrong != nullptr) return fail("%s", wrong);
+    }
+    return pass();
+}
+
+Verdict free_while_owner_ends(const Subject &s)
+{
+    for (int round = 0; round < 100; ++round) {
+        static std::atomic<void *> handed[kManyBlocks];
+        for (auto &slot : handed) slot = nullptr;
+        auto owner = [&] {
+            for (auto &slot : handed) slot.store(launder(s.malloc(100)), std::memory_order_release);
+        };
+        Thread<decltype(owner)> thread(owner);
+        if (!thread.started()) return fail("no thread");
+        for (auto &slot : handed) {
+            void *block;
+            while ((block = slot.load(std::memory_order_acquire)) == nullptr) sleep_ms(0);
+            memset(block, round, 100);
+            s.free(block);
+        }
+    }
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+// --- destructors of thread-specific data -----------------------------------------------------------------
+
+const Subject *at_exit_subject;
+pthread_key_t at_exit_key;
+std::atomic<int> at_exit_runs;
+std::atomic<const char *> at_exit_wrong;
+
+// What the destructors of a thread share: the round that they are in, and a block of its own.
+struct Farewell {
+    int rounds_left;
+    bool allocates;
+    void *block;
+};
+
+// Sets itself again until the last round, when the subject has said goodbye to the thread.
+void on_thread_exit(void *value)
+{
+    auto *farewell = static_cast<Farewell *>(value);
+    const Subject &s = *at_exit_subject;
+    ++at_exit_runs;
+    if (farewell->allocates) {
+        void *blocks[40];
+        for (int i = 0; i < 40; ++i) {
+            blocks[i] = launder(s.malloc(size_of(i)));
+            if (blocks[i] == nullptr) at_exit_wrong = "malloc failed in a destructor of thread-specific data";
+            else mark(blocks[i], size_of(i), 3);
+        }
+        for (void *block : blocks) s.free(block);
+    }
+    if (--farewell->rounds_left > 0) {
+        pthread_setspecific(at_exit_key, value);
+        return;
+    }
+    s.free(farewell->block);
+}
+
+// Threads one after the other, each with a destructor; what they are to do in `body` and in the destructor.
+template <typename Body>
+Verdict threads_with_farewell(const Subject &s, bool allocates, int rounds, Body &&body)
+{
+    at_exit_subject = &s;
+    if (pthread_key_create(&at_exit_key, on_thread_exit) != 0) return fail("no key for thread-specific data");
+    constexpr int threads = 100;
+    for (int i = 0; i < threads; ++i) {
+        static Farewell farewell;
+        farewell = {rounds, allocates, launder(s.malloc(size_of(i)))};
+        if (farewell.block != nullptr) mark(farewell.block, size_of(i), 1);
+        if (!in_thread([&] {
+                body();
+                pthread_setspecific(at_exit_key, &farewell);
+            }))
+            return fail("no thread");
+    }
+    if (at_exit_wrong.load() != nullptr) return fail("%s", at_exit_wrong.load());
+    if (at_exit_runs.load() != threads * rounds) return fail("the destructors ran %d times", at_exit_runs.load());
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+Verdict free_in_key_destructor(const Subject &s)
+{
+    return threads_with_farewell(s, true, 1, [&] {
+        void *block = launder(s.malloc(100));
+        mark(block, 100, 1);
+        s.free(block);
+    });
+}
+
+Verdict alloc_in_every_round(const Subject &s)
+{
+    return threads_with_farewell(s, true, 4, [&] { s.free(launder(s.malloc(100))); });
+}
+
+Verdict only_call_is_free(const Subject &s)
+{
+    return threads_with_farewell(s, false, 4, [] {});
+}
+
+struct FreesAtEnd {
+    const Subject *subject = nullptr;
+    void *block = nullptr;
+    ~FreesAtEnd()
+    {
+        if (subject == nullptr) return;
+        subject->free(block);
+        void *another = launder(subject->malloc(5000));
+        mark(another, 5000, 2);
+        subject->free(another);
+    }
+};
+
+Verdict free_in_thread_local(const Subject &s)
+{
+    for (int i = 0; i < 200; ++i)
+        if (!in_thread([&] {
+                thread_local FreesAtEnd object;
+                object.subject = &s;
+                object.block = launder(s.malloc(size_of(i)));
+            }))
+            return fail("no thread");
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+// --- memory of threads that have ended ----------------------------------------------------------------------
+
+constexpr std::size_t kMib = 1 << 20;
+
+Verdict caches_of_ended_threads(const Subject &s)
+{
+    const std::size_t before = resident_bytes();
+    for (int i = 0; i < 2000; ++i)
+        if (!in_thread([&] {
+                void *blocks[64][7];
+                for (std::size_t c = 0; c < 64; ++c)
+                    for (void *&block : blocks[c])
+                        if ((block = launder(s.malloc(16 * c + 16))) != nullptr) memset(block, 1, 16 * c + 16);
+                for (auto &row : blocks)
+                    for (void *block : row) s.free(block);
+            }))
+            return fail("no thread");
+    const std::size_t after = resident_bytes();
+    return after < before + 96 * kMib
+               ? pass()
+               : fail("2000 threads, one after the other, left %zu MiB", (after - before) / kMib);
+}
+
+Verdict late_free_of_large(const Subject &s)
+{
+    const std::size_t before = resident_bytes();
+    for (int round = 0; round < 60; ++round) {
+        constexpr std::size_t sizes[] = {40'000, 300'000, 1 << 20, 3 << 20, 9 << 20};
+        void *blocks[5];
+        if (!in_thread([&] {
+                for (int i = 0; i < 5; ++i)
+                    if ((blocks[i] = launder(s.malloc(sizes[i]))) != nullptr) fill(blocks[i], sizes[i], 4);
+            }))
+            return fail("no thread");
+        for (int i = 0; i < 5; ++i) {
+            if (blocks[i] == nullptr || !filled(blocks[i], sizes[i], 4))
+                return fail("a block of %zu bytes changed", sizes[i]);
+            s.free(blocks[i]);
+        }
+    }
+    const std::size_t after = resident_bytes();
+    return after < before + 160 * kMib
+               ? pass()
+               : fail("large blocks freed after their threads left %zu MiB", (after - before) / kMib);
+}
+
+Verdict never_allocated(const Subject &s)
+{
+    for (int i = 0; i < 50; ++i) {
+        auto idle = [] {};
+        auto asks = [&] {
+            if (s.trim != nullptr) s.trim(0);
+            if (s.stats != nullptr) s.stats();
+            s.free(nullptr);
+        };
+        if (!in_thread(idle) || !in_thread(asks)) return fail("no thread");
+    }
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+Verdict key_above_32(const Subject &s)
+{
+    static pthread_key_t keys[60];
+    for (pthread_key_t &key : keys)
+        if (pthread_key_create(&key, nullptr) != 0) return fail("no key for thread-specific data");
+    for (int i = 0; i < 50; ++i) {
+        const char *wrong = nullptr;
+        if (!in_thread([&] {
+                for (pthread_key_t key : keys) pthread_setspecific(key, &keys);  // libc: calloc for those above 32
+                wrong = exercise(s);
+            }))
+            return fail("no thread");
+        if (wrong != nullptr) return fail("%s", wrong);
+    }
+    return pass();
+}
+
+Verdict small_stack(const Subject &s)
+{
+    const char *first = exercise(s);  // so that the loader has bound what the library calls
+    if (first != nullptr) return fail("%s", first);
+    constexpr std::size_t stack_bytes = 20 << 10;
+    for (int i = 0; i < 10; ++i) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        if (pthread_attr_setstacksize(&attributes, stack_bytes) != 0) return skip("no stack of 20 KiB here");
+        const char *wrong = nullptr;
+        auto body = [&] { wrong = exercise(s); };
+        Thread<decltype(body)> thread(body, &attributes);
+        if (!thread.started()) return skip("the thread-local data of the process leaves nothing of a 20 KiB stack");
+        thread.join();
+        pthread_attr_destroy(&attributes);
+        if (wrong != nullptr) return fail("%s", wrong);
+    }
+    return pass();
+}
+
+Verdict first_calls_together(const Subject &s)
+{
+    for (int round = 0; round < 30; ++round) {
+        constexpr int threads = 8;
+        std::atomic<int> waiting{0}, wrong{0};
+        auto body = [&] {
+            const int mine = waiting.fetch_add(1);
+            while (waiting.load() < threads) sleep_ms(0);
+            const std::size_t size = size_of(mine * 7);
+            void *block = launder(s.malloc(size));
+            if (block == nullptr) ++wrong;
+            else mark(block, size, static_cast<unsigned char>(mine));
+            sleep_ms(1);
+            if (block != nullptr && !marked(block, size, static_cast<unsigned char>(mine))) ++wrong;
+            s.free(block);
+        };
+        Thread<decltype(body)> all[threads] = {Thread(body), Thread(body), Thread(body), Thread(body),
+                                               Thread(body), Thread(body), Thread(body), Thread(body)};
+        for (auto &thread : all) thread.join();
+        if (wrong.load() != 0)
+            return fail("%d of %d threads got no block of their own at their first call", wrong.load(), threads);
+    }
+    return pass();
+}
+
+// --- in a program of its own --------------------------------------------------------------------------------------
+
+Verdict static_destructors(const Subject &s) { return in_fresh_program("static-destructors", s); }
+Verdict exit_with_workers(const Subject &s) { return in_fresh_program("exit-with-workers", s); }
+Verdict atexit_first(const Subject &s) { return in_fresh_program("atexit-first", s); }
+Verdict keys_first(const Subject &s) { return in_fresh_program("keys-first", s); }
+Verdict huge_first(const Subject &s) { return in_fresh_program("huge-first", s); }
+
+Verdict unload(const Subject &s)
+{
+    if (s.is_libc) return skip("libc is never unloaded");
+    return in_fresh_program("unload", s);
+}
+
+constexpr Check kChecks[] = {
+    {"free-after-owner-ended",
+     "blocks outlive the thread that allocated them, and can be freed",
+     "mimalloc#944, mimalloc#202, mimalloc#204",
+     {18, 19},
+     free_after_owner_ended},
+    {"free-while-owner-ends",
+     "blocks can be freed while the thread that allocated them ends",
+     "mimalloc#944",
+     {18},
+     free_while_owner_ends},
+    {"free-in-key-destructor",
+     "destructors of thread-specific data may malloc and free",
+     "mimalloc#1177, mimalloc#1288, mimalloc#699",
+     {18},
+     free_in_key_destructor},
+    {"free-in-thread-local",
+     "destructors of thread_local objects may malloc and free",
+     "mimalloc#1289, mimalloc#1177",
+     {18},
+     free_in_thread_local},
+    {"alloc-in-every-round",
+     "malloc works in each round of the destructors of thread-specific data",
+     "jemalloc 4.0.1, jemalloc#2804",
+     {20},
+     alloc_in_every_round},
+    {"only-call-is-free",
+     "a thread may free in the last round of its destructors and do nothing else",
+     "jemalloc 5.0.1, mimalloc#699",
+     {18, 20},
+     only_call_is_free},
+    {"caches-of-ended-threads",
+     "what threads had cached is used again after their end",
+     "BZ#22111, mimalloc#221",
+     {19, 22},
+     caches_of_ended_threads},
+    {"late-free-of-large",
+     "large blocks freed after the end of their threads are used again",
+     "mimalloc#202, mimalloc#204",
+     {19},
+     late_free_of_large},
+    {"never-allocated",
+     "a thread that never allocated may end, trim and ask for figures",
+     "BZ#28028",
+     {22},
+     never_allocated},
+    {"key-above-32",
+     "pthread_setspecific may be the first to allocate in a thread",
+     "jemalloc#2804, glibc nptl",
+     {22},
+     key_above_32},
+    {"keys-first",
+     "malloc works where all small keys were taken before it",
+     "snmalloc#762, glibc nptl",
+     {22},
+     keys_first},
+    {"atexit-first", "atexit may be the first to allocate", "snmalloc#762", {22}, atexit_first},
+    {"static-destructors",
+     "static destructors and atexit handlers may free and malloc",
+     "rpmalloc#20, rpmalloc#98",
+     {21},
+     static_destructors},
+    {"exit-with-workers",
+     "exit and _exit end while threads allocate and end",
+     "rpmalloc 1.4.2",
+     {21},
+     exit_with_workers},
+    {"unload", "dlclose of the library leaves nothing that runs at the end of a thread", "mimalloc#809", {23}, unload},
+    {"small-stack", "a stack of 20 KiB is enough", "jemalloc#2179", {23}, small_stack},
+    {"huge-first", "the first call of a process may ask for a huge block", "rpmalloc 6b34d95", {23}, huge_first},
+    {"first-calls-together",
+     "the first calls of threads may come at the same time",
+     "rpmalloc#396",
+     {23},
+     first_calls_together},
+};
+
+}  // namespace
+
+std::span<const Check> thread_checks() { return kChecks; }
+
+}  // namespace stress::conform
