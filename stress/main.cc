@@ -2,9 +2,13 @@
 // Exit status: 0 pass, 1 fail, 2 bad input, 77 skipped.
 #include <unistd.h>
 
+#include "campaign/report.h"
+#include "command/all.h"
 #include "command/command.h"
+#include "engine/build.h"
 #include "engine/execute.h"
 #include "engine/options.h"
+#include "engine/own_new.h"
 #include "engine/progress.h"
 #include "engine/rng.h"
 #include "engine/scenario.h"
@@ -14,11 +18,34 @@ namespace {
 
 using namespace stress;
 
+// The driver of other runs lives long; a sanitizer has an operator new of its own.
+void reuse_memory()
+{
+    if constexpr (!kSanitized) own_new_reuse();
+}
+
+// What keeps a report from being written, found before the run instead of after it.
+std::string report_fault(const Options &options)
+{
+    if (options.fresh) return "hakmem-stress: --fresh: only a --soak has something to forget; leave it out\n";
+    if (options.report_directory.empty()) return "";
+    const std::string fault = ReportDirectory(options.report_directory).open(false);
+    return fault.empty() ? "" : "hakmem-stress: --report: " + fault + "\n";
+}
+
+void write_report(const Options &options, Result &result)
+{
+    if (options.report_directory.empty()) return;
+    const std::string fault = report_one(options.report_directory, result_json(result), result.reproduce);
+    if (!fault.empty()) result.failures.push_back({"report", fault});
+}
+
 }  // namespace
 
 int main(int argc, char **argv)
 {
     if (const Command *command = argc > 1 ? command_find(argv[1]) : nullptr; command != nullptr) {
+        if (command->drives_others) reuse_memory();
         return command->main(argc, argv);
     }
     ParseOutcome parsed = options_parse(argc, argv);
@@ -30,6 +57,14 @@ int main(int argc, char **argv)
         return parsed.exit_code;
     }
     const Options &options = parsed.options;
+    if (!options.soak.empty()) {
+        reuse_memory();
+        return soak_main(argc, argv, options);
+    }
+    if (const std::string fault = report_fault(options); !fault.empty()) {
+        write_text(STDERR_FILENO, fault);
+        return 2;
+    }
     const SubjectOutcome subject = subject_load(options.allocator, options.schedule == Schedule::Seeded, argv);
     if (!subject.ok) {
         write_text(STDERR_FILENO, subject.error);
@@ -38,5 +73,6 @@ int main(int argc, char **argv)
     const std::uint64_t seed = options.seed.has_value() ? *options.seed : seed_draw();
     Plan plan = scenario_find(options.scenario)->plan({options, seed, options.threads});
     Execution execution{options, options.scenario, subject.support, seed, options_reproduce(argc, argv, options, seed)};
+    execution.after_run = [&](Result &result) { write_report(options, result); };
     return execute(execution, plan);
 }

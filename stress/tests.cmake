@@ -26,7 +26,8 @@ add_executable(stress-test
   program/minimise_test.cc
   program/program_file_test.cc
   program/program_test.cc
-  scenario/scenario_test.cc)
+  scenario/scenario_test.cc
+  ${CAMPAIGN_TESTS})
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc
     canary/shrink_test.cc
@@ -53,6 +54,15 @@ if(NOT STRESS_SANITIZED)
       set_tests_properties(conform.${subject} PROPERTIES LABELS conform TIMEOUT 300)
     endif()
   endforeach()
+endif()
+
+# The page of a report, in a real browser.
+if(NOT STRESS_SANITIZED)
+  add_executable(page_for_test campaign/page_for_test.cc campaign/runs_for_test.cc)
+  target_link_libraries(page_for_test PRIVATE stress_engine)
+  add_test(NAME stress-unit.report-browser
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/browser_test $<TARGET_FILE:page_for_test>)
+  set_tests_properties(stress-unit.report-browser PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 120)
 endif()
 
 include(scenario/scenario.cmake)

@@ -9,6 +9,7 @@ constexpr Command kCommands[] = {
     {"record", "run a scenario and write its ops to a file, even when it crashes", record_main},
     {"shrink", "make a failing file of ops as small as it can be", shrink_main},
     {"compare", "run the same ops on two mallocs and show where they differ", compare_main},
+    {"all", "run every scenario, each in a process of its own; --soak TIME, --report DIR", all_main, true},
     {"conform", "what every malloc must do, one directed check after another", conform_main},
     {"recording", nullptr, recording_main},
     {"trace", nullptr, trace_main},

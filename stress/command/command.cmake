@@ -1,5 +1,6 @@
 # The commands on sequences of ops.
 set(COMMAND_SOURCES
+  command/all.cc
   command/arguments.cc
   command/command.cc
   command/compare.cc

@@ -9,6 +9,7 @@ struct Command {
     const char *name;
     const char *purpose;  // nullptr: for the program's own use
     int (*main)(int argc, char **argv);
+    bool drives_others = false;  // it may run for days, and only starts children
 };
 
 // nullptr when there is none of this name.
@@ -22,6 +23,7 @@ int run_main(int argc, char **argv);
 int record_main(int argc, char **argv);
 int shrink_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
+int all_main(int argc, char **argv);
 int conform_main(int argc, char **argv);
 
 // Run in a child of the program, with the number of a shared file to log to as the first argument: a scenario, a file.

@@ -90,6 +90,12 @@ void add_common(CLI::App &app, Raw &raw)
                            : "hakmem, validate (the libraries beside this program), system, or PATH.so")
         ->default_str("hakmem");
     app.add_option("--json", o.json_path, "write the result as JSON to FILE, or to stdout for -");
+    app.add_option("--report", o.report_directory, "write DIR/index.html, a page of figures, and DIR/results")
+        ->type_name("DIR");
+    app.add_option("--soak", o.soak, "repeat the run with seeds that count up, for a time such as 90m or 8h; needs --report, "
+                                     "and goes on where it was when it is started again")
+        ->type_name("TIME");
+    app.add_flag("--fresh", o.fresh, "forget what an earlier --soak in the same directory did");
     app.add_flag("--check,!--no-check", o.check, "judge every block (default), or measure speed alone");
     raw.strict_options.push_back(app.add_flag(
         "--strict,!--no-strict", o.strict,

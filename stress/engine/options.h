@@ -36,6 +36,9 @@ struct Options {
     std::optional<std::uint64_t> seed;
     std::string allocator;
     std::string json_path;  // empty: none; "-": stdout
+    std::string report_directory;  // empty: none
+    std::string soak;              // empty: one run; else for how long to repeat it, as "8h"
+    bool fresh = false;            // forget what an earlier soak in that directory did
     bool check = true;
     bool strict = true;     // default: on for our own libraries, off for others; see options.cc
     Schedule schedule = Schedule::Os;

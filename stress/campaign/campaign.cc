@@ -1,0 +1,296 @@
+#include "campaign/campaign.h"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <memory>
+
+#include "campaign/child.h"
+#include "campaign/file.h"
+#include "campaign/interrupt.h"
+#include "campaign/journal.h"
+#include "campaign/judge.h"
+#include "campaign/report.h"
+#include "campaign/soak_state.h"
+#include "campaign/summary.h"
+#include "campaign/words.h"
+#include "engine/progress.h"
+#include "engine/rng.h"
+
+namespace stress {
+namespace {
+
+double now_seconds()
+{
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+constexpr double kSlowRunLineSeconds = 60;  // where there is no terminal to show a live line
+
+class Campaign {
+public:
+    explicit Campaign(const CampaignOptions &options)
+        : o_(options), soak_(options.soak_seconds > 0), out_(options.json_path == "-" ? STDERR_FILENO : STDOUT_FILENO),
+          terminal_(isatty(out_) == 1)
+    {
+    }
+
+    int run()
+    {
+        std::string refusal = open_all();
+        if (!refusal.empty()) {
+            write_text(STDERR_FILENO, "hakmem-stress: " + refusal + "\n");
+            return 2;
+        }
+        interrupt_install();
+        say(fmt::format("seed {}\n", state_.first_seed));
+        if (state_.next_run > 0)
+            say(fmt::format("resumed at run {}, after {} of {}\n", state_.next_run + 1,
+                            duration_text(state_.elapsed_seconds), duration_text(o_.soak_seconds)));
+        start_seconds_ = now_seconds() - state_.elapsed_seconds;
+        next_checkpoint_ = (std::floor(state_.elapsed_seconds / o_.checkpoint_seconds) + 1) * o_.checkpoint_seconds;
+        save();
+        while (fault_.empty() && !interrupt_requested() && !done()) one_run();
+        return finish();
+    }
+
+private:
+    std::string open_all();
+    std::string open_state();
+    bool done() const;
+    void one_run();
+    void account(CampaignCell &cell, const RunRecord &record, const ChildOutcome &outcome);
+    bool tick(const CampaignCell &cell, double seconds, const std::string &last_line);
+    void checkpoint_if_due();
+    void save();
+    void report();
+    int finish();
+
+    double elapsed() const { return now_seconds() - start_seconds_; }
+    std::string counts() const
+    {
+        return fmt::format("{} passed, {} failed, {} skipped", state_.passed, state_.failed, state_.skipped);
+    }
+    void say(const std::string &text)
+    {
+        if (live_) write_text(out_, "\r\033[K");
+        live_ = false;
+        write_text(out_, text);
+    }
+
+    const CampaignOptions &o_;
+    const bool soak_;
+    const int out_;
+    const bool terminal_;
+    SoakState state_;
+    std::unique_ptr<Journal> journal_;
+    std::unique_ptr<ReportDirectory> directory_;
+    double start_seconds_ = 0, next_checkpoint_ = 0, slow_line_seconds_ = 0;
+    bool live_ = false;
+    std::string fault_;  // why nothing can be kept any more
+};
+
+std::string options_text(const CampaignOptions &o)
+{
+    std::vector<std::string> words = o.run_words;
+    words.insert(words.end(), o.os_words.begin(), o.os_words.end());
+    const std::string with = words_quoted(words);
+    return fmt::format("{} on {}; schedule {}{}{}", fmt::join(o.scenarios, ", "), fmt::join(o.allocators, ", "),
+                       fmt::join(o.schedules, " and "), with.empty() ? "" : ", with ", with);
+}
+
+std::string Campaign::open_state()
+{
+    const std::string path = o_.report_directory + "/soak.json";
+    if (!soak_ || o_.fresh || !file_exists(path)) return "";
+    const std::string mend = "add --fresh to start anew, or name another --report directory";
+    std::string text, fault = file_read(path, text);
+    if (fault.empty()) fault = soak_state_read(text, state_);
+    if (!fault.empty()) return fmt::format("'{}' cannot be resumed, {}; {}", path, fault, mend);
+    if (state_.options != options_text(o_))
+        return fmt::format("'{}' is of a soak with other options ({}); give the same, {}", path, state_.options, mend);
+    if (o_.seed.has_value() && *o_.seed != state_.first_seed)
+        return fmt::format("'{}' is of a soak from seed {}; leave --seed out, {}", path, state_.first_seed, mend);
+    if (state_.cells.size() != o_.scenarios.size() * o_.allocators.size() * o_.schedules.size())
+        return fmt::format("'{}' cannot be resumed, its table does not fit its options; {}", path, mend);
+    return "";
+}
+
+std::string Campaign::open_all()
+{
+    if (soak_ && o_.report_directory.empty())
+        return "--soak: it needs a place for its state; add --report DIR";
+    if (soak_ && !o_.json_path.empty())
+        return "--soak: every result is kept under --report already; leave --json out";
+    if (!o_.report_directory.empty()) {
+        directory_ = std::make_unique<ReportDirectory>(o_.report_directory);
+        if (std::string fault = directory_->open(soak_); !fault.empty()) return "--report: " + fault;
+    }
+    if (std::string fault = open_state(); !fault.empty()) return "--soak: " + fault;
+    if (state_.next_run == 0) {
+        state_ = SoakState{};
+        state_.options = options_text(o_);
+        state_.first_seed = o_.seed.has_value() ? *o_.seed : seed_draw();
+        state_.started_unix = static_cast<std::uint64_t>(time(nullptr));
+        for (const std::string &scenario : o_.scenarios)
+            for (const std::string &allocator : o_.allocators)
+                for (const std::string &schedule : o_.schedules) {
+                    CampaignCell cell;
+                    cell.scenario = scenario;
+                    cell.allocator = allocator;
+                    cell.schedule = schedule;
+                    state_.cells.push_back(cell);
+                }
+    }
+    journal_ = std::make_unique<Journal>();
+    if (std::string fault = journal_->open(o_.json_path); !fault.empty()) return "--json: " + fault;
+    if (soak_ && o_.fresh) unlink((o_.report_directory + "/soak.json").c_str());
+    if (directory_ != nullptr) directory_->drop_from(state_.next_run);
+    return "";
+}
+
+bool Campaign::done() const
+{
+    return soak_ ? elapsed() >= o_.soak_seconds : state_.next_run >= state_.cells.size();
+}
+
+// The arguments of a run, which are also those of the command that repeats it.
+std::vector<std::string> run_arguments(const CampaignOptions &o, const CampaignCell &cell, std::uint64_t seed)
+{
+    std::vector<std::string> words{cell.scenario};
+    words.insert(words.end(), o.run_words.begin(), o.run_words.end());
+    words.insert(words.end(), {"--allocator", cell.allocator, "--seed", std::to_string(seed)});
+    if (cell.schedule == "os") words.insert(words.end(), o.os_words.begin(), o.os_words.end());
+    else words.insert(words.end(), {"--schedule", cell.schedule});
+    return words;
+}
+
+void Campaign::one_run()
+{
+    CampaignCell &cell = state_.cells[state_.next_run % state_.cells.size()];
+    const std::uint64_t seed = state_.first_seed + state_.next_run / state_.cells.size();
+    std::vector<std::string> words = run_arguments(o_, cell, seed);
+    std::string repeat = words_quoted({o_.program_name}) + " " + words_quoted(words);
+    words.insert(words.end(), {"--json", kChildJsonPath});
+
+    slow_line_seconds_ = kSlowRunLineSeconds;
+    const ChildTick on_tick = [&](double seconds, const std::string &last_line) {
+        return tick(cell, seconds, last_line);
+    };
+    const ChildOutcome outcome = child_run({o_.program, o_.program_name, words, o_.timeout_seconds}, on_tick);
+    // An interrupted run is no verdict on anything: it is done again on resuming.
+    if (outcome.end == ChildEnd::Interrupted) return;
+    RunRecord record = judge(outcome, o_.timeout_seconds);
+    record.scenario = cell.scenario;
+    record.allocator = cell.allocator;
+    record.schedule = cell.schedule;
+    record.seed = seed;
+    // The run knows best, and may add what only it knows; but one that died had no time to say.
+    record.reproduce = record.reproduce.empty() ? repeat : child_words_forget(record.reproduce);
+    account(cell, record, outcome);
+}
+
+// The result first, then the state that counts it: a kill in between does the run again, under the same name.
+void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildOutcome &outcome)
+{
+    const std::string json = record_json(record, outcome.json);
+    if (directory_ != nullptr) fault_ = directory_->add(state_.next_run, record, json);
+    journal_->add(json);
+    ++state_.next_run;
+    ++(record.verdict == RunVerdict::Pass ? state_.passed : record.verdict == RunVerdict::Fail ? state_.failed
+                                                                                         : state_.skipped);
+    ++(record.verdict == RunVerdict::Pass ? cell.passed : record.verdict == RunVerdict::Fail ? cell.failed : cell.skipped);
+    if (record.verdict == RunVerdict::Skip) cell.skip_reason = record.skip_reason;
+    cell.ops_per_second = record.ops_per_second.value_or(-1);
+    cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;
+    cell.seconds = record.seconds.has_value() ? *record.seconds : outcome.seconds;
+    // In a soak, passes are only counted; and a skip is told once.
+    const bool first_skip = record.verdict == RunVerdict::Skip && cell.skipped == 1;
+    if (!soak_ || record.verdict == RunVerdict::Fail || first_skip) say(summary_line(record));
+    save();
+    checkpoint_if_due();
+}
+
+bool Campaign::tick(const CampaignCell &cell, double seconds, const std::string &last_line)
+{
+    state_.elapsed_seconds = elapsed();
+    checkpoint_if_due();
+    const std::string name = cell.scenario + " on " + cell.allocator + ", " + cell.schedule;
+    if (terminal_) {
+        const std::string at =
+            soak_ ? fmt::format("{} of {}, {} runs, {} failed", duration_text(state_.elapsed_seconds),
+                                duration_text(o_.soak_seconds), state_.next_run, state_.failed)
+                  : fmt::format("run {} of {}", state_.next_run + 1, state_.cells.size());
+        std::string line = fmt::format("{}: {}  {}", at, name, last_line.substr(0, 60));
+        write_text(out_, "\r\033[K" + line.substr(0, 119));
+        live_ = true;
+    } else if (!soak_ && seconds >= slow_line_seconds_) {
+        slow_line_seconds_ += kSlowRunLineSeconds;
+        say(fmt::format("  ... {} for {}\n", name, duration_text(seconds)));
+    }
+    return !interrupt_requested();
+}
+
+void Campaign::checkpoint_if_due()
+{
+    if (elapsed() < next_checkpoint_) return;
+    while (next_checkpoint_ <= elapsed()) next_checkpoint_ += o_.checkpoint_seconds;
+    if (soak_)
+        say(fmt::format("checkpoint: {} of {}, {} runs, {} failed\n", duration_text(elapsed()),
+                        duration_text(o_.soak_seconds), state_.next_run, state_.failed));
+    save();
+    report();
+}
+
+void Campaign::save()
+{
+    state_.elapsed_seconds = elapsed();
+    if (!soak_ || !fault_.empty()) return;
+    fault_ = file_replace(o_.report_directory + "/soak.json", soak_state_text(state_));
+}
+
+void Campaign::report()
+{
+    if (directory_ == nullptr || !fault_.empty()) return;
+    state_.elapsed_seconds = elapsed();
+    ReportHeader header;
+    header.command = o_.command;
+    if (!o_.seed.has_value()) header.command += fmt::format(" --seed {}", state_.first_seed);
+    header.options = state_.options;
+    header.state = state_;
+    header.soak_seconds = o_.soak_seconds;
+    header.complete = done();
+    fault_ = directory_->write_page(header);
+}
+
+int Campaign::finish()
+{
+    const bool complete = done();
+    save();
+    report();
+    if (std::string fault = journal_->close(state_); fault_.empty()) fault_ = fault;
+    say("\n" + summary_table(state_.cells));
+    if (o_.list_skips) say(summary_skips(state_.cells));
+    if (directory_ != nullptr && fault_.empty()) say("report: " + directory_->page_path() + "\n");
+    if (!fault_.empty())
+        write_text(STDERR_FILENO, "hakmem-stress: " + fault_ + "; free some space there, and run again\n");
+    if (!complete && soak_) say("interrupted; to resume: " + o_.command + "\n");
+    else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, state_.cells.size()));
+    else if (soak_) say(fmt::format("soak of {} complete; --fresh starts anew\n", duration_text(o_.soak_seconds)));
+    say(counts() + "\n");
+    return complete && state_.failed == 0 && fault_.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int campaign_run(const CampaignOptions &options)
+{
+    Campaign campaign(options);
+    return campaign.run();
+}
+
+}  // namespace stress

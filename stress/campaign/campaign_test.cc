@@ -1,0 +1,310 @@
+// Whole campaigns over fake programs, in a process of their own: what they print, keep and resume.
+#include "campaign/campaign.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "campaign/file.h"
+#include "campaign/record.h"
+#include "campaign/soak_state.h"
+#include "campaign/temporary_for_test.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Ended {
+    int code = -1;  // -1: by a signal
+    std::string out, err;
+};
+
+class Campaigns : public testing::Test {
+protected:
+    Campaigns()
+    {
+        options_.scenarios = {"larson", "random-mixed"};
+        options_.allocators = {"hakmem", "system"};
+        options_.schedules = {"os"};
+        options_.seed = 100;
+        options_.timeout_seconds = 20;
+        options_.report_directory = temporary_.path("report");
+        options_.command = "hakmem-stress all --report report";
+        options_.program_name = "hakmem-stress";
+    }
+
+    void program(const std::string &body) { options_.program = temporary_.script("program", body); }
+
+    // This process has one thread, so it may fork.
+    pid_t start()
+    {
+        const pid_t child = fork();
+        if (child != 0) return child;
+        for (const auto &[fd, name] : {std::pair{1, "out"}, std::pair{2, "err"}})
+            dup2(open(temporary_.path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), fd);
+        _exit(campaign_run(options_));
+    }
+    Ended end(pid_t child)
+    {
+        int status = 0;
+        waitpid(child, &status, 0);
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of_file(temporary_.path("out")),
+                text_of_file(temporary_.path("err"))};
+    }
+    Ended run() { return end(start()); }
+
+    std::string page() const { return text_of_file(options_.report_directory + "/index.html"); }
+    SoakState state() const
+    {
+        SoakState state;
+        EXPECT_EQ(soak_state_read(text_of_file(options_.report_directory + "/soak.json"), state), "");
+        return state;
+    }
+    std::size_t result_files() const { return directory_names(options_.report_directory + "/results").size(); }
+    void wait_for_runs(std::uint64_t runs) const
+    {
+        for (int i = 0; i < 1000; ++i) {
+            std::string text;
+            SoakState now;
+            if (file_read(options_.report_directory + "/soak.json", text).empty() && soak_state_read(text,
+                now).empty() &&
+                now.next_run >= runs)
+                return;
+            usleep(10000);
+        }
+        FAIL() << "the soak did not come to run " << runs;
+    }
+
+    Temporary temporary_;
+    CampaignOptions options_;
+};
+
+TEST_F(Campaigns, AllPass)
+{
+    program("echo \"$pass\" >\"$json\"");
+    options_.json_path = temporary_.path("all.json");
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.err, "");
+    EXPECT_THAT(ended.out, testing::StartsWith("seed 100\n"));
+    EXPECT_THAT(ended.out, testing::EndsWith("4 passed, 0 failed, 0 skipped\n"));
+    EXPECT_THAT(ended.out, HasSubstr("pass  random-mixed on system, os, seed 100: 2.00 k ops/s, peak RSS 1.0 MiB, "
+        "0.5 s\n"));
+    EXPECT_THAT(page(), HasSubstr("All 4 runs passed"));
+    EXPECT_EQ(result_files(), 4u);
+    const std::string json = text_of_file(options_.json_path);
+    EXPECT_THAT(json, HasSubstr("\"passed\": 4, \"failed\": 0, \"skipped\": 0, \"verdict\": \"pass\""));
+    EXPECT_FALSE(file_exists(options_.json_path + ".new"));
+}
+
+TEST_F(Campaigns, OneOfEachKind)
+{
+    program("case $scenario-$allocator in larson-hakmem) echo \"$pass\" >\"$json\";; larson-system) echo dying >&2;"
+            "kill -SEGV $$;; random-mixed-hakmem) echo 'skipped: not here'; exit 77;; *) sleep 30;; esac");
+    options_.timeout_seconds = 1;
+    options_.list_skips = true;
+    options_.run_words = {"--threads", "4"};
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.out, testing::EndsWith("1 passed, 2 failed, 1 skipped\n"));
+    EXPECT_THAT(ended.out, HasSubstr("failure: crash: signal SIGSEGV; last line of stderr: dying\n"));
+    EXPECT_THAT(ended.out, HasSubstr("repeat with: hakmem-stress larson --threads 4 --allocator system --seed 100\n"));
+    EXPECT_THAT(ended.out, HasSubstr("failure: hang: no end within 1 s, killed"));
+    EXPECT_THAT(ended.out, HasSubstr("skip  random-mixed on hakmem, os, seed 100: skipped: not here\n"));
+    EXPECT_THAT(ended.out, HasSubstr("\nskipped: random-mixed on hakmem, os: not here\n"));
+    EXPECT_THAT(page(), HasSubstr("2 of 3 runs failed"));
+    EXPECT_THAT(page(), HasSubstr("hakmem-stress larson --threads 4 --allocator system --seed 100"));
+}
+
+TEST_F(Campaigns, TheRunsOwnCommandIsKeptWithoutOurPart)
+{
+    program("echo \"{\\\"verdict\\\": \\\"fail\\\", \\\"failures\\\": [{\\\"rule\\\": \\\"r\\\", \\\"detail\\\": "
+        "\\\"d\\\"}], \\\"reproduce\\\": "
+            "\\\"own words --json $json --expect 7\\\"}\" >\"$json\"; exit 1");
+    EXPECT_THAT(run().out, HasSubstr("repeat with: own words --expect 7\n"));
+}
+
+TEST_F(Campaigns, SeededRunsGetTheirScheduleAndNoTime)
+{
+    program("echo \"$*\" >>'" + temporary_.path("words") + "'; echo \"$pass\" >\"$json\"");
+    options_.scenarios = {"larson"};
+    options_.allocators = {"hakmem"};
+    options_.schedules = {"os", "seeded"};
+    options_.os_words = {"--seconds", "2"};
+    EXPECT_EQ(run().code, 0);
+    EXPECT_EQ(text_of_file(temporary_.path("words")),
+              "larson --allocator hakmem --seed 100 --seconds 2 --json /proc/self/fd/3\n"
+              "larson --allocator hakmem --seed 100 --schedule seeded --json /proc/self/fd/3\n");
+}
+
+TEST_F(Campaigns, JsonOnStdoutIsAlone)
+{
+    program("echo \"$pass\" >\"$json\"");
+    options_.json_path = "-";
+    options_.report_directory = "";
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.out.front(), '{');
+    EXPECT_THAT(ended.err, HasSubstr("4 passed"));
+    EXPECT_THAT(ended.out, Not(HasSubstr("ops/s")));
+    EXPECT_THAT(ended.out, testing::EndsWith("\"verdict\": \"pass\"}\n"));
+}
+
+TEST_F(Campaigns, InterruptedItSaysSoAndFails)
+{
+    program("case $scenario in larson) echo \"$pass\" >\"$json\";; *) sleep 60;; esac");
+    const pid_t child = start();
+    for (int i = 0; i < 500 && result_files() < 2; ++i) usleep(10000);
+    kill(child, SIGINT);
+    const Ended ended = end(child);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.out, HasSubstr("interrupted after 2 of 4 runs\n"));
+    EXPECT_THAT(ended.out, testing::EndsWith("2 passed, 0 failed, 0 skipped\n"));
+    EXPECT_THAT(page(), HasSubstr("All 2 runs passed, so far"));
+}
+
+TEST_F(Campaigns, ASoakCountsSeedsUpAndCheckpoints)
+{
+    program("echo $seed >>'" + temporary_.path("seeds") + "'; sleep 0.02; echo \"$pass\" >\"$json\"");
+    options_.soak_seconds = 1.5;
+    options_.checkpoint_seconds = 0.4;
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_THAT(text_of_file(temporary_.path("seeds")), testing::StartsWith("100\n100\n100\n100\n101\n101\n"));
+    EXPECT_THAT(ended.out, testing::ContainsRegex("checkpoint: [0-9.]+ s of 1.5 s, [0-9]+ runs, 0 failed\n"));
+    EXPECT_THAT(ended.out, HasSubstr("0 failed\ncheckpoint: "));  // and at least one more
+    EXPECT_THAT(ended.out, Not(HasSubstr("pass  larson")));  // passes are only counted
+    EXPECT_THAT(ended.out, HasSubstr("soak of 1.5 s complete"));
+    const SoakState kept = state();
+    EXPECT_EQ(kept.passed, kept.next_run);
+    EXPECT_EQ(kept.cells.size(), 4u);
+    // The same command again finds nothing left to do.
+    const Ended again = run();
+    EXPECT_EQ(again.code, 0);
+    EXPECT_EQ(state().next_run, kept.next_run);
+    // And with --fresh it starts over.
+    options_.fresh = true;
+    options_.soak_seconds = 0.1;
+    EXPECT_EQ(run().code, 0);
+    EXPECT_LT(state().next_run, kept.next_run);
+    EXPECT_EQ(result_files(), state().next_run);
+}
+
+// Killed again and again at any moment, the soak goes on where it was: no run is lost, none is counted twice, each
+// seed is used by every cell, in order.
+TEST_F(Campaigns, KilledInMidSoakItResumes)
+{
+    program("case $((seed % 3)) in 0) kill -ABRT $$;; esac; sleep 0.02; echo \"$pass\" >\"$json\"");
+    options_.soak_seconds = 3600;
+    std::uint64_t runs = 0;
+    for (int kills = 0; kills < 5; ++kills) {
+        const pid_t child = start();
+        wait_for_runs(runs + 5);
+        usleep(static_cast<useconds_t>(kills * 7000));
+        kill(child, SIGKILL);
+        EXPECT_EQ(end(child).code, -1);
+        const SoakState kept = state();
+        EXPECT_EQ(kept.passed + kept.failed, kept.next_run);
+        EXPECT_LE(kept.next_run, result_files() + 0u);      // every counted run has its result
+        EXPECT_LE(result_files(), kept.next_run + 1);       // at most the run in progress is not counted yet
+        EXPECT_GE(kept.next_run, runs + 5);
+        runs = kept.next_run;
+    }
+    // What is left of the time is used up, and the whole is judged.
+    options_.soak_seconds = state().elapsed_seconds + 0.3;
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.out, HasSubstr("resumed at run " + std::to_string(runs + 1)));
+    const SoakState last = state();
+    EXPECT_GT(last.next_run, runs);
+    EXPECT_EQ(result_files(), last.next_run);
+    std::uint64_t failed = 0;
+    for (std::uint64_t i = 0; i < last.next_run; ++i) failed += (100 + i / 4) % 3 == 0;
+    EXPECT_EQ(last.failed, failed);
+    EXPECT_EQ(last.passed, last.next_run - failed);
+    std::uint64_t number = 0;
+    for (const std::string &name : directory_names(options_.report_directory + "/results")) {
+        const RunRecord record = record_read(text_of_file(options_.report_directory + "/results/" + name));
+        EXPECT_EQ(record.seed, 100 + number / 4) << name;
+        ++number;
+    }
+    EXPECT_THAT(page(), HasSubstr(std::to_string(failed) + " of " + std::to_string(last.next_run) + " runs failed"));
+}
+
+TEST_F(Campaigns, TerminatedItTellsHowToResume)
+{
+    program("sleep 0.02; echo \"$pass\" >\"$json\"");
+    options_.soak_seconds = 3600;
+    const pid_t child = start();
+    wait_for_runs(3);
+    kill(child, SIGTERM);
+    const Ended ended = end(child);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.out, HasSubstr("interrupted; to resume: hakmem-stress all --report report\n"));
+    EXPECT_THAT(page(), HasSubstr("runs passed, so far"));
+    EXPECT_EQ(state().passed, state().next_run);
+}
+
+// Bad state: one line on stderr, status 2, and the file as it was.
+TEST_F(Campaigns, AStateThatIsNotOursIsLeftAlone)
+{
+    program("echo \"$pass\" >\"$json\"");
+    options_.soak_seconds = 0.2;
+    ASSERT_EQ(run().code, 0);
+    const std::string path = options_.report_directory + "/soak.json", good = text_of_file(path);
+    const auto expect_refused = [&](const std::string &kept, const std::string &says) {
+        const Ended ended = run();
+        EXPECT_EQ(ended.code, 2);
+        EXPECT_EQ(ended.out, "");
+        EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+        EXPECT_THAT(ended.err, testing::StartsWith("hakmem-stress: --soak: "));
+        EXPECT_THAT(ended.err, HasSubstr(says));
+        EXPECT_THAT(ended.err, HasSubstr("add --fresh to start anew, or name another --report directory"));
+        EXPECT_EQ(text_of_file(path), kept);
+        EXPECT_GT(result_files(), 0u);
+    };
+    write_file(path, good.substr(0, good.size() / 2));
+    expect_refused(good.substr(0, good.size() / 2), "cannot be resumed");
+    write_file(path, good);
+    options_.seed = 7;
+    expect_refused(good, "from seed 100");
+    options_.seed = 100;
+    options_.run_words = {"--threads", "8"};
+    expect_refused(good, "with other options (larson, random-mixed on hakmem, system; schedule os)");
+    options_.run_words.clear();
+    EXPECT_EQ(run().code, 0);
+}
+
+TEST_F(Campaigns, BadInputOfTheCampaign)
+{
+    program("echo \"$pass\" >\"$json\"");
+    options_.json_path = "/no/such/directory/x";
+    EXPECT_EQ(run().code, 2);
+    options_.soak_seconds = 1;
+    EXPECT_THAT(run().err, HasSubstr("leave --json out"));
+    options_.json_path = "";
+    options_.report_directory = "";
+    EXPECT_THAT(run().err, HasSubstr("add --report DIR"));
+    options_.report_directory = "/proc/no";
+    EXPECT_EQ(run().code, 2);
+}
+
+// A disk that fills up must not look like a pass.
+TEST_F(Campaigns, WhatCannotBeKeptEndsIt)
+{
+    program("rm -rf '" + temporary_.path("report/results") + "'; echo \"$pass\" >\"$json\"");
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.err, HasSubstr("cannot write"));
+    EXPECT_THAT(ended.out, testing::EndsWith("1 passed, 0 failed, 0 skipped\n"));
+}
+
+}  // namespace
+}  // namespace stress

@@ -1,0 +1,224 @@
+#include "campaign/command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "campaign/campaign.h"
+#include "campaign/words.h"
+#include "engine/progress.h"
+
+namespace stress {
+namespace {
+
+struct Raw {
+    std::vector<std::string> scenarios, allocators;
+    std::string schedule = "os", threads, ops, seconds, seed, timeout, soak;
+    CampaignOptions options;
+};
+
+template <typename T>
+bool parse_number(const std::string &text, T &value)
+{
+    const char *end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stopped == end;
+}
+
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
+{
+    return CLI::Validator(
+        [low, high](std::string &text) {
+            std::uint64_t value = 0;
+            if (parse_number(text, value) && value >= low && value <= high) return std::string();
+            return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                   text + "'";
+        },
+        "N");
+}
+
+CLI::Validator seconds_number()
+{
+    return CLI::Validator(
+        [](std::string &text) {
+            double value = 0;
+            if (parse_number(text, value) && value > 0 && value <= 1e7) return std::string();
+            return "must be a number of seconds above 0, not '" + text + "'";
+        },
+        "SECONDS");
+}
+
+CLI::Validator one_of(std::vector<std::string> names)
+{
+    return CLI::Validator(
+        [names](std::string &text) {
+            if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+            std::string choices;
+            for (const std::string &name : names) choices += (choices.empty() ? "" : ", ") + name;
+            return "must be one of " + choices + ", not '" + text + "'";
+        },
+        "NAME");
+}
+
+void add_options(CLI::App &app, Raw &raw, const CampaignDefaults &defaults)
+{
+    app.add_option("--allocator", raw.allocators, "hakmem, validate, system or PATH.so; may be repeated (default: "
+        + defaults.allocator + ")")
+        ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--scenario", raw.scenarios, "this one alone; may be repeated (default: all)")
+        ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->check(one_of(defaults.scenarios));
+    app.add_option("--schedule", raw.schedule, "os (default), seeded or both")->check(one_of({"os", "seeded", "both"}));
+    app.add_option("--threads", raw.threads, "threads of each run")->check(whole_number(1, 1024));
+    app.add_option("--ops", raw.ops, "calls after which each run stops")
+        ->check(whole_number(1, std::uint64_t{1} << 53));
+    app.add_option("--seconds", raw.seconds,
+        "time after which each run stops (seeded ones: by --ops alone)")->check(seconds_number());
+    app.add_option("--seed", raw.seed, "of each run; a soak counts up from it (default: a fresh one, printed first)")
+        ->check(whole_number(0, UINT64_MAX));
+    app.add_option("--timeout", raw.timeout, "end a run that takes longer (default: ten times --seconds and 120, or "
+        "600)")
+        ->check(seconds_number());
+    app.add_option("--report", raw.options.report_directory,
+                   "write DIR/index.html and DIR/results/; replaces an older report there");
+    app.add_option("--json", raw.options.json_path, "write all results as JSON to FILE, or to stdout for -");
+    app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes what is in --report");
+    app.add_flag("--fresh", raw.options.fresh, "with --soak: start anew instead");
+    app.add_flag("--list-skips", raw.options.list_skips, "list at the end what was skipped, and why");
+}
+
+void drop_repeats(std::vector<std::string> &names)
+{
+    std::vector<std::string> once;
+    for (const std::string &name : names)
+        if (std::find(once.begin(), once.end(), name) == once.end()) once.push_back(name);
+    names.swap(once);
+}
+
+int refuse(const std::string &what)
+{
+    std::string line = "hakmem-stress: " + what;
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    write_text(STDERR_FILENO, line + "\n");
+    return 2;
+}
+
+// The time of a soak in seconds; what is wrong with it goes to `fault`.
+double soak_seconds(const std::string &soak, std::string &fault)
+{
+    const std::optional<double> seconds = duration_parse(soak);
+    if (!seconds.has_value())
+        fault = "--soak: must be a time such as 90s, 30m, 8h or 2d, a year at most, not '" + soak + "'";
+    return seconds.value_or(0);
+}
+
+double timeout_seconds(double seconds)
+{
+    return seconds > 0 ? seconds * 10 + 120 : 600;
+}
+
+// The command line as given, without --fresh: repeating it must not throw a soak away.
+std::string command_text(int argc, const char *const *argv)
+{
+    std::vector<std::string> words;
+    for (int i = 0; i < argc; ++i)
+        if (std::string(argv[i]) != "--fresh") words.emplace_back(argv[i]);
+    return words_quoted(words);
+}
+
+// Whatever the child will refuse anyway is refused before the first run, where it is cheap to see.
+std::string allocator_fault(const std::string &name)
+{
+    if (name == "hakmem" || name == "validate" || name == "system" || access(name.c_str(), R_OK) == 0) return "";
+    return "--allocator: cannot read '" + name + "'; choose hakmem, validate, system or the path of a library";
+}
+
+std::string settle(Raw &raw, const CampaignDefaults &defaults)
+{
+    CampaignOptions &o = raw.options;
+    o.scenarios = raw.scenarios.empty() ? defaults.scenarios : raw.scenarios;
+    o.allocators = raw.allocators;
+    if (o.allocators.empty()) o.allocators = {defaults.allocator};
+    drop_repeats(o.scenarios);
+    drop_repeats(o.allocators);
+    for (const std::string &name : o.allocators)
+        if (std::string fault = allocator_fault(name); !fault.empty()) return fault;
+    if (raw.schedule != "seeded") o.schedules.push_back("os");
+    if (raw.schedule != "os") o.schedules.push_back("seeded");
+    for (const auto &[name, value] : {std::pair{"--threads", &raw.threads}, std::pair{"--ops", &raw.ops}})
+        if (!value->empty()) o.run_words.insert(o.run_words.end(), {name, *value});
+    // A seeded run must repeat, so it takes no --seconds.
+    if (!raw.seconds.empty()) {
+        if (raw.schedule == "seeded") return "--seconds: seeded runs are limited by --ops; give that instead";
+        o.os_words = {"--seconds", raw.seconds};
+    }
+    if (std::uint64_t seed; parse_number(raw.seed, seed)) o.seed = seed;
+    double seconds = 0;
+    parse_number(raw.seconds, seconds);
+    o.timeout_seconds = timeout_seconds(seconds);
+    if (double timeout; parse_number(raw.timeout, timeout)) o.timeout_seconds = timeout;
+    if (o.fresh && raw.soak.empty()) return "--fresh: it is for --soak; leave it out";
+    std::string fault;
+    if (!raw.soak.empty()) o.soak_seconds = soak_seconds(raw.soak, fault);
+    return fault;
+}
+
+}  // namespace
+
+int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defaults)
+{
+    Raw raw;
+    CLI::App app("Run every scenario on each allocator, each run a process of its own, and report.",
+                 "hakmem-stress all");
+    add_options(app, raw, defaults);
+    try {
+        app.parse(argc - 1, argv + 1);
+    } catch (const CLI::CallForHelp &) {
+        write_text(STDOUT_FILENO, app.help());
+        return 0;
+    } catch (const CLI::ParseError &error) {
+        return refuse(std::string(error.what()) + "; see hakmem-stress all --help");
+    }
+    if (std::string fault = settle(raw, defaults); !fault.empty()) return refuse(fault + "; see hakmem-stress all "
+        "--help");
+    raw.options.program_name = argv[0];
+    raw.options.command = command_text(argc, argv);
+    return campaign_run(raw.options);
+}
+
+std::vector<std::string> campaign_run_words(int argc, const char *const *argv)
+{
+    const std::vector<std::string> ours{"--soak", "--report", "--json", "--seed", "--allocator", "--schedule"};
+    std::vector<std::string> words;
+    for (int i = 2; i < argc; ++i) {
+        const std::string word = argv[i], name = word.substr(0, word.find('='));
+        if (word == "--fresh") continue;
+        if (std::find(ours.begin(), ours.end(), name) == ours.end()) words.push_back(word);
+        else if (name == word) ++i;
+    }
+    return words;
+}
+
+int campaign_soak(int argc, const char *const *argv, const SoakRequest &request)
+{
+    CampaignOptions o;
+    std::string fault;
+    o.soak_seconds = soak_seconds(request.soak, fault);
+    if (!fault.empty()) return refuse(fault + "; see hakmem-stress " + request.scenario + " --help");
+    o.scenarios = {request.scenario};
+    o.allocators = {request.allocator};
+    o.schedules = {request.schedule};
+    o.seed = request.seed;
+    o.timeout_seconds = timeout_seconds(request.seconds);
+    o.fresh = request.fresh;
+    o.report_directory = request.report_directory;
+    o.json_path = request.json_path;
+    o.program_name = argv[0];
+    o.command = command_text(argc, argv);
+    o.run_words = campaign_run_words(argc, argv);
+    return campaign_run(o);
+}
+
+}  // namespace stress

@@ -1,0 +1,96 @@
+// The command line of `all` and of --soak on one scenario: what is refused, and what the runs are given.
+#include "campaign/command.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "campaign/temporary_for_test.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+
+const CampaignDefaults kDefaults{{"larson", "random-mixed"}, "system"};
+
+// `work` in a process of its own; its exit status, and what it said on stderr.
+template <typename Work>
+int in_child(const Temporary &temporary, std::string &err, Work work)
+{
+    const std::string path = temporary.path("err");
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), 2);
+        dup2(open("/dev/null", O_WRONLY), 1);
+        _exit(work());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    err = text_of_file(path);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void expect_refused(std::vector<const char *> words, const std::string &says)
+{
+    Temporary temporary;
+    words.insert(words.begin(), {"hakmem-stress", "all"});
+    std::string err;
+    const int code = in_child(temporary, err, [&] {
+        return campaign_all(static_cast<int>(words.size()), words.data(), kDefaults);
+    });
+    EXPECT_EQ(code, 2) << says;
+    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+    EXPECT_THAT(err, testing::StartsWith("hakmem-stress: "));
+    EXPECT_THAT(err, HasSubstr(says));
+}
+
+TEST(Command, BadInputIsOneLineAndStatusTwo)
+{
+    expect_refused({"--scenario", "bogus"}, "must be one of larson, random-mixed, not 'bogus'");
+    expect_refused({"--schedule", "x"}, "os, seeded, both");
+    expect_refused({"--threads", "0"}, "--threads");
+    expect_refused({"--ops", "-1"}, "--ops");
+    expect_refused({"--seconds", "0"}, "--seconds");
+    expect_refused({"--seconds", "2", "--schedule", "seeded"}, "limited by --ops");
+    expect_refused({"--seed", "x"}, "--seed");
+    expect_refused({"--timeout", "nan"}, "--timeout");
+    expect_refused({"--allocator", "/no/such.so"}, "cannot read '/no/such.so'");
+    expect_refused({"--soak", "8"}, "90s, 30m, 8h or 2d");
+    expect_refused({"--soak", "8h"}, "add --report DIR");
+    expect_refused({"--fresh"}, "it is for --soak");
+    expect_refused({"--bogus"}, "--bogus");
+    expect_refused({"stray"}, "stray");
+}
+
+TEST(Command, ASoakGivesEachRunTheRest)
+{
+    const std::vector<const char *> words{"p", "larson", "5", "8", "--soak", "8h", "--threads=4", "--seed=9", "--fresh",
+                                          "--report", "d", "--allocator", "system", "--no-check", "--json=x",
+                                          "--schedule", "seeded"};
+    EXPECT_EQ(campaign_run_words(static_cast<int>(words.size()), words.data()),
+              (std::vector<std::string>{"5", "8", "--threads=4", "--no-check"}));
+}
+
+TEST(Command, ASoakOfOneScenarioRefuses)
+{
+    Temporary temporary;
+    std::string err;
+    const std::vector<const char *> words{"hakmem-stress", "larson", "--soak", "x"};
+    const int code = in_child(temporary, err, [&] {
+        SoakRequest request;
+        request.scenario = "larson";
+        request.allocator = "system";
+        request.soak = "x";
+        return campaign_soak(4, words.data(), request);
+    });
+    EXPECT_EQ(code, 2);
+    EXPECT_THAT(err, HasSubstr("--soak: must be a time"));
+}
+
+}  // namespace
+}  // namespace stress

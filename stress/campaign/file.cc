@@ -1,0 +1,121 @@
+#include "campaign/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace stress {
+namespace {
+
+std::string fault(const char *verb, const std::string &path, int error)
+{
+    return std::string("cannot ") + verb + " '" + path + "': " + std::strerror(error);
+}
+
+bool write_all(int fd, const std::string &text)
+{
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t written = write(fd, text.data() + done, text.size() - done);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        done += static_cast<std::size_t>(written);
+    }
+    return true;
+}
+
+// The new name itself must reach the disk too.
+void sync_directory_of(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
+}  // namespace
+
+std::string file_read(const std::string &path, std::string &text, std::uint64_t bytes_max)
+{
+    text.clear();
+    // O_NONBLOCK: a FIFO must not hold the driver up.
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return fault("read", path, errno);
+    struct stat status{};
+    int error = fstat(fd, &status) != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
+    if (error == 0 && static_cast<std::uint64_t>(status.st_size) > bytes_max) error = EFBIG;
+    char buffer[65536];
+    while (error == 0) {
+        const ssize_t got = read(fd, buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) error = errno;
+        if (got <= 0) break;
+        text.append(buffer, static_cast<std::size_t>(got));
+        if (text.size() > bytes_max) error = EFBIG;
+    }
+    close(fd);
+    if (error == 0) return "";
+    text.clear();
+    return fault("read", path, error);
+}
+
+std::string file_replace(const std::string &path, const std::string &text)
+{
+    const std::string fresh = path + ".new";
+    const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return fault("write", fresh, errno);
+    int error = write_all(fd, text) && fsync(fd) == 0 ? 0 : errno;
+    if (close(fd) != 0 && error == 0) error = errno;
+    if (error == 0 && rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+    if (error != 0) {
+        unlink(fresh.c_str());
+        return fault("write", path, error);
+    }
+    sync_directory_of(path);
+    return "";
+}
+
+std::string directory_make(const std::string &path)
+{
+    for (std::size_t end = 1; end <= path.size(); ++end) {
+        if (end != path.size() && path[end] != '/') continue;
+        const std::string part = path.substr(0, end);
+        if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) return fault("make the directory", part, errno);
+    }
+    struct stat status{};
+    if (stat(path.c_str(), &status) != 0) return fault("make the directory", path, errno);
+    return S_ISDIR(status.st_mode) ? "" : fault("make the directory", path, ENOTDIR);
+}
+
+std::vector<std::string> directory_names(const std::string &path)
+{
+    std::vector<std::string> names;
+    const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return names;
+    alignas(dirent64) char buffer[32768];
+    for (long got; (got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;) {
+        for (long at = 0; at < got;) {
+            const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
+            const std::string name = entry->d_name;
+            if (name != "." && name != "..") names.push_back(name);
+            at += entry->d_reclen;
+        }
+    }
+    close(fd);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+bool file_exists(const std::string &path)
+{
+    return access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace stress

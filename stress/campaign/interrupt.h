@@ -1,0 +1,9 @@
+// SIGINT, SIGTERM and SIGHUP as a flag, so that a campaign ends in order.
+#pragma once
+
+namespace stress {
+
+void interrupt_install();
+bool interrupt_requested();
+
+}  // namespace stress

@@ -1,0 +1,86 @@
+#include "campaign/judge.h"
+
+#include <string.h>
+
+#include <cstdio>
+#include <string_view>
+
+namespace stress {
+namespace {
+
+constexpr std::string_view kSkipMark = "skipped: ";
+
+std::string seconds_text(double seconds)
+{
+    char text[32];
+    std::snprintf(text, sizeof text, "%g s", seconds);
+    return text;
+}
+
+std::string with_last_line(const std::string &what, const ChildOutcome &outcome)
+{
+    return what + (outcome.err_last_line.empty() ? "; nothing on stderr"
+                                                 : "; last line of stderr: " + outcome.err_last_line);
+}
+
+void fail(RunRecord &record, const char *rule, const std::string &detail)
+{
+    record.verdict = RunVerdict::Fail;
+    record.failures.push_back({rule, detail});
+}
+
+// A run that exited: whether its status, its result and its verdict go together.
+void judge_exit(const ChildOutcome &outcome, const std::string &fault, RunRecord &record)
+{
+    const std::string status = "exit status " + std::to_string(outcome.code);
+    if (outcome.code == kSkipStatus) {
+        if (outcome.out_last_line.starts_with(kSkipMark)) {
+            record.verdict = RunVerdict::Skip;
+            record.skip_reason = outcome.out_last_line.substr(kSkipMark.size());
+            record.failures.clear();
+        } else {
+            fail(record, "error", with_last_line("skipped without a reason", outcome));
+        }
+        return;
+    }
+    if (outcome.json.empty() || !fault.empty()) {
+        // The run's own watchdog ends it with status 1, before any result.
+        const bool hang = outcome.code == 1 && outcome.err_last_line.find("watchdog") != std::string::npos;
+        const std::string what = outcome.json.empty() ? "left no result" : "left a result that cannot be used: "
+            + fault;
+        fail(record, hang ? "hang" : "error", with_last_line(what + ", " + status, outcome));
+    } else if (outcome.code != (record.verdict == RunVerdict::Pass ? 0 : 1)) {
+        fail(record, "error", with_last_line(std::string("verdict ") + verdict_name(record.verdict) + ", but " + status,
+                                             outcome));
+    } else if (record.verdict == RunVerdict::Pass && record.ops.value_or(1) == 0) {
+        fail(record, "error", "did no op");
+    }
+}
+
+}  // namespace
+
+RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
+{
+    std::string fault;
+    RunRecord record = record_read(outcome.json, &fault);
+    if (!fault.empty()) record.failures.clear();  // told below, with how the run ended
+    record.wall_seconds = outcome.seconds;
+    switch (outcome.end) {
+    case ChildEnd::Exited: judge_exit(outcome, fault, record); break;
+    case ChildEnd::Signalled: {
+        const char *name = sigabbrev_np(outcome.code);
+        fail(record, "crash",
+             with_last_line("signal " + (name != nullptr ? "SIG" + std::string(name) : std::to_string(outcome.code)),
+                            outcome));
+        break;
+    }
+    case ChildEnd::TimedOut:
+        fail(record, "hang", with_last_line("no end within " + seconds_text(timeout_seconds) + ", killed", outcome));
+        break;
+    case ChildEnd::Interrupted: fail(record, "error", "interrupted"); break;
+    case ChildEnd::NotStarted: fail(record, "error", std::string("could not start: ") + strerror(outcome.code)); break;
+    }
+    return record;
+}
+
+}  // namespace stress

@@ -1,0 +1,19 @@
+// usage: page_for_test DIR: writes the report of a made-up campaign, for the browser test.
+#include <cstdio>
+
+#include "campaign/report.h"
+#include "campaign/runs_for_test.h"
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) return 2;
+    const stress::MadeUpCampaign made = stress::made_up_campaign();
+    stress::ReportDirectory directory(argv[1]);
+    std::string fault = directory.open(false);
+    directory.drop_from(0);
+    for (std::size_t i = 0; i < made.results.size() && fault.empty(); ++i)
+        fault = directory.add(i, stress::record_read(made.results[i]), made.results[i]);
+    if (fault.empty()) fault = directory.write_page(made.header);
+    if (!fault.empty()) std::fprintf(stderr, "page_for_test: %s\n", fault.c_str());
+    return fault.empty() ? 0 : 1;
+}

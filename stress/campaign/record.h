@@ -1,0 +1,53 @@
+// One run, as the campaign and the report know it. Read from JSON that may be of an older program, half written or
+// no JSON at all; whatever cannot be read becomes a failing record with its reason, never an exception.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stress {
+
+enum class RunVerdict { Pass, Fail, Skip };
+
+struct RunFailure {
+    std::string rule;
+    std::string detail;
+};
+
+struct LatencyRow {
+    std::uint64_t count = 0;  // 0: not measured
+    std::uint64_t p50 = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;
+};
+
+struct RunSample {
+    double seconds = 0, live_bytes = 0, rss_bytes = 0;
+};
+
+// An empty optional is "not measured".
+struct RunRecord {
+    RunVerdict verdict = RunVerdict::Fail;
+    std::string scenario, allocator, schedule = "os", schedule_hash, reproduce;
+    std::string skip_reason;  // only of RunVerdict::Skip
+    std::string file;         // the name under results/
+    std::optional<bool> check, strict;
+    std::optional<std::uint64_t> seed, threads, threads_started, ops, logical_clock;
+    std::optional<std::uint64_t> peak_live_bytes, peak_rss_bytes, end_rss_bytes, memory_bound_bytes, vma_count_peak;
+    std::optional<double> seconds, ops_per_second;
+    std::optional<double> wall_seconds;  // of the child process
+    LatencyRow malloc_ns, free_ns, realloc_ns;
+    std::vector<RunSample> samples;  // ascending in time, every number finite
+    std::vector<RunFailure> failures;
+};
+
+const char *verdict_name(RunVerdict verdict);
+
+// What a run said of itself. `fault`, when not null, receives why the text is no result, or nothing.
+RunRecord record_read(const std::string &text, std::string *fault = nullptr);
+
+// The object for results/: what the run itself wrote (kept as it is, if it is an object), with what the campaign
+// knows better on top: which run it was, verdict, failures, the command. Ends with a newline.
+std::string record_json(const RunRecord &record, const std::string &run_json);
+
+}  // namespace stress

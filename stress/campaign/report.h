@@ -1,0 +1,49 @@
+// The directory of a report: index.html, results/ with a JSON file for each run, and for a soak its state. The page
+// is made from what is in results/ alone, so it can be made again at any time; a file there that is no result
+// becomes a failing row.
+//
+// A soak of days would fill the disk, so the results of the newest passing runs and of the first failing runs are
+// kept; the others are only counted. Two campaigns never share a directory: it is locked while one is open.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "campaign/page.h"
+#include "campaign/record.h"
+
+namespace stress {
+
+class ReportDirectory {
+public:
+    explicit ReportDirectory(std::string path) : path_(std::move(path)) {}
+    ReportDirectory(const ReportDirectory &) = delete;
+    ReportDirectory &operator=(const ReportDirectory &) = delete;
+    ~ReportDirectory();
+
+    // Makes and locks it. Refuses a directory that holds somebody else's index.html or, unless `soak`, a soak.
+    // Returns what is wrong and how to mend it, or nothing.
+    std::string open(bool soak);
+
+    // Removes the results of this run number and above: they are not counted, and will be made anew. Comes before
+    // the first add.
+    void drop_from(std::uint64_t run);
+
+    // The rest return what is wrong, or nothing.
+    std::string add(std::uint64_t run, const RunRecord &record, const std::string &json);
+    std::string write_page(ReportHeader header);
+
+    std::string page_path() const { return path_ + "/index.html"; }
+
+private:
+    std::string path_;
+    int lock_ = -1;
+    std::deque<std::string> passes_;  // names of results that are no failures, from the oldest
+    std::size_t failures_ = 0;        // how many results are
+};
+
+// The report on one run, from its JSON. Returns what is wrong, or nothing.
+std::string report_one(const std::string &directory, const std::string &json, const std::string &command);
+
+}  // namespace stress

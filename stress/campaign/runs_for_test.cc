@@ -1,0 +1,94 @@
+#include "campaign/runs_for_test.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace stress {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json latency(double median_ns)
+{
+    const auto times = [median_ns](double factor) { return static_cast<std::uint64_t>(median_ns * factor); };
+    return {{"count", 123456}, {"p50", times(1)}, {"p90", times(2.1)}, {"p99", times(9)}, {"p999", times(70)},
+            {"max", times(26000)}};
+}
+
+Json samples(double live_bytes, double keeps)
+{
+    Json rows = Json::array();
+    for (int i = 0; i < 256; ++i) {
+        const double t = i / 255.0, wave = 0.75 + 0.25 * std::sin(t * 25) * std::exp(-t);
+        const double live = live_bytes * (1 - std::exp(-t * 9)) * wave;
+        rows.push_back({t * 2, static_cast<std::uint64_t>(live),
+                        static_cast<std::uint64_t>(3.5e6 + live_bytes * (1 - std::exp(-t * 9)) * keeps), i * 1000});
+    }
+    return rows;
+}
+
+Json run(const std::string &scenario, const std::string &allocator, const std::string &schedule, double rate)
+{
+    const bool seeded = schedule == "seeded";
+    return {{"scenario", scenario}, {"allocator", allocator}, {"check", true}, {"strict", true}, {"seed", 42},
+            {"threads", 4}, {"threads_started", 120}, {"ops", static_cast<std::uint64_t>(rate * 2)}, {"seconds", 2.0},
+            {"ops_per_second", rate}, {"schedule", schedule}, {"schedule_hash", seeded ? "9f3c2a7be1d40586" : ""},
+            {"logical_clock", seeded ? 812345 : 0}, {"peak_live_bytes", 9000000}, {"peak_rss_bytes", 15000000},
+            {"end_rss_bytes", 12000000}, {"memory_bound_bytes", 62822220}, {"vma_count_peak", 43},
+            {"latency_ns", {{"malloc", latency(seeded ? 210 : 18)}, {"free", latency(seeded ? 160 : 14)},
+                            {"realloc", latency(45)}}},
+            {"samples", samples(9e6, allocator == "validate" ? 1.7 : 1.15)}, {"verdict", "pass"},
+            {"failures", Json::array()},
+            {"reproduce", "hakmem-stress " + scenario + " --allocator " + allocator + " --seed 42" +
+                              (seeded ? " --schedule seeded" : "")}};
+}
+
+void fail(Json &one, const char *rule, const char *detail)
+{
+    one["verdict"] = "fail";
+    one["failures"].push_back({{"rule", rule}, {"detail", detail}});
+}
+
+}  // namespace
+
+MadeUpCampaign made_up_campaign()
+{
+    MadeUpCampaign made;
+    std::vector<Json> runs;
+    double rate = 16.4e6;
+    for (const char *scenario : {"larson", "random-mixed", "remote-free"})
+        for (const char *allocator : {"hakmem", "validate", "/opt/mallocs/libjemalloc.so.2"})
+            for (const char *schedule : {"os", "seeded"}) {
+                runs.push_back(run(scenario, allocator, schedule, schedule[0] == 'o' ? rate : rate / 13));
+                CampaignCell cell;
+                cell.scenario = scenario;
+                cell.allocator = allocator;
+                cell.schedule = schedule;
+                made.header.state.cells.push_back(cell);
+                rate *= schedule[0] == 'o' ? 1 : 0.86;
+            }
+    fail(runs[4], "crash",
+         "signal SIGSEGV (11); last line of stderr: <script>alert('subject & friends')</script> at 0x7fff0008");
+    fail(runs[4], "content", "block 0x7f3210004060 of 96 bytes: byte 17 is 0x5a, not 0xc1; seen by thread 2 at its "
+        "op 4711");
+    fail(runs[9], "memory_bound", "peak RSS 71.2 MiB is above 59.9 MiB");
+    runs[11]["verdict"] = "skip";
+    runs[11]["skip_reason"] = "this malloc has no <sync> points";
+    for (const char *key : {"latency_ns", "samples", "vma_count_peak", "peak_live_bytes"}) runs[16].erase(key);
+    for (const Json &one : runs) made.results.push_back(one.dump(1) + "\n");
+    made.results[17].resize(300);  // half written
+
+    ReportHeader &h = made.header;
+    h.command = "build/release/hakmem-stress all --schedule both --threads 4 --seed 42 --report 'my <report>'";
+    h.options = "larson, random-mixed, remote-free on hakmem, validate, /opt/mallocs/libjemalloc.so.2; schedule os "
+        "and seeded";
+    h.state.first_seed = 42;
+    h.state.started_unix = 1772000000;
+    h.state.elapsed_seconds = 38.2;
+    h.state.passed = 14;
+    h.state.failed = 3;
+    h.state.skipped = 1;
+    return made;
+}
+
+}  // namespace stress

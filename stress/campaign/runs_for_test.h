@@ -1,0 +1,18 @@
+// Made-up results for tests of the report: three scenarios, some of every verdict, texts that try to break the page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "campaign/page.h"
+
+namespace stress {
+
+struct MadeUpCampaign {
+    ReportHeader header;
+    std::vector<std::string> results;  // JSON of each run
+};
+
+MadeUpCampaign made_up_campaign();
+
+}  // namespace stress

@@ -1,0 +1,39 @@
+// Where a campaign stands: which run is next, the time used up, the counts. A soak keeps it in DIR/soak.json,
+// replaced as a whole after each run, so that a kill or a power loss costs at most the run in progress.
+//
+// The file holds a checksum of all the rest. A file that is cut short, changed or of other options is told from a
+// good one, and never overwritten.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stress {
+
+// The runs of one scenario on one allocator under one schedule.
+struct CampaignCell {
+    std::string scenario, allocator, schedule;
+    std::uint64_t passed = 0, failed = 0, skipped = 0;
+    std::string skip_reason;     // of the newest skip
+    double ops_per_second = -1;  // of the newest run; below 0: not measured
+    double peak_rss_bytes = -1;
+    double seconds = -1;
+};
+
+struct SoakState {
+    std::string options;  // everything that decides which runs are done, as text
+    std::uint64_t first_seed = 0;
+    std::uint64_t next_run = 0;
+    std::uint64_t started_unix = 0;
+    double elapsed_seconds = 0;
+    std::uint64_t passed = 0, failed = 0, skipped = 0;
+    std::vector<CampaignCell> cells;
+};
+
+std::string soak_state_text(const SoakState &state);
+
+// Returns why the text is no state, or nothing.
+std::string soak_state_read(const std::string &text, SoakState &state);
+
+}  // namespace stress

@@ -1,0 +1,89 @@
+#include "campaign/summary.h"
+
+#include <fmt/format.h>
+
+#include "campaign/html.h"
+#include "engine/progress.h"
+
+namespace stress {
+namespace {
+
+constexpr const char *kNone = "-";
+
+std::string rate_text(double ops_per_second)
+{
+    return ops_per_second < 0 ? kNone : format_rate(ops_per_second);
+}
+
+std::string bytes_text(double bytes)
+{
+    return bytes < 0 ? kNone : format_bytes(static_cast<std::uint64_t>(bytes));
+}
+
+std::string seconds_text(double seconds)
+{
+    return seconds < 0 ? kNone : fmt::format("{:.1f}", seconds);
+}
+
+// One run of it says pass, fail or skip; several are counted.
+std::string verdict_text(const CampaignCell &cell)
+{
+    const std::uint64_t runs = cell.passed + cell.failed + cell.skipped;
+    if (runs == 0) return "not run";
+    if (runs == 1) return cell.failed != 0 ? "FAIL" : cell.skipped != 0 ? "skip" : "pass";
+    std::string text = cell.failed != 0 ? fmt::format("FAIL {} of {}", cell.failed, runs)
+                       : cell.passed != 0 ? fmt::format("pass {}", cell.passed)
+                                          : fmt::format("skip {}", cell.skipped);
+    return text;
+}
+
+}  // namespace
+
+std::string summary_line(const RunRecord &record)
+{
+    const char *verdict = record.verdict == RunVerdict::Fail ? "FAIL" : verdict_name(record.verdict);
+    std::string text = fmt::format("{}  {} on {}, {}, seed {}", verdict, record.scenario, record.allocator,
+                                   record.schedule, record.seed.value_or(0));
+    if (record.verdict == RunVerdict::Skip) return text + ": skipped: " + record.skip_reason + "\n";
+    if (record.ops_per_second.has_value()) text += ": " + format_rate(*record.ops_per_second) + " ops/s";
+    if (record.peak_rss_bytes.has_value()) text += ", peak RSS " + format_bytes(*record.peak_rss_bytes);
+    text += fmt::format(", {:.1f} s\n", record.seconds.value_or(record.wall_seconds.value_or(0)));
+    for (const RunFailure &failure : record.failures)
+        text += fmt::format("  failure: {}: {}\n", failure.rule, failure.detail);
+    if (record.verdict == RunVerdict::Fail) text += "  repeat with: " + record.reproduce + "\n";
+    return text;
+}
+
+std::string summary_table(const std::vector<CampaignCell> &cells)
+{
+    std::vector<std::vector<std::string>> rows{
+        {"scenario", "allocator", "schedule", "verdict", "ops/s", "peak RSS", "seconds"}};
+    for (const CampaignCell &cell : cells)
+        rows.push_back({cell.scenario, short_name(cell.allocator), cell.schedule, verdict_text(cell),
+                        rate_text(cell.ops_per_second),
+                        bytes_text(cell.peak_rss_bytes), seconds_text(cell.seconds)});
+    std::vector<std::size_t> widths(rows[0].size(), 0);
+    for (const auto &row : rows)
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    std::string text;
+    for (const auto &row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i)
+            line += i < 4 ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
+        line.resize(line.find_last_not_of(' ') + 1);
+        text += line + "\n";
+    }
+    return text;
+}
+
+std::string summary_skips(const std::vector<CampaignCell> &cells)
+{
+    std::string text;
+    for (const CampaignCell &cell : cells)
+        if (cell.skipped != 0)
+            text += fmt::format("skipped: {} on {}, {}: {}\n", cell.scenario, cell.allocator, cell.schedule,
+                                cell.skip_reason);
+    return text.empty() ? "no skips\n" : text;
+}
+
+}  // namespace stress

@@ -1,0 +1,21 @@
+// What a campaign prints for people: a line per run, a table at the end, the skips with their reasons.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "campaign/record.h"
+#include "campaign/soak_state.h"
+
+namespace stress {
+
+// "pass  larson on hakmem, os  12.30 M ops/s  ...", then for a failing run its failures and the command to repeat it.
+std::string summary_line(const RunRecord &record);
+
+// A row for each cell, each column as wide as it needs to be.
+std::string summary_table(const std::vector<CampaignCell> &cells);
+
+// Each skip with its reason; "no skips" when there is none.
+std::string summary_skips(const std::vector<CampaignCell> &cells);
+
+}  // namespace stress

@@ -1,0 +1,84 @@
+#include "campaign/words.h"
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+namespace stress {
+namespace {
+
+std::string quoted(const std::string &word)
+{
+    constexpr const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    std::string text = "'";
+    for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+}
+
+std::string two_units(std::uint64_t large, const char *large_unit, std::uint64_t small, const char *small_unit)
+{
+    std::string text = std::to_string(large);
+    text.append(" ").append(large_unit);
+    if (small != 0) text.append(" ").append(std::to_string(small)).append(" ").append(small_unit);
+    return text;
+}
+
+}  // namespace
+
+std::string words_quoted(const std::vector<std::string> &words)
+{
+    std::string line;
+    for (const std::string &word : words) {
+        if (!line.empty()) line += ' ';
+        line += quoted(word);
+    }
+    return line;
+}
+
+std::optional<double> duration_parse(const std::string &text)
+{
+    double value = 0;
+    const char *end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+    if (error != std::errc() || end - stopped != 1) return std::nullopt;
+    switch (*stopped) {
+    case 's': break;
+    case 'm': value *= 60; break;
+    case 'h': value *= 3600; break;
+    case 'd': value *= 86400; break;
+    default: return std::nullopt;
+    }
+    constexpr double year = 366 * 86400.0;
+    return value > 0 && value <= year ? std::optional<double>(value) : std::nullopt;
+}
+
+std::string duration_text(double seconds)
+{
+    if (!(seconds >= 0)) seconds = 0;
+    if (seconds < 59.95) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.1f s", seconds);
+        return text;
+    }
+    const auto minutes = static_cast<std::uint64_t>(std::llround(std::fmin(seconds, 1e15) / 60));
+    if (minutes < 60) return std::to_string(minutes) + " min";
+    if (minutes < 48 * 60) return two_units(minutes / 60, "h", minutes % 60, "min");
+    return two_units(minutes / 1440, "d", minutes % 1440 / 60, "h");
+}
+
+std::string utc_text(std::uint64_t unix_seconds)
+{
+    using namespace std::chrono;
+    const sys_seconds time{seconds(static_cast<std::int64_t>(unix_seconds % 253402300800))};  // below year 10000
+    const sys_days day = floor<days>(time);
+    const year_month_day date(day);
+    const hh_mm_ss clock(time - day);
+    char text[48];
+    std::snprintf(text, sizeof text, "%04d-%02u-%02u %02d:%02d UTC", int(date.year()), unsigned(date.month()),
+                  unsigned(date.day()), int(clock.hours().count()), int(clock.minutes().count()));
+    return text;
+}
+
+}  // namespace stress

@@ -1,0 +1,23 @@
+// Words of command lines, and times for people.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stress {
+
+// The words as a line for a POSIX shell.
+std::string words_quoted(const std::vector<std::string> &words);
+
+// "8h", "1.5d", "30m", "90s" in seconds; nothing when it is none, or not above 0, or above a year.
+std::optional<double> duration_parse(const std::string &text);
+
+// "45.0 s", "12 min", "3 h", "3 h 20 min", "2 d 4 h".
+std::string duration_text(double seconds);
+
+// "2026-03-01 14:05 UTC", without the time zone files that libc would read.
+std::string utc_text(std::uint64_t unix_seconds);
+
+}  // namespace stress
