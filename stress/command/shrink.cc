@@ -1,6 +1,7 @@
 // shrink: makes a failing file of ops as small as it can be, and writes it down with the command that repeats it.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -166,6 +167,24 @@ int write_result(Program program, const Verdict &verdict, const Arguments &argum
     return 0;
 }
 
+// Whether the file fails in the same way in a process of its own; else says that shrinking would mislead. Asked in a
+// child: this process, whose heap all tries start from, must stay as a fresh one is.
+bool fails_afresh(const char *program_name, const Arguments &arguments, const std::string &how)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        ScheduleMark mark;
+        const std::string afresh = run_afresh(program_name, arguments.file, arguments, mark);
+        if (same_failure(afresh, how)) _exit(0);
+        write_text(STDOUT_FILENO, "cannot shrink " + arguments.file + ": in a process of its own it ends in " +
+                                      (afresh.empty() ? "a pass" : afresh) + ", but in a forked child, which is " +
+                                      "where shrink tries, in " + how + "\n");
+        _exit(1);
+    }
+    int status = 0;
+    return child < 0 || waitpid(child, &status, 0) != child || status == 0;
+}
+
 // Says how far it has come, at most once a second.
 struct Reporter {
     std::size_t ops;
@@ -215,6 +234,7 @@ int shrink_main(int argc, char **argv)
                                       (tries.count == 1 ? "1 try" : std::to_string(tries.count) + " tries") + "\n");
         return 1;
     }
+    if (program.schedule == Schedule::Seeded && !fails_afresh(argv[0], arguments, verdict.how)) return 1;
     write_text(STDOUT_FILENO, "shrink: it fails: " + verdict.how + (verdict.detail.empty() ? "" : ": " +
         verdict.detail) +
                                   (program.schedule == Schedule::Os ? "; under the system's schedule only\n" : "\n"));
