@@ -2,9 +2,12 @@
 //
 // The child is an ordinary run of the scenario whose seats also write to shared memory, so what it did is known
 // even when it crashes or hangs, and its schedule is that of any other run.
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "command/arguments.h"
 #include "command/command.h"
@@ -75,6 +78,12 @@ int record_main(int argc, char **argv)
 {
     const Arguments arguments = arguments_parse(argc, argv);
     if (!arguments.run) return arguments_refused(arguments);
+    // Now: a run of an hour must not end in a recording that cannot be written.
+    const int probe = open(arguments.output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (probe < 0)
+        return bad_input("-o: cannot write '" + arguments.output + "': " + std::strerror(errno) +
+                         "; name a file in a directory that exists");
+    close(probe);
     const int fd = run_log_file();
     if (fd < 0) return bad_input("cannot make a shared file for the log (memfd_create)");
     std::vector<std::string> words{"recording", std::to_string(fd)};

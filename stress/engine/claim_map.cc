@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/mapped.h"
+
 namespace stress {
 namespace {
 
@@ -79,7 +81,7 @@ struct LargeParts {
 
 void *map_or_exit(std::size_t size_bytes)
 {
-    void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start = harness_mmap(size_bytes, MAP_NORESERVE);
     if (start == MAP_FAILED) {
         std::fprintf(stderr, "hakmem-stress: no address space for the claim map (%zu bytes); use --no-check\n",
                      size_bytes);

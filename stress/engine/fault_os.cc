@@ -199,8 +199,12 @@ int memory_limit_set(std::uint64_t more_bytes)
 {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) != 0) return errno;
-    const std::uint64_t mapped = mapped_bytes();
-    limit.rlim_cur = more_bytes == 0 || mapped == 0 ? limit.rlim_max : mapped + more_bytes;
+    limit.rlim_cur = limit.rlim_max;
+    if (more_bytes != 0) {
+        const std::uint64_t mapped = mapped_bytes();
+        if (mapped == 0) return ENOENT;
+        limit.rlim_cur = mapped + more_bytes;
+    }
     return setrlimit(RLIMIT_AS, &limit) == 0 ? 0 : errno;
 }
 

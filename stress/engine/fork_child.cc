@@ -89,7 +89,7 @@ bool is_own(const ForkTask &task, std::size_t slot)
 {
     const Block &block = task.run.slots.blocks[slot];
     return task.run.slots.turns[slot].load(std::memory_order_relaxed) == 0 && block.start != nullptr &&
-           generation_seat(block.generation) == task.seat.index;
+           block.generation != 0 && generation_seat(block.generation) == task.seat.index;
 }
 
 void judge_blocks_of_parent(const ForkTask &task, Worker &worker)

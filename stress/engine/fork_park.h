@@ -1,6 +1,6 @@
 // A helper thread that is stopped at a step inside the allocator while another thread forks.
 //
-// Law: it stands there until it is let go, or for kParkMsMax: a thread that the fork itself waits for may need
+// Law: it stands there until it is let go, or for kParkNsMax: a thread that the fork itself waits for may need
 // the lock that the helper holds. So directed is only what still stood there after the fork.
 #pragma once
 

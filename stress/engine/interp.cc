@@ -51,6 +51,7 @@ void *call(const Op &op, std::size_t align_bytes)
     const InsideSubject inside;
     switch (op.kind) {
     case OpKind::Calloc: return subject::call_calloc(op.arg, op_size(op));
+    case OpKind::ReallocArray: return subject::call_malloc(requested_bytes(op));
     case OpKind::AlignedAlloc: return subject::call_aligned_alloc(align_bytes, op_size(op));
     case OpKind::Memalign: return subject::call_memalign(align_bytes, op_size(op));
     case OpKind::PosixMemalign: {
@@ -103,6 +104,7 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes)
     const int error = errno;
     note(OpOutcome::Null, error);
     const bool scarce = shared_.scarce_since(scarce_mark_);
+    if (size_bytes == 0) return true;  // a choice that C leaves to the implementation
     if (size_bytes > kOrdinaryBytesMax || scarce) {
         if (error == ENOMEM || !check_) return true;
         // Sizes that cannot exist are judged by probe_impossible, in strict runs.
@@ -124,6 +126,7 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     }
     if (op_frees(op.kind)) return block.start == nullptr || release_plain(block);
     if (op.kind == OpKind::Realloc && block.start != nullptr) {
+        if (op_size(op) == 0) return true;  // frees or does not: see reallocate
         void *start = subject::call_realloc(block.start, op_size(op));
         if (start == nullptr) return refused("realloc", op_size(op));
         bump(counters_.bytes_freed, block.size_bytes);
@@ -134,9 +137,9 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     }
     if (!op_allocates(op.kind) || block.start != nullptr) return true;
     if (op.kind == OpKind::Malloc || op.kind == OpKind::Realloc) return allocate_plain(op_size(op), block);
-    void *start = call(op, op_align(op));
+    void *start = call(op, op_align(op) < sizeof(void *) ? sizeof(void *) : op_align(op));
     if (start == nullptr) return refused(kind_name(op.kind), requested_bytes(op));
-    *static_cast<volatile unsigned char *>(start) = 1;
+    if (requested_bytes(op) != 0) *static_cast<volatile unsigned char *>(start) = 1;
     block = {start, requested_bytes(op), 0, 0};
     count_allocated(block.size_bytes);
     return true;

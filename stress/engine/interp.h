@@ -121,7 +121,7 @@ private:
     {
         void *start = subject::call_malloc(size_bytes);
         if (start == nullptr) [[unlikely]] return refused("malloc", size_bytes);
-        *static_cast<volatile unsigned char *>(start) = 1;
+        if (size_bytes != 0) [[likely]] *static_cast<volatile unsigned char *>(start) = 1;
         block.start = start;
         block.size_bytes = size_bytes;
         count_allocated(size_bytes);

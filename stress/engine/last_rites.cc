@@ -31,7 +31,7 @@ Cell cells[kCells];
 
 std::atomic<std::uint64_t> rounds_done{0};
 
-// Its slots are plain memory: Slots would be two maps more.
+// What a thread does in its last moments, with an interpreter and slots of its own.
 struct Rites {
     Rites(Seat &seat, InterpShared &run, const FailureLog &log, std::uint64_t salt)
         : failures(log), slots(kSlots), shared{run.oracle, slots, run.stop},

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,11 +20,23 @@ std::size_t round_to_page(std::size_t size_bytes)
 
 }  // namespace
 
+void *harness_mmap(std::size_t size_bytes, int more_flags)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | more_flags;
+    void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    rlimit limit{};
+    if (start != MAP_FAILED || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return start;
+    const rlimit lifted{limit.rlim_max, limit.rlim_max};
+    if (setrlimit(RLIMIT_AS, &lifted) != 0) return start;
+    start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    setrlimit(RLIMIT_AS, &limit);
+    return start;
+}
+
 void *harness_map(std::size_t size_bytes)
 {
     const std::size_t mapped_bytes = round_to_page(size_bytes);
-    void *start =
-        mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *start = harness_mmap(mapped_bytes, MAP_POPULATE);
     if (start == MAP_FAILED) {
         std::fprintf(stderr, "hakmem-stress: no memory for the harness itself (%zu bytes); ask for fewer blocks\n",
                      mapped_bytes);

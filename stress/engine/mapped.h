@@ -11,6 +11,10 @@
 
 namespace stress {
 
+// mmap of private anonymous memory with these further flags, for the harness itself: where only the limit on address
+// space stands in the way, which a run may have set for the subject, it is lifted for the moment. MAP_FAILED as mmap.
+void *harness_mmap(std::size_t size_bytes, int more_flags);
+
 // Maps whole pages of zeros, touched; ends the process with one line if the kernel has none left.
 void *harness_map(std::size_t size_bytes);
 void harness_unmap(void *start, std::size_t size_bytes);

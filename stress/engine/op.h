@@ -17,7 +17,7 @@
 namespace stress {
 
 // X(name, text, arguments). The order is the file format: new kinds go to the end. `arguments` names what the
-// text form prints; see op_text.h.
+// text form prints; see program/op_text.h.
 #define STRESS_OP_KINDS(X)                        \
     X(Malloc, "malloc", Size)                     \
     X(Free, "free", Block)                        \

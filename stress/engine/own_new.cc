@@ -70,6 +70,15 @@ void *own_take(std::size_t size_bytes, std::size_t align_bytes)
     return header + 1;
 }
 
+void *own_take_or_null(std::size_t size_bytes) noexcept
+{
+    try {
+        return own_take(size_bytes, 0);
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
+}
+
 void own_give(void *block)
 {
     if (!reuse || block == nullptr) return;
@@ -97,8 +106,8 @@ void *operator new[](std::size_t size, std::align_val_t align)
 {
     return own_take(size, static_cast<std::size_t>(align));
 }
-void *operator new(std::size_t size, const std::nothrow_t &) noexcept { return own_take(size, 0); }
-void *operator new[](std::size_t size, const std::nothrow_t &) noexcept { return own_take(size, 0); }
+void *operator new(std::size_t size, const std::nothrow_t &) noexcept { return own_take_or_null(size); }
+void *operator new[](std::size_t size, const std::nothrow_t &) noexcept { return own_take_or_null(size); }
 
 void operator delete(void *block) noexcept { own_give(block); }
 void operator delete[](void *block) noexcept { own_give(block); }

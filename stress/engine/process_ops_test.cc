@@ -93,6 +93,7 @@ TEST_P(Repeats, UnderTheSeededScheduler)
     if (first.exit_code == 77) GTEST_SKIP() << first.err;
     const SpawnResult second = run(GetParam(), best_subject(), {"--schedule", "seeded"});
     EXPECT_EQ(first.exit_code, 0) << first.out << first.err;
+    EXPECT_EQ(second.exit_code, 0) << second.out << second.err;
     EXPECT_NE(number_in(first, "schedule_hash"), 0);
     EXPECT_EQ(number_in(first, "schedule_hash"), number_in(second, "schedule_hash"));
     EXPECT_EQ(number_in(first, "logical_clock"), number_in(second, "logical_clock"));

@@ -42,6 +42,7 @@ int seat_thread_create(Seat &seat, pthread_t &thread, std::size_t stack_bytes = 
 // No op will be applied to the seat any more in this lap.
 void finish(Seat &seat, bool seeded)
 {
+    const CancelOff cancel_off;  // what follows is the harness's, and it waits and reads files
     process_ops_leave(seat, *worker_shared.interp);
     if (!seeded) retire(seat, pthread_self());
     seat.tid.store(0, std::memory_order_relaxed);
@@ -52,6 +53,7 @@ void finish(Seat &seat, bool seeded)
 // Gives the seat to a fresh thread. False: there is none, and nothing has changed.
 bool succeed(Seat &seat, RenewHow how)
 {
+    const CancelOff cancel_off;
     process_ops_leave(seat, *worker_shared.interp);
     seat.predecessor = pthread_self();
     seat.has_predecessor = true;
@@ -139,7 +141,10 @@ bool all_wait(const Mapped<Seat *> &seats, const Slots &slots, std::uint64_t &op
 bool stalled(const Mapped<Seat *> &seats, const Slots &slots)
 {
     std::uint64_t before = 0, after = 0;
-    return all_wait(seats, slots, before) && all_wait(seats, slots, after) && before == after;
+    if (!all_wait(seats, slots, before) || !all_wait(seats, slots, after) || before != after) return false;
+    // Once more: the sum is taken before the seats are looked at.
+    all_wait(seats, slots, after);
+    return before == after;
 }
 
 }  // namespace

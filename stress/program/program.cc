@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/build.h"
+#include "engine/fault_os.h"
+
 namespace stress {
 namespace {
 
@@ -160,11 +163,15 @@ Plan plan_of(const Program &program, std::string &note)
     std::vector<Part> parts(program.threads);
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i].ops.reserve(counts[i]);
     Plan plan;
+    bool limits = false;
     for (const Op &op : ops) {
         parts[op.thread].ops.push_back(op);
         plan.directs_forks |= op.kind == OpKind::Fork;
         plan.traps_os |= op.kind == OpKind::FailOs;
+        limits |= op.kind == OpKind::LimitMemory;
     }
+    if (plan.traps_os || (limits && kSanitized)) plan.skip = fault_os_refusal();
+    plan.traps_os &= plan.skip.empty();
     plan.slot_count = slot_count(ops);
     for (Part &part : parts) plan.generators.push_back(generator_of(std::move(part)));
     return plan;

@@ -4,8 +4,8 @@
 //
 // Finds alignments that hold for some sizes only (size == alignment: a block as large as its class but not
 // aligned to it), pages before an aligned block that are lost or given out, frees that do not find the start of
-// the block, and realloc that trusts the size of the class rather than of the block. Named in known_failures 3,
-// 5, 8, 10 and 14.
+// the block, and realloc that trusts the size of the class rather than of the block. Seen in mimalloc
+// (#700, #602, #603), gperftools (#467, #909, #1096) and snmalloc (#597, #671).
 //
 // Each seat keeps few blocks of more than a page of alignment: they cost memory in every malloc.
 #include "engine/mapped.h"

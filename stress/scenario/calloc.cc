@@ -7,7 +7,7 @@
 // - plain: malloc and calloc in turn.
 //
 // Finds calloc that trusts a page to be fresh from the system when it was used, purged in part, or shrunk, and
-// trailing bytes between the size asked for and that of the class. Named in known_failures 17.
+// trailing bytes between the size asked for and that of the class. Seen in mimalloc 2.2.7, jemalloc 4.0.3 and 5.2.0.
 #include <algorithm>
 
 #include "engine/mapped.h"

@@ -5,7 +5,7 @@
 //
 // Finds content lost where a block moves to another class, in-place growth beyond the class or over the next run,
 // shrinks that give back what is still in use, realloc of a block of another owner, and realloc of an aligned
-// block by the size of its class (known_failures 5, 9, 12).
+// block by the size of its class (mimalloc#603, gperftools#470, glibc BZ#27870).
 //
 // Shared slots: seat i does op number t x seats + i on each of them in its t-th visit, and all seats visit them in
 // the same order, so the ops by (t, slot, seat) are a sequence that every seat follows: no jam (see draws.h).

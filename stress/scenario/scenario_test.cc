@@ -339,7 +339,7 @@ TEST(RemoteFreeScenario, NoModeJams)
                     }
 }
 
-// A free-only thread never allocates: known_failures 20.
+// A free-only thread never allocates: jemalloc 5.0.1 failed there.
 TEST(RemoteFreeScenario, FreeOnlyConsumersNeverAllocate)
 {
     const Options options = options_of("remote-free", {"--mode", "free-only", "--threads", "4", "--ops", "50000"});

@@ -2,7 +2,7 @@
 // The handler changes errno and restores it, and uses stack and vector registers.
 //
 // Finds state that a handler's frame destroys, system calls that are interrupted and not tried again, threads of
-// the malloc's own that do not block signals (known failure 39), and thread start-up that a signal re-enters.
+// the malloc's own that do not block signals (jemalloc 5.0.1), and thread start-up that a signal re-enters.
 //
 // Under the seeded scheduler the thread raises them itself at sync points, inside the allocator where that has
 // sync points.
