@@ -9,4 +9,5 @@ foreach(plugin IN ITEMS dynamic_tls.c static_tls.c objects.cc base.c dependent.c
   add_dependencies(hakmem-stress plugin-${name})
 endforeach()
 add_dependencies(plugin-dependent plugin-base)
-target_link_options(plugin-dependent PRIVATE -L$<TARGET_FILE_DIR:hakmem-stress>/plugin -l:libbase.so)
+# Among the libraries, not the options: a linker with --as-needed drops what comes before the objects.
+target_link_libraries(plugin-dependent PRIVATE -L$<TARGET_FILE_DIR:hakmem-stress>/plugin -l:libbase.so)
