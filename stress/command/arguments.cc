@@ -2,36 +2,16 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 
 #include "command/command.h"
+#include "engine/cli_numbers.h"
 #include "engine/build.h"
 #include "engine/progress.h"
 #include "engine/scenario.h"
 
 namespace stress {
 namespace {
-
-template <typename T>
-bool parse_number(const std::string &text, T &value)
-{
-    const char *end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stopped == end;
-}
-
-CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
-{
-    return CLI::Validator(
-        [low, high](std::string &text) {
-            std::uint64_t value = 0;
-            if (parse_number(text, value) && value >= low && value <= high) return std::string();
-            return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
-                   text + "'";
-        },
-        "N");
-}
 
 CLI::Validator seconds_number()
 {

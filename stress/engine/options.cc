@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/cli_numbers.h"
 #include "engine/build.h"
 #include "engine/scenario.h"
 
@@ -33,26 +33,6 @@ struct Raw {
 struct BadInput {
     std::string text;
 };
-
-template <typename T>
-bool parse_number(const std::string &text, T &value)
-{
-    const char *end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stopped == end;
-}
-
-CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
-{
-    return CLI::Validator(
-        [low, high](std::string &text) {
-            std::uint64_t value = 0;
-            if (parse_number(text, value) && value >= low && value <= high) return std::string();
-            return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
-                   text + "'";
-        },
-        "N");
-}
 
 bool seconds_ok(const std::string &text, bool zero_allowed)
 {

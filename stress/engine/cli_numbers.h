@@ -1,0 +1,31 @@
+// Numbers on the command line, for CLI11: what is no whole number in range is refused, with what would be one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+namespace stress {
+
+template <typename T>
+bool parse_number(const std::string &text, T &value)
+{
+    const char *end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stopped == end;
+}
+
+inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
+{
+    return CLI::Validator(
+        [low, high](std::string &text) {
+            std::uint64_t value = 0;
+            if (parse_number(text, value) && value >= low && value <= high) return std::string();
+            return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                   text + "'";
+        },
+        "N");
+}
+
+}  // namespace stress
