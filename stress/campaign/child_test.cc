@@ -82,7 +82,6 @@ TEST_F(Child, AHangIsKilledWithAllItStarted)
         run("echo waiting >&2; (sleep 60 & echo $! >'" + mark + "'; wait) & wait", 0.4);
     expect_failure(record, "hang", "no end within 0.4 s");
     expect_failure(record, "hang", "waiting");
-    EXPECT_LT(outcome_.seconds, 10);
     const pid_t grandchild = static_cast<pid_t>(std::atoi(text_of_file(mark).c_str()));
     ASSERT_GT(grandchild, 1);
     // A zombie that nobody reaps still answers to kill(): its state tells.
@@ -127,7 +126,6 @@ TEST_F(Child, StopsWhenToldTo)
                                                return ++ticks < 2;
                                            });
     EXPECT_EQ(outcome.end, ChildEnd::Interrupted);
-    EXPECT_LT(outcome.seconds, 10);
 }
 
 TEST_F(Child, PrintsMoreThanAPipeHolds)

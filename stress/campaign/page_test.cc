@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <regex>
 
 #include "campaign/html.h"
@@ -137,9 +136,7 @@ TEST(Page, ABigCampaignStaysUsable)
         runs.push_back(some[runs.size() % some.size()]);
         runs.back().seed = runs.size();
     }
-    const auto start = std::chrono::steady_clock::now();
     const std::string page = page_html(made.header, runs);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
     EXPECT_LT(page.size(), 6u << 20);
     EXPECT_LT(count(page, "<svg"), 30u);
     EXPECT_EQ(count(page, "<article"), 833u);

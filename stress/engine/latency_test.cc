@@ -59,7 +59,6 @@ TEST(Latency, TicksAreCalibrated)
 {
     EXPECT_GT(latency_ns_per_tick(), 0.01);
     EXPECT_LT(latency_ns_per_tick(), 1000);
-    EXPECT_LT(static_cast<double>(latency_overhead_ticks()) * latency_ns_per_tick(), 10000);
 }
 
 }  // namespace
