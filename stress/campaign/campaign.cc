@@ -203,7 +203,9 @@ void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildO
     ++state_.next_run;
     ++(record.verdict == RunVerdict::Pass ? state_.passed : record.verdict == RunVerdict::Fail ? state_.failed
                                                                                          : state_.skipped);
-    ++(record.verdict == RunVerdict::Pass ? cell.passed : record.verdict == RunVerdict::Fail ? cell.failed : cell.skipped);
+    ++(record.verdict == RunVerdict::Pass   ? cell.passed
+       : record.verdict == RunVerdict::Fail ? cell.failed
+                                            : cell.skipped);
     if (record.verdict == RunVerdict::Skip) cell.skip_reason = record.skip_reason;
     cell.ops_per_second = record.ops_per_second.value_or(-1);
     cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;

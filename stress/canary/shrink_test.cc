@@ -46,7 +46,8 @@ protected:
 // Recorded under the seeded schedule, or the replay would strike elsewhere.
 TEST_P(Shrink, LeavesAtMostSixOpsThatFailByTheSameRule)
 {
-    std::vector<std::string> record = {"record", "-o", recorded, GetParam().scenario, "--allocator", allocator, "--strict",
+    std::vector<std::string> record = {"record", "-o", recorded, GetParam().scenario, "--allocator", allocator,
+                                       "--strict",
                                        "--ops",  GetParam().ops, "--seed", "42", "--threads", "2", "--watchdog", "0.3",
                                        "--schedule", "seeded"};
     record.insert(record.end(), GetParam().more.begin(), GetParam().more.end());

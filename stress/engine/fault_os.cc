@@ -111,7 +111,8 @@ bool install_filter()
     // Each match jumps over the rest of the list and the ALLOW behind it.
     constexpr std::size_t count = std::size(kTrapped);
     for (std::size_t i = 0; i < count; ++i)
-        add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(kTrapped[i]), static_cast<unsigned char>(count - i), 0);
+        add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(kTrapped[i]), static_cast<unsigned char>(count - i),
+            0);
     add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     add(BPF_LD | BPF_W | BPF_ABS, ip);
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(passed), 0, 3);

@@ -97,7 +97,8 @@ void judge_blocks_of_parent(const ForkTask &task, Worker &worker)
     if (!task.seat.interp.checks()) return;
     bool kept = true;
     for (std::size_t slot = 0; slot < task.run.slots.blocks.size() && kept; ++slot)
-        if (is_own(task, slot)) kept = task.run.oracle.still_holds(task.run.slots.blocks[slot], task.seat.interp.witness());
+        if (is_own(task, slot))
+            kept = task.run.oracle.still_holds(task.run.slots.blocks[slot], task.seat.interp.witness());
     say(task, "freeing blocks of the parent");
     for (std::size_t slot = 0; slot < task.run.slots.blocks.size() && !task.failures.any(); slot += 2) {
         if (!is_own(task, slot)) continue;

@@ -25,7 +25,6 @@ pid_t fork_now()
     return fork();
 }
 
-
 // Forks, directed if it can be. The child does not come back.
 struct Forked {
     pid_t child;
@@ -47,7 +46,8 @@ Forked fork_directed(const ForkTask &task, std::size_t which, std::uint32_t skip
 }
 
 // The parent's side. True: the child was sound.
-bool judge_child(const Forked &forked, std::uint32_t mark, Seat &seat, FailureLog &failures, InterpShared &shared, ForkReport &report)
+bool judge_child(const Forked &forked, std::uint32_t mark, Seat &seat, FailureLog &failures, InterpShared &shared,
+                 ForkReport &report)
 {
     if (forked.child < 0) {
         const bool refused = forked.error == ENOMEM || forked.error == EAGAIN;

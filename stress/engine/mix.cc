@@ -57,11 +57,6 @@ Mix mix_swarm(Rng &rng, bool strict)
     return mix;
 }
 
-Mix mix_mostly_malloc(bool strict)
-{
-    return {{60, 1, 1, 1, 1}, 2, strict};
-}
-
 Mix mix_malloc_only()
 {
     return {{1, 0, 0, 0, 0}, 0, false};

@@ -20,9 +20,6 @@ struct Mix {
 
 Mix mix_swarm(Rng &rng, bool strict);
 
-// Mostly malloc, one in sixteen something else. For scenarios whose subject is not the kind of op.
-Mix mix_mostly_malloc(bool strict);
-
 // Malloc alone: what unchecked runs do, as the classic benchmarks.
 Mix mix_malloc_only();
 

@@ -54,7 +54,7 @@ TEST(Mix, SwarmSwitchesKindsOffButNeverMalloc)
 TEST(Mix, VisitsFreeOrReallocate)
 {
     Rng rng(7, 0);
-    Mix mix = mix_mostly_malloc(false);
+    Mix mix = mix_malloc_only();
     mix.realloc_percent = 50;
     int reallocs = 0;
     for (int i = 0; i < 1000; ++i) {

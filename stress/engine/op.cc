@@ -3,7 +3,9 @@
 namespace stress {
 namespace {
 
-enum class Arguments { None, Size, Block, BlockSize, CountSize, AlignSize, BlockCountSize, Renew, Fork, Count, Fail, Repeat };
+enum class Arguments {
+    None, Size, Block, BlockSize, CountSize, AlignSize, BlockCountSize, Renew, Fork, Count, Fail, Repeat
+};
 
 constexpr Arguments kArguments[] = {
 #define X(name, text, arguments) Arguments::arguments,

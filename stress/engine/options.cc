@@ -72,15 +72,17 @@ void add_common(CLI::App &app, Raw &raw)
     app.add_option("--json", o.json_path, "write the result as JSON to FILE, or to stdout for -");
     app.add_option("--report", o.report_directory, "write DIR/index.html, a page of figures, and DIR/results")
         ->type_name("DIR");
-    app.add_option("--soak", o.soak, "repeat the run with seeds that count up, for a time such as 90m or 8h; needs --report, "
-                                     "and goes on where it was when it is started again")
+    app.add_option("--soak", o.soak,
+                   "repeat the run with seeds that count up, for a time such as 90m or 8h; needs --report, and goes on "
+                   "where it was when it is started again")
         ->type_name("TIME");
     app.add_flag("--fresh", o.fresh, "forget what an earlier --soak in the same directory did");
     app.add_flag("--check,!--no-check", o.check, "judge every block (default), or measure speed alone");
     raw.strict_options.push_back(app.add_flag(
         "--strict,!--no-strict", o.strict,
         "judge also what mallocs in wide use are known to get wrong (default for hakmem and validate)"));
-    static const auto &schedules = *new std::map<std::string, Schedule>{{"os", Schedule::Os}, {"seeded", Schedule::Seeded}};
+    static const auto &schedules =
+        *new std::map<std::string, Schedule>{{"os", Schedule::Os}, {"seeded", Schedule::Seeded}};
     app.add_option_function<std::string>(
            "--schedule", [&o](const std::string &name) { o.schedule = schedules.at(name); },
            "os: threads run as the system likes (default); seeded: one at a time, switched where the seed says, "
@@ -120,7 +122,8 @@ void add_common(CLI::App &app, Raw &raw)
 
 void add_larson(CLI::App &app, Raw &raw)
 {
-    app.add_option("--chunks", raw.options.chunks, "blocks in the window of a thread (default 1000, fewer in short runs)")
+    app.add_option("--chunks", raw.options.chunks,
+                   "blocks in the window of a thread (default 1000, fewer in short runs)")
         ->check(whole_number(1, kCountMax));
     app.add_option("--rounds", raw.options.rounds,
                    "times over the window before a fresh thread takes it (default 10)")

@@ -55,7 +55,8 @@ void *own_take(std::size_t size_bytes, std::size_t align_bytes)
 {
     if (align_bytes < 16) align_bytes = 16;
     const bool listed = reuse && align_bytes == 16 && size_bytes <= kRegionBytes / 2;
-    const std::size_t list = listed ? static_cast<std::size_t>(std::bit_width((size_bytes - (size_bytes != 0)) | 15)) : 0;
+    const std::size_t rounded = (size_bytes - (size_bytes != 0)) | 15;
+    const std::size_t list = listed ? static_cast<std::size_t>(std::bit_width(rounded)) : 0;
     Header *header = listed ? lists[list] : nullptr;
     if (header != nullptr) {
         lists[list] = header->next;

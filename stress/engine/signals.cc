@@ -112,7 +112,8 @@ void alt_stack_set(bool on)
         if (start == MAP_FAILED) return;  // the handler then runs on the thread's stack
         const stack_t stack{start, 0, kAltStackBytes};
         stack_t old{};
-        if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE) == 0) {  // the small stack's, or a sanitizer's
+        // The small stack's, or a sanitizer's.
+        if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE) == 0) {
             munmap(start, kAltStackBytes);
             return;
         }

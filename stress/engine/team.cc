@@ -11,7 +11,6 @@
 namespace stress {
 namespace {
 
-
 void sleep_a_little()
 {
     const timespec pause{0, 500'000};
