@@ -40,6 +40,8 @@ struct Result {
     std::uint64_t threads = 0;          // at the same time
     std::uint64_t threads_started = 0;  // with all successors
     std::uint64_t ops = 0;              // in the timed part
+    std::uint64_t blocks_allocated = 0; // in the whole run, by ops and their sweep
+    std::uint64_t blocks_freed = 0;
     double seconds = 0;                 // of the timed part
     std::uint64_t peak_live_bytes = 0;
     std::uint64_t peak_rss_bytes = 0;

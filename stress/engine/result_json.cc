@@ -58,6 +58,8 @@ std::string result_json(const Result &result)
         {"schedule_hash", result.seeded ? fmt::format("{:016x}", result.schedule_hash) : ""},
         {"logical_clock", result.logical_clock},
         {"ops", result.ops},
+        {"blocks_allocated", result.blocks_allocated},
+        {"blocks_freed", result.blocks_freed},
         {"seconds", result.seconds},
         {"ops_per_second", result.ops_per_second()},
         {"peak_live_bytes", result.peak_live_bytes},

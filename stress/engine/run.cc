@@ -109,6 +109,10 @@ void Run::fill_in(Result &result) const
     result.seed = seed_;
     result.threads = options_.threads;
     for (const Seat *seat : seats_) result.threads_started += read(seat->counters.threads_started);
+    for (const Seat *seat : seats_) {
+        result.blocks_allocated += read(seat->counters.blocks_allocated);
+        result.blocks_freed += read(seat->counters.blocks_freed);
+    }
     result.ops = measured_ops_;
     result.seconds = measured_seconds_;
     if (options_.latency) {

@@ -18,10 +18,21 @@ else()
   set(STRESS_SUBJECTS system) # the suite built alone
 endif()
 
-# stress_scenario_test(NAME LABEL ARGUMENT...): one checked run. 77 is a run that says why it can prove nothing here.
+# stress_may_skip(NAME): exit status 77, a run that says why it can prove nothing here, is a skip for these tests
+# alone; any other that skips fails. Seccomp may be refused anywhere; signals are seeded at sync points, which the
+# validate build has; a sanitizer's frames, mappings and own malloc stand in the way of some.
+function(stress_may_skip name)
+  if(name MATCHES "\\.oom\\.|\\.signals\\.(hakmem|system)\\.seeded$"
+     OR (STRESS_SANITIZED AND name MATCHES "\\.(small-stack|dlopen)\\.|^corpus\\.limit_"))
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
+endfunction()
+
+# stress_scenario_test(NAME LABEL ARGUMENT...): one checked run.
 function(stress_scenario_test name label)
   add_test(NAME ${name} COMMAND hakmem-stress ${ARGN} --seed 42)
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 60 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 60)
+  stress_may_skip(${name})
 endfunction()
 
 # Runs that measure themselves against the machine's own threads and memory do not share it with other tests.
@@ -103,13 +114,16 @@ if(NOT STRESS_SANITIZED)
       string(REGEX REPLACE "^.*=" "" rules "${known}")
       if(NOT peer STREQUAL "system" AND NOT EXISTS ${${peer}})
         add_test(NAME ${name} COMMAND sh -c "echo skipped: ${${peer}} is not installed; exit 77")
+        set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
       elseif(known)
         add_test(NAME ${name} COMMAND sh -c "${STRESS_RUN_WITH_A_KNOWN_DEFECT}" peer ${rules}
           $<TARGET_FILE:hakmem-stress> ${arguments} --seed 42)
+        set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
       else()
         add_test(NAME ${name} COMMAND hakmem-stress ${arguments} --seed 42)
       endif()
-      set_tests_properties(${name} PROPERTIES LABELS peers TIMEOUT 60 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+      set_tests_properties(${name} PROPERTIES LABELS peers TIMEOUT 60 RUN_SERIAL ON)
+      stress_may_skip(${name})
     endforeach()
   endforeach()
 endif()
@@ -121,7 +135,7 @@ foreach(file IN LISTS stress_regress)
   get_filename_component(name ${file} NAME)
   foreach(subject IN LISTS STRESS_SUBJECTS)
     add_test(NAME corpus.${name}.${subject} COMMAND hakmem-stress run ${file} --allocator ${subject})
-    set_tests_properties(corpus.${name}.${subject} PROPERTIES LABELS unit TIMEOUT 60
-      SKIP_RETURN_CODE 77)
+    set_tests_properties(corpus.${name}.${subject} PROPERTIES LABELS unit TIMEOUT 60)
+    stress_may_skip(corpus.${name}.${subject})
   endforeach()
 endforeach()
