@@ -4,7 +4,8 @@
 set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
     os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc
-    superslab/pagemap_test.cc superslab/pool_test.cc superslab/superslab_test.cc
+    superslab/pagemap_test.cc superslab/pool_test.cc superslab/purge_test.cc
+    superslab/superslab_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc
     cache/fork_test.cc cache/tcache_test.cc cache/thread_test.cc
     heap/calloc_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc

@@ -7,6 +7,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "superslab/pagemap.h"
+#include "superslab/purge.h"
 
 enum {
     CHUNK_SUPERSLABS = 64,
@@ -24,14 +25,8 @@ struct chunk {
 static _Atomic(struct chunk *) chunks[CHUNKS_MAX];
 static _Atomic(uint32_t) chunk_count;
 
-/* Counters and settings that order nothing: relaxed everywhere. */
+/* A figure and a setting that order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count;
-static _Atomic(size_t) claimed_pages;
-static _Atomic(size_t) dirty_pages;
-
-static _Atomic(uint64_t) purge_due_ms;
-static _Atomic(uint64_t) purge_useless_until_ms;
-static _Atomic(uint32_t) purge_delay_ms = PURGE_DELAY_MS;
 static _Atomic(bool) huge_pages;
 
 static struct chunk *chunk_at(uint32_t index)
@@ -48,7 +43,7 @@ static struct chunk *chunk_of(const struct superslab *superslab)
 /* --- hints --------------------------------------------------------------------------------- */
 
 /* Pages became free: every level that the superslab can now serve gets its bit. */
-static void hint_set(struct superslab *superslab)
+void pool_offer(struct superslab *superslab)
 {
     struct chunk *chunk = chunk_of(superslab);
     uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
@@ -75,7 +70,7 @@ static void hint_clear(struct superslab *superslab, uint32_t level)
     struct chunk *chunk = chunk_of(superslab);
     uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
     if (has_run(superslab, level)) return; /* too short or misaligned for this search only */
-    /* seq_cst: see hint_set. */
+    /* seq_cst: see pool_offer. */
     atomic_fetch_and_explicit(&chunk->hint[level], ~bit, memory_order_seq_cst);
     sync_point("hint_clear");
     if (has_run(superslab, level))
@@ -86,14 +81,10 @@ static void hint_clear(struct superslab *superslab, uint32_t level)
 
 static void count_claim(const struct page_range *range, uint32_t pages, uint64_t dirty)
 {
-    atomic_fetch_add_explicit(&claimed_pages, pages, memory_order_relaxed);
-    uint64_t were_dirty = dirty & bits_range(range->first, pages);
-    if (were_dirty != 0)
-        atomic_fetch_sub_explicit(&dirty_pages, (size_t)__builtin_popcountll(were_dirty),
-                                  memory_order_relaxed);
+    purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)));
 }
 
-/* Free dirty pages are counted in dirty_pages. A page that is claimed is dirty from then on: its
+/* Free dirty pages are counted. A page that is claimed is dirty from then on: its
  * owner will write to it, and it is counted again when it is freed. */
 static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
                        bool from_top, struct page_range *range)
@@ -145,7 +136,7 @@ static struct superslab *descriptor_take(void)
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
         struct chunk *chunk = chunk_at(i);
-        /* acquire: pairs with the release in superslab_release, which does not hold the lock. */
+        /* acquire: pairs with the release in pool_release, which does not hold the lock. */
         uint64_t absent = ~atomic_load_explicit(&chunk->present, memory_order_acquire);
         if (absent != 0) return &chunk->superslabs[__builtin_ctzll(absent)];
     }
@@ -185,7 +176,7 @@ static bool superslab_make(uint32_t pages, bool from_top, struct page_range *ran
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
-    hint_set(superslab);
+    pool_offer(superslab);
     *range = (struct page_range){.superslab = superslab, .first = first, .zero = true};
     count_claim(range, pages, 0);
     return true;
@@ -214,16 +205,16 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
     return true;
 }
 
-/* --- free and purge -------------------------------------------------------------------------- */
+/* --- free ------------------------------------------------------------------------------------- */
 
 /* Only an empty superslab, all of it clean, gives up its address space: the bits are claimed
  * first, so nobody else is in it. */
-static void superslab_release(struct superslab *superslab)
+void pool_release(struct superslab *superslab)
 {
     if (!superslab_claim_at(superslab, 0, SUPERSLAB_PAGES)) return;
     if (atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) != 0) {
         superslab_free(superslab, 0, SUPERSLAB_PAGES, false); /* used since we looked */
-        hint_set(superslab);
+        pool_offer(superslab);
         return;
     }
     char *base = superslab_base(superslab);
@@ -231,7 +222,7 @@ static void superslab_release(struct superslab *superslab)
     if (os->release(base, SUPERSLAB_BYTES) != 0) { /* too many mappings: keep it */
         pagemap_descriptor_set(base, superslab);
         superslab_free(superslab, 0, SUPERSLAB_PAGES, false);
-        hint_set(superslab);
+        pool_offer(superslab);
         return;
     }
     atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
@@ -241,103 +232,12 @@ static void superslab_release(struct superslab *superslab)
                               ~(1ull << superslab->index % CHUNK_SUPERSLABS), memory_order_release);
 }
 
-enum purge_what { PURGE_COLD, PURGE_ALL };
-
-/* Returns pages purged. In a PURGE_COLD round what was free and dirty the last time already is
- * purged, and what is now is remembered for the next time. */
-static uint32_t purge_superslab(struct superslab *superslab, enum purge_what what)
-{
-    /* relaxed: hints for superslab_purge, which claims what it purges. */
-    uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
-                    atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-    uint64_t cold = atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed);
-    uint64_t wanted = what == PURGE_ALL ? idle : idle & cold;
-    uint32_t purged = wanted != 0 ? superslab_purge(superslab, wanted) : 0;
-    if (wanted != 0) hint_set(superslab); /* a search may have found it full meanwhile */
-    if (purged > 0) atomic_fetch_sub_explicit(&dirty_pages, purged, memory_order_relaxed);
-    atomic_store_explicit(&superslab->cold_pages, idle & ~wanted, memory_order_relaxed);
-    return purged;
-}
-
-static size_t purge_round(enum purge_what what, size_t dirty_pages_goal)
-{
-    size_t purged = 0;
-    uint32_t empty = 0;
-    /* From the last chunk down: search fills from the first one up. */
-    for (uint32_t i = atomic_load_explicit(&chunk_count, memory_order_acquire); i-- > 0;) {
-        struct chunk *chunk = chunk_at(i);
-        uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
-        while (present != 0) {
-            uint32_t index = log2_floor(present);
-            present &= ~(1ull << index);
-            struct superslab *superslab = &chunk->superslabs[index];
-            purged += purge_superslab(superslab, what);
-            if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
-                atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 &&
-                ++empty > EMPTY_SUPERSLABS_MAX)
-                superslab_release(superslab);
-            if (dirty_pages_goal > 0 &&
-                atomic_load_explicit(&dirty_pages, memory_order_relaxed) <= dirty_pages_goal)
-                return purged;
-        }
-    }
-    return purged;
-}
-
-static size_t dirty_pages_max(void)
-{
-    size_t share =
-        atomic_load_explicit(&claimed_pages, memory_order_relaxed) >> DIRTY_SHARE_LOG2;
-    return share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
-}
-
-static uint32_t purge_delay(void)
-{
-    return atomic_load_explicit(&purge_delay_ms, memory_order_relaxed);
-}
-
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages)
 {
-    atomic_fetch_sub_explicit(&claimed_pages, pages, memory_order_relaxed);
-    /* Counted before anyone can claim them and count them out again. */
-    size_t dirty = atomic_fetch_add_explicit(&dirty_pages, pages, memory_order_relaxed) + pages;
+    purge_count_free(pages); /* before anyone can claim them and count them out again */
     superslab_free(superslab, first, pages, true);
-    hint_set(superslab);
-    size_t dirty_max = dirty_pages_max();
-    uint64_t now_ms = os_now_ms();
-    if (purge_delay() == 0) {
-        purge_superslab(superslab, PURGE_ALL);
-    } else if (dirty > dirty_max &&
-               now_ms >= atomic_load_explicit(&purge_useless_until_ms, memory_order_relaxed)) {
-        /* Where memory is locked the system takes nothing back: do not try at each free. */
-        if (purge_round(PURGE_ALL, dirty_max / 2) == 0)
-            atomic_store_explicit(&purge_useless_until_ms, now_ms + purge_delay(),
-                                  memory_order_relaxed);
-    }
-    pool_tick(now_ms);
-}
-
-void pool_tick(uint64_t now_ms)
-{
-    uint32_t delay_ms = purge_delay();
-    if (delay_ms == 0) delay_ms = PURGE_DELAY_MS; /* all is purged, but for empty superslabs */
-    uint64_t due = atomic_load_explicit(&purge_due_ms, memory_order_relaxed);
-    if (now_ms < due) return;
-    /* relaxed: whoever moves the time on does the round; the round itself claims pages. */
-    if (!atomic_compare_exchange_strong_explicit(&purge_due_ms, &due, now_ms + delay_ms,
-                                                 memory_order_relaxed, memory_order_relaxed))
-        return;
-    purge_round(PURGE_COLD, 0);
-}
-
-size_t pool_purge_all(void)
-{
-    return purge_round(PURGE_ALL, 0) * PAGE_BYTES;
-}
-
-void pool_set_purge_delay_ms(uint32_t delay_ms)
-{
-    atomic_store_explicit(&purge_delay_ms, delay_ms, memory_order_relaxed);
+    pool_offer(superslab);
+    purge_after_free(superslab);
 }
 
 void pool_set_huge_pages(bool on)
@@ -349,8 +249,8 @@ struct pool_figures pool_figures(void)
 {
     return (struct pool_figures){
         .superslab_count = atomic_load_explicit(&superslab_count, memory_order_relaxed),
-        .claimed_pages = atomic_load_explicit(&claimed_pages, memory_order_relaxed),
-        .dirty_pages = atomic_load_explicit(&dirty_pages, memory_order_relaxed),
+        .claimed_pages = purge_claimed_pages(),
+        .dirty_pages = purge_dirty_pages(),
     };
 }
 
@@ -362,5 +262,18 @@ void pool_for_each(void (*visit)(struct superslab *superslab, void *context), vo
         uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
         for (; present != 0; present &= present - 1)
             visit(&chunk->superslabs[__builtin_ctzll(present)], context);
+    }
+}
+
+void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context)
+{
+    for (uint32_t i = atomic_load_explicit(&chunk_count, memory_order_acquire); i-- > 0;) {
+        struct chunk *chunk = chunk_at(i);
+        uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
+        while (present != 0) {
+            uint32_t index = log2_floor(present);
+            present &= ~(1ull << index);
+            if (!visit(&chunk->superslabs[index], context)) return;
+        }
     }
 }

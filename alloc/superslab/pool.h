@@ -5,8 +5,7 @@
  * bit is never wrong for long: who clears it looks again afterwards. Search is lock-free; only a
  * new superslab takes the POOL lock.
  *
- * Free pages keep their memory for one to two delays of the purge, in case they are wanted again,
- * and at once no longer when more of them keep it than a share of the pages in use. */
+ * How long free pages keep their memory is told in purge.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +36,7 @@ void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages);
  * os_now_ms(). Called on slow paths. */
 void pool_tick(uint64_t now_ms);
 
-/* Purges every free page. Returns bytes given back. */
+/* Purges every free page, and forgets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);
 
 /* How long free pages keep their memory, in ms; 0 purges them as they are freed. At start. */
@@ -51,5 +50,12 @@ struct pool_figures {
 };
 struct pool_figures pool_figures(void);
 
-/* Calls visit for every superslab that has address space. For inspection and figures. */
+/* Calls visit for every superslab that has address space; from the last one down, until visit answers
+ * false. For inspection, figures and the purge. */
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context);
+void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context);
+
+/* For the purge. Pages became free: searches are to look here. And: gives up the address space of a
+ * superslab if all of it is free and clean. */
+void pool_offer(struct superslab *superslab);
+void pool_release(struct superslab *superslab);

@@ -66,9 +66,12 @@ void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages,
 {
     uint64_t range = bits_range(first, pages);
     if (dirty) {
-        /* relaxed: published with the pages by the release below. */
-        atomic_fetch_or_explicit(&superslab->dirty_pages, range, memory_order_relaxed);
-        atomic_fetch_and_explicit(&superslab->cold_pages, ~range, memory_order_relaxed);
+        /* relaxed: published with the pages by the release below. The bits of our pages are set and
+         * cleared by us alone, so a look can save the change of a word that is shared. */
+        if (~atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range)
+            atomic_fetch_or_explicit(&superslab->dirty_pages, range, memory_order_relaxed);
+        if (atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed) & range)
+            atomic_fetch_and_explicit(&superslab->cold_pages, ~range, memory_order_relaxed);
     }
     sync_point("superslab_free");
     /* release: publishes the pages' content and descriptors to the next claim. seq_cst: see

@@ -1,0 +1,176 @@
+/* purge.c: see purge.h. */
+#include "superslab/purge.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "superslab/pool.h"
+
+/* Everything here is a figure or a setting that orders nothing: relaxed everywhere. */
+
+/* Pages in use above, free pages with memory below: one addition for both. The lower half never
+ * borrows, since pages are counted before anyone can claim them. */
+static _Atomic(uint64_t) counts;
+enum { CLAIMED_SHIFT = 32 };
+
+static _Atomic(uint64_t) due_ms;
+static _Atomic(uint64_t) useless_until_ms;
+static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
+
+static _Atomic(size_t) early_pages;      /* purged by the limit in number since the last tick */
+static _Atomic(size_t) keep_pages;       /* what that limit has learned */
+static _Atomic(size_t) dirty_pages_peak; /* since the last tick */
+
+static size_t get(_Atomic(size_t) *figure) { return atomic_load_explicit(figure, memory_order_relaxed); }
+
+static void set(_Atomic(size_t) *figure, size_t value)
+{
+    atomic_store_explicit(figure, value, memory_order_relaxed);
+}
+
+static uint64_t delay(void) { return atomic_load_explicit(&delay_ms, memory_order_relaxed); }
+
+/* --- counts --------------------------------------------------------------------------------------- */
+
+size_t purge_claimed_pages(void)
+{
+    return (size_t)(atomic_load_explicit(&counts, memory_order_relaxed) >> CLAIMED_SHIFT);
+}
+
+size_t purge_dirty_pages(void)
+{
+    return (uint32_t)atomic_load_explicit(&counts, memory_order_relaxed);
+}
+
+void purge_count_claim(uint32_t pages, uint32_t dirty_pages)
+{
+    uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - dirty_pages;
+    atomic_fetch_add_explicit(&counts, change, memory_order_relaxed);
+    size_t early = get(&early_pages), clean = pages - dirty_pages;
+    if (HAK_LIKELY(early == 0 || clean == 0)) return;
+    size_t learned = clean < early ? clean : early;
+    set(&early_pages, early - learned);
+    set(&keep_pages, get(&keep_pages) + learned);
+}
+
+void purge_count_free(uint32_t pages)
+{
+    uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - pages;
+    uint64_t after = atomic_fetch_sub_explicit(&counts, change, memory_order_relaxed) - change;
+    if ((uint32_t)after > get(&dirty_pages_peak)) set(&dirty_pages_peak, (uint32_t)after);
+}
+
+static void count_purged(uint32_t pages)
+{
+    atomic_fetch_sub_explicit(&counts, pages, memory_order_relaxed);
+}
+
+/* --- rounds --------------------------------------------------------------------------------------- */
+
+enum what { COLD, ALL };
+
+struct round {
+    enum what what;
+    size_t dirty_pages_goal; /* stop there */
+    size_t purged;           /* pages */
+    uint32_t empty;          /* superslabs with neither a page in use nor memory */
+};
+
+/* Returns pages purged. In a COLD round what was free and dirty the last time already is purged, and
+ * what is now is remembered for the next time. */
+static uint32_t purge_superslab(struct superslab *superslab, enum what what)
+{
+    /* Hints for superslab_purge, which claims what it purges. */
+    uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
+                    atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    uint64_t cold = atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed);
+    uint64_t wanted = what == ALL ? idle : idle & cold;
+    uint32_t purged = wanted != 0 ? superslab_purge(superslab, wanted) : 0;
+    if (wanted != 0) pool_offer(superslab); /* a search may have found it full meanwhile */
+    if (purged > 0) count_purged(purged);
+    atomic_store_explicit(&superslab->cold_pages, idle & ~wanted, memory_order_relaxed);
+    return purged;
+}
+
+static bool visit(struct superslab *superslab, void *context)
+{
+    struct round *round = context;
+    round->purged += purge_superslab(superslab, round->what);
+    if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
+        atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 &&
+        ++round->empty > EMPTY_SUPERSLABS_MAX)
+        pool_release(superslab);
+    return round->dirty_pages_goal == 0 || purge_dirty_pages() > round->dirty_pages_goal;
+}
+
+static size_t purge_round(enum what what, size_t dirty_pages_goal)
+{
+    struct round round = {.what = what, .dirty_pages_goal = dirty_pages_goal};
+    pool_for_each_from_top(visit, &round); /* searches fill from the bottom */
+    return round.purged;
+}
+
+/* --- when ------------------------------------------------------------------------------------------ */
+
+static size_t dirty_pages_max(void)
+{
+    size_t share = purge_claimed_pages() >> DIRTY_SHARE_LOG2;
+    size_t least = share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
+    size_t keep = get(&keep_pages);
+    return keep > least ? keep : least;
+}
+
+static HAK_COLD void purge_over_limit(size_t dirty_max)
+{
+    uint64_t now_ms = os_now_ms();
+    if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
+    size_t purged = purge_round(ALL, dirty_max / 2);
+    set(&early_pages, get(&early_pages) + purged);
+    /* Where memory is locked the system takes nothing back: do not try at each free. */
+    if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + delay(), memory_order_relaxed);
+}
+
+void purge_after_free(struct superslab *superslab)
+{
+    if (HAK_UNLIKELY(delay() == 0)) {
+        purge_superslab(superslab, ALL);
+        return;
+    }
+    size_t dirty_max = dirty_pages_max();
+    if (HAK_UNLIKELY(purge_dirty_pages() > dirty_max)) purge_over_limit(dirty_max);
+}
+
+static void forget_a_little(void)
+{
+    size_t keep = get(&keep_pages), peak = get(&dirty_pages_peak);
+    size_t less = keep - keep / 8;
+    set(&keep_pages, keep < peak ? keep : less > peak ? less : peak);
+    set(&dirty_pages_peak, purge_dirty_pages());
+    set(&early_pages, 0);
+}
+
+void pool_tick(uint64_t now_ms)
+{
+    uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
+    if (HAK_LIKELY(now_ms < due)) return;
+    uint64_t wait_ms = delay() > 0 ? delay() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
+    /* Whoever moves the time on does the round; the round itself claims pages. */
+    if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    purge_round(COLD, 0);
+    forget_a_little();
+}
+
+size_t pool_purge_all(void)
+{
+    size_t purged = purge_round(ALL, 0);
+    set(&keep_pages, 0); /* memory is wanted more than speed */
+    set(&early_pages, 0);
+    set(&dirty_pages_peak, 0);
+    return purged * PAGE_BYTES;
+}
+
+void pool_set_purge_delay_ms(uint32_t ms)
+{
+    atomic_store_explicit(&delay_ms, ms, memory_order_relaxed);
+}

@@ -1,0 +1,27 @@
+/* purge.h: how long free pages keep their memory, and who takes it from them.
+ *
+ * Two limits. In time: a page that has been free for one to two delays is purged by the next tick
+ * (on slow paths; no thread of our own). In number: where more free pages keep memory than a share of
+ * the pages in use, half of them are purged at once, so that a process that frees much and then sleeps
+ * does not keep it. The second limit learns: pages that were purged by it and are claimed again within
+ * a delay were purged too early, and each raises the limit by one, so that a loop with long swings
+ * makes no system calls in its steady state; without such swings the limit falls by and by.
+ *
+ * Called by the pool; any thread. The figures order nothing and may lag; whoever purges a page claims
+ * it first (superslab_purge). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "superslab/superslab.h"
+
+/* Pages change hands: claimed, of them so many that kept their memory; about to be free. */
+void purge_count_claim(uint32_t pages, uint32_t dirty_pages);
+void purge_count_free(uint32_t pages);
+
+/* After pages of a superslab became free: purges if the limit in number is passed, or at delay 0. */
+void purge_after_free(struct superslab *superslab);
+
+size_t purge_claimed_pages(void);
+size_t purge_dirty_pages(void);
