@@ -26,8 +26,8 @@ TEST(SizeClass, EverySize)
 
 TEST(SizeClass, LinearAndGeometricMeet)
 {
-    EXPECT_EQ(sizeclass_of_linear(SMALL_LINEAR_BYTES_MAX), (uint32_t)CLASS_LINEAR_LAST);
-    EXPECT_EQ(sizeclass_of_geometric(SMALL_LINEAR_BYTES_MAX + 1), (uint32_t)CLASS_LINEAR_LAST + 1);
+    EXPECT_EQ(sizeclass_of(SMALL_LINEAR_BYTES_MAX), (uint32_t)CLASS_LINEAR_LAST);
+    EXPECT_EQ(sizeclass_of(SMALL_LINEAR_BYTES_MAX + 1), (uint32_t)CLASS_LINEAR_LAST + 1);
 }
 
 TEST(SizeClass, EveryClass)
@@ -50,6 +50,17 @@ TEST(SizeClass, EveryClass)
         EXPECT_GE(credit, (uint32_t)CREDIT_MIN);
         EXPECT_LE(credit, (uint32_t)CREDIT_MAX);
         if (credit > CREDIT_MIN) EXPECT_LE(credit * bytes, (uint32_t)CREDIT_BYTES);
+
+        uint32_t grown = sizeclass_credit_grown(c);
+        EXPECT_GE(grown, credit) << "a credit never shrinks as it grows";
+        EXPECT_LE(grown, (uint32_t)CREDIT_GROWN_MAX);
+        if (grown > CREDIT_MIN) EXPECT_LE(grown * bytes, (uint32_t)CREDIT_GROWN_BYTES);
+        for (uint32_t each = credit; each <= grown; each++) {
+            uint32_t magazines = sizeclass_magazines(c, each);
+            ASSERT_GE(magazines, (uint32_t)MAGAZINES_MIN);
+            ASSERT_LE(magazines, (uint32_t)MAGAZINES_MAX);
+            if (magazines > MAGAZINES_MIN) ASSERT_LE(magazines * each * bytes, (uint32_t)MAGAZINES_BYTES);
+        }
 
         uint32_t carve = sizeclass_carve_blocks(c);
         EXPECT_GE(carve, 1u);

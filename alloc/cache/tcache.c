@@ -25,6 +25,19 @@ static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
     return list;
 }
 
+static void credit_set(struct heap *heap, uint32_t class_index, uint32_t credit)
+{
+    heap->credits[class_index] = (uint16_t)credit;
+    heap->magazines_max[class_index] = (uint8_t)sizeclass_magazines(class_index, credit);
+}
+
+static void credit_grow(struct heap *heap, uint32_t class_index)
+{
+    uint32_t credit = heap->credits[class_index];
+    uint32_t credit_max = sizeclass_credit_grown(class_index);
+    if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
+}
+
 /* Walks a list once, and gives each block to its slab. */
 static void list_give_back(struct block *list)
 {
@@ -47,7 +60,10 @@ static void list_give_back_checked(struct block *list, uint32_t class_index)
 static struct block *find(struct heap *heap, uint32_t class_index)
 {
     struct block *list = magazine_pop(heap, class_index);
-    if (list != NULL) return list;
+    if (list != NULL) {
+        credit_grow(heap, class_index);
+        return list;
+    }
 
     struct owner *owner = &heap->owner;
     if (remote_is_pending(owner)) {
@@ -98,7 +114,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
         /* Beyond the limit this list goes, not an older one: its blocks are still in the cache. */
-        if (heap->magazine_counts[class_index] < MAGAZINES_MAX) {
+        if (heap->magazine_counts[class_index] < heap->magazines_max[class_index]) {
             magazine_push(heap, list, class_index);
         } else {
             list_give_back(list);
@@ -107,7 +123,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     struct block *block = pointer;
     block->next = NULL;
     tcache->heads[class_index] = block;
-    tcache->credits[class_index] = (uint16_t)(sizeclass_credit(class_index) - 1);
+    tcache->credits[class_index] = heap->credits[class_index] - 1u;
     tcache_busy_end(tcache);
 }
 
@@ -165,6 +181,8 @@ void tcache_flush(struct tcache *tcache)
 
 void tcache_fill_credits(struct tcache *tcache)
 {
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
-        tcache->credits[class_index] = (uint16_t)sizeclass_credit(class_index);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        credit_set(tcache->heap, class_index, sizeclass_credit(class_index));
+        tcache->credits[class_index] = tcache->heap->credits[class_index];
+    }
 }

@@ -2,8 +2,9 @@
  * thread-local storage, and behind it a few whole lists (magazines) parked in the thread's heap.
  *
  * malloc pops the bin's list. free pushes on it and counts the bin's credit down; when the credit
- * is spent the list is parked as it stands, in O(1), without being walked. Beyond MAGAZINES_MAX a
- * parked list is walked once and its blocks go back to their slabs.
+ * is spent the list is parked as it stands, in O(1), without being walked. Beyond the class's limit
+ * a parked list is walked once and its blocks go back to their slabs. When a parked list is wanted
+ * again the class's credit doubles: the swings of its use are longer than the credit was.
  *
  * A thread that has not started has this struct all zero: its bins are empty and its credits are
  * spent, so every operation falls to the slow path, and the hit paths need no test for it. The
@@ -30,7 +31,7 @@ enum thread_state {
 
 struct tcache {
     struct block *heads[CLASS_COUNT];
-    uint16_t credits[CLASS_COUNT];
+    uint32_t credits[CLASS_COUNT];
     uint32_t tag;      /* of the owner in heap; 0 without */
     struct heap *heap; /* NULL without */
     enum thread_state state;
@@ -45,6 +46,8 @@ struct heap {
     struct owner owner;
     struct block *magazines[CLASS_COUNT]; /* linked by next_magazine */
     uint8_t magazine_counts[CLASS_COUNT];
+    uint8_t magazines_max[CLASS_COUNT]; /* by credits */
+    uint16_t credits[CLASS_COUNT];      /* what a bin gets at its next park */
     struct staging staging;
     struct tcache *tcache; /* of the thread that holds it; read by the child after fork */
 };
@@ -76,7 +79,7 @@ HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint3
  * owners, slabs without a block in use to the pool. */
 void tcache_flush(struct tcache *tcache);
 
-/* Credits for a thread that starts. */
+/* Credits for a thread that has just been given its heap. */
 void tcache_fill_credits(struct tcache *tcache);
 
 /* Around changes of the heap, nested at will. */

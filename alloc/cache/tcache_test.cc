@@ -46,11 +46,12 @@ TEST_F(Tcache, SpentCreditParksTheList)
 {
     for (size_t size : {16u, 256u, 1024u, 2048u, 32768u}) {
         hak_purge();
+        tcache_fill_credits(self);
         uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
         std::vector<void *> blocks = take(size, credit * 3);
         // A clean start: nothing in the bin, all credit there.
         hak_purge();
-        self->credits[c] = (uint16_t)credit;
+        self->credits[c] = credit;
         size_t i = 0;
         for (; i < credit; i++) hak_free(blocks[i]);
         EXPECT_EQ(self->heap->magazine_counts[c], 0);
@@ -68,10 +69,52 @@ TEST_F(Tcache, SpentCreditParksTheList)
     }
 }
 
+TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
+{
+    for (size_t size : {16u, 64u, 1024u, 4096u, 32768u}) {
+        uint32_t c = sizeclass_of(size);
+        tcache_fill_credits(self);
+        uint32_t start = self->heap->credits[c], most = sizeclass_credit_grown(c);
+        ASSERT_EQ(start, sizeclass_credit(c));
+        for (int round = 0; round < 40; round++) {
+            uint32_t before = self->heap->credits[c];
+            give_back(take(size, 4 * most)); // parks lists, and takes them again
+            ASSERT_GE(self->heap->credits[c], before);
+            ASSERT_LE(self->heap->credits[c], most);
+            ASSERT_GE(self->heap->magazines_max[c], self->heap->magazine_counts[c]);
+        }
+        EXPECT_EQ(self->heap->credits[c], most);
+        EXPECT_EQ(self->heap->magazines_max[c], sizeclass_magazines(c, most));
+    }
+    // Frees alone, as of a free-only phase, earn none.
+    uint32_t c = sizeclass_of(128);
+    tcache_fill_credits(self);
+    std::vector<void *> blocks = take(128, 20000);
+    uint32_t before = self->heap->credits[c];
+    give_back(blocks);
+    EXPECT_EQ(self->heap->credits[c], before);
+}
+
+TEST_F(Tcache, ASwingWithinTheGrownCreditLeavesTheSlabsAlone)
+{
+    uint32_t c = sizeclass_of(1024);
+    for (int round = 0; round < 40; round++) give_back(take(1024, 1000));
+    // Each block that the slabs got back, or gave, would change the count of those in use.
+    uint64_t used = test::inspected().used_blocks;
+    for (int round = 0; round < 40; round++) {
+        std::vector<void *> blocks = take(1024, 1000);
+        ASSERT_EQ(test::inspected().used_blocks, used) << round;
+        give_back(blocks);
+        ASSERT_EQ(test::inspected().used_blocks, used) << round;
+    }
+    EXPECT_GE(self->heap->credits[c], 256u);
+}
+
 TEST_F(Tcache, MagazinesAreBounded)
 {
     for (size_t size : {16u, 1024u, 4096u}) {
         hak_purge();
+        tcache_fill_credits(self);
         uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
         std::vector<void *> blocks = take(size, credit * (MAGAZINES_MAX + 8));
         size_t freed = 0, cached_max = 0;
@@ -84,7 +127,7 @@ TEST_F(Tcache, MagazinesAreBounded)
             cached_max = std::max<size_t>(cached_max,
                                           report.used_blocks - (blocks.size() - freed));
         }
-        EXPECT_EQ(self->heap->magazine_counts[c], MAGAZINES_MAX);
+        EXPECT_EQ(self->heap->magazine_counts[c], sizeclass_magazines(c, credit));
         // Two lists more than magazines: the bin, and what was carved and never handed out.
         EXPECT_LE(cached_max, (size_t)credit * (MAGAZINES_MAX + 2) + sizeclass_carve_blocks(c));
     }
@@ -95,6 +138,7 @@ TEST_F(Tcache, RefillTakesAMagazineFirst)
     uint32_t c = sizeclass_of(1024), credit = sizeclass_credit(c);
     std::vector<void *> blocks = take(1024, credit * 3 + 1);
     hak_purge();
+    tcache_fill_credits(self);
     self->credits[c] = 0;
     give_back(blocks);
     EXPECT_EQ(self->heap->magazine_counts[c], 3);

@@ -54,8 +54,8 @@ bool thread_start(struct tcache *tcache)
     tcache_busy_begin(tcache);
     struct heap *heap = heap_get();
     if (heap != NULL) {
-        tcache_fill_credits(tcache);
         tcache->heap = heap;
+        tcache_fill_credits(tcache);
         tcache->tag = heap->owner.tag;
         heap->tcache = tcache;
     }

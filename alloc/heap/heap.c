@@ -34,11 +34,12 @@ static void tick(void)
     huge_tick(now_ms);
 }
 
-void *heap_refill(struct tcache *tcache, uint32_t class_index)
+void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
 {
+    if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum wrapped */
     tick();
-    void *block = tcache_refill(tcache, class_index);
-    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
+    void *block = tcache_refill(tcache, (uint32_t)class_index);
+    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
 }
 
 static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero)
@@ -48,9 +49,9 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero
                : huge_alloc(align_bytes, size_bytes, zero);
 }
 
-void heap_park(struct tcache *tcache, void *pointer, uint32_t class_index)
+void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
 {
-    tcache_park(tcache, pointer, class_index);
+    tcache_park(tcache, pointer, (uint32_t)class_index);
     tick();
 }
 
@@ -85,8 +86,9 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
     return alloc_pages(align_bytes, size_bytes, &zero);
 }
 
-void heap_free_other(struct tcache *tcache, void *pointer, uint32_t tag)
+void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
 {
+    uint32_t tag = (uint32_t)mixed_tag ^ tcache->tag;
     uint32_t class_index = tag & TAG_CLASS_MASK;
     if (tag >> TAG_OWNER_SHIFT != 0) {
         tcache_free_remote(tcache, pointer, tag);

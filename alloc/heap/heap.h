@@ -35,14 +35,17 @@
 /* Above SMALL_BYTES_MAX. Sets ENOMEM. */
 HAK_NOINLINE void *heap_alloc_large(size_t size_bytes);
 
+/* The slow paths take first what malloc and free have in the first register already. */
+
 /* tcache_refill, with ENOMEM set when it fails. */
-HAK_NOINLINE void *heap_refill(struct tcache *tcache, uint32_t class_index);
+HAK_NOINLINE void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index);
 
 /* tcache_park; and what has been idle for a delay goes back to the system. Keeps errno. */
-HAK_NOINLINE void heap_park(struct tcache *tcache, void *pointer, uint32_t class_index);
+HAK_NOINLINE void heap_park(void *pointer, struct tcache *tcache, size_t class_index);
 
-/* A pointer that is no block of this thread's heap; tag is what the page map says of it. */
-HAK_NOINLINE void heap_free_other(struct tcache *tcache, void *pointer, uint32_t tag);
+/* A pointer that is no block of this thread's heap; mixed_tag is what the page map says of it,
+ * exclusive or the tag of this heap. */
+HAK_NOINLINE void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag);
 
 /* Under VALIDATE: the entry of every free. */
 static inline void heap_check_free(const void *pointer)
@@ -53,20 +56,16 @@ static inline void heap_check_free(const void *pointer)
 /* See hak_malloc. */
 HAK_INLINE void *heap_alloc(size_t size_bytes)
 {
-    uint32_t class_index;
-    if (HAK_LIKELY(size_bytes <= SMALL_LINEAR_BYTES_MAX)) {
-        class_index = sizeclass_of_linear(size_bytes);
-    } else if (size_bytes <= SMALL_BYTES_MAX) {
-        class_index = sizeclass_of_geometric(size_bytes);
-    } else {
-        return heap_alloc_large(size_bytes);
-    }
+    /* 0 granules also for the last sizes there are, where the sum wraps: heap_refill looks again. */
+    size_t granules = (size_bytes + GRANULE_BYTES - 1) / GRANULE_BYTES;
+    if (HAK_UNLIKELY(granules > SMALL_BYTES_MAX / GRANULE_BYTES)) return heap_alloc_large(size_bytes);
+    size_t class_index = sizeclass_of_granules(granules);
     struct tcache *tcache = tcache_self();
     struct block *block = tcache->heads[class_index];
-    if (HAK_UNLIKELY(block == NULL)) return heap_refill(tcache, class_index);
+    if (HAK_UNLIKELY(block == NULL)) return heap_refill(size_bytes, tcache, class_index);
     tcache->heads[class_index] = block->next;
     /* After the pop: a child forked in between must not find the block both binned and live. */
-    if (VALIDATE) validate_alloc(block, class_index, tcache->tag);
+    if (VALIDATE) validate_alloc(block, (uint32_t)class_index, tcache->tag);
     return block;
 }
 
@@ -75,13 +74,15 @@ HAK_INLINE void heap_free(void *pointer)
 {
     if (VALIDATE) heap_check_free(pointer);
     struct tcache *tcache = tcache_self();
-    uint32_t class_index = pagemap_tag(pointer) ^ tcache->tag;
+    size_t class_index = pagemap_tag(pointer) ^ tcache->tag;
     if (HAK_UNLIKELY(class_index >= CLASS_COUNT)) {
-        heap_free_other(tcache, pointer, class_index ^ tcache->tag);
+        heap_free_other(pointer, tcache, class_index);
         return;
     }
-    if (HAK_UNLIKELY(tcache->credits[class_index]-- == 0)) {
-        heap_park(tcache, pointer, class_index);
+    uint32_t *credit = &tcache->credits[class_index];
+    /* Written so that it is one subtraction in memory and its carry, with both compilers. */
+    if (HAK_UNLIKELY(__builtin_sub_overflow(*credit, 1, credit))) {
+        heap_park(pointer, tcache, class_index);
         return;
     }
     struct block *block = (struct block *)pointer;

@@ -71,13 +71,14 @@ static void stage_post(struct stage *stage)
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index)
 {
     uintptr_t page = (uintptr_t)block >> PAGE_SHIFT;
-    struct stage *stage = &staging->stages[(page ^ page >> 4) % STAGES];
+    struct stage *stage = &staging->stages[(page ^ page >> 6) % STAGES];
     if (stage->count == 0 || stage->page != page) {
         stage_post(stage);
         stage->page = page;
         stage->count_max = sizeclass_stage_blocks(class_index);
         stage->head = NULL;
         stage->tail = block;
+        staging->used = true;
     }
     block->next = stage->head;
     stage->head = block;
@@ -88,6 +89,8 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
 
 void remote_post_all(struct staging *staging)
 {
+    if (!staging->used) return; /* a thread that ends need not read the table */
+    staging->used = false;
     for (uint32_t i = 0; i < STAGES; i++) stage_post(&staging->stages[i]);
 }
 

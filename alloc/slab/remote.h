@@ -25,6 +25,7 @@ struct stage {
 };
 
 struct staging {
+    bool used; /* something was staged since all was posted */
     struct stage stages[STAGES];
 };
 
