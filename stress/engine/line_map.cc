@@ -88,7 +88,8 @@ LineMap::Shared LineMap::claim_line(std::uintptr_t line, std::uint32_t seat)
     std::uint16_t old = entry.load(std::memory_order_relaxed);
     for (;;) {
         const unsigned count = old & kCountMask, owner = owner_of(old);
-        const bool meets = count > 0 && owner != kNobody && owner != mine;
+        const bool meets = count > 0 && owner != kNobody && owner != mine &&
+                           (owner == kShared || !gone_[owner - 1].load(std::memory_order_relaxed));
         const unsigned now = meets ? kShared : mine;
         if (!entry.compare_exchange_weak(old, word_of(now, count + 1), std::memory_order_relaxed)) continue;
         if (!meets || owner == kShared) return {};
@@ -118,6 +119,7 @@ void LineMap::release(const void *start, std::size_t size_bytes)
 
 void LineMap::disown()
 {
+    for (std::atomic<bool> &gone : gone_) gone.store(false, std::memory_order_relaxed);
     for (Leaf *leaf = leaves_.load(std::memory_order_relaxed); leaf != nullptr; leaf = leaf->next)
         for (std::atomic<std::uint16_t> &entry : leaf->words)
             entry.store(word_of(kNobody, entry.load(std::memory_order_relaxed) & kCountMask),

@@ -4,7 +4,8 @@
 // Law: while a line holds live blocks, the seat in its word is the one that allocated all of them, or kShared when
 // two seats did. Lines that a block covers in full cannot be shared, so only the first and the last count.
 //
-// Blocks of a lap before belong to nobody: their threads have ended, and whoever adopts the heap may go on in it.
+// Blocks of a lap before, and of a seat that has done its part of this one, belong to nobody: their threads have
+// ended, and whoever adopts the heap may go on in it.
 //
 // Words are relaxed, for the reason that stands in claim_map.h. Claim after malloc, release before free. Any
 // thread may call claim and release.
@@ -35,6 +36,9 @@ public:
     Shared claim(const void *start, std::size_t size_bytes, std::uint32_t seat);
     void release(const void *start, std::size_t size_bytes);
 
+    // The seat's thread is about to end, and none follows it in this lap: its live blocks belong to nobody.
+    void leave(std::uint32_t seat) { gone_[seat % kSeats].store(true, std::memory_order_relaxed); }
+
     // No thread is in the subject, and those that allocated have ended: live blocks belong to nobody.
     void disown();
 
@@ -49,6 +53,8 @@ private:
 
     std::atomic<Leaf *> *root_;
     std::atomic<Leaf *> leaves_{nullptr};
+    static constexpr std::size_t kSeats = 2048;  // more than a word can name
+    std::atomic<bool> gone_[kSeats] = {};
     std::atomic<std::uint64_t> shared_count_{0};  // changed only where a line is found shared, so seldom
 };
 

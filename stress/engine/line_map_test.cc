@@ -41,6 +41,18 @@ TEST(LineMap, ALineWithoutLiveBlocksIsAnybodys)
     EXPECT_EQ(lines.shared_count(), 1u);
 }
 
+TEST(LineMap, TheLinesOfASeatThatHasLeftAreAnybodysUntilTheNextLap)
+{
+    LineMap lines;
+    lines.claim(at(kLine), 16, 1);
+    lines.leave(1);
+    EXPECT_EQ(lines.claim(at(kLine + 16), 16, 2).line, 0u);
+    EXPECT_EQ(lines.claim(at(kLine + 32), 16, 3).seat, 2u) << "the line is the second seat's now";
+    lines.disown();
+    lines.claim(at(kLine + 64), 16, 1);
+    EXPECT_EQ(lines.claim(at(kLine + 80), 16, 2).seat, 1u) << "it is back";
+}
+
 TEST(LineMap, FirstAndLastLineCountAndThoseBetweenAreOneBlocksAlone)
 {
     LineMap lines;

@@ -27,6 +27,12 @@ public:
         lines_strict_ = strict;
     }
 
+    // The seat's thread is about to end for this lap.
+    void leave(std::uint32_t seat)
+    {
+        if (lines_ != nullptr) lines_->leave(seat);
+    }
+
     // A fresh block: address, alignment, no overlap, usable size, zeros if from calloc. Then fills it.
     bool allocated(const Block &block, std::size_t usable_bytes, bool from_calloc, Witness witness);
 

@@ -43,6 +43,7 @@ void finish(Seat &seat, bool seeded)
 {
     const CancelOff cancel_off;  // what follows is the harness's, and it waits and reads files
     process_ops_leave(seat, *worker_shared.interp);
+    worker_shared.interp->oracle.leave(seat.index);
     if (!seeded) retire(seat, pthread_self());
     seat.tid.store(0, std::memory_order_relaxed);
     // release: all that the seat did. Pairs with the acquire in team_wait.
