@@ -31,7 +31,14 @@ enum {
     CREDIT_GROWN_BYTES = 512 * 1024,
     MAGAZINES_MAX = 4,        /* parked lists a class, in each thread; fewer where they are long: */
     MAGAZINES_MIN = 2,
+    PARKED_MIN = 32,            /* parked lists of all classes that a thread may always hold, */
+    PARKED_SHARE_LOG2 = 19,     /* and one more for each 512 KiB that its heap has given out */
+    SHRINK_LOG2 = 2,            /* a heap of which so little is left in use (a quarter) empties its caches, */
+    SHRINK_BYTES_MIN = 4 << 20, /* if there was so much, and trims its slabs */
     MAGAZINES_BYTES = MAGAZINES_MAX * CREDIT_BYTES,
+    ORPHANS_WARM_MIN = 4,            /* heaps of ended threads that may keep what was cached, */
+    ORPHANS_WARM_SHARE_LOG2 = 2,     /* or so many (a quarter) of all heaps, */
+    ORPHAN_USED_BYTES_MAX = 4 << 20, /* each if it has given out no more than so much */
     CARVE_BYTES = 4096,       /* of a slab's fresh memory a refill takes so much */
     CARVE_STRIDE_BYTES = 4416, /* start of the carve, slab by slab and class by class: 69 lines */
 
@@ -43,10 +50,12 @@ enum {
 
     EARLY_FREES_MAX = 32, /* a thread's first frees of others' blocks, before it takes a heap */
 
+    SUCCESSION_FREES = 256, /* so many frees of one dead thread's blocks make a thread its successor */
+
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 
     PURGE_DELAY_MS = 250,         /* a free page keeps its memory for one to two delays */
-    DIRTY_PAGES_MIN = 128,        /* free pages that may keep their memory whatever is in use */
+    DIRTY_PAGES_MIN = 64,        /* free pages that may keep their memory whatever is in use */
     DIRTY_SHARE_LOG2 = 2,         /* beyond: so many of the pages in use (a quarter) */
     EMPTY_SUPERSLABS_MAX = 4,     /* address space kept for the next burst */
     HUGE_CACHE_ENTRIES = 16,      /* huge mappings kept for the next huge block */

@@ -257,6 +257,7 @@ TEST_F(Fork, WhileAnotherThreadHoldsALockOrChangesItsHeap)
             hak_free(hak_malloc(5 << 20));
             for (int i = 0; i < 130; i++) blocks.push_back(hak_malloc(PAGE_BYTES));
             for (void *block : blocks) hak_free(block);
+            hak_purge();
         }, [] {
             use_everything_for(2);
             test::in_threads(2, [](int) { use_everything_for(1); });

@@ -3,6 +3,7 @@
 
 #include "cache/thread.h"
 #include "slab/slab.h"
+#include "slab/trim.h"
 #include "slab/validate.h"
 
 HAK_TLS struct tcache tcache_of_thread;
@@ -14,6 +15,7 @@ static void magazine_push(struct heap *heap, struct block *list, uint32_t class_
     list->next_magazine = heap->magazines[class_index];
     heap->magazines[class_index] = list;
     heap->magazine_counts[class_index]++;
+    heap->parked++;
 }
 
 static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
@@ -22,6 +24,7 @@ static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
     if (list == NULL) return NULL;
     heap->magazines[class_index] = list->next_magazine;
     heap->magazine_counts[class_index]--;
+    heap->parked--;
     return list;
 }
 
@@ -102,6 +105,14 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 
 /* --- free ------------------------------------------------------------------------------------------- */
 
+/* The room for parked lists shrinks with the heap, so that what a burst left in the caches of many
+ * classes does not outlast it. */
+static bool has_room(const struct heap *heap, uint32_t class_index)
+{
+    return heap->magazine_counts[class_index] < heap->magazines_max[class_index] &&
+           heap->parked < PARKED_MIN + (heap->owner.used_bytes >> PARKED_SHARE_LOG2);
+}
+
 void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
 {
     if (class_index == CLASS_EMPTY) {
@@ -114,7 +125,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
         /* Beyond the limit this list goes, not an older one: its blocks are still in the cache. */
-        if (heap->magazine_counts[class_index] < heap->magazines_max[class_index]) {
+        if (has_room(heap, class_index)) {
             magazine_push(heap, list, class_index);
         } else {
             list_give_back(list);
@@ -124,6 +135,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     block->next = NULL;
     tcache->heads[class_index] = block;
     tcache->credits[class_index] = heap->credits[class_index] - 1u;
+    if (HAK_UNLIKELY(owner_has_shrunk(&heap->owner))) tcache_shrink(tcache);
     tcache_busy_end(tcache);
 }
 
@@ -143,14 +155,35 @@ static bool free_remote_start(struct tcache *tcache)
     return false;
 }
 
+/* Counts a remote free (Boyer and Moore's vote). True when most of the last ones, and SUCCESSION_FREES more
+ * than the others, were of blocks of this one owner. */
+static bool has_majority(struct tcache *tcache, uint32_t owner_tag)
+{
+    if (tcache->majority_tag == owner_tag) {
+        if (++tcache->majority_count < SUCCESSION_FREES) return false;
+        tcache->majority_count = 0;
+        return true;
+    }
+    if (tcache->majority_count > 0) {
+        tcache->majority_count--;
+    } else {
+        tcache->majority_tag = owner_tag;
+    }
+    return false;
+}
+
 void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
 {
     struct block *block = pointer;
     uint32_t class_index = tag & TAG_CLASS_MASK;
     if (HAK_UNLIKELY(tcache->heap == NULL) && !free_remote_start(tcache)) {
-        remote_post(slab_of(block), block, block, 1);
+        struct slab *slab = slab_of(block);
+        tcache->freed_owner = slab->owner;
+        remote_post(slab, block, block, 1);
         return;
     }
+    if (HAK_UNLIKELY(has_majority(tcache, tag & ~(uint32_t)TAG_CLASS_MASK)))
+        thread_succeed(tcache, slab_of(block)->owner);
     if (HAK_UNLIKELY(tcache->tag == (tag & ~(uint32_t)TAG_CLASS_MASK))) {
         tcache_busy_begin(tcache); /* the thread has just adopted the block's owner */
         slab_give_back(slab_of(block), block);
@@ -162,21 +195,54 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
 
 /* --- all of it ---------------------------------------------------------------------------------------- */
 
-void tcache_flush(struct tcache *tcache)
+void tcache_lay_down(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     tcache_busy_begin(tcache);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         struct block *list = tcache->heads[class_index];
         tcache->heads[class_index] = NULL;
-        list_give_back_checked(list, class_index);
-        while ((list = magazine_pop(heap, class_index)) != NULL)
-            list_give_back_checked(list, class_index);
+        if (list == NULL) continue;
+        if (VALIDATE) validate_list(list, class_index);
+        magazine_push(heap, list, class_index);
     }
     remote_post_all(&heap->staging);
+    tcache_busy_end(tcache);
+}
+
+void tcache_take_up(struct tcache *tcache)
+{
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        tcache->heads[class_index] = magazine_pop(tcache->heap, class_index);
+}
+
+void heap_magazines_give_back(struct heap *heap)
+{
+    struct block *list;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        while ((list = magazine_pop(heap, class_index)) != NULL) list_give_back_checked(list, class_index);
+}
+
+void tcache_flush(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    tcache_busy_begin(tcache);
+    tcache_lay_down(tcache);
+    heap_magazines_give_back(heap);
     remote_drain(&heap->owner, CLASS_EMPTY);
     slab_release_empty(&heap->owner);
     tcache_busy_end(tcache);
+}
+
+size_t tcache_shrink(struct tcache *tcache)
+{
+    tcache_flush(tcache);
+    struct owner *owner = &tcache->heap->owner;
+    owner->used_bytes_peak = owner->used_bytes;
+    tcache_busy_begin(tcache);
+    size_t trimmed_bytes = slab_trim_all(owner);
+    tcache_busy_end(tcache);
+    return trimmed_bytes;
 }
 
 void tcache_fill_credits(struct tcache *tcache)

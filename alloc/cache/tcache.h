@@ -36,19 +36,31 @@ struct tcache {
     struct heap *heap; /* NULL without */
     enum thread_state state;
     uint32_t early_frees; /* posted one by one before the thread had a heap */
+    struct owner *freed_owner; /* of the last of the early frees */
+    /* The owner of most of the remote frees lately, and by how many they outnumber the others'. */
+    uint32_t majority_tag, majority_count;
     /* Nonzero while the thread changes its heap: a child forked then does not trust the heap. */
     _Atomic(uint32_t) busy;
 };
 
+/* While nobody holds a heap, its magazines may keep what its last thread had cached. */
+enum heap_rest {
+    REST_EMPTY, /* held by a thread, or an orphan without magazines */
+    REST_WARM,  /* an orphan with magazines */
+    REST_COLD,  /* and a round of the tick has gone by */
+};
+
 /* What a thread holds beside its bins. Goes from thread to thread with the owner, its first part;
- * the bins and magazines are empty and nothing is staged while nobody holds it. */
+ * nothing is staged while nobody holds it. */
 struct heap {
     struct owner owner;
     struct block *magazines[CLASS_COUNT]; /* linked by next_magazine */
     uint8_t magazine_counts[CLASS_COUNT];
     uint8_t magazines_max[CLASS_COUNT]; /* by credits */
     uint16_t credits[CLASS_COUNT];      /* what a bin gets at its next park */
+    uint32_t parked;                    /* magazines of all classes */
     struct staging staging;
+    _Atomic(uint32_t) rest; /* enum heap_rest; written by whoever holds the heap, but for WARM to COLD */
     struct tcache *tcache; /* of the thread that holds it; read by the child after fork */
 };
 
@@ -75,9 +87,20 @@ HAK_NOINLINE void tcache_park(struct tcache *tcache, void *pointer, uint32_t cla
 /* Takes a small block that another owner's slab holds, class and owner by its tag. Keeps errno. */
 HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag);
 
+/* For the end of a thread and the next one's birth: the bins' lists become magazines of the heap, and
+ * what is staged is posted; the newest magazine of each class becomes a bin's list. O(classes). */
+void tcache_lay_down(struct tcache *tcache);
+void tcache_take_up(struct tcache *tcache);
+
+/* Gives the magazines' blocks to their slabs. By whoever holds the heap. */
+void heap_magazines_give_back(struct heap *heap);
+
 /* Gives everything back: the bins' and magazines' blocks to their slabs, staged blocks to their
  * owners, slabs without a block in use to the pool. */
 void tcache_flush(struct tcache *tcache);
+
+/* tcache_flush, and takes the memory of what lies free in slabs that are in use. Returns bytes. */
+HAK_COLD size_t tcache_shrink(struct tcache *tcache);
 
 /* Credits for a thread that has just been given its heap. */
 void tcache_fill_credits(struct tcache *tcache);

@@ -7,11 +7,15 @@
 #include "cache/fork.h"
 #include "os/lock.h"
 #include "os/meta.h"
+#include "slab/trim.h"
 #include "superslab/pagemap.h"
 
 static _Atomic(bool) started;
 static pthread_key_t end_key;
 static bool end_key_made; /* written once under LOCK_START */
+
+/* Orphans that are not REST_EMPTY. A figure that orders nothing: relaxed everywhere. */
+static _Atomic(uint32_t) warm_count;
 
 static void thread_end(void *tcache)
 {
@@ -38,8 +42,105 @@ bool thread_process_start(void)
     return done || first;
 }
 
-static struct heap *heap_get(void)
+/* --- orphans' magazines ---------------------------------------------------------------------------- */
+
+static void warm_count_change(uint32_t change)
 {
+    atomic_fetch_add_explicit(&warm_count, change, memory_order_relaxed);
+}
+
+/* By whoever holds the heap: an end to its rest. True if there are magazines. */
+static bool heap_wake(struct heap *heap)
+{
+    /* relaxed: the heap was taken by the orphan's bit. */
+    if (atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_EMPTY) return false;
+    atomic_store_explicit(&heap->rest, REST_EMPTY, memory_order_relaxed);
+    warm_count_change(-1u);
+    return true;
+}
+
+/* By whoever holds a heap and will leave it for long: nothing stays that is not in use. */
+static void owner_strip(struct owner *owner)
+{
+    owner->keeps_empty = false;
+    slab_release_empty(owner);
+    if (!owner_has_shrunk(owner)) return;
+    owner->used_bytes_peak = owner->used_bytes;
+    slab_trim_all(owner);
+}
+
+static bool too_many_warm(void)
+{
+    uint32_t share = owner_count() >> ORPHANS_WARM_SHARE_LOG2;
+    return atomic_load_explicit(&warm_count, memory_order_relaxed) >=
+           (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
+}
+
+/* A thread ends. The next one will want what it had cached, if it comes soon; if none comes, or the
+ * caches may hold much, or many threads end, the blocks are better in their slabs. */
+static void cache_lay_down(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || owner_has_shrunk(&heap->owner) ||
+        too_many_warm()) {
+        tcache_flush(tcache);
+        owner_strip(&heap->owner);
+    } else {
+        tcache_lay_down(tcache);
+        atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
+        warm_count_change(1);
+    }
+}
+
+/* Takes an orphan, gives back what it holds, and leaves it again. False if it is none. */
+static bool orphan_flush(struct owner *owner)
+{
+    if (!owner_adopt_this(owner)) return false;
+    struct heap *heap = (struct heap *)owner;
+    if (heap_wake(heap)) heap_magazines_give_back(heap);
+    remote_drain(owner, CLASS_EMPTY);
+    owner_strip(owner);
+    remote_abandon(owner);
+    return true;
+}
+
+bool thread_any_warm(void)
+{
+    return atomic_load_explicit(&warm_count, memory_order_relaxed) != 0;
+}
+
+void thread_tick(void)
+{
+    if (!thread_any_warm()) return;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct owner *owner = owner_with_id(id);
+        if (owner == NULL || !owner_is_orphan(owner)) continue;
+        uint32_t rest = REST_WARM;
+        /* relaxed: the mark orders nothing; if the heap has been taken meanwhile, and perhaps left again,
+         * it is flushed a round too early at worst. */
+        if (!atomic_compare_exchange_strong_explicit(&((struct heap *)owner)->rest, &rest, REST_COLD,
+                                                     memory_order_relaxed, memory_order_relaxed) &&
+            rest == REST_COLD)
+            orphan_flush(owner);
+    }
+}
+
+uint32_t thread_flush_orphans(void)
+{
+    uint32_t flushed = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct owner *owner = owner_with_id(id);
+        if (owner != NULL && orphan_flush(owner)) flushed++;
+    }
+    return flushed;
+}
+
+/* --- birth and end ---------------------------------------------------------------------------------- */
+
+/* Best the heap whose blocks the thread has freed already: it is its predecessor's. */
+static struct heap *heap_get(struct owner *wanted)
+{
+    if (wanted != NULL && owner_adopt_this(wanted)) return (struct heap *)wanted;
     struct owner *orphan = owner_adopt();
     if (orphan != NULL) return (struct heap *)orphan; /* owner is a heap's first part */
     if (owner_count() + 1 >= HEAPS_MAX) return NULL;
@@ -48,17 +149,34 @@ static struct heap *heap_get(void)
     return heap;
 }
 
+/* The thread holds the heap from now on. */
+static void heap_hold(struct tcache *tcache, struct heap *heap)
+{
+    tcache->heap = heap;
+    tcache_fill_credits(tcache);
+    if (heap_wake(heap)) tcache_take_up(tcache);
+    tcache->tag = heap->owner.tag;
+    heap->tcache = tcache;
+    heap->owner.keeps_empty = true;
+}
+
+/* And no longer: an orphan, with what was cached. */
+static void heap_let_go(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    cache_lay_down(tcache);
+    tcache->tag = 0;
+    tcache->heap = NULL;
+    heap->tcache = NULL;
+    remote_abandon(&heap->owner);
+}
+
 bool thread_start(struct tcache *tcache)
 {
     if (!thread_process_start()) return false;
     tcache_busy_begin(tcache);
-    struct heap *heap = heap_get();
-    if (heap != NULL) {
-        tcache->heap = heap;
-        tcache_fill_credits(tcache);
-        tcache->tag = heap->owner.tag;
-        heap->tcache = tcache;
-    }
+    struct heap *heap = heap_get(tcache->freed_owner);
+    if (heap != NULL) heap_hold(tcache, heap);
     tcache_busy_end(tcache);
     if (heap == NULL) return false;
     if (tcache->state == THREAD_ENDED) return true;
@@ -74,24 +192,22 @@ bool thread_start(struct tcache *tcache)
 
 void thread_leave(struct tcache *tcache)
 {
-    struct heap *heap = tcache->heap;
-    tcache_flush(tcache);
     tcache_busy_begin(tcache);
+    heap_let_go(tcache);
     for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++)
         tcache->credits[class_index] = 0;
-    tcache->tag = 0;
-    tcache->heap = NULL;
-    heap->tcache = NULL;
-    remote_abandon(&heap->owner);
     tcache_busy_end(tcache);
 }
 
-uint32_t thread_flush_orphans(void)
+void thread_succeed(struct tcache *tcache, struct owner *owner)
 {
-    uint32_t flushed = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner != NULL && remote_drain_orphan(owner)) flushed++;
+    if (tcache->state != THREAD_LIVE || !owner_adopt_this(owner)) return;
+    tcache_busy_begin(tcache);
+    if (owner->used_bytes > tcache->heap->owner.used_bytes) {
+        heap_let_go(tcache);
+        heap_hold(tcache, (struct heap *)owner);
+    } else {
+        remote_abandon(owner);
     }
-    return flushed;
+    tcache_busy_end(tcache);
 }

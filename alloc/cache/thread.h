@@ -1,7 +1,9 @@
 /* thread.h: the birth and end of a thread, as the heap sees them.
  *
- * A thread takes a heap at its first slow path: an orphan if there is one, else a new one. At its
- * end (a pthread key's destructor) it gives back all it has cached and makes the heap an orphan.
+ * A thread takes a heap at its first slow path: an orphan if there is one, and best its predecessor's,
+ * whose blocks it frees (or soon after, see thread_succeed); else a new one. At its
+ * end (a pthread key's destructor) it makes the heap an orphan, with what it had cached, for the next
+ * thread; where none comes within two rounds of the tick, that goes back to the slabs.
  * Destructors that run later, and libc's own last frees, still work: such a thread is ENDED, posts
  * its frees one by one, and borrows a heap for each allocation, which it returns before the
  * allocation is done. So nothing is left behind, but by a thread whose first allocation falls into
@@ -18,8 +20,16 @@ bool thread_process_start(void);
  * system has no memory. */
 HAK_COLD bool thread_start(struct tcache *tcache);
 
-/* Empties a thread's cache and makes its heap an orphan. */
+/* Makes a thread's heap an orphan. */
 void thread_leave(struct tcache *tcache);
+
+/* The thread frees many blocks of this owner. If it is an orphan with more in use than the thread's own heap,
+ * which is young then, the thread is its successor: it changes heaps, and the blocks are local. */
+HAK_COLD void thread_succeed(struct tcache *tcache, struct owner *owner);
+
+/* A round of the tick: gives back what orphans have cached since before the last round. */
+void thread_tick(void);
+bool thread_any_warm(void);
 
 /* Gives back what the orphans hold and nobody uses. Returns how many there were. */
 uint32_t thread_flush_orphans(void);

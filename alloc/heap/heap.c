@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 
 static void *no_memory(void)
 {
@@ -26,11 +27,13 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
-/* What has been idle for a delay goes back to the system. On slow paths. */
+/* What has been idle for a delay goes back to the system. On slow paths. Where nothing is idle the
+ * clock is not asked. */
 static void tick(void)
 {
+    if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm()) return;
     uint64_t now_ms = os_now_ms();
-    pool_tick(now_ms);
+    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
     huge_tick(now_ms);
 }
 
@@ -184,7 +187,7 @@ size_t heap_purge(void)
 {
     if (!thread_process_start()) return 0;
     struct tcache *tcache = tcache_self();
-    if (tcache->heap != NULL) tcache_flush(tcache);
+    size_t trimmed_bytes = tcache->heap != NULL ? tcache_shrink(tcache) : 0;
     thread_flush_orphans();
-    return huge_purge_all() + pool_purge_all();
+    return trimmed_bytes + huge_purge_all() + pool_purge_all();
 }

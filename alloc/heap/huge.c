@@ -24,6 +24,7 @@ static struct huge *spare;                     /* descriptors without a mapping 
 static struct huge *stuck;                     /* mappings that the system did not take back */
 static struct huge *cache[HUGE_CACHE_ENTRIES]; /* the first cache_count are set */
 static uint32_t cache_count;
+static _Atomic(bool) any_cached; /* cache_count > 0, for those without the lock: relaxed everywhere */
 static size_t cached_bytes, live_bytes, live_count;
 static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
@@ -46,6 +47,11 @@ static void leave(struct huge *huge)
     pagemap_descriptor_set(huge->start, NULL);
 }
 
+static void any_cached_set(bool any)
+{
+    atomic_store_explicit(&any_cached, any, memory_order_relaxed);
+}
+
 /* Takes the lock. Where fork caught a thread of the parent in here, the lists may be half changed:
  * what they held is forgotten, and stays mapped. */
 static void huge_lock(void)
@@ -54,6 +60,7 @@ static void huge_lock(void)
     spare = stuck = NULL;
     cache_count = 0;
     cached_bytes = 0;
+    any_cached_set(false);
 }
 
 static uint64_t delay(void)
@@ -91,6 +98,7 @@ static struct huge *cache_remove(uint32_t index)
 {
     struct huge *huge = cache[index];
     cache[index] = cache[--cache_count];
+    any_cached_set(cache_count > 0);
     cached_bytes -= huge->mapped_bytes;
     return huge;
 }
@@ -160,6 +168,7 @@ static struct huge *cache_put(struct huge *huge)
             over = oldest;
         }
         cache[cache_count++] = huge;
+        any_cached_set(true);
         cached_bytes += huge->mapped_bytes;
         huge->cached_ms = os_now_ms();
     }
@@ -188,6 +197,11 @@ static size_t cache_trim(uint64_t before_ms)
         destroy(old);
     }
     return bytes;
+}
+
+bool huge_any_cached(void)
+{
+    return atomic_load_explicit(&any_cached, memory_order_relaxed);
 }
 
 void huge_tick(uint64_t now_ms)

@@ -21,6 +21,9 @@ void *huge_realloc(void *pointer, size_t size_bytes);
 /* Releases mappings that have been cached for a delay; on slow paths. */
 void huge_tick(uint64_t now_ms);
 
+/* Whether there is one for the tick to look at. A hint, without the lock. */
+bool huge_any_cached(void);
+
 /* Releases every cached mapping. Returns bytes. */
 size_t huge_purge_all(void);
 

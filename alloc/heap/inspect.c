@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
@@ -38,8 +39,14 @@ static void check_slab(struct hak_inspect_report *report, struct superslab *supe
         broken(report, "law 1: used + free = carved <= capacity", start);
     if (slab->listed != (freed > 0 || slab->carved_count < slab->capacity))
         broken(report, "law 1: listed exactly when it can give blocks", start);
-    if (atomic_load_explicit(&slab->remote, memory_order_relaxed) != 0)
-        broken(report, "law 2: at rest nothing is pending", start);
+    if (remote_is_queued(slab)) report->pending_slab_count++;
+    report->pending_blocks += remote_count(slab);
+    if (remote_is_queued(slab) != (remote_count(slab) > 0) || remote_count(slab) > used)
+        broken(report, "law 2: blocks are pending on a queued slab, and in use", start);
+    uint16_t hollow_pages = 0;
+    for (uint32_t i = 0; i < slab->page_count; i++) hollow_pages |= slab[i].hollow_pages;
+    if (slab->hollow != (hollow_pages != 0) || (slab->hollow && slab->carved_count == slab->capacity))
+        broken(report, "law 1: a hollow slab has blocks to carve where its pages' bits say", start);
     if (slab->page_index != slab - superslab->slabs)
         broken(report, "law 6: the descriptor knows its page", start);
     uint32_t live = 0;
@@ -82,10 +89,22 @@ static void check_superslab(struct superslab *superslab, void *context)
     if (accounted != ~0ull) broken(report, "law 6: every page is accounted for", superslab_base(superslab));
 }
 
+/* Slabs on an owner's queue; more than limit where the queue has a cycle. */
+static uint64_t check_queue(struct hak_inspect_report *report, const struct owner *owner, uint64_t limit)
+{
+    uint64_t count = 0;
+    const struct slab *slab = atomic_load_explicit(&owner->pending, memory_order_relaxed);
+    if (slab != NULL && owner_is_orphan(owner)) broken(report, "law 2: an orphan's queue is empty", owner);
+    for (; slab != NULL && count <= limit; slab = slab->next_pending) {
+        if (slab->owner != owner || !remote_is_queued(slab))
+            broken(report, "law 2: a queue holds its owner's slabs with pending blocks", slab);
+        count++;
+    }
+    return count;
+}
+
 static void check_owner(struct hak_inspect_report *report, const struct owner *owner)
 {
-    if (atomic_load_explicit(&owner->pending, memory_order_relaxed) != NULL)
-        broken(report, "law 2: at rest nothing is pending", owner);
     for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) {
         const struct slab *first = owner->slabs[class_index];
         const struct slab *slab = first;
@@ -104,9 +123,14 @@ bool hak_inspect(struct hak_inspect_report *report)
 {
     *report = (struct hak_inspect_report){.broken_law = NULL};
     pool_for_each(check_superslab, report);
+    uint64_t queued_count = 0;
     for (uint32_t id = 1; id <= owner_count(); id++) {
         const struct owner *owner = owner_with_id(id);
-        if (owner != NULL) check_owner(report, owner);
+        if (owner == NULL) continue;
+        check_owner(report, owner);
+        queued_count += check_queue(report, owner, report->pending_slab_count);
     }
+    if (queued_count != report->pending_slab_count)
+        broken(report, "law 2: a slab with pending blocks is on a queue, once", NULL);
     return report->broken_law == NULL;
 }

@@ -26,10 +26,24 @@ struct owner {
      * last. At most one slab of a list has no block in use, and that one is the last. */
     struct slab *slabs[CLASS_COUNT];
 
+    /* Of blocks that are out of its slabs: law 1 summed. And the most there was since the last shrink. */
+    size_t used_bytes, used_bytes_peak;
+
+    /* A slab without a block in use stays, one a class. Not in an orphan that nobody may come for. */
+    bool keeps_empty;
+
     /* Slabs that received remote frees since the owner last looked; pushed by any thread, taken
      * whole by the owner. On a line of its own. */
     alignas(64) _Atomic(struct slab *) pending;
 };
+
+/* Little is left of what was in use. Then caches hold much of the rest, and it lies thinly in its slabs.
+ * Asked when blocks come back and not by time, since a process that has freed its memory may sleep. */
+static inline bool owner_has_shrunk(const struct owner *owner)
+{
+    return owner->used_bytes_peak >= SHRINK_BYTES_MIN &&
+           owner->used_bytes < owner->used_bytes_peak >> SHRINK_LOG2;
+}
 
 /* Gives a zeroed owner its id and enters it; the caller holds it. False when HEAPS_MAX are. */
 bool owner_register(struct owner *owner);

@@ -122,7 +122,6 @@ void remote_abandon(struct owner *owner)
 {
     do {
         remote_drain(owner, CLASS_EMPTY);
-        slab_release_empty(owner);
     } while (!owner_abandon(owner));
 }
 
@@ -131,6 +130,16 @@ bool remote_drain_orphan(struct owner *owner)
     if (!owner_adopt_this(owner)) return false;
     remote_abandon(owner);
     return true;
+}
+
+uint32_t remote_count(const struct slab *slab)
+{
+    return word_count(atomic_load_explicit(&slab->remote, memory_order_relaxed));
+}
+
+bool remote_is_queued(const struct slab *slab)
+{
+    return (atomic_load_explicit(&slab->remote, memory_order_relaxed) & REMOTE_QUEUED) != 0;
 }
 
 /* --- fork ---------------------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@
  *
  *   remote word   head of the list | QUEUED, and the number of its blocks above the address bits
  *
- * Law 2: pushed to remote = drained + pending; at rest nothing is pending.
+ * Law 2: pushed to remote = drained + pending; a slab with pending blocks is on its owner's queue,
+ * once, and an orphan's queue is empty.
  * QUEUED is set with the first post and cleared only by the drain, after the slab has left the
  * queue: so a slab is on at most one queue, once. (A drain beside the queue makes it cyclic.)
  * The words need no ABA care: a push only stores the head it saw, never follows it, and the drain
@@ -49,11 +50,15 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 void remote_forget_pending(struct owner *owner);
 void remote_requeue(struct slab *slab);
 
-/* Makes an owner that the caller holds an orphan, with nothing pending and no empty slab. */
+/* Makes an owner that the caller holds an orphan, with nothing pending. */
 void remote_abandon(struct owner *owner);
 
 /* Takes an orphan, drains it and leaves it again. False if it is none, or another thread has it. */
 bool remote_drain_orphan(struct owner *owner);
+
+/* For inspection at rest: the blocks on a slab's remote word; whether it says that the slab is queued. */
+uint32_t remote_count(const struct slab *slab);
+bool remote_is_queued(const struct slab *slab);
 
 static inline bool remote_is_pending(struct owner *owner)
 {

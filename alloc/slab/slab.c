@@ -2,6 +2,7 @@
 #include "slab/slab.h"
 
 #include "base/sync_point.h"
+#include "slab/trim.h"
 #include "slab/validate.h"
 #include "superslab/pool.h"
 
@@ -14,6 +15,15 @@ static uint32_t used_get(const struct slab *slab)
 static void used_set(struct slab *slab, uint32_t used_count)
 {
     atomic_store_explicit(&slab->used_count, (uint16_t)used_count, memory_order_relaxed);
+}
+
+/* count blocks leave the slab. */
+static void used_add(struct slab *slab, uint32_t count)
+{
+    struct owner *owner = slab->owner;
+    used_set(slab, used_get(slab) + count);
+    owner->used_bytes += (size_t)count * sizeclass_bytes(slab->class_index);
+    if (owner->used_bytes > owner->used_bytes_peak) owner->used_bytes_peak = owner->used_bytes;
 }
 
 /* --- the owner's list -------------------------------------------------------------------------- */
@@ -66,6 +76,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->free = NULL;
     used_set(slab, 0);
     slab->carved_count = 0;
+    slab->hollow = false;
     slab->class_index = (uint8_t)class_index;
     slab->page_count = (uint8_t)pages;
     slab->page_index = (uint8_t)range.first;
@@ -74,7 +85,10 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->owner = owner;
     /* relaxed: published with the slab's first block, by whatever hands that to another thread. */
     atomic_store_explicit(&slab->remote, 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < pages; i++) slab[i].page_offset = (uint8_t)i;
+    for (uint32_t i = 0; i < pages; i++) {
+        slab[i].page_offset = (uint8_t)i;
+        slab[i].hollow_pages = 0;
+    }
     pagemap_tag_set(superslab_page_start(range.superslab, slab), pages, owner->tag | class_index);
     list_insert(slab, false);
     return slab;
@@ -86,15 +100,15 @@ static void slab_release(struct slab *slab)
     list_remove(slab);
     pagemap_tag_set(superslab_page_start(superslab, slab), slab->page_count, 0);
     sync_point("slab_release");
-    pool_free(superslab, slab->page_index, slab->page_count);
+    pool_free(superslab, slab->page_index, slab->page_count, false);
 }
 
 /* The slab has no block in use. One such slab a class is kept, last in the list, so that a loop
- * that empties its slab again and again stays cheap. */
+ * that empties its slab again and again stays cheap; none in an orphan that may stay one. */
 static void slab_emptied(struct slab *slab)
 {
     struct slab *last = slab->owner->slabs[slab->class_index]->prev;
-    if (last != slab && used_get(last) == 0) {
+    if (!slab->owner->keeps_empty || (last != slab && used_get(last) == 0)) {
         slab_release(slab);
     } else if (last != slab) {
         list_remove(slab);
@@ -156,7 +170,7 @@ static struct block *slab_carve(struct slab *slab)
     }
     block->next = NULL;
     slab->carved_count = (uint16_t)(slab->carved_count + count);
-    used_set(slab, used_get(slab) + count);
+    used_add(slab, count);
     return head;
 }
 
@@ -165,7 +179,11 @@ struct block *slab_take(struct slab *slab)
     struct block *list = slab->free;
     if (list != NULL) {
         slab->free = NULL;
-        used_set(slab, slab->carved_count);
+        used_add(slab, slab->carved_count - used_get(slab));
+    } else if (HAK_UNLIKELY(slab->hollow)) {
+        uint32_t count;
+        list = slab_carve_hollow(slab, &count);
+        used_add(slab, count);
     } else {
         list = slab_carve(slab);
     }
@@ -178,6 +196,7 @@ static void slab_returned(struct slab *slab, uint32_t count)
     if (VALIDATE) validate_returned(slab, count);
     uint32_t used_count = used_get(slab) - count;
     used_set(slab, used_count);
+    slab->owner->used_bytes -= (size_t)count * sizeclass_bytes(slab->class_index);
     if (!slab->listed) list_insert(slab, false);
     if (used_count == 0) slab_emptied(slab);
 }

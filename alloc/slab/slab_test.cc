@@ -25,6 +25,7 @@ class Slab : public testing::Test {
             return made;
         }();
         own = &shared->owner;
+        own->keeps_empty = true;
         claimed = pool_figures().claimed_pages;
     }
     void TearDown() override
@@ -262,5 +263,5 @@ TEST_F(Slab, NoMemory)
     EXPECT_EQ(slab_make(own, 1), nullptr);
     EXPECT_EQ(own->slabs[1], nullptr);
     os_fault_remove();
-    for (const page_range &range : rest) pool_free(range.superslab, range.first, 1);
+    for (const page_range &range : rest) pool_free(range.superslab, range.first, 1, false);
 }

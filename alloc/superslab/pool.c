@@ -79,9 +79,9 @@ static void hint_clear(struct superslab *superslab, uint32_t level)
 
 /* --- claim --------------------------------------------------------------------------------- */
 
-static void count_claim(const struct page_range *range, uint32_t pages, uint64_t dirty)
+static void count_claim(const struct page_range *range, uint32_t pages, uint64_t dirty, bool is_run)
 {
-    purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)));
+    purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)), is_run);
 }
 
 /* Free dirty pages are counted. A page that is claimed is dirty from then on: its
@@ -94,7 +94,7 @@ static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t ali
     range->superslab = superslab;
     range->first = (uint32_t)first;
     /* relaxed: these bits are ours. */
-    count_claim(range, pages, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed));
+    count_claim(range, pages, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), from_top);
     return true;
 }
 
@@ -122,8 +122,6 @@ static struct chunk *chunk_make(uint32_t index)
     if (index >= CHUNKS_MAX) return NULL;
     struct chunk *chunk = meta_alloc(sizeof *chunk);
     if (chunk == NULL) return NULL;
-    for (uint32_t i = 0; i < CHUNK_SUPERSLABS; i++)
-        chunk->superslabs[i].index = index * CHUNK_SUPERSLABS + i;
     /* release: publishes the chunk; pairs with chunk_at and search. */
     atomic_store_explicit(&chunks[index], chunk, memory_order_release);
     atomic_store_explicit(&chunk_count, index + 1, memory_order_release);
@@ -134,14 +132,19 @@ static struct chunk *chunk_make(uint32_t index)
 static struct superslab *descriptor_take(void)
 {
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++) {
-        struct chunk *chunk = chunk_at(i);
+    uint32_t index = 0, first = 0;
+    for (; index < count; index++) {
         /* acquire: pairs with the release in pool_release, which does not hold the lock. */
-        uint64_t absent = ~atomic_load_explicit(&chunk->present, memory_order_acquire);
-        if (absent != 0) return &chunk->superslabs[__builtin_ctzll(absent)];
+        uint64_t absent = ~atomic_load_explicit(&chunk_at(index)->present, memory_order_acquire);
+        if (absent == 0) continue;
+        first = (uint32_t)__builtin_ctzll(absent);
+        break;
     }
-    struct chunk *chunk = chunk_make(count);
-    return chunk != NULL ? &chunk->superslabs[0] : NULL;
+    struct chunk *chunk = index < count ? chunk_at(index) : chunk_make(index);
+    if (chunk == NULL) return NULL;
+    /* Here and not for the whole chunk, which would touch 64 pages in a program that needs one. */
+    chunk->superslabs[first].index = index * CHUNK_SUPERSLABS + first;
+    return &chunk->superslabs[first];
 }
 
 static bool superslab_back(struct superslab *superslab)
@@ -178,7 +181,7 @@ static bool superslab_make(uint32_t pages, bool from_top, struct page_range *ran
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
     pool_offer(superslab);
     *range = (struct page_range){.superslab = superslab, .first = first, .zero = true};
-    count_claim(range, pages, 0);
+    count_claim(range, pages, 0, from_top);
     return true;
 }
 
@@ -201,7 +204,7 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
     uint32_t more = new_pages - old_pages;
     if (!superslab_claim_at(superslab, first + old_pages, more)) return false;
     struct page_range range = {.superslab = superslab, .first = first + old_pages};
-    count_claim(&range, more, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed));
+    count_claim(&range, more, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), true);
     return true;
 }
 
@@ -232,9 +235,9 @@ void pool_release(struct superslab *superslab)
                               ~(1ull << superslab->index % CHUNK_SUPERSLABS), memory_order_release);
 }
 
-void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages)
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool is_run)
 {
-    purge_count_free(pages); /* before anyone can claim them and count them out again */
+    purge_count_free(pages, is_run); /* before anyone can claim them and count them out again */
     superslab_free(superslab, first, pages, true);
     pool_offer(superslab);
     purge_after_free(superslab);

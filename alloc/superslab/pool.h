@@ -29,12 +29,13 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
 bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages,
                  uint32_t new_pages);
 
-/* Gives claimed pages back. Their tags are zero by now. Any thread. */
-void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages);
+/* Gives claimed pages back, those of a run (claimed from_top) or of a slab. Their tags are zero by now.
+ * Any thread. */
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool is_run);
 
 /* Purges what has been free for a delay, if a delay has passed since the last round; now_ms is
- * os_now_ms(). Called on slow paths. */
-void pool_tick(uint64_t now_ms);
+ * os_now_ms(). True if this call made the round. Called on slow paths. */
+bool pool_tick(uint64_t now_ms);
 
 /* Purges every free page, and forgets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);

@@ -16,6 +16,7 @@ namespace {
 struct Claimed {
     page_range range;
     uint32_t pages;
+    bool is_run;
 };
 
 char *start_of(const page_range &range)
@@ -25,11 +26,11 @@ char *start_of(const page_range &range)
 
 void touch(const Claimed &run) { memset(start_of(run.range), 1, (size_t)run.pages * PAGE_BYTES); }
 
-void free_run(const Claimed &run) { pool_free(run.range.superslab, run.range.first, run.pages); }
+void free_run(const Claimed &run) { pool_free(run.range.superslab, run.range.first, run.pages, run.is_run); }
 
 Claimed claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = true)
 {
-    Claimed run = {pool_claim(pages, align_pages, from_top), pages};
+    Claimed run = {pool_claim(pages, align_pages, from_top), pages, from_top};
     EXPECT_NE(run.range.superslab, nullptr);
     return run;
 }
@@ -184,7 +185,7 @@ TEST_F(Pool, PagesFreedSinglyAreFoundAsARun)
                 if (pages < 64) rest.push_back(claim(64 - pages)); // fills the new superslab
                 superslabs = pool_figures().superslab_count;
             }
-            pool_free(full.range.superslab, page, 1);
+            pool_free(full.range.superslab, page, 1, true);
         }
         Claimed found = claim(pages);
         EXPECT_EQ(found.range.superslab, full.range.superslab);
@@ -200,7 +201,7 @@ TEST_F(Pool, Extend)
 {
     Claimed run = claim(64);
     superslab *s = run.range.superslab;
-    pool_free(s, run.range.first + 20, 10);
+    pool_free(s, run.range.first + 20, 10, true);
     EXPECT_FALSE(pool_extend(s, 0, 20, 31)) << "one page too many";
     EXPECT_TRUE(pool_extend(s, 0, 20, 25));
     EXPECT_FALSE(pool_extend(s, 0, 20, 25)) << "taken";

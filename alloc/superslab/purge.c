@@ -19,6 +19,9 @@ static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 static _Atomic(size_t) early_pages;      /* purged by the limit in number since the last tick */
 static _Atomic(size_t) keep_pages;       /* what that limit has learned */
 static _Atomic(size_t) dirty_pages_peak; /* since the last tick */
+static _Atomic(size_t) claimed_pages_peak;
+static _Atomic(size_t) run_pages; /* in use */
+static _Atomic(size_t) run_pages_peak;
 
 static size_t get(_Atomic(size_t) *figure) { return atomic_load_explicit(figure, memory_order_relaxed); }
 
@@ -41,22 +44,37 @@ size_t purge_dirty_pages(void)
     return (uint32_t)atomic_load_explicit(&counts, memory_order_relaxed);
 }
 
-void purge_count_claim(uint32_t pages, uint32_t dirty_pages)
+static void peak_update(_Atomic(size_t) *peak, size_t value)
 {
-    uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - dirty_pages;
-    atomic_fetch_add_explicit(&counts, change, memory_order_relaxed);
-    size_t early = get(&early_pages), clean = pages - dirty_pages;
-    if (HAK_LIKELY(early == 0 || clean == 0)) return;
-    size_t learned = clean < early ? clean : early;
-    set(&early_pages, early - learned);
-    set(&keep_pages, get(&keep_pages) + learned);
+    if (value > get(peak)) set(peak, value);
 }
 
-void purge_count_free(uint32_t pages)
+/* Clean pages were claimed that early purges had taken the memory of. */
+static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
+{
+    size_t learned = clean < early ? clean : early;
+    size_t keep = get(&keep_pages) + learned;
+    size_t keep_max = is_run ? get(&run_pages_peak) : get(&claimed_pages_peak) >> DIRTY_SHARE_LOG2;
+    set(&early_pages, early - learned);
+    peak_update(&keep_pages, keep < keep_max ? keep : keep_max);
+}
+
+void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
+{
+    uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - dirty_pages;
+    uint64_t after = atomic_fetch_add_explicit(&counts, change, memory_order_relaxed) + change;
+    peak_update(&claimed_pages_peak, (size_t)(after >> CLAIMED_SHIFT));
+    if (is_run) peak_update(&run_pages_peak, atomic_fetch_add_explicit(&run_pages, pages, memory_order_relaxed) + pages);
+    size_t early = get(&early_pages), clean = pages - dirty_pages;
+    if (HAK_UNLIKELY(early > 0 && clean > 0)) learn(early, clean, is_run);
+}
+
+void purge_count_free(uint32_t pages, bool is_run)
 {
     uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - pages;
     uint64_t after = atomic_fetch_sub_explicit(&counts, change, memory_order_relaxed) - change;
-    if ((uint32_t)after > get(&dirty_pages_peak)) set(&dirty_pages_peak, (uint32_t)after);
+    peak_update(&dirty_pages_peak, (uint32_t)after);
+    if (is_run) atomic_fetch_sub_explicit(&run_pages, pages, memory_order_relaxed);
 }
 
 static void count_purged(uint32_t pages)
@@ -145,20 +163,23 @@ static void forget_a_little(void)
     size_t less = keep - keep / 8;
     set(&keep_pages, keep < peak ? keep : less > peak ? less : peak);
     set(&dirty_pages_peak, purge_dirty_pages());
+    set(&claimed_pages_peak, purge_claimed_pages());
+    set(&run_pages_peak, get(&run_pages));
     set(&early_pages, 0);
 }
 
-void pool_tick(uint64_t now_ms)
+bool pool_tick(uint64_t now_ms)
 {
     uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
-    if (HAK_LIKELY(now_ms < due)) return;
+    if (HAK_LIKELY(now_ms < due)) return false;
     uint64_t wait_ms = delay() > 0 ? delay() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
     /* Whoever moves the time on does the round; the round itself claims pages. */
     if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))
-        return;
+        return false;
     purge_round(COLD, 0);
     forget_a_little();
+    return true;
 }
 
 size_t pool_purge_all(void)
@@ -167,6 +188,9 @@ size_t pool_purge_all(void)
     set(&keep_pages, 0); /* memory is wanted more than speed */
     set(&early_pages, 0);
     set(&dirty_pages_peak, 0);
+    set(&claimed_pages_peak, 0);
+    set(&run_pages_peak, 0);
+    atomic_store_explicit(&useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
 }
 

@@ -5,7 +5,9 @@
  * the pages in use, half of them are purged at once, so that a process that frees much and then sleeps
  * does not keep it. The second limit learns: pages that were purged by it and are claimed again within
  * a delay were purged too early, and each raises the limit by one, so that a loop with long swings
- * makes no system calls in its steady state; without such swings the limit falls by and by.
+ * makes no system calls in its steady state; without such swings the limit falls by and by. Runs
+ * never raise it above the pages that were runs at one time, slabs above a share of the pages in use: what
+ * threads that come and go release and claim is many pages, but little memory is in use in them.
  *
  * Called by the pool; any thread. The figures order nothing and may lag; whoever purges a page claims
  * it first (superslab_purge). */
@@ -16,9 +18,10 @@
 
 #include "superslab/superslab.h"
 
-/* Pages change hands: claimed, of them so many that kept their memory; about to be free. */
-void purge_count_claim(uint32_t pages, uint32_t dirty_pages);
-void purge_count_free(uint32_t pages);
+/* Pages change hands: claimed, of them so many that kept their memory, for a run or a slab; about to be
+ * free. */
+void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run);
+void purge_count_free(uint32_t pages, bool is_run);
 
 /* After pages of a superslab became free: purges if the limit in number is passed, or at delay 0. */
 void purge_after_free(struct superslab *superslab);

@@ -13,15 +13,15 @@ namespace {
 const uint32_t RUN_PAGES = 16;
 
 // Claims `runs` runs, touches them, frees them: a swing of that many dirty pages.
-void swing(int runs)
+void swing(int runs, bool from_top)
 {
     std::vector<page_range> ranges;
     for (int i = 0; i < runs; i++) {
-        ranges.push_back(pool_claim(RUN_PAGES, 1, false));
+        ranges.push_back(pool_claim(RUN_PAGES, 1, from_top));
         ASSERT_NE(ranges.back().superslab, nullptr);
         *superslab_page_start(ranges.back().superslab, &ranges.back().superslab->slabs[ranges.back().first]) = 1;
     }
-    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES);
+    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, from_top);
 }
 
 size_t purge_calls_of(void (*work)())
@@ -53,7 +53,8 @@ class Purge : public testing::Test {
     void TearDown() override { pool_purge_all(); }
 };
 
-void big_swing() { swing(64); } // 1024 pages, eight times what may always be kept
+void big_swing() { swing(64, true); } // 1024 pages, sixteen times what may always be kept
+void big_swing_of_slabs() { swing(64, false); }
 
 } // namespace
 
@@ -70,6 +71,13 @@ TEST_F(Purge, SwingsThatComeAgainAreKept)
     while (purge_calls_of(big_swing) > 0) ASSERT_LT(++rounds, 20) << "it does not learn";
     for (int i = 0; i < 100; i++) ASSERT_EQ(purge_calls_of(big_swing), 0u) << i;
     EXPECT_GE(pool_figures().dirty_pages, 64u * RUN_PAGES / 2);
+}
+
+TEST_F(Purge, OfSlabsAShareIsKept)
+{
+    for (int i = 0; i < 50; i++) big_swing_of_slabs();
+    EXPECT_LE(pool_figures().dirty_pages, (64u * RUN_PAGES) >> DIRTY_SHARE_LOG2);
+    EXPECT_GT(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN) << "it does not learn";
 }
 
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
@@ -96,7 +104,7 @@ TEST_F(Purge, CountsBalance)
     page_range range = pool_claim(RUN_PAGES, 1, true);
     EXPECT_EQ(pool_figures().claimed_pages, claimed + RUN_PAGES);
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
-    pool_free(range.superslab, range.first, RUN_PAGES);
+    pool_free(range.superslab, range.first, RUN_PAGES, true);
     EXPECT_EQ(pool_figures().claimed_pages, claimed);
     EXPECT_EQ(pool_figures().dirty_pages, RUN_PAGES);
 }

@@ -27,16 +27,18 @@ struct slab {
     struct block *free;          /* blocks given back to the slab */
     struct slab *next, *prev;    /* in the owner's list of slabs with something to give */
     _Atomic(uint16_t) used_count; /* blocks carved and not on `free`; others may read it */
-    uint16_t carved_count;       /* blocks carved from fresh memory so far */
+    uint16_t carved_count;       /* blocks carved: from fresh memory, or again where the slab was hollow */
     bool listed;                 /* in the owner's list */
+    bool hollow;                 /* some of its pages' hollow_pages are set: slab/trim.h */
+    uint16_t hollow_pages;       /* of this page alone: a bit for each of the system's pages in it */
 
     /* fixed while the slab is in use */
     uint8_t class_index;
     uint8_t page_count;
     uint8_t page_offset; /* pages back to the first page's descriptor */
+    uint8_t page_index;  /* of this descriptor in its superslab */
     uint16_t capacity;   /* blocks in the slab */
     uint16_t carve_start; /* index of the block that was carved first */
-    uint8_t page_index;   /* of this descriptor in its superslab */
     struct owner *owner;
 
     /* other threads write these: slab/remote.h */

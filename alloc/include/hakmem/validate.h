@@ -30,6 +30,8 @@ struct hak_inspect_report {
     uint32_t run_count;
     uint64_t used_blocks;    /* sum of the slabs' used counts */
     uint64_t live_blocks;    /* blocks that the program holds; 0 in a build without VALIDATE */
+    uint64_t pending_blocks; /* freed by other threads, not yet taken by their owner */
+    uint32_t pending_slab_count;
 };
 
 /* Checks the heap's books against the laws named in alloc/README.md and fills the report. No other thread

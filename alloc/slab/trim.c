@@ -1,0 +1,226 @@
+/* trim.c: see trim.h. */
+#include "slab/trim.h"
+
+#include "os/os.h"
+
+enum {
+    WORD_BITS = 64,
+    BLOCKS_MAX = PAGE_BYTES / GRANULE_BYTES, /* slabs of more pages have longer blocks, and fewer */
+    OS_PAGES_MAX = 16,                       /* in one of our pages: bits of hollow_pages */
+};
+
+static_assert(8 * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BLOCKS_MAX, "no slab has more blocks");
+
+/* A slab laid out: blocks of one length, and the system's pages of another. */
+struct layout {
+    struct slab *slab;
+    char *start;
+    uint32_t block_bytes;
+    uint32_t os_bytes;
+    uint32_t os_pages; /* in one of our pages */
+};
+
+static struct layout layout_of(struct slab *slab)
+{
+    uint32_t os_bytes = (uint32_t)os_page_bytes();
+    return (struct layout){.slab = slab,
+                           .start = superslab_page_start(superslab_of(slab), slab),
+                           .block_bytes = sizeclass_bytes(slab->class_index),
+                           .os_bytes = os_bytes,
+                           .os_pages = PAGE_BYTES / os_bytes};
+}
+
+static uint32_t os_page_count(const struct layout *at) { return at->slab->page_count * at->os_pages; }
+
+static bool is_hollow(const struct layout *at, uint32_t os_page)
+{
+    return (at->slab[os_page / at->os_pages].hollow_pages >> os_page % at->os_pages & 1) != 0;
+}
+
+static void hollow_set(const struct layout *at, uint32_t os_page, bool hollow)
+{
+    uint16_t *bits = &at->slab[os_page / at->os_pages].hollow_pages;
+    uint32_t bit = 1u << os_page % at->os_pages;
+    *bits = (uint16_t)(hollow ? *bits | bit : *bits & ~bit);
+}
+
+/* The system's pages that a block touches, and the blocks that touch such a page; the capacity where
+ * the page lies behind the last block. */
+static uint32_t first_os_page(const struct layout *at, uint32_t block) { return block * at->block_bytes / at->os_bytes; }
+
+static uint32_t last_os_page(const struct layout *at, uint32_t block)
+{
+    return ((block + 1) * at->block_bytes - 1) / at->os_bytes;
+}
+
+static uint32_t first_block(const struct layout *at, uint32_t os_page)
+{
+    uint32_t block = os_page * at->os_bytes / at->block_bytes;
+    return block < at->slab->capacity ? block : at->slab->capacity;
+}
+
+static uint32_t end_block(const struct layout *at, uint32_t os_page)
+{
+    uint32_t block = ((os_page + 1) * at->os_bytes - 1) / at->block_bytes + 1;
+    return block < at->slab->capacity ? block : at->slab->capacity;
+}
+
+static bool touches_hollow(const struct layout *at, uint32_t block)
+{
+    uint32_t last = last_os_page(at, block);
+    for (uint32_t os_page = first_os_page(at, block); os_page <= last; os_page++)
+        if (is_hollow(at, os_page)) return true;
+    return false;
+}
+
+static struct block *block_at(const struct layout *at, uint32_t block)
+{
+    return (struct block *)(void *)(at->start + (size_t)block * at->block_bytes);
+}
+
+/* --- trim ------------------------------------------------------------------------------------------- */
+
+/* A bit for each block: it is on the free list, or hollow. */
+struct idle {
+    uint64_t words[BLOCKS_MAX / WORD_BITS];
+};
+
+static void idle_set(struct idle *idle, uint32_t block) { idle->words[block / WORD_BITS] |= 1ull << block % WORD_BITS; }
+
+static bool idle_get(const struct idle *idle, uint32_t block)
+{
+    return (idle->words[block / WORD_BITS] >> block % WORD_BITS & 1) != 0;
+}
+
+static void idle_find(const struct layout *at, struct idle *idle)
+{
+    for (const struct block *block = at->slab->free; block != NULL; block = block->next)
+        idle_set(idle, (uint32_t)((const char *)block - at->start) / at->block_bytes);
+    for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
+        for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page); block++)
+            idle_set(idle, block);
+}
+
+static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os_page)
+{
+    if (is_hollow(at, os_page)) return false;
+    uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
+    if (block == end) return false; /* behind the last block: never touched */
+    while (block < end && idle_get(idle, block)) block++;
+    return block == end;
+}
+
+/* Purges the pages that can go, a call for each row of them. Returns how many went. */
+static uint32_t purge_rows(const struct layout *at, const struct idle *idle)
+{
+    uint32_t gone = 0;
+    for (uint32_t first = 0; first < os_page_count(at); first++) {
+        uint32_t end = first;
+        while (end < os_page_count(at) && can_go(at, idle, end)) end++;
+        if (end == first) continue;
+        char *start = at->start + (size_t)first * at->os_bytes;
+        if (os->purge(start, (size_t)(end - first) * at->os_bytes) == 0) {
+            gone += end - first;
+            for (uint32_t os_page = first; os_page < end; os_page++) hollow_set(at, os_page, true);
+        }
+        first = end; /* which cannot go */
+    }
+    return gone;
+}
+
+/* Links the idle blocks that still have their memory anew, in order. Returns how many. */
+static uint32_t relink(const struct layout *at, const struct idle *idle)
+{
+    struct block **end = &at->slab->free;
+    uint32_t count = 0;
+    for (uint32_t block = 0; block < at->slab->capacity; block++) {
+        if (!idle_get(idle, block) || touches_hollow(at, block)) continue;
+        *end = block_at(at, block);
+        end = &(*end)->next;
+        count++;
+    }
+    *end = NULL;
+    return count;
+}
+
+size_t slab_trim(struct slab *slab)
+{
+    if (slab->free == NULL || !(slab->hollow || slab->carved_count == slab->capacity)) return 0;
+    struct layout at = layout_of(slab);
+    if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
+    uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* ours */
+    if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
+    struct idle idle = {{0}};
+    idle_find(&at, &idle);
+    uint32_t gone = purge_rows(&at, &idle);
+    if (gone == 0) return 0;
+    slab->hollow = true;
+    slab->carved_count = (uint16_t)(used + relink(&at, &idle));
+    return (size_t)gone * at.os_bytes;
+}
+
+size_t slab_trim_all(struct owner *owner)
+{
+    size_t bytes = 0;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        struct slab *first = owner->slabs[class_index], *slab = first;
+        if (first == NULL) continue;
+        do {
+            bytes += slab_trim(slab);
+            slab = slab->next;
+        } while (slab != first);
+    }
+    return bytes;
+}
+
+/* --- and back ---------------------------------------------------------------------------------------- */
+
+static bool any_hollow(const struct slab *slab)
+{
+    for (uint32_t page = 0; page < slab->page_count; page++)
+        if (slab[page].hollow_pages != 0) return true;
+    return false;
+}
+
+/* Ends the hollowness of the pages that a block touches. Bit i of the answer: it was page first + i. */
+static uint32_t fill(const struct layout *at, uint32_t block)
+{
+    uint32_t first = first_os_page(at, block), filled = 0;
+    for (uint32_t os_page = first; os_page <= last_os_page(at, block); os_page++) {
+        if (!is_hollow(at, os_page)) continue;
+        hollow_set(at, os_page, false);
+        filled |= 1u << (os_page - first);
+    }
+    return filled;
+}
+
+/* Whether a block touches one of the pages that fill() told of. */
+static bool touches_filled(const struct layout *at, uint32_t block, uint32_t first, uint32_t filled)
+{
+    for (uint32_t os_page = first_os_page(at, block); os_page <= last_os_page(at, block); os_page++)
+        if (os_page - first < 32 && (filled >> (os_page - first) & 1) != 0) return true;
+    return false;
+}
+
+struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
+{
+    struct layout at = layout_of(slab);
+    uint32_t os_page = 0;
+    while (!is_hollow(&at, os_page)) os_page++;
+    uint32_t block = first_block(&at, os_page);
+    uint32_t first = first_os_page(&at, block), end = end_block(&at, last_os_page(&at, block));
+    uint32_t filled = fill(&at, block);
+    struct block *list = NULL, **tail = &list;
+    *count = 0;
+    for (; block < end; block++) {
+        /* A block between two such pages, one of them hollow still, waits for the other. */
+        if (!touches_filled(&at, block, first, filled) || touches_hollow(&at, block)) continue;
+        *tail = block_at(&at, block);
+        tail = &(*tail)->next;
+        ++*count;
+    }
+    *tail = NULL;
+    slab->carved_count = (uint16_t)(slab->carved_count + *count);
+    slab->hollow = any_hollow(slab);
+    return list;
+}

@@ -1,0 +1,202 @@
+// trim_test.cc: the memory of slabs that are in use here and there, and its way back.
+#include "heap/heap_test_support.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <set>
+
+extern "C" {
+#include "os/os.h"
+#include "slab/slab.h"
+#include "slab/trim.h"
+}
+
+namespace {
+
+class Trim : public test::HeapTest {
+  protected:
+    struct Live {
+        char *block;
+        uint64_t stamp;
+    };
+
+    // Bytes of [start, start + size_bytes) that have memory.
+    static size_t resident_bytes(const void *start, size_t size_bytes)
+    {
+        size_t os_bytes = os_page_bytes();
+        auto first = (uintptr_t)start & ~(os_bytes - 1);
+        size_t pages = ((uintptr_t)start + size_bytes - first + os_bytes - 1) / os_bytes;
+        std::vector<unsigned char> there(pages);
+        EXPECT_EQ(mincore((void *)first, pages * os_bytes, there.data()), 0);
+        size_t bytes = 0;
+        for (unsigned char each : there) bytes += (each & 1) * os_bytes;
+        return bytes;
+    }
+
+    static std::vector<Live> fill(size_t size, size_t count)
+    {
+        std::vector<Live> blocks;
+        for (size_t i = 0; i < count; i++) {
+            auto *block = static_cast<char *>(hak_malloc(size));
+            EXPECT_NE(block, nullptr);
+            test::pattern_fill(block, size, i);
+            blocks.push_back({block, i});
+        }
+        return blocks;
+    }
+
+    // Frees all but every step-th; returns those that stay.
+    static std::vector<Live> thin_out(const std::vector<Live> &blocks, size_t step)
+    {
+        std::vector<Live> kept;
+        for (size_t i = 0; i < blocks.size(); i++) {
+            if (i % step == 0) {
+                kept.push_back(blocks[i]);
+            } else {
+                hak_free(blocks[i].block);
+            }
+        }
+        return kept;
+    }
+
+    static void expect_kept(const std::vector<Live> &kept, size_t size)
+    {
+        for (const Live &each : kept) ASSERT_TRUE(test::pattern_holds(each.block, size, each.stamp)) << size;
+    }
+
+    static void free_all(const std::vector<Live> &blocks)
+    {
+        for (const Live &each : blocks) hak_free(each.block);
+    }
+};
+
+const size_t BYTES = 4 << 20; // in use at first, of each size
+
+} // namespace
+
+TEST_F(Trim, EverySizeKeepsWhatIsLiveAndComesBack)
+{
+    for (uint32_t c = 1; c < CLASS_COUNT; c += test::sanitizer() == nullptr ? 1 : 7) {
+        size_t size = sizeclass_bytes(c), count = BYTES / size;
+        std::vector<Live> blocks = fill(size, count);
+        std::vector<Live> kept = thin_out(blocks, 64);
+        hak_purge();
+        ASSERT_EQ(test::inspected().used_blocks, kept.size()) << size;
+        expect_kept(kept, size);
+        // Allocated again: each block once, none of the live ones, and all of it can be written.
+        std::set<char *> known;
+        for (const Live &each : kept) known.insert(each.block);
+        std::vector<Live> again = fill(size, count);
+        for (const Live &each : again) ASSERT_TRUE(known.insert(each.block).second) << size;
+        test::inspected();
+        expect_kept(kept, size);
+        expect_kept(again, size);
+        free_all(again);
+        hak_purge(); // trims again what was hollow in part
+        expect_kept(kept, size);
+        test::inspected();
+        free_all(kept);
+        test::expect_at_rest();
+    }
+}
+
+TEST_F(Trim, InAnyOrderAndHalfWay)
+{
+    test::Rng rng(7);
+    for (size_t size : {16u, 48u, 208u, 1000u, 1024u, 1536u, 5000u, 9000u, 32768u}) {
+        std::vector<Live> blocks = fill(size, 3 * BYTES / size / 4);
+        for (int round = 0; round < 12; round++) {
+            rng.shuffle(blocks);
+            size_t stay = rng.below(blocks.size());
+            for (size_t i = stay; i < blocks.size(); i++) hak_free(blocks[i].block);
+            blocks.resize(stay);
+            if (round % 3 != 0) hak_purge();
+            test::inspected();
+            expect_kept(blocks, size);
+            std::vector<Live> more = fill(size, rng.below(BYTES / size));
+            blocks.insert(blocks.end(), more.begin(), more.end());
+            expect_kept(blocks, size);
+        }
+        free_all(blocks);
+        test::expect_at_rest();
+    }
+}
+
+TEST_F(Trim, MemoryGoesBack)
+{
+    SKIP_UNDER_SANITIZER("its own memory hides what goes back");
+    for (size_t size : {64u, 512u, 1024u, 4096u, 16384u}) {
+        std::vector<Live> blocks = fill(size, BYTES / size);
+        std::vector<Live> kept = thin_out(blocks, 64 * 1024 / size > 4 ? 64 * 1024 / size : 4);
+        auto resident = [&] {
+            size_t bytes = 0;
+            std::set<uintptr_t> pages;
+            for (const Live &each : blocks) pages.insert((uintptr_t)each.block / PAGE_BYTES);
+            for (uintptr_t page : pages) bytes += resident_bytes((void *)(page * PAGE_BYTES), PAGE_BYTES);
+            return bytes;
+        };
+        size_t before = resident();
+        EXPECT_GT(hak_purge(), 0u);
+        // A live block in each 64 KiB or so keeps its own pages, and there are ends.
+        EXPECT_LE(resident(), before / 2) << size;
+        expect_kept(kept, size);
+        free_all(kept);
+        test::expect_at_rest();
+    }
+}
+
+TEST_F(Trim, AHeapThatShrinksTrimsItself)
+{
+    SKIP_UNDER_SANITIZER("its own memory hides what goes back");
+    const size_t size = 512;
+    std::vector<Live> blocks = fill(size, (64u << 20) / size);
+    tcache *self = tcache_self();
+    EXPECT_GE(self->heap->owner.used_bytes, 64u << 20);
+    std::vector<Live> kept = thin_out(blocks, 64);
+    // Not a call since: what is in use and in the caches is little, and what is free has little memory.
+    EXPECT_LE(self->heap->owner.used_bytes, 24u << 20);
+    size_t bytes = 0;
+    std::set<uintptr_t> pages;
+    for (const Live &each : kept) pages.insert((uintptr_t)each.block / PAGE_BYTES);
+    for (uintptr_t page : pages) bytes += resident_bytes((void *)(page * PAGE_BYTES), PAGE_BYTES);
+    EXPECT_LE(bytes, 40u << 20);
+    expect_kept(kept, size);
+    free_all(kept);
+}
+
+TEST_F(Trim, WhereTheSystemTakesNothingBackNothingChanges)
+{
+    std::vector<Live> blocks = fill(1024, 4096);
+    std::vector<Live> kept = thin_out(blocks, 64);
+    static const os_ops *real;
+    static os_ops refusing;
+    real = os;
+    refusing = *os;
+    refusing.purge = [](void *, size_t) { return ENOMEM; };
+    os = &refusing;
+    hak_purge();
+    os = real;
+    test::inspected();
+    for (slab *first = tcache_self()->heap->owner.slabs[64], *s = first; s != nullptr;
+         s = s->next == first ? nullptr : s->next)
+        EXPECT_FALSE(s->hollow);
+    expect_kept(kept, 1024);
+    free_all(kept);
+}
+
+TEST_F(Trim, OtherThreadsFreeIntoHollowSlabs)
+{
+    for (size_t size : {32u, 700u, 4096u}) {
+        std::vector<Live> blocks = fill(size, BYTES / size);
+        std::vector<Live> kept = thin_out(blocks, 32);
+        hak_purge();
+        test::in_threads(3, [&](int which) {
+            for (size_t i = (size_t)which; i < kept.size(); i += 3) {
+                EXPECT_TRUE(test::pattern_holds(kept[i].block, size, kept[i].stamp));
+                hak_free(kept[i].block);
+            }
+        });
+        test::expect_at_rest();
+    }
+}
