@@ -43,6 +43,14 @@ constexpr bool VALIDATE = HAKMEM_DEBUG_VALIDATION;
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
 #define HAK_INLINE static inline __attribute__((always_inline))
 
+/* Takes one from an unsigned counter, at most INT32_MAX; true when it was 0. One subtraction in memory and
+ * a jump on its flags, if each compiler is asked in its own way. */
+#if defined(__clang__)
+#define HAK_COUNT_DOWN(counter) __builtin_sub_overflow(*(counter), 1u, (counter))
+#else
+#define HAK_COUNT_DOWN(counter) ((int)(*(counter) -= 1) < 0)
+#endif
+
 /* The thread cache is reached by one addition to the thread pointer: no call, no test. */
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 

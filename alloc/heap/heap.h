@@ -79,9 +79,7 @@ HAK_INLINE void heap_free(void *pointer)
         heap_free_other(pointer, tcache, class_index);
         return;
     }
-    uint32_t *credit = &tcache->credits[class_index];
-    /* Written so that it is one subtraction in memory and its carry, with both compilers. */
-    if (HAK_UNLIKELY(__builtin_sub_overflow(*credit, 1, credit))) {
+    if (HAK_UNLIKELY(HAK_COUNT_DOWN(&tcache->credits[class_index]))) {
         heap_park(pointer, tcache, class_index);
         return;
     }

@@ -1,0 +1,44 @@
+# HAKMEM_PGO: libhakmem.so compiled with a profile of itself, in three steps of one build.
+#   hakmem-instrumented   the same sources and options, with counters
+#   hakmem_profile        runs the suite's loops on it (train.cmake) and merges what it counted: pgo/hakmem.profdata
+#   hakmem                compiled with that profile; compiled again where the profile changes
+# The training programs must not depend on hakmem themselves. The other libraries of the tree know nothing of this.
+
+set(pgo_folder ${CMAKE_BINARY_DIR}/pgo)
+set(profile ${pgo_folder}/hakmem.profdata)
+
+string(REGEX MATCH "^[0-9]+" clang_major ${CMAKE_C_COMPILER_VERSION})
+find_program(HAKMEM_PROFDATA NAMES llvm-profdata-${clang_major} llvm-profdata)
+if(NOT HAKMEM_PROFDATA)
+  message(FATAL_ERROR "HAKMEM_PGO needs llvm-profdata-${clang_major}: install llvm-${clang_major}, or -DHAKMEM_PGO=OFF")
+endif()
+
+# --- with counters -----------------------------------------------------------------------------------
+
+hakmem_shared(hakmem-instrumented 0)
+set_target_properties(hakmem-instrumented PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${pgo_folder})
+# Atomic: what threads count at the same time is not lost.
+target_compile_options(hakmem-instrumented PRIVATE -fprofile-instr-generate -fprofile-update=atomic)
+target_link_options(hakmem-instrumented PRIVATE -fprofile-instr-generate)
+
+# --- trained -----------------------------------------------------------------------------------------
+
+# hakmem-bench is defined after this file, or not at all.
+set(bench $<$<TARGET_EXISTS:hakmem-bench>:$<TARGET_FILE:hakmem-bench>>)
+add_custom_command(
+  OUTPUT ${profile}
+  COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:hakmem-instrumented> -DSTRESS=$<TARGET_FILE:hakmem-stress>
+          -DBENCH=${bench} -DPROFDATA=${HAKMEM_PROFDATA} -DPROFILE=${profile}
+          -P ${CMAKE_CURRENT_LIST_DIR}/train.cmake
+  DEPENDS hakmem-instrumented hakmem-stress ${bench} ${CMAKE_CURRENT_LIST_DIR}/train.cmake
+  COMMENT "Training ${profile}"
+  VERBATIM)
+add_custom_target(hakmem_profile DEPENDS ${profile})
+
+# --- with the profile ---------------------------------------------------------------------------------
+
+# The C++ operators (hakmem_new) are as in release: the training programs are C, in whose profile they would be cold.
+add_dependencies(hakmem hakmem_profile)
+# The compiler does not name the profile among what it has read: -fdepfile-entry does. The profile is of these very
+# sources, so a function whose profile does not fit stays an error.
+target_compile_options(hakmem PRIVATE -fprofile-instr-use=${profile} "SHELL:-Xclang -fdepfile-entry=${profile}")

@@ -1,0 +1,285 @@
+"""What the straight paths through a function of a built x86-64 library cost, from its machine code. Used by
+ci/lint/golden_fastpath; needs objdump and readelf of binutils.
+
+A straight path leads from the first instruction to a `ret`, passes no instruction twice, and leaves the function
+nowhere: no call, no jump to another function. Only what `PASSES_ON` names may be called or jumped to, so that a thin
+public name over one of them has a path too: its own instructions, and the name of what it goes on in.
+
+Counted are instructions as they are executed, so that a jump within the function is one too. A load or store is an
+instruction's access of memory: a read-modify-write is one of each, lea and nop are none, a prefetch is none, push and
+pop are one. What a call pushes and a ret pops, each caller pays for any function: it is not counted.
+"""
+
+import dataclasses
+import os
+import re
+import subprocess
+
+# The functions by their names in the library, and how the table calls them.
+FUNCTIONS = {
+    "malloc": "malloc",
+    "free": "free",
+    "hak_malloc": "hak_malloc",
+    "hak_free": "hak_free",
+    "_Znwm": "operator new(unsigned long)",
+    "_ZdlPv": "operator delete(void*)",
+}
+PASSES_ON = ("malloc", "free", "hak_malloc", "hak_free")
+PATHS_MAX = 64  # of one function; one with more is no fast path
+
+PREFIXES = {"lock", "rep", "repz", "repnz", "repe", "repne", "notrack", "bnd", "data16", "addr32", "cs", "ds", "es",
+            "ss", "fs", "gs", "xacquire", "xrelease"}
+NO_ACCESS = re.compile(r"lea|nop|endbr(32|64)|prefetch\w*|clflush(opt)?|clwb|ud[012]|pause|[lms]fence")
+# What an instruction does to a memory operand in the place of its result (the last one), by its name without the
+# letter for the width. As a source, memory is loaded whatever the instruction.
+RESULT_STORED = re.compile(r"mov|movabs|movnti|movbe|v?mov([ah]ps|[al]pd|ups|upd|hpd|lps|dq[au]\d*|[dq]|s[sd]|nt\w+)"
+                           r"|set\w+|v?p?extr(act)?\w*|stmxcsr|fn?st\w*|fistt?p?\w*")
+RESULT_CHANGED = re.compile(r"add|adc|sub|sbb|and|or|xor|inc|dec|neg|not|sh[lr]d?|sa[lr]|ro[lr]|rc[lr]|bt[src]"
+                            r"|cmpxchg(8b|16b)?")
+RESULT_LOADED = re.compile(r"cmp|test|bt|i?mul|i?div|fld\w*|fild\w*|ldmxcsr|jmp|call")
+LOOP_BRANCH = re.compile(r"loop(n?[ez])?|jr?[ec]?cxz")
+
+
+class Unreadable(Exception):
+    """The library, or an instruction of it, is not what this file understands; the text says what."""
+
+
+@dataclasses.dataclass
+class Instruction:
+    address: int
+    name: str           # without prefixes
+    operands: list
+    text: str           # as the listing has it
+    next: int = 0       # address of the instruction behind it
+    target: int = None  # of a direct jump or call
+    symbol: str = ""    # what objdump calls the target
+
+    def is_call(self):
+        return re.fullmatch(r"l?call[wlq]?", self.name) is not None
+
+    def is_jump(self):
+        return re.fullmatch(r"l?jmp[wlq]?", self.name) is not None
+
+    def is_branch(self):
+        return not self.is_jump() and (self.name.startswith("j") or LOOP_BRANCH.fullmatch(self.name) is not None)
+
+    def is_return(self):
+        return re.fullmatch(r"l?i?ret[lwq]?", self.name) is not None
+
+    def is_end(self):
+        return re.fullmatch(r"ud[012][abw]?|hlt|int3", self.name) is not None
+
+
+@dataclasses.dataclass
+class Path:
+    instructions: int
+    branches: int  # conditional ones
+    loads: int
+    stores: int
+    goes_on_in: str = ""  # functions of PASSES_ON, in order; an empty text where there is none
+    listing: list = dataclasses.field(default_factory=list, compare=False)
+
+    def counts(self):
+        return (self.instructions, self.branches, self.loads, self.stores, self.goes_on_in)
+
+    def __str__(self):
+        text = (f"{self.instructions} instructions, {self.branches} branches, {self.loads} loads, "
+                f"{self.stores} stores")
+        return text + (f", then {self.goes_on_in}" if self.goes_on_in else "")
+
+
+@dataclasses.dataclass
+class Function:
+    paths: list  # of Path, the cheapest first
+    loops: int   # ways back to an instruction that is on a path
+    leaves_for: list = dataclasses.field(default_factory=list, compare=False)  # where all other ways lead
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}).stdout
+
+
+def has_name(pattern, name):
+    """Whether the pattern is the instruction's name, with or without the letter that objdump adds for a width."""
+    return pattern.fullmatch(name) is not None or (name[-1] in "bwlq" and pattern.fullmatch(name[:-1]) is not None)
+
+
+def is_memory(operand):
+    plain = operand.lstrip("*")
+    if re.match(r"%[c-gs]s:", plain) or "(" in re.sub(r"%st\(\d\)", "", plain):
+        return True
+    return re.match(r"-?(0x)?[0-9a-f]+$", plain) is not None  # an absolute address: constants have a $
+
+
+def accesses(instruction):
+    """How many loads and stores the instruction makes."""
+    name, operands = instruction.name, instruction.operands
+    if instruction.is_return() or has_name(NO_ACCESS, name) or (instruction.target is not None):
+        return 0, 0
+    memory = [index for index, operand in enumerate(operands) if is_memory(operand)]
+    loads = stores = 0
+    if has_name(re.compile("push|pushf"), name):
+        return len(memory), 1
+    if has_name(re.compile("pop|popf"), name):
+        return 1, len(memory)
+    if name in ("leave", "leaveq"):
+        return 1, 0
+    for index in memory:
+        if has_name(re.compile("xchg|xadd|cmpxchg"), name):
+            loads, stores = loads + 1, stores + 1
+        elif index < len(operands) - 1:
+            loads += 1
+        elif has_name(re.compile("stos|movs"), name):
+            stores += 1
+        elif has_name(re.compile("cmps|scas|lods"), name) or has_name(RESULT_LOADED, name):
+            loads += 1
+        elif has_name(RESULT_CHANGED, name):
+            loads, stores = loads + 1, stores + 1
+        elif has_name(RESULT_STORED, name):
+            stores += 1
+        else:
+            raise Unreadable(f"what '{instruction.text}' does to memory is not known: add it to ci/lint/hit_paths.py")
+    return loads, stores
+
+
+def parse(line):
+    """An instruction of objdump's output, or None for any other line."""
+    match = re.match(r"\s*([0-9a-f]+):\t(.*)", line)
+    if not match:
+        return None
+    body = match[2].split("#")[0].strip()
+    words = body.split()
+    while len(words) > 1 and (words[0] in PREFIXES or re.fullmatch(r"rex\.?[WRXB]*", words[0])):
+        del words[0]
+    if not words:
+        return None
+    rest = " ".join(words[1:])
+    operands = [part.strip() for part in re.split(r",(?![^(]*\))", rest)] if rest else []
+    instruction = Instruction(int(match[1], 16), words[0].split(",")[0], operands, "")
+    jumps = instruction.is_call() or instruction.is_jump() or instruction.is_branch()
+    direct = re.match(r"([0-9a-f]+)(?: <([^>+]*).*>)?$", rest)
+    if jumps and direct:
+        instruction.target, instruction.symbol = int(direct[1], 16), direct[2] or ""
+        instruction.text = instruction.name
+    else:
+        # Addresses differ in every build: neither they nor what objdump makes of them is kept.
+        shown = re.sub(r"\s*<[^>]*>", "", rest)
+        shown = re.sub(r"-?0x[0-9a-f]+\(%rip\)", "(%rip)", shown)
+        instruction.text = f"{words[0]:6} {shown}".rstrip()
+    return instruction
+
+
+class Library:
+    """One ELF file. Raises Unreadable where it is not x86-64."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        try:
+            header = output("readelf", "-hW", self.path)
+        except subprocess.CalledProcessError as error:
+            raise Unreadable(f"not an ELF file that readelf reads ({error.stderr.strip()})") from error
+        self.machine = re.search(r"Machine:\s*(.*)", header)[1].strip()
+        self.symbols = {}
+        for line in output("readelf", "-sW", self.path).splitlines():
+            words = line.split()
+            if len(words) >= 8 and words[3] == "FUNC" and words[6] != "UND":
+                self.symbols[words[7].split("@")[0]] = (int(words[1], 16), int(words[2], 0))
+
+    def compiler(self):
+        """clang-19, gcc-12 and so on, by what the compiler left behind. Objects of libc's, which gcc has compiled, are
+        in every library."""
+        texts = output("readelf", "-p", ".comment", self.path)
+        for name, pattern in (("clang", r"clang version (\d+)"), ("gcc", r"GCC: \([^\n]*\) (\d+)\.")):
+            versions = re.findall(pattern, texts)
+            if versions:
+                return f"{name}-{max(versions, key=int)}"
+        return "unknown"
+
+    def key(self):
+        return f"{self.compiler()} {'x86-64' if 'X86-64' in self.machine else self.machine}"
+
+    def instructions(self, start, size):
+        text = output("objdump", "-d", "-w", "--no-show-raw-insn", f"--start-address={start:#x}",
+                      f"--stop-address={start + size:#x}", self.path)
+        found = [instruction for instruction in map(parse, text.splitlines()) if instruction]
+        for instruction, behind in zip(found, found[1:] + [None]):
+            instruction.next = behind.address if behind else start + size
+        return {instruction.address: instruction for instruction in found}
+
+    def function(self, name):
+        """The Function of that name, or None where the library does not define it."""
+        if name not in self.symbols:
+            return None
+        start, size = self.symbols[name]
+        if size == 0:
+            raise Unreadable(f"the symbol {name} has no size")
+        goes_on = {self.symbols[other][0]: other for other in reversed(PASSES_ON)
+                   if other in self.symbols and self.symbols[other][0] != start}
+        return Walk(self.instructions(start, size), goes_on).run(name, start)
+
+
+class Walk:
+    """All paths through one function, depth first."""
+
+    def __init__(self, instructions, goes_on):
+        self.instructions = instructions
+        self.goes_on = goes_on  # address to name of PASSES_ON
+        self.paths = []         # lists of (instruction, remark for the listing, name of PASSES_ON or "")
+        self.back = set()       # pairs of addresses: from, to
+        self.ends = set()
+
+    def run(self, name, start):
+        pending = [(start, [])]
+        while pending:
+            address, path = pending.pop()
+            pending += self.step(address, path)
+            if len(self.paths) > PATHS_MAX:
+                raise Unreadable(f"{name} has more than {PATHS_MAX} paths without a call")
+        on_paths = {step[0].address for path in self.paths for step in path}
+        loops = sum(1 for source, target in self.back if source in on_paths and target in on_paths)
+        paths = sorted((self.cost(path) for path in self.paths), key=Path.counts)
+        return Function(paths, loops, sorted(self.ends))
+
+    def step(self, address, path):
+        """Takes the instruction at the address, and says which ways go on from it."""
+        if address not in self.instructions:
+            self.ends.add("code outside of the function")
+            return []
+        now = self.instructions[address]
+        if now.is_return():
+            self.paths.append(path + [(now, "", "")])
+            return []
+        if now.is_end():
+            self.ends.add(now.name)
+            return []
+        inside = now.target in self.instructions
+        other = self.goes_on.get(now.target, "")
+        if (now.is_call() or now.is_jump()) and not inside and not other or now.is_call() and inside:
+            self.ends.add(now.symbol or (f"{now.target:#x}" if now.target is not None else "a computed address"))
+            return []
+        if now.is_call():
+            return self.follow(now.next, path + [(now, other, other)])
+        ways = []
+        if not now.is_jump():
+            ways += self.follow(now.next, path + [(now, "not taken" if now.is_branch() else "", "")])
+        if now.is_jump() or now.is_branch():
+            if inside:
+                ways += self.follow(now.target, path + [(now, "taken" if now.is_branch() else "", "")])
+            elif other:
+                self.paths.append(path + [(now, other, other)])
+            else:
+                self.ends.add(now.symbol or f"{now.target:#x}")
+        return ways
+
+    def follow(self, address, path):
+        if any(step[0].address == address for step in path):
+            self.back.add((path[-1][0].address, address))
+            return []
+        return [(address, path)]
+
+    @staticmethod
+    def cost(path):
+        counts = [accesses(step[0]) for step in path]
+        return Path(len(path), sum(step[0].is_branch() for step in path), sum(loads for loads, _ in counts),
+                    sum(stores for _, stores in counts), " and ".join(step[2] for step in path if step[2]),
+                    [f"{step[0].text:6} {step[1]}".rstrip() for step in path])
