@@ -1,13 +1,14 @@
 """The runs and the table of ci/stress: see ci/stress --help."""
 
 import argparse
-import glob
 import json
 import pathlib
 import random
 import statistics
 import subprocess
 import sys
+
+from allocators import PEERS, find_peer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/hakmem-stress"
@@ -16,12 +17,6 @@ REPORT = RESULTS / "report"
 HARNESSES = ["larson", "random-mixed", "remote-free"]
 BASELINE = "system"
 OURS = ["hakmem", "validate"]
-PEERS = {
-    "jemalloc": "libjemalloc.so.2",
-    "mimalloc": "libmimalloc.so.2*",
-    "tcmalloc": "libtcmalloc_minimal.so.4",
-    "tbbmalloc": "libtbbmalloc_proxy.so.2",
-}
 MIB = 1 << 20
 
 
@@ -58,10 +53,9 @@ def parse_options():
 def peer(name):
     """Label and value for --allocator of a malloc that the user named."""
     if name in PEERS:
-        for folder in ("/usr/lib/*", "/usr/lib", "/usr/lib64", "/usr/local/lib"):
-            found = sorted(glob.glob(f"{folder}/{PEERS[name]}"))
-            if found:
-                return name, found[0]
+        found = find_peer(name)
+        if found:
+            return name, found
         sys.exit(f"stress: {name} is not installed ({PEERS[name]})")
     path = pathlib.Path(name)
     if "/" not in name and ".so" not in name:

@@ -1,0 +1,9 @@
+"""What ends the command with one line."""
+
+
+class BadInput(Exception):
+    """The user asked for what cannot be; exit status 2."""
+
+
+class Broken(Exception):
+    """A run went wrong; exit status 1."""

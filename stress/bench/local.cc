@@ -1,0 +1,178 @@
+// Rows in which each thread works on blocks of its own, one at a time.
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "bench/draw.h"
+#include "bench/team.h"
+
+namespace bench {
+namespace {
+
+// A working set of which each step frees a random block and allocates another in its place.
+class RandomMixed {
+public:
+    RandomMixed(const Plan &plan, std::uint32_t index)
+        : draw_(plan.seed, index), slots_(plan.count), low_(plan.low), range_(plan.high - plan.low + 1)
+    {
+        for (void *&slot : slots_) slot = fresh(draw_.step());
+    }
+    ~RandomMixed()
+    {
+        for (void *slot : slots_) free(slot);
+    }
+
+    void go(std::uint64_t pairs)
+    {
+        Draw draw = draw_;  // a local: the compiler cannot know that malloc leaves a member alone
+        void **const slots = slots_.data();
+        const std::uint64_t count = slots_.size(), low = low_, range = range_;
+        for (; pairs != 0; --pairs) {
+            const std::uint64_t drawn = draw.step();
+            void *&slot = slots[Draw::high_part(drawn, count)];
+            free(slot);
+            void *const block = malloc(low + Draw::low_part(drawn, range));
+            store(block, drawn);
+            slot = block;
+        }
+        draw_ = draw;
+    }
+
+private:
+    void *fresh(std::uint64_t drawn)
+    {
+        void *const block = malloc(low_ + Draw::low_part(drawn, range_));
+        store(block, drawn);
+        return block;
+    }
+
+    Draw draw_;
+    std::vector<void *> slots_;
+    std::size_t low_, range_;
+};
+
+// The same with sizes that are even on a logarithmic scale, and with the last word of each block written too.
+class LargeMixed {
+public:
+    LargeMixed(const Plan &plan, std::uint32_t index) : draw_(plan.seed, index), slots_(plan.count), sizes_(kSizes)
+    {
+        const double low = std::log2(static_cast<double>(plan.low)), high = std::log2(static_cast<double>(plan.high));
+        for (std::size_t &size : sizes_) {
+            const double part = static_cast<double>(draw_.below(1 << 24)) / (1 << 24);
+            size = static_cast<std::size_t>(std::exp2(low + part * (high - low)));
+        }
+        for (void *&slot : slots_) slot = fresh(draw_.step());
+    }
+    ~LargeMixed()
+    {
+        for (void *slot : slots_) free(slot);
+    }
+
+    void go(std::uint64_t pairs)
+    {
+        for (; pairs != 0; --pairs) {
+            const std::uint64_t drawn = draw_.step();
+            void *&slot = slots_[Draw::high_part(drawn, slots_.size())];
+            free(slot);
+            slot = fresh(drawn);
+        }
+    }
+
+private:
+    static constexpr std::size_t kSizes = 4096;
+
+    void *fresh(std::uint64_t drawn)
+    {
+        const std::size_t size = sizes_[Draw::low_part(drawn, kSizes)];
+        void *const block = malloc(size);
+        store(block, drawn);
+        store(static_cast<char *>(block) + (size / 8 - 1) * 8, drawn);
+        return block;
+    }
+
+    Draw draw_;
+    std::vector<void *> slots_;
+    std::vector<std::size_t> sizes_;
+};
+
+class Tight {
+public:
+    Tight(const Plan &plan, std::uint32_t) : size_(plan.low) {}
+
+    void go(std::uint64_t pairs) const
+    {
+        const std::size_t size = size_;
+        for (; pairs != 0; --pairs) {
+            void *const block = malloc(size);
+            store(block, pairs);
+            free(block);
+        }
+    }
+
+private:
+    std::size_t size_;
+};
+
+// A block lives for as long as it takes to allocate the next few.
+class ShortLived {
+public:
+    ShortLived(const Plan &plan, std::uint32_t) : size_(plan.low)
+    {
+        for (void *&slot : ring_) slot = malloc(size_);
+    }
+    ~ShortLived()
+    {
+        for (void *slot : ring_) free(slot);
+    }
+
+    void go(std::uint64_t pairs)
+    {
+        const std::size_t size = size_;
+        for (; pairs != 0; --pairs) {
+            void *&slot = ring_[pairs % kLive];
+            free(slot);
+            char *const block = static_cast<char *>(malloc(size));
+            store(block, pairs);
+            store(block + 16, pairs);
+            store(block + 32, pairs);
+            store(block + 48, pairs);
+            slot = block;
+        }
+    }
+
+private:
+    static constexpr std::size_t kLive = 8;
+
+    std::size_t size_;
+    void *ring_[kLive];
+};
+
+}  // namespace
+
+double random_mixed(const Plan &plan)
+{
+    return run_apart<RandomMixed>(plan);
+}
+
+double large_mixed(const Plan &plan)
+{
+    return run_apart<LargeMixed>(plan);
+}
+
+double tight(const Plan &plan)
+{
+    return run_apart<Tight>(plan);
+}
+
+double short_lived(const Plan &plan)
+{
+    return run_apart<ShortLived>(plan);
+}
+
+// A large set of blocks of one size, of which each step replaces a random one.
+double long_lived(const Plan &plan)
+{
+    return run_apart<RandomMixed>(plan);
+}
+
+}  // namespace bench

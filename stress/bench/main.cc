@@ -1,0 +1,150 @@
+// hakmem-bench: loops of malloc and free, timed. It calls the malloc of the process: LD_PRELOAD puts another one there,
+// as ci/bench does. Exit status: 0, 1 for what went wrong during a run, 2 for bad input.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "bench/output.h"
+#include "engine/cli_numbers.h"
+
+namespace {
+
+using namespace bench;
+
+struct Options {
+    std::string row;
+    std::string json = "-";
+    Plan plan;
+    RssPlan rss{256, 2000, 1};
+    CLI::Option *threads = nullptr, *ops = nullptr;
+    bool list_json = false;
+};
+
+int refuse(const std::string &text)
+{
+    std::fprintf(stderr, "hakmem-bench: %s\n", text.c_str());
+    return 2;
+}
+
+int fail(const std::string &text)
+{
+    std::fprintf(stderr, "hakmem-bench: %s\n", text.c_str());
+    return 1;
+}
+
+int unknown(const std::string &row)
+{
+    return refuse("there is no row '" + row + "'; see hakmem-bench list");
+}
+
+int run_row(Options &options)
+{
+    const Row *const row = row_find(options.row);
+    if (row == nullptr) return unknown(options.row);
+    Plan &plan = options.plan;
+    if (options.threads->count() == 0) plan.threads = row->threads;
+    if (options.ops->count() == 0) plan.ops = row->ops;
+    if (plan.threads % row->threads_step != 0)
+        return refuse("--threads: " + options.row + " takes a multiple of " + std::to_string(row->threads_step) +
+                      ", not " + std::to_string(plan.threads));
+    plan.warm_ops = warm_ops_for(*row, plan.threads, plan.ops);
+    plan.low = row->low;
+    plan.high = row->high;
+    plan.count = row->count;
+    const double seconds = row->run(plan);
+    const std::string fault = write_result(options.json, result_json(*row, plan, seconds));
+    return fault.empty() ? 0 : fail(fault);
+}
+
+// The program beside this one.
+int run_tiny()
+{
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+    if (length <= 0) return fail(std::string("/proc/self/exe: ") + std::strerror(errno));
+    const std::string tiny = std::string(path, static_cast<std::size_t>(length)) + "-tiny";
+    execl(tiny.c_str(), tiny.c_str(), static_cast<char *>(nullptr));
+    return fail("cannot run " + tiny + ": " + std::strerror(errno));
+}
+
+int run_rss(const Options &options)
+{
+    const RssRow *const row = rss_row_find(options.row);
+    if (row == nullptr) return unknown(options.row);
+    if (row->run == nullptr) return run_tiny();
+    const RssFigures figures = row->run(options.rss);
+    const std::string fault = write_result(options.json, rss_json(*row, options.rss, figures));
+    return fault.empty() ? 0 : fail(fault);
+}
+
+int run_list(const Options &options)
+{
+    const std::string fault = write_result("-", options.list_json ? rows_json() : rows_text());
+    return fault.empty() ? 0 : fail(fault);
+}
+
+// Where the calls of this process go: what LD_PRELOAD names may be ignored, or may not define these.
+int run_where()
+{
+    std::string text;
+    for (const char *name : {"malloc", "free"}) {
+        Dl_info info;
+        if (dladdr(dlsym(RTLD_DEFAULT, name), &info) == 0)
+            return fail(std::string("no library says that it has ") + name);
+        text += std::string(name) + " " + info.dli_fname + "\n";
+    }
+    const std::string fault = write_result("-", text);
+    return fault.empty() ? 0 : fail(fault);
+}
+
+void add_options(CLI::App &run, CLI::App &rss, Options &options)
+{
+    using stress::whole_number;
+    run.add_option("row", options.row, "a row of hakmem-bench list")->required();
+    options.threads = run.add_option("--threads", options.plan.threads, "threads of the row (default: the row's own)")
+                          ->check(whole_number(1, 1024));
+    options.ops = run.add_option("--ops", options.plan.ops,
+                                 "pairs of malloc and free in the timed part, all threads together")
+                      ->check(whole_number(1, std::uint64_t{1} << 53));
+    run.add_option("--seed", options.plan.seed, "decides sizes and order (default 1)")
+        ->check(whole_number(0, UINT64_MAX));
+    run.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");
+
+    rss.add_option("row", options.row, "a memory row of hakmem-bench list")->required();
+    rss.add_option("--mib", options.rss.mib, "live set in MiB (default 256)")->check(whole_number(1, 1 << 20));
+    rss.add_option("--wait-ms", options.rss.wait_ms, "from the last free to the last look (default 2000)")
+        ->check(whole_number(0, 3600000));
+    rss.add_option("--seed", options.rss.seed, "decides sizes (default 1)")->check(whole_number(0, UINT64_MAX));
+    rss.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");
+}
+
+}  // namespace
+
+int main(int argc, char **argv)
+{
+    Options options;
+    CLI::App app("Times loops of malloc and free of the process.", "hakmem-bench");
+    app.require_subcommand(1);
+    CLI::App &list = *app.add_subcommand("list", "each row: its threads, what it does, whose idea it is");
+    list.add_flag("--json", options.list_json, "as JSON");
+    CLI::App &where = *app.add_subcommand("where", "the library that malloc and free of this process are in");
+    CLI::App &run = *app.add_subcommand("run", "one row: nanoseconds for a malloc and a free, as JSON");
+    CLI::App &rss = *app.add_subcommand("rss", "one memory row: KiB at named moments, as JSON");
+    add_options(run, rss, options);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp &) {
+        std::fputs(app.help().c_str(), stdout);
+        return 0;
+    } catch (const CLI::ParseError &error) {
+        return refuse(std::string(error.what()) + "; see hakmem-bench --help");
+    }
+    if (list.parsed()) return run_list(options);
+    if (where.parsed()) return run_where();
+    return run.parsed() ? run_row(options) : run_rss(options);
+}

@@ -1,0 +1,71 @@
+#include "bench/output.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "bench/status.h"
+
+namespace bench {
+
+using Json = nlohmann::ordered_json;
+
+std::string rows_text()
+{
+    std::string text;
+    for (const Row &row : rows())
+        text += fmt::format("{:17} {:34} {} [{}]\n", row.name, row.shape, row.purpose, row.origin);
+    text += "\nMemory rows, for hakmem-bench rss:\n";
+    for (const RssRow &row : rss_rows()) text += fmt::format("{:17} {}\n", row.name, row.purpose);
+    return text;
+}
+
+std::string rows_json()
+{
+    Json run = Json::array(), rss = Json::array();
+    for (const Row &row : rows())
+        run.push_back({{"name", row.name},
+                       {"shape", row.shape},
+                       {"purpose", row.purpose},
+                       {"origin", row.origin},
+                       {"threads", row.threads},
+                       {"threads_step", row.threads_step},
+                       {"ops", row.ops}});
+    for (const RssRow &row : rss_rows()) rss.push_back({{"name", row.name}, {"purpose", row.purpose}});
+    return Json{{"run", run}, {"rss", rss}}.dump(1) + "\n";
+}
+
+std::string result_json(const Row &row, const Plan &plan, double seconds)
+{
+    const Json json{{"row", row.name},
+                    {"threads", plan.threads},
+                    {"ops", plan.ops},
+                    {"warm_ops", plan.warm_ops},
+                    {"seconds", seconds},
+                    {"ns_per_pair", seconds * 1e9 / static_cast<double>(plan.ops)},
+                    {"rss_peak_kib", status_kib("VmHWM")},
+                    {"seed", plan.seed}};
+    return json.dump() + "\n";
+}
+
+std::string rss_json(const RssRow &row, const RssPlan &plan, const RssFigures &figures)
+{
+    Json kib = Json::object();
+    for (const auto &[moment, figure] : figures) kib[moment] = figure;
+    const Json json{{"row", row.name}, {"mib", plan.mib}, {"wait_ms", plan.wait_ms}, {"seed", plan.seed}, {"kib", kib}};
+    return json.dump() + "\n";
+}
+
+std::string write_result(const std::string &path, const std::string &text)
+{
+    std::FILE *const file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
+    bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    if (file == stdout) ok = std::fflush(file) == 0 && ok;
+    if (file != nullptr && file != stdout) ok = std::fclose(file) == 0 && ok;
+    return ok ? "" : fmt::format("cannot write {}: {}", path, std::strerror(errno));
+}
+
+}  // namespace bench

@@ -1,0 +1,68 @@
+// The rows of hakmem-bench: what a row is, and what it is asked to do. rows.cc has the table.
+//
+// A row calls malloc and free of the process, whatever library was preloaded, and does nothing else that costs: sizes
+// come from one multiplication or from a table, a block gets one word as a program would write it, and nothing in a
+// timed loop calls libc. A malloc that returns NULL ends the program with SIGSEGV at that store: a check would cost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace bench {
+
+// One run of a row.
+struct Plan {
+    std::uint32_t threads = 1;
+    std::uint64_t ops = 0;       // pairs of malloc and free in the timed part, all threads together
+    std::uint64_t warm_ops = 0;  // and in the part before it
+    std::uint64_t seed = 1;
+    std::size_t low = 0, high = 0;  // block sizes in bytes, both included
+    std::uint32_t count = 0;        // blocks of a working set, a batch or a window
+
+    // What falls to worker `index` of `workers`; the shares add up to `total` exactly.
+    static std::uint64_t share(std::uint64_t total, std::uint32_t index, std::uint32_t workers)
+    {
+        return total / workers + (index < total % workers ? 1 : 0);
+    }
+};
+
+struct Row {
+    const char *name;
+    const char *shape;    // what each thread is
+    const char *purpose;  // what it does, in a line
+    const char *origin;   // whose idea it is
+    std::uint32_t threads;       // by default
+    std::uint32_t threads_step;  // the number of threads is a multiple of it
+    std::uint64_t ops;           // by default
+    std::size_t low, high;
+    std::uint32_t count;
+    double (*run)(const Plan &plan);  // does both parts; returns the seconds of the timed one
+};
+
+std::span<const Row> rows();
+const Row *row_find(std::string_view name);  // or null
+
+// At least a few rounds over the working set; else a tenth of the timed part.
+std::uint64_t warm_ops_for(const Row &row, std::uint32_t threads, std::uint64_t ops);
+
+// What the rows run. local.cc:
+double random_mixed(const Plan &plan);
+double large_mixed(const Plan &plan);
+double tight(const Plan &plan);
+double short_lived(const Plan &plan);
+double long_lived(const Plan &plan);
+// patterns.cc:
+double lifo(const Plan &plan);
+double fifo(const Plan &plan);
+double random_order(const Plan &plan);
+double interleaved(const Plan &plan);
+double sh8(const Plan &plan);
+// larson.cc, handover.cc, mstress.cc:
+double larson(const Plan &plan);
+double remote_free(const Plan &plan);
+double all_remote(const Plan &plan);
+double mstress(const Plan &plan);
+
+}  // namespace bench

@@ -1,0 +1,62 @@
+#include "bench/team.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace bench {
+namespace {
+
+std::int64_t now_ns()
+{
+    using namespace std::chrono;
+    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+// A name for this thread, which also shows in a log of system calls where the timed part begins and ends.
+void mark(const char *name)
+{
+    prctl(PR_SET_NAME, name);
+}
+
+}  // namespace
+
+void Seat::start()
+{
+    mark("timed");
+    team_.start_.arrive_and_wait();
+    started_ns_ = now_ns();
+}
+
+void Seat::finish()
+{
+    finished_ns_ = now_ns();
+    mark("ended");
+}
+
+Team::Team(std::uint32_t threads) : start_(threads)
+{
+    seats_.reserve(threads);
+    for (std::uint32_t i = 0; i < threads; ++i) seats_.emplace_back(*this, i);
+}
+
+double Team::run(const std::function<void(Seat &)> &work)
+{
+    if (seats_.size() == 1) {
+        work(seats_[0]);
+    } else {
+        std::vector<std::jthread> threads;
+        threads.reserve(seats_.size());
+        for (Seat &seat : seats_) threads.emplace_back([&work, &seat] { work(seat); });
+    }
+    std::int64_t first = seats_[0].started_ns_, last = seats_[0].finished_ns_;
+    for (const Seat &seat : seats_) {
+        first = std::min(first, seat.started_ns_);
+        last = std::max(last, seat.finished_ns_);
+    }
+    return static_cast<double>(last - first) / 1e9;
+}
+
+}  // namespace bench

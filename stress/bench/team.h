@@ -1,0 +1,59 @@
+// The threads of a row, started together, and the time that they take.
+#pragma once
+
+#include <barrier>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "bench/row.h"
+
+namespace bench {
+
+class Team;
+
+// A worker's place. Its work calls start() once, after its warm-up, and finish() once, when its timed part is over;
+// both may be called by a thread other than the one that took the seat.
+class Seat {
+public:
+    Seat(Team &team, std::uint32_t number) : index(number), team_(team) {}
+
+    void start();  // waits for the whole team
+    void finish();
+
+    const std::uint32_t index;
+
+private:
+    friend class Team;
+    Team &team_;
+    std::int64_t started_ns_ = 0, finished_ns_ = 0;
+};
+
+class Team {
+public:
+    explicit Team(std::uint32_t threads);
+
+    // Runs the work in each seat, and returns the seconds from the first start to the last finish. A team of one is
+    // the calling thread: a program with one thread is a case of its own to a malloc.
+    double run(const std::function<void(Seat &)> &work);
+
+private:
+    friend class Seat;
+    std::vector<Seat> seats_;
+    std::barrier<> start_;
+};
+
+// A row without shared state: `Loop` is made from the plan and the number of the thread, and go(pairs) does the work.
+template <typename Loop>
+double run_apart(const Plan &plan)
+{
+    return Team(plan.threads).run([&](Seat &seat) {
+        Loop loop(plan, seat.index);
+        loop.go(Plan::share(plan.warm_ops, seat.index, plan.threads));
+        seat.start();
+        loop.go(Plan::share(plan.ops, seat.index, plan.threads));
+        seat.finish();
+    });
+}
+
+}  // namespace bench
