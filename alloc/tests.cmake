@@ -12,7 +12,7 @@ set(TESTS
     heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
     entry/api_test.cc)
 # A failed check ends the process: these are death tests.
-set(VALIDATE_TESTS os/hooks_test.cc slab/validate_test.cc)
+set(VALIDATE_TESTS heap/counters_test.cc os/hooks_test.cc slab/validate_test.cc)
 # Each of these runs in a child whose heap has not started: without what runs before main.
 set(FRESH_TESTS cache/fresh_test.cc)
 

@@ -65,13 +65,17 @@ static struct block *find(struct heap *heap, uint32_t class_index)
     struct block *list = magazine_pop(heap, class_index);
     if (list != NULL) {
         credit_grow(heap, class_index);
+        if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_magazine, class_index);
         return list;
     }
 
     struct owner *owner = &heap->owner;
     if (remote_is_pending(owner)) {
         list = remote_drain(owner, class_index);
-        if (list != NULL) return list;
+        if (list != NULL) {
+            if (VALIDATE) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
+            return list;
+        }
     }
 
     struct slab *slab = owner->slabs[class_index];
@@ -122,12 +126,17 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     tcache_busy_begin(tcache);
     struct heap *heap = tcache->heap;
     struct block *list = tcache->heads[class_index];
+    if (VALIDATE) {
+        counter_add(&heap->owner.counters, COUNTER_free_own, class_index);
+        counter_add(&heap->owner.counters, COUNTER_free_parked, class_index);
+    }
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
         /* Beyond the limit this list goes, not an older one: its blocks are still in the cache. */
         if (has_room(heap, class_index)) {
             magazine_push(heap, list, class_index);
         } else {
+            if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
             list_give_back(list);
         }
     }
@@ -178,6 +187,7 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
     uint32_t class_index = tag & TAG_CLASS_MASK;
     if (HAK_UNLIKELY(tcache->heap == NULL) && !free_remote_start(tcache)) {
         struct slab *slab = slab_of(block);
+        if (VALIDATE) counters_heapless_add(COUNTER_free_unstaged, class_index);
         tcache->freed_owner = slab->owner;
         remote_post(slab, block, block, 1);
         return;
@@ -190,6 +200,7 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
         tcache_busy_end(tcache);
         return;
     }
+    if (VALIDATE) counter_add(&tcache->heap->owner.counters, COUNTER_free_staged, class_index);
     remote_stage(&tcache->heap->staging, block, class_index);
 }
 

@@ -69,11 +69,14 @@ static void owner_strip(struct owner *owner)
     slab_trim_all(owner);
 }
 
-static bool too_many_warm(void)
+/* Counts one more warm orphan, unless there are enough. */
+static bool warm_count_take(void)
 {
     uint32_t share = owner_count() >> ORPHANS_WARM_SHARE_LOG2;
-    return atomic_load_explicit(&warm_count, memory_order_relaxed) >=
-           (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
+    uint32_t warm_max = share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN;
+    if (atomic_fetch_add_explicit(&warm_count, 1, memory_order_relaxed) < warm_max) return true;
+    warm_count_change(-1u);
+    return false;
 }
 
 /* A thread ends. The next one will want what it had cached, if it comes soon; if none comes, or the
@@ -82,13 +85,12 @@ static void cache_lay_down(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || owner_has_shrunk(&heap->owner) ||
-        too_many_warm()) {
+        !warm_count_take()) {
         tcache_flush(tcache);
         owner_strip(&heap->owner);
     } else {
         tcache_lay_down(tcache);
         atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
-        warm_count_change(1);
     }
 }
 
@@ -158,6 +160,7 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     tcache->tag = heap->owner.tag;
     heap->tcache = tcache;
     heap->owner.keeps_empty = true;
+    if (VALIDATE) heap->staging.counters = &heap->owner.counters;
 }
 
 /* And no longer: an orphan, with what was cached. */

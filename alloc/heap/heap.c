@@ -45,11 +45,23 @@ void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
 }
 
+/* Under VALIDATE: a run or huge block comes or goes. */
+static void count_large(enum counter counter, bool is_run)
+{
+    struct heap *heap = tcache_self()->heap;
+    uint32_t counted = is_run ? COUNTED_RUN : COUNTED_HUGE;
+    if (heap != NULL) {
+        counter_add(&heap->owner.counters, counter, counted);
+    } else {
+        counters_heapless_add(counter, counted);
+    }
+}
+
 static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero)
 {
-    return size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX
-               ? large_alloc(align_bytes, size_bytes, zero)
-               : huge_alloc(align_bytes, size_bytes, zero);
+    bool is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
+    if (VALIDATE) count_large(COUNTER_alloc_large, is_run);
+    return is_run ? large_alloc(align_bytes, size_bytes, zero) : huge_alloc(align_bytes, size_bytes, zero);
 }
 
 void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
@@ -96,8 +108,10 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     if (tag >> TAG_OWNER_SHIFT != 0) {
         tcache_free_remote(tcache, pointer, tag);
     } else if (class_index == CLASS_RUN) {
+        if (VALIDATE) count_large(COUNTER_free_large, true);
         large_free(pointer);
     } else if (class_index == CLASS_HUGE) {
+        if (VALIDATE) count_large(COUNTER_free_large, false);
         huge_free(pointer);
     } /* else NULL, or a pointer that is not ours: under VALIDATE it does not come so far */
 }

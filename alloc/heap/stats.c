@@ -3,6 +3,7 @@
 
 #include "cache/thread.h"
 #include "hakmem/hakmem.h"
+#include "heap/counters_print.h"
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "slab/owner.h"
@@ -59,4 +60,5 @@ void stats_print(FILE *stream)
             (unsigned long long)option_value(OPTION_##name), text);
     OPTIONS(X)
 #undef X
+    if (VALIDATE) counters_print(stream);
 }

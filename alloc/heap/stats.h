@@ -1,4 +1,5 @@
-/* stats.h: the heap's figures, from its books as they stand; no path keeps counters for them. */
+/* stats.h: the heap's figures, from its books as they stand; no path keeps counters for them. The debug-
+ * validation build prints its counters with them (counters_print.h). */
 #pragma once
 
 #include <stdio.h>

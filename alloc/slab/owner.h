@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counters.h"
 #include "base/sizeclass.h"
 #include "superslab/superslab.h"
 
@@ -35,6 +36,8 @@ struct owner {
     /* Slabs that received remote frees since the owner last looked; pushed by any thread, taken
      * whole by the owner. On a line of its own. */
     alignas(64) _Atomic(struct slab *) pending;
+
+    struct counters counters; /* VALIDATE */
 };
 
 /* Little is left of what was in use. Then caches hold much of the rest, and it lies thinly in its slabs.

@@ -60,12 +60,14 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
     remote_drain_orphan(owner);
 }
 
-static void stage_post(struct stage *stage)
+static void stage_post(struct staging *staging, struct stage *stage)
 {
     if (stage->count == 0) return;
     uint32_t count = stage->count;
+    struct slab *slab = slab_of(stage->head);
     stage->count = 0;
-    remote_post(slab_of(stage->head), stage->head, stage->tail, count);
+    if (VALIDATE && staging->counters != NULL) counter_add(staging->counters, COUNTER_free_posted, slab->class_index);
+    remote_post(slab, stage->head, stage->tail, count);
 }
 
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index)
@@ -73,7 +75,7 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
     uintptr_t page = (uintptr_t)block >> PAGE_SHIFT;
     struct stage *stage = &staging->stages[(page ^ page >> 6) % STAGES];
     if (stage->count == 0 || stage->page != page) {
-        stage_post(stage);
+        stage_post(staging, stage);
         stage->page = page;
         stage->count_max = sizeclass_stage_blocks(class_index);
         stage->head = NULL;
@@ -84,14 +86,14 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
     stage->head = block;
     /* The count last: a child forked in between must not find it above the length of the list. */
     atomic_signal_fence(memory_order_release);
-    if (++stage->count >= stage->count_max) stage_post(stage);
+    if (++stage->count >= stage->count_max) stage_post(staging, stage);
 }
 
 void remote_post_all(struct staging *staging)
 {
     if (!staging->used) return; /* a thread that ends need not read the table */
     staging->used = false;
-    for (uint32_t i = 0; i < STAGES; i++) stage_post(&staging->stages[i]);
+    for (uint32_t i = 0; i < STAGES; i++) stage_post(staging, &staging->stages[i]);
 }
 
 /* --- the owner ----------------------------------------------------------------------------------- */

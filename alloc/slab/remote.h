@@ -27,6 +27,7 @@ struct stage {
 
 struct staging {
     bool used; /* something was staged since all was posted */
+    struct counters *counters; /* VALIDATE: of the heap that stages; NULL: none */
     struct stage stages[STAGES];
 };
 

@@ -71,6 +71,8 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     uint32_t pages = sizeclass_slab_pages(class_index);
     struct page_range range = pool_claim(pages, 1, false);
     if (range.superslab == NULL) return NULL;
+    if (VALIDATE)
+        counter_add(&owner->counters, range.made ? COUNTER_slab_superslab : COUNTER_slab_pool, class_index);
 
     struct slab *slab = &range.superslab->slabs[range.first];
     slab->free = NULL;
@@ -177,6 +179,11 @@ static struct block *slab_carve(struct slab *slab)
 struct block *slab_take(struct slab *slab)
 {
     struct block *list = slab->free;
+    if (VALIDATE) {
+        enum counter stage = list != NULL ? COUNTER_refill_slab
+                             : slab->hollow ? COUNTER_refill_hollow : COUNTER_refill_carved;
+        counter_add(&slab->owner->counters, stage, slab->class_index);
+    }
     if (list != NULL) {
         slab->free = NULL;
         used_add(slab, slab->carved_count - used_get(slab));

@@ -142,9 +142,12 @@ static struct superslab *descriptor_take(void)
     }
     struct chunk *chunk = index < count ? chunk_at(index) : chunk_make(index);
     if (chunk == NULL) return NULL;
-    /* Here and not for the whole chunk, which would touch 64 pages in a program that needs one. */
-    chunk->superslabs[first].index = index * CHUNK_SUPERSLABS + first;
-    return &chunk->superslabs[first];
+    struct superslab *superslab = &chunk->superslabs[first];
+    /* Here and not for the whole chunk, which would touch 64 pages in a program that needs one. Only once,
+     * since threads that found the superslab before it was released may still look at it. */
+    uint32_t own_index = index * CHUNK_SUPERSLABS + first;
+    if (superslab->index != own_index) superslab->index = own_index;
+    return superslab;
 }
 
 static bool superslab_back(struct superslab *superslab)
@@ -180,7 +183,7 @@ static bool superslab_make(uint32_t pages, bool from_top, struct page_range *ran
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
     pool_offer(superslab);
-    *range = (struct page_range){.superslab = superslab, .first = first, .zero = true};
+    *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
     count_claim(range, pages, 0, from_top);
     return true;
 }

@@ -19,6 +19,7 @@ struct page_range {
     struct superslab *superslab; /* NULL: none to be had */
     uint32_t first;
     bool zero; /* every byte reads as zero */
+    bool made; /* the superslab is new */
 };
 
 /* Claims pages: see superslab_claim. From a known superslab, else from a new one. A NULL superslab

@@ -17,7 +17,7 @@ static _Atomic(uint64_t) useless_until_ms;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 
 static _Atomic(size_t) early_pages;      /* purged by the limit in number since the last tick */
-static _Atomic(size_t) keep_pages;       /* what that limit has learned */
+static _Atomic(size_t) keep_eighths;     /* what that limit has learned, in eighths of a page */
 static _Atomic(size_t) dirty_pages_peak; /* since the last tick */
 static _Atomic(size_t) claimed_pages_peak;
 static _Atomic(size_t) run_pages; /* in use */
@@ -53,10 +53,10 @@ static void peak_update(_Atomic(size_t) *peak, size_t value)
 static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
-    size_t keep = get(&keep_pages) + learned;
-    size_t keep_max = is_run ? get(&run_pages_peak) : get(&claimed_pages_peak) >> DIRTY_SHARE_LOG2;
+    size_t keep = get(&keep_eighths) + (is_run ? 8 * learned : learned);
+    size_t keep_max = 8 * (is_run ? get(&run_pages_peak) : get(&claimed_pages_peak));
     set(&early_pages, early - learned);
-    peak_update(&keep_pages, keep < keep_max ? keep : keep_max);
+    peak_update(&keep_eighths, keep < keep_max ? keep : keep_max);
 }
 
 void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
@@ -133,7 +133,7 @@ static size_t dirty_pages_max(void)
 {
     size_t share = purge_claimed_pages() >> DIRTY_SHARE_LOG2;
     size_t least = share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
-    size_t keep = get(&keep_pages);
+    size_t keep = get(&keep_eighths) / 8;
     return keep > least ? keep : least;
 }
 
@@ -159,9 +159,9 @@ void purge_after_free(struct superslab *superslab)
 
 static void forget_a_little(void)
 {
-    size_t keep = get(&keep_pages), peak = get(&dirty_pages_peak);
+    size_t keep = get(&keep_eighths), peak = 8 * get(&dirty_pages_peak);
     size_t less = keep - keep / 8;
-    set(&keep_pages, keep < peak ? keep : less > peak ? less : peak);
+    set(&keep_eighths, keep < peak ? keep : less > peak ? less : peak);
     set(&dirty_pages_peak, purge_dirty_pages());
     set(&claimed_pages_peak, purge_claimed_pages());
     set(&run_pages_peak, get(&run_pages));
@@ -185,7 +185,7 @@ bool pool_tick(uint64_t now_ms)
 size_t pool_purge_all(void)
 {
     size_t purged = purge_round(ALL, 0);
-    set(&keep_pages, 0); /* memory is wanted more than speed */
+    set(&keep_eighths, 0); /* memory is wanted more than speed */
     set(&early_pages, 0);
     set(&dirty_pages_peak, 0);
     set(&claimed_pages_peak, 0);

@@ -1,13 +1,13 @@
 /* purge.h: how long free pages keep their memory, and who takes it from them.
  *
- * Two limits. In time: a page that has been free for one to two delays is purged by the next tick
- * (on slow paths; no thread of our own). In number: where more free pages keep memory than a share of
- * the pages in use, half of them are purged at once, so that a process that frees much and then sleeps
- * does not keep it. The second limit learns: pages that were purged by it and are claimed again within
- * a delay were purged too early, and each raises the limit by one, so that a loop with long swings
- * makes no system calls in its steady state; without such swings the limit falls by and by. Runs
- * never raise it above the pages that were runs at one time, slabs above a share of the pages in use: what
- * threads that come and go release and claim is many pages, but little memory is in use in them.
+ * Two limits. In time: a page that has been free for one to two delays is purged by the next tick (on
+ * slow paths; no thread of our own). In number: where more free pages keep memory than a share of the
+ * pages in use, half of them are purged at once, so that a process that frees much and then sleeps does
+ * not keep it. The second limit learns: pages that it purged and that are claimed again within a delay
+ * were purged too early. Each such page of a run raises the limit by one, each of a slab by an eighth, up
+ * to the pages that were in use at one time. So a loop with long swings makes no system calls in its steady
+ * state; without such swings the limit falls by and by. (Slabs teach slowly: threads that come and go
+ * release and claim many pages with little in use in them, but few times.)
  *
  * Called by the pool; any thread. The figures order nothing and may lag; whoever purges a page claims
  * it first (superslab_purge). */

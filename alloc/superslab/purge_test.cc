@@ -73,11 +73,19 @@ TEST_F(Purge, SwingsThatComeAgainAreKept)
     EXPECT_GE(pool_figures().dirty_pages, 64u * RUN_PAGES / 2);
 }
 
-TEST_F(Purge, OfSlabsAShareIsKept)
+TEST_F(Purge, SlabsTeachAnEighth)
 {
-    for (int i = 0; i < 50; i++) big_swing_of_slabs();
-    EXPECT_LE(pool_figures().dirty_pages, (64u * RUN_PAGES) >> DIRTY_SHARE_LOG2);
-    EXPECT_GT(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN) << "it does not learn";
+    big_swing();
+    big_swing();
+    size_t after_runs = pool_figures().dirty_pages;
+    pool_purge_all();
+    big_swing_of_slabs();
+    big_swing_of_slabs();
+    size_t after_slabs = pool_figures().dirty_pages;
+    EXPECT_LT(after_slabs, after_runs / 2);
+    EXPECT_GT(after_slabs, (size_t)DIRTY_PAGES_MIN / 2) << "it does not learn";
+    int rounds = 2;
+    while (purge_calls_of(big_swing_of_slabs) > 0) ASSERT_LT(++rounds, 100) << "it does not learn";
 }
 
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
