@@ -50,4 +50,9 @@ void fork_child(void)
     }
     pool_for_each(requeue_all, NULL);
     abandon_dead();
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct owner *owner = owner_with_id(id);
+        if (owner != NULL && remote_is_pending(owner)) remote_drain_orphan(owner);
+    }
+    thread_recount_warm();
 }

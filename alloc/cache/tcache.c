@@ -72,6 +72,7 @@ static struct block *find(struct heap *heap, uint32_t class_index)
     struct owner *owner = &heap->owner;
     if (remote_is_pending(owner)) {
         list = remote_drain(owner, class_index);
+        if (HAK_UNLIKELY(owner_has_shrunk(owner))) slab_trim_shrunk(owner);
         if (list != NULL) {
             if (VALIDATE) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
             return list;
@@ -117,6 +118,17 @@ static bool has_room(const struct heap *heap, uint32_t class_index)
            heap->parked < PARKED_MIN + (heap->owner.used_bytes >> PARKED_SHARE_LOG2);
 }
 
+/* Takes what other threads gave back: a thread whose own lists suffice has no other reason to look. And
+ * when little is left in use, the caches go too. */
+static void settle(struct tcache *tcache)
+{
+    struct owner *owner = &tcache->heap->owner;
+    if (HAK_UNLIKELY(remote_is_pending(owner))) remote_drain(owner, CLASS_EMPTY);
+    if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
+    tcache_flush(tcache);
+    slab_trim_shrunk(owner);
+}
+
 void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
 {
     if (class_index == CLASS_EMPTY) {
@@ -144,7 +156,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     block->next = NULL;
     tcache->heads[class_index] = block;
     tcache->credits[class_index] = heap->credits[class_index] - 1u;
-    if (HAK_UNLIKELY(owner_has_shrunk(&heap->owner))) tcache_shrink(tcache);
+    settle(tcache);
     tcache_busy_end(tcache);
 }
 
@@ -250,6 +262,7 @@ size_t tcache_shrink(struct tcache *tcache)
     tcache_flush(tcache);
     struct owner *owner = &tcache->heap->owner;
     owner->used_bytes_peak = owner->used_bytes;
+    owner->trimmed_is_wanted = false; /* memory is wanted more than speed */
     tcache_busy_begin(tcache);
     size_t trimmed_bytes = slab_trim_all(owner);
     tcache_busy_end(tcache);

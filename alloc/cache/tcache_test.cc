@@ -169,6 +169,16 @@ TEST_F(Tcache, RefillTakesWhatOtherThreadsGaveBack)
     give_back({blocks.begin() + 20, blocks.end()});
 }
 
+TEST_F(Tcache, AThreadWhoseOwnListsSufficeTakesWhatOthersGaveBack)
+{
+    std::vector<void *> blocks = take(512, 200);
+    test::in_thread([&] { give_back(blocks); });
+    EXPECT_TRUE(remote_is_pending(&self->heap->owner));
+    uint32_t c = sizeclass_of(64);
+    for (uint32_t i = 0; i <= sizeclass_credit_grown(c) + 1; i++) hak_free(hak_malloc(64));
+    EXPECT_FALSE(remote_is_pending(&self->heap->owner));
+}
+
 TEST_F(Tcache, FlushGivesEverythingBack)
 {
     std::vector<void *> blocks;

@@ -64,9 +64,7 @@ static void owner_strip(struct owner *owner)
 {
     owner->keeps_empty = false;
     slab_release_empty(owner);
-    if (!owner_has_shrunk(owner)) return;
-    owner->used_bytes_peak = owner->used_bytes;
-    slab_trim_all(owner);
+    if (owner_has_shrunk(owner)) slab_trim_shrunk(owner);
 }
 
 /* Counts one more warm orphan, unless there are enough. */
@@ -104,6 +102,18 @@ static bool orphan_flush(struct owner *owner)
     owner_strip(owner);
     remote_abandon(owner);
     return true;
+}
+
+void thread_recount_warm(void)
+{
+    uint32_t count = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct owner *owner = owner_with_id(id);
+        if (owner != NULL && owner_is_orphan(owner) &&
+            atomic_load_explicit(&((struct heap *)owner)->rest, memory_order_relaxed) != REST_EMPTY)
+            count++;
+    }
+    atomic_store_explicit(&warm_count, count, memory_order_relaxed);
 }
 
 bool thread_any_warm(void)

@@ -29,8 +29,9 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
 
 /* What has been idle for a delay goes back to the system. On slow paths. Where nothing is idle the
  * clock is not asked. */
-static void tick(void)
+static void tick(struct tcache *tcache)
 {
+    if (tcache->heap != NULL) remote_post_old(&tcache->heap->staging, pool_tick_rounds());
     if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm()) return;
     uint64_t now_ms = os_now_ms();
     if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
@@ -40,7 +41,7 @@ static void tick(void)
 void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
 {
     if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum wrapped */
-    tick();
+    tick(tcache);
     void *block = tcache_refill(tcache, (uint32_t)class_index);
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
 }
@@ -67,7 +68,7 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero
 void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
 {
     tcache_park(tcache, pointer, (uint32_t)class_index);
-    tick();
+    tick(tcache);
 }
 
 /* Above SMALL_BYTES_MAX, or aligned beyond it. *zero: every byte of the block reads as zero. */
@@ -75,7 +76,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
-    tick();
+    tick(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     if (HAK_UNLIKELY(pointer == NULL)) {
         heap_purge(); /* what is kept for later may do now */

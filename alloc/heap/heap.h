@@ -15,6 +15,7 @@
  *     push on the bin                                                      done
  *     heap_park                heap/heap.c      the bin's credit is spent: tcache_park, and the tick
  *       slab_give_back         slab/slab.c      too many parked: back to the slab, then pool_free
+ *       slab_trim_shrunk       slab/trim.c      little is left in use: caches emptied, slabs trimmed
  *     heap_free_other          heap/heap.c      not a block of this thread's heap
  *       tcache_free_remote     cache/tcache.c   another heap's: remote_stage, remote_post
  *       large_free, huge_free                   a run, a mapping; NULL and foreign pointers: nothing

@@ -27,7 +27,7 @@ struct os_ops {
     int (*commit)(void *start, size_t size_bytes);
 
     /* Takes the memory from committed pages but keeps them usable: they read as zero again. On
-     * failure (locked pages, say) the content stands. */
+     * failure (locked pages, say) some may have been taken. */
     int (*purge)(void *start, size_t size_bytes);
 
     /* Gives address space back, committed or not. On failure (the limit on mappings) the range is

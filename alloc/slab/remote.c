@@ -2,6 +2,7 @@
 #include "slab/remote.h"
 
 #include "base/sync_point.h"
+#include "slab/trim.h"
 
 enum { REMOTE_COUNT_SHIFT = 48 };
 
@@ -96,6 +97,13 @@ void remote_post_all(struct staging *staging)
     for (uint32_t i = 0; i < STAGES; i++) stage_post(staging, &staging->stages[i]);
 }
 
+void remote_post_old(struct staging *staging, uint32_t rounds)
+{
+    if (HAK_LIKELY(staging->rounds == rounds)) return;
+    staging->rounds = rounds;
+    remote_post_all(staging);
+}
+
 /* --- the owner ----------------------------------------------------------------------------------- */
 
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
@@ -130,6 +138,8 @@ void remote_abandon(struct owner *owner)
 bool remote_drain_orphan(struct owner *owner)
 {
     if (!owner_adopt_this(owner)) return false;
+    remote_drain(owner, CLASS_EMPTY);
+    if (!owner->keeps_empty && owner_has_shrunk(owner)) slab_trim_shrunk(owner);
     remote_abandon(owner);
     return true;
 }

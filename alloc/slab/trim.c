@@ -110,22 +110,34 @@ static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os
     return block == end;
 }
 
-/* Purges the pages that can go, a call for each row of them. Returns how many went. */
-static uint32_t purge_rows(const struct layout *at, const struct idle *idle)
+/* The bits agree with the slab's books. They do not where a child was forked in the midst of a free, say:
+ * such a slab is left as it is. */
+static bool idle_is_whole(const struct slab *slab, const struct idle *idle, uint32_t used)
 {
-    uint32_t gone = 0;
+    uint32_t count = 0;
+    for (uint32_t word = 0; word < BLOCKS_MAX / WORD_BITS; word++)
+        count += (uint32_t)__builtin_popcountll(idle->words[word]);
+    return count == slab->capacity - used;
+}
+
+/* Purges the pages that can go, a call for each row of them. Returns how many calls were made: also one that
+ * failed may have taken the memory of a part, and the links with it. *gone: pages that went for good. */
+static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uint32_t *gone)
+{
+    uint32_t calls = 0;
     for (uint32_t first = 0; first < os_page_count(at); first++) {
         uint32_t end = first;
         while (end < os_page_count(at) && can_go(at, idle, end)) end++;
         if (end == first) continue;
         char *start = at->start + (size_t)first * at->os_bytes;
+        calls++;
         if (os->purge(start, (size_t)(end - first) * at->os_bytes) == 0) {
-            gone += end - first;
+            *gone += end - first;
             for (uint32_t os_page = first; os_page < end; os_page++) hollow_set(at, os_page, true);
         }
         first = end; /* which cannot go */
     }
-    return gone;
+    return calls;
 }
 
 /* Links the idle blocks that still have their memory anew, in order. Returns how many. */
@@ -143,6 +155,13 @@ static uint32_t relink(const struct layout *at, const struct idle *idle)
     return count;
 }
 
+static bool any_hollow(const struct slab *slab)
+{
+    for (uint32_t page = 0; page < slab->page_count; page++)
+        if (slab[page].hollow_pages != 0) return true;
+    return false;
+}
+
 size_t slab_trim(struct slab *slab)
 {
     if (slab->free == NULL || !(slab->hollow || slab->carved_count == slab->capacity)) return 0;
@@ -152,9 +171,10 @@ size_t slab_trim(struct slab *slab)
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
     struct idle idle = {{0}};
     idle_find(&at, &idle);
-    uint32_t gone = purge_rows(&at, &idle);
-    if (gone == 0) return 0;
-    slab->hollow = true;
+    if (!idle_is_whole(slab, &idle, used)) return 0;
+    uint32_t gone = 0;
+    if (purge_rows(&at, &idle, &gone) == 0) return 0;
+    slab->hollow = any_hollow(slab);
     slab->carved_count = (uint16_t)(used + relink(&at, &idle));
     return (size_t)gone * at.os_bytes;
 }
@@ -173,14 +193,17 @@ size_t slab_trim_all(struct owner *owner)
     return bytes;
 }
 
-/* --- and back ---------------------------------------------------------------------------------------- */
-
-static bool any_hollow(const struct slab *slab)
+void slab_trim_shrunk(struct owner *owner)
 {
-    for (uint32_t page = 0; page < slab->page_count; page++)
-        if (slab[page].hollow_pages != 0) return true;
-    return false;
+    owner->used_bytes_peak = owner->used_bytes;
+    uint64_t now_ms = os_now_ms();
+    if (owner->trimmed_is_wanted && now_ms < owner->trimmed_ms + PURGE_DELAY_MS) return;
+    owner->trimmed_is_wanted = false;
+    owner->trimmed_ms = now_ms;
+    slab_trim_all(owner);
 }
+
+/* --- and back ---------------------------------------------------------------------------------------- */
 
 /* Ends the hollowness of the pages that a block touches. Bit i of the answer: it was page first + i. */
 static uint32_t fill(const struct layout *at, uint32_t block)
@@ -211,6 +234,7 @@ struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
     uint32_t first = first_os_page(&at, block), end = end_block(&at, last_os_page(&at, block));
     uint32_t filled = fill(&at, block);
     struct block *list = NULL, **tail = &list;
+    slab->owner->trimmed_is_wanted = true;
     *count = 0;
     for (; block < end; block++) {
         /* A block between two such pages, one of them hollow still, waits for the other. */

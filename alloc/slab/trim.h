@@ -17,6 +17,10 @@ size_t slab_trim(struct slab *slab);
 /* Trims every slab of the owner that has something to give. Returns bytes. */
 size_t slab_trim_all(struct owner *owner);
 
+/* As that, for an owner_has_shrunk; but not where what was trimmed less than a delay ago has been wanted
+ * again since: a loop with swings would make system calls at each of them. */
+void slab_trim_shrunk(struct owner *owner);
+
 /* Carves from a hollow slab: the blocks of one of the system's pages, or one block where blocks are
  * longer. *count: how many; at least one. The list ends in NULL. */
 struct block *slab_carve_hollow(struct slab *slab, uint32_t *count);

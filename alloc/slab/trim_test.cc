@@ -10,6 +10,7 @@ extern "C" {
 #include "os/os.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
+#include "hakmem/validate.h"
 }
 
 namespace {
@@ -182,6 +183,72 @@ TEST_F(Trim, WhereTheSystemTakesNothingBackNothingChanges)
          s = s->next == first ? nullptr : s->next)
         EXPECT_FALSE(s->hollow);
     expect_kept(kept, 1024);
+    free_all(kept);
+}
+
+TEST_F(Trim, WhereTheSystemTakesAPartAndThenRefusesNothingIsLost)
+{
+    // As madvise over a mapping of which the second half is locked.
+    for (size_t size : {64u, 1024u, 3000u, 8192u}) {
+        std::vector<Live> blocks = fill(size, BYTES / size);
+        std::vector<Live> kept = thin_out(blocks, 64);
+        static const os_ops *real;
+        static os_ops half;
+        real = os;
+        half = *os;
+        half.purge = [](void *start, size_t size_bytes) {
+            memset(start, 0, size_bytes / 2);
+            return EINVAL;
+        };
+        os = &half;
+        hak_purge();
+        os = real;
+        EXPECT_EQ(test::inspected().used_blocks, kept.size());
+        std::set<char *> known;
+        for (const Live &each : kept) known.insert(each.block);
+        std::vector<Live> again = fill(size, BYTES / size);
+        for (const Live &each : again) ASSERT_TRUE(known.insert(each.block).second) << size;
+        expect_kept(kept, size);
+        expect_kept(again, size);
+        free_all(again);
+        free_all(kept);
+        test::expect_at_rest();
+    }
+}
+
+TEST_F(Trim, SwingsAreTrimmedOnceADelay)
+{
+    SKIP_WITHOUT_VALIDATE(); // the clock stands still by a hook
+    static unsigned long long now_ms;
+    now_ms = os_now_ms();
+    hak_clock_hook = [] { return now_ms; };
+    static const os_ops *real;
+    static os_ops counting;
+    static size_t calls;
+    real = os;
+    counting = *os;
+    counting.purge = [](void *start, size_t size_bytes) {
+        calls++;
+        return real->purge(start, size_bytes);
+    };
+    const size_t size = 4096;
+    std::vector<Live> kept;
+    std::vector<void *> blocks;
+    for (int round = 0; round < 6; round++) {
+        for (size_t i = 0; i < (16u << 20) / size; i++) {
+            auto *block = static_cast<char *>(hak_malloc(size));
+            if (round == 0 && i % 16 == 0) kept.push_back({block, 0}); // no slab comes to be empty
+            else blocks.push_back(block);
+        }
+        calls = 0;
+        os = &counting;
+        for (void *block : blocks) hak_free(block);
+        os = real;
+        blocks.clear();
+        if (round == 0) EXPECT_GT(calls, 0u) << "it did not trim";
+        if (round > 1) EXPECT_EQ(calls, 0u) << "round " << round;
+    }
+    hak_clock_hook = nullptr;
     free_all(kept);
 }
 

@@ -167,12 +167,13 @@ static bool superslab_back(struct superslab *superslab)
     return true;
 }
 
-/* A new superslab with its first pages claimed for the caller before anyone else sees it. */
-static bool superslab_make(uint32_t pages, bool from_top, struct page_range *range)
+/* A new superslab with pages claimed for the caller before anyone else sees it. Alignment needs no care in
+ * it: its first page suits every alignment, and so does the top if pages does. */
+static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, struct page_range *range)
 {
     struct superslab *superslab = descriptor_take();
     if (superslab == NULL || !superslab_back(superslab)) return false;
-    uint32_t first = from_top ? SUPERSLAB_PAGES - pages : 0;
+    uint32_t first = is_run && pages % align_pages == 0 ? SUPERSLAB_PAGES - pages : 0;
     atomic_store_explicit(&superslab->dirty_pages, 0, memory_order_relaxed);
     atomic_store_explicit(&superslab->cold_pages, 0, memory_order_relaxed);
     pagemap_descriptor_set(superslab_base(superslab), superslab);
@@ -184,7 +185,7 @@ static bool superslab_make(uint32_t pages, bool from_top, struct page_range *ran
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
     pool_offer(superslab);
     *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
-    count_claim(range, pages, 0, from_top);
+    count_claim(range, pages, 0, is_run);
     return true;
 }
 
@@ -193,10 +194,8 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
     struct page_range range = {.superslab = NULL};
     if (search(pages, align_pages, from_top, &range)) return range;
     lock_acquire(LOCK_POOL);
-    /* Again: another thread may have made one while we waited. Alignment needs no care in a new
-     * superslab: its first page suits every alignment, and so does the top if pages does. */
-    if (!search(pages, align_pages, from_top, &range))
-        superslab_make(pages, from_top && pages % align_pages == 0, &range);
+    /* Again: another thread may have made one while we waited. */
+    if (!search(pages, align_pages, from_top, &range)) superslab_make(pages, align_pages, from_top, &range);
     lock_release(LOCK_POOL);
     return range;
 }

@@ -38,6 +38,9 @@ void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool
  * os_now_ms(). True if this call made the round. Called on slow paths. */
 bool pool_tick(uint64_t now_ms);
 
+/* Rounds made so far, modulo 2^32. */
+uint32_t pool_tick_rounds(void);
+
 /* Purges every free page, and forgets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);
 

@@ -13,6 +13,7 @@ static _Atomic(uint64_t) counts;
 enum { CLAIMED_SHIFT = 32 };
 
 static _Atomic(uint64_t) due_ms;
+static _Atomic(uint32_t) rounds;
 static _Atomic(uint64_t) useless_until_ms;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 
@@ -54,7 +55,8 @@ static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
     size_t keep = get(&keep_eighths) + (is_run ? 8 * learned : learned);
-    size_t keep_max = 8 * (is_run ? get(&run_pages_peak) : get(&claimed_pages_peak));
+    size_t in_use_peak = is_run ? get(&run_pages_peak) : get(&claimed_pages_peak);
+    size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside what lies free in any case */
     set(&early_pages, early - learned);
     peak_update(&keep_eighths, keep < keep_max ? keep : keep_max);
 }
@@ -151,6 +153,7 @@ void purge_after_free(struct superslab *superslab)
 {
     if (HAK_UNLIKELY(delay() == 0)) {
         purge_superslab(superslab, ALL);
+        pool_tick(os_now_ms()); /* for superslabs that are empty now: nothing else asks, as no page is dirty */
         return;
     }
     size_t dirty_max = dirty_pages_max();
@@ -168,6 +171,8 @@ static void forget_a_little(void)
     set(&early_pages, 0);
 }
 
+uint32_t pool_tick_rounds(void) { return atomic_load_explicit(&rounds, memory_order_relaxed); }
+
 bool pool_tick(uint64_t now_ms)
 {
     uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
@@ -179,6 +184,7 @@ bool pool_tick(uint64_t now_ms)
         return false;
     purge_round(COLD, 0);
     forget_a_little();
+    atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     return true;
 }
 

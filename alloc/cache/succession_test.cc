@@ -1,0 +1,191 @@
+// succession_test.cc: what a thread that has ended leaves to the next one, and who takes it.
+#include "heap/heap_test_support.h"
+
+extern "C" {
+#include "cache/thread.h"
+#include "slab/owner.h"
+#include "superslab/pagemap.h"
+}
+
+namespace {
+
+class Succession : public test::HeapTest {};
+
+} // namespace
+
+namespace {
+
+// A thread that allocates and frees; what it kept, and how many of these are small.
+std::vector<void *> live_and_die(size_t rounds, uint64_t *small)
+{
+    std::vector<void *> kept;
+    test::in_thread([&] {
+        for (size_t round = 0; round < rounds; round++)
+            for (size_t size : test::all_kinds_of_sizes()) {
+                void *block = hak_malloc(size);
+                if (round == 0) kept.push_back(block);
+                else hak_free(block);
+            }
+    });
+    *small = 0;
+    for (void *block : kept)
+        if (hak_malloc_usable_size(block) <= SMALL_BYTES_MAX) ++*small;
+    return kept;
+}
+
+} // namespace
+
+TEST_F(Succession, WhatTheDeadHadCachedWaitsForTheNextOne)
+{
+    void *cached = nullptr, *parked = nullptr;
+    test::in_thread([&] {
+        cached = hak_malloc(100);
+        hak_free(cached);
+        std::vector<void *> blocks;
+        for (int i = 0; i < 600; i++) blocks.push_back(hak_malloc(200));
+        for (void *block : blocks) hak_free(block);
+        ASSERT_GT(tcache_self()->heap->magazine_counts[sizeclass_of(200)], 0);
+        parked = tcache_self()->heap->magazines[sizeclass_of(200)];
+    });
+    test::in_thread([&] {
+        void *block = hak_malloc(100);
+        EXPECT_EQ(block, cached);
+        hak_free(block);
+        EXPECT_EQ(tcache_self()->heap->magazines[sizeclass_of(200)], parked);
+    });
+}
+
+TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
+{
+    uint64_t small;
+    std::vector<void *> kept = live_and_die(40, &small);
+    EXPECT_GT(test::inspected().used_blocks, small) << "nothing was cached";
+    thread_tick();
+    EXPECT_GT(test::inspected().used_blocks, small) << "not before a round has gone by";
+    thread_tick();
+    EXPECT_EQ(test::inspected().used_blocks, small);
+    EXPECT_EQ(test::inspected().empty_slab_count, 0u);
+    thread_tick();
+    for (void *block : kept) hak_free(block);
+}
+
+TEST_F(Succession, CachesThatHoldMuchAreNotKept)
+{
+    std::vector<void *> kept;
+    test::in_thread([&] {
+        std::vector<void *> blocks;
+        for (size_t bytes = 0; bytes < 2 * (size_t)ORPHAN_USED_BYTES_MAX; bytes += 1024) {
+            kept.push_back(hak_malloc(1024));
+            blocks.push_back(hak_malloc(64));
+        }
+        for (void *block : blocks) hak_free(block);
+    });
+    EXPECT_EQ(test::inspected().used_blocks, kept.size());
+    for (void *block : kept) hak_free(block);
+}
+
+TEST_F(Succession, NotEveryOneOfManyIsKept)
+{
+    // All alive at once, so that each has a heap of its own.
+    const int count = 48;
+    std::atomic<int> ready{0};
+    test::in_threads(count, [&](int) {
+        hak_free(hak_malloc(300));
+        ready++;
+        while (ready < count) std::this_thread::yield();
+    });
+    uint64_t cached = test::inspected().used_blocks;
+    EXPECT_GT(cached, 0u);
+    EXPECT_LE(cached, (uint64_t)std::max<uint32_t>(ORPHANS_WARM_MIN, owner_count() >> ORPHANS_WARM_SHARE_LOG2) * sizeclass_carve_blocks(sizeclass_of(300)));
+}
+
+namespace {
+
+std::vector<void *> take(size_t size, size_t count)
+{
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < count; i++) blocks.push_back(hak_malloc(size));
+    return blocks;
+}
+
+uint32_t owner_of(const void *block) { return pagemap_tag(block) >> TAG_OWNER_SHIFT; }
+
+} // namespace
+
+TEST_F(Succession, ASuccessorThatFreesFirstTakesThatHeap)
+{
+    // Two heaps of the dead; the one with the lower id has nothing to do with the blocks.
+    std::vector<void *> blocks;
+    test::in_thread([&] {
+        hak_free(hak_malloc(10));
+        test::in_thread([&] { blocks = take(500, 100); });
+    });
+    test::in_thread([&] {
+        uint32_t predecessor = owner_of(blocks[1]);
+        hak_free(blocks[0]);
+        void *block = hak_malloc(500);
+        EXPECT_EQ(tcache_self()->heap->owner.id, predecessor);
+        hak_free(block);
+        for (size_t i = 1; i < blocks.size(); i++) hak_free(blocks[i]);
+        EXPECT_FALSE(tcache_self()->heap->staging.used) << "the blocks were not local";
+    });
+}
+
+TEST_F(Succession, ASuccessorThatCameTooEarlyChangesHeaps)
+{
+    std::vector<void *> blocks;
+    std::atomic<int> step{0};
+    std::thread predecessor([&] {
+        blocks = take(500, 4000);
+        step = 1;
+        while (step < 2) std::this_thread::yield();
+    });
+    std::thread successor([&] {
+        while (step < 1) std::this_thread::yield();
+        std::vector<void *> own = take(100, 50);
+        uint32_t young = tcache_self()->heap->owner.id, old = owner_of(blocks[0]);
+        EXPECT_NE(young, old);
+        for (int i = 0; i < 100; i++) hak_free(blocks[(size_t)i]);
+        EXPECT_EQ(tcache_self()->heap->owner.id, young) << "the other thread is alive";
+        step = 2;
+        predecessor.join();
+        for (int i = 100; i < 100 + 2 * SUCCESSION_FREES; i++) hak_free(blocks[(size_t)i]);
+        EXPECT_EQ(tcache_self()->heap->owner.id, old);
+        EXPECT_EQ(owner_of(own[0]), young);
+        EXPECT_TRUE(owner_is_orphan(owner_with_id(young)));
+        for (void *block : own) hak_free(block);
+        for (size_t i = 100 + 2 * SUCCESSION_FREES; i < blocks.size(); i++) hak_free(blocks[i]);
+    });
+    successor.join();
+}
+
+TEST_F(Succession, NoMajorityNoSuccession)
+{
+    // Four dead threads' blocks in turn: none of them is the predecessor.
+    std::vector<std::vector<void *>> blocks(4);
+    std::atomic<int> ready{0};
+    test::in_threads(4, [&](int which) {
+        blocks[(size_t)which] = take(300, 1000);
+        ready++;
+        while (ready < 4) std::this_thread::yield();
+    });
+    test::in_thread([&] {
+        void *own = hak_malloc(300);
+        uint32_t id = tcache_self()->heap->owner.id;
+        for (size_t i = 0; i < 1000; i++)
+            for (const std::vector<void *> &each : blocks) hak_free(each[i]);
+        EXPECT_EQ(tcache_self()->heap->owner.id, id);
+        hak_free(own);
+    });
+}
+
+TEST_F(Succession, WhoHasMoreOfItsOwnKeepsItsHeap)
+{
+    std::vector<void *> theirs;
+    std::vector<void *> own = take(1000, 5000);
+    test::in_thread([&] { theirs = take(1000, 1000); });
+    uint32_t id = tcache_self()->heap->owner.id;
+    for (void *block : theirs) hak_free(block);
+    EXPECT_EQ(tcache_self()->heap->owner.id, id);
+    for (void *block : own) hak_free(block);
+}
