@@ -44,14 +44,14 @@ TEST_F(Succession, WhatTheDeadHadCachedWaitsForTheNextOne)
         std::vector<void *> blocks;
         for (int i = 0; i < 600; i++) blocks.push_back(hak_malloc(200));
         for (void *block : blocks) hak_free(block);
-        ASSERT_GT(tcache_self()->heap->magazine_counts[sizeclass_of(200)], 0);
-        parked = tcache_self()->heap->magazines[sizeclass_of(200)];
+        ASSERT_GT(tcache_self()->heap->parking[sizeclass_of(200)].count, 0);
+        parked = tcache_self()->heap->parking[sizeclass_of(200)].magazines;
     });
     test::in_thread([&] {
         void *block = hak_malloc(100);
         EXPECT_EQ(block, cached);
         hak_free(block);
-        EXPECT_EQ(tcache_self()->heap->magazines[sizeclass_of(200)], parked);
+        EXPECT_EQ(tcache_self()->heap->parking[sizeclass_of(200)].magazines, parked);
     });
 }
 

@@ -12,31 +12,31 @@ HAK_TLS struct tcache tcache_of_thread;
 
 static void magazine_push(struct heap *heap, struct block *list, uint32_t class_index)
 {
-    list->next_magazine = heap->magazines[class_index];
-    heap->magazines[class_index] = list;
-    heap->magazine_counts[class_index]++;
+    list->next_magazine = heap->parking[class_index].magazines;
+    heap->parking[class_index].magazines = list;
+    heap->parking[class_index].count++;
     heap->parked++;
 }
 
 static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
 {
-    struct block *list = heap->magazines[class_index];
+    struct block *list = heap->parking[class_index].magazines;
     if (list == NULL) return NULL;
-    heap->magazines[class_index] = list->next_magazine;
-    heap->magazine_counts[class_index]--;
+    heap->parking[class_index].magazines = list->next_magazine;
+    heap->parking[class_index].count--;
     heap->parked--;
     return list;
 }
 
 static void credit_set(struct heap *heap, uint32_t class_index, uint32_t credit)
 {
-    heap->credits[class_index] = (uint16_t)credit;
-    heap->magazines_max[class_index] = (uint8_t)sizeclass_magazines(class_index, credit);
+    heap->parking[class_index].credit = (uint16_t)credit;
+    heap->parking[class_index].count_max = (uint8_t)sizeclass_magazines(class_index, credit);
 }
 
 static void credit_grow(struct heap *heap, uint32_t class_index)
 {
-    uint32_t credit = heap->credits[class_index];
+    uint32_t credit = heap->parking[class_index].credit;
     uint32_t credit_max = sizeclass_credit_grown(class_index);
     if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
 }
@@ -114,7 +114,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
  * classes does not outlast it. */
 static bool has_room(const struct heap *heap, uint32_t class_index)
 {
-    return heap->magazine_counts[class_index] < heap->magazines_max[class_index] &&
+    return heap->parking[class_index].count < heap->parking[class_index].count_max &&
            heap->parked < PARKED_MIN + (heap->owner.used_bytes >> PARKED_SHARE_LOG2);
 }
 
@@ -155,7 +155,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     struct block *block = pointer;
     block->next = NULL;
     tcache->heads[class_index] = block;
-    tcache->credits[class_index] = heap->credits[class_index] - 1u;
+    tcache->credits[class_index] = heap->parking[class_index].credit - 1u;
     settle(tcache);
     tcache_busy_end(tcache);
 }
@@ -273,6 +273,6 @@ void tcache_fill_credits(struct tcache *tcache)
 {
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         credit_set(tcache->heap, class_index, sizeclass_credit(class_index));
-        tcache->credits[class_index] = tcache->heap->credits[class_index];
+        tcache->credits[class_index] = tcache->heap->parking[class_index].credit;
     }
 }

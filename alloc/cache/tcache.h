@@ -34,6 +34,7 @@ struct tcache {
     uint32_t credits[CLASS_COUNT];
     uint32_t tag;      /* of the owner in heap; 0 without */
     struct heap *heap; /* NULL without */
+    uint32_t tick_rounds; /* that the thread has seen */
     enum thread_state state;
     uint32_t early_frees; /* posted one by one before the thread had a heap */
     struct owner *freed_owner; /* of the last of the early frees */
@@ -50,15 +51,20 @@ enum heap_rest {
     REST_COLD,  /* and a round of the tick has gone by */
 };
 
+/* A class's magazines; together, so that a refill or park touches one line here. */
+struct parking {
+    struct block *magazines; /* linked by next_magazine */
+    uint16_t credit;         /* what the bin gets at its next park */
+    uint8_t count;           /* of magazines */
+    uint8_t count_max;       /* by the credit */
+};
+
 /* What a thread holds beside its bins. Goes from thread to thread with the owner, its first part;
  * nothing is staged while nobody holds it. */
 struct heap {
     struct owner owner;
-    struct block *magazines[CLASS_COUNT]; /* linked by next_magazine */
-    uint8_t magazine_counts[CLASS_COUNT];
-    uint8_t magazines_max[CLASS_COUNT]; /* by credits */
-    uint16_t credits[CLASS_COUNT];      /* what a bin gets at its next park */
-    uint32_t parked;                    /* magazines of all classes */
+    struct parking parking[CLASS_COUNT];
+    uint32_t parked; /* magazines of all classes */
     struct staging staging;
     _Atomic(uint32_t) rest; /* enum heap_rest; written by whoever holds the heap, but for WARM to COLD */
     struct tcache *tcache; /* of the thread that holds it; read by the child after fork */

@@ -54,17 +54,17 @@ TEST_F(Tcache, SpentCreditParksTheList)
         self->credits[c] = credit;
         size_t i = 0;
         for (; i < credit; i++) hak_free(blocks[i]);
-        EXPECT_EQ(self->heap->magazine_counts[c], 0);
+        EXPECT_EQ(self->heap->parking[c].count, 0);
         EXPECT_EQ(self->credits[c], 0);
         hak_free(blocks[i++]);
-        EXPECT_EQ(self->heap->magazine_counts[c], 1) << "the list was parked";
+        EXPECT_EQ(self->heap->parking[c].count, 1) << "the list was parked";
         EXPECT_EQ((void *)self->heads[c], blocks[i - 1]) << "and a new one begun";
         EXPECT_EQ(self->heads[c]->next, nullptr);
         EXPECT_EQ(self->credits[c], credit - 1);
         for (; i < 2 * credit; i++) hak_free(blocks[i]);
-        EXPECT_EQ(self->heap->magazine_counts[c], 1);
+        EXPECT_EQ(self->heap->parking[c].count, 1);
         hak_free(blocks[i++]);
-        EXPECT_EQ(self->heap->magazine_counts[c], 2);
+        EXPECT_EQ(self->heap->parking[c].count, 2);
         for (; i < blocks.size(); i++) hak_free(blocks[i]);
     }
 }
@@ -74,25 +74,25 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
     for (size_t size : {16u, 64u, 1024u, 4096u, 32768u}) {
         uint32_t c = sizeclass_of(size);
         tcache_fill_credits(self);
-        uint32_t start = self->heap->credits[c], most = sizeclass_credit_grown(c);
+        uint32_t start = self->heap->parking[c].credit, most = sizeclass_credit_grown(c);
         ASSERT_EQ(start, sizeclass_credit(c));
         for (int round = 0; round < 40; round++) {
-            uint32_t before = self->heap->credits[c];
+            uint32_t before = self->heap->parking[c].credit;
             give_back(take(size, 4 * most)); // parks lists, and takes them again
-            ASSERT_GE(self->heap->credits[c], before);
-            ASSERT_LE(self->heap->credits[c], most);
-            ASSERT_GE(self->heap->magazines_max[c], self->heap->magazine_counts[c]);
+            ASSERT_GE(self->heap->parking[c].credit, before);
+            ASSERT_LE(self->heap->parking[c].credit, most);
+            ASSERT_GE(self->heap->parking[c].count_max, self->heap->parking[c].count);
         }
-        EXPECT_EQ(self->heap->credits[c], most);
-        EXPECT_EQ(self->heap->magazines_max[c], sizeclass_magazines(c, most));
+        EXPECT_EQ(self->heap->parking[c].credit, most);
+        EXPECT_EQ(self->heap->parking[c].count_max, sizeclass_magazines(c, most));
     }
     // Frees alone, as of a free-only phase, earn none.
     uint32_t c = sizeclass_of(128);
     tcache_fill_credits(self);
     std::vector<void *> blocks = take(128, 20000);
-    uint32_t before = self->heap->credits[c];
+    uint32_t before = self->heap->parking[c].credit;
     give_back(blocks);
-    EXPECT_EQ(self->heap->credits[c], before);
+    EXPECT_EQ(self->heap->parking[c].credit, before);
 }
 
 TEST_F(Tcache, ASwingWithinTheGrownCreditLeavesTheSlabsAlone)
@@ -107,7 +107,7 @@ TEST_F(Tcache, ASwingWithinTheGrownCreditLeavesTheSlabsAlone)
         give_back(blocks);
         ASSERT_EQ(test::inspected().used_blocks, used) << round;
     }
-    EXPECT_GE(self->heap->credits[c], 256u);
+    EXPECT_GE(self->heap->parking[c].credit, 256u);
 }
 
 TEST_F(Tcache, MagazinesAreBounded)
@@ -120,14 +120,14 @@ TEST_F(Tcache, MagazinesAreBounded)
         size_t freed = 0, cached_max = 0;
         for (void *b : blocks) {
             hak_free(b);
-            ASSERT_LE(self->heap->magazine_counts[c], MAGAZINES_MAX);
+            ASSERT_LE(self->heap->parking[c].count, MAGAZINES_MAX);
             if (++freed % credit != 0) continue;
             // What is not in the cache is back in the slabs.
             hak_inspect_report report = test::inspected();
             cached_max = std::max<size_t>(cached_max,
                                           report.used_blocks - (blocks.size() - freed));
         }
-        EXPECT_EQ(self->heap->magazine_counts[c], sizeclass_magazines(c, credit));
+        EXPECT_EQ(self->heap->parking[c].count, sizeclass_magazines(c, credit));
         // Two lists more than magazines: the bin, and what was carved and never handed out.
         EXPECT_LE(cached_max, (size_t)credit * (MAGAZINES_MAX + 2) + sizeclass_carve_blocks(c));
     }
@@ -141,7 +141,7 @@ TEST_F(Tcache, RefillTakesAMagazineFirst)
     tcache_fill_credits(self);
     self->credits[c] = 0;
     give_back(blocks);
-    EXPECT_EQ(self->heap->magazine_counts[c], 3);
+    EXPECT_EQ(self->heap->parking[c].count, 3);
     std::set<void *> known(blocks.begin(), blocks.end());
     size_t claimed = pool_figures().claimed_pages;
     std::vector<void *> again;
@@ -149,7 +149,7 @@ TEST_F(Tcache, RefillTakesAMagazineFirst)
         again.push_back(hak_malloc(1024));
         EXPECT_TRUE(known.erase(again.back())) << "not one of those in the cache";
     }
-    EXPECT_EQ(self->heap->magazine_counts[c], 0);
+    EXPECT_EQ(self->heap->parking[c].count, 0);
     EXPECT_EQ(pool_figures().claimed_pages, claimed);
     give_back(again);
 }
@@ -196,7 +196,7 @@ TEST_F(Tcache, FlushGivesEverythingBack)
     if (VALIDATE) EXPECT_EQ(report.live_blocks, small + report.run_count);
     for (uint32_t c = 0; c < CLASS_COUNT; c++) {
         EXPECT_EQ(self->heads[c], nullptr);
-        EXPECT_EQ(self->heap->magazine_counts[c], 0);
+        EXPECT_EQ(self->heap->parking[c].count, 0);
     }
     for (const stage &each : self->heap->staging.stages) EXPECT_EQ(each.count, 0u);
     give_back(kept);

@@ -31,7 +31,11 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
  * clock is not asked. */
 static void tick(struct tcache *tcache)
 {
-    if (tcache->heap != NULL) remote_post_old(&tcache->heap->staging, pool_tick_rounds());
+    /* What a thread gathered for others and does not go on with is not kept from them. */
+    if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds()) && tcache->heap != NULL) {
+        tcache->tick_rounds = pool_tick_rounds();
+        remote_post_all(&tcache->heap->staging);
+    }
     if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm()) return;
     uint64_t now_ms = os_now_ms();
     if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();

@@ -97,13 +97,6 @@ void remote_post_all(struct staging *staging)
     for (uint32_t i = 0; i < STAGES; i++) stage_post(staging, &staging->stages[i]);
 }
 
-void remote_post_old(struct staging *staging, uint32_t rounds)
-{
-    if (HAK_LIKELY(staging->rounds == rounds)) return;
-    staging->rounds = rounds;
-    remote_post_all(staging);
-}
-
 /* --- the owner ----------------------------------------------------------------------------------- */
 
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted)

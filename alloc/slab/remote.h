@@ -26,8 +26,7 @@ struct stage {
 };
 
 struct staging {
-    bool used;       /* something was staged since all was posted */
-    uint32_t rounds; /* of the tick, when remote_post_old looked last */
+    bool used; /* something was staged since all was posted */
     struct counters *counters; /* VALIDATE: of the heap that stages; NULL: none */
     struct stage stages[STAGES];
 };
@@ -36,10 +35,8 @@ struct staging {
  * is wanted for another page. The thread that holds the staging table. */
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index);
 
-/* Posts all that is staged; only if rounds of the tick have gone by since it was asked last, so that what a
- * thread gathered and does not go on with is not kept from its owner. */
+/* Posts all that is staged. */
 void remote_post_all(struct staging *staging);
-void remote_post_old(struct staging *staging, uint32_t rounds);
 
 /* Posts count blocks of one slab, linked from head to tail. Any thread, with an owner or without.
  * If the slab's owner is an orphan, its pending slabs are drained here and now, so that what the
