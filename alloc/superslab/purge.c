@@ -19,7 +19,7 @@ static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 
 static _Atomic(size_t) early_pages;      /* purged by the limit in number since the last tick */
 static _Atomic(size_t) keep_eighths;     /* what that limit has learned, in eighths of a page */
-static _Atomic(size_t) dirty_pages_peak; /* since the last tick */
+static _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* since the last tick: between them lies what was used */
 static _Atomic(size_t) claimed_pages_peak;
 static _Atomic(size_t) run_pages; /* in use */
 static _Atomic(size_t) run_pages_peak;
@@ -55,7 +55,8 @@ static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
     size_t keep = get(&keep_eighths) + (is_run ? 8 * learned : learned);
-    size_t in_use_peak = is_run ? get(&run_pages_peak) : get(&claimed_pages_peak);
+    /* Runs of many lengths leave gaps: as much again as was in use comes to lie free between them. */
+    size_t in_use_peak = is_run ? 2 * get(&run_pages_peak) : get(&claimed_pages_peak);
     size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside what lies free in any case */
     set(&early_pages, early - learned);
     peak_update(&keep_eighths, keep < keep_max ? keep : keep_max);
@@ -66,6 +67,7 @@ void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
     uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - dirty_pages;
     uint64_t after = atomic_fetch_add_explicit(&counts, change, memory_order_relaxed) + change;
     peak_update(&claimed_pages_peak, (size_t)(after >> CLAIMED_SHIFT));
+    if ((uint32_t)after < get(&dirty_pages_low)) set(&dirty_pages_low, (uint32_t)after);
     if (is_run) peak_update(&run_pages_peak, atomic_fetch_add_explicit(&run_pages, pages, memory_order_relaxed) + pages);
     size_t early = get(&early_pages), clean = pages - dirty_pages;
     if (HAK_UNLIKELY(early > 0 && clean > 0)) learn(early, clean, is_run);
@@ -162,10 +164,13 @@ void purge_after_free(struct superslab *superslab)
 
 static void forget_a_little(void)
 {
-    size_t keep = get(&keep_eighths), peak = 8 * get(&dirty_pages_peak);
-    size_t less = keep - keep / 8;
-    set(&keep_eighths, keep < peak ? keep : less > peak ? less : peak);
+    size_t keep = get(&keep_eighths), low = get(&dirty_pages_low), peak = get(&dirty_pages_peak);
+    bool in_use = peak > low && peak - low >= peak / 8;
+    size_t floor = in_use ? 8 * peak : 0;
+    size_t less = keep - (keep + 7) / 8;
+    set(&keep_eighths, keep < floor ? keep : less > floor ? less : floor);
     set(&dirty_pages_peak, purge_dirty_pages());
+    set(&dirty_pages_low, purge_dirty_pages());
     set(&claimed_pages_peak, purge_claimed_pages());
     set(&run_pages_peak, get(&run_pages));
     set(&early_pages, 0);
@@ -182,8 +187,10 @@ bool pool_tick(uint64_t now_ms)
     if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))
         return false;
-    purge_round(COLD, 0);
+    /* What was learned is kept from the limit in time too, while it is in use: the far ends of a loop's
+     * swings are idle for longer than a delay now and then. */
     forget_a_little();
+    purge_round(COLD, get(&keep_eighths) / 8);
     atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     return true;
 }

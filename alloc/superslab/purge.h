@@ -4,10 +4,11 @@
  * slow paths; no thread of our own). In number: where more free pages keep memory than a share of the
  * pages in use, half of them are purged at once, so that a process that frees much and then sleeps does
  * not keep it. The second limit learns: pages that it purged and that are claimed again within a delay
- * were purged too early. Each such page of a run raises the limit by one, each of a slab by an eighth, up
- * to the pages that were in use at one time. So a loop with long swings makes no system calls in its steady
- * state; without such swings the limit falls by and by. (Slabs teach slowly: threads that come and go
- * release and claim many pages with little in use in them, but few times.)
+ * were purged too early. Each such page of a run raises the limit by one, up to twice the pages that were
+ * runs at one time; each of a slab by an eighth, up to the pages that were in use. So a loop with long
+ * swings comes to make no system calls, for neither limit takes what was learned; without such swings it is
+ * forgotten by and by. (Slabs teach slowly: threads that come and go release and claim many pages with
+ * little in use in them, but few times.)
  *
  * Called by the pool; any thread. The figures order nothing and may lag; whoever purges a page claims
  * it first (superslab_purge). */
