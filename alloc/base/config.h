@@ -36,8 +36,8 @@ enum {
     SHRINK_LOG2 = 2,            /* a heap of which so little is left in use (a quarter) empties its caches, */
     SHRINK_BYTES_MIN = 4 << 20, /* if there was so much, and trims its slabs */
     MAGAZINES_BYTES = MAGAZINES_MAX * CREDIT_BYTES,
-    ORPHANS_WARM_MIN = 4,            /* heaps of ended threads that may keep what was cached, */
-    ORPHANS_WARM_SHARE_LOG2 = 2,     /* or so many (a quarter) of all heaps, */
+    ORPHANS_WARM_MIN = 2,            /* heaps of ended threads that may keep what was cached, */
+    ORPHANS_WARM_SHARE_LOG2 = 3,     /* or so many (an eighth) of all heaps, */
     ORPHAN_USED_BYTES_MAX = 4 << 20, /* each if it has given out no more than so much */
     CARVE_BYTES = 4096,       /* of a slab's fresh memory a refill takes so much */
     CARVE_STRIDE_BYTES = 4416, /* start of the carve, slab by slab and class by class: 69 lines */
