@@ -219,6 +219,7 @@ void thread_succeed(struct tcache *tcache, struct owner *owner)
     if (owner->used_bytes > tcache->heap->owner.used_bytes) {
         heap_let_go(tcache);
         heap_hold(tcache, (struct heap *)owner);
+        remote_drain(owner, CLASS_EMPTY); /* what the thread had staged for it, at least */
     } else {
         remote_abandon(owner);
     }

@@ -130,6 +130,7 @@ bool hak_inspect(struct hak_inspect_report *report)
         check_owner(report, owner);
         queued_count += check_queue(report, owner, report->pending_slab_count);
     }
+    if (report->pending_slab_count != 0) broken(report, "law 2: at rest nothing is pending", NULL);
     if (queued_count != report->pending_slab_count)
         broken(report, "law 2: a slab with pending blocks is on a queue, once", NULL);
     return report->broken_law == NULL;

@@ -7,8 +7,8 @@
  *
  *   remote word   head of the list | QUEUED, and the number of its blocks above the address bits
  *
- * Law 2: pushed to remote = drained + pending; a slab with pending blocks is on its owner's queue,
- * once, and an orphan's queue is empty.
+ * Law 2: pushed to remote = drained + pending; at rest nothing is pending; a slab with pending blocks
+ * is on its owner's queue, once, and an orphan's queue is empty.
  * QUEUED is set with the first post and cleared only by the drain, after the slab has left the
  * queue: so a slab is on at most one queue, once. (A drain beside the queue makes it cyclic.)
  * The words need no ABA care: a push only stores the head it saw, never follows it, and the drain
