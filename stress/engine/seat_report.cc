@@ -28,6 +28,9 @@ int asked_fd = -1;
 const Seat *asked_seat = nullptr;  // nullptr: the main thread
 std::atomic<bool> answered{false};
 
+// Who held the baton when the report began: threads that wait for one another hand it on while they are asked.
+std::size_t baton_ticket = 0;
+
 const char *kind_text(OpKind kind)
 {
     static constexpr const char *names[] = {
@@ -90,7 +93,7 @@ void write_place(int fd, const Seat *seat)
     if (seat != nullptr && seat->interp.waits_for() != 0)
         text.add(", waits for the op before it on slot ").add_number(seat->interp.waits_for() >> 16);
     if (seat != nullptr && sched_now != nullptr) {
-        if (sched_now->current() == seat->ticket) text.add(", holds the baton");
+        if (baton_ticket == seat->ticket) text.add(", holds the baton");
         text.add(", at sync point ").add(sched_now->last_step(seat->ticket));
     }
     text.add("\n").write_to(fd);
@@ -195,6 +198,7 @@ void seat_report_prepare()
 void seat_report_all(int fd, const Mapped<Seat *> &seats)
 {
     bool any = false;
+    if (sched_now != nullptr) baton_ticket = sched_now->current();
     const std::size_t shown = std::min(seats.size(), kSeatsShown);
     for (std::size_t i = 0; i < shown; ++i) {
         const pid_t tid = seats[i]->tid.load(std::memory_order_relaxed);
