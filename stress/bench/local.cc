@@ -169,10 +169,4 @@ double short_lived(const Plan &plan)
     return run_apart<ShortLived>(plan);
 }
 
-// A large set of blocks of one size, of which each step replaces a random one.
-double long_lived(const Plan &plan)
-{
-    return run_apart<RandomMixed>(plan);
-}
-
 }  // namespace bench

@@ -32,7 +32,10 @@ protected:
     Draw draw_;
 };
 
-struct Lifo : Batch {
+enum class Order { kForwards, kBackwards };
+
+template <Order kOrder>
+struct InOrder : Batch {
     using Batch::Batch;
 
     void go(std::uint64_t pairs)
@@ -41,22 +44,11 @@ struct Lifo : Batch {
         while (pairs != 0) {
             const std::size_t count = part(pairs);
             fill(slots, 0, count, 1, size_);
-            for (std::size_t i = count; i-- > 0;) free(slots[i]);
-            pairs -= count;
-        }
-    }
-};
-
-struct Fifo : Batch {
-    using Batch::Batch;
-
-    void go(std::uint64_t pairs)
-    {
-        void **const slots = slots_.data();
-        while (pairs != 0) {
-            const std::size_t count = part(pairs);
-            fill(slots, 0, count, 1, size_);
-            for (std::size_t i = 0; i < count; ++i) free(slots[i]);
+            if constexpr (kOrder == Order::kForwards) {
+                for (std::size_t i = 0; i < count; ++i) free(slots[i]);
+            } else {
+                for (std::size_t i = count; i-- > 0;) free(slots[i]);
+            }
             pairs -= count;
         }
     }
@@ -158,12 +150,12 @@ private:
 
 double lifo(const Plan &plan)
 {
-    return run_apart<Lifo>(plan);
+    return run_apart<InOrder<Order::kBackwards>>(plan);
 }
 
 double fifo(const Plan &plan)
 {
-    return run_apart<Fifo>(plan);
+    return run_apart<InOrder<Order::kForwards>>(plan);
 }
 
 double random_order(const Plan &plan)

@@ -52,7 +52,6 @@ double random_mixed(const Plan &plan);
 double large_mixed(const Plan &plan);
 double tight(const Plan &plan);
 double short_lived(const Plan &plan);
-double long_lived(const Plan &plan);
 // patterns.cc:
 double lifo(const Plan &plan);
 double fifo(const Plan &plan);
