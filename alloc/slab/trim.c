@@ -2,6 +2,7 @@
 #include "slab/trim.h"
 
 #include "os/os.h"
+#include "superslab/purge.h"
 
 enum {
     WORD_BITS = 64,
@@ -197,7 +198,7 @@ void slab_trim_shrunk(struct owner *owner)
 {
     owner->used_bytes_peak = owner->used_bytes;
     uint64_t now_ms = os_now_ms();
-    if (owner->trimmed_is_wanted && now_ms < owner->trimmed_ms + PURGE_DELAY_MS) return;
+    if (owner->trimmed_is_wanted && now_ms < owner->trimmed_ms + purge_delay_ms()) return;
     owner->trimmed_is_wanted = false;
     owner->trimmed_ms = now_ms;
     slab_trim_all(owner);

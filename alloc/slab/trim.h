@@ -18,7 +18,7 @@ size_t slab_trim(struct slab *slab);
 size_t slab_trim_all(struct owner *owner);
 
 /* As that, for an owner_has_shrunk; but not where what was trimmed less than a delay ago has been wanted
- * again since: a loop with swings would make system calls at each of them. */
+ * again since: a loop with swings would make system calls at each of them. The delay: purge_delay_ms; 0: always trims. */
 void slab_trim_shrunk(struct owner *owner);
 
 /* Carves from a hollow slab: the blocks of one of the system's pages, or one block where blocks are

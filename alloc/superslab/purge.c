@@ -31,7 +31,7 @@ static void set(_Atomic(size_t) *figure, size_t value)
     atomic_store_explicit(figure, value, memory_order_relaxed);
 }
 
-static uint64_t delay(void) { return atomic_load_explicit(&delay_ms, memory_order_relaxed); }
+uint32_t purge_delay_ms(void) { return atomic_load_explicit(&delay_ms, memory_order_relaxed); }
 
 /* --- counts --------------------------------------------------------------------------------------- */
 
@@ -148,12 +148,12 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
     size_t purged = purge_round(ALL, dirty_max / 2);
     set(&early_pages, get(&early_pages) + purged);
     /* Where memory is locked the system takes nothing back: do not try at each free. */
-    if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + delay(), memory_order_relaxed);
+    if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
 }
 
 void purge_after_free(struct superslab *superslab)
 {
-    if (HAK_UNLIKELY(delay() == 0)) {
+    if (HAK_UNLIKELY(purge_delay_ms() == 0)) {
         purge_superslab(superslab, ALL);
         pool_tick(os_now_ms()); /* for superslabs that are empty now: nothing else asks, as no page is dirty */
         return;
@@ -182,7 +182,7 @@ bool pool_tick(uint64_t now_ms)
 {
     uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
     if (HAK_LIKELY(now_ms < due)) return false;
-    uint64_t wait_ms = delay() > 0 ? delay() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
+    uint64_t wait_ms = purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
     /* Whoever moves the time on does the round; the round itself claims pages. */
     if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))

@@ -27,5 +27,8 @@ void purge_count_free(uint32_t pages, bool is_run);
 /* After pages of a superslab became free: purges if the limit in number is passed, or at delay 0. */
 void purge_after_free(struct superslab *superslab);
 
+/* The delay: HAKMEM_PURGE_DELAY_MS. 0: nothing is kept. */
+uint32_t purge_delay_ms(void);
+
 size_t purge_claimed_pages(void);
 size_t purge_dirty_pages(void);
