@@ -39,6 +39,8 @@ enum {
     ORPHANS_WARM_MIN = 2,            /* heaps of ended threads that may keep what was cached, */
     ORPHANS_WARM_SHARE_LOG2 = 3,     /* or so many (an eighth) of all heaps, */
     ORPHAN_USED_BYTES_MAX = 4 << 20, /* each if it has given out no more than so much */
+    CACHE_LINE_BYTES = 64,
+    COLOURED_STEP_BYTES = 128, /* slabs of classes that are multiples of it are coloured, up to 1 KiB */
     CARVE_BYTES = 4096,       /* of a slab's fresh memory a refill takes so much */
     CARVE_STRIDE_BYTES = 4416, /* start of the carve, slab by slab and class by class: 69 lines */
 
@@ -65,4 +67,4 @@ enum {
 static_assert(SUPERSLAB_PAGES == 64, "a superslab's pages are one machine word of bits");
 static_assert(RUN_PAGES_MAX <= SUPERSLAB_PAGES, "a run lies in one superslab");
 static_assert(SMALL_LINEAR_BYTES_MAX % GRANULE_BYTES == 0, "linear classes are granules");
-static_assert(CARVE_STRIDE_BYTES % 64 == 0, "carving starts on a cache line");
+static_assert(CARVE_STRIDE_BYTES % CACHE_LINE_BYTES == 0, "carving starts on a cache line");

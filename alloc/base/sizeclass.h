@@ -4,9 +4,16 @@
  *                    fit the hit path find nothing there and fall to the slow path
  *   class 1 to 64    16 * class bytes
  *   class 65 to 104  8 classes a doubling, up to 32 KiB
+ *   class 105 to 112 128 to 1024 bytes by 128 once more, for blocks that must be aligned to that: the
+ *                    slabs of such sizes are coloured otherwise
  *   RUN, HUGE        not bins: what the page map says of a page run and of a huge block
  *
  * Law 5: sizeclass_bytes(sizeclass_of(n)) >= n, monotonic, and exact for every class's own size.
+ *
+ * Colours: where blocks of one class stand a multiple of 128 bytes apart, they meet in few sets of a
+ * cache (1 KiB: 4 of 64). So such slabs begin with an offset that differs from slab to slab (Bonwick
+ * 1994), by whole lines, at the price of one block; small slabs only, where blocks are many.
+ *
  * sizeclass_test.cc enumerates every size. Pure functions. */
 #pragma once
 
@@ -20,7 +27,9 @@
 enum {
     CLASS_EMPTY = 0,
     CLASS_LINEAR_LAST = SMALL_LINEAR_BYTES_MAX / GRANULE_BYTES,
-    CLASS_COUNT = CLASS_LINEAR_LAST + 1 + 5 * 8,
+    CLASS_GEOMETRIC_LAST = CLASS_LINEAR_LAST + 5 * 8,
+    CLASS_ALIGNED_FIRST = CLASS_GEOMETRIC_LAST + 1, /* on: only sizeclass_of_aligned gives these */
+    CLASS_COUNT = CLASS_ALIGNED_FIRST + SMALL_LINEAR_BYTES_MAX / COLOURED_STEP_BYTES,
     CLASS_RUN = 254,
     CLASS_HUGE = 255,
 };
@@ -48,6 +57,7 @@ static inline uint32_t sizeclass_of(size_t size_bytes)
 static inline uint32_t sizeclass_bytes(uint32_t class_index)
 {
     if (class_index <= CLASS_LINEAR_LAST) return class_index * GRANULE_BYTES;
+    if (class_index >= CLASS_ALIGNED_FIRST) return (class_index - CLASS_ALIGNED_FIRST + 1) * COLOURED_STEP_BYTES;
     uint32_t step = class_index - CLASS_LINEAR_LAST - 1;
     return (8 + step % 8 + 1) << (7 + step / 8);
 }
@@ -55,6 +65,15 @@ static inline uint32_t sizeclass_bytes(uint32_t class_index)
 /* The smallest class whose blocks hold size_bytes and all start at a multiple of align_bytes.
  * size_bytes and align_bytes are at most SMALL_BYTES_MAX, align_bytes a power of two. */
 uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes);
+
+/* Offsets at which slabs of the class may begin: that many lines of the cache from 0 on. A power of two,
+ * at most 16; 1 for most classes. */
+static inline uint32_t sizeclass_colours(uint32_t class_index)
+{
+    uint32_t bytes = sizeclass_bytes(class_index);
+    if (class_index > CLASS_LINEAR_LAST || bytes % COLOURED_STEP_BYTES != 0 || bytes == 0) return 1;
+    return (bytes & -bytes) / CACHE_LINE_BYTES;
+}
 
 /* 1, 4 or 8 pages: at least SLAB_BLOCKS_MIN blocks. */
 static inline uint32_t sizeclass_slab_pages(uint32_t class_index)

@@ -1,6 +1,8 @@
 // sizeclass_test.cc: law 5, by every size and every alignment there is.
 #include "base/test_support.h"
 
+#include <set>
+
 extern "C" {
 #include "base/sizeclass.h"
 }
@@ -20,8 +22,8 @@ TEST(SizeClass, EverySize)
         ASSERT_LE(bytes - size, size / 8 + 15) << size;
         last = class_index;
     }
-    EXPECT_EQ(last, (uint32_t)CLASS_COUNT - 1) << "a class that no size reaches";
-    EXPECT_EQ(sizeclass_bytes(CLASS_COUNT - 1), (uint32_t)SMALL_BYTES_MAX);
+    EXPECT_EQ(last, (uint32_t)CLASS_GEOMETRIC_LAST) << "a class that no size reaches";
+    EXPECT_EQ(sizeclass_bytes(CLASS_GEOMETRIC_LAST), (uint32_t)SMALL_BYTES_MAX);
 }
 
 TEST(SizeClass, LinearAndGeometricMeet)
@@ -34,9 +36,13 @@ TEST(SizeClass, EveryClass)
 {
     for (uint32_t c = 1; c < CLASS_COUNT; c++) {
         uint32_t bytes = sizeclass_bytes(c);
-        EXPECT_EQ(sizeclass_of(bytes), c) << "round trip";
+        if (c < CLASS_ALIGNED_FIRST) {
+            EXPECT_EQ(sizeclass_of(bytes), c) << "round trip";
+            EXPECT_GT(bytes, sizeclass_bytes(c - 1));
+        } else {
+            EXPECT_EQ(sizeclass_of_aligned(bytes, COLOURED_STEP_BYTES), c) << "round trip";
+        }
         EXPECT_EQ(bytes % GRANULE_BYTES, 0u);
-        EXPECT_GT(bytes, sizeclass_bytes(c - 1));
 
         uint32_t pages = sizeclass_slab_pages(c);
         EXPECT_TRUE(pages == 1 || pages == 4 || pages == 8);
@@ -80,8 +86,30 @@ TEST(SizeClass, EverySizeAtEveryAlignment)
         for (size_t size = 0; size <= SMALL_BYTES_MAX; size++) {
             while (sizeclass_bytes(expected) < size || sizeclass_bytes(expected) % align != 0)
                 expected++;
-            ASSERT_EQ(sizeclass_of_aligned(size, align), expected) << size << " at " << align;
+            uint32_t c = sizeclass_of_aligned(size, align);
+            ASSERT_EQ(sizeclass_bytes(c), sizeclass_bytes(expected)) << size << " at " << align;
+            if (sizeclass_colours(c) > 1) {
+                ASSERT_LE(align, (size_t)CACHE_LINE_BYTES) << size;
+            }
+            if (align <= CACHE_LINE_BYTES || size > SMALL_LINEAR_BYTES_MAX) ASSERT_EQ(c, expected) << size << " at " << align;
         }
+    }
+}
+
+TEST(SizeClass, ColoursWhereBlocksMeetInFewSets)
+{
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+        uint32_t bytes = sizeclass_bytes(c), colours = sizeclass_colours(c);
+        bool wanted = bytes % COLOURED_STEP_BYTES == 0 && bytes <= SMALL_LINEAR_BYTES_MAX && c < CLASS_ALIGNED_FIRST;
+        EXPECT_EQ(colours > 1, wanted) << bytes;
+        EXPECT_EQ(colours & (colours - 1), 0u);
+        EXPECT_LE(colours * CACHE_LINE_BYTES, wanted ? bytes : (uint32_t)CACHE_LINE_BYTES) << "an offset costs one block at most";
+        // Blocks of all colours begin on every line of a page.
+        std::set<uint32_t> lines;
+        for (uint32_t colour = 0; wanted && colour < colours; colour++)
+            for (uint32_t i = 0; i < PAGE_BYTES / bytes; i++)
+                lines.insert((colour * CACHE_LINE_BYTES + i * bytes) % 4096 / CACHE_LINE_BYTES);
+        if (wanted) EXPECT_EQ(lines.size(), 4096u / CACHE_LINE_BYTES) << bytes;
     }
 }
 

@@ -33,7 +33,8 @@ static void print_class(FILE *stream, uint32_t class_index)
     }
     if (!any) return;
     if (class_index < CLASS_COUNT) {
-        fprintf(stream, "hakmem: class %6u", sizeclass_bytes(class_index));
+        const char *kind = class_index >= CLASS_ALIGNED_FIRST ? " aligned" : "";
+        fprintf(stream, "hakmem: class %6u%s", sizeclass_bytes(class_index), kind);
     } else {
         fprintf(stream, "hakmem: class %6s", class_index == COUNTED_RUN ? "run" : "huge");
     }

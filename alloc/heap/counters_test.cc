@@ -9,7 +9,8 @@ extern "C" {
 
 namespace {
 
-const uint32_t C = 64; // 1 KiB
+const size_t BYTES = 2048; // of a class without colours: its slabs hold one number of blocks
+const uint32_t C = sizeclass_of(BYTES);
 
 class Counters : public test::HeapTest {
   protected:
@@ -40,8 +41,8 @@ class Counters : public test::HeapTest {
 
 TEST_F(Counters, FreshMemoryThenTheSlabsList)
 {
-    uint32_t per_carve = sizeclass_carve_blocks(C), per_slab = PAGE_BYTES / 1024;
-    std::vector<void *> blocks = take(1024, 2 * per_slab);
+    uint32_t per_carve = sizeclass_carve_blocks(C), per_slab = (uint32_t)(PAGE_BYTES / BYTES);
+    std::vector<void *> blocks = take(BYTES, 2 * per_slab);
     EXPECT_EQ(since(COUNTER_slab_pool, C) + since(COUNTER_slab_superslab, C), 2u);
     EXPECT_EQ(since(COUNTER_refill_carved, C), 2 * per_slab / per_carve);
     EXPECT_EQ(since(COUNTER_refill_slab, C), 0u);
@@ -50,7 +51,7 @@ TEST_F(Counters, FreshMemoryThenTheSlabsList)
     give_back(blocks);
     EXPECT_EQ(since(COUNTER_free_own, C), blocks.size());
     tcache_flush(tcache_self());
-    void *again = hak_malloc(1024);
+    void *again = hak_malloc(BYTES);
     EXPECT_EQ(since(COUNTER_refill_slab, C), 1u);
     EXPECT_EQ(counters_of_all(COUNTER_free_own),
               [] { uint64_t sum = 0; for (uint32_t c = 0; c < COUNTED_COUNT; c++) sum += counters_of_class(COUNTER_free_own, c); return sum; }());
@@ -62,25 +63,25 @@ TEST_F(Counters, ParkedListsAndMagazines)
 {
     uint32_t credit = sizeclass_credit(C);
     tcache_fill_credits(tcache_self());
-    std::vector<void *> blocks = take(1024, 8 * credit);
+    std::vector<void *> blocks = take(BYTES, 8 * credit);
     give_back(blocks);
     EXPECT_EQ(since(COUNTER_free_own, C), 8 * credit);
     EXPECT_EQ(since(COUNTER_free_parked, C), 7u);
     EXPECT_EQ(since(COUNTER_free_overflow, C), 7u - MAGAZINES_MAX);
-    give_back(take(1024, 3 * credit));
+    give_back(take(BYTES, 3 * credit));
     EXPECT_GT(since(COUNTER_refill_magazine, C), 0u);
 }
 
 TEST_F(Counters, TrimmedMemoryIsCountedWhenItComesBack)
 {
-    std::vector<void *> blocks = take(1024, 640), kept;
+    std::vector<void *> blocks = take(BYTES, 320), kept;
     for (size_t i = 0; i < blocks.size(); i++) {
-        if (i % 64 == 0) kept.push_back(blocks[i]);
+        if (i % 32 == 0) kept.push_back(blocks[i]);
         else hak_free(blocks[i]);
     }
     hak_purge();
     EXPECT_EQ(since(COUNTER_refill_hollow, C), 0u);
-    std::vector<void *> again = take(1024, 630);
+    std::vector<void *> again = take(BYTES, 315);
     EXPECT_GT(since(COUNTER_refill_hollow, C), 0u);
     give_back(again);
     give_back(kept);
@@ -89,16 +90,16 @@ TEST_F(Counters, TrimmedMemoryIsCountedWhenItComesBack)
 TEST_F(Counters, FreesOfAnotherHeapsBlocks)
 {
     uint32_t stage = sizeclass_stage_blocks(C);
-    std::vector<void *> blocks = take(1024, PAGE_BYTES / 1024);
+    std::vector<void *> blocks = take(BYTES, PAGE_BYTES / BYTES);
     size_t staged = blocks.size() - EARLY_FREES_MAX;
     test::in_thread([&] { give_back(blocks); });
     EXPECT_EQ(since(COUNTER_free_unstaged, C), (uint64_t)EARLY_FREES_MAX);
     EXPECT_EQ(since(COUNTER_free_staged, C), staged);
     EXPECT_GE(since(COUNTER_free_posted, C), (staged + stage - 1) / stage);
     EXPECT_EQ(since(COUNTER_free_own, C), 0u);
-    while (since(COUNTER_refill_drained, C) == 0 && blocks.size() < 10000) blocks.push_back(hak_malloc(1024));
+    while (since(COUNTER_refill_drained, C) == 0 && blocks.size() < 10000) blocks.push_back(hak_malloc(BYTES));
     EXPECT_EQ(since(COUNTER_refill_drained, C), 1u);
-    for (size_t i = PAGE_BYTES / 1024; i < blocks.size(); i++) hak_free(blocks[i]);
+    for (size_t i = PAGE_BYTES / BYTES; i < blocks.size(); i++) hak_free(blocks[i]);
 }
 
 TEST_F(Counters, LargeAndHuge)
@@ -114,7 +115,7 @@ TEST_F(Counters, LargeAndHuge)
 
 TEST_F(Counters, Printed)
 {
-    hak_free(hak_malloc(1024));
+    hak_free(hak_malloc(BYTES));
     char *text = nullptr;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
@@ -122,6 +123,6 @@ TEST_F(Counters, Printed)
     fclose(stream);
     std::string all(text, size);
     free(text);
-    for (const char *name : {"counter refill_magazine", "counter free_posted", "class   1024", "free_own="})
+    for (const char *name : {"counter refill_magazine", "counter free_posted", "class   2048", "free_own="})
         EXPECT_NE(all.find(name), std::string::npos) << name << "\n" << all;
 }

@@ -98,10 +98,8 @@ void *heap_alloc_large(size_t size_bytes)
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 {
     if (align_bytes <= GRANULE_BYTES) return heap_alloc(size_bytes);
-    if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX) {
-        uint32_t class_index = sizeclass_of_aligned(size_bytes, align_bytes);
-        return heap_alloc(sizeclass_bytes(class_index));
-    }
+    if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX)
+        return heap_alloc_class(size_bytes, sizeclass_of_aligned(size_bytes, align_bytes));
     bool zero;
     return alloc_pages(align_bytes, size_bytes, &zero);
 }

@@ -54,13 +54,9 @@ static inline void heap_check_free(const void *pointer)
     if (pointer != NULL) validate_free(pointer);
 }
 
-/* See hak_malloc. */
-HAK_INLINE void *heap_alloc(size_t size_bytes)
+/* A block of a class that holds size_bytes. */
+HAK_INLINE void *heap_alloc_class(size_t size_bytes, size_t class_index)
 {
-    /* 0 granules also for the last sizes there are, where the sum wraps: heap_refill looks again. */
-    size_t granules = (size_bytes + GRANULE_BYTES - 1) / GRANULE_BYTES;
-    if (HAK_UNLIKELY(granules > SMALL_BYTES_MAX / GRANULE_BYTES)) return heap_alloc_large(size_bytes);
-    size_t class_index = sizeclass_of_granules(granules);
     struct tcache *tcache = tcache_self();
     struct block *block = tcache->heads[class_index];
     if (HAK_UNLIKELY(block == NULL)) return heap_refill(size_bytes, tcache, class_index);
@@ -68,6 +64,15 @@ HAK_INLINE void *heap_alloc(size_t size_bytes)
     /* After the pop: a child forked in between must not find the block both binned and live. */
     if (VALIDATE) validate_alloc(block, (uint32_t)class_index, tcache->tag);
     return block;
+}
+
+/* See hak_malloc. */
+HAK_INLINE void *heap_alloc(size_t size_bytes)
+{
+    /* 0 granules also for the last sizes there are, where the sum wraps: heap_refill looks again. */
+    size_t granules = (size_bytes + GRANULE_BYTES - 1) / GRANULE_BYTES;
+    if (HAK_UNLIKELY(granules > SMALL_BYTES_MAX / GRANULE_BYTES)) return heap_alloc_large(size_bytes);
+    return heap_alloc_class(size_bytes, sizeclass_of_granules(granules));
 }
 
 /* See hak_free. */

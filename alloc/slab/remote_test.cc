@@ -69,7 +69,7 @@ class Remote : public testing::Test {
 
 TEST_F(Remote, PostedBlocksComeBackOnce)
 {
-    for (uint32_t c : {1u, sizeclass_of(48), sizeclass_of(1024), (uint32_t)CLASS_COUNT - 1}) {
+    for (uint32_t c : {1u, sizeclass_of(48), sizeclass_of(1024), (uint32_t)CLASS_GEOMETRIC_LAST}) {
         std::vector<block *> all = make_full(c);
         slab *s = slab_of(all[0]);
         test::in_threads(4, [&](int thread) {
@@ -141,7 +141,7 @@ TEST_F(Remote, DrainHandsOverOneListOfTheWantedClass)
 
 TEST_F(Remote, AStageIsPostedWhenItIsFull)
 {
-    for (uint32_t c : {1u, sizeclass_of(1024), sizeclass_of(4096), (uint32_t)CLASS_COUNT - 1}) {
+    for (uint32_t c : {1u, sizeclass_of(1024), sizeclass_of(4096), (uint32_t)CLASS_GEOMETRIC_LAST}) {
         std::vector<block *> all = make_full(c);
         slab *s = slab_of(all[0]);
         // Blocks of one page only: the table is by page.

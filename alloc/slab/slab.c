@@ -66,6 +66,12 @@ static uint16_t carve_start(const struct slab *slab, uint32_t superslab_index, u
     return (uint16_t)(offset / sizeclass_bytes(slab->class_index) % slab->capacity);
 }
 
+static uint16_t capacity(const struct superslab *superslab, const struct slab *slab)
+{
+    char *end = superslab_page_start(superslab, slab) + (size_t)slab->page_count * PAGE_BYTES;
+    return (uint16_t)((size_t)(end - slab_start(superslab, slab)) / sizeclass_bytes(slab->class_index));
+}
+
 struct slab *slab_make(struct owner *owner, uint32_t class_index)
 {
     uint32_t pages = sizeclass_slab_pages(class_index);
@@ -82,7 +88,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->class_index = (uint8_t)class_index;
     slab->page_count = (uint8_t)pages;
     slab->page_index = (uint8_t)range.first;
-    slab->capacity = (uint16_t)((size_t)pages * PAGE_BYTES / sizeclass_bytes(class_index));
+    slab->capacity = capacity(range.superslab, slab);
     slab->carve_start = carve_start(slab, range.superslab->index, range.first);
     slab->owner = owner;
     /* relaxed: published with the slab's first block, by whatever hands that to another thread. */
@@ -160,7 +166,7 @@ static struct block *slab_carve(struct slab *slab)
     uint32_t left = (uint32_t)(slab->capacity - slab->carved_count);
     if (count > left) count = left;
 
-    char *start = superslab_page_start(superslab_of(slab), slab);
+    char *start = slab_start(superslab_of(slab), slab);
     uint32_t index = (uint32_t)slab->carve_start + slab->carved_count;
     if (index >= slab->capacity) index -= slab->capacity;
     struct block *head = block_at(start, index, block_bytes);

@@ -10,7 +10,7 @@
  * A slab is in its owner's list exactly when it has a free block or fresh memory.
  *
  * Carving starts at a block that differs from slab to slab and class to class, so that the first
- * blocks of slabs do not compete for the same lines of the cache (Bonwick's slab colouring). */
+ * blocks of slabs do not compete for the same lines of the cache. */
 #pragma once
 
 #include "slab/owner.h"
@@ -21,6 +21,13 @@
 static inline struct slab *slab_of(const void *address)
 {
     return superslab_slab_of((struct superslab *)pagemap_descriptor(address), address);
+}
+
+/* Where the slab's first block stands: see the colours of sizeclass.h. */
+static inline char *slab_start(const struct superslab *superslab, const struct slab *slab)
+{
+    uint32_t colour = slab->page_index % sizeclass_colours(slab->class_index);
+    return superslab_page_start(superslab, slab) + colour * CACHE_LINE_BYTES;
 }
 
 /* A new slab for the owner, listed first. NULL when the system has no memory. */

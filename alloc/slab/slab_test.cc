@@ -74,9 +74,13 @@ TEST_F(Slab, EveryClassGivesItsBlocks)
         EXPECT_EQ(own->slabs[c], s);
         EXPECT_TRUE(s->listed);
         uint32_t bytes = sizeclass_bytes(c);
-        char *start = superslab_page_start(superslab_of(s), s);
+        char *start = slab_start(superslab_of(s), s);
+        uint32_t colours = sizeclass_colours(c);
+        uint32_t align = colours > 1 ? (uint32_t)CACHE_LINE_BYTES : bytes & -bytes;
+        size_t slab_bytes = superslab_page_start(superslab_of(s), s) + (size_t)s->page_count * PAGE_BYTES - start;
         EXPECT_EQ(s->page_count, sizeclass_slab_pages(c));
-        EXPECT_EQ(s->capacity, s->page_count * PAGE_BYTES / bytes);
+        EXPECT_GE(slab_bytes, (size_t)s->page_count * PAGE_BYTES - (colours - 1) * CACHE_LINE_BYTES);
+        EXPECT_EQ(s->capacity, slab_bytes / bytes);
 
         std::vector<block *> all = take_all(s);
         EXPECT_EQ(all.size(), s->capacity);
@@ -88,9 +92,9 @@ TEST_F(Slab, EveryClassGivesItsBlocks)
         for (block *b : all) {
             ptrdiff_t offset = reinterpret_cast<char *>(b) - start;
             ASSERT_GE(offset, 0);
-            ASSERT_LE((size_t)offset + bytes, (size_t)s->page_count * PAGE_BYTES);
+            ASSERT_LE((size_t)offset + bytes, slab_bytes);
             ASSERT_EQ((size_t)offset % bytes, 0u);
-            ASSERT_EQ((uintptr_t)b % (bytes & -bytes), 0u) << "aligned as its class promises";
+            ASSERT_EQ((uintptr_t)b % align, 0u) << "aligned as its class promises";
             ASSERT_EQ(slab_of(b), s);
             ASSERT_EQ(pagemap_tag(b), own->tag | c);
         }
@@ -107,6 +111,27 @@ TEST_F(Slab, EveryClassGivesItsBlocks)
         EXPECT_EQ(own->slabs[c], nullptr);
         EXPECT_EQ(pagemap_tag(start), 0u);
         EXPECT_EQ(pool_figures().claimed_pages, claimed);
+    }
+}
+
+TEST_F(Slab, BlocksOfOneClassUseEverySetOfTheCache)
+{
+    for (uint32_t bytes : {128u, 256u, 384u, 512u, 768u, 1024u}) {
+        uint32_t c = sizeclass_of(bytes);
+        std::vector<slab *> slabs;
+        std::set<uintptr_t> lines;
+        for (int i = 0; i < 16; i++) {
+            slabs.push_back(slab_make(own, c));
+            for (block *b : take_all(slabs.back())) lines.insert((uintptr_t)b % 4096 / CACHE_LINE_BYTES);
+        }
+        EXPECT_EQ(lines.size(), 4096u / CACHE_LINE_BYTES) << bytes;
+        for (slab *s : slabs) {
+            char *start = slab_start(superslab_of(s), s);
+            uint32_t count = s->capacity; // the slab may go with its last block
+            for (uint32_t i = 0; i < count; i++)
+                slab_give_back(s, reinterpret_cast<block *>(start + (size_t)i * bytes));
+        }
+        slab_release_empty(own);
     }
 }
 

@@ -15,7 +15,8 @@ static_assert(8 * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BLOCKS_MAX, "no
 /* A slab laid out: blocks of one length, and the system's pages of another. */
 struct layout {
     struct slab *slab;
-    char *start;
+    char *start;     /* of its pages */
+    uint32_t colour; /* from there to the first block: less than a page of the system */
     uint32_t block_bytes;
     uint32_t os_bytes;
     uint32_t os_pages; /* in one of our pages */
@@ -24,8 +25,11 @@ struct layout {
 static struct layout layout_of(struct slab *slab)
 {
     uint32_t os_bytes = (uint32_t)os_page_bytes();
+    const struct superslab *superslab = superslab_of(slab);
+    char *start = superslab_page_start(superslab, slab);
     return (struct layout){.slab = slab,
-                           .start = superslab_page_start(superslab_of(slab), slab),
+                           .start = start,
+                           .colour = (uint32_t)(slab_start(superslab, slab) - start),
                            .block_bytes = sizeclass_bytes(slab->class_index),
                            .os_bytes = os_bytes,
                            .os_pages = PAGE_BYTES / os_bytes};
@@ -47,22 +51,23 @@ static void hollow_set(const struct layout *at, uint32_t os_page, bool hollow)
 
 /* The system's pages that a block touches, and the blocks that touch such a page; the capacity where
  * the page lies behind the last block. */
-static uint32_t first_os_page(const struct layout *at, uint32_t block) { return block * at->block_bytes / at->os_bytes; }
+static uint32_t first_os_page(const struct layout *at, uint32_t block) { return (at->colour + block * at->block_bytes) / at->os_bytes; }
 
 static uint32_t last_os_page(const struct layout *at, uint32_t block)
 {
-    return ((block + 1) * at->block_bytes - 1) / at->os_bytes;
+    return (at->colour + (block + 1) * at->block_bytes - 1) / at->os_bytes;
 }
 
 static uint32_t first_block(const struct layout *at, uint32_t os_page)
 {
-    uint32_t block = os_page * at->os_bytes / at->block_bytes;
+    uint32_t offset = os_page * at->os_bytes;
+    uint32_t block = offset < at->colour ? 0 : (offset - at->colour) / at->block_bytes;
     return block < at->slab->capacity ? block : at->slab->capacity;
 }
 
 static uint32_t end_block(const struct layout *at, uint32_t os_page)
 {
-    uint32_t block = ((os_page + 1) * at->os_bytes - 1) / at->block_bytes + 1;
+    uint32_t block = ((os_page + 1) * at->os_bytes - 1 - at->colour) / at->block_bytes + 1;
     return block < at->slab->capacity ? block : at->slab->capacity;
 }
 
@@ -76,7 +81,7 @@ static bool touches_hollow(const struct layout *at, uint32_t block)
 
 static struct block *block_at(const struct layout *at, uint32_t block)
 {
-    return (struct block *)(void *)(at->start + (size_t)block * at->block_bytes);
+    return (struct block *)(void *)(at->start + at->colour + (size_t)block * at->block_bytes);
 }
 
 /* --- trim ------------------------------------------------------------------------------------------- */
@@ -96,7 +101,7 @@ static bool idle_get(const struct idle *idle, uint32_t block)
 static void idle_find(const struct layout *at, struct idle *idle)
 {
     for (const struct block *block = at->slab->free; block != NULL; block = block->next)
-        idle_set(idle, (uint32_t)((const char *)block - at->start) / at->block_bytes);
+        idle_set(idle, ((uint32_t)((const char *)block - at->start) - at->colour) / at->block_bytes);
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
         for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page); block++)
             idle_set(idle, block);

@@ -58,7 +58,7 @@ void validate_alloc(const struct block *block, uint32_t class_index, uint32_t ow
     struct superslab *superslab = pagemap_descriptor(block);
     struct slab *slab = superslab_slab_of(superslab, block);
     uint32_t rest;
-    uint32_t index = block_index(slab, superslab_page_start(superslab, slab), block, &rest);
+    uint32_t index = block_index(slab, slab_start(superslab, slab), block, &rest);
     if (rest != 0 || index >= slab->capacity)
         failfast(FAILFAST_next_link_range, block, "a bin holds a pointer between two blocks");
     if (!live_set(superslab, block)) failfast(FAILFAST_handed_out_twice, block, NULL);
@@ -108,8 +108,10 @@ static struct superslab *check_start(const void *pointer)
     struct superslab *superslab = pagemap_descriptor(pointer);
     if (class_index == CLASS_RUN) return superslab;
     struct slab *slab = superslab_slab_of(superslab, pointer);
+    if ((const char *)pointer < slab_start(superslab, slab))
+        failfast(FAILFAST_never_returned, pointer, "before the first block");
     uint32_t rest;
-    uint32_t index = block_index(slab, superslab_page_start(superslab, slab), pointer, &rest);
+    uint32_t index = block_index(slab, slab_start(superslab, slab), pointer, &rest);
     if (rest != 0) failfast(FAILFAST_interior_pointer, pointer, NULL);
     if (index >= slab->capacity) failfast(FAILFAST_never_returned, pointer, "past the last block");
     return superslab;
