@@ -34,7 +34,7 @@ void large_free(void *pointer)
 {
     struct slab *run = slab_of(pointer);
     pagemap_tag_set(pointer, 1, 0);
-    pool_free(superslab_of(run), run->page_index, run->page_count, true);
+    pool_free(superslab_of(run), run->page_index, run->page_count, 0);
 }
 
 size_t large_usable_size(const void *pointer)
@@ -49,7 +49,7 @@ bool large_resize(void *pointer, size_t size_bytes)
     uint32_t new_pages = pages_for(size_bytes);
     if (new_pages < old_pages) {
         run->page_count = (uint8_t)new_pages;
-        pool_free(superslab_of(run), run->page_index + new_pages, old_pages - new_pages, true);
+        pool_free(superslab_of(run), run->page_index + new_pages, old_pages - new_pages, 0);
     } else if (new_pages > old_pages) {
         if (!pool_extend(superslab_of(run), run->page_index, old_pages, new_pages)) return false;
         run->page_count = (uint8_t)new_pages;

@@ -30,9 +30,11 @@ struct owner {
     /* Of blocks that are out of its slabs: law 1 summed. And the most there was since the last shrink. */
     size_t used_bytes, used_bytes_peak;
 
-    /* When slab_trim_shrunk trimmed last, and whether some of that was carved again since. */
+    /* When slab_trim_shrunk trimmed last, whether some of that was carved again since, and how many times
+     * in a row that had been so. */
     uint64_t trimmed_ms;
     bool trimmed_is_wanted;
+    uint8_t trims_wanted;
 
     /* A slab without a block in use stays, one a class. Not in an orphan that nobody may come for. */
     bool keeps_empty;

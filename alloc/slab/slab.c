@@ -108,7 +108,7 @@ static void slab_release(struct slab *slab)
     list_remove(slab);
     pagemap_tag_set(superslab_page_start(superslab, slab), slab->page_count, 0);
     sync_point("slab_release");
-    pool_free(superslab, slab->page_index, slab->page_count, false);
+    pool_free(superslab, slab->page_index, slab->page_count, 1 + 7u * slab->carved_count / slab->capacity);
 }
 
 /* The slab has no block in use. One such slab a class is kept, last in the list, so that a loop

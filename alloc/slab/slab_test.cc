@@ -288,5 +288,5 @@ TEST_F(Slab, NoMemory)
     EXPECT_EQ(slab_make(own, 1), nullptr);
     EXPECT_EQ(own->slabs[1], nullptr);
     os_fault_remove();
-    for (const page_range &range : rest) pool_free(range.superslab, range.first, 1, false);
+    for (const page_range &range : rest) pool_free(range.superslab, range.first, 1, 1);
 }

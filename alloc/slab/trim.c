@@ -203,7 +203,12 @@ void slab_trim_shrunk(struct owner *owner)
 {
     owner->used_bytes_peak = owner->used_bytes;
     uint64_t now_ms = os_now_ms();
-    if (owner->trimmed_is_wanted && now_ms < owner->trimmed_ms + purge_delay_ms()) return;
+    if (owner->trimmed_is_wanted) {
+        if (now_ms < owner->trimmed_ms + ((uint64_t)purge_delay_ms() << owner->trims_wanted)) return;
+        if (owner->trims_wanted < TRIM_WAIT_LOG2_MAX) owner->trims_wanted++;
+    } else {
+        owner->trims_wanted = 0;
+    }
     owner->trimmed_is_wanted = false;
     owner->trimmed_ms = now_ms;
     slab_trim_all(owner);

@@ -18,7 +18,8 @@ size_t slab_trim(struct slab *slab);
 size_t slab_trim_all(struct owner *owner);
 
 /* As that, for an owner_has_shrunk; but not where what was trimmed less than a delay ago has been wanted
- * again since: a loop with swings would make system calls at each of them. The delay: purge_delay_ms; 0: always trims. */
+ * again since: a loop with swings would make system calls at each of them. Each time that turns out so, the
+ * wait doubles, up to 16 delays. The delay: purge_delay_ms; 0: always trims. */
 void slab_trim_shrunk(struct owner *owner);
 
 /* Carves from a hollow slab: the blocks of one of the system's pages, or one block where blocks are

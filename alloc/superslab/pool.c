@@ -237,9 +237,9 @@ void pool_release(struct superslab *superslab)
                               ~(1ull << superslab->index % CHUNK_SUPERSLABS), memory_order_release);
 }
 
-void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool is_run)
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
 {
-    purge_count_free(pages, is_run); /* before anyone can claim them and count them out again */
+    purge_count_free(pages, slab_eighths); /* before anyone can claim them and count them out again */
     superslab_free(superslab, first, pages, true);
     pool_offer(superslab);
     purge_after_free(superslab);

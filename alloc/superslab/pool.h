@@ -30,9 +30,9 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
 bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages,
                  uint32_t new_pages);
 
-/* Gives claimed pages back, those of a run (claimed from_top) or of a slab. Their tags are zero by now.
- * Any thread. */
-void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool is_run);
+/* Gives claimed pages back, those of a run (claimed from_top; slab_eighths 0) or of a slab (slab_eighths,
+ * 1 to 8: how much of it was used). Their tags are zero by now. Any thread. */
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths);
 
 /* Purges what has been free for a delay, if a delay has passed since the last round; now_ms is
  * os_now_ms(). True if this call made the round. Called on slow paths. */

@@ -26,7 +26,7 @@ char *start_of(const page_range &range)
 
 void touch(const Claimed &run) { memset(start_of(run.range), 1, (size_t)run.pages * PAGE_BYTES); }
 
-void free_run(const Claimed &run) { pool_free(run.range.superslab, run.range.first, run.pages, run.is_run); }
+void free_run(const Claimed &run) { pool_free(run.range.superslab, run.range.first, run.pages, run.is_run ? 0 : 8); }
 
 Claimed claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = true)
 {
@@ -185,7 +185,7 @@ TEST_F(Pool, PagesFreedSinglyAreFoundAsARun)
                 if (pages < 64) rest.push_back(claim(64 - pages)); // fills the new superslab
                 superslabs = pool_figures().superslab_count;
             }
-            pool_free(full.range.superslab, page, 1, true);
+            pool_free(full.range.superslab, page, 1, 0);
         }
         Claimed found = claim(pages);
         EXPECT_EQ(found.range.superslab, full.range.superslab);
@@ -201,7 +201,7 @@ TEST_F(Pool, Extend)
 {
     Claimed run = claim(64);
     superslab *s = run.range.superslab;
-    pool_free(s, run.range.first + 20, 10, true);
+    pool_free(s, run.range.first + 20, 10, 0);
     EXPECT_FALSE(pool_extend(s, 0, 20, 31)) << "one page too many";
     EXPECT_TRUE(pool_extend(s, 0, 20, 25));
     EXPECT_FALSE(pool_extend(s, 0, 20, 25)) << "taken";

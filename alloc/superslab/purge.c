@@ -24,6 +24,11 @@ static _Atomic(size_t) claimed_pages_peak;
 static _Atomic(size_t) run_pages; /* in use */
 static _Atomic(size_t) run_pages_peak;
 
+/* Eighths of a slab that were used of those freed of late, times FILL_ONE: a mean in which the newest is
+ * an eighth. */
+enum { FILL_ONE = 64 };
+static _Atomic(size_t) slab_fill = FILL_ONE;
+
 static size_t get(_Atomic(size_t) *figure) { return atomic_load_explicit(figure, memory_order_relaxed); }
 
 static void set(_Atomic(size_t) *figure, size_t value)
@@ -54,7 +59,7 @@ static void peak_update(_Atomic(size_t) *peak, size_t value)
 static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
-    size_t keep = get(&keep_eighths) + (is_run ? 8 * learned : learned);
+    size_t keep = get(&keep_eighths) + learned * (is_run ? 8 : get(&slab_fill) / FILL_ONE);
     /* Runs of many lengths leave gaps: as much again as was in use comes to lie free between them. */
     size_t in_use_peak = is_run ? 2 * get(&run_pages_peak) : get(&claimed_pages_peak);
     size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside what lies free in any case */
@@ -73,12 +78,17 @@ void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
     if (HAK_UNLIKELY(early > 0 && clean > 0)) learn(early, clean, is_run);
 }
 
-void purge_count_free(uint32_t pages, bool is_run)
+void purge_count_free(uint32_t pages, uint32_t slab_eighths)
 {
     uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - pages;
     uint64_t after = atomic_fetch_sub_explicit(&counts, change, memory_order_relaxed) - change;
     peak_update(&dirty_pages_peak, (uint32_t)after);
-    if (is_run) atomic_fetch_sub_explicit(&run_pages, pages, memory_order_relaxed);
+    if (slab_eighths == 0) {
+        atomic_fetch_sub_explicit(&run_pages, pages, memory_order_relaxed);
+    } else {
+        size_t fill = get(&slab_fill);
+        set(&slab_fill, fill - fill / 8 + slab_eighths * FILL_ONE / 8);
+    }
 }
 
 static void count_purged(uint32_t pages)
@@ -200,6 +210,7 @@ size_t pool_purge_all(void)
     size_t purged = purge_round(ALL, 0);
     set(&keep_eighths, 0); /* memory is wanted more than speed */
     set(&early_pages, 0);
+    set(&slab_fill, FILL_ONE);
     set(&dirty_pages_peak, 0);
     set(&claimed_pages_peak, 0);
     set(&run_pages_peak, 0);

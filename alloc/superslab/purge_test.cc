@@ -13,7 +13,7 @@ namespace {
 const uint32_t RUN_PAGES = 16;
 
 // Claims `runs` runs, touches them, frees them: a swing of that many dirty pages.
-void swing(int runs, bool from_top)
+void swing(int runs, bool from_top, uint32_t slab_eighths = 0)
 {
     std::vector<page_range> ranges;
     for (int i = 0; i < runs; i++) {
@@ -21,7 +21,7 @@ void swing(int runs, bool from_top)
         ASSERT_NE(ranges.back().superslab, nullptr);
         *superslab_page_start(ranges.back().superslab, &ranges.back().superslab->slabs[ranges.back().first]) = 1;
     }
-    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, from_top);
+    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, slab_eighths);
 }
 
 size_t purge_calls_of(void (*work)())
@@ -54,7 +54,8 @@ class Purge : public testing::Test {
 };
 
 void big_swing() { swing(64, true); } // 1024 pages, sixteen times what may always be kept
-void big_swing_of_slabs() { swing(64, false); }
+void big_swing_of_slabs() { swing(64, false, 1); } // little used
+void big_swing_of_full_slabs() { swing(64, false, 8); }
 
 } // namespace
 
@@ -73,7 +74,7 @@ TEST_F(Purge, SwingsThatComeAgainAreKept)
     EXPECT_GE(pool_figures().dirty_pages, 64u * RUN_PAGES / 2);
 }
 
-TEST_F(Purge, SlabsTeachAnEighth)
+TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
 {
     big_swing();
     big_swing();
@@ -86,6 +87,10 @@ TEST_F(Purge, SlabsTeachAnEighth)
     EXPECT_GT(after_slabs, (size_t)DIRTY_PAGES_MIN / 2) << "it does not learn";
     int rounds = 2;
     while (purge_calls_of(big_swing_of_slabs) > 0) ASSERT_LT(++rounds, 100) << "it does not learn";
+    pool_purge_all();
+    int full_rounds = 0;
+    while (purge_calls_of(big_swing_of_full_slabs) > 0) ASSERT_LT(++full_rounds, 20) << "it does not learn";
+    EXPECT_LT(2 * full_rounds, rounds);
 }
 
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
@@ -112,7 +117,7 @@ TEST_F(Purge, CountsBalance)
     page_range range = pool_claim(RUN_PAGES, 1, true);
     EXPECT_EQ(pool_figures().claimed_pages, claimed + RUN_PAGES);
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
-    pool_free(range.superslab, range.first, RUN_PAGES, true);
+    pool_free(range.superslab, range.first, RUN_PAGES, 0);
     EXPECT_EQ(pool_figures().claimed_pages, claimed);
     EXPECT_EQ(pool_figures().dirty_pages, RUN_PAGES);
 }
