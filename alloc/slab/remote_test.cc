@@ -135,7 +135,7 @@ TEST_F(Remote, DrainHandsOverOneListOfTheWantedClass)
     EXPECT_EQ(slab_of(b[0])->used_count.load(), b.size()) << "its blocks stay in use";
     EXPECT_EQ(slab_of(b[0])->remote.load(), 0u);
     EXPECT_EQ(slab_of(a[0])->used_count.load(), 0u);
-    slab_give_back_list(slab_of(b[0]), list, (uint32_t)b.size());
+    slab_give_back_list(slab_of(b[0]), list, wanted.back(), (uint32_t)b.size());
     EXPECT_EQ(remote_drain(own, c), nullptr);
 }
 

@@ -221,13 +221,9 @@ void slab_give_back(struct slab *slab, struct block *block)
     slab_returned(slab, 1);
 }
 
-void slab_give_back_list(struct slab *slab, struct block *list, uint32_t count)
+void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
 {
-    if (slab->free != NULL) { /* join: count bounds the walk */
-        struct block *tail = list;
-        for (uint32_t i = 1; i < count; i++) tail = tail->next;
-        tail->next = slab->free;
-    }
-    slab->free = list;
+    if (slab->free != NULL) tail->next = slab->free;
+    slab->free = head;
     slab_returned(slab, count);
 }

@@ -37,9 +37,10 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index);
  * NULL. The list ends in NULL. */
 struct block *slab_take(struct slab *slab);
 
-/* Gives a block, or a list of count blocks, back to its slab, which may thereby be released. */
+/* Gives a block, or a list of count blocks, back to its slab, which may thereby be released. The tail is
+ * needed only where the slab has a free list already. */
 void slab_give_back(struct slab *slab, struct block *block);
-void slab_give_back_list(struct slab *slab, struct block *list, uint32_t count);
+void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count);
 
 /* Calls visit for each slab in use of a superslab, by the page map, of which the class is told: other
  * threads may be making and releasing slabs meanwhile, so visit may only read what is atomic. */

@@ -194,12 +194,12 @@ TEST_F(Slab, ListsAreGivenBack)
             all[first + i]->next = i + 1 < count ? all[first + i + 1] : nullptr;
         return all[first];
     };
-    slab_give_back_list(s, link(0, 1), 1);
-    slab_give_back_list(s, link(1, 9), 9); // joins
+    slab_give_back_list(s, link(0, 1), nullptr, 1); // no list to join
+    slab_give_back_list(s, link(1, 9), all[9], 9);
     inspect();
     EXPECT_EQ(blocks_of(s->free).size(), 10u);
     EXPECT_EQ(s->used_count.load(), all.size() - 10);
-    slab_give_back_list(s, link(10, all.size() - 10), (uint32_t)all.size() - 10);
+    slab_give_back_list(s, link(10, all.size() - 10), all.back(), (uint32_t)all.size() - 10);
     EXPECT_EQ(s->used_count.load(), 0u);
     EXPECT_EQ(blocks_of(s->free).size(), all.size());
 }
