@@ -105,12 +105,6 @@ static inline uint32_t sizeclass_magazines(uint32_t class_index, uint32_t credit
     return sizeclass_clamp(MAGAZINES_BYTES / (credit * sizeclass_bytes(class_index)), MAGAZINES_MIN, MAGAZINES_MAX);
 }
 
-/* Blocks carved from a slab's fresh memory in one refill. */
-static inline uint32_t sizeclass_carve_blocks(uint32_t class_index)
-{
-    return sizeclass_clamp(CARVE_BYTES / sizeclass_bytes(class_index), 1, CARVE_BYTES);
-}
-
 /* Remote frees to one slab that a thread gathers before it posts them. */
 static inline uint32_t sizeclass_stage_blocks(uint32_t class_index)
 {

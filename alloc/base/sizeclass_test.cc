@@ -68,10 +68,6 @@ TEST(SizeClass, EveryClass)
             if (magazines > MAGAZINES_MIN) ASSERT_LE(magazines * each * bytes, (uint32_t)MAGAZINES_BYTES);
         }
 
-        uint32_t carve = sizeclass_carve_blocks(c);
-        EXPECT_GE(carve, 1u);
-        if (carve > 1) EXPECT_LE(carve * bytes, (uint32_t)CARVE_BYTES);
-
         uint32_t stage = sizeclass_stage_blocks(c);
         EXPECT_GE(stage, 1u);
         EXPECT_LE(stage, (uint32_t)STAGE_BLOCKS_MAX);

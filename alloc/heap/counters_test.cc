@@ -41,7 +41,7 @@ class Counters : public test::HeapTest {
 
 TEST_F(Counters, FreshMemoryThenTheSlabsList)
 {
-    uint32_t per_carve = sizeclass_carve_blocks(C), per_slab = (uint32_t)(PAGE_BYTES / BYTES);
+    uint32_t per_carve = CARVE_BYTES / BYTES, per_slab = (uint32_t)(PAGE_BYTES / BYTES);
     std::vector<void *> blocks = take(BYTES, 2 * per_slab);
     EXPECT_EQ(since(COUNTER_slab_pool, C) + since(COUNTER_slab_superslab, C), 2u);
     EXPECT_EQ(since(COUNTER_refill_carved, C), 2 * per_slab / per_carve);

@@ -58,18 +58,43 @@ static void list_remove(struct slab *slab)
 
 /* --- make and release --------------------------------------------------------------------------- */
 
-static uint16_t carve_start(const struct slab *slab, uint32_t superslab_index, uint32_t page)
-{
-    uint32_t turn = superslab_index * SUPERSLAB_PAGES + page + slab->class_index;
-    size_t slab_bytes = (size_t)slab->page_count * PAGE_BYTES;
-    size_t offset = (size_t)turn * CARVE_STRIDE_BYTES % slab_bytes;
-    return (uint16_t)(offset / sizeclass_bytes(slab->class_index) % slab->capacity);
-}
-
 static uint16_t capacity(const struct superslab *superslab, const struct slab *slab)
 {
     char *end = superslab_page_start(superslab, slab) + (size_t)slab->page_count * PAGE_BYTES;
     return (uint16_t)((size_t)(end - slab_start(superslab, slab)) / sizeclass_bytes(slab->class_index));
+}
+
+/* Fresh memory is carved in parts of CARVE_BYTES, a page of the system each: the blocks that start there.
+ * Which part of a slab comes first depends on where the slab lies and on nothing else: a slab that follows
+ * upon another one finds memory where that one was carved. */
+
+/* The first block that starts in a part or behind it; the capacity where there is none. */
+static uint32_t part_first(const struct slab *slab, uint32_t part)
+{
+    uint32_t block_bytes = sizeclass_bytes(slab->class_index), colour = slab_colour(slab);
+    uint32_t offset = part * CARVE_BYTES;
+    uint32_t index = offset <= colour ? 0 : (offset - colour + block_bytes - 1) / block_bytes;
+    return index < slab->capacity ? index : slab->capacity;
+}
+
+static uint32_t part_end(const struct slab *slab, uint32_t index)
+{
+    uint32_t offset = slab_colour(slab) + index * sizeclass_bytes(slab->class_index);
+    return part_first(slab, offset / CARVE_BYTES + 1);
+}
+
+/* Where slabs of one superslab begin they would compete for one set of the translation cache. */
+static uint16_t carve_start(const struct slab *slab)
+{
+    uint32_t parts = slab->page_count * (uint32_t)(PAGE_BYTES / CARVE_BYTES);
+    return (uint16_t)(part_first(slab, slab->page_index % parts) % slab->capacity);
+}
+
+/* And where parts begin, for one set of the cache: so the list begins in the midst of the part. */
+static uint32_t carve_turn(const struct slab *slab, uint32_t count)
+{
+    uint32_t offset = slab->page_index * (uint32_t)CARVE_STRIDE_BYTES % CARVE_BYTES;
+    return offset / sizeclass_bytes(slab->class_index) % count;
 }
 
 struct slab *slab_make(struct owner *owner, uint32_t class_index)
@@ -89,7 +114,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->page_count = (uint8_t)pages;
     slab->page_index = (uint8_t)range.first;
     slab->capacity = capacity(range.superslab, slab);
-    slab->carve_start = carve_start(slab, range.superslab->index, range.first);
+    slab->carve_start = carve_start(slab);
     slab->owner = owner;
     /* relaxed: published with the slab's first block, by whatever hands that to another thread. */
     atomic_store_explicit(&slab->remote, 0, memory_order_relaxed);
@@ -162,17 +187,16 @@ static struct block *block_at(char *start, uint32_t index, uint32_t block_bytes)
 static struct block *slab_carve(struct slab *slab)
 {
     uint32_t block_bytes = sizeclass_bytes(slab->class_index);
-    uint32_t count = sizeclass_carve_blocks(slab->class_index);
-    uint32_t left = (uint32_t)(slab->capacity - slab->carved_count);
-    if (count > left) count = left;
+    uint32_t first = (uint32_t)slab->carve_start + slab->carved_count;
+    if (first >= slab->capacity) first -= slab->capacity;
+    uint32_t end = part_end(slab, first), count = end - first;
 
     char *start = slab_start(superslab_of(slab), slab);
-    uint32_t index = (uint32_t)slab->carve_start + slab->carved_count;
-    if (index >= slab->capacity) index -= slab->capacity;
+    uint32_t index = first + carve_turn(slab, count);
     struct block *head = block_at(start, index, block_bytes);
     struct block *block = head;
     for (uint32_t i = 1; i < count; i++) {
-        if (++index == slab->capacity) index = 0;
+        if (++index == end) index = first;
         block->next = block_at(start, index, block_bytes);
         block = block->next;
     }

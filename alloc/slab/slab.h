@@ -9,8 +9,8 @@
  *        until the owner has drained them, so then no thread can be about to post to it.
  * A slab is in its owner's list exactly when it has a free block or fresh memory.
  *
- * Carving starts at a block that differs from slab to slab and class to class, so that the first
- * blocks of slabs do not compete for the same lines of the cache. */
+ * Carving starts at a block that differs from slab to slab, so that the first blocks of slabs do not
+ * compete for the same lines of the cache. */
 #pragma once
 
 #include "slab/owner.h"
@@ -23,11 +23,15 @@ static inline struct slab *slab_of(const void *address)
     return superslab_slab_of((struct superslab *)pagemap_descriptor(address), address);
 }
 
-/* Where the slab's first block stands: see the colours of sizeclass.h. */
+/* Bytes before the slab's first block: see the colours of sizeclass.h. And where that stands. */
+static inline uint32_t slab_colour(const struct slab *slab)
+{
+    return slab->page_index % sizeclass_colours(slab->class_index) * CACHE_LINE_BYTES;
+}
+
 static inline char *slab_start(const struct superslab *superslab, const struct slab *slab)
 {
-    uint32_t colour = slab->page_index % sizeclass_colours(slab->class_index);
-    return superslab_page_start(superslab, slab) + colour * CACHE_LINE_BYTES;
+    return superslab_page_start(superslab, slab) + slab_colour(slab);
 }
 
 /* A new slab for the owner, listed first. NULL when the system has no memory. */

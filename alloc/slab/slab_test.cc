@@ -1,6 +1,7 @@
 // slab_test.cc: slabs of an owner of the test's own; laws 1 and 3.
 #include "base/test_support.h"
 
+#include <map>
 #include <set>
 
 extern "C" {
@@ -176,12 +177,34 @@ TEST_F(Slab, CarvesAPageOfTheSystemAtATime)
 {
     for (uint32_t c = 1; c < CLASS_COUNT; c++) {
         slab *s = slab_make(own, c);
+        std::vector<block *> all;
+        std::set<uintptr_t> pages; // carved so far
+        while (s->carved_count < s->capacity) {
+            std::vector<block *> some = blocks_of(slab_take(s));
+            ASSERT_EQ(some.size() + all.size(), s->carved_count);
+            uintptr_t page = (uintptr_t)some[0] / CARVE_BYTES;
+            for (block *b : some) ASSERT_EQ((uintptr_t)b / CARVE_BYTES, page) << "class " << c;
+            ASSERT_TRUE(pages.insert(page).second) << "class " << c << ": a page is carved whole";
+            all.insert(all.end(), some.begin(), some.end());
+        }
+        ASSERT_EQ(std::set<block *>(all.begin(), all.end()).size(), s->capacity);
+        for (block *b : all) slab_give_back(s, b);
+        slab_release_empty(own);
+    }
+}
+
+TEST_F(Slab, ASlabIsCarvedWhereTheOneBeforeItWas)
+{
+    std::map<void *, std::set<uint32_t>> parts; // where slabs of all classes began, by the page they lie in
+    for (uint32_t c = 1; c <= sizeclass_of(PAGE_BYTES / SLAB_BLOCKS_MIN); c++) {
+        slab *s = slab_make(own, c);
         std::vector<block *> some = blocks_of(slab_take(s));
-        EXPECT_EQ(some.size(), std::min<uint32_t>(sizeclass_carve_blocks(c), s->capacity));
-        EXPECT_EQ(s->carved_count, some.size());
+        char *start = superslab_page_start(superslab_of(s), s);
+        parts[start].insert((uint32_t)(reinterpret_cast<char *>(some[0]) - start) / CARVE_BYTES);
         for (block *b : some) slab_give_back(s, b);
         slab_release_empty(own);
     }
+    for (auto &[start, begun] : parts) EXPECT_EQ(begun.size(), 1u);
 }
 
 TEST_F(Slab, ListsAreGivenBack)

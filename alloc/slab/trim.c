@@ -25,11 +25,9 @@ struct layout {
 static struct layout layout_of(struct slab *slab)
 {
     uint32_t os_bytes = (uint32_t)os_page_bytes();
-    const struct superslab *superslab = superslab_of(slab);
-    char *start = superslab_page_start(superslab, slab);
     return (struct layout){.slab = slab,
-                           .start = start,
-                           .colour = (uint32_t)(slab_start(superslab, slab) - start),
+                           .start = superslab_page_start(superslab_of(slab), slab),
+                           .colour = slab_colour(slab),
                            .block_bytes = sizeclass_bytes(slab->class_index),
                            .os_bytes = os_bytes,
                            .os_pages = PAGE_BYTES / os_bytes};
