@@ -67,14 +67,12 @@ static void owner_strip(struct owner *owner)
     if (owner_has_shrunk(owner)) slab_trim_shrunk(owner);
 }
 
-/* Counts one more warm orphan, unless there are enough. */
-static bool warm_count_take(void)
+/* The first heaps, since those are adopted first: others would rest with what they have while these are
+ * emptied and filled again. */
+static bool may_be_warm(const struct owner *owner)
 {
     uint32_t share = owner_count() >> ORPHANS_WARM_SHARE_LOG2;
-    uint32_t warm_max = share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN;
-    if (atomic_fetch_add_explicit(&warm_count, 1, memory_order_relaxed) < warm_max) return true;
-    warm_count_change(-1u);
-    return false;
+    return owner->id <= (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
 }
 
 /* A thread ends. The next one will want what it had cached, if it comes soon; if none comes, or the
@@ -83,12 +81,13 @@ static void cache_lay_down(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || owner_has_shrunk(&heap->owner) ||
-        !warm_count_take()) {
+        !may_be_warm(&heap->owner)) {
         tcache_flush(tcache);
         owner_strip(&heap->owner);
     } else {
         tcache_lay_down(tcache);
         atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
+        warm_count_change(1);
     }
 }
 
