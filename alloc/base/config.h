@@ -60,7 +60,7 @@ enum {
     DIRTY_PAGES_MIN = 64,        /* free pages that may keep their memory whatever is in use */
     DIRTY_SHARE_LOG2 = 2,         /* beyond: so many of the pages in use (a quarter) */
     TRIM_WAIT_LOG2_MAX = 4,       /* delays between two trims of a heap that wants its memory back each time: 16 */
-    EMPTY_SUPERSLABS_MAX = 4,     /* address space kept for the next burst */
+    EMPTY_SUPERSLABS_MIN = 4,     /* address space kept for the next burst: so much, or as much as is in use */
     HUGE_CACHE_ENTRIES = 16,      /* huge mappings kept for the next huge block */
     HUGE_CACHE_BYTES_MAX = 64 << 20,
 };

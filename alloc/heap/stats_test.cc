@@ -105,7 +105,7 @@ TEST_F(Stats, WhileOthersWork)
         test::Rng rng;
         while (!done) {
             // Superslabs come and go under the eyes of who reads.
-            void *runs[2 * EMPTY_SUPERSLABS_MAX + 8];
+            void *runs[2 * EMPTY_SUPERSLABS_MIN + 8];
             for (void *&run : runs) run = hak_malloc(RUN_BYTES_MAX);
             for (int i = 0; i < 100; i++) hak_free(hak_malloc(rng.below(100000)));
             for (void *run : runs) hak_free(run);

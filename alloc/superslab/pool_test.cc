@@ -106,13 +106,13 @@ TEST_F(Pool, EveryAlignment)
 TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)
 {
     std::vector<Claimed> runs;
-    for (int i = 0; i < EMPTY_SUPERSLABS_MAX + 16; i++) runs.push_back(claim(64));
+    for (int i = 0; i < EMPTY_SUPERSLABS_MIN + 16; i++) runs.push_back(claim(64));
     size_t at_most = pool_figures().superslab_count;
-    EXPECT_GE(at_most, (size_t)EMPTY_SUPERSLABS_MAX + 16);
+    EXPECT_GE(at_most, (size_t)EMPTY_SUPERSLABS_MIN + 16);
     for (const Claimed &run : runs) free_run(run);
     pool_purge_all();
-    EXPECT_LE(pool_figures().superslab_count, before.claimed_pages + EMPTY_SUPERSLABS_MAX);
-    EXPECT_GE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MAX) << "some are kept";
+    EXPECT_LE(pool_figures().superslab_count, before.claimed_pages + EMPTY_SUPERSLABS_MIN);
+    EXPECT_GE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN) << "some are kept";
     uint32_t present = 0;
     pool_for_each([](superslab *s, void *context) {
         EXPECT_NE(superslab_base(s), nullptr);
@@ -121,7 +121,7 @@ TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)
     EXPECT_EQ(present, pool_figures().superslab_count);
     // The descriptors serve again.
     runs.clear();
-    for (int i = 0; i < EMPTY_SUPERSLABS_MAX + 16; i++) {
+    for (int i = 0; i < EMPTY_SUPERSLABS_MIN + 16; i++) {
         runs.push_back(claim(64));
         EXPECT_EQ(*start_of(runs.back().range), 0);
     }
@@ -270,7 +270,7 @@ TEST_F(Pool, RefusedByTheSystem)
 TEST_F(Pool, ReleaseRefusedByTheSystem)
 {
     std::vector<Claimed> runs;
-    for (int i = 0; i < EMPTY_SUPERSLABS_MAX + 3; i++) runs.push_back(claim(64));
+    for (int i = 0; i < EMPTY_SUPERSLABS_MIN + 3; i++) runs.push_back(claim(64));
     size_t superslabs = pool_figures().superslab_count;
     os_fault_install(1, true); // every purge and every release fails
     for (const Claimed &run : runs) {
@@ -283,7 +283,7 @@ TEST_F(Pool, ReleaseRefusedByTheSystem)
     EXPECT_GE(pool_figures().dirty_pages, runs.size() * 64) << "not purged, so dirty still";
     pool_purge_all();
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
-    EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MAX + before.superslab_count);
+    EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN + before.superslab_count);
     Claimed run = claim(64);
     EXPECT_EQ(*start_of(run.range), 0);
     free_run(run);

@@ -103,6 +103,7 @@ enum what { COLD, ALL };
 struct round {
     enum what what;
     size_t dirty_pages_goal; /* stop there */
+    uint32_t empty_max;      /* superslabs that may keep their address space with nothing in them */
     size_t purged;           /* pages */
     uint32_t empty;          /* superslabs with neither a page in use nor memory */
 };
@@ -129,14 +130,24 @@ static bool visit(struct superslab *superslab, void *context)
     round->purged += purge_superslab(superslab, round->what);
     if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
         atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 &&
-        ++round->empty > EMPTY_SUPERSLABS_MAX)
+        ++round->empty > round->empty_max)
         pool_release(superslab);
     return round->dirty_pages_goal == 0 || purge_dirty_pages() > round->dirty_pages_goal;
 }
 
+/* Of the address space as much may lie empty as is in use, since a loop's swings leave so much for a while;
+ * but not where memory is wanted more than speed. */
+static uint32_t empty_max(bool everything)
+{
+    uint32_t half = everything ? 0 : (uint32_t)(pool_figures().superslab_count / 2);
+    return half > EMPTY_SUPERSLABS_MIN ? half : EMPTY_SUPERSLABS_MIN;
+}
+
 static size_t purge_round(enum what what, size_t dirty_pages_goal)
 {
-    struct round round = {.what = what, .dirty_pages_goal = dirty_pages_goal};
+    struct round round = {.what = what,
+                          .dirty_pages_goal = dirty_pages_goal,
+                          .empty_max = empty_max(what == ALL && dirty_pages_goal == 0)};
     pool_for_each_from_top(visit, &round); /* searches fill from the bottom */
     return round.purged;
 }
@@ -176,8 +187,9 @@ static void forget_a_little(void)
 {
     size_t keep = get(&keep_eighths), low = get(&dirty_pages_low), peak = get(&dirty_pages_peak);
     bool in_use = peak > low && peak - low >= peak / 8;
-    size_t floor = in_use ? 8 * peak : 0;
-    size_t less = keep - (keep + 7) / 8;
+    size_t floor = in_use ? 9 * peak : 0; /* the next interval's may be higher */
+    size_t fade = in_use ? 64 : 8; /* a loop's longest swings come seldom */
+    size_t less = keep - (keep + fade - 1) / fade;
     set(&keep_eighths, keep < floor ? keep : less > floor ? less : floor);
     set(&dirty_pages_peak, purge_dirty_pages());
     set(&dirty_pages_low, purge_dirty_pages());
