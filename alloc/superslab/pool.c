@@ -29,6 +29,10 @@ static _Atomic(uint32_t) chunk_count;
 static _Atomic(size_t) superslab_count;
 static _Atomic(bool) huge_pages;
 
+/* The superslab where this thread's searches for runs begin: the first, until another thread was met in
+ * one; then behind that, so that each comes to have superslabs of its own. */
+static HAK_TLS uint32_t run_start;
+
 static struct chunk *chunk_at(uint32_t index)
 {
     /* acquire: pairs with the release in chunk_make. */
@@ -89,7 +93,9 @@ static void count_claim(const struct page_range *range, uint32_t pages, uint64_t
 static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
                        bool from_top, struct page_range *range)
 {
-    int first = superslab_claim(superslab, pages, align_pages, from_top, &range->zero);
+    bool contended = false;
+    int first = superslab_claim(superslab, pages, align_pages, from_top, &range->zero, &contended);
+    if (contended) run_start = superslab->index + 1;
     if (first < 0) return false;
     range->superslab = superslab;
     range->first = (uint32_t)first;
@@ -98,13 +104,22 @@ static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t ali
     return true;
 }
 
-static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct page_range *range)
+/* Of a chunk, the superslabs from `start` on; or those before it. */
+static uint64_t chunk_part(uint32_t chunk_index, uint32_t start, bool before)
+{
+    uint32_t first = chunk_index * CHUNK_SUPERSLABS;
+    uint64_t from = start <= first ? ~0ull : start - first < CHUNK_SUPERSLABS ? ~0ull << (start - first) : 0;
+    return before ? ~from : from;
+}
+
+static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t align_pages, bool from_top,
+                        struct page_range *range)
 {
     uint32_t level = log2_floor(pages);
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         struct chunk *chunk = chunk_at(i);
-        uint64_t hints = atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst);
+        uint64_t hints = atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst) & chunk_part(i, start, before);
         while (hints != 0) {
             struct superslab *superslab = &chunk->superslabs[__builtin_ctzll(hints)];
             hints &= hints - 1;
@@ -113,6 +128,13 @@ static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct p
         }
     }
     return false;
+}
+
+static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct page_range *range)
+{
+    uint32_t start = from_top ? run_start : 0; /* slabs keep to the bottom */
+    if (search_part(start, false, pages, align_pages, from_top, range)) return true;
+    return start > 0 && search_part(start, true, pages, align_pages, from_top, range);
 }
 
 /* --- new superslabs, under the POOL lock ----------------------------------------------------- */

@@ -1,28 +1,35 @@
 /* purge.c: see purge.h. */
 #include "superslab/purge.h"
 
+#include <stdalign.h>
+
 #include "base/bits.h"
 #include "os/os.h"
 #include "superslab/pool.h"
 
 /* Everything here is a figure or a setting that orders nothing: relaxed everywhere. */
 
-/* Pages in use above, free pages with memory below: one addition for both. The lower half never
- * borrows, since pages are counted before anyone can claim them. */
-static _Atomic(uint64_t) counts;
 enum { CLAIMED_SHIFT = 32 };
 
-static _Atomic(uint64_t) due_ms;
+/* What each claim and free of pages writes: on one line, which so changes hands once for all of it. */
+static struct {
+    /* Pages in use above, free pages with memory below: one addition for both. The lower half never
+     * borrows, since pages are counted before anyone can claim them. */
+    alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) counts;
+    _Atomic(size_t) run_pages; /* in use */
+    _Atomic(size_t) run_pages_peak, claimed_pages_peak;  /* since the last tick */
+    _Atomic(size_t) dirty_pages_peak, dirty_pages_low;   /* likewise: between them lies what was used */
+    _Atomic(size_t) early_pages;  /* purged by the limit in number since the last tick */
+    _Atomic(size_t) keep_eighths; /* what that limit has learned, in eighths of a page */
+} pages_now;
+
+static_assert(sizeof pages_now == CACHE_LINE_BYTES, "one line");
+
+/* On lines that each call reads and few write. */
+static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
 static _Atomic(uint32_t) rounds;
 static _Atomic(uint64_t) useless_until_ms;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
-
-static _Atomic(size_t) early_pages;      /* purged by the limit in number since the last tick */
-static _Atomic(size_t) keep_eighths;     /* what that limit has learned, in eighths of a page */
-static _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* since the last tick: between them lies what was used */
-static _Atomic(size_t) claimed_pages_peak;
-static _Atomic(size_t) run_pages; /* in use */
-static _Atomic(size_t) run_pages_peak;
 
 /* Eighths of a slab that were used of those freed of late, times FILL_ONE: a mean in which the newest is
  * an eighth. */
@@ -42,12 +49,12 @@ uint32_t purge_delay_ms(void) { return atomic_load_explicit(&delay_ms, memory_or
 
 size_t purge_claimed_pages(void)
 {
-    return (size_t)(atomic_load_explicit(&counts, memory_order_relaxed) >> CLAIMED_SHIFT);
+    return (size_t)(atomic_load_explicit(&pages_now.counts, memory_order_relaxed) >> CLAIMED_SHIFT);
 }
 
 size_t purge_dirty_pages(void)
 {
-    return (uint32_t)atomic_load_explicit(&counts, memory_order_relaxed);
+    return (uint32_t)atomic_load_explicit(&pages_now.counts, memory_order_relaxed);
 }
 
 static void peak_update(_Atomic(size_t) *peak, size_t value)
@@ -59,32 +66,32 @@ static void peak_update(_Atomic(size_t) *peak, size_t value)
 static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
-    size_t keep = get(&keep_eighths) + learned * (is_run ? 8 : get(&slab_fill) / FILL_ONE);
+    size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 8 : get(&slab_fill) / FILL_ONE);
     /* Runs of many lengths leave gaps: as much again as was in use comes to lie free between them. */
-    size_t in_use_peak = is_run ? 2 * get(&run_pages_peak) : get(&claimed_pages_peak);
+    size_t in_use_peak = is_run ? 2 * get(&pages_now.run_pages_peak) : get(&pages_now.claimed_pages_peak);
     size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside what lies free in any case */
-    set(&early_pages, early - learned);
-    peak_update(&keep_eighths, keep < keep_max ? keep : keep_max);
+    set(&pages_now.early_pages, early - learned);
+    peak_update(&pages_now.keep_eighths, keep < keep_max ? keep : keep_max);
 }
 
 void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
 {
     uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - dirty_pages;
-    uint64_t after = atomic_fetch_add_explicit(&counts, change, memory_order_relaxed) + change;
-    peak_update(&claimed_pages_peak, (size_t)(after >> CLAIMED_SHIFT));
-    if ((uint32_t)after < get(&dirty_pages_low)) set(&dirty_pages_low, (uint32_t)after);
-    if (is_run) peak_update(&run_pages_peak, atomic_fetch_add_explicit(&run_pages, pages, memory_order_relaxed) + pages);
-    size_t early = get(&early_pages), clean = pages - dirty_pages;
+    uint64_t after = atomic_fetch_add_explicit(&pages_now.counts, change, memory_order_relaxed) + change;
+    peak_update(&pages_now.claimed_pages_peak, (size_t)(after >> CLAIMED_SHIFT));
+    if ((uint32_t)after < get(&pages_now.dirty_pages_low)) set(&pages_now.dirty_pages_low, (uint32_t)after);
+    if (is_run) peak_update(&pages_now.run_pages_peak, atomic_fetch_add_explicit(&pages_now.run_pages, pages, memory_order_relaxed) + pages);
+    size_t early = get(&pages_now.early_pages), clean = pages - dirty_pages;
     if (HAK_UNLIKELY(early > 0 && clean > 0)) learn(early, clean, is_run);
 }
 
 void purge_count_free(uint32_t pages, uint32_t slab_eighths)
 {
     uint64_t change = ((uint64_t)pages << CLAIMED_SHIFT) - pages;
-    uint64_t after = atomic_fetch_sub_explicit(&counts, change, memory_order_relaxed) - change;
-    peak_update(&dirty_pages_peak, (uint32_t)after);
+    uint64_t after = atomic_fetch_sub_explicit(&pages_now.counts, change, memory_order_relaxed) - change;
+    peak_update(&pages_now.dirty_pages_peak, (uint32_t)after);
     if (slab_eighths == 0) {
-        atomic_fetch_sub_explicit(&run_pages, pages, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&pages_now.run_pages, pages, memory_order_relaxed);
     } else {
         size_t fill = get(&slab_fill);
         set(&slab_fill, fill - fill / 8 + slab_eighths * FILL_ONE / 8);
@@ -93,7 +100,7 @@ void purge_count_free(uint32_t pages, uint32_t slab_eighths)
 
 static void count_purged(uint32_t pages)
 {
-    atomic_fetch_sub_explicit(&counts, pages, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pages_now.counts, pages, memory_order_relaxed);
 }
 
 /* --- rounds --------------------------------------------------------------------------------------- */
@@ -158,7 +165,7 @@ static size_t dirty_pages_max(void)
 {
     size_t share = purge_claimed_pages() >> DIRTY_SHARE_LOG2;
     size_t least = share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
-    size_t keep = get(&keep_eighths) / 8;
+    size_t keep = get(&pages_now.keep_eighths) / 8;
     return keep > least ? keep : least;
 }
 
@@ -167,7 +174,7 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
     uint64_t now_ms = os_now_ms();
     if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
     size_t purged = purge_round(ALL, dirty_max / 2);
-    set(&early_pages, get(&early_pages) + purged);
+    set(&pages_now.early_pages, get(&pages_now.early_pages) + purged);
     /* Where memory is locked the system takes nothing back: do not try at each free. */
     if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
 }
@@ -185,17 +192,17 @@ void purge_after_free(struct superslab *superslab)
 
 static void forget_a_little(void)
 {
-    size_t keep = get(&keep_eighths), low = get(&dirty_pages_low), peak = get(&dirty_pages_peak);
+    size_t keep = get(&pages_now.keep_eighths), low = get(&pages_now.dirty_pages_low), peak = get(&pages_now.dirty_pages_peak);
     bool in_use = peak > low && peak - low >= peak / 8;
     size_t floor = in_use ? 9 * peak : 0; /* the next interval's may be higher */
     size_t fade = in_use ? 64 : 8; /* a loop's longest swings come seldom */
     size_t less = keep - (keep + fade - 1) / fade;
-    set(&keep_eighths, keep < floor ? keep : less > floor ? less : floor);
-    set(&dirty_pages_peak, purge_dirty_pages());
-    set(&dirty_pages_low, purge_dirty_pages());
-    set(&claimed_pages_peak, purge_claimed_pages());
-    set(&run_pages_peak, get(&run_pages));
-    set(&early_pages, 0);
+    set(&pages_now.keep_eighths, keep < floor ? keep : less > floor ? less : floor);
+    set(&pages_now.dirty_pages_peak, purge_dirty_pages());
+    set(&pages_now.dirty_pages_low, purge_dirty_pages());
+    set(&pages_now.claimed_pages_peak, purge_claimed_pages());
+    set(&pages_now.run_pages_peak, get(&pages_now.run_pages));
+    set(&pages_now.early_pages, 0);
 }
 
 uint32_t pool_tick_rounds(void) { return atomic_load_explicit(&rounds, memory_order_relaxed); }
@@ -212,7 +219,7 @@ bool pool_tick(uint64_t now_ms)
     /* What was learned is kept from the limit in time too, while it is in use: the far ends of a loop's
      * swings are idle for longer than a delay now and then. */
     forget_a_little();
-    purge_round(COLD, get(&keep_eighths) / 8);
+    purge_round(COLD, get(&pages_now.keep_eighths) / 8);
     atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     return true;
 }
@@ -220,12 +227,12 @@ bool pool_tick(uint64_t now_ms)
 size_t pool_purge_all(void)
 {
     size_t purged = purge_round(ALL, 0);
-    set(&keep_eighths, 0); /* memory is wanted more than speed */
-    set(&early_pages, 0);
+    set(&pages_now.keep_eighths, 0); /* memory is wanted more than speed */
+    set(&pages_now.early_pages, 0);
     set(&slab_fill, FILL_ONE);
-    set(&dirty_pages_peak, 0);
-    set(&claimed_pages_peak, 0);
-    set(&run_pages_peak, 0);
+    set(&pages_now.dirty_pages_peak, 0);
+    set(&pages_now.claimed_pages_peak, 0);
+    set(&pages_now.run_pages_peak, 0);
     atomic_store_explicit(&useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
 }

@@ -20,7 +20,7 @@ static uint32_t choose(uint64_t candidates, bool from_top)
 }
 
 int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
-                    bool from_top, bool *zero)
+                    bool from_top, bool *zero, bool *contended)
 {
     /* relaxed: the exchange below decides. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
@@ -37,8 +37,10 @@ int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_
          * be ordered against a free that sets no hint: hint_clear in pool.c. */
         if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages,
                                                    free_pages & ~range, memory_order_seq_cst,
-                                                   memory_order_relaxed))
+                                                   memory_order_relaxed)) {
+            *contended = true;
             continue;
+        }
         /* relaxed: the bits of pages that we own are ours to read. */
         dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
         *zero = (dirty & range) == 0;

@@ -25,13 +25,13 @@ class Superslab : public testing::Test {
 
     int claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = false)
     {
-        return superslab_claim(&s, pages, align_pages, from_top, &zero);
+        return superslab_claim(&s, pages, align_pages, from_top, &zero, &contended);
     }
     char *page(uint32_t index) { return superslab_base(&s) + (size_t)index * PAGE_BYTES; }
 
     std::unique_ptr<superslab> memory = std::make_unique<superslab>();
     superslab &s = *memory;
-    bool zero = false;
+    bool zero = false, contended = false;
 };
 
 } // namespace
@@ -216,9 +216,9 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
         for (int i = 0; i < test::rounds(20000); i++) {
             if (mine.size() < 4 && rng.below(2) == 0) {
                 uint32_t pages = (uint32_t)rng.between(1, 8);
-                bool own_zero;
+                bool own_zero, own_contended = false;
                 int first = superslab_claim(&s, pages, 1u << rng.below(3), rng.below(2) != 0,
-                                            &own_zero);
+                                            &own_zero, &own_contended);
                 if (first < 0) continue;
                 claims++;
                 for (uint32_t p = 0; p < pages; p++)
