@@ -48,6 +48,9 @@ hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c heap/inspect.
 
 hakmem_test_program(alloc-tests $<TARGET_OBJECTS:alloc-tests-c> 1 ${TESTS} ${VALIDATE_TESTS})
 hakmem_test_program(alloc-tests-release $<TARGET_OBJECTS:alloc-tests-release-c> 0 ${TESTS})
+foreach(program alloc-tests alloc-tests-release)
+  hakmem_precompile(${program} <gtest/gtest.h> <algorithm> <atomic> <functional> <map> <set> <string> <thread> <vector>)
+endforeach()
 hakmem_add_suites(alloc-tests unit ${TESTS} ${VALIDATE_TESTS})
 hakmem_add_suites(alloc-tests-release unit-release ${TESTS})
 

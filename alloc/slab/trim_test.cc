@@ -107,7 +107,7 @@ TEST_F(Trim, InAnyOrderAndHalfWay)
     test::Rng rng(7);
     for (size_t size : {16u, 48u, 208u, 1000u, 1024u, 1536u, 5000u, 9000u, 32768u}) {
         std::vector<Live> blocks = fill(size, 3 * BYTES / size / 4);
-        for (int round = 0; round < 12; round++) {
+        for (int round = 0; round < test::rounds(12); round++) {
             rng.shuffle(blocks);
             size_t stay = rng.below(blocks.size());
             for (size_t i = stay; i < blocks.size(); i++) hak_free(blocks[i].block);

@@ -20,17 +20,18 @@ set(CAMPAIGN_SOURCES
   campaign/svg.cc
   campaign/words.cc)
 
-# Their tests.
+# Their tests: of what starts processes, and of the rest.
 set(CAMPAIGN_TESTS
   campaign/campaign_test.cc
   campaign/child_test.cc
   campaign/command_test.cc
+  campaign/runs_for_test.cc
+  campaign/temporary_for_test.cc)
+set(CAMPAIGN_TESTS_OF_ONE_THREAD
   campaign/html_test.cc
   campaign/page_test.cc
   campaign/record_test.cc
   campaign/report_test.cc
-  campaign/runs_for_test.cc
   campaign/soak_state_test.cc
   campaign/svg_test.cc
-  campaign/temporary_for_test.cc
   campaign/words_test.cc)

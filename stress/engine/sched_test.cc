@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/build.h"
 #include "engine/spawn_for_test.h"
 
 namespace stress {
@@ -189,7 +190,8 @@ TEST_P(SeededRun, RepeatsUnderLoad)
         return at == std::string::npos ? std::string("no " + key) : text.substr(at, text.find('\n', at) - at);
     };
     std::set<std::string> seen;
-    for (int i = 0; i < 10; ++i) {
+    const int runs = kSanitized ? 4 : 10;
+    for (int i = 0; i < runs; ++i) {
         const SpawnResult result =
             spawn_stress({GetParam(), "--schedule", "seeded", "--seed", "7", "--threads", "4", "--json", "-"});
         EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/build.h"
 #include "engine/interp.h"
 #include "engine/scenario.h"
 #include "scenario/draws.h"
@@ -170,10 +171,11 @@ TEST_P(EachScenario, TheSeedDecidesThePlan)
 
 TEST_P(EachScenario, NeverJams)
 {
+    const std::uint64_t seeds = kSanitized ? 1 : 2;
     for (const char *threads : {"1", "2", "3", "8"})
         for (const char *ops : {"20000", "100000000"})
             for (const char *check : {"--check", "--no-check"})
-                for (const std::uint64_t seed : {std::uint64_t{1}, std::uint64_t{2}}) {
+                for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
                     const Options options = options_of(GetParam().name, {"--threads", threads, "--ops", ops, check});
                     for (const std::size_t stride : {std::size_t{1}, std::size_t{5000}}) {
                         Plan plan = plan_of(GetParam(), options, seed);
@@ -326,11 +328,12 @@ TEST(AlignedScenario, OnlyStrictRunsAskForWhatMimallocMisaligns)
 // In each mode, by itself: no jam, also with uneven numbers of threads and the smallest rings.
 TEST(RemoteFreeScenario, NoModeJams)
 {
+    const std::uint64_t seeds = kSanitized ? 1 : 3;
     for (const char *mode : {"queue", "ring", "all-to-all", "owner-exit", "free-only", "all"})
         for (const char *producers : {"1", "2", "5"})
             for (const char *consumers : {"1", "3"})
                 for (const char *slots : {"2", "4", "64"})
-                    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+                    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
                         const Options options =
                             options_of("remote-free", {"--mode", mode, "--producers", producers, "--consumers",
                                                        consumers, "--queue-slots", slots, "--ops", "50000"});

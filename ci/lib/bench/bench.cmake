@@ -24,6 +24,6 @@ foreach(subject IN ITEMS system hakmem)
 endforeach()
 add_test(NAME bench.exact COMMAND Python3::Interpreter ${bench}/exact_test $<TARGET_FILE:hakmem-bench>
     $<TARGET_FILE:bench-count>)
-set_tests_properties(bench.exact PROPERTIES LABELS unit TIMEOUT 300)
+set_tests_properties(bench.exact PROPERTIES LABELS once TIMEOUT 300)
 add_test(NAME bench.command COMMAND Python3::Interpreter ${bench}/command_test ${CMAKE_BINARY_DIR})
-set_tests_properties(bench.command PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 300)
+set_tests_properties(bench.command PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 300)
