@@ -21,6 +21,9 @@ std::size_t process_resident_bytes();
 // How many mappings this process has (lines of /proc/self/maps). 0 when /proc cannot be read.
 std::size_t process_mapping_count();
 
+// Threads of this process that the system has not ended. 0 when /proc cannot be read.
+std::size_t process_thread_count();
+
 struct MemorySample {
     std::uint64_t rss_bytes;   // of the subject, as above
     std::uint64_t live_bytes;  // asked for and not yet freed, summed over seats
@@ -39,6 +42,7 @@ public:
     MemoryMeter(const ClaimMap &claims, const Mapped<Seat *> &seats) : claims_(claims), seats_(seats) {}
 
     MemorySample sample();
+    // Mappings without those of threads' stacks.
     std::size_t sample_mappings();
 
     std::uint64_t peak_rss_bytes() const { return peak_rss_bytes_.load(std::memory_order_relaxed); }

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <latch>
+#include <thread>
+#include <vector>
+
 namespace stress {
 namespace {
 
@@ -28,6 +32,28 @@ TEST(Memory, MappingsAreCounted)
     EXPECT_GE(process_mapping_count(), before + pages - 2);
     munmap(start, pages * page_bytes);
     EXPECT_LE(process_mapping_count(), before + 5);
+}
+
+TEST(Memory, StacksOfThreadsAreNotMappingsOfTheSubject)
+{
+    constexpr std::size_t threads = 40;
+    const Mapped<Seat *> seats(0);
+    const ClaimMap claims;
+    MemoryMeter meter(claims, seats);
+    const std::size_t threads_before = process_thread_count(), before = meter.sample_mappings();
+    ASSERT_GE(threads_before, 1u);
+    std::latch all_live(threads + 1), over(1);
+    std::vector<std::jthread> waiting;
+    for (std::size_t i = 0; i < threads; ++i) {
+        waiting.emplace_back([&] {
+            all_live.count_down();
+            over.wait();
+        });
+    }
+    all_live.arrive_and_wait();
+    EXPECT_EQ(process_thread_count(), threads_before + threads);
+    EXPECT_LE(meter.sample_mappings(), before + threads / 2) << "but for what malloc itself maps for them";
+    over.count_down();
 }
 
 }  // namespace
