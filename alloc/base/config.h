@@ -36,7 +36,7 @@ enum {
     PARKED_SHARE_LOG2 = 19,     /* and one more for each 512 KiB that its heap has given out */
     SHRINK_LOG2 = 2,            /* a heap of which so little is left in use (a quarter) empties its caches, */
     SHRINK_BYTES_MIN = 4 << 20, /* if there was so much, and trims its slabs */
-    ORPHANS_WARM_MIN = 16,           /* heaps of ended threads that may keep what was cached: the first ones, */
+    ORPHANS_WARM_MIN = 4,            /* heaps of ended threads that may keep what was cached: the first ones, */
     ORPHANS_WARM_SHARE_LOG2 = 3,     /* or so many (an eighth) of all heaps, */
     ORPHAN_USED_BYTES_MAX = 4 << 20, /* each if it has given out no more than so much */
     CACHE_LINE_BYTES = 64,
