@@ -234,7 +234,8 @@ TEST_F(Trim, SwingsAreTrimmedOnceADelay)
     const size_t size = 4096;
     std::vector<Live> kept;
     std::vector<void *> blocks;
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 9; round++) {
+        if (round >= 6) now_ms += PURGE_DELAY_MS; // one delay after the first trim; then one and two after the second
         for (size_t i = 0; i < (16u << 20) / size; i++) {
             auto *block = static_cast<char *>(hak_malloc(size));
             if (round == 0 && i % 16 == 0) kept.push_back({block, 0}); // no slab comes to be empty
@@ -246,7 +247,8 @@ TEST_F(Trim, SwingsAreTrimmedOnceADelay)
         os = real;
         blocks.clear();
         if (round == 0) EXPECT_GT(calls, 0u) << "it did not trim";
-        if (round > 1) EXPECT_EQ(calls, 0u) << "round " << round;
+        if (round == 6 || round == 8) EXPECT_GT(calls, 0u) << "round " << round << ": it has waited long enough";
+        else if (round > 1) EXPECT_EQ(calls, 0u) << "round " << round;
     }
     hak_clock_hook = nullptr;
     free_all(kept);

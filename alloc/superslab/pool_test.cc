@@ -1,10 +1,12 @@
 // pool_test.cc: the search for pages over many superslabs, its hints, and the purge.
 #include "base/test_support.h"
 
+#include <cstring>
 #include <set>
 
 extern "C" {
 #include "base/bits.h"
+#include "base/sync_point.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"
@@ -339,4 +341,27 @@ TEST_F(Pool, HintsLeadThreadsToWhatIsFree)
         }
     });
     EXPECT_LE(pool_figures().superslab_count, before.superslab_count + 4);
+}
+
+TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
+{
+    SKIP_WITHOUT_VALIDATE(); // the other thread is played by a hook
+    test::in_thread([] {
+        static Claimed other;
+        Claimed first = claim(1); // there is a superslab with free pages
+        hak_sync_point_hook = [](const char *step) {
+            if (strcmp(step, "superslab_claim") != 0) return;
+            hak_sync_point_hook = nullptr;
+            other = claim(1);
+        };
+        Claimed met = claim(1); // and its searches begin behind that superslab from now on
+        EXPECT_EQ(hak_sync_point_hook, nullptr);
+        EXPECT_EQ(other.range.superslab, met.range.superslab) << "they did not meet";
+        size_t count = pool_figures().superslab_count;
+        std::vector<Claimed> rest;
+        for (size_t pages = pool_figures().claimed_pages; pages < count * SUPERSLAB_PAGES; pages++) rest.push_back(claim(1));
+        EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside free pages";
+        for (const Claimed &run : {first, met, other}) free_run(run);
+        for (const Claimed &run : rest) free_run(run);
+    });
 }
