@@ -66,7 +66,8 @@ static void peak_update(_Atomic(size_t) *peak, size_t value)
 static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
-    size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 8 : get(&slab_fill) / FILL_ONE);
+    /* Runs: half as much again, since a loop's longest swings come seldom. */
+    size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 12 : get(&slab_fill) / FILL_ONE);
     /* Runs of many lengths leave gaps: as much again as was in use comes to lie free between them. */
     size_t in_use_peak = is_run ? 2 * get(&pages_now.run_pages_peak) : get(&pages_now.claimed_pages_peak);
     size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside what lies free in any case */
@@ -80,7 +81,10 @@ void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
     uint64_t after = atomic_fetch_add_explicit(&pages_now.counts, change, memory_order_relaxed) + change;
     peak_update(&pages_now.claimed_pages_peak, (size_t)(after >> CLAIMED_SHIFT));
     if ((uint32_t)after < get(&pages_now.dirty_pages_low)) set(&pages_now.dirty_pages_low, (uint32_t)after);
-    if (is_run) peak_update(&pages_now.run_pages_peak, atomic_fetch_add_explicit(&pages_now.run_pages, pages, memory_order_relaxed) + pages);
+    if (is_run) {
+        size_t before = atomic_fetch_add_explicit(&pages_now.run_pages, pages, memory_order_relaxed);
+        peak_update(&pages_now.run_pages_peak, before + pages);
+    }
     size_t early = get(&pages_now.early_pages), clean = pages - dirty_pages;
     if (HAK_UNLIKELY(early > 0 && clean > 0)) learn(early, clean, is_run);
 }
@@ -134,12 +138,13 @@ static uint32_t purge_superslab(struct superslab *superslab, enum what what)
 static bool visit(struct superslab *superslab, void *context)
 {
     struct round *round = context;
-    round->purged += purge_superslab(superslab, round->what);
+    bool too_many = round->dirty_pages_goal == 0 || purge_dirty_pages() > round->dirty_pages_goal;
+    if (too_many) round->purged += purge_superslab(superslab, round->what);
     if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
         atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 &&
         ++round->empty > round->empty_max)
         pool_release(superslab);
-    return round->dirty_pages_goal == 0 || purge_dirty_pages() > round->dirty_pages_goal;
+    return too_many;
 }
 
 /* Of the address space as much may lie empty as is in use, since a loop's swings leave so much for a while;
@@ -192,12 +197,18 @@ void purge_after_free(struct superslab *superslab)
 
 static void forget_a_little(void)
 {
-    size_t keep = get(&pages_now.keep_eighths), low = get(&pages_now.dirty_pages_low), peak = get(&pages_now.dirty_pages_peak);
+    size_t keep = get(&pages_now.keep_eighths);
+    size_t low = get(&pages_now.dirty_pages_low), peak = get(&pages_now.dirty_pages_peak);
     bool in_use = peak > low && peak - low >= peak / 8;
-    size_t floor = in_use ? 9 * peak : 0; /* the next interval's may be higher */
-    size_t fade = in_use ? 64 : 8; /* a loop's longest swings come seldom */
+    size_t floor = in_use ? 12 * peak : 0; /* half as much again, as learned */
+    size_t fade = in_use ? 64 : 2; /* slow for those that come seldom; what rests is gone in a second */
     size_t less = keep - (keep + fade - 1) / fade;
     set(&pages_now.keep_eighths, keep < floor ? keep : less > floor ? less : floor);
+}
+
+/* After the round: what that purges was not used. */
+static void begin_interval(void)
+{
     set(&pages_now.dirty_pages_peak, purge_dirty_pages());
     set(&pages_now.dirty_pages_low, purge_dirty_pages());
     set(&pages_now.claimed_pages_peak, purge_claimed_pages());
@@ -220,6 +231,7 @@ bool pool_tick(uint64_t now_ms)
      * swings are idle for longer than a delay now and then. */
     forget_a_little();
     purge_round(COLD, get(&pages_now.keep_eighths) / 8);
+    begin_interval();
     atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     return true;
 }

@@ -1,6 +1,7 @@
 // purge_test.cc: the limit in number on free pages that keep their memory, and what it learns.
 #include "base/test_support.h"
 
+#include <algorithm>
 #include <vector>
 
 extern "C" {
@@ -42,12 +43,22 @@ size_t purge_calls_of(void (*work)())
     return calls;
 }
 
+// A clock that runs ahead of the wall's, so that only tick() moves the pool's time on.
+uint64_t clock_ms = os_now_ms();
+
+void tick()
+{
+    clock_ms += PURGE_DELAY_MS;
+    ASSERT_TRUE(pool_tick(clock_ms));
+}
+
 class Purge : public testing::Test {
   protected:
     void SetUp() override
     {
         pool_set_purge_delay_ms(PURGE_DELAY_MS);
-        pool_tick(os_now_ms()); // no tick of the wall clock's from here on
+        clock_ms = std::max(clock_ms, os_now_ms());
+        while (!pool_tick(clock_ms)) clock_ms += PURGE_DELAY_MS; // another test's clock ran ahead too
         pool_purge_all();
     }
     void TearDown() override { pool_purge_all(); }
@@ -74,6 +85,21 @@ TEST_F(Purge, SwingsThatComeAgainAreKept)
     EXPECT_GE(pool_figures().dirty_pages, 64u * RUN_PAGES / 2);
 }
 
+void swings_of_many_lengths()
+{
+    for (int runs : {64, 32, 32, 32}) {
+        swing(runs, false);
+        tick();
+    }
+}
+
+// Pages that one interval left alone are cold, and yet of those that the next swing wants.
+TEST_F(Purge, ATickLeavesWhatIsKept)
+{
+    for (int i = 0; i < 20; i++) big_swing();
+    for (int i = 0; i < 100; i++) ASSERT_EQ(purge_calls_of(swings_of_many_lengths), 0u) << i;
+}
+
 TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
 {
     big_swing();
@@ -97,10 +123,22 @@ TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
 {
     for (int i = 0; i < 20; i++) big_swing();
     ASSERT_EQ(purge_calls_of(big_swing), 0u);
-    uint64_t now_ms = os_now_ms();
-    for (int i = 1; i <= 60; i++) pool_tick(now_ms + (uint64_t)i * PURGE_DELAY_MS);
+    for (int i = 0; i < 60; i++) tick();
     EXPECT_EQ(pool_figures().dirty_pages, 0u) << "idle memory goes back in time";
     EXPECT_GT(purge_calls_of(big_swing), 0u) << "and the limit is the old one";
+    EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
+}
+
+// A program at rest that now and then does a little work, whose purges must not look like use.
+TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
+{
+    for (int i = 0; i < 20; i++) big_swing();
+    ASSERT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
+    for (int i = 0; i < 5; i++) {
+        page_range one = pool_claim(1, 1, false);
+        pool_free(one.superslab, one.first, 1, 0);
+        tick();
+    }
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
 }
 
