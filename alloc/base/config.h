@@ -30,7 +30,7 @@ enum {
     CREDIT_GROWN_MAX = 2048,  /* doubled up to these when a parked list is wanted again */
     CREDIT_GROWN_BYTES = 512 * 1024,
     MAGAZINES_MAX = 4,        /* parked lists a class, in each thread; fewer where they are long: */
-    MAGAZINES_MIN = 2,
+    MAGAZINES_MIN = 3,
     MAGAZINES_BYTES = MAGAZINES_MAX * CREDIT_BYTES,
     PARKED_MIN = 32,            /* parked lists of all classes that a thread may always hold, */
     PARKED_SHARE_LOG2 = 19,     /* and one more for each 512 KiB that its heap has given out */

@@ -99,7 +99,8 @@ static inline uint32_t sizeclass_credit_grown(uint32_t class_index)
     return sizeclass_clamp(CREDIT_GROWN_BYTES / sizeclass_bytes(class_index), CREDIT_MIN, CREDIT_GROWN_MAX);
 }
 
-/* Lists that may be parked when each has credit blocks: MAGAZINES_BYTES in all, but two at least. */
+/* Lists that may be parked when each has credit blocks: MAGAZINES_BYTES in all, but a few at least, since a
+ * swing of two lists lies in three when the first is short. */
 static inline uint32_t sizeclass_magazines(uint32_t class_index, uint32_t credit)
 {
     return sizeclass_clamp(MAGAZINES_BYTES / (credit * sizeclass_bytes(class_index)), MAGAZINES_MIN, MAGAZINES_MAX);

@@ -97,17 +97,20 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
 
 TEST_F(Tcache, ASwingWithinTheGrownCreditLeavesTheSlabsAlone)
 {
-    uint32_t c = sizeclass_of(2048); // carved in full parts: see below
-    for (int round = 0; round < 40; round++) give_back(take(2048, 500));
-    // Each block that the slabs got back, or gave, would change the count of those in use.
-    uint64_t used = test::inspected().used_blocks;
-    for (int round = 0; round < 40; round++) {
-        std::vector<void *> blocks = take(2048, 500);
-        ASSERT_EQ(test::inspected().used_blocks, used) << round;
-        give_back(blocks);
-        ASSERT_EQ(test::inspected().used_blocks, used) << round;
+    for (size_t size : {512u, 1024u, 1040u, 2048u}) {
+        uint32_t c = sizeclass_of(size), swing = 2 * sizeclass_credit_grown(c) - 24;
+        for (int round = 0; round < 40; round++) give_back(take(size, swing));
+        // Each block that the slabs got back, or gave, would change the count of those in use. Each round
+        // parks its lists 24 blocks later than the one before: 140 go through all ways to divide it.
+        uint64_t used = test::inspected().used_blocks;
+        for (int round = 0; round < 140; round++) {
+            std::vector<void *> blocks = take(size, swing);
+            ASSERT_EQ(test::inspected().used_blocks, used) << size << ", round " << round;
+            give_back(blocks);
+            ASSERT_EQ(test::inspected().used_blocks, used) << size << ", round " << round;
+        }
+        EXPECT_GE(self->heap->parking[c].credit, 128u);
     }
-    EXPECT_GE(self->heap->parking[c].credit, 128u);
 }
 
 TEST_F(Tcache, MagazinesAreBounded)
