@@ -1,5 +1,6 @@
 """One SVG a group. Without matplotlib there are none, and a line says so."""
 
+import math
 import statistics
 
 from bench.options import say
@@ -95,14 +96,23 @@ def syscalls(plot, data):
     return figure
 
 
+def names_of(cases):
+    """The mallocs of all cases: one may be out of some."""
+    return list(dict.fromkeys(name for case in cases for name in case["ns"]))
+
+
+def ns_of(case, name):
+    return statistics.median(case["ns"][name]) if name in case["ns"] else math.nan
+
+
 def times(plot, data):
     """The ratio of the best other malloc to ours in each case; without ours, or without others, plain times."""
     labels = [f"{case['row']} x{case['threads']}" for case in data["cases"]]
     if not data["judged"]:
-        names = list(data["cases"][0]["ns"])
-        return bars(plot, [(labels, {name: [statistics.median(case["ns"][name]) for case in data["cases"]]
-                                     for name in names}, "ns for a pair")])
+        return bars(plot, [(labels, {name: [ns_of(case, name) for case in data["cases"]]
+                                     for name in names_of(data["cases"])}, "ns for a pair")])
     judged = next(iter(data["judged"].values()))
+    labels, judged = zip(*((label, one) for label, one in zip(labels, judged) if one["against_best"]))
     ratios = [one["against_best"] for one in judged]
     shades = {"faster": OURS_COLOR, "slower": "#4b5563", "inconclusive": "#d6a98d"}
     figure, axes = plot.subplots(figsize=(7, max(2.5, 0.8 + 0.2 * len(labels))))
@@ -123,14 +133,14 @@ def times(plot, data):
 
 def scale(plot, data):
     rows = list(dict.fromkeys(case["row"] for case in data["cases"]))
-    names = list(data["cases"][0]["ns"])
+    names = names_of(data["cases"])
     paint = colors(names)
     figure, axes = plot.subplots(1, len(rows), figsize=(3.2 * len(rows) + 0.5, 3), squeeze=False)
     for one, row in zip(axes[0], rows):
         of_row = [case for case in data["cases"] if case["row"] == row]
         for name in names:
             one.plot([case["threads"] for case in of_row],
-                     [1e3 / statistics.median(case["ns"][name]) for case in of_row], marker="o", markersize=3,
+                     [1e3 / ns_of(case, name) for case in of_row], marker="o", markersize=3,
                      label=name, color=paint[name])
         one.set_title(row)
         one.set_xscale("log", base=2)

@@ -22,9 +22,13 @@ def usual_threads(cpus):
     return [count for count in THREADS if count <= max(2, 2 * cpus)]
 
 
+def throughput(case, name):
+    """Million pairs in a second, median of the rounds; None where the malloc is out of the case."""
+    return 1e3 / statistics.median(case["ns"][name]) if name in case["ns"] else None
+
+
 def show(found, names):
-    lines = [[case["row"], case["threads"], *(1e3 / statistics.median(case["ns"][name]) for name in names)]
-             for case in found]
+    lines = [[case["row"], case["threads"], *(throughput(case, name) or "failed" for name in names)] for case in found]
     return ("Million pairs of malloc and free in a second, all threads together, medians of the rounds:\n"
             + format_table(["row", "threads", *names], lines))
 

@@ -1,9 +1,12 @@
 """The arithmetic on figures: ratios and their spread, differences of run lengths, targets and bounds, tables."""
 
+import contextlib
+import io
 import unittest
 
 from bench import counts, ratios, rss, syscalls, times
 from bench.fault import Broken
+from bench.subjects import Subject
 from bench.table import format_table
 
 
@@ -47,6 +50,38 @@ class Ratios(unittest.TestCase):
         mean = times.means([judged, judged], ["a", "b"])
         self.assertAlmostEqual(mean["best"], 2)
         self.assertAlmostEqual(mean["a"], 3)
+
+    def test_another_malloc_that_crashes_is_out_of_the_case_and_of_no_other(self):
+        class Runner:
+            rows = {"row": {"ops": 1000}}
+
+            def time(self, subject, row, threads, ops, **more):
+                if (subject.name, threads) == ("a", 2) and more.get("round") == 2:
+                    raise Broken("signal 11 of: bench")
+                return {"seconds": 1, "ns_per_pair": {"hakmem": 10, "a": 20, "b": 30}[subject.name]}
+
+        subjects = [Subject(name) for name in ("hakmem", "a", "b")]
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            found = times.measure(Runner(), subjects, [("row", 1), ("row", 2)], 3, None, "times")
+        self.assertIn("a is out of row with 2 threads: signal 11 of: bench", said.getvalue())
+        self.assertEqual([sorted(case["ns"]) for case in found], [["a", "b", "hakmem"], ["b", "hakmem"]])
+        judged = [times.judge(case, "hakmem", ["a", "b"]) for case in found]
+        self.assertEqual([one["best"] for one in judged], ["a", "b"])
+        mean = times.means(judged, ["a", "b"])
+        self.assertAlmostEqual(mean["a"], 2)
+        self.assertAlmostEqual(mean["b"], 3)
+        table = times.show(found, ["hakmem", "a", "b"], ["hakmem"], {"hakmem": judged})
+        self.assertRegex(table.splitlines()[-1], r"^row +2 +10\.00 +failed +30\.00 +b +3\.00")
+
+    def test_ours_that_crashes_ends_it(self):
+        class Runner:
+            rows = {"row": {"ops": 1000}}
+
+            def time(self, *_, **__):
+                raise Broken("signal 11 of: bench")
+
+        with self.assertRaises(Broken):
+            times.measure(Runner(), [Subject("hakmem")], [("row", 1)], 3, None, "times")
 
     def test_two_digits(self):
         self.assertEqual([times.two_digits(number) for number in (7, 99, 1234, 98765.4)], [7, 99, 1200, 98000])

@@ -3,7 +3,7 @@
 import statistics
 
 from bench import ratios
-from bench.fault import BadInput
+from bench.fault import BadInput, Broken
 from bench.options import say
 from bench.table import format_table
 
@@ -42,47 +42,72 @@ def two_digits(number):
     return int(number) // unit * unit
 
 
-def calibrate(runner, subjects, row, threads):
+def attempt(runner, subject, case, ops, **more):
+    """The result of a run; None where another malloc than ours does not survive it: then it is out of the case."""
+    if subject.name in case["failed"]:
+        return None
+    try:
+        return runner.time(subject, case["row"], case["threads"], ops, **more)
+    except Broken as fault:
+        if subject.ours:
+            raise
+        say(f"{subject.name} is out of {case['row']} with {case['threads']} threads: {fault}")
+        case["failed"][subject.name] = str(fault)
+        case["ns"].pop(subject.name)
+        return None
+
+
+def calibrate(runner, subjects, case):
     """Pairs of a run, the same for all."""
     found = []
     for subject in subjects:
-        ops = max(1000, runner.rows[row]["ops"] // 100)
-        while True:
-            trial = runner.time(subject, row, threads, ops, calibration=True)
+        ops = max(1000, runner.rows[case["row"]]["ops"] // 100)
+        while (trial := attempt(runner, subject, case, ops, calibration=True)) is not None:
             if trial["seconds"] >= TRIAL_S or ops >= 1 << 40:
+                found.append(max(trial["ns_per_pair"], 0.01))
                 break
             ops *= 4
-        found.append(max(trial["ns_per_pair"], 0.01))
+    if not found:
+        raise Broken(f"no malloc survives {case['row']}")
     return max(1000, two_digits(min(FASTEST_S / min(found), SLOWEST_S / max(found)) * 1e9))
 
 
 def measure(runner, subjects, wanted_cases, rounds, ops_wanted, group):
-    """[{"row", "threads", "ops", "ns": {allocator: [ns for a pair, of each round]}}]"""
+    """[{"row", "threads", "ops", "ns": {allocator: [ns for a pair, of each round]}, "failed": {allocator: why}}]"""
     say(f"{group}: choosing the length of {len(wanted_cases)} cases")
-    found = [{"row": row, "threads": threads, "ops": ops_wanted or calibrate(runner, subjects, row, threads),
-              "ns": {subject.name: [] for subject in subjects}} for row, threads in wanted_cases]
+    found = [{"row": row, "threads": threads, "ns": {subject.name: [] for subject in subjects}, "failed": {}}
+             for row, threads in wanted_cases]
+    for case in found:
+        case["ops"] = ops_wanted or calibrate(runner, subjects, case)
     for number in range(1, rounds + 1):
         say(f"{group}: round {number} of {rounds}, {len(found)} cases of {len(subjects)} mallocs")
         for case in found:
             for subject in subjects:
-                result = runner.time(subject, case["row"], case["threads"], case["ops"], round=number)
-                case["ns"][subject.name].append(result["ns_per_pair"])
+                result = attempt(runner, subject, case, case["ops"], round=number)
+                if result is not None:
+                    case["ns"][subject.name].append(result["ns_per_pair"])
     return found
 
 
+def median(case, name):
+    """Of the rounds; "failed" where the malloc is out of the case."""
+    return float(statistics.median(case["ns"][name])) if name in case["ns"] else "failed"
+
+
 def judge(case, name, others):
-    """Our `name` in a case against each other malloc, and against the best of them."""
-    times = {other: case["ns"][other] for other in others}
+    """Our `name` in a case against each other malloc that is in it, and against the best of them."""
+    times = {other: case["ns"][other] for other in others if other in case["ns"]}
     best = ratios.best(times)
-    each = {other: ratios.compare(times[other], case["ns"][name]) for other in others}
+    each = {other: ratios.compare(times[other], case["ns"][name]) for other in times}
     return {"best": best, "against_best": each.get(best), "each": each}
 
 
 def means(judged, others):
-    """Geometric means over the cases."""
-    best = [one["against_best"]["median"] for one in judged]
+    """Geometric means over the cases; of each other malloc over those that it survived."""
+    best = [one["against_best"]["median"] for one in judged if one["against_best"]]
     return {"best": ratios.geometric_mean(best),
-            **{other: ratios.geometric_mean([one["each"][other]["median"] for one in judged]) for other in others}}
+            **{other: ratios.geometric_mean([one["each"][other]["median"] for one in judged if other in one["each"]])
+               for other in others}}
 
 
 def show(found, names, ours, judged):
@@ -91,7 +116,7 @@ def show(found, names, ours, judged):
         header += ["best other", "ratio", "quartiles", "ours is"]
     lines = []
     for number, case in enumerate(found):
-        line = [case["row"], case["threads"], *(float(statistics.median(case["ns"][name])) for name in names)]
+        line = [case["row"], case["threads"], *(median(case, name) for name in names)]
         for name in ours:
             ratio = judged[name][number]["against_best"]
             line += [judged[name][number]["best"], f"{ratio['median']:.2f}", f"{ratio['low']:.2f}-{ratio['high']:.2f}",
@@ -105,9 +130,12 @@ def show_means(judged, others):
     lines = []
     for name, of_name in judged.items():
         mean = means(of_name, others)
+        survivors = [other for other in others if mean[other] is not None]
+        if not survivors:
+            continue
         lines.append(f"{name}, geometric mean over {len(of_name)} cases: the best other takes {mean['best']:.2f} "
-                     "times as long; " + ", ".join(f"{other} {mean[other]:.2f}" for other in others))
-        verdicts = [one["against_best"]["verdict"] for one in of_name]
+                     "times as long; " + ", ".join(f"{other} {mean[other]:.2f}" for other in survivors))
+        verdicts = [one["against_best"]["verdict"] for one in of_name if one["against_best"]]
         lines.append(f"{name} against the best other: "
                      + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "slower", "inconclusive")))
     return "\n".join(lines)
