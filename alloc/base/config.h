@@ -52,7 +52,8 @@ enum {
 
     EARLY_FREES_MAX = 32, /* a thread's first frees of others' blocks, before it takes a heap */
 
-    SUCCESSION_FREES = 256, /* so many frees of one dead thread's blocks make a thread its successor */
+    SUCCESSION_FREES = 256, /* so many frees of one dead thread's blocks make a thread its successor, */
+    SUCCESSION_DRAWN_BYTES = 2048, /* if its own heap has given out so much meanwhile */
 
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 

@@ -131,7 +131,8 @@ TEST_F(Succession, ASuccessorThatFreesFirstTakesThatHeap)
     });
 }
 
-TEST_F(Succession, ASuccessorThatCameTooEarlyChangesHeaps)
+// A thread with a heap of its own already frees the blocks of one that has ended, and perhaps allocates as well.
+void follow(bool allocates)
 {
     std::vector<void *> blocks;
     std::atomic<int> step{0};
@@ -149,15 +150,22 @@ TEST_F(Succession, ASuccessorThatCameTooEarlyChangesHeaps)
         EXPECT_EQ(tcache_self()->heap->owner.id, young) << "the other thread is alive";
         step = 2;
         predecessor.join();
-        for (int i = 100; i < 100 + 2 * SUCCESSION_FREES; i++) hak_free(blocks[(size_t)i]);
-        EXPECT_EQ(tcache_self()->heap->owner.id, old);
+        for (int i = 100; i < 100 + 2 * SUCCESSION_FREES; i++) {
+            hak_free(blocks[(size_t)i]);
+            if (allocates) own.push_back(hak_malloc(100));
+        }
+        EXPECT_EQ(tcache_self()->heap->owner.id, allocates ? old : young);
         EXPECT_EQ(owner_of(own[0]), young);
-        EXPECT_TRUE(owner_is_orphan(owner_with_id(young)));
+        EXPECT_TRUE(owner_is_orphan(owner_with_id(allocates ? young : old)));
         for (void *block : own) hak_free(block);
         for (size_t i = 100 + 2 * SUCCESSION_FREES; i < blocks.size(); i++) hak_free(blocks[i]);
     });
     successor.join();
 }
+
+TEST_F(Succession, ASuccessorThatCameTooEarlyChangesHeaps) { follow(true); }
+
+TEST_F(Succession, AThreadThatOnlyFreesTakesNobodysHeap) { follow(false); }
 
 TEST_F(Succession, NoMajorityNoSuccession)
 {

@@ -176,19 +176,29 @@ static bool free_remote_start(struct tcache *tcache)
     return false;
 }
 
+/* Whether the thread has drawn blocks for its own use since it was last asked: a successor lives on what it frees,
+ * while one that only frees would take a heap from the thread that will want it. */
+static bool has_drawn(struct tcache *tcache)
+{
+    size_t before = tcache->majority_used_bytes;
+    tcache->majority_used_bytes = tcache->heap->owner.used_bytes;
+    return tcache->majority_used_bytes >= before + SUCCESSION_DRAWN_BYTES;
+}
+
 /* Counts a remote free (Boyer and Moore's vote). True when most of the last ones, and SUCCESSION_FREES more
- * than the others, were of blocks of this one owner. */
+ * than the others, were of blocks of this one owner, and the thread allocates too. */
 static bool has_majority(struct tcache *tcache, uint32_t owner_tag)
 {
     if (tcache->majority_tag == owner_tag) {
         if (++tcache->majority_count < SUCCESSION_FREES) return false;
         tcache->majority_count = 0;
-        return true;
+        return has_drawn(tcache);
     }
     if (tcache->majority_count > 0) {
         tcache->majority_count--;
     } else {
         tcache->majority_tag = owner_tag;
+        has_drawn(tcache);
     }
     return false;
 }

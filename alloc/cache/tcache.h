@@ -40,6 +40,7 @@ struct tcache {
     struct owner *freed_owner; /* of the last of the early frees */
     /* The owner of most of the remote frees lately, and by how many they outnumber the others'. */
     uint32_t majority_tag, majority_count;
+    size_t majority_used_bytes; /* of the own heap when the count began */
     /* Nonzero while the thread changes its heap: a child forked then does not trust the heap. */
     _Atomic(uint32_t) busy;
 };

@@ -23,8 +23,9 @@ HAK_COLD bool thread_start(struct tcache *tcache);
 /* Makes a thread's heap an orphan. */
 void thread_leave(struct tcache *tcache);
 
-/* The thread frees many blocks of this owner. If it is an orphan with more in use than the thread's own heap
- * (which is young, as a rule), the thread is its successor: it changes heaps, and the blocks are local. */
+/* The thread frees many blocks of this owner, and allocates too. If the owner is an orphan with more in use than the
+ * thread's own heap (which is young, as a rule), the thread is its successor: it changes heaps, and the blocks are
+ * local. */
 HAK_COLD void thread_succeed(struct tcache *tcache, struct owner *owner);
 
 /* A round of the tick: gives back what orphans have cached since before the last round. */

@@ -106,6 +106,7 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
 {
+    if (pointer == NULL) return; /* first, as many programs do it often */
     uint32_t tag = (uint32_t)mixed_tag ^ tcache->tag;
     uint32_t class_index = tag & TAG_CLASS_MASK;
     if (tag >> TAG_OWNER_SHIFT != 0) {
@@ -116,7 +117,7 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     } else if (class_index == CLASS_HUGE) {
         if (VALIDATE) count_large(COUNTER_free_large, false);
         huge_free(pointer);
-    } /* else NULL, or a pointer that is not ours: under VALIDATE it does not come so far */
+    } /* else a pointer that is not ours: under VALIDATE it does not come so far */
 }
 
 void *heap_calloc(size_t count, size_t size_bytes)
