@@ -12,7 +12,9 @@ set(TESTS
     heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
     entry/api_test.cc)
 # A failed check ends the process: these are death tests.
-set(VALIDATE_TESTS heap/counters_test.cc os/hooks_test.cc slab/validate_test.cc)
+set(VALIDATE_TESTS
+    heap/counters_test.cc heap/frame_test.cc os/hooks_test.cc os/maps_test.cc report/report_test.cc
+    slab/validate_test.cc)
 # Each of these runs in a child whose heap has not started: without what runs before main.
 set(FRESH_TESTS cache/fresh_test.cc)
 
@@ -25,7 +27,9 @@ function(hakmem_add_suites program prefix)
     list(REMOVE_DUPLICATES suites)
     foreach(suite IN LISTS suites)
       add_test(NAME ${prefix}/${suite} COMMAND ${program} --gtest_filter=${suite}.*)
-      set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT 120)
+      # These look at the heap's inside, with exact sizes: blocks without frames.
+      set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT 120
+          ENVIRONMENT HAKMEM_FAILFAST_LEVEL=1)
     endforeach()
   endforeach()
 endfunction()

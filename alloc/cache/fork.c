@@ -55,4 +55,5 @@ void fork_child(void)
         if (owner != NULL && remote_is_pending(owner)) remote_drain_orphan(owner);
     }
     thread_recount_warm();
+    if (VALIDATE && thread_after_fork != NULL) thread_after_fork();
 }

@@ -1,6 +1,7 @@
 /* tcache.c: the slow path of small blocks. See tcache.h; the stages of a refill are in find(). */
 #include "cache/tcache.h"
 
+#include "cache/held.h"
 #include "cache/thread.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
@@ -100,6 +101,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
 
 void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 {
+    if (VALIDATE) held_check(tcache);
     if (class_index == CLASS_EMPTY) class_index = 1;
     if (HAK_LIKELY(tcache->heap != NULL)) return refill_live(tcache, class_index);
     if (!thread_start(tcache)) return NULL;
@@ -135,6 +137,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
         tcache->credits[CLASS_EMPTY] = 0;
         return;
     }
+    if (VALIDATE) held_check(tcache);
     tcache_busy_begin(tcache);
     struct heap *heap = tcache->heap;
     struct block *list = tcache->heads[class_index];
@@ -207,6 +210,7 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
 {
     struct block *block = pointer;
     uint32_t class_index = tag & TAG_CLASS_MASK;
+    if (VALIDATE) held_check(tcache);
     if (HAK_UNLIKELY(tcache->heap == NULL) && !free_remote_start(tcache)) {
         struct slab *slab = slab_of(block);
         if (VALIDATE) counters_heapless_add(COUNTER_free_unstaged, class_index);

@@ -43,6 +43,7 @@ struct tcache {
     size_t majority_used_bytes; /* of the own heap when the count began */
     /* Nonzero while the thread changes its heap: a child forked then does not trust the heap. */
     _Atomic(uint32_t) busy;
+    int32_t kernel_thread, kernel_process; /* VALIDATE: ids of who uses this; 0: nobody has yet. cache/held.c */
 };
 
 /* While nobody holds a heap, its magazines may keep what its last thread had cached. */

@@ -17,9 +17,16 @@ static bool end_key_made; /* written once under LOCK_START */
 /* Orphans that are not REST_EMPTY. A figure that orders nothing: relaxed everywhere. */
 static _Atomic(uint32_t) warm_count;
 
+void (*thread_before_end)(void);
+void (*thread_after_fork)(void);
+
 static void thread_end(void *tcache)
 {
     struct tcache *self = tcache;
+    if (VALIDATE) {
+        void (*call)(void) = __atomic_load_n(&thread_before_end, __ATOMIC_RELAXED);
+        if (call != NULL) call();
+    }
     self->state = THREAD_ENDED;
     if (self->heap != NULL) thread_leave(self);
 }

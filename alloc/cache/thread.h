@@ -12,6 +12,11 @@
 
 #include "cache/tcache.h"
 
+/* Under VALIDATE, what a layer above does when a thread ends that has a heap still, and in the child after fork when
+ * the heaps are mended. NULL: nothing. Set for good, atomically. */
+extern HAK_HIDDEN void (*thread_before_end)(void);
+extern HAK_HIDDEN void (*thread_after_fork)(void);
+
 /* Makes the process ready: page map, key, fork handler. True when it is. Any thread; cheap when done. */
 bool thread_process_start(void);
 

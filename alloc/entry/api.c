@@ -1,39 +1,78 @@
-/* api.c: the hak_* functions, a line or a few each. What they promise stands in hakmem.h. */
+/* api.c: the hak_* functions, a line or a few each. What they promise stands in hakmem.h. Under VALIDATE blocks may
+ * have frames, all of them or none: then heap/frame.c serves, over the same heap. */
 #include <errno.h>
 
 #include "base/bits.h"
 #include "hakmem/hakmem.h"
+#include "heap/frame.h"
 #include "heap/heap.h"
+#include "heap/quarantine.h"
 #include "heap/stats.h"
 #include "os/os.h"
 
-void *hak_malloc(size_t size_bytes) { return heap_alloc(size_bytes); }
-void *hak_calloc(size_t count, size_t size_bytes) { return heap_calloc(count, size_bytes); }
-void *hak_realloc(void *block, size_t size_bytes) { return heap_realloc(block, size_bytes); }
+static void *alloc_aligned(size_t align_bytes, size_t size_bytes)
+{
+    if (VALIDATE && frames_on()) return frame_alloc(FAMILY_MALLOC, align_bytes, size_bytes, false);
+    return heap_alloc_aligned(align_bytes, size_bytes);
+}
+
+void *hak_malloc(size_t size_bytes)
+{
+    if (VALIDATE && frames_on()) return frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
+    return heap_alloc(size_bytes);
+}
+
+void *hak_calloc(size_t count, size_t size_bytes)
+{
+    if (VALIDATE && frames_on())
+        return frame_size_fits(count, size_bytes) ? frame_alloc(FAMILY_MALLOC, 0, count * size_bytes, true) : NULL;
+    return heap_calloc(count, size_bytes);
+}
+
+void *hak_realloc(void *block, size_t size_bytes)
+{
+    if (VALIDATE && frames_on()) return frame_realloc(block, size_bytes);
+    return heap_realloc(block, size_bytes);
+}
 
 void *hak_reallocarray(void *block, size_t count, size_t size_bytes)
 {
+    if (VALIDATE && frames_on())
+        return frame_size_fits(count, size_bytes) ? frame_realloc(block, count * size_bytes) : NULL;
     return heap_reallocarray(block, count, size_bytes);
 }
 
-void hak_free(void *block) { heap_free(block); }
+void hak_free(void *block)
+{
+    if (VALIDATE && frames_on()) {
+        frame_free(block, (struct frame_said){.family = FAMILY_MALLOC});
+    } else {
+        heap_free(block);
+    }
+}
 
 void hak_free_sized(void *block, size_t size_bytes)
 {
-    (void)size_bytes;
-    heap_free(block);
+    if (VALIDATE && frames_on()) {
+        frame_free(block, (struct frame_said){.has_size = true, .size_bytes = size_bytes});
+    } else {
+        heap_free(block);
+    }
 }
 
 void hak_free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes)
 {
-    (void)align_bytes;
-    (void)size_bytes;
-    heap_free(block);
+    if (VALIDATE && frames_on()) {
+        frame_free(block, (struct frame_said){.has_size = true, .size_bytes = size_bytes,
+                                               .has_align = true, .align_bytes = align_bytes});
+    } else {
+        heap_free(block);
+    }
 }
 
 void *hak_aligned_alloc(size_t align_bytes, size_t size_bytes)
 {
-    if (is_power_of_two(align_bytes)) return heap_alloc_aligned(align_bytes, size_bytes);
+    if (is_power_of_two(align_bytes)) return alloc_aligned(align_bytes, size_bytes);
     errno = EINVAL;
     return NULL;
 }
@@ -46,21 +85,21 @@ void *hak_memalign(size_t align_bytes, size_t size_bytes)
     }
     if (!is_power_of_two(align_bytes))
         align_bytes = align_bytes == 0 ? 1 : (size_t)2 << log2_floor(align_bytes);
-    return heap_alloc_aligned(align_bytes, size_bytes);
+    return alloc_aligned(align_bytes, size_bytes);
 }
 
 int hak_posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
 {
     if (!is_power_of_two(align_bytes) || align_bytes % sizeof(void *) != 0) return EINVAL;
     int saved = errno;
-    void *aligned = heap_alloc_aligned(align_bytes, size_bytes);
+    void *aligned = alloc_aligned(align_bytes, size_bytes);
     errno = saved;
     if (aligned == NULL) return ENOMEM;
     *block = aligned;
     return 0;
 }
 
-void *hak_valloc(size_t size_bytes) { return heap_alloc_aligned(os_page_bytes(), size_bytes); }
+void *hak_valloc(size_t size_bytes) { return alloc_aligned(os_page_bytes(), size_bytes); }
 
 void *hak_pvalloc(size_t size_bytes)
 {
@@ -70,10 +109,19 @@ void *hak_pvalloc(size_t size_bytes)
         return NULL;
     }
     size_t rounded_bytes = size_bytes == 0 ? page_bytes : round_up(size_bytes, page_bytes);
-    return heap_alloc_aligned(page_bytes, rounded_bytes);
+    return alloc_aligned(page_bytes, rounded_bytes);
 }
 
-size_t hak_malloc_usable_size(const void *block) { return heap_usable_size(block); }
-size_t hak_purge(void) { return heap_purge(); }
+size_t hak_malloc_usable_size(const void *block)
+{
+    return VALIDATE && frames_on() ? frame_usable_size(block) : heap_usable_size(block);
+}
+
+size_t hak_purge(void)
+{
+    if (VALIDATE && frames_on()) quarantine_empty();
+    return heap_purge();
+}
+
 void hak_stats_get(struct hak_stats *out) { stats_get(out); }
 void hak_stats_print(FILE *stream) { stats_print(stream); }

@@ -12,6 +12,10 @@
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 
+extern "C" {
+#include "heap/frame.h"
+}
+
 namespace std {
 
 enum class align_val_t : size_t {};
@@ -58,40 +62,78 @@ std::new_handler handler()
     abort(); // no C++ runtime: nobody could catch it
 }
 
-void *allocate(size_t size_bytes, size_t align_bytes)
+// align_bytes is 0 where the call names no alignment. The family is what delete must match, under VALIDATE.
+void *allocate(size_t size_bytes, size_t align_bytes, frame_family family)
 {
+    if (VALIDATE && frames_on()) return frame_alloc(family, align_bytes, size_bytes, false);
     return align_bytes == 0 ? hak_malloc(size_bytes) : hak_aligned_alloc(align_bytes, size_bytes);
 }
 
-[[gnu::noinline, gnu::cold]] void *retry(size_t size_bytes, size_t align_bytes)
+[[gnu::noinline, gnu::cold]] void *retry(size_t size_bytes, size_t align_bytes, frame_family family)
 {
     for (;;) {
         std::new_handler call = handler();
         if (call == nullptr) throw_bad_alloc();
         call();
-        if (void *block = allocate(size_bytes, align_bytes)) return block;
+        if (void *block = allocate(size_bytes, align_bytes, family)) return block;
     }
 }
 
-[[gnu::noinline, gnu::cold]] void *retry_nothrow(size_t size_bytes, size_t align_bytes) noexcept
+[[gnu::noinline, gnu::cold]] void *retry_nothrow(size_t size_bytes, size_t align_bytes, frame_family family) noexcept
 {
     try {
-        return handler() != nullptr ? retry(size_bytes, align_bytes) : nullptr;
+        return handler() != nullptr ? retry(size_bytes, align_bytes, family) : nullptr;
     } catch (...) {
         return nullptr;
     }
 }
 
-inline void *throwing(size_t size_bytes, size_t align_bytes = 0)
+inline void *throwing(size_t size_bytes, size_t align_bytes, frame_family family)
 {
-    void *block = allocate(size_bytes, align_bytes);
-    return HAK_LIKELY(block != nullptr) ? block : retry(size_bytes, align_bytes);
+    void *block = allocate(size_bytes, align_bytes, family);
+    return HAK_LIKELY(block != nullptr) ? block : retry(size_bytes, align_bytes, family);
 }
 
-inline void *not_throwing(size_t size_bytes, size_t align_bytes = 0) noexcept
+inline void *not_throwing(size_t size_bytes, size_t align_bytes, frame_family family) noexcept
 {
-    void *block = allocate(size_bytes, align_bytes);
-    return HAK_LIKELY(block != nullptr) ? block : retry_nothrow(size_bytes, align_bytes);
+    void *block = allocate(size_bytes, align_bytes, family);
+    return HAK_LIKELY(block != nullptr) ? block : retry_nothrow(size_bytes, align_bytes, family);
+}
+
+inline void release(void *p, frame_family family) noexcept
+{
+    if (VALIDATE && frames_on()) {
+        frame_free(p, {family, false, false, 0, 0});
+    } else {
+        hak_free(p);
+    }
+}
+
+inline void release_aligned(void *p, size_t align_bytes, frame_family family) noexcept
+{
+    if (VALIDATE && frames_on()) {
+        frame_free(p, {family, false, true, 0, align_bytes});
+    } else {
+        hak_free(p);
+    }
+}
+
+inline void release_sized(void *p, size_t size_bytes, frame_family family) noexcept
+{
+    if (VALIDATE && frames_on()) {
+        frame_free(p, {family, true, false, size_bytes, 0});
+    } else {
+        hak_free_sized(p, size_bytes);
+    }
+}
+
+inline void release_both(void *p, size_t size_bytes, size_t align_bytes, frame_family family) noexcept
+{
+    if (VALIDATE && frames_on()) {
+        frame_free(p, {family, true, true, size_bytes, align_bytes});
+    } else {
+        hak_free_aligned_sized(p, align_bytes, size_bytes);
+    }
 }
 
 } // namespace
@@ -99,42 +141,36 @@ inline void *not_throwing(size_t size_bytes, size_t align_bytes = 0) noexcept
 using Align = std::align_val_t;
 using Nothrow = const std::nothrow_t &;
 
+static constexpr size_t bytes(Align a) { return static_cast<size_t>(a); }
+
 #define OVERRIDE __attribute__((visibility("default")))
 
-OVERRIDE void *operator new(size_t n) { return throwing(n); }
-OVERRIDE void *operator new[](size_t n) { return throwing(n); }
-OVERRIDE void *operator new(size_t n, Align a) { return throwing(n, static_cast<size_t>(a)); }
-OVERRIDE void *operator new[](size_t n, Align a) { return throwing(n, static_cast<size_t>(a)); }
+OVERRIDE void *operator new(size_t n) { return throwing(n, 0, FAMILY_NEW); }
+OVERRIDE void *operator new(size_t n, Align a) { return throwing(n, bytes(a), FAMILY_NEW); }
+OVERRIDE void *operator new(size_t n, Nothrow) noexcept { return not_throwing(n, 0, FAMILY_NEW); }
+OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept { return not_throwing(n, bytes(a), FAMILY_NEW); }
 
-OVERRIDE void *operator new(size_t n, Nothrow) noexcept { return not_throwing(n); }
-OVERRIDE void *operator new[](size_t n, Nothrow) noexcept { return not_throwing(n); }
-OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept
-{
-    return not_throwing(n, static_cast<size_t>(a));
-}
+OVERRIDE void *operator new[](size_t n) { return throwing(n, 0, FAMILY_NEW_ARRAY); }
+OVERRIDE void *operator new[](size_t n, Align a) { return throwing(n, bytes(a), FAMILY_NEW_ARRAY); }
+OVERRIDE void *operator new[](size_t n, Nothrow) noexcept { return not_throwing(n, 0, FAMILY_NEW_ARRAY); }
 OVERRIDE void *operator new[](size_t n, Align a, Nothrow) noexcept
 {
-    return not_throwing(n, static_cast<size_t>(a));
+    return not_throwing(n, bytes(a), FAMILY_NEW_ARRAY);
 }
 
-OVERRIDE void operator delete(void *p) noexcept { hak_free(p); }
-OVERRIDE void operator delete[](void *p) noexcept { hak_free(p); }
-OVERRIDE void operator delete(void *p, Nothrow) noexcept { hak_free(p); }
-OVERRIDE void operator delete[](void *p, Nothrow) noexcept { hak_free(p); }
-OVERRIDE void operator delete(void *p, size_t n) noexcept { hak_free_sized(p, n); }
-OVERRIDE void operator delete[](void *p, size_t n) noexcept { hak_free_sized(p, n); }
-OVERRIDE void operator delete(void *p, Align) noexcept { hak_free(p); }
-OVERRIDE void operator delete[](void *p, Align) noexcept { hak_free(p); }
-OVERRIDE void operator delete(void *p, Align, Nothrow) noexcept { hak_free(p); }
-OVERRIDE void operator delete[](void *p, Align, Nothrow) noexcept { hak_free(p); }
-OVERRIDE void operator delete(void *p, size_t n, Align a) noexcept
-{
-    hak_free_aligned_sized(p, static_cast<size_t>(a), n);
-}
-OVERRIDE void operator delete[](void *p, size_t n, Align a) noexcept
-{
-    hak_free_aligned_sized(p, static_cast<size_t>(a), n);
-}
+OVERRIDE void operator delete(void *p) noexcept { release(p, FAMILY_NEW); }
+OVERRIDE void operator delete(void *p, Nothrow) noexcept { release(p, FAMILY_NEW); }
+OVERRIDE void operator delete(void *p, size_t n) noexcept { release_sized(p, n, FAMILY_NEW); }
+OVERRIDE void operator delete(void *p, Align a) noexcept { release_aligned(p, bytes(a), FAMILY_NEW); }
+OVERRIDE void operator delete(void *p, Align a, Nothrow) noexcept { release_aligned(p, bytes(a), FAMILY_NEW); }
+OVERRIDE void operator delete(void *p, size_t n, Align a) noexcept { release_both(p, n, bytes(a), FAMILY_NEW); }
+
+OVERRIDE void operator delete[](void *p) noexcept { release(p, FAMILY_NEW_ARRAY); }
+OVERRIDE void operator delete[](void *p, Nothrow) noexcept { release(p, FAMILY_NEW_ARRAY); }
+OVERRIDE void operator delete[](void *p, size_t n) noexcept { release_sized(p, n, FAMILY_NEW_ARRAY); }
+OVERRIDE void operator delete[](void *p, Align a) noexcept { release_aligned(p, bytes(a), FAMILY_NEW_ARRAY); }
+OVERRIDE void operator delete[](void *p, Align a, Nothrow) noexcept { release_aligned(p, bytes(a), FAMILY_NEW_ARRAY); }
+OVERRIDE void operator delete[](void *p, size_t n, Align a) noexcept { release_both(p, n, bytes(a), FAMILY_NEW_ARRAY); }
 
 // catch (...) above names these; weak, so that a C program need not have them.
 HAK_CXX_RUNTIME_ASM("__gxx_personality_v0");

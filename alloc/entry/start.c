@@ -4,11 +4,13 @@
 
 #include "cache/thread.h"
 #include "hakmem/hakmem.h"
+#include "heap/explain.h"
 #include "heap/options.h"
 
 __attribute__((constructor)) static void start(void)
 {
     thread_process_start();
+    if (VALIDATE) explain_start();
     options_read(environ);
 }
 

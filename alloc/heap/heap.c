@@ -8,6 +8,7 @@
 #include "cache/thread.h"
 #include "heap/huge.h"
 #include "heap/large.h"
+#include "heap/quarantine.h"
 #include "os/os.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
@@ -31,6 +32,7 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
  * clock is not asked. */
 static void tick(struct tcache *tcache)
 {
+    if (VALIDATE) quarantine_sweep();
     /* What a thread gathered for others and does not go on with is not kept from them. */
     if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds()) && tcache->heap != NULL) {
         tcache->tick_rounds = pool_tick_rounds();
@@ -166,12 +168,12 @@ static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
 void *heap_realloc(void *pointer, size_t size_bytes)
 {
     if (pointer == NULL) return heap_alloc(size_bytes);
+    if (VALIDATE && !heap_may_resize(pointer)) return NULL;
     if (size_bytes == 0) {
         heap_free(pointer);
         return NULL;
     }
     if (size_bytes > PTRDIFF_MAX) return no_memory();
-    if (VALIDATE) validate_live(pointer);
     uint32_t class_index = pagemap_tag(pointer) & TAG_CLASS_MASK;
     size_t usable_bytes = heap_usable_size(pointer);
     if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {

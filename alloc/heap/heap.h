@@ -48,11 +48,9 @@ HAK_NOINLINE void heap_park(void *pointer, struct tcache *tcache, size_t class_i
  * exclusive or the tag of this heap. */
 HAK_NOINLINE void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag);
 
-/* Under VALIDATE: the entry of every free. */
-static inline void heap_check_free(const void *pointer)
-{
-    if (pointer != NULL) validate_free(pointer);
-}
+/* Under VALIDATE: the entry of every free, and of every realloc of a block. False: it is to do nothing. */
+bool heap_may_free(const void *pointer);
+bool heap_may_resize(const void *pointer);
 
 /* A block of a class that holds size_bytes. */
 HAK_INLINE void *heap_alloc_class(size_t size_bytes, size_t class_index)
@@ -78,7 +76,7 @@ HAK_INLINE void *heap_alloc(size_t size_bytes)
 /* See hak_free. */
 HAK_INLINE void heap_free(void *pointer)
 {
-    if (VALIDATE) heap_check_free(pointer);
+    if (VALIDATE && !heap_may_free(pointer)) return;
     struct tcache *tcache = tcache_self();
     size_t class_index = pagemap_tag(pointer) ^ tcache->tag;
     if (HAK_UNLIKELY(class_index >= CLASS_COUNT)) {

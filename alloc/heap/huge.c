@@ -284,6 +284,16 @@ void huge_free(void *pointer)
     huge_tick(os_now_ms());
 }
 
+bool huge_is_cached(const void *address)
+{
+    bool found = false;
+    huge_lock();
+    for (uint32_t i = 0; i < cache_count && !found; i++)
+        found = (uintptr_t)address - (uintptr_t)cache[i]->start < cache[i]->mapped_bytes;
+    lock_release(LOCK_HUGE);
+    return found;
+}
+
 size_t huge_usable_size(const void *pointer)
 {
     return descriptor_of(pointer)->mapped_bytes;

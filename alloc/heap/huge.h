@@ -14,6 +14,9 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero);
 void huge_free(void *pointer);
 size_t huge_usable_size(const void *pointer);
 
+/* Under VALIDATE: whether an address lies in a mapping that was freed and is kept. Takes the HUGE lock. */
+bool huge_is_cached(const void *address);
+
 /* A block of size_bytes > RUN_BYTES_MAX with the content of pointer's, in place or moved by the
  * system without a copy. NULL when the system refuses: then pointer stands. */
 void *huge_realloc(void *pointer, size_t size_bytes);

@@ -6,6 +6,7 @@
 
 #include "heap/huge.h"
 #include "os/os.h"
+#include "report/settings.h"
 #include "superslab/pool.h"
 
 struct description {
@@ -68,6 +69,8 @@ static void read_entry(const char *entry)
     const char *name = entry + sizeof prefix - 1;
     const char *equals = strchr(name, '=');
     if (equals == NULL) return;
+    if (VALIDATE && failfast_settings_check(name) == SETTINGS_BAD)
+        warn(entry, strlen(entry), "not a value that the option takes; the default stands");
     size_t name_bytes = (size_t)(equals - name);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct description *option = &descriptions[i];

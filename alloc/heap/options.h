@@ -1,6 +1,7 @@
 /* options.h: what the environment may say, read once at start without allocating.
  * X(variable, default, low, high, text) is the one list: the parser, `hak_stats_print` and the
- * README's table come from it. */
+ * README's table come from it. The debug-validation build has two more, which it must know before it can
+ * read these: report/settings.h. */
 #pragma once
 
 #include <stddef.h>

@@ -6,6 +6,7 @@
 #include "heap/counters_print.h"
 #include "heap/huge.h"
 #include "heap/options.h"
+#include "report/settings.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
@@ -60,5 +61,6 @@ void stats_print(FILE *stream)
             (unsigned long long)option_value(OPTION_##name), text);
     OPTIONS(X)
 #undef X
+    if (VALIDATE) failfast_settings_print(stream);
     if (VALIDATE) counters_print(stream);
 }

@@ -1,12 +1,19 @@
 /* failfast.c: the report of a failed check. Not a part of the release library. */
 #include "report/failfast.h"
 
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "report/settings.h"
+#include "report/text.h"
+
+enum { REPORT_BYTES = 8192 };
 
 static const char *const names[] = {
 #define X(name, text) #name,
@@ -20,44 +27,61 @@ static const char *const texts[] = {
 #undef X
 };
 
-struct text {
-    char bytes[512];
-    size_t length;
-};
+failfast_explain_fn *failfast_explain;
 
-static void add(struct text *text, const char *more)
+/* The report is built in one static buffer: a thread may have a small stack. Who holds it, by the kernel's id. */
+static _Atomic(int32_t) buffer_thread;
+
+static void buffer_take(void)
 {
-    size_t length = strlen(more);
-    size_t room = sizeof text->bytes - text->length;
-    if (length > room) length = room;
-    memcpy(text->bytes + text->length, more, length);
-    text->length += length;
+    int32_t self = (int32_t)syscall(SYS_gettid), holder = 0;
+    /* acquire: pairs with the release in report. */
+    while (!atomic_compare_exchange_weak_explicit(&buffer_thread, &holder, self, memory_order_acquire,
+                                                  memory_order_relaxed)) {
+        if (holder == self) abort(); /* a signal has come in the midst of a report, and its handler misuses too */
+        /* A thread that wrote when this process was forked is not here to end it. */
+        if (syscall(SYS_tgkill, getpid(), holder, 0) == 0 || errno != ESRCH) holder = 0;
+        sched_yield(); /* for as long as the other thread writes its report */
+    }
 }
 
-static void add_address(struct text *text, const void *address)
+static HAK_COLD void report(enum failfast_kind kind, const void *address, const char *detail, const char *end)
 {
-    char digits[2 + 16 + 1] = "0x";
-    char *digit = digits + 2;
-    for (int shift = 60; shift >= 0; shift -= 4)
-        *digit++ = "0123456789abcdef"[(uintptr_t)address >> shift & 15];
-    *digit = '\0';
-    add(text, digits);
+    static char buffer[REPORT_BYTES];
+    struct text text = {buffer, sizeof buffer, 0};
+    buffer_take();
+    text_add(&text, "hakmem: failfast: ");
+    text_add(&text, names[kind]);
+    text_add(&text, ": ");
+    text_add(&text, texts[kind]);
+    text_add(&text, "\nhakmem:   address ");
+    text_add_address(&text, address);
+    if (detail != NULL) {
+        text_add(&text, "\nhakmem:   ");
+        text_add(&text, detail);
+    }
+    text_add(&text, "\nhakmem:   found by thread ");
+    text_add_number(&text, (uint64_t)syscall(SYS_gettid));
+    text_add(&text, "\n");
+    if (failfast_explain != NULL) failfast_explain(&text, kind, address);
+    text_add(&text, end);
+    os_write_error(text.bytes, text.length);
+    /* release: pairs with the acquire in buffer_take. */
+    atomic_store_explicit(&buffer_thread, 0, memory_order_release);
 }
 
 _Noreturn void failfast(enum failfast_kind kind, const void *address, const char *detail)
 {
-    struct text text = {.length = 0};
-    add(&text, "hakmem: failfast: ");
-    add(&text, names[kind]);
-    add(&text, ": ");
-    add(&text, texts[kind]);
-    add(&text, "\nhakmem:   address ");
-    add_address(&text, address);
-    if (detail != NULL) {
-        add(&text, "\nhakmem:   ");
-        add(&text, detail);
-    }
-    add(&text, "\n");
-    os_write_error(text.bytes, text.length);
+    report(kind, address, detail,
+           failfast_goes_on() ? "hakmem:   cannot go on from here: the process ends\n" : "");
     abort();
+}
+
+bool failfast_refused(enum failfast_kind kind, const void *address, const char *detail)
+{
+    if (!failfast_goes_on()) failfast(kind, address, detail);
+    int saved = errno;
+    report(kind, address, detail, "hakmem:   the program goes on, and a bad call does nothing\n");
+    errno = saved;
+    return false;
 }

@@ -3,6 +3,7 @@
 
 #include "base/sync_point.h"
 #include "slab/trim.h"
+#include "slab/validate.h"
 
 enum { REMOTE_COUNT_SHIFT = 48 };
 
@@ -120,6 +121,7 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         sync_point("remote_drain_slab");
         /* acquire and release: pair with those in remote_post. */
         uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
+        if (VALIDATE) validate_remote(slab, word_head(word), word_count(word));
         if (wanted == NULL && slab->class_index == class_wanted) {
             wanted = word_head(word);
         } else {

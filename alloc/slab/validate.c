@@ -2,6 +2,7 @@
 #include "slab/validate.h"
 
 #include "report/failfast.h"
+#include "report/settings.h"
 #include "slab/slab.h"
 
 enum { WORD_BITS = 64, PAGE_WORDS = PAGE_BYTES / GRANULE_BYTES / WORD_BITS };
@@ -32,7 +33,7 @@ static bool live_clear(struct superslab *superslab, const void *address)
 
 void validate_list(const struct block *head, uint32_t class_index)
 {
-    if (head == NULL) return;
+    if (head == NULL || failfast_level() == LEVEL_NONE) return;
     if ((uintptr_t)head % GRANULE_BYTES != 0)
         failfast(FAILFAST_head_alignment, head, "a free list's head, not a multiple of 16");
     uint32_t tag = pagemap_tag_checked(head);
@@ -51,6 +52,7 @@ static uint32_t block_index(const struct slab *slab, const char *slab_start, con
 
 void validate_alloc(const struct block *block, uint32_t class_index, uint32_t owner_tag)
 {
+    if (failfast_level() == LEVEL_NONE) return;
     validate_list(block, class_index);
     if (pagemap_tag_checked(block) != (owner_tag | class_index))
         failfast(FAILFAST_next_link_range, block, "a bin holds a block of another heap");
@@ -66,6 +68,7 @@ void validate_alloc(const struct block *block, uint32_t class_index, uint32_t ow
 
 void validate_alloc_run(const void *start)
 {
+    if (failfast_level() == LEVEL_NONE) return;
     if (!live_set(pagemap_descriptor(start), start))
         failfast(FAILFAST_handed_out_twice, start, NULL);
 }
@@ -78,61 +81,80 @@ static bool live_test(struct superslab *superslab, const void *address)
     return (word >> granule % WORD_BITS & 1) != 0;
 }
 
-/* No slab, and no run's first page: a run's other pages, or a free page, or not ours at all. */
-static _Noreturn void fail_untagged(const void *pointer)
+bool validate_is_live(const void *start)
 {
-    struct superslab *superslab = pagemap_descriptor(pointer);
-    if (superslab == NULL) failfast(FAILFAST_foreign_pointer, pointer, NULL);
-    uint32_t page = (uint32_t)((uintptr_t)pointer % SUPERSLAB_BYTES / PAGE_BYTES);
-    for (uint32_t back = 1; back <= page; back++) {
-        const struct slab *slab = &superslab->slabs[page - back];
-        uint32_t tag = pagemap_tag(superslab_page_start(superslab, slab));
-        if (tag == CLASS_RUN && slab->page_count > back)
-            failfast(FAILFAST_interior_pointer, pointer, "inside a page run");
-        if (tag != 0) break;
-    }
-    failfast(FAILFAST_double_free, pointer, "its page is free now");
+    struct superslab *superslab = pagemap_descriptor(start);
+    return superslab != NULL && live_test(superslab, start);
 }
 
-/* Stops unless a block may start here; returns its superslab, NULL for a huge block. */
-static struct superslab *check_start(const void *pointer)
+/* False unless a block may start here; *superslab is its superslab, NULL for a huge block. */
+static bool check_start(const void *pointer, struct superslab **superslab)
 {
     uint32_t tag = pagemap_tag_checked(pointer);
     uint32_t class_index = tag & TAG_CLASS_MASK;
-    if (tag == 0) fail_untagged(pointer);
     if ((uintptr_t)pointer % GRANULE_BYTES != 0)
-        failfast(FAILFAST_misaligned_pointer, pointer, NULL);
+        return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
     if (class_index >= CLASS_RUN && (uintptr_t)pointer % PAGE_BYTES != 0)
-        failfast(FAILFAST_interior_pointer, pointer, NULL);
-    if (class_index == CLASS_HUGE) return NULL;
-    struct superslab *superslab = pagemap_descriptor(pointer);
-    if (class_index == CLASS_RUN) return superslab;
-    struct slab *slab = superslab_slab_of(superslab, pointer);
-    if ((const char *)pointer < slab_start(superslab, slab))
-        failfast(FAILFAST_never_returned, pointer, "before the first block");
+        return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
+    *superslab = NULL;
+    if (class_index == CLASS_HUGE) return true;
+    *superslab = pagemap_descriptor(pointer);
+    if (class_index == CLASS_RUN) return true;
+    struct slab *slab = superslab_slab_of(*superslab, pointer);
+    if ((const char *)pointer < slab_start(*superslab, slab))
+        return failfast_refused(FAILFAST_never_returned, pointer, "before the first block");
     uint32_t rest;
-    uint32_t index = block_index(slab, slab_start(superslab, slab), pointer, &rest);
-    if (rest != 0) failfast(FAILFAST_interior_pointer, pointer, NULL);
-    if (index >= slab->capacity) failfast(FAILFAST_never_returned, pointer, "past the last block");
-    return superslab;
+    uint32_t index = block_index(slab, slab_start(*superslab, slab), pointer, &rest);
+    if (rest != 0) return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
+    if (index >= slab->capacity)
+        return failfast_refused(FAILFAST_never_returned, pointer, "past the last block");
+    return true;
 }
 
-void validate_free(const void *pointer)
+bool validate_free(const void *pointer)
 {
-    struct superslab *superslab = check_start(pointer);
-    if (superslab != NULL && !live_clear(superslab, pointer))
-        failfast(FAILFAST_double_free, pointer, NULL);
+    if (failfast_level() == LEVEL_NONE) return true;
+    struct superslab *superslab;
+    if (!check_start(pointer, &superslab)) return false;
+    return superslab == NULL || live_clear(superslab, pointer) ||
+           failfast_refused(FAILFAST_double_free, pointer, NULL);
 }
 
-void validate_live(const void *pointer)
+bool validate_live(const void *pointer)
 {
-    struct superslab *superslab = check_start(pointer);
-    if (superslab != NULL && !live_test(superslab, pointer))
-        failfast(FAILFAST_double_free, pointer, "use of a block that is not live");
+    if (failfast_level() == LEVEL_NONE) return true;
+    struct superslab *superslab;
+    if (!check_start(pointer, &superslab)) return false;
+    return superslab == NULL || live_test(superslab, pointer) ||
+           failfast_refused(FAILFAST_realloc_freed, pointer, NULL);
+}
+
+static bool is_block_of(struct superslab *superslab, const struct slab *slab, const void *address)
+{
+    const char *start = slab_start(superslab, slab);
+    if ((const char *)address < start || (uintptr_t)address % GRANULE_BYTES != 0) return false;
+    size_t offset = (size_t)((const char *)address - start), block_bytes = sizeclass_bytes(slab->class_index);
+    return offset % block_bytes == 0 && offset / block_bytes < slab->capacity;
+}
+
+void validate_remote(struct slab *slab, const struct block *head, uint32_t count)
+{
+    if (failfast_level() == LEVEL_NONE) return;
+    struct superslab *superslab = superslab_of(slab);
+    const struct block *block = head;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct block *next = block->next;
+        bool is_last = i + 1 == count;
+        if (is_last ? next != NULL : !is_block_of(superslab, slab, next))
+            failfast(FAILFAST_remote_link, block,
+                     is_last ? "the list goes on beyond its count" : "the link leaves the slab");
+        block = next;
+    }
 }
 
 void validate_returned(const struct slab *slab, uint32_t count)
 {
+    if (failfast_level() == LEVEL_NONE) return;
     if (count > atomic_load_explicit(&slab->used_count, memory_order_relaxed))
         failfast(FAILFAST_law, slab, "law 1: more blocks came back to a slab than were out");
 }

@@ -53,7 +53,7 @@ TEST_F(ValidateDeathTest, DoubleFreeOfARun)
 {
     for (size_t size : {(size_t)100000, (size_t)RUN_BYTES_MAX, (size_t)5 << 20}) {
         char *block = alloc(size);
-        EXPECT_DEATH({ hak_free(block); hak_free(block); }, report("(double_free|foreign_pointer)", block));
+        EXPECT_DEATH({ hak_free(block); hak_free(block); }, report("double_free", block));
         hak_free(block);
     }
 }
@@ -69,9 +69,9 @@ TEST_F(ValidateDeathTest, DoubleFreeAfterTheSlabIsGone)
 TEST_F(ValidateDeathTest, ReallocOfAFreedBlock)
 {
     char *block = alloc(100);
-    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 200); }, report("double_free", block));
-    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 100); }, report("double_free", block));
-    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 0); }, report("double_free", block));
+    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 200); }, report("realloc_freed", block));
+    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 100); }, report("realloc_freed", block));
+    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 0); }, report("realloc_freed", block));
     hak_free(block);
 }
 
@@ -107,14 +107,23 @@ TEST_F(ValidateDeathTest, Misaligned)
 
 TEST_F(ValidateDeathTest, Foreign)
 {
-    alignas(16) char on_stack[64];
-    alignas(16) static char in_data[64];
+    // Not a variable: a sanitizer may keep those elsewhere.
+    auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    char *on_stack = reinterpret_cast<char *>(frame / 16 * 16);
+    alignas(16) static char in_data[64] = "data", in_zeroes[64];
     char *of_libc = static_cast<char *>(malloc(64));
-    auto *wild = reinterpret_cast<char *>(0xdead0000beef0000);
-    auto *low = reinterpret_cast<char *>(16);
-    for (char *pointer : {on_stack, in_data, of_libc, wild, low}) {
-        EXPECT_DEATH(hak_free(pointer), report("foreign_pointer", pointer));
-        EXPECT_DEATH((void)!hak_realloc(pointer, 10), report("foreign_pointer", pointer));
+    const struct {
+        const char *kind;
+        char *pointer;
+    } all[] = {{"stack_pointer", on_stack},
+               {"static_pointer", in_data},
+               {"static_pointer", in_zeroes},
+               {"foreign_pointer", of_libc},
+               {"foreign_pointer", reinterpret_cast<char *>(0xdead0000beef0000)},
+               {"foreign_pointer", reinterpret_cast<char *>(16)}};
+    for (auto [kind, pointer] : all) {
+        EXPECT_DEATH(hak_free(pointer), report(kind, pointer));
+        EXPECT_DEATH((void)!hak_realloc(pointer, 10), report(kind, pointer));
     }
     free(of_libc);
 }

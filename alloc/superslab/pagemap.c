@@ -22,6 +22,7 @@ static char *table; /* both tables: the tags, then the descriptors */
 static _Atomic(void *) *descriptors;
 static _Atomic(uint64_t) backed[((((size_t)4 << (FULL_BITS - PAGE_SHIFT)) +
                                   ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES) / 64 + 1];
+static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
 static _Atomic(uintptr_t) window_next;
 
@@ -114,8 +115,19 @@ void *pagemap_descriptor(const void *address)
                                 memory_order_acquire);
 }
 
+bool pagemap_was_ours(const void *address)
+{
+    uintptr_t slot = (uintptr_t)address >> SUPERSLAB_SHIFT;
+    if (slot >> (FULL_BITS - SUPERSLAB_SHIFT) != 0) return false;
+    return (atomic_load_explicit(&ever[slot / 64], memory_order_relaxed) >> slot % 64 & 1) != 0;
+}
+
 void pagemap_descriptor_set(const void *start, void *descriptor)
 {
+    /* relaxed: for reports. */
+    if (VALIDATE)
+        atomic_fetch_or_explicit(&ever[((uintptr_t)start >> SUPERSLAB_SHIFT) / 64],
+                                 1ull << ((uintptr_t)start >> SUPERSLAB_SHIFT) % 64, memory_order_relaxed);
     /* release: publishes the descriptor's content; see pagemap_descriptor. */
     atomic_store_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], descriptor,
                           memory_order_release);

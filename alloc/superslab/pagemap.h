@@ -53,6 +53,9 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag);
 void *pagemap_descriptor(const void *address);
 void pagemap_descriptor_set(const void *start, void *descriptor);
 
+/* Under VALIDATE: whether a superslab or a huge block has ever begun in address's 4 MiB. */
+bool pagemap_was_ours(const void *address);
+
 /* Address space for a superslab or huge block, inside what the map covers; as os reserve. */
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes);
 

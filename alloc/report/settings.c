@@ -1,0 +1,105 @@
+/* settings.c: see settings.h. Plain system calls and static words only: it runs inside the first malloc. */
+#include "report/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry has no value that we take */
+
+static const char prefix[] = "HAKMEM_";
+
+int failfast_level_read = -1;
+static int goes_on; /* written before the level, by whoever reads them: always the same value */
+
+struct settings {
+    int level;
+    int goes_on;
+};
+
+/* The value of an entry of this name; NULL: it has another. */
+static const char *value_of(const char *entry, const char *name)
+{
+    size_t bytes = strlen(name);
+    return strncmp(entry, name, bytes) == 0 && entry[bytes] == '=' ? entry + bytes + 1 : NULL;
+}
+
+static enum settings_entry take(const char *entry, struct settings *settings)
+{
+    const char *value = value_of(entry, "FAILFAST_LEVEL");
+    if (value != NULL) {
+        if (value[0] < '0' || value[0] > '3' || value[1] != '\0') return SETTINGS_BAD;
+        settings->level = value[0] - '0';
+        return SETTINGS_GOOD;
+    }
+    value = value_of(entry, "FAILFAST");
+    if (value == NULL) return SETTINGS_OTHER;
+    bool report = strcmp(value, "report") == 0;
+    if (!report && strcmp(value, "abort") != 0) return SETTINGS_BAD;
+    settings->goes_on = report;
+    return SETTINGS_GOOD;
+}
+
+enum settings_entry failfast_settings_check(const char *entry)
+{
+    struct settings ignored;
+    return take(entry, &ignored);
+}
+
+static void take_prefixed(const char *entry, struct settings *settings)
+{
+    if (strncmp(entry, prefix, sizeof prefix - 1) == 0) take(entry + sizeof prefix - 1, settings);
+}
+
+/* The environment that the process began with: entries that end in a zero. False where there is no /proc. */
+static bool read_proc(struct settings *settings)
+{
+    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    char chunk[CHUNK_BYTES], entry[ENTRY_BYTES_MAX + 1];
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(file, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)) {
+        for (ssize_t i = 0; i < got; i++) {
+            if (chunk[i] != '\0') {
+                if (length < ENTRY_BYTES_MAX) entry[length] = chunk[i];
+                length++;
+                continue;
+            }
+            entry[length < ENTRY_BYTES_MAX ? length : ENTRY_BYTES_MAX] = '\0';
+            if (length < ENTRY_BYTES_MAX) take_prefixed(entry, settings);
+            length = 0;
+        }
+    }
+    close(file);
+    return true;
+}
+
+int failfast_settings_read(void)
+{
+    int saved = errno;
+    struct settings settings = {LEVEL_STANDARD, 0};
+    if (!read_proc(&settings) && environ != NULL)
+        for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
+    errno = saved;
+    __atomic_store_n(&goes_on, settings.goes_on, __ATOMIC_RELAXED);
+    /* release: publishes goes_on. */
+    __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELEASE);
+    return settings.level;
+}
+
+bool failfast_goes_on(void)
+{
+    failfast_level();
+    return __atomic_load_n(&goes_on, __ATOMIC_RELAXED) != 0;
+}
+
+void failfast_settings_print(FILE *stream)
+{
+    const uint32_t values[] = {failfast_goes_on(), (uint32_t)failfast_level()};
+    const uint32_t *value = values; /* in the order of the list */
+#define X(name, takes, text) fprintf(stream, "hakmem: option %-14s %8u  %s (%s)\n", #name, *value++, text, takes);
+    FAILFAST_OPTIONS(X)
+#undef X
+}
