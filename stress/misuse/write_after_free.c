@@ -1,0 +1,42 @@
+/* write_after_free.c: SIZE OFFSET HOW: writes to a freed block. HOW: what happens until it is found. */
+#include "misuse.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+static char *block;
+static long offset;
+
+static void *write_in_thread(void *unused)
+{
+    (void)unused;
+    free(allocate(10)); /* the thread takes a heap */
+    free(block);
+    opaque(block)[offset] ^= 1;
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    size_t size = size_argument(argc, argv, 1);
+    offset = number(argc, argv, 2);
+    const char *how = argument(argc, argv, 3);
+    block = allocate(size);
+    expect_offset(block, offset, size);
+    if (strcmp(how, "thread-end") == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, write_in_thread, NULL) != 0) give_up("pthread_create failed");
+        pthread_join(thread, NULL);
+        return went_on();
+    }
+    free(block);
+    opaque(block)[offset] ^= 1;
+    if (strcmp(how, "frees") == 0) {
+        for (int i = 0; i < 2000; i++) free(allocate(100));
+    } else if (strcmp(how, "sweep") == 0) { /* level 3: at a slow path; few frees */
+        for (size_t other = 2000; other < 9000; other += 1000) allocate(other);
+    } else {
+        malloc_trim(0);
+    }
+    return went_on();
+}
