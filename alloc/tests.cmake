@@ -3,14 +3,14 @@
 
 set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
-    os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc
+    os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/peek_test.cc
     superslab/pagemap_test.cc superslab/pool_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
     cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
-    heap/calloc_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc
+    heap/calloc_test.cc heap/describe_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc
     heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
-    entry/api_test.cc)
+    entry/api_test.cc entry/record_write_test.cc)
 # A failed check ends the process: these are death tests.
 set(VALIDATE_TESTS
     heap/counters_test.cc heap/frame_test.cc os/hooks_test.cc os/maps_test.cc report/report_test.cc

@@ -3,6 +3,7 @@
  *
  *   HAKMEM_DEBUG_VALIDATION   1 in the debug-validation build: failfast checks, sync points
  *   HAKMEM_STATIC             1 where the objects go into an executable, not a shared library
+ *   HAKMEM_VERSION            "1.2.3", for crash records
  */
 #pragma once
 
@@ -12,6 +13,10 @@
 
 #ifndef HAKMEM_STATIC
 #define HAKMEM_STATIC 0
+#endif
+
+#ifndef HAKMEM_VERSION
+#define HAKMEM_VERSION "unknown"
 #endif
 
 #ifndef __cplusplus

@@ -19,6 +19,19 @@ static _Atomic(uint32_t) warm_count;
 
 void (*thread_before_end)(void);
 void (*thread_after_fork)(void);
+static _Atomic(thread_watch_fn *) watch;
+
+void thread_watch(thread_watch_fn *new_watch)
+{
+    /* release: publishes what the function uses. Pairs with the acquire in watch_call. */
+    atomic_store_explicit(&watch, new_watch, memory_order_release);
+}
+
+static void watch_call(bool begins)
+{
+    thread_watch_fn *function = atomic_load_explicit(&watch, memory_order_acquire);
+    if (function != NULL) function(begins);
+}
 
 static void thread_end(void *tcache)
 {
@@ -28,6 +41,7 @@ static void thread_end(void *tcache)
         if (call != NULL) call();
     }
     self->state = THREAD_ENDED;
+    watch_call(false);
     if (self->heap != NULL) thread_leave(self);
 }
 
@@ -205,6 +219,7 @@ bool thread_start(struct tcache *tcache)
     tcache->state = THREAD_LIVE;
     int saved = errno;
     if (!end_key_made || pthread_setspecific(end_key, tcache) != 0) tcache->state = THREAD_ENDED;
+    if (tcache->state == THREAD_LIVE) watch_call(true);
     errno = saved;
     return true;
 }

@@ -33,6 +33,11 @@ void thread_leave(struct tcache *tcache);
  * local. */
 HAK_COLD void thread_succeed(struct tcache *tcache, struct owner *owner);
 
+/* Called in every thread that begins from now on, when it has its heap, with true, and at its end, with false.
+ * Not in threads of which nobody tells the end. The function may not enter the heap. NULL: none. */
+typedef void thread_watch_fn(bool begins);
+void thread_watch(thread_watch_fn *new_watch);
+
 /* A round of the tick: gives back what orphans have cached since before the last round. */
 void thread_tick(void);
 bool thread_any_warm(void);

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/config.h"
+#include "os/peek.h"
 
 enum {
     SIZE_BITS = 48, /* of the word, from its low end: size, family, log2 of the alignment, state */
@@ -102,11 +103,11 @@ void frame_write(const struct framed *framed)
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-static bool plausible(const struct lookup *at, const struct framed *framed)
+static bool plausible(const struct framed *framed)
 {
-    size_t front = (size_t)(framed->user - at->start);
-    return framed->word.family <= FAMILY_NEW_ARRAY && front + FRAME_REAR_BYTES <= at->bytes &&
-           framed->word.size_bytes <= at->bytes - front - FRAME_REAR_BYTES;
+    size_t front = (size_t)(framed->user - framed->start);
+    return framed->word.family <= FAMILY_NEW_ARRAY && front + FRAME_REAR_BYTES <= framed->bytes &&
+           framed->word.size_bytes <= framed->bytes - front - FRAME_REAR_BYTES;
 }
 
 bool frame_read(const struct lookup *at, const void *pointer, struct framed *framed)
@@ -118,19 +119,32 @@ bool frame_read(const struct lookup *at, const void *pointer, struct framed *fra
     uint64_t word = __atomic_load_n(&front_of(user)->word, __ATOMIC_RELAXED);
     *framed = (struct framed){at->start, at->bytes, user, unpack(word)};
     bool is_state = framed->word.state == FRAME_LIVE || framed->word.state == FRAME_FREED;
-    return is_state && front_of(user)->check == check_of(word, user) && plausible(at, framed);
+    return is_state && front_of(user)->check == check_of(word, user) && plausible(framed);
+}
+
+static bool read_copy(char *start, size_t bytes, uint64_t copy, struct framed *framed)
+{
+    struct frame_word unpacked = unpack(copy ^ key_of_copy(start));
+    size_t front = unpacked.align_bytes > FRAME_FRONT_BYTES ? unpacked.align_bytes : FRAME_FRONT_BYTES;
+    if (unpacked.state != 0 || front > bytes) return false;
+    unpacked.state = FRAME_LIVE;
+    *framed = (struct framed){start, bytes, start + front, unpacked};
+    return plausible(framed);
 }
 
 bool frame_read_copy(const struct lookup *at, struct framed *framed)
 {
-    if (at->start == NULL) return false;
-    uint64_t word = *copy_of(at->start, at->bytes) ^ key_of_copy(at->start);
-    struct frame_word unpacked = unpack(word);
-    size_t front = unpacked.align_bytes > FRAME_FRONT_BYTES ? unpacked.align_bytes : FRAME_FRONT_BYTES;
-    if (unpacked.state != 0 || front > at->bytes) return false;
-    unpacked.state = FRAME_LIVE;
-    *framed = (struct framed){at->start, at->bytes, at->start + front, unpacked};
-    return plausible(at, framed);
+    return at->start != NULL && read_copy(at->start, at->bytes, *copy_of(at->start, at->bytes), framed);
+}
+
+bool frame_peek(char *start, size_t bytes, struct framed *framed)
+{
+    bool readable;
+    uint64_t copy = os_peek_word(copy_of(start, bytes), &readable);
+    if (!readable || !read_copy(start, bytes, copy, framed)) return false;
+    struct frame_word word = unpack(os_peek_word(&front_of(framed->user)->word, &readable));
+    if (word.state == FRAME_FREED) framed->word.state = FRAME_FREED;
+    return true;
 }
 
 size_t frame_first_other(const char *start, size_t size, unsigned char byte)

@@ -45,6 +45,9 @@ bool frame_read(const struct lookup *at, const void *pointer, struct framed *fra
 /* The same by the copy at the block's end, wherever pointer is in the block: true where that makes sense. */
 bool frame_read_copy(const struct lookup *at, struct framed *framed);
 
+/* The same, and also whether it is live or freed, reading only what can be read: fit for a signal handler. */
+bool frame_peek(char *start, size_t bytes, struct framed *framed);
+
 /* The offset from framed->user of the first byte before it, or after it, that is not what frame_write wrote.
  * True: there is one. */
 bool frame_changed_before(const struct framed *framed, ptrdiff_t *offset);

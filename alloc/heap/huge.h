@@ -34,6 +34,10 @@ size_t huge_purge_all(void);
 void huge_set_cache_bytes(size_t bytes_max);
 void huge_set_delay_ms(uint32_t delay_ms);
 
+/* For reports, without the lock: the huge block in use that an address is in. False if there is none; what other
+ * threads change meanwhile may make it so, but nothing else. Descriptors are never unmapped. */
+bool huge_find(const void *address, char **start, size_t *mapped_bytes);
+
 struct huge_figures {
     size_t live_count, live_bytes, cached_bytes;
 };

@@ -1,0 +1,15 @@
+/* crash_record.h: what stands in a crash record, put together in static memory by the thread that crashed. */
+#pragma once
+
+#include <signal.h>
+#include <stddef.h>
+
+struct hak_crash_facts;
+
+/* Before any crash: loads the unwinder, which allocates when it is first used, and asks the dynamic linker. */
+void crash_record_prepare(void);
+
+void crash_record_set_context(const struct hak_crash_facts *context);
+
+/* The record, valid until the next call; *size_bytes is its length. One thread at a time, in a signal handler. */
+const void *crash_record_make(int signal_number, const siginfo_t *info, const void *signal_context, size_t *size_bytes);

@@ -1,0 +1,171 @@
+// describe_test.cc: what the heap says of addresses: of blocks of each kind, at both of their ends, and of anything.
+#include "heap/heap_test_support.h"
+
+#include <sys/mman.h>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "heap/describe.h"
+}
+
+namespace {
+
+uint64_t number_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
+
+class Describe : public test::HeapTest {};
+
+describe_place place_of(uint64_t address)
+{
+    describe_place place;
+    bool known = describe_address(address, &place);
+    EXPECT_EQ(known, place.kind != RECORD_KIND_none);
+    EXPECT_EQ(place.address, address);
+    return place;
+}
+
+} // namespace
+
+TEST_F(Describe, EveryByteOfABlock)
+{
+    for (size_t size : {(size_t)16, (size_t)100, (size_t)1024, (size_t)5000, (size_t)32768}) {
+        char *block = static_cast<char *>(hak_malloc(size));
+        size_t usable = hak_malloc_usable_size(block);
+        memset(block, 0x5a, usable);
+        for (size_t offset : {(size_t)0, (size_t)1, usable / 2, usable - 1}) {
+            describe_place place = place_of(number_of(block) + offset);
+            EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_slab);
+            EXPECT_EQ(place.block_start, number_of(block));
+            EXPECT_EQ(place.block_bytes, usable);
+            EXPECT_EQ(place.offset, offset);
+            EXPECT_EQ(place.owner, tcache_self()->heap->owner.id);
+            EXPECT_EQ(place.owner_is_orphan, 0u);
+            EXPECT_EQ(place.superslab, number_of(block) & ~((uint64_t)SUPERSLAB_BYTES - 1));
+            EXPECT_EQ(place.state, (uint64_t)(VALIDATE ? RECORD_STATE_live : RECORD_STATE_unknown));
+            EXPECT_EQ(place.words[0], 0x5a5a5a5a5a5a5a5aull);
+            EXPECT_EQ(place.word_count, std::min<uint64_t>(usable / 8, RECORD_WORDS));
+        }
+        EXPECT_NE(place_of(number_of(block) + usable).block_start, number_of(block));
+        hak_free(block);
+        EXPECT_EQ(place_of(number_of(block)).state, (uint64_t)RECORD_STATE_free) << "it is in this thread's bin";
+    }
+}
+
+TEST_F(Describe, RunsAndHugeBlocksToTheirLastPages)
+{
+    char *run = static_cast<char *>(hak_malloc(300000));
+    size_t run_bytes = hak_malloc_usable_size(run);
+    for (size_t offset : {(size_t)0, (size_t)PAGE_BYTES, run_bytes - 1}) {
+        describe_place place = place_of(number_of(run) + offset);
+        EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_run);
+        EXPECT_EQ(place.block_start, number_of(run));
+        EXPECT_EQ(place.block_bytes, run_bytes);
+        EXPECT_EQ(place.offset, offset);
+    }
+    char *huge = static_cast<char *>(hak_malloc((size_t)20 << 20));
+    size_t huge_bytes = hak_malloc_usable_size(huge);
+    for (size_t offset : {(size_t)0, (size_t)SUPERSLAB_BYTES, huge_bytes - 1}) {
+        describe_place place = place_of(number_of(huge) + offset);
+        EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_huge);
+        EXPECT_EQ(place.block_start, number_of(huge));
+        EXPECT_EQ(place.block_bytes, huge_bytes);
+        EXPECT_EQ(place.offset, offset);
+    }
+    EXPECT_NE(place_of(number_of(huge) + huge_bytes).block_start, number_of(huge));
+    hak_free(run);
+    hak_free(huge);
+    EXPECT_NE(place_of(number_of(run)).kind, (uint64_t)RECORD_KIND_run);
+    EXPECT_NE(place_of(number_of(huge)).kind, (uint64_t)RECORD_KIND_huge);
+}
+
+TEST_F(Describe, AnyAddressWhatever)
+{
+    char *block = static_cast<char *>(hak_malloc(100));
+    static char outside[64];
+    char on_stack;
+    for (uint64_t address : {(uint64_t)0, (uint64_t)1, UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 47,
+                             ((uint64_t)1 << 47) - 1, number_of(outside), number_of(&on_stack)})
+        EXPECT_EQ(place_of(address).kind, (uint64_t)RECORD_KIND_none) << std::hex << address;
+    uint64_t base = number_of(block) & ~((uint64_t)SUPERSLAB_BYTES - 1);
+    for (uint64_t offset = 0; offset < SUPERSLAB_BYTES; offset += 4093) {
+        describe_place place = place_of(base + offset);
+        EXPECT_NE(place.kind, (uint64_t)RECORD_KIND_none);
+        if (place.block_start != 0) {
+            EXPECT_LE(place.block_start, base + offset);
+            EXPECT_LT(base + offset, place.block_start + place.block_bytes);
+        }
+    }
+    hak_free(block);
+}
+
+// A sound heap has no bad link, whatever was freed; each way to spoil one is told, and where it stands.
+TEST_F(Describe, BadLinks)
+{
+    describe_suspect suspect;
+    void *blocks[8];
+    for (void *&block : blocks) block = hak_malloc(208);
+    for (void *block : blocks) hak_free(block);
+    EXPECT_FALSE(describe_bad_link(&suspect));
+    uint32_t class_index = sizeclass_of(208);
+    void **word = static_cast<void **>(blocks[5]); /* in the midst of the list: the last freed is first */
+    void *link = *word;
+    const uint64_t on_stack = number_of(&suspect) & ~(uint64_t)15;
+    for (uint64_t bad : {(uint64_t)0x123450, number_of(link) + 8, number_of(link) + 16, on_stack}) {
+        *word = (void *)(uintptr_t)bad;
+        ASSERT_TRUE(describe_bad_link(&suspect)) << std::hex << bad;
+        EXPECT_EQ(suspect.word, word);
+        EXPECT_EQ(suspect.value, bad);
+        EXPECT_EQ(suspect.class_index, class_index);
+        EXPECT_EQ(suspect.copy_count, 0u);
+    }
+    *word = link;
+    EXPECT_FALSE(describe_bad_link(&suspect));
+    void *&head = reinterpret_cast<void *&>(tcache_self()->heads[class_index]);
+    void *sound = head;
+    head = (void *)(uintptr_t)0x123450;
+    *static_cast<uint64_t *>(blocks[3]) = 0x123450; /* as if malloc had given it out with its link in it */
+    ASSERT_TRUE(describe_bad_link(&suspect));
+    EXPECT_EQ(suspect.word, (void *)&head);
+    EXPECT_EQ(std::count(suspect.copies, suspect.copies + suspect.copy_count, blocks[3]), 1);
+    *static_cast<void **>(blocks[3]) = blocks[2];
+    head = sound;
+    EXPECT_FALSE(describe_bad_link(&suspect));
+}
+
+// A list that is a circle ends the walk by its bound.
+TEST_F(Describe, AListThatIsACircle)
+{
+    void *first = hak_malloc(208), *second = hak_malloc(208);
+    hak_free(first);
+    hak_free(second);
+    void *link = *static_cast<void **>(first);
+    *static_cast<void **>(first) = second;
+    describe_suspect suspect;
+    EXPECT_FALSE(describe_bad_link(&suspect)) << "each link is one to a block of the class";
+    *static_cast<void **>(first) = link;
+}
+
+// While other threads allocate, free and end, every answer is consistent in itself.
+TEST_F(Describe, WhileTheHeapChanges)
+{
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> shown{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++)
+        threads.emplace_back([&, i] {
+            for (uint64_t round = 0; !stop; round++) {
+                void *block = hak_malloc(16 + (round * 7919 + (uint64_t)i) % 100000);
+                shown = number_of(block);
+                hak_free(block);
+            }
+        });
+    for (int round = 0; round < test::rounds(20000); round++) {
+        uint64_t address = shown;
+        if (address == 0) continue;
+        describe_place place = place_of(address);
+        if (place.block_start == 0) continue;
+        EXPECT_LE(place.block_start, address);
+        EXPECT_LT(address, place.block_start + place.block_bytes);
+    }
+    stop = true;
+    for (std::thread &thread : threads) thread.join();
+}

@@ -1,0 +1,132 @@
+/* record.h: the format of a crash record, defined here alone; entry/crash.c writes it, hakmem-stress report
+ * reads it. C and C++.
+ *
+ *   magic (8 bytes), version (4)
+ *   fields: id (4), length in bytes (4), payload
+ *   the last field: id RECORD_END, length 4, CRC-32 (that of zip) of every byte before the CRC
+ *
+ * Everything is little-endian and unaligned. The end field is the end of the file. A reader skips the ids that it
+ * does not know. Fields may be missing; of those marked "each" there may be many. A record is at most
+ * RECORD_BYTES_MAX long; what had no room was cut, and CUT says so.
+ *
+ * Types of payload:
+ *   number    8 bytes, two's complement where the meaning is signed
+ *   bytes     as they are
+ *   text      as it is, no NUL at the end; any bytes, UTF-8 by habit
+ *   texts     each ended by a NUL
+ *   numbers   8 bytes each
+ *   named     a number, then a text
+ *   module    numbers base, start, end; then a byte n, n bytes of build id, and the path as text
+ *   place     as many numbers as RECORD_PLACE names, then numbers up to RECORD_WORDS (the block's first words),
+ *             a byte n, and n bytes of text: what it is the place of, "fault" or a register */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    RECORD_VERSION = 1,
+    RECORD_MAGIC_BYTES = 8,
+    RECORD_HEAD_BYTES = RECORD_MAGIC_BYTES + 4,
+    RECORD_FIELD_HEAD_BYTES = 8,
+    RECORD_BYTES_MAX = 256 * 1024,
+    RECORD_WORDS = 4,
+    RECORD_END = 0x454e4421, /* "!DNE" in the file: an id that no field will have */
+};
+
+#define RECORD_MAGIC "HAKCRASH"
+
+/* X(id, name, type, meaning) */
+#define RECORD_FIELDS(X)                                                                              \
+    X(1, signal, number, "the signal's number")                                                       \
+    X(2, signal_code, number, "si_code, signed")                                                      \
+    X(3, fault_address, number, "si_addr; of SIGSEGV and SIGBUS only")                                \
+    X(4, register, named, "each: a general register and its name")                                    \
+    X(5, backtrace, numbers, "program counters: the first where it stopped, the others return there") \
+    X(6, module, module, "each: a file mapped with code; base is what to take off an address")        \
+    X(7, place, place, "each: what the heap knows of the fault address, of a register")               \
+    X(8, suspect_address, number, "where a free list's bad link stands")                              \
+    X(9, suspect_value, number, "that link")                                                          \
+    X(10, suspect_class, number, "size class of that list")                                           \
+    X(11, suspect_text, text, "what is wrong with it")                                                \
+    X(12, suspect_copy, number, "each: a block of that class whose first word is that link too")      \
+    X(13, process, number, "process id")                                                              \
+    X(14, thread, number, "thread id")                                                                \
+    X(15, thread_name, text, "name of the thread")                                                    \
+    X(16, seed, number, "of the run, as the host program says")                                       \
+    X(17, clock, number, "logical clock, as the host program says")                                   \
+    X(18, schedule_hash, number, "hash of the schedule so far, as the host program says")             \
+    X(19, operations, text, "lines: the last operations of each thread, as the host program says")    \
+    X(20, reproduce, text, "the command that repeats the run, as the host program says")              \
+    X(21, arguments, texts, "argv")                                                                   \
+    X(22, directory, text, "working directory")                                                       \
+    X(23, environment, texts, "environ")                                                              \
+    X(24, time_ns, number, "wall time in nanoseconds since 1970, UTC")                                \
+    X(25, program, text, "path of the program")                                                       \
+    X(26, program_build_id, bytes, "its GNU build id")                                                \
+    X(27, library, text, "path of what libhakmem is in")                                              \
+    X(28, library_build_id, bytes, "its GNU build id")                                                \
+    X(29, library_version, text, "version of libhakmem, and which build")                             \
+    X(30, architecture, text, "processor")                                                            \
+    X(31, cut, number, "bit i set: the field with id i was cut, or some of its kind left out")
+
+/* X(name, meaning): the numbers of a place, in this order. */
+#define RECORD_PLACE(X)                                                       \
+    X(address, "that the place is of")                                        \
+    X(kind, "enum record_kind")                                               \
+    X(state, "enum record_state")                                             \
+    X(superslab, "where it begins; 0 for a huge block")                       \
+    X(page, "index of the page in its superslab")                             \
+    X(class_index, "size class; 254 a run, 255 a huge block")                 \
+    X(block_start, "where the block begins; 0: in no block. Of a framed block, the program's part") \
+    X(block_bytes, "how long that is")                                        \
+    X(offset, "address - block_start, signed")                                \
+    X(owner, "id of the heap that owns the slab; 0: none")                    \
+    X(owner_is_orphan, "1: no thread holds that heap")                        \
+    X(slab_start, "where the slab's first block begins")                      \
+    X(slab_capacity, "blocks in it")                                          \
+    X(slab_carved, "of them carved")                                          \
+    X(slab_used, "of them out of the slab: live, or in some cache")           \
+    X(list_head, "first block of the slab's free list; 0: none")              \
+    X(list_word, "where a link stands that leads out of the slab; 0: nowhere") \
+    X(list_value, "that link")                                                \
+    X(word_count, "how many of the block's first words follow")
+
+/* X(name, text) */
+#define RECORD_KINDS(X)                                   \
+    X(none, "no memory of this heap")                     \
+    X(slab, "a slab of small blocks")                     \
+    X(run, "a run of pages, one block")                   \
+    X(huge, "a huge block, a mapping of its own")         \
+    X(free, "a free page of a superslab")
+
+#define RECORD_STATES(X)                                                                \
+    X(unknown, "this build does not know whether the block is live")                    \
+    X(live, "the block is live: malloc gave it, free has not had it back")              \
+    X(free, "the block is free: in the quarantine, on its slab's free list, or in this thread's cache")    \
+    X(not_live, "the block is not live: free, or in a cache")                           \
+    X(not_carved, "the block was never given out")                                      \
+    X(outside, "between the slab's blocks and its ends: no block")
+
+enum record_kind {
+#define X(name, text) RECORD_KIND_##name,
+    RECORD_KINDS(X)
+#undef X
+};
+
+enum record_state {
+#define X(name, text) RECORD_STATE_##name,
+    RECORD_STATES(X)
+#undef X
+};
+
+enum record_field {
+#define X(id, name, type, text) RECORD_##name = id,
+    RECORD_FIELDS(X)
+#undef X
+};
+
+enum {
+#define X(name, text) +1
+    RECORD_PLACE_NUMBERS = 0 RECORD_PLACE(X),
+#undef X
+};
