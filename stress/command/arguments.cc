@@ -138,6 +138,20 @@ void add_conform(CLI::App &app, Arguments &a)
         ->check(seconds_number());
 }
 
+void add_report(CLI::App &app, Arguments &a)
+{
+    app.add_option("file", a.file, "a crash record, hakmem-PID-TID-N.crash")->required();
+    app.add_option("--json", a.json_path, "write it as JSON to FILE, or to stdout for -");
+    app.add_option_function<std::string>(
+           "--symbols", [&a](const std::string &word) { a.symbols = word == "auto"; },
+           "auto (default): names of functions from llvm-symbolizer or addr2line; none: offsets only")
+        ->check(CLI::Validator(
+            [](std::string &word) {
+                return word == "auto" || word == "none" ? std::string() : "must be auto or none, not '" + word + "'";
+            },
+            "SYMBOLS"));
+}
+
 Arguments refuse(const std::string &text, const std::string &command)
 {
     Arguments refused;
@@ -168,6 +182,7 @@ Arguments arguments_parse(int argc, char **argv)
     else if (command == "record") add_record(app, a);
     else if (command == "shrink") add_shrink(app, a);
     else if (command == "conform") add_conform(app, a);
+    else if (command == "report") add_report(app, a);
     else add_compare(app, a);
     try {
         app.parse(argc - 1, argv + 1);

@@ -1,4 +1,4 @@
-// The command lines of show, run, record, shrink, compare and conform, parsed by CLI11 in one place.
+// The command lines of show, run, record, shrink, compare, conform and report, parsed by CLI11 in one place.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace stress {
 
 struct Arguments {
-    std::string file;                     // the file of ops; compare: may be empty
+    std::string file;                     // the file of ops; compare: may be empty; report: the record
     std::string allocator, allocator_b;   // as given, or the default of this build
     std::string output;                   // record, show --binary: the file; shrink: the directory, empty: the default
     std::string name;                     // shrink: of what is written, empty: the default
@@ -19,6 +19,7 @@ struct Arguments {
     bool json = false;                    // show
     bool text = false;                    // record
     bool list = false;                    // conform
+    bool symbols = true;                  // report
     std::vector<std::string> only;        // conform: ids of checks
     double deadline_seconds = 10;         // conform: of one check
     std::optional<bool> strict;

@@ -6,6 +6,7 @@ set(COMMAND_SOURCES
   command/compare.cc
   command/conform.cc
   command/record.cc
+  command/report.cc
   command/run_file.cc
   command/setup.cc
   command/show.cc

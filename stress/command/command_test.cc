@@ -67,6 +67,10 @@ TEST_F(Commands, BadInputIsOneLineAndStatusTwo)
     expect_refused({"record", "larson", "-o", ops, "--threads", "0"}, "--threads");
     expect_refused({"shrink", ops, "-o", "/no/such"}, "/no/such");
     expect_refused({"compare", kSubject}, "b is required");
+    expect_refused({"report"}, "file");
+    expect_refused({"report", "/no/such"}, "report: '/no/such' cannot be opened");
+    expect_refused({"report", ops}, "does not begin with HAKCRASH");
+    expect_refused({"report", ops, "--symbols", "x"}, "--symbols");
 }
 
 TEST_F(Commands, HelpAndListNameThem)
@@ -74,7 +78,7 @@ TEST_F(Commands, HelpAndListNameThem)
     for (const char *word : {"list", "--help"}) {
         const SpawnResult result = spawn_stress({word});
         EXPECT_EQ(result.exit_code, 0);
-        for (const char *command : {"show ", "run ", "record ", "shrink ", "compare "})
+        for (const char *command : {"show ", "run ", "record ", "shrink ", "compare ", "report "})
             EXPECT_THAT(result.out, HasSubstr(std::string("\n") + command));
     }
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "engine/crash_context.h"
 #include "engine/safe_text.h"
 #include "engine/seat_report.h"
 #include "engine/team.h"
@@ -138,6 +139,8 @@ void crash_report_install(const CrashContext &context)
     prepared.tail = "; seed " + std::to_string(result.seed) + "; repeat with: " + result.reproduce + "\n";
     prepared.json = context.json_path.empty() ? "" : result_json(result);
     prepared.json_path = context.json_path;
+    crash_context_begin(result.seed, result.reproduce, context.seats);
+    const bool lifted = crash_handler_lift();
     for (int signal_number : kSignals) {
         struct sigaction old;
         if (sigaction(signal_number, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) continue;
@@ -146,15 +149,19 @@ void crash_report_install(const CrashContext &context)
         action.sa_flags = SA_NODEFER | SA_SIGINFO | SA_ONSTACK;  // the stack may be what overflowed
         sigaction(signal_number, &action, nullptr);
     }
+    if (lifted) crash_handler_put_back();
 }
 
 void crash_report_remove()
 {
+    crash_context_end();
+    const bool lifted = crash_handler_lift();
     for (int signal_number : kSignals) {
         struct sigaction old;
         if (sigaction(signal_number, nullptr, &old) == 0 && old.sa_sigaction == on_signal)
             signal(signal_number, SIG_DFL);
     }
+    if (lifted) crash_handler_put_back();
     prepared.failures = nullptr;
 }
 

@@ -19,7 +19,8 @@ struct CrashContext {
     std::string json_path;  // as in the options
 };
 
-// Leaves signals alone that somebody handles already (a sanitizer, the subject's own reports).
+// Leaves signals alone that somebody handles already (a sanitizer). Where the subject was asked for crash records it is
+// told of the run (crash_context.h), and its handler comes first and then calls ours.
 void crash_report_install(const CrashContext &context);
 void crash_report_remove();
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/build.h"
+#include "engine/crash_context.h"
 #include "engine/process_ops.h"
 #include "engine/sched.h"
 #include "engine/team.h"
@@ -149,6 +150,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
     if (options_.schedule == Schedule::Seeded) {
         sched.emplace(seed_, stop_);
         whitebox_attach_sched();
+        crash_context_schedule(sched->clock_word(), sched->hash_word());
     }
     for (std::uint32_t number = 0; number < options_.laps && !failed(); ++number) {
         lap(number, options_.laps);
@@ -158,6 +160,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
     }
     if (sched.has_value()) {
         whitebox_detach_sched();
+        crash_context_schedule(nullptr, nullptr);
         result.schedule_hash = sched->hash();
         result.logical_clock = sched->clock();
         sched.reset();

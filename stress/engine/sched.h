@@ -67,6 +67,9 @@ public:
 
     std::uint64_t clock() const { return clock_; }
     std::uint64_t hash() const { return hash_; }
+    // Where both stand, for whoever reads them when the process has crashed.
+    const std::uint64_t *clock_word() const { return &clock_; }
+    const std::uint64_t *hash_word() const { return &hash_; }
     // What the allocator under test is given as time, so that its decays do not depend on ours.
     std::uint64_t now_ms() const { return 1000 + clock_ / 64; }
 

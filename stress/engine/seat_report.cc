@@ -172,17 +172,15 @@ void op_line(SafeText &text, const Op &op)
     if (op.link != 0) text.add(" link ").add_number(op.link);
 }
 
+std::uint64_t seat_report_heading(SafeText &text, const Seat &seat)
+{
+    text.add("  last ops of thread ").add_number(seat.index).add(":\n");
+    return seat.next < seat.filled ? seat.next + 1 : seat.next;
+}
+
 void seat_report_ops(int fd, const Seat &seat)
 {
-    const std::uint64_t end = seat.next < seat.filled ? seat.next + 1 : seat.next;
-    SafeText text;
-    text.add("  last ops of thread ").add_number(seat.index).add(":\n");
-    for (std::uint64_t i = end > kOpsShown ? end - kOpsShown : 0; i < end; ++i) {
-        text.add("    ").add_number(i).add(": ");
-        op_line(text, seat.ring[i % Seat::kRingOps]);
-        text.add(i == seat.next ? "  <- next or in progress\n" : "\n").write_to(fd);
-    }
-    text.write_to(fd);
+    seat_report_lines(seat, kOpsShown, [fd](SafeText &text) { text.write_to(fd); });
 }
 
 void seat_report_prepare()

@@ -1,0 +1,63 @@
+// Reads a crash record, as <hakmem/record.h> defines it. Total over any bytes: what is not a whole, sound record is
+// refused with a reason.
+#pragma once
+
+#include <hakmem/record.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stress {
+
+struct CrashModule {
+    std::uint64_t base = 0, start = 0, end = 0;
+    std::string build_id;  // hexadecimal
+    std::string path;
+};
+
+// What the heap knew of an address.
+struct CrashPlace {
+#define X(name, text) std::uint64_t name = 0;
+    RECORD_PLACE(X)
+#undef X
+    std::vector<std::uint64_t> words;  // the block's first
+    std::string of;                    // "fault", or the register's name
+};
+
+struct CrashRegister {
+    std::string name;
+    std::uint64_t value = 0;
+};
+
+struct CrashRecord {
+    std::vector<CrashRegister> registers;
+    std::vector<CrashModule> modules;
+    std::vector<CrashPlace> places;
+    std::vector<std::uint64_t> backtrace, suspect_copies;
+    std::map<std::uint32_t, std::uint64_t> numbers;             // by id, those that are there once
+    std::map<std::uint32_t, std::string> texts;                 // bytes: as hexadecimal
+    std::map<std::uint32_t, std::vector<std::string>> lists;
+
+    std::optional<std::uint64_t> number(record_field field) const;
+    std::string text(record_field field) const;                 // empty where it is not there
+    const std::vector<std::string> &list(record_field field) const;
+    // Whether the writer had no room for all of it.
+    bool is_cut(record_field field) const { return (number(RECORD_cut).value_or(0) >> field & 1) != 0; }
+    // The module that the address is in, nullptr: none that is known.
+    const CrashModule *module_of(std::uint64_t address) const;
+};
+
+// Empty, or what is wrong with the bytes and how to mend it: "is cut off ...; copy it again".
+std::string record_read(std::string_view bytes, CrashRecord &record);
+
+// The same of a file: "'PATH' ...". Files above 1 MiB are not read.
+std::string record_load(const std::string &path, CrashRecord &record);
+
+// CRC-32 as in zip.
+std::uint32_t record_crc32(std::string_view bytes);
+
+}  // namespace stress

@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <ctime>
+
+#include "replay/record_report.h"
+
+namespace stress {
+namespace {
+
+struct Code {
+    int signal_number, code;
+    const char *text;
+};
+
+constexpr Code kCodes[] = {
+    {SIGSEGV, SEGV_MAPERR, "SEGV_MAPERR: no memory is mapped there"},
+    {SIGSEGV, SEGV_ACCERR, "SEGV_ACCERR: what is mapped there may not be used in this way"},
+    {SIGSEGV, SI_KERNEL, "the address is none that the processor has, and it does not say which: see the registers"},
+    {SIGBUS, BUS_ADRALN, "BUS_ADRALN: misaligned"},
+    {SIGBUS, BUS_ADRERR, "BUS_ADRERR: behind the end of a mapped file, or no memory left"},
+};
+
+// Of what came from the crashed program: no controls of the terminal.
+std::string printable(std::string_view text, bool lines = false)
+{
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        out += (byte >= 0x20 && byte != 0x7f) || (lines && c == '\n') ? c : '?';
+    }
+    return out;
+}
+
+// As a shell wants it.
+std::string quoted(const std::string &word)
+{
+    if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                                "_@%+=:,./-") == std::string::npos)
+        return word;
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
+
+void add_line(std::string &out, const char *name, const std::string &text)
+{
+    if (!text.empty()) out += fmt::format("  {:<12} {}\n", name, printable(text));
+}
+
+std::string optional_text(std::optional<std::uint64_t> number)
+{
+    return number.has_value() ? std::to_string(*number) : "";
+}
+
+void add_happened(std::string &out, const CrashRecord &record)
+{
+    out += "What happened\n";
+    std::string what = crash_signal_name(record);
+    if (const auto address = record.number(RECORD_fault_address)) what += " at " + crash_hex(*address);
+    add_line(out, "signal", what);
+    add_line(out, "", crash_code_text(record));
+    add_line(out, "process", optional_text(record.number(RECORD_process)));
+    add_line(out, "thread", optional_text(record.number(RECORD_thread)) + " " + record.text(RECORD_thread_name));
+    if (const auto time_ns = record.number(RECORD_time_ns)) {
+        const auto seconds = static_cast<time_t>(*time_ns / 1'000'000'000);
+        struct tm utc {};
+        char text[64] = "";
+        if (gmtime_r(&seconds, &utc) != nullptr) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc);
+        add_line(out, "time", text);
+    }
+    add_line(out, "program", record.text(RECORD_program));
+    add_line(out, "library", record.text(RECORD_library) + " " + record.text(RECORD_library_version));
+    add_line(out, "build ids", record.text(RECORD_program_build_id) + " " + record.text(RECORD_library_build_id));
+}
+
+void add_where(std::string &out, const CrashRecord &record, const std::vector<CrashFrame> &frames,
+               const std::string &note)
+{
+    out += "\nWhere\n";
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+        const CrashFrame &frame = frames[i];
+        std::string place = frame.module.empty() ? "in no known file" : printable(frame.module) + "+" + crash_hex(frame.offset);
+        if (frame.lines.empty()) out += fmt::format("  #{:<2} {:<18} {}\n", i, crash_hex(frame.pc), place);
+        for (std::size_t k = 0; k < frame.lines.size(); ++k) {
+            const CrashLine &line = frame.lines[k];
+            if (!line.file.empty()) place = printable(line.file) + ":" + std::to_string(line.line);
+            out += fmt::format("  #{:<2} {:<18} {} at {}{}\n", i, crash_hex(frame.pc), printable(line.function), place,
+                               k + 1 < frame.lines.size() ? " (inlined)" : "");
+        }
+    }
+    if (frames.empty()) out += "  the record has no backtrace\n";
+    if (!note.empty()) out += "  " + printable(note) + "\n";
+    out += "\nRegisters\n";
+    for (std::size_t i = 0; i < record.registers.size(); ++i)
+        out += fmt::format("  {:<6} {:<18}{}", printable(record.registers[i].name), crash_hex(record.registers[i].value),
+                           i % 3 == 2 || i + 1 == record.registers.size() ? "\n" : " ");
+}
+
+// A framed block is a part of what the heap keeps for it, so the address may lie outside.
+std::string where_to(const CrashPlace &place)
+{
+    const auto offset = static_cast<std::int64_t>(place.offset);
+    if (offset < 0) return fmt::format("{} bytes before", 0 - place.offset);
+    if (place.offset >= place.block_bytes) return fmt::format("{} bytes behind the end of", place.offset - place.block_bytes);
+    return fmt::format("byte {} of", offset);
+}
+
+void add_place(std::string &out, const CrashPlace &place)
+{
+    out += fmt::format("  {} ({}): {}\n", crash_hex(place.address),
+                       place.of == "fault" ? "the fault's address" : "register " + printable(place.of),
+                       crash_kind_text(place.kind));
+    if (place.kind == RECORD_KIND_slab)
+        out += fmt::format("    superslab {}, page {}, class {}, heap {}{}; {} of {} blocks carved, {} in use\n",
+                           crash_hex(place.superslab), place.page, place.class_index, place.owner,
+                           place.owner_is_orphan != 0 ? " (whose thread has ended)" : "", place.slab_carved,
+                           place.slab_capacity, place.slab_used);
+    if (place.block_start != 0)
+        out += fmt::format("    {} the block of {} bytes at {}\n", where_to(place), place.block_bytes,
+                           crash_hex(place.block_start));
+    if (place.kind != RECORD_KIND_none && place.kind != RECORD_KIND_free)
+        out += fmt::format("    {}\n", crash_state_text(place.state));
+    if (!place.words.empty()) {
+        out += "    the block begins";
+        for (const std::uint64_t word : place.words) out += fmt::format(" {:016x}", word);
+        out += "\n";
+    }
+    if (place.list_value != 0)
+        out += fmt::format("    its slab's free list leads out of the slab: {} stands at {}\n",
+                           crash_hex(place.list_value),
+                           place.list_word == 0 ? "the list's head" : crash_hex(place.list_word));
+}
+
+void add_heap(std::string &out, const CrashRecord &record)
+{
+    out += "\nWhat the heap knows\n";
+    if (const auto word = record.number(RECORD_suspect_address)) {
+        out += fmt::format("  a bad link in this thread's free list of class {}: {} stands at {}: {}\n",
+                           record.number(RECORD_suspect_class).value_or(0),
+                           crash_hex(record.number(RECORD_suspect_value).value_or(0)), crash_hex(*word),
+                           printable(record.text(RECORD_suspect_text)));
+        out += "    somebody wrote to a block after it was freed, or past the end of the one before it\n";
+        for (const std::uint64_t copy : record.suspect_copies)
+            out += fmt::format("    that value is also the first word of the block at {}\n", crash_hex(copy));
+    }
+    for (const CrashPlace &place : record.places) add_place(out, place);
+    if (record.places.empty()) out += "  no register points into it\n";
+}
+
+void add_repeat(std::string &out, const CrashRecord &record)
+{
+    out += "\nHow to repeat it\n";
+    add_line(out, "seed", optional_text(record.number(RECORD_seed)));
+    add_line(out, "clock", optional_text(record.number(RECORD_clock)));
+    if (const auto hash = record.number(RECORD_schedule_hash)) add_line(out, "schedule", fmt::format("{:016x}", *hash));
+    add_line(out, "directory", record.text(RECORD_directory));
+    std::string command;
+    for (const std::string &word : record.list(RECORD_arguments)) command += (command.empty() ? "" : " ") + quoted(word);
+    for (const std::string &entry : record.list(RECORD_environment))
+        for (const char *name : {"LD_PRELOAD=", "LD_LIBRARY_PATH=", "HAKMEM_"})
+            if (entry.starts_with(name)) add_line(out, "with", entry);
+    add_line(out, "was run as", command);
+    add_line(out, "repeat with", record.text(RECORD_reproduce));
+}
+
+}  // namespace
+
+std::string crash_hex(std::uint64_t value)
+{
+    return fmt::format("{:#x}", value);
+}
+
+std::string crash_signal_name(const CrashRecord &record)
+{
+    const std::uint64_t number = record.number(RECORD_signal).value_or(0);
+    const char *name = number < 65 ? sigabbrev_np(static_cast<int>(number)) : nullptr;
+    return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
+
+std::string crash_code_text(const CrashRecord &record)
+{
+    const auto code = static_cast<std::int64_t>(record.number(RECORD_signal_code).value_or(0));
+    const auto number = static_cast<std::int64_t>(record.number(RECORD_signal).value_or(0));
+    for (const Code &known : kCodes)
+        if (known.signal_number == number && known.code == code) return known.text;
+    return code <= 0 ? "sent by kill, raise or abort" : "";
+}
+
+std::string_view crash_kind_name(std::uint64_t kind)
+{
+    static constexpr const char *names[] = {
+#define X(name, text) #name,
+        RECORD_KINDS(X)
+#undef X
+    };
+    return kind < std::size(names) ? names[kind] : "unknown";
+}
+
+std::string_view crash_kind_text(std::uint64_t kind)
+{
+    static constexpr const char *texts[] = {
+#define X(name, text) text,
+        RECORD_KINDS(X)
+#undef X
+    };
+    return kind < std::size(texts) ? texts[kind] : "a kind of memory that this program does not know";
+}
+
+std::string_view crash_state_name(std::uint64_t state)
+{
+    static constexpr const char *names[] = {
+#define X(name, text) #name,
+        RECORD_STATES(X)
+#undef X
+    };
+    return state < std::size(names) ? names[state] : "unknown";
+}
+
+std::string_view crash_state_text(std::uint64_t state)
+{
+    static constexpr const char *texts[] = {
+#define X(name, text) text,
+        RECORD_STATES(X)
+#undef X
+    };
+    return state < std::size(texts) ? texts[state] : "a state that this program does not know";
+}
+
+std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note)
+{
+    std::string out;
+    add_happened(out, record);
+    add_where(out, record, frames, note);
+    add_heap(out, record);
+    if (const std::string operations = record.text(RECORD_operations); !operations.empty()) {
+        out += "\nThe threads' last operations\n" + printable(operations, true);
+        if (out.back() != '\n') out += '\n';
+    }
+    add_repeat(out, record);
+#define X(id, name, type, text) \
+    if (record.is_cut(RECORD_##name)) out += "  cut: " #name ": the record had no room for all of it\n";
+    RECORD_FIELDS(X)
+#undef X
+    return out;
+}
+
+}  // namespace stress
