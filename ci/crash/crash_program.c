@@ -1,0 +1,279 @@
+/* crash_program.c: crashes in the way that its argument names; crash_test runs it and reads the record. What the record
+ * must tell of (a block's address) it prints first, as a line "NAME VALUE". The library is preloaded, or linked in. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hakmem/crash.h"
+
+/* Weak: nothing defines them until the library is preloaded. */
+#pragma weak hak_crash_handler_install
+#pragma weak hak_crash_handler_remove
+#pragma weak hak_crash_context
+
+#define PLAINLY __attribute__((noinline))
+
+static void tell(const char *name, uint64_t value)
+{
+    printf("%s 0x%llx\n", name, (unsigned long long)value);
+    fflush(stdout);
+}
+
+PLAINLY static void write_null(void)
+{
+    *(volatile int *)(uintptr_t)0 = 1;
+}
+
+/* Both pointers are in registers when it stops. */
+PLAINLY static void write_wild(char *block, volatile char *wild)
+{
+    __asm__ volatile("" : "+r"(block), "+r"(wild));
+    *wild = 1;
+    __asm__ volatile("" : : "r"(block) : "memory");
+}
+
+/* An address that the processor does not have. */
+PLAINLY static void write_unaddressable(void)
+{
+    *(volatile int *)(uintptr_t)0x6b6b6b6b6b6b6b6b = 1;
+}
+
+static void wild(void)
+{
+    char *volatile block = malloc(100);
+    tell("block", (uintptr_t)block);
+    write_wild(block + 20, (char *)(uintptr_t)0x10101010);
+}
+
+/* The fault's address is in a block of so many bytes. */
+static void protect(size_t size_bytes)
+{
+    char *volatile block = malloc(size_bytes);
+    char *page = (char *)(((uintptr_t)block + 8191) & ~(uintptr_t)4095);
+    memset(block, 'x', size_bytes);
+    tell("block", (uintptr_t)block);
+    tell("fault", (uintptr_t)page + 16);
+    if (mprotect(page, 4096, PROT_READ) != 0) _exit(3);
+    write_wild(block, page + 16);
+}
+
+PLAINLY static size_t recurse(volatile char *above)
+{
+    volatile char frame[4000];
+    frame[0] = *above;
+    if (frame[0] == 'x') return 0; /* never; a compiler may not know */
+    return recurse(frame) + (size_t)frame[0];
+}
+
+static void *recurse_in_thread(void *argument)
+{
+    char *volatile block = malloc(64); /* its heap, and with it its signal stack */
+    free(block);
+    recurse((volatile char *)"");
+    return argument;
+}
+
+/* A block that is freed has its link overwritten; the second allocation of the class follows it. */
+static void bad_link(void)
+{
+    char *volatile block = malloc(64);
+    tell("block", (uintptr_t)block);
+    free(block);
+    memcpy(block, &(uint64_t){0x123450}, sizeof(uint64_t));
+    for (int i = 0; i < 3; i++) {
+        char *volatile next = malloc(64);
+        if (next == NULL) _exit(3);
+    }
+}
+
+static void child(void)
+{
+    pid_t process = fork();
+    if (process == 0) write_null();
+    int status;
+    tell("child", (uint64_t)process);
+    if (waitpid(process, &status, 0) != process || !WIFSIGNALED(status)) _exit(3);
+    _exit(WTERMSIG(status) == SIGSEGV ? 0 : 4);
+}
+
+static pthread_barrier_t together;
+
+static void *crash_together(void *argument)
+{
+    pthread_barrier_wait(&together);
+    write_null();
+    return argument;
+}
+
+static void two_threads(void)
+{
+    pthread_t threads[2];
+    pthread_barrier_init(&together, NULL, 2);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, crash_together, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
+
+static void on_previous(int signal_number, siginfo_t *info, void *context)
+{
+    char line[64];
+    int length = snprintf(line, sizeof line, "previous %d %p %d\n", signal_number, info->si_addr, context != NULL);
+    if (write(STDOUT_FILENO, line, (size_t)length) != length) _exit(3);
+    _exit(42);
+}
+
+static sigjmp_buf survived;
+
+static void on_survive(int signal_number)
+{
+    siglongjmp(survived, signal_number);
+}
+
+/* Puts our handler behind hakmem's. */
+static void put_behind(struct sigaction *action)
+{
+    hak_crash_handler_remove();
+    if (sigaction(SIGSEGV, action, NULL) != 0) _exit(3);
+    if (hak_crash_handler_install(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(4);
+}
+
+static void previous(void)
+{
+    struct sigaction action = {.sa_sigaction = on_previous, .sa_flags = SA_SIGINFO};
+    put_behind(&action);
+    write_null();
+}
+
+static void survive(void)
+{
+    struct sigaction action = {.sa_handler = on_survive};
+    put_behind(&action);
+    volatile int crashes = 0;
+    sigsetjmp(survived, 1);
+    if (crashes++ < 3) write_null();
+    _exit(0);
+}
+
+/* The first thread to crash is held in the midst of its record until the second one, which crashes then, has gone on:
+ * without a record of its own, and after a while even though the first is not done. */
+static atomic_bool first_writes, second_went_on;
+
+static size_t wait_for_second(char *buffer, size_t room)
+{
+    (void)buffer;
+    (void)room;
+    atomic_store(&first_writes, true);
+    while (!atomic_load(&second_went_on)) usleep(1000);
+    return 0;
+}
+
+static void on_second(int signal_number)
+{
+    (void)signal_number;
+    if (atomic_exchange(&second_went_on, true)) _exit(0); /* the first one, in its turn */
+    for (;;) pause();
+}
+
+static void *crash_second(void *argument)
+{
+    while (!atomic_load(&first_writes)) usleep(1000);
+    write_null();
+    return argument;
+}
+
+static void second_waits(void)
+{
+    pthread_t thread;
+    struct hak_crash_facts context = {.operations = wait_for_second};
+    struct sigaction action = {.sa_handler = on_second};
+    put_behind(&action);
+    hak_crash_context(&context);
+    pthread_create(&thread, NULL, crash_second, NULL);
+    write_null();
+}
+
+static size_t write_operations(char *buffer, size_t room)
+{
+    static const char text[] = "  last ops of thread 0:\n    7: b1 = malloc(24)\n";
+    size_t length = sizeof text - 1 < room ? sizeof text - 1 : room;
+    memcpy(buffer, text, length);
+    return length;
+}
+
+static size_t crash_in_operations(char *buffer, size_t room)
+{
+    (void)buffer;
+    write_null();
+    return room;
+}
+
+static void with_context(size_t (*operations)(char *, size_t))
+{
+    static uint64_t seed = 1234567890123456789, moment = 77;
+    struct hak_crash_facts context = {
+        .seed = &seed, .clock = &moment, .operations = operations, .reproduce = "the command --seed 1"};
+    hak_crash_context(&context);
+    moment = 78;
+    write_null();
+}
+
+static void directory_gone(void)
+{
+    if (rmdir(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(3);
+    write_null();
+}
+
+/* The error numbers of what is refused, and that nothing changes then. */
+static void refuse(void)
+{
+    struct sigaction now;
+    printf("again %d\n", hak_crash_handler_install("."));
+    hak_crash_handler_remove();
+    hak_crash_handler_remove();
+    sigaction(SIGSEGV, NULL, &now);
+    printf("removed %d\n", now.sa_handler == SIG_DFL);
+    printf("missing %d\nfile %d\nempty %d\n", hak_crash_handler_install("/no/such"),
+           hak_crash_handler_install("/proc/self/exe"), hak_crash_handler_install(""));
+    sigaction(SIGSEGV, NULL, &now);
+    printf("unchanged %d\n", now.sa_handler == SIG_DFL);
+}
+
+static void in_thread(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, recurse_in_thread, NULL);
+    pthread_join(thread, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    if (strcmp(how, "null") == 0) write_null();
+    if (strcmp(how, "wild") == 0) wild();
+    if (strcmp(how, "unaddressable") == 0) write_unaddressable();
+    if (strcmp(how, "slab") == 0) protect(16000);
+    if (strcmp(how, "run") == 0) protect(300000);
+    if (strcmp(how, "huge") == 0) protect(10000000);
+    if (strcmp(how, "overflow") == 0) recurse((volatile char *)"");
+    if (strcmp(how, "thread_overflow") == 0) in_thread();
+    if (strcmp(how, "abort") == 0) abort();
+    if (strcmp(how, "bad_link") == 0) bad_link();
+    if (strcmp(how, "child") == 0) child();
+    if (strcmp(how, "two_threads") == 0) two_threads();
+    if (strcmp(how, "second_waits") == 0) second_waits();
+    if (strcmp(how, "previous") == 0) previous();
+    if (strcmp(how, "survive") == 0) survive();
+    if (strcmp(how, "context") == 0) with_context(write_operations);
+    if (strcmp(how, "bad_context") == 0) with_context(crash_in_operations);
+    if (strcmp(how, "directory_gone") == 0) directory_gone();
+    if (strcmp(how, "refuse") == 0) refuse();
+    return 0;
+}
