@@ -1,0 +1,39 @@
+# ci/replay: what it preloads, and its tests; programs with planted bugs are in ci/crash/bugs.
+
+add_library(replay-calls MODULE ${CMAKE_CURRENT_SOURCE_DIR}/lib/replay/calls.c)
+target_compile_definitions(replay-calls PRIVATE _GNU_SOURCE)
+target_compile_options(replay-calls PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin)
+target_link_libraries(replay-calls PRIVATE ${CMAKE_DL_LIBS})
+set_target_properties(replay-calls PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+
+# crash.replay.BUG: the bug is named, once; soak.replay: each of them 20 times.
+set(replay_test ${CMAKE_CURRENT_SOURCE_DIR}/crash/replay_test)
+file(GLOB bugs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/crash/bugs/*.c)
+foreach(source IN LISTS bugs)
+    get_filename_component(bug ${source} NAME_WE)
+    add_executable(bug-${bug} ${source})
+    target_compile_definitions(bug-${bug} PRIVATE _GNU_SOURCE)
+    # A call at the end of a function leaves no frame of it where it becomes a jump; nor has a name what is inlined.
+    target_compile_options(bug-${bug} PRIVATE -O1 -g -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin
+        -fno-optimize-sibling-calls)
+    target_link_libraries(bug-${bug} PRIVATE Threads::Threads)
+    set_target_properties(bug-${bug} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+    target_link_options(bug-${bug} PRIVATE -Wl,--build-id)
+    set(command Python3::Interpreter ${replay_test} ${CMAKE_BINARY_DIR} $<TARGET_FILE:bug-${bug}> ${source})
+    add_test(NAME crash.replay.${bug} COMMAND ${command})
+    set_tests_properties(crash.replay.${bug} PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 300)
+    add_test(NAME soak.replay.${bug} COMMAND ${command} --times 20)
+    set_tests_properties(soak.replay.${bug} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 3000)
+endforeach()
+
+add_library(late-write MODULE ${CMAKE_CURRENT_SOURCE_DIR}/crash/late_write.c)
+target_compile_definitions(late-write PRIVATE _GNU_SOURCE)
+target_compile_options(late-write PRIVATE -O1 -g -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin)
+target_link_libraries(late-write PRIVATE ${CMAKE_DL_LIBS})
+set_target_properties(late-write PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+
+# The rest of the command: bad input, the other methods, rr's command lines; and rr itself, where it can record.
+set(driver Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/crash/replay_driver_test ${CMAKE_BINARY_DIR})
+add_test(NAME crash.replay-driver COMMAND ${driver})
+add_test(NAME crash.replay-rr COMMAND ${driver} --rr)
+set_tests_properties(crash.replay-driver crash.replay-rr PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 900)

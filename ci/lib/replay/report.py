@@ -1,0 +1,129 @@
+"""A crash report as ci/replay needs it: read through hakmem-stress report --json, and checked against the files that it
+names. Bad input is a BadInput, whose text is one line for the user."""
+
+import json
+import os
+import re
+import subprocess
+
+SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 11: "SIGSEGV"}
+PATH_LONGEST = 4096
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used; the text says what and how to mend it."""
+
+
+class Report:
+    """The record, as Python values: numbers for addresses."""
+
+    def __init__(self, path, data):
+        self.path, self.data = path, data
+        self.signal = data["signal"]["number"]
+        self.fault = number(data["signal"]["fault_address"])
+        self.frames = data["frames"]
+        self.program = data["program"]["path"] or ""
+        self.program_id = data["program"]["build_id"] or ""
+        self.library = data["library"]["path"] or ""
+        self.library_id = data["library"]["build_id"] or ""
+        self.version = data["library"]["version"] or ""
+        self.arguments = data["arguments"]
+        self.environment = data["environment"]
+        self.directory = data["directory"] or ""
+        self.registers = {name: number(value) for name, value in data["registers"].items()}
+        suspect = data["suspect"]
+        self.suspect = suspect and {"address": number(suspect["address"]), "value": number(suspect["value"]),
+                                    "text": suspect["text"], "copies": [number(copy) for copy in suspect["copies"]]}
+
+    def signal_name(self):
+        return SIGNALS.get(self.signal, f"signal {self.signal}")
+
+    def signature(self):
+        """What a re-run must repeat: the signal, and the instruction where it came."""
+        frame = self.frames[0] if self.frames else {"module": "", "offset": "0x0"}
+        module = os.path.realpath(frame["module"]) if frame["module"] else ""
+        return {"signal": self.signal, "module": module, "offset": number(frame["offset"])}
+
+    def where(self):
+        frame = self.frames[0] if self.frames else {"function": "", "module": "", "offset": "?"}
+        return f"{frame['function'] or '?'} ({os.path.basename(frame['module']) or 'no module'}+{frame['offset']})"
+
+
+def number(text):
+    return None if text is None else int(text, 16) if isinstance(text, str) else text
+
+
+def read(path, stress):
+    """The Report of a file. Raises BadInput."""
+    if not os.path.exists(path):
+        raise BadInput(f"'{path}' is not there; name a file HAKMEM_CRASH_DIR/hakmem-PID-TID-N.crash")
+    try:
+        done = subprocess.run([stress, "report", path, "--json", "-"], capture_output=True, timeout=60, check=False)
+    except FileNotFoundError:
+        raise BadInput(f"'{stress}' is not there; build it (cmake --preset release && cmake --build --preset release), "
+                       "or name the tree by --build DIR") from None
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise BadInput(lines[0].removeprefix("hakmem-stress: ") if lines else f"'{path}' cannot be read as a report")
+    return Report(path, json.loads(done.stdout.decode(errors="surrogateescape")))
+
+
+def build_id(path):
+    """The GNU build id of a file, or '' where it has none."""
+    done = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, timeout=60, check=False,
+                          errors="replace")
+    match = re.search(r"Build ID: ([0-9a-f]+)", done.stdout)
+    return match[1] if match else ""
+
+
+def check_file(what, path, identity):
+    if not os.path.exists(path):
+        raise BadInput(f"the {what} '{path}' of the report is not there any more; put it back where it was")
+    now = build_id(path)
+    if identity and now != identity:
+        raise BadInput(f"the {what} '{path}' is not the one that crashed: its build id is {now[:16] or 'none'}, the "
+                       f"report's {identity[:16]}; put that build back")
+
+
+def check(report):
+    """That the report can be run again: raises BadInput where a file has changed or a part of it was cut."""
+    if not report.program:
+        raise BadInput(f"'{report.path}' does not say which program it is of: it cannot be run again")
+    check_file("program", report.program, report.program_id)
+    if report.library and report.library != report.program:
+        check_file("library", report.library, report.library_id)
+    if not os.path.isdir(report.directory):
+        raise BadInput(f"the directory '{report.directory}' in which the program ran is not there any more; make it")
+    cut = [name for name in ("arguments", "environment") if name in report.data["cut"]]
+    if cut or not report.arguments:
+        raise BadInput(f"the report's {' and '.join(cut) or 'arguments'} were cut: the program cannot be run as it was")
+    if not report.frames:
+        raise BadInput("the report has no program counter: nothing to compare a re-run with")
+
+
+def value_class(value, report_places=()):
+    """A word for what a bad value looks like; the same in each run, whatever the addresses."""
+    if value is None:
+        return "none"
+    text = value.to_bytes(8, "little")
+    if value < 4096:
+        return "small"
+    if all(32 <= byte < 127 for byte in text):
+        return "text"
+    if 0 < value >> 47 < 0x1ffff:
+        return "no address"
+    return "address"
+
+
+def is_suite(report):
+    return os.path.basename(report.program) == "hakmem-stress"
+
+
+def rerun_arguments(report):
+    """argv for the re-run. A run of hakmem-stress that drew its own seed gets the one of the record."""
+    arguments = list(report.arguments)
+    seed = report.data["seed"]
+    is_told = any(one == "--seed" or one.startswith("--seed=") for one in arguments)
+    if is_suite(report) and seed is not None and not is_told:
+        arguments += ["--seed", str(seed)]
+    return arguments

@@ -1,0 +1,84 @@
+"""The method valgrind: the program on memcheck's own malloc, which says who writes where nothing of his is. Another
+heap, so that a bug which needs blocks to lie as in libhakmem may not show."""
+
+import os
+import shutil
+import xml.etree.ElementTree as xml
+
+from launch import call, last_line
+from rerun import NotFound
+
+# Best first: a write is nearer to the cause than a read.
+KINDS = ("InvalidWrite", "InvalidFree", "MismatchedFree", "InvalidRead")
+
+
+def frames_of(stack):
+    rows = []
+    for frame in stack.findall("frame"):
+        folder, file = frame.findtext("dir"), frame.findtext("file")
+        rows.append({"pc": int(frame.findtext("ip"), 16), "function": frame.findtext("fn") or "", "offset": 0,
+                     "module": frame.findtext("obj") or "", "line": int(frame.findtext("line") or 0),
+                     "file": os.path.join(folder, file) if folder and file else file or ""})
+    return rows
+
+
+def errors_of(path):
+    """Errors of memcheck, in their order: kind, text, text of the block, stacks. A file that was cut short gives
+    those that are whole."""
+    parser, errors = xml.XMLPullParser(("end",)), []
+    with open(path, "rb") as file:
+        try:
+            for line in file:
+                parser.feed(line)
+                errors += [element for _, element in parser.read_events() if element.tag == "error"]
+        except xml.ParseError:
+            pass
+    return [{"kind": one.findtext("kind"), "what": one.findtext("what") or "", "block": one.findtext("auxwhat") or "",
+             "stacks": [frames_of(stack) for stack in one.findall("stack")]} for one in errors]
+
+
+class Memcheck:
+    def __init__(self, report, launcher, judge):
+        self.report, self.launcher, self.judge = report, launcher, judge
+
+    def environment(self):
+        rows = {}
+        for one in self.report.environment:
+            name, _, value = one.partition("=")
+            rows[name] = value
+        ours = os.path.realpath(self.report.library)
+        preload = [one for one in rows.pop("LD_PRELOAD", "").replace(":", " ").split() if os.path.realpath(one) != ours]
+        rows.pop("HAKMEM_CRASH_DIR", None)
+        if preload:
+            rows["LD_PRELOAD"] = ":".join(preload)
+        return rows
+
+    def command(self, out):
+        name = os.path.basename(self.report.library) or "NONE"
+        # Without chasing: over a call that it has followed, memcheck gives the caller's place for a small function's.
+        return [shutil.which("valgrind"), "--tool=memcheck", "--vex-guest-chase=no", "--xml=yes",
+                f"--xml-file={out}", "--num-callers=30", f"--soname-synonyms=somalloc={name}", "--",
+                self.report.program, *self.launcher.arguments[1:]]
+
+    def find(self):
+        out, log = (os.path.join(self.launcher.folder, name) for name in ("memcheck.xml", "memcheck.log"))
+        self.launcher.runs += 1
+        with open(log, "wb") as file:
+            failed = call(self.command(out), self.environment(), file, self.launcher.seconds_max, self.report.directory)
+        if not os.path.exists(out):
+            raise NotFound("valgrind gave no result: " + (failed or last_line(log)))
+        errors = [error for error in errors_of(out) if error["kind"] in KINDS and error["stacks"]]
+        errors.sort(key=lambda error: KINDS.index(error["kind"]))
+        for error in errors:
+            verdict = self.verdict(error)
+            if verdict["culprit"] is not None:
+                return verdict
+        raise NotFound("memcheck saw no bad write, read or free" + (f": {failed}" if failed else ""))
+
+    def verdict(self, error):
+        about = error["block"].removeprefix("Address ")
+        stack, why = error["stacks"][0], f"memcheck: {error['what']}; the address {about}"
+        if error["kind"] == "InvalidRead" and len(error["stacks"]) > 1 and "free'd" in error["block"]:
+            stack, why = error["stacks"][1], f"memcheck: it freed a block that the program still read: {error['block']}"
+        return {"culprit": self.judge.culprit(stack), "stack": stack, "word": None, "block_hit": None,
+                "block_owned": None, "store": None, "why": why, "bad": None, "how": "", "hops": 0}
