@@ -11,6 +11,8 @@ set(TESTS
     heap/calloc_test.cc heap/describe_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc
     heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
     entry/api_test.cc entry/record_write_test.cc)
+# What the debug-validation build does without.
+set(RELEASE_TESTS heap/guard_test.cc)
 # A failed check ends the process: these are death tests.
 set(VALIDATE_TESTS
     heap/counters_test.cc heap/frame_test.cc os/hooks_test.cc os/maps_test.cc report/report_test.cc
@@ -51,12 +53,12 @@ hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
 hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c heap/inspect.c ${FAULTS})
 
 hakmem_test_program(alloc-tests $<TARGET_OBJECTS:alloc-tests-c> 1 ${TESTS} ${VALIDATE_TESTS})
-hakmem_test_program(alloc-tests-release $<TARGET_OBJECTS:alloc-tests-release-c> 0 ${TESTS})
+hakmem_test_program(alloc-tests-release $<TARGET_OBJECTS:alloc-tests-release-c> 0 ${TESTS} ${RELEASE_TESTS})
 foreach(program alloc-tests alloc-tests-release)
   hakmem_precompile(${program} <gtest/gtest.h> <algorithm> <atomic> <functional> <map> <set> <string> <thread> <vector>)
 endforeach()
 hakmem_add_suites(alloc-tests unit ${TESTS} ${VALIDATE_TESTS})
-hakmem_add_suites(alloc-tests-release unit-release ${TESTS})
+hakmem_add_suites(alloc-tests-release unit-release ${TESTS} ${RELEASE_TESTS})
 
 set(not_start "start\\.c")
 hakmem_test_program(alloc-tests-fresh

@@ -62,6 +62,11 @@ enum {
     DIRTY_SHARE_LOG2 = 2,         /* beyond: so many of the pages in use (a quarter) */
     TRIM_WAIT_LOG2_MAX = 4,       /* delays between two trims of a heap that wants its memory back each time: 16 */
     EMPTY_SUPERSLABS_MIN = 4,     /* address space kept for the next burst: so much, or as much as is in use */
+    GUARD_BYTES_MAX = 4096,       /* a sampled block, at most: a page of any system */
+    GUARD_SLOTS = 1024,           /* sampled blocks that may be live or remembered at one time, */
+    GUARD_SLOTS_MAX = 16384,      /* each two mappings of the system's 65530 a process */
+    GUARD_FRAMES = 20,            /* return addresses kept of malloc and of free: our own, and 16 */
+
     HUGE_CACHE_ENTRIES = 16,      /* huge mappings kept for the next huge block */
     HUGE_CACHE_BYTES_MAX = 64 << 20,
 };

@@ -6,7 +6,7 @@
  *   class 65 to 104  8 classes a doubling, up to 32 KiB
  *   class 105 to 112 128 to 1024 bytes by 128 once more, for blocks that must be aligned to that: the
  *                    slabs of such sizes are coloured otherwise
- *   RUN, HUGE        not bins: what the page map says of a page run and of a huge block
+ *   GUARD, RUN, HUGE not bins: what the page map says of sampled blocks, of a page run and of a huge block
  *
  * Law 5: sizeclass_bytes(sizeclass_of(n)) >= n, monotonic, and exact for every class's own size.
  *
@@ -30,11 +30,12 @@ enum {
     CLASS_GEOMETRIC_LAST = CLASS_LINEAR_LAST + 5 * 8,
     CLASS_ALIGNED_FIRST = CLASS_GEOMETRIC_LAST + 1, /* on: only sizeclass_of_aligned gives these */
     CLASS_COUNT = CLASS_ALIGNED_FIRST + SMALL_LINEAR_BYTES_MAX / COLOURED_STEP_BYTES,
+    CLASS_GUARD = 253,
     CLASS_RUN = 254,
     CLASS_HUGE = 255,
 };
 
-static_assert(CLASS_COUNT < CLASS_RUN, "classes fit the page map's byte");
+static_assert(CLASS_COUNT < CLASS_GUARD, "classes fit the page map's byte");
 
 /* The class of every number of granules. A table, since a branch between linear and geometric
  * classes is mispredicted where sizes mix (0.37 a pair over 16 to 4096 bytes) and the bit scan of

@@ -230,6 +230,15 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
     remote_stage(&tcache->heap->staging, block, class_index);
 }
 
+void tcache_empty_bin(struct tcache *tcache, uint32_t class_index)
+{
+    tcache_busy_begin(tcache);
+    struct block *list = tcache->heads[class_index];
+    tcache->heads[class_index] = NULL;
+    list_give_back_checked(list, class_index);
+    tcache_busy_end(tcache);
+}
+
 /* --- all of it ---------------------------------------------------------------------------------------- */
 
 void tcache_lay_down(struct tcache *tcache)

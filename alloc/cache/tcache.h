@@ -95,6 +95,10 @@ HAK_NOINLINE void tcache_park(struct tcache *tcache, void *pointer, uint32_t cla
 /* Takes a small block that another owner's slab holds, class and owner by its tag. Keeps errno. */
 HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag);
 
+/* Gives the blocks of a bin to their slabs, so that the next malloc of the class falls to the slow path. For a list of
+ * a few blocks: it is walked. */
+void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
+
 /* For the end of a thread and the next one's birth: the bins' lists become magazines of the heap, and
  * what is staged is posted; the newest magazine of each class becomes a bin's list. O(classes). */
 void tcache_lay_down(struct tcache *tcache);

@@ -22,6 +22,7 @@
 #include "entry/crash_stack.h"
 #include "entry/crash_try.h"
 #include "hakmem/crash.h"
+#include "heap/guard.h"
 #include "os/os.h"
 
 enum {
@@ -37,7 +38,7 @@ enum {
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGABRT};
 static struct sigaction previous[SIGNALS];
 static bool installed;
-static char directory[DIRECTORY_BYTES_MAX + 1];
+static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no record, only what a sampled block has found */
 static _Atomic(uint64_t) writer; /* process id << 32 | thread id; of another process after fork: nobody */
 static unsigned records; /* written; by the writer */
 
@@ -140,10 +141,19 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
     return error;
 }
 
+/* The line of a sampled block; where free found it, that line is out already. */
+static void say_guard(int signal_number, const siginfo_t *info)
+{
+    static struct guard_history history;
+    bool has_address = signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL;
+    if (has_address && guard_find((uint64_t)(uintptr_t)info->si_addr, &history)) guard_say(&history);
+}
+
 static void report(int signal_number, const siginfo_t *info, const void *signal_context)
 {
     static struct text line, path;
-    if (records == RECORDS_MAX) return;
+    say_guard(signal_number, info);
+    if (records == RECORDS_MAX || directory[0] == '\0') return;
     size_t size_bytes;
     const void *record = crash_record_make(signal_number, info, signal_context, &size_bytes);
     int error = file_write(&path, record, size_bytes);
@@ -274,13 +284,9 @@ static int directory_set(const char *dir)
     return 0;
 }
 
-int hak_crash_handler_install(const char *dir)
+static void install(void)
 {
-    if (installed) return EALREADY;
     int saved = errno;
-    int error = dir == NULL || *dir == '\0' ? ENOENT : directory_set(dir);
-    errno = saved;
-    if (error != 0) return error;
     crash_record_prepare();
     crash_stack_want(true);
     thread_watch(crash_stack);
@@ -292,7 +298,21 @@ int hak_crash_handler_install(const char *dir)
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
     installed = true;
     errno = saved;
-    return 0;
+}
+
+int hak_crash_handler_install(const char *dir)
+{
+    if (installed && directory[0] != '\0') return EALREADY;
+    int saved = errno;
+    int error = dir == NULL || *dir == '\0' ? ENOENT : directory_set(dir);
+    errno = saved;
+    if (error == 0 && !installed) install();
+    return error;
+}
+
+void crash_start_for_guards(void)
+{
+    if (!installed) install();
 }
 
 void hak_crash_handler_remove(void)
@@ -306,6 +326,7 @@ void hak_crash_handler_remove(void)
     }
     crash_stack_want(false);
     installed = false;
+    directory[0] = '\0';
     errno = saved;
 }
 

@@ -17,6 +17,7 @@
 #include "entry/record_write.h"
 #include "hakmem/crash.h"
 #include "heap/describe.h"
+#include "heap/guard.h"
 #include "os/peek.h"
 #include "os/registers.h"
 
@@ -118,7 +119,7 @@ static void write_place(uint64_t address, const char *what)
 {
     struct describe_place place;
     bool known = describe_address(address, &place);
-    if (!known && strcmp(what, "fault") != 0) return;
+    if (!known && strcmp(what, "fault") != 0 && strcmp(what, "free") != 0) return;
     record_open(&writer, RECORD_place);
 #define X(name, text) record_add_number(&writer, place.name);
     RECORD_PLACE(X)
@@ -130,10 +131,38 @@ static void write_place(uint64_t address, const char *what)
     record_close_whole(&writer);
 }
 
+/* What a sampled block found: at this fault's address, or in the free that ends the process. */
+static void write_guard(const struct guard_history *history)
+{
+    const struct guard_event *allocated = &history->allocated, *freed = &history->freed;
+    const uint64_t numbers[] = {history->address,  (uint64_t)history->finding, history->start,
+                                history->size_bytes, (uint64_t)history->state,   allocated->thread,
+                                freed->thread,     allocated->count,           freed->count};
+    static_assert(sizeof numbers / sizeof numbers[0] == RECORD_GUARD_NUMBERS, "one for each in RECORD_GUARD");
+    record_open(&writer, RECORD_guard);
+    for (size_t i = 0; i < RECORD_GUARD_NUMBERS; i++) record_add_number(&writer, numbers[i]);
+    for (uint32_t i = 0; i < allocated->count; i++) record_add_number(&writer, allocated->frames[i]);
+    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, freed->frames[i]);
+    record_close_whole(&writer);
+}
+
 struct fault {
     bool has_address;
     uint64_t address;
+    int signal_number;
 };
+
+static void write_guards(void *fault_pointer)
+{
+    const struct fault *fault = fault_pointer;
+    static struct guard_history history;
+    if (fault->has_address && guard_find(fault->address, &history)) {
+        write_guard(&history);
+    } else if (fault->signal_number == SIGABRT && guard_misuse(&history)) {
+        write_place(history.address, "free");
+        write_guard(&history);
+    }
+}
 
 static void write_places(void *fault_pointer)
 {
@@ -278,11 +307,12 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     /* SI_KERNEL: an address that the processor does not have, such as 0x6b6b6b6b6b6b6b6b; it does not say which. */
     struct fault fault = {
         .has_address = signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL,
-        .address = (uint64_t)(uintptr_t)info->si_addr};
+        .address = (uint64_t)(uintptr_t)info->si_addr, .signal_number = signal_number};
     if (fault.has_address) record_number(&writer, RECORD_fault_address, fault.address);
     write_registers();
     write_backtrace(signal_context);
     try_to_write(write_suspect, NULL, RECORD_suspect_address);
+    try_to_write(write_guards, &fault, RECORD_guard);
     try_to_write(write_places, &fault, RECORD_place);
     write_process();
     write_number_at(RECORD_seed, context.seed);

@@ -6,7 +6,31 @@
 #include "entry/crash.h"
 #include "hakmem/hakmem.h"
 #include "heap/explain.h"
+#include "heap/guard.h"
+#include "heap/guard_sample.h"
 #include "heap/options.h"
+#include "os/os.h"
+
+/* Behind the handler: a fault that the sampled blocks find is to be told even where nobody wants a record. */
+static void guard_begin(void)
+{
+    static const char not_here[] = "hakmem: HAKMEM_GUARD_SAMPLE: the debug-validation build does not sample: its frames, on "
+                                   "every block, find more (HAKMEM_FAILFAST_LEVEL)\n";
+    static const char no_room[] = "hakmem: HAKMEM_GUARD_SAMPLE: the system has no address space for the sampled blocks: none "
+                                  "will be; ask for fewer with HAKMEM_GUARD_SLOTS\n";
+    uint32_t rate = (uint32_t)option_value(OPTION_GUARD_SAMPLE);
+    if (rate == 0) return;
+    if (VALIDATE) {
+        os_write_error(not_here, sizeof not_here - 1);
+        return;
+    }
+    crash_start_for_guards();
+    if (guard_start((uint32_t)option_value(OPTION_GUARD_SLOTS))) {
+        guard_sample_set(rate);
+    } else {
+        os_write_error(no_room, sizeof no_room - 1);
+    }
+}
 
 __attribute__((constructor)) static void start(void)
 {
@@ -14,6 +38,7 @@ __attribute__((constructor)) static void start(void)
     if (VALIDATE) explain_start();
     options_read(environ);
     crash_start();
+    guard_begin();
 }
 
 __attribute__((destructor)) static void finish(void)

@@ -3,6 +3,7 @@
 
 #include "cache/tcache.h"
 #include "heap/frame_layout.h"
+#include "heap/guard.h"
 #include "heap/huge.h"
 #include "os/peek.h"
 #include "report/settings.h"
@@ -178,13 +179,27 @@ static void describe_frame(struct describe_place *place)
     if (framed.word.state == FRAME_FREED) place->state = RECORD_STATE_free;
 }
 
+static bool describe_guard(struct describe_place *place)
+{
+    struct guard_history history;
+    if (!guard_find(place->address, &history)) return false;
+    place->kind = RECORD_KIND_guard;
+    place->class_index = CLASS_GUARD;
+    place->block_start = history.start;
+    place->block_bytes = history.size_bytes;
+    place->state = history.state;
+    return true;
+}
+
 bool describe_address(uint64_t address, struct describe_place *place)
 {
     *place = (struct describe_place){.address = address};
     uint64_t base = address & ~((uint64_t)SUPERSLAB_BYTES - 1);
     char *start;
     size_t mapped_bytes;
-    if (huge_find(pointer_of(address), &start, &mapped_bytes)) {
+    if (describe_guard(place)) {
+        /* said already */
+    } else if (huge_find(pointer_of(address), &start, &mapped_bytes)) {
         place->kind = RECORD_KIND_huge;
         place->class_index = CLASS_HUGE;
         place->block_start = number_of(start);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "cache/thread.h"
+#include "heap/guard.h"
+#include "heap/guard_sample.h"
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/quarantine.h"
@@ -44,9 +46,23 @@ static void tick(struct tcache *tcache)
     huge_tick(now_ms);
 }
 
+/* heap_refill where blocks are sampled. */
+static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+{
+    void *block = guard_sample_alloc(tcache, size_bytes);
+    if (block != NULL) return block;
+    tick(tcache);
+    struct guard_visit visit = guard_visit_begin(tcache, class_index);
+    block = tcache_refill(tcache, class_index);
+    if (block == NULL) return refill_after_purge(tcache, class_index);
+    guard_visit_refilled(visit, tcache, class_index);
+    return block;
+}
+
 void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
 {
     if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum wrapped */
+    if (HAK_UNLIKELY(guard_sample_is_on())) return refill_sampled(size_bytes, tcache, (uint32_t)class_index);
     tick(tcache);
     void *block = tcache_refill(tcache, (uint32_t)class_index);
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
@@ -71,8 +87,20 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero
     return is_run ? large_alloc(align_bytes, size_bytes, zero) : huge_alloc(align_bytes, size_bytes, zero);
 }
 
+static HAK_COLD void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
+{
+    struct guard_visit visit = guard_visit_begin(tcache, class_index);
+    tcache_park(tcache, pointer, class_index);
+    guard_visit_parked(visit, tcache, class_index);
+    tick(tcache);
+}
+
 void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
 {
+    if (HAK_UNLIKELY(guard_sample_is_on())) {
+        park_sampled(pointer, tcache, (uint32_t)class_index);
+        return;
+    }
     tcache_park(tcache, pointer, (uint32_t)class_index);
     tick(tcache);
 }
@@ -100,8 +128,9 @@ void *heap_alloc_large(size_t size_bytes)
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 {
     if (align_bytes <= GRANULE_BYTES) return heap_alloc(size_bytes);
+    /* The slow path is told of a size that is never sampled, since it does not know of the alignment. */
     if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX)
-        return heap_alloc_class(size_bytes, sizeclass_of_aligned(size_bytes, align_bytes));
+        return heap_alloc_class(SMALL_BYTES_MAX, sizeclass_of_aligned(size_bytes, align_bytes));
     bool zero;
     return alloc_pages(align_bytes, size_bytes, &zero);
 }
@@ -119,6 +148,8 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     } else if (class_index == CLASS_HUGE) {
         if (VALIDATE) count_large(COUNTER_free_large, false);
         huge_free(pointer);
+    } else if (class_index == CLASS_GUARD) {
+        guard_free(pointer);
     } /* else a pointer that is not ours: under VALIDATE it does not come so far */
 }
 
@@ -144,6 +175,7 @@ size_t heap_usable_size(const void *pointer)
     if (tag >> TAG_OWNER_SHIFT != 0) return sizeclass_bytes(class_index);
     if (class_index == CLASS_RUN) return large_usable_size(pointer);
     if (class_index == CLASS_HUGE) return huge_usable_size(pointer);
+    if (class_index == CLASS_GUARD) return guard_usable_size(pointer);
     return 0; /* NULL, or not ours */
 }
 
@@ -175,6 +207,7 @@ void *heap_realloc(void *pointer, size_t size_bytes)
     }
     if (size_bytes > PTRDIFF_MAX) return no_memory();
     uint32_t class_index = pagemap_tag(pointer) & TAG_CLASS_MASK;
+    if (class_index == CLASS_GUARD && guard_resize(pointer, size_bytes)) return pointer;
     size_t usable_bytes = heap_usable_size(pointer);
     if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
         /* The system refuses also where the program has split the mapping (mprotect, madvise). */
@@ -182,7 +215,7 @@ void *heap_realloc(void *pointer, size_t size_bytes)
         if (resized != NULL) return resized;
     } else if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
         if (large_resize(pointer, size_bytes)) return pointer;
-    } else if (fits_in_place(usable_bytes, size_bytes)) {
+    } else if (class_index != CLASS_GUARD && fits_in_place(usable_bytes, size_bytes)) {
         return pointer;
     }
     int saved = errno;

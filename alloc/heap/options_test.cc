@@ -28,6 +28,8 @@ void expect_standard()
     EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), (uint64_t)HUGE_CACHE_BYTES_MAX >> 20);
     EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 0u);
     EXPECT_EQ(option_value(OPTION_STATS), 0u);
+    EXPECT_EQ(option_value(OPTION_GUARD_SAMPLE), 0u);
+    EXPECT_EQ(option_value(OPTION_GUARD_SLOTS), (uint64_t)GUARD_SLOTS);
 }
 
 } // namespace
@@ -47,13 +49,15 @@ TEST(Options, NothingSaid)
 TEST(Options, GoodValues)
 {
     reading({"PATH=/bin", "HAKMEM_PURGE_DELAY_MS=0", "HAKMEM_HUGE_CACHE_MIB=1048576",
-             "HAKMEM_HUGE_PAGES=1", "HAKMEM_STATS=1"},
+             "HAKMEM_HUGE_PAGES=1", "HAKMEM_STATS=1", "HAKMEM_GUARD_SAMPLE=1000000000", "HAKMEM_GUARD_SLOTS=16384"},
             [](const std::string &said) {
                 EXPECT_EQ(said, "");
                 EXPECT_EQ(option_value(OPTION_PURGE_DELAY_MS), 0u);
                 EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 1048576u);
                 EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u);
                 EXPECT_EQ(option_value(OPTION_STATS), 1u);
+                EXPECT_EQ(option_value(OPTION_GUARD_SAMPLE), 1000000000u);
+                EXPECT_EQ(option_value(OPTION_GUARD_SLOTS), 16384u);
             });
     reading({"HAKMEM_PURGE_DELAY_MS=3600000", "HAKMEM_HUGE_CACHE_MIB=0", "HAKMEM_STATS=0",
              "HAKMEM_HUGE_PAGES=0000000000000000000000000001"},
@@ -71,6 +75,7 @@ TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)
          {"HAKMEM_PURGE_DELAY_MS=", "HAKMEM_PURGE_DELAY_MS=3600001", "HAKMEM_PURGE_DELAY_MS=-1",
           "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
           "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
+          "HAKMEM_GUARD_SAMPLE=1000000001", "HAKMEM_GUARD_SLOTS=0", "HAKMEM_GUARD_SLOTS=16385",
           "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=2", "HAKMEM_STATS=yes",
           "HAKMEM_STATS=1=1", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
           "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0

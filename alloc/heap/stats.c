@@ -4,6 +4,8 @@
 #include "cache/thread.h"
 #include "hakmem/hakmem.h"
 #include "heap/counters_print.h"
+#include "heap/guard.h"
+#include "heap/guard_sample.h"
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "report/settings.h"
@@ -56,6 +58,11 @@ void stats_print(FILE *stream)
             stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.run_bytes,
             stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count,
             stats.orphan_count);
+    if (guard_sample_is_on()) {
+        struct guard_figures guard = guard_figures();
+        fprintf(stream, "hakmem: sampled       %14llu blocks, %u of %u slots live\n", (unsigned long long)guard.sampled,
+                guard.live, guard.slots);
+    }
 #define X(name, standard, low, high, text)                                                         \
     fprintf(stream, "hakmem: option %-14s %8llu  %s\n", #name,                                     \
             (unsigned long long)option_value(OPTION_##name), text);

@@ -143,6 +143,6 @@ TEST_F(Stats, Print)
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;
     }
-    EXPECT_EQ(lines, 12u);
+    EXPECT_EQ(lines, 14u);
     hak_free(block);
 }

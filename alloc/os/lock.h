@@ -13,6 +13,7 @@ enum lock_rank {
     LOCK_START, /* the process's first use of the heap */
     LOCK_HEAPS, /* a new heap */
     LOCK_HUGE,  /* huge descriptors and the cache of mappings */
+    LOCK_GUARD, /* the queue of free guard slots */
     LOCK_POOL,  /* a new superslab */
     LOCK_META,  /* metadata memory */
     LOCK_COUNT,

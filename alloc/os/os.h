@@ -30,6 +30,10 @@ struct os_ops {
      * failure (locked pages, say) some may have been taken. */
     int (*purge)(void *start, size_t size_bytes);
 
+    /* Takes the memory from committed pages, and they must not be touched until they are committed again: from then
+     * on any access faults. Also for single pages of the system. On failure the range may be usable still. */
+    int (*seal)(void *start, size_t size_bytes);
+
     /* Gives address space back, committed or not. On failure (the limit on mappings) the range is
      * unchanged. */
     int (*release)(void *start, size_t size_bytes);

@@ -41,6 +41,11 @@ static int fault_purge(void *start, size_t size_bytes)
     return fails() ? EINVAL : os_linux_ops.purge(start, size_bytes);
 }
 
+static int fault_seal(void *start, size_t size_bytes)
+{
+    return fails() ? ENOMEM : os_linux_ops.seal(start, size_bytes);
+}
+
 static int fault_release(void *start, size_t size_bytes)
 {
     return fails() ? ENOMEM : os_linux_ops.release(start, size_bytes);
@@ -61,6 +66,7 @@ static const struct os_ops fault_ops = {
     .expose = fault_expose,
     .commit = fault_commit,
     .purge = fault_purge,
+    .seal = fault_seal,
     .release = fault_release,
     .grow = fault_grow,
     .move = fault_move,

@@ -93,6 +93,16 @@ static int linux_purge(void *start, size_t size_bytes)
     return keep_errno(madvise(start, size_bytes, MADV_DONTNEED) != 0, saved);
 }
 
+/* No new mapping over the old one: where the system refuses that, the old one may be gone. */
+static int linux_seal(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    int failed = mprotect(start, size_bytes, PROT_NONE) != 0;
+    int error = keep_errno(failed, saved);
+    if (!failed) linux_purge(start, size_bytes); /* what is locked stays, behind the protection */
+    return error;
+}
+
 static int linux_release(void *start, size_t size_bytes)
 {
     int saved = errno;
@@ -117,6 +127,7 @@ const struct os_ops os_linux_ops = {
     .expose = linux_expose,
     .commit = linux_commit,
     .purge = linux_purge,
+    .seal = linux_seal,
     .release = linux_release,
     .grow = linux_grow,
     .move = linux_move,

@@ -1,5 +1,5 @@
 /* text.h: builds a report in a buffer of the caller's, without stdio and without allocating. What does not
- * fit is cut off. Buffers on the stack are small: threads may have little of it. Async-signal-safe. Not a part of the release library. */
+ * fit is cut off. Buffers on the stack are small: threads may have little of it. Async-signal-safe. */
 #pragma once
 
 #include <stddef.h>

@@ -3,7 +3,8 @@
  *
  *   tags[p >> 16]         owner id << 8 | class, of the page's slab. Owner 0 is nobody: CLASS_RUN
  *                         and CLASS_HUGE stand there with owner 0 on the first page of a page run
- *                         or huge block; 0 is a page that is not ours, or is free
+ *                         or huge block; CLASS_GUARD on all pages of the sampled blocks' range
+ *                         (heap/guard.h); 0 is a page that is not ours, or is free
  *   descriptors[p >> 22]  the superslab (or huge descriptor) that begins in this 4 MiB
  *
  * One load of a tag answers free()'s question. Where the system refuses so large a reservation
@@ -14,7 +15,8 @@
  * that they count little against strict overcommit and locked memory. (The flat map follows Hoard's and
  * snmalloc's flat pagemap; owner and class in one word are ours.)
  *
- * Law 6: a tag is nonzero exactly on pages of slabs in use and first pages of runs and huge blocks. */
+ * Law 6: a tag is nonzero exactly on pages of slabs in use, first pages of runs and huge blocks, and the pages of
+ * sampled blocks. */
 #pragma once
 
 #include <stdatomic.h>

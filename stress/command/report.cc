@@ -40,8 +40,9 @@ int report_main(int argc, char **argv)
         return bad_input("report: " + fault);
     std::string note;
     const std::vector<CrashFrame> frames = crash_frames(record, arguments.symbols, note);
-    if (!arguments.json_path.empty()) return write_json(arguments.json_path, crash_json(record, frames));
-    write_text(STDOUT_FILENO, crash_text(record, frames, note));
+    const std::vector<GuardFrames> guards = guard_frames(record, arguments.symbols);
+    if (!arguments.json_path.empty()) return write_json(arguments.json_path, crash_json(record, frames, guards));
+    write_text(STDOUT_FILENO, crash_text(record, frames, note, guards));
     return 0;
 }
 

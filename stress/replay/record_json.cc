@@ -62,6 +62,22 @@ Json json_of(const CrashPlace &place)
             {"words", words}};
 }
 
+Json json_of(const CrashGuard &guard, const GuardFrames &frames)
+{
+    Json allocated = Json::array(), freed = Json::array();
+    for (const CrashFrame &frame : frames.allocated) allocated.push_back(json_of(frame));
+    for (const CrashFrame &frame : frames.freed) freed.push_back(json_of(frame));
+    return {{"finding", crash_finding_name(guard.finding)},
+            {"text", crash_finding_text(guard.finding)},
+            {"address", crash_hex(guard.address)},
+            {"block_start", crash_hex(guard.block_start)},
+            {"block_bytes", guard.block_bytes},
+            {"offset", static_cast<std::int64_t>(guard.address - guard.block_start)},
+            {"state", crash_state_name(guard.state)},
+            {"allocated", {{"thread", guard.allocated_by}, {"frames", allocated}}},
+            {"freed", guard.freed_by == 0 ? Json() : Json{{"thread", guard.freed_by}, {"frames", freed}}}};
+}
+
 Json suspect_json(const CrashRecord &record)
 {
     if (!record.number(RECORD_suspect_address).has_value()) return Json();
@@ -98,7 +114,8 @@ Json cut_json(const CrashRecord &record)
 
 }  // namespace
 
-std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> &frames)
+std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> &frames,
+                       const std::vector<GuardFrames> &guards)
 {
     Json json;
     json["version"] = RECORD_VERSION;
@@ -113,6 +130,9 @@ std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> 
     for (const CrashRegister &one : record.registers) json["registers"][one.name] = crash_hex(one.value);
     json["places"] = Json::array();
     for (const CrashPlace &place : record.places) json["places"].push_back(json_of(place));
+    json["guards"] = Json::array();
+    for (std::size_t i = 0; i < record.guards.size(); ++i)
+        json["guards"].push_back(json_of(record.guards[i], i < guards.size() ? guards[i] : GuardFrames()));
     json["suspect"] = suspect_json(record);
     json["process"] = number_or_null(record, RECORD_process);
     json["thread"] = {{"id", number_or_null(record, RECORD_thread)},

@@ -15,7 +15,7 @@ constexpr std::size_t kFileBytesMax = 1 << 20;
 constexpr std::size_t kEndBytes = RECORD_FIELD_HEAD_BYTES + 4;
 constexpr const char *kCopyAgain = "; copy it again from where it was written, or let the program crash again";
 
-enum class Type { number, bytes, text, texts, numbers, named, module, place };
+enum class Type { number, bytes, text, texts, numbers, named, module, place, guard };
 
 struct FieldKind {
     std::uint32_t id;
@@ -93,6 +93,19 @@ bool read_place(Parts parts, CrashPlace &place)
     return parts.ok() && parts.left() == 0;
 }
 
+bool read_guard(Parts parts, CrashGuard &guard)
+{
+#define X(name, text) guard.name = parts.number();
+    RECORD_GUARD(X)
+#undef X
+    if (!parts.ok() || parts.left() % 8 != 0) return false;
+    const std::uint64_t left = parts.left() / 8;
+    if (guard.allocated_count > left || guard.freed_count != left - guard.allocated_count) return false;
+    for (std::uint64_t i = 0; i < guard.allocated_count; ++i) guard.allocated_at.push_back(parts.number());
+    for (std::uint64_t i = 0; i < guard.freed_count; ++i) guard.freed_at.push_back(parts.number());
+    return true;
+}
+
 bool read_module(Parts parts, CrashModule &module)
 {
     module.base = parts.number();
@@ -146,6 +159,7 @@ bool read_field(const FieldKind &kind, std::string_view payload, CrashRecord &re
         return parts.ok();
     }
     case Type::module: return read_module(parts, record.modules.emplace_back());
+    case Type::guard: return read_guard(parts, record.guards.emplace_back());
     case Type::place: return read_place(parts, record.places.emplace_back());
     }
     return false;

@@ -28,6 +28,14 @@ struct CrashPlace {
     std::string of;                    // "fault", or the register's name
 };
 
+// What a sampled block found.
+struct CrashGuard {
+#define X(name, text) std::uint64_t name = 0;
+    RECORD_GUARD(X)
+#undef X
+    std::vector<std::uint64_t> allocated_at, freed_at;  // return addresses, the innermost first
+};
+
 struct CrashRegister {
     std::string name;
     std::uint64_t value = 0;
@@ -37,6 +45,7 @@ struct CrashRecord {
     std::vector<CrashRegister> registers;
     std::vector<CrashModule> modules;
     std::vector<CrashPlace> places;
+    std::vector<CrashGuard> guards;
     std::vector<std::uint64_t> backtrace, suspect_copies;
     std::map<std::uint32_t, std::uint64_t> numbers;             // by id, those that are there once
     std::map<std::uint32_t, std::string> texts;                 // bytes: as hexadecimal

@@ -92,6 +92,48 @@ TEST(CrashRecord, TellsWhatWasWritten)
     EXPECT_FALSE(record.is_cut(RECORD_place));
 }
 
+std::string guard_field(std::uint64_t finding, std::uint64_t allocated_count, std::uint64_t freed_count)
+{
+    std::string numbers;
+    for (const std::uint64_t value : {0x7f0000001068UL, finding, 0x7f0000001000UL, 100UL,
+                                      std::uint64_t{RECORD_STATE_freed}, 41UL, 42UL, allocated_count, freed_count, 0x401010UL, 0x401020UL, 0x401030UL})
+        numbers += number(value);
+    return field(RECORD_guard, numbers);
+}
+
+TEST(CrashRecord, WhatASampledBlockFound)
+{
+    CrashRecord record;
+    ASSERT_EQ(record_read(whole(guard_field(RECORD_FINDING_use_after, 1, 2)), record), "");
+    ASSERT_EQ(record.guards.size(), 1U);
+    EXPECT_EQ(record.guards[0].block_bytes, 100U);
+    EXPECT_THAT(record.guards[0].allocated_at, ElementsAre(0x401010));
+    EXPECT_THAT(record.guards[0].freed_at, ElementsAre(0x401020, 0x401030));
+    const auto guards = guard_frames(record, false);
+    const std::string text = crash_text(record, {}, "", guards);
+    for (const char *part : {"use after free: 4 bytes past the end of a freed block of 100 bytes at 0x7f0000001000\n",
+                             "allocated by thread 41 at\n  #0  0x401010", "freed by thread 42 at\n  #0  0x401020"})
+        EXPECT_THAT(text, HasSubstr(part));
+    const std::string json = crash_json(record, {}, guards);
+    for (const char *part : {"\"finding\": \"use_after\"", "\"offset\": 104", "\"state\": \"freed\"",
+                             "\"pc\": \"0x401030\""})
+        EXPECT_THAT(json, HasSubstr(part));
+    EXPECT_THAT(crash_text(record, {}, ""), HasSubstr("freed by thread 42")) << "without frames too";
+}
+
+TEST(CrashRecord, GuardOfAnotherLengthIsRefused)
+{
+    for (const auto &[allocated, freed] :
+         {std::pair(0ULL, 0ULL), std::pair(3ULL, 1ULL), std::pair(1ULL, 1ULL), std::pair(~0ULL, 4ULL), std::pair(4ULL, ~0ULL)}) {
+        CrashRecord record;
+        EXPECT_THAT(record_read(whole(guard_field(1, allocated, freed)), record),
+                    HasSubstr("no sound field 'guard'"));
+    }
+    CrashRecord record;
+    EXPECT_EQ(record_read(whole(guard_field(99, 3, 0)), record), "") << "a finding of a later version";
+    EXPECT_THAT(crash_text(record, {}, ""), HasSubstr("does not know"));
+}
+
 TEST(CrashRecord, TextAndJsonOfAnyContent)
 {
     CrashRecord record;

@@ -12,11 +12,13 @@ namespace stress {
 
 // Sections: what happened, where, what the heap knows, the threads' last operations, how to repeat it. Bytes that a
 // terminal could take for commands are shown as '?'. `note` is told where the names of functions should be.
-std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note);
+std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note,
+                       const std::vector<GuardFrames> &guards = {});
 
 // One object, ended by a newline. Addresses are texts, "0x7f00", since JSON's numbers end at 2^53. What the record does
 // not tell is null.
-std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> &frames);
+std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> &frames,
+                       const std::vector<GuardFrames> &guards = {});
 
 // For both. "SIGSEGV", "signal 99"; "SEGV_MAPERR: no mapping there", "" where there is nothing to say.
 std::string crash_signal_name(const CrashRecord &record);
@@ -27,5 +29,7 @@ std::string_view crash_kind_name(std::uint64_t kind);
 std::string_view crash_kind_text(std::uint64_t kind);
 std::string_view crash_state_name(std::uint64_t state);
 std::string_view crash_state_text(std::uint64_t state);
+std::string_view crash_finding_name(std::uint64_t finding);
+std::string_view crash_finding_text(std::uint64_t finding);
 
 }  // namespace stress

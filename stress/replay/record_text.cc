@@ -74,10 +74,8 @@ void add_happened(std::string &out, const CrashRecord &record)
     add_line(out, "build ids", record.text(RECORD_program_build_id) + " " + record.text(RECORD_library_build_id));
 }
 
-void add_where(std::string &out, const CrashRecord &record, const std::vector<CrashFrame> &frames,
-               const std::string &note)
+void add_frames(std::string &out, const std::vector<CrashFrame> &frames)
 {
-    out += "\nWhere\n";
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const CrashFrame &frame = frames[i];
         std::string place = frame.module.empty() ? "in no known file" : printable(frame.module) + "+" + crash_hex(frame.offset);
@@ -89,6 +87,13 @@ void add_where(std::string &out, const CrashRecord &record, const std::vector<Cr
                                k + 1 < frame.lines.size() ? " (inlined)" : "");
         }
     }
+}
+
+void add_where(std::string &out, const CrashRecord &record, const std::vector<CrashFrame> &frames,
+               const std::string &note)
+{
+    out += "\nWhere\n";
+    add_frames(out, frames);
     if (frames.empty()) out += "  the record has no backtrace\n";
     if (!note.empty()) out += "  " + printable(note) + "\n";
     out += "\nRegisters\n";
@@ -108,9 +113,10 @@ std::string where_to(const CrashPlace &place)
 
 void add_place(std::string &out, const CrashPlace &place)
 {
-    out += fmt::format("  {} ({}): {}\n", crash_hex(place.address),
-                       place.of == "fault" ? "the fault's address" : "register " + printable(place.of),
-                       crash_kind_text(place.kind));
+    const std::string of = place.of == "fault" ? "the fault's address"
+                           : place.of == "free" ? "given to free or realloc"
+                                                : "register " + printable(place.of);
+    out += fmt::format("  {} ({}): {}\n", crash_hex(place.address), of, crash_kind_text(place.kind));
     if (place.kind == RECORD_KIND_slab)
         out += fmt::format("    superslab {}, page {}, class {}, heap {}{}; {} of {} blocks carved, {} in use\n",
                            crash_hex(place.superslab), place.page, place.class_index, place.owner,
@@ -146,6 +152,36 @@ void add_heap(std::string &out, const CrashRecord &record)
     }
     for (const CrashPlace &place : record.places) add_place(out, place);
     if (record.places.empty()) out += "  no register points into it\n";
+}
+
+// "8 bytes into a block of 100 bytes at 0x7f00", as far as a block is known.
+std::string guard_place(const CrashGuard &guard)
+{
+    if (guard.block_start == 0) return crash_hex(guard.address) + ", where no block has been";
+    const std::uint64_t end = guard.block_start + guard.block_bytes;
+    std::string distance;
+    if (guard.address < guard.block_start)
+        distance = fmt::format("{} bytes before", guard.block_start - guard.address);
+    else if (guard.address >= end)
+        distance = fmt::format("{} bytes past the end of", guard.address - end);
+    else
+        distance = fmt::format("{} bytes into", guard.address - guard.block_start);
+    return fmt::format("{} a {} block of {} bytes at {}", distance, crash_state_name(guard.state), guard.block_bytes,
+                       crash_hex(guard.block_start));
+}
+
+void add_guard(std::string &out, const CrashGuard &guard, const GuardFrames &frames)
+{
+    out += "\nWhat a sampled block has found\n";
+    out += fmt::format("  {}: {}\n", crash_finding_text(guard.finding), guard_place(guard));
+    if (guard.allocated_by != 0) {
+        out += fmt::format("  allocated by thread {} at\n", guard.allocated_by);
+        add_frames(out, frames.allocated);
+    }
+    if (guard.freed_by != 0) {
+        out += fmt::format("  freed by thread {} at\n", guard.freed_by);
+        add_frames(out, frames.freed);
+    }
 }
 
 void add_repeat(std::string &out, const CrashRecord &record)
@@ -227,10 +263,33 @@ std::string_view crash_state_text(std::uint64_t state)
     return state < std::size(texts) ? texts[state] : "a state that this program does not know";
 }
 
-std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note)
+std::string_view crash_finding_name(std::uint64_t finding)
+{
+    static constexpr const char *names[] = {
+#define X(name, text) #name,
+        RECORD_FINDINGS(X)
+#undef X
+    };
+    return finding < std::size(names) ? names[finding] : "unknown";
+}
+
+std::string_view crash_finding_text(std::uint64_t finding)
+{
+    static constexpr const char *texts[] = {
+#define X(name, text) text,
+        RECORD_FINDINGS(X)
+#undef X
+    };
+    return finding < std::size(texts) ? texts[finding] : "a finding that this program does not know";
+}
+
+std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note,
+                       const std::vector<GuardFrames> &guards)
 {
     std::string out;
     add_happened(out, record);
+    for (std::size_t i = 0; i < record.guards.size(); ++i)
+        add_guard(out, record.guards[i], i < guards.size() ? guards[i] : GuardFrames());
     add_where(out, record, frames, note);
     add_heap(out, record);
     if (const std::string operations = record.text(RECORD_operations); !operations.empty()) {

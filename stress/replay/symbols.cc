@@ -136,13 +136,17 @@ std::map<std::string, std::vector<CrashLine>> read_answers(const std::string &ou
     return answers;
 }
 
-void add_lines(const std::string &symbolizer, const std::string &module, std::vector<CrashFrame> &frames)
+// Frames from the one with index first_return on are return addresses.
+void add_lines(const std::string &symbolizer, const std::string &module, std::size_t first_return,
+               std::vector<CrashFrame> &frames)
 {
     std::vector<std::string> words{symbolizer};
     if (symbolizer.find("llvm") != std::string::npos) words.push_back("--output-style=GNU");
     words.insert(words.end(), {"-a", "-f", "-C", "-i", "-e", module});
     // A return address is behind the call: one byte back is in it.
-    const auto asked = [&](std::size_t i) { return hex_text(frames[i].offset - (i > 0 && frames[i].offset > 0 ? 1 : 0)); };
+    const auto asked = [&](std::size_t i) {
+        return hex_text(frames[i].offset - (i >= first_return && frames[i].offset > 0 ? 1 : 0));
+    };
     for (std::size_t i = 0; i < frames.size(); ++i)
         if (frames[i].module == module) words.push_back(asked(i));
     const auto answers = read_answers(output_of(words));
@@ -152,17 +156,16 @@ void add_lines(const std::string &symbolizer, const std::string &module, std::ve
     }
 }
 
-}  // namespace
-
-std::vector<CrashFrame> crash_frames(const CrashRecord &record, bool symbolize, std::string &note)
+std::vector<CrashFrame> frames_of(const CrashRecord &record, const std::vector<std::uint64_t> &addresses,
+                                  std::size_t first_return, bool symbolize, std::string &note)
 {
     std::vector<CrashFrame> frames;
     std::map<std::string, bool> modules;
-    for (const std::uint64_t pc : record.backtrace) {
+    for (const std::uint64_t pc : addresses) {
         CrashFrame &frame = frames.emplace_back();
         frame.pc = pc;
         // A return address may be the first byte behind a function that does not return, and behind its module.
-        const CrashModule *module = record.module_of(frames.size() > 1 && pc > 0 ? pc - 1 : pc);
+        const CrashModule *module = record.module_of(frames.size() > first_return && pc > 0 ? pc - 1 : pc);
         if (module == nullptr) continue;
         frame.module = module->path;
         frame.offset = pc - module->base;
@@ -177,11 +180,42 @@ std::vector<CrashFrame> crash_frames(const CrashRecord &record, bool symbolize, 
     }
     for (const auto &[module, used] : modules) {
         if (access(module.c_str(), R_OK) == 0)
-            add_lines(symbolizer, module, frames);
+            add_lines(symbolizer, module, first_return, frames);
         else
             note = "no names of functions in '" + module + "': the file is not here";
     }
     return frames;
+}
+
+// Those of the library come first, from the function that took the backtrace to malloc or free.
+void drop_own(const CrashRecord &record, std::vector<CrashFrame> &frames)
+{
+    const std::string library = record.text(RECORD_library);
+    if (library == record.text(RECORD_program)) return;  // linked in: which ones are ours is not known
+    std::size_t own = 0;
+    while (own < frames.size() && frames[own].module == library) ++own;
+    if (own < frames.size()) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(own));
+}
+
+}  // namespace
+
+std::vector<CrashFrame> crash_frames(const CrashRecord &record, bool symbolize, std::string &note)
+{
+    return frames_of(record, record.backtrace, 1, symbolize, note);
+}
+
+std::vector<GuardFrames> guard_frames(const CrashRecord &record, bool symbolize)
+{
+    std::vector<GuardFrames> all;
+    std::string note;  // the same as that of the crash's own frames
+    for (const CrashGuard &guard : record.guards) {
+        GuardFrames &frames = all.emplace_back();
+        frames.allocated = frames_of(record, guard.allocated_at, 0, symbolize, note);
+        frames.freed = frames_of(record, guard.freed_at, 0, symbolize, note);
+        drop_own(record, frames.allocated);
+        drop_own(record, frames.freed);
+    }
+    return all;
 }
 
 }  // namespace stress

@@ -25,4 +25,10 @@ struct CrashFrame {
 // symbolizer is installed; `note` says why there are none.
 std::vector<CrashFrame> crash_frames(const CrashRecord &record, bool symbolize, std::string &note);
 
+// Where a block was allocated and freed, without the library's own frames; in the order of record.guards.
+struct GuardFrames {
+    std::vector<CrashFrame> allocated, freed;
+};
+std::vector<GuardFrames> guard_frames(const CrashRecord &record, bool symbolize);
+
 }  // namespace stress

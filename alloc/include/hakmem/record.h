@@ -17,8 +17,11 @@
  *   numbers   8 bytes each
  *   named     a number, then a text
  *   module    numbers base, start, end; then a byte n, n bytes of build id, and the path as text
+ *   guard     as many numbers as RECORD_GUARD names, then return addresses, the innermost first: those of the
+ *             allocation, then those of the free
  *   place     as many numbers as RECORD_PLACE names, then numbers up to RECORD_WORDS (the block's first words),
- *             a byte n, and n bytes of text: what it is the place of, "fault" or a register */
+ *             a byte n, and n bytes of text: what it is the place of: "fault", a register, or "free" for
+ *             what was given to free or realloc */
 #pragma once
 
 #include <stdint.h>
@@ -67,7 +70,8 @@ enum {
     X(28, library_build_id, bytes, "its GNU build id")                                                \
     X(29, library_version, text, "version of libhakmem, and which build")                             \
     X(30, architecture, text, "processor")                                                            \
-    X(31, cut, number, "bit i set: the field with id i was cut, or some of its kind left out")
+    X(31, cut, number, "bit i set: the field with id i was cut, or some of its kind left out")        \
+    X(32, guard, guard, "each: what a sampled block has found, and where it came from")
 
 /* X(name, meaning): the numbers of a place, in this order. */
 #define RECORD_PLACE(X)                                                       \
@@ -76,9 +80,9 @@ enum {
     X(state, "enum record_state")                                             \
     X(superslab, "where it begins; 0 for a huge block")                       \
     X(page, "index of the page in its superslab")                             \
-    X(class_index, "size class; 254 a run, 255 a huge block")                 \
+    X(class_index, "size class; 253 a sampled block, 254 a run, 255 a huge block") \
     X(block_start, "where the block begins; 0: in no block. Of a framed block, the program's part") \
-    X(block_bytes, "how long that is")                                        \
+    X(block_bytes, "how long that is; of a sampled block what was asked for") \
     X(offset, "address - block_start, signed")                                \
     X(owner, "id of the heap that owns the slab; 0: none")                    \
     X(owner_is_orphan, "1: no thread holds that heap")                        \
@@ -97,7 +101,8 @@ enum {
     X(slab, "a slab of small blocks")                     \
     X(run, "a run of pages, one block")                   \
     X(huge, "a huge block, a mapping of its own")         \
-    X(free, "a free page of a superslab")
+    X(free, "a free page of a superslab")                 \
+    X(guard, "a sampled block, alone between pages that nobody may touch")
 
 #define RECORD_STATES(X)                                                                \
     X(unknown, "this build does not know whether the block is live")                    \
@@ -105,7 +110,29 @@ enum {
     X(free, "the block is free: in the quarantine, on its slab's free list, or in this thread's cache")    \
     X(not_live, "the block is not live: free, or in a cache")                           \
     X(not_carved, "the block was never given out")                                      \
-    X(outside, "between the slab's blocks and its ends: no block")
+    X(outside, "between the slab's blocks and its ends: no block")                      \
+    X(freed, "the block was freed, and its page may not be touched since")
+
+/* X(name, meaning): the numbers of a guard field, in this order. */
+#define RECORD_GUARD(X)                                                       \
+    X(address, "of the access, or what was given to free or realloc")         \
+    X(finding, "enum record_finding")                                         \
+    X(block_start, "where the block begins that is nearest; 0: none has been there") \
+    X(block_bytes, "how long it is, as it was asked for")                     \
+    X(state, "enum record_state: live, freed or unknown")                     \
+    X(allocated_by, "id of the thread that allocated it")                     \
+    X(freed_by, "id of the thread that freed it; 0: nobody has")              \
+    X(allocated_count, "return addresses of the allocation")                  \
+    X(freed_count, "return addresses of the free")
+
+/* X(name, text) */
+#define RECORD_FINDINGS(X)                                                    \
+    X(none, "a fault in a live block")                                        \
+    X(past_end, "access past the end of a block")                             \
+    X(before, "access before a block")                                        \
+    X(use_after, "use after free")                                            \
+    X(freed_twice, "double free, or realloc after free")                       \
+    X(freed_inside, "free or realloc of a pointer that is no block's start")
 
 enum record_kind {
 #define X(name, text) RECORD_KIND_##name,
@@ -119,6 +146,12 @@ enum record_state {
 #undef X
 };
 
+enum record_finding {
+#define X(name, text) RECORD_FINDING_##name,
+    RECORD_FINDINGS(X)
+#undef X
+};
+
 enum record_field {
 #define X(id, name, type, text) RECORD_##name = id,
     RECORD_FIELDS(X)
@@ -128,5 +161,6 @@ enum record_field {
 enum {
 #define X(name, text) +1
     RECORD_PLACE_NUMBERS = 0 RECORD_PLACE(X),
+    RECORD_GUARD_NUMBERS = 0 RECORD_GUARD(X),
 #undef X
 };

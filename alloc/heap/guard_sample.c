@@ -1,0 +1,100 @@
+/* guard_sample.c: see guard_sample.h. */
+#include "heap/guard_sample.h"
+
+#include "base/config.h"
+#include "base/sizeclass.h"
+#include "heap/guard.h"
+
+enum {
+    DUE_MAX = 64, /* samples that may be due at once, */
+    LATE_MIN = 4096, /* or so many allocations */
+};
+
+struct sampler {
+    int64_t left;    /* allocations until the next sample; below 0: so many too late */
+    uint64_t random; /* 0: the thread has not drawn yet */
+    bool is_sampling; /* the unwinder may allocate */
+};
+
+static HAK_TLS struct sampler sampler;
+static _Atomic(uint64_t) samplers;
+
+_Atomic(uint32_t) guard_sample_rate;
+
+void guard_sample_set(uint32_t rate)
+{
+    /* release: pairs with the acquire in guard_sample_is_on. */
+    atomic_store_explicit(&guard_sample_rate, rate, memory_order_release);
+}
+
+/* Marsaglia's xorshift. Threads differ by their order, so that a run that repeats its schedule repeats its samples. */
+static int64_t draw(uint32_t rate)
+{
+    uint64_t random = sampler.random;
+    if (random == 0)
+        random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    sampler.random = random;
+    return (int64_t)((random >> 32) % (2 * (uint64_t)rate)) + 1;
+}
+
+static void count(uint32_t allocations)
+{
+    /* relaxed: a number like any other, once sampling is on. */
+    uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
+    if (rate == 0) return;
+    if (sampler.random == 0) sampler.left = draw(rate);
+    sampler.left -= allocations;
+    int64_t least = -(int64_t)rate * DUE_MAX;
+    if (least > -LATE_MIN) least = -LATE_MIN;
+    if (sampler.left < least) sampler.left = least;
+}
+
+static bool is_due(const struct tcache *tcache)
+{
+    return sampler.random != 0 && sampler.left <= 0 && !sampler.is_sampling && tcache->heap != NULL;
+}
+
+void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes)
+{
+    if (!is_due(tcache) || size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return NULL;
+    uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
+    if (rate == 0) return NULL;
+    sampler.is_sampling = true;
+    void *block = guard_alloc(size_bytes);
+    sampler.is_sampling = false;
+    /* Where no slot is free what was due is dropped. */
+    sampler.left = block != NULL ? sampler.left + draw(rate) : draw(rate);
+    return block;
+}
+
+struct guard_visit guard_visit_begin(const struct tcache *tcache, uint32_t class_index)
+{
+    struct guard_visit visit = {.bin_was_empty = tcache->heads[class_index] == NULL};
+    visit.counts = class_index != CLASS_EMPTY && sizeclass_bytes(class_index) <= GUARD_BYTES_MAX;
+    if (tcache->heap == NULL) return visit;
+    visit.parked = tcache->heap->parked;
+    visit.credit = tcache->heap->parking[class_index].credit;
+    return visit;
+}
+
+void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache, uint32_t class_index)
+{
+    if (!visit.counts || !visit.bin_was_empty) return;
+    if (tcache->heap != NULL && tcache->heap->parked < visit.parked) {
+        count(visit.credit);
+        return;
+    }
+    uint32_t length = 1; /* the block that malloc returns */
+    for (const struct block *block = tcache->heads[class_index]; block != NULL; block = block->next) length++;
+    count(length);
+}
+
+void guard_visit_parked(struct guard_visit visit, struct tcache *tcache, uint32_t class_index)
+{
+    if (!visit.counts || !visit.bin_was_empty) return;
+    count(visit.credit);
+    if (is_due(tcache)) tcache_empty_bin(tcache, class_index);
+}

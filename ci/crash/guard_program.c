@@ -1,0 +1,104 @@
+/* guard_program.c: misuses a sampled block in the way that its argument names; guard_test runs it with
+ * HAKMEM_GUARD_SAMPLE set and reads the record. It prints where the block is first, as a line "block ADDRESS", and its
+ * threads, "main ID" and "helper ID". */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    BLOCK_BYTES = 1100,    /* a sampled block of so many has 1104 that may be used; one of a slab 1152 */
+    ROUNDED_BYTES = 1104,
+    LARGER_BYTES = 4000,   /* of a page: 96 bytes before it do not fault */
+    TRIES = 100000,
+};
+
+#define PLAINLY __attribute__((noinline))
+
+static void tell(const char *name, uint64_t value)
+{
+    printf("%s %#llx\n", name, (unsigned long long)value);
+    fflush(stdout);
+}
+
+/* Until malloc gives a sampled one. Those before stay allocated, so that the bin empties. */
+PLAINLY static char *allocate_sampled(size_t size_bytes)
+{
+    for (int i = 0; i < TRIES; i++) {
+        char *block = malloc(size_bytes);
+        if (block == NULL) _exit(3);
+        memset(block, 'x', size_bytes);
+        if (malloc_usable_size(block) == ((size_bytes + 15) & ~(size_t)15)) {
+            tell("block", (uintptr_t)block);
+            return block;
+        }
+    }
+    _exit(4);
+}
+
+PLAINLY static void write_at(volatile char *at)
+{
+    *at = 1;
+}
+
+PLAINLY static char read_at(const volatile char *at)
+{
+    return *at;
+}
+
+PLAINLY static void free_here(void *block)
+{
+    free(block);
+    __asm__ volatile("" : : : "memory"); /* no tail call: it is to be in the backtrace */
+}
+
+static void *free_in_helper(void *block)
+{
+    tell("helper", (uint64_t)syscall(SYS_gettid));
+    free_here(block);
+    return NULL;
+}
+
+PLAINLY static void free_elsewhere(void *block)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, free_in_helper, block) != 0) _exit(5);
+    pthread_join(thread, NULL);
+}
+
+/* What is not found, and does no harm. */
+static void within(void)
+{
+    char *block = allocate_sampled(BLOCK_BYTES);
+    write_at(block + ROUNDED_BYTES - 1);
+    write_at(block - 1);
+    char *moved = realloc(block, BLOCK_BYTES + 1);
+    if (moved != block || malloc_usable_size(moved) != ROUNDED_BYTES) _exit(6);
+    moved = realloc(block, 20000);
+    if (moved == block || moved == NULL || moved[0] != 'x' || moved[BLOCK_BYTES - 1] != 'x') _exit(7);
+    free(moved);
+    _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    tell("main", (uint64_t)syscall(SYS_gettid));
+    if (strcmp(how, "within") == 0) within();
+    if (strcmp(how, "before") == 0) write_at(allocate_sampled(LARGER_BYTES) - 97);
+    if (strcmp(how, "null") == 0) write_at((volatile char *)(uintptr_t)0);
+    char *volatile block = allocate_sampled(BLOCK_BYTES);
+    if (strcmp(how, "past_end") == 0) write_at(block + ROUNDED_BYTES);
+    if (strcmp(how, "free_inside") == 0) free(block + 16);
+    if (strcmp(how, "free_past_end") == 0) free(block + ROUNDED_BYTES);
+    free_elsewhere(block);
+    if (strcmp(how, "read_after") == 0) return read_at(block + 8);
+    if (strcmp(how, "write_after") == 0) write_at(block + 1000);
+    if (strcmp(how, "free_twice") == 0) free_here(block);
+    if (strcmp(how, "realloc_after") == 0) block = realloc(block, 5000);
+    return 1;
+}
