@@ -37,7 +37,7 @@ if(NOT STRESS_THREAD_SANITIZED)
 endif()
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc
-    canary/shrink_test.cc
+    canary/shrink_test.cc canary/inject_canary_test.cc
     engine/fault_os_test.cc engine/process_ops_test.cc) # these compare mallocs, which a sanitizer is one of
   foreach(bug IN LISTS STRESS_CANARIES)
     add_dependencies(stress-test canary-${bug})
@@ -45,7 +45,7 @@ if(NOT STRESS_SANITIZED)
 endif()
 add_dependencies(stress-test hakmem-stress)
 target_link_libraries(stress-test PRIVATE stress_engine GTest::gmock GTest::gtest_main)
-if(COMMAND hakmem_precompile) # else the suite is built alone
+if(COMMAND hakmem_precompile)
   hakmem_precompile(stress-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <map> <set> <string> <vector>)
 endif()
 # Planted bugs are libraries of their own, and what finds them is the same in every tree.
@@ -53,12 +53,13 @@ function(stress_unit_tests filter label)
   gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
 endfunction()
-set(planted "Canary/*:OtherScenarios.*")
+set(planted "Canary/*:OtherScenarios.*:InjectCanary/*")
 stress_unit_tests("-${planted}" unit)
 stress_unit_tests("${planted}" once)
 
 # What every malloc must do: on our own two, on libc, and the checks themselves on libraries with planted bugs.
 if(NOT STRESS_SANITIZED)
+  hakmem_read_once(conform/conform_test.cc campaign/runs_for_test.cc)
   add_executable(conform-test conform/conform_test.cc engine/spawn_for_test.cc)
   add_dependencies(conform-test hakmem-stress conform-canaries)
   target_link_libraries(conform-test PRIVATE stress_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
@@ -82,3 +83,4 @@ if(NOT STRESS_SANITIZED)
 endif()
 
 include(scenario/scenario.cmake)
+include(inject/tests.cmake)

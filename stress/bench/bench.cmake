@@ -16,6 +16,7 @@ add_executable(hakmem-bench
   bench/rss.cc
   bench/status.cc
   bench/team.cc)
+hakmem_read_once(bench/main.cc bench/output.cc)
 add_executable(hakmem-bench-tiny bench/tiny.c)
 set(bench_options -Wall -Wextra -Wshadow -Wconversion -Wundef
   # Or the compiler drops the very calls that are measured.

@@ -1,9 +1,10 @@
 #include "campaign/words.h"
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <locale>
+#include <sstream>
 
 namespace stress {
 namespace {
@@ -39,11 +40,14 @@ std::string words_quoted(const std::vector<std::string> &words)
 
 std::optional<double> duration_parse(const std::string &text)
 {
+    if (text.empty()) return std::nullopt;
+    const std::string number = text.substr(0, text.size() - 1);
     double value = 0;
-    const char *end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
-    if (error != std::errc() || end - stopped != 1) return std::nullopt;
-    switch (*stopped) {
+    std::istringstream words(number);  // not every C++ library has from_chars for these
+    words.imbue(std::locale::classic());
+    const bool is_plain = number.find_first_not_of("0123456789.") == std::string::npos;
+    if (!is_plain || !(words >> value) || words.peek() != std::istringstream::traits_type::eof()) return std::nullopt;
+    switch (text.back()) {
     case 's': break;
     case 'm': value *= 60; break;
     case 'h': value *= 3600; break;

@@ -11,6 +11,7 @@ constexpr Command kCommands[] = {
     {"compare", "run the same ops on two mallocs and show where they differ", compare_main},
     {"all", "run every scenario, each in a process of its own; --soak TIME, --report DIR", all_main, true},
     {"conform", "what every malloc must do, one directed check after another", conform_main},
+    {"inject", "refused memory, ended address space and signals, in runs of each scenario", inject_main},
     {"report", "read a crash record of libhakmem: what happened, where, what the heap knows", report_main},
     {"recording", nullptr, recording_main},
     {"trace", nullptr, trace_main},

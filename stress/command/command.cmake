@@ -5,6 +5,7 @@ set(COMMAND_SOURCES
   command/command.cc
   command/compare.cc
   command/conform.cc
+  command/inject.cc
   command/record.cc
   command/report.cc
   command/run_file.cc

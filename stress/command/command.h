@@ -25,6 +25,7 @@ int shrink_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
 int all_main(int argc, char **argv);
 int conform_main(int argc, char **argv);
+int inject_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 
 // Run in a child of the program, with the number of a shared file to log to as the first argument: a scenario, a file.

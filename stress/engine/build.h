@@ -19,6 +19,17 @@
 #define STRESS_SUBJECT_PURGE() static_cast<void>(::malloc_trim(0))
 #endif
 
+// Blocks up to this size are judged whole (content.h). The fuzz targets, which run ten thousand sequences a second, judge
+// less of large blocks.
+#ifndef STRESS_CONTENT_FULL_LOG2
+#define STRESS_CONTENT_FULL_LOG2 20
+#endif
+
+// 1 where an emulator runs the program (a cross build): what is resident is its translations, too.
+#ifndef HAKMEM_STRESS_EMULATED
+#define HAKMEM_STRESS_EMULATED 0
+#endif
+
 // What a handler of SIGSYS must know about the processor (fault_os.cc).
 #if defined(__x86_64__)
 #define STRESS_X86_64 1
@@ -52,7 +63,13 @@
 #if defined(__x86_64__)
 #define STRESS_CYCLE_COUNT() __builtin_ia32_rdtsc()
 #elif defined(__aarch64__)
-#define STRESS_CYCLE_COUNT() __builtin_arm_rsr64("cntvct_el0")
+// Of the assembler: each compiler has another builtin for it.
+#define STRESS_CYCLE_COUNT()                                          \
+    __extension__({                                                   \
+        unsigned long long stress_ticks;                              \
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(stress_ticks)); \
+        stress_ticks;                                                 \
+    })
 #else
 #error "hakmem-stress: no cycle counter is known for this processor; add one in build.h"
 #endif
@@ -64,5 +81,7 @@ inline constexpr bool kDirect = HAKMEM_STRESS_DIRECT != 0;
 // A sanitizer brings its own malloc and shadow memory: preloading a subject cannot work,
 // and resident memory says nothing about the subject.
 inline constexpr bool kSanitized = STRESS_SANITIZED != 0;
+
+inline constexpr bool kEmulated = HAKMEM_STRESS_EMULATED != 0;
 
 }  // namespace stress

@@ -27,10 +27,11 @@ constexpr unsigned char kWhole = 2;    // one block covers all of it
 
 static_assert(kWordCount * sizeof(std::uint64_t) == kPageCount * kPageBytes);
 
-// The part of a block that falls into one word of the map.
+// The part of a block that falls into one word of the map; or whole words in a row, of one page of bits.
 struct Piece {
     std::uintptr_t address;  // of the first granule
-    std::uint64_t mask;
+    std::uint64_t mask;      // in each word
+    std::size_t words;
 };
 
 // Walks the words that a block touches, in address order.
@@ -45,11 +46,17 @@ public:
     bool next(Piece &piece)
     {
         if (granule_ > last_) return false;
+        if ((granule_ & 63) == 0 && last_ - granule_ >= 63) {
+            const std::uintptr_t page_end = (granule_ | (kStretchBytes / 8 - 1)) + 1, words_end = (last_ + 1) & ~std::uintptr_t{63};
+            const std::uintptr_t end = words_end < page_end ? words_end : page_end;
+            piece = {granule_ << 3, ~0ULL, (end - granule_) / 64};
+            granule_ = end;
+            return true;
+        }
         const std::uintptr_t word_last = granule_ | 63;
         const std::uintptr_t piece_last = word_last < last_ ? word_last : last_;
         const int low = static_cast<int>(granule_ & 63), high = static_cast<int>(piece_last & 63);
-        piece.address = granule_ << 3;
-        piece.mask = (~0ULL >> (63 - high)) & (~0ULL << low);
+        piece = {granule_ << 3, (~0ULL >> (63 - high)) & (~0ULL << low), 1};
         granule_ = piece_last + 1;
         return true;
     }
@@ -59,9 +66,10 @@ private:
     std::uintptr_t last_;
 };
 
-std::uintptr_t first_granule(const Piece &piece, std::uint64_t bits)
+// `bits` of the piece's word of that number.
+std::uintptr_t first_granule(const Piece &piece, std::size_t number, std::uint64_t bits)
 {
-    const std::uintptr_t word_start = piece.address & ~((std::uintptr_t{1} << kWordBits) - 1);
+    const std::uintptr_t word_start = (piece.address & ~((std::uintptr_t{1} << kWordBits) - 1)) + (number << kWordBits);
     return word_start + static_cast<std::uintptr_t>(__builtin_ctzll(bits)) * 8;
 }
 
@@ -120,7 +128,11 @@ struct ClaimMap::Leaf {
     }
 };
 
-ClaimMap::ClaimMap() : root_(static_cast<std::atomic<Leaf *> *>(map_or_exit(kRootCount * sizeof(*root_)))) {}
+ClaimMap::ClaimMap(Callers callers)
+    : root_(static_cast<std::atomic<Leaf *> *>(map_or_exit(kRootCount * sizeof(*root_)))),
+      one_thread_(callers == Callers::kOneThread)
+{
+}
 
 ClaimMap::~ClaimMap()
 {
@@ -134,6 +146,22 @@ bool ClaimMap::covers(const void *start, std::size_t size_bytes)
     const auto address = reinterpret_cast<std::uintptr_t>(start);
     constexpr std::uintptr_t limit = std::uintptr_t{1} << kAddressBits;
     return address < limit && size_bytes <= limit - address;
+}
+
+std::uint64_t ClaimMap::set_bits(std::atomic<std::uint64_t> &word, std::uint64_t bits)
+{
+    if (!one_thread_) return word.fetch_or(bits, std::memory_order_relaxed);
+    const std::uint64_t old = word.load(std::memory_order_relaxed);
+    word.store(old | bits, std::memory_order_relaxed);
+    return old;
+}
+
+std::uint64_t ClaimMap::clear_bits(std::atomic<std::uint64_t> &word, std::uint64_t bits)
+{
+    if (!one_thread_) return word.fetch_and(~bits, std::memory_order_relaxed);
+    const std::uint64_t old = word.load(std::memory_order_relaxed);
+    word.store(old & ~bits, std::memory_order_relaxed);
+    return old;
 }
 
 ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
@@ -166,18 +194,23 @@ std::uintptr_t ClaimMap::claim_bits(const void *start, std::size_t size_bytes)
     Pieces pieces(start, size_bytes);
     for (Piece piece; pieces.next(piece);) {
         Leaf *leaf = leaf_at(piece.address >> kLeafBits);
-        std::atomic<std::uint64_t> &word = leaf->word(piece.address);
-        const std::uint64_t old = word.fetch_or(piece.mask, std::memory_order_relaxed);
-        const std::uint64_t taken = old & piece.mask;
+        std::atomic<std::uint64_t> *words = &leaf->word(piece.address);
+        std::uint64_t old = 0;
+        std::size_t set = 0;  // words that were free
+        for (; set < piece.words; ++set) {
+            old = set_bits(words[set], piece.mask);
+            if ((old & piece.mask) != 0) [[unlikely]] break;
+        }
         std::atomic<unsigned char> &flag = leaf->flag(piece.address);
         unsigned char flags = flag.load(std::memory_order_relaxed);
         if (flags != kTouched) [[unlikely]] flags = flag.fetch_or(kTouched, std::memory_order_relaxed);
-        const bool whole = (flags & kWhole) != 0;
-        if (taken == 0 && !whole) [[likely]] continue;
-        word.fetch_and(~(piece.mask & ~old), std::memory_order_relaxed);
+        if (set == piece.words && (flags & kWhole) == 0) [[likely]] continue;
+        const std::uintptr_t taken = set == piece.words ? piece.address : first_granule(piece, set, old & piece.mask);
+        if (set < piece.words) clear_bits(words[set], piece.mask & ~old);
+        while (set > 0) clear_bits(words[--set], piece.mask);
         const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(start) & ~std::uintptr_t{7};
         if (piece.address != first) release_bits(reinterpret_cast<void *>(first), piece.address - first);
-        return taken != 0 ? first_granule(piece, taken) : piece.address;
+        return taken;
     }
     return 0;
 }
@@ -187,10 +220,11 @@ std::uintptr_t ClaimMap::release_bits(const void *start, std::size_t size_bytes)
     std::uintptr_t missing = 0;
     Pieces pieces(start, size_bytes);
     for (Piece piece; pieces.next(piece);) {
-        Leaf *leaf = leaf_at(piece.address >> kLeafBits);
-        const std::uint64_t old = leaf->word(piece.address).fetch_and(~piece.mask, std::memory_order_relaxed);
-        const std::uint64_t absent = ~old & piece.mask;
-        if (absent != 0 && missing == 0) missing = first_granule(piece, absent);
+        std::atomic<std::uint64_t> *words = &leaf_at(piece.address >> kLeafBits)->word(piece.address);
+        for (std::size_t i = 0; i < piece.words; ++i) {
+            const std::uint64_t absent = ~clear_bits(words[i], piece.mask) & piece.mask;
+            if (absent != 0 && missing == 0) missing = first_granule(piece, i, absent);
+        }
     }
     return missing;
 }

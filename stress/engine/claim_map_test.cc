@@ -14,9 +14,12 @@ void *at(std::uintptr_t address) { return reinterpret_cast<void *>(address); }
 
 constexpr std::uintptr_t kBase = 0x7f0000000000;
 
-TEST(ClaimMap, ABlockCanBeClaimedAgainOnlyAfterRelease)
+struct EachClaimMap : testing::TestWithParam<ClaimMap::Callers> {
+    ClaimMap map{GetParam()};
+};
+
+TEST_P(EachClaimMap, ABlockCanBeClaimedAgainOnlyAfterRelease)
 {
-    ClaimMap map;
     EXPECT_EQ(map.claim(at(kBase), 100), 0u);
     EXPECT_EQ(map.claim(at(kBase), 100), kBase);
     EXPECT_EQ(map.release(at(kBase), 100), 0u);
@@ -24,9 +27,8 @@ TEST(ClaimMap, ABlockCanBeClaimedAgainOnlyAfterRelease)
 }
 
 // Two blocks of up to 24 granules at every distance: the answer must be that of plain intervals.
-TEST(ClaimMap, OverlapIsExactForEverySmallPair)
+TEST_P(EachClaimMap, OverlapIsExactForEverySmallPair)
 {
-    ClaimMap map;
     for (std::uintptr_t shift : {0u, 400u}) {
         const std::uintptr_t base = kBase + shift;
         for (std::size_t size_a = 8; size_a <= 192; size_a += 8)
@@ -43,9 +45,8 @@ TEST(ClaimMap, OverlapIsExactForEverySmallPair)
     }
 }
 
-TEST(ClaimMap, ARefusedClaimLeavesTheMapAsItWas)
+TEST_P(EachClaimMap, ARefusedClaimLeavesTheMapAsItWas)
 {
-    ClaimMap map;
     ASSERT_EQ(map.claim(at(kBase + 4096), 8), 0u);
     EXPECT_EQ(map.claim(at(kBase), 8192), kBase + 4096);
     EXPECT_EQ(map.claim(at(kBase), 4096), 0u) << "the part before the conflict is free";
@@ -53,31 +54,27 @@ TEST(ClaimMap, ARefusedClaimLeavesTheMapAsItWas)
     EXPECT_EQ(map.release(at(kBase + 4096), 8), 0u) << "and the first claim still stands";
 }
 
-TEST(ClaimMap, ReleaseOfWhatWasNotClaimedIsNamed)
+TEST_P(EachClaimMap, ReleaseOfWhatWasNotClaimedIsNamed)
 {
-    ClaimMap map;
     EXPECT_EQ(map.release(at(kBase), 64), kBase);
     ASSERT_EQ(map.claim(at(kBase), 32), 0u);
     EXPECT_EQ(map.release(at(kBase), 64), kBase + 32);
 }
 
-TEST(ClaimMap, SizeZeroCountsAsOne)
+TEST_P(EachClaimMap, SizeZeroCountsAsOne)
 {
-    ClaimMap map;
     EXPECT_EQ(map.claim(at(kBase), 0), 0u);
     EXPECT_EQ(map.claim(at(kBase), 1), kBase);
 }
 
-TEST(ClaimMap, NeighboursOfEightBytesDoNotOverlap)
+TEST_P(EachClaimMap, NeighboursOfEightBytesDoNotOverlap)
 {
-    ClaimMap map;
     EXPECT_EQ(map.claim(at(kBase), 8), 0u);
     EXPECT_EQ(map.claim(at(kBase + 8), 8), 0u);
 }
 
-TEST(ClaimMap, ABlockMayCrossLeaves)
+TEST_P(EachClaimMap, ABlockMayCrossLeaves)
 {
-    ClaimMap map;
     const std::uintptr_t edge = kBase + (std::uintptr_t{1} << 30);
     EXPECT_EQ(map.claim(at(edge - 4096), 8192), 0u);
     EXPECT_EQ(map.claim(at(edge), 8), edge);
@@ -95,9 +92,8 @@ TEST(ClaimMap, CoversTheUserHalfOnly)
     EXPECT_FALSE(ClaimMap::covers(at(16), ~std::size_t{0}));
 }
 
-TEST(ClaimMap, ResidentBytesGrowWithTouchedPages)
+TEST_P(EachClaimMap, ResidentBytesGrowWithTouchedPages)
 {
-    ClaimMap map;
     EXPECT_EQ(map.resident_bytes(), 0u);
     map.claim(at(kBase), 8);
     EXPECT_EQ(map.resident_bytes(), 2 * 4096u);
@@ -108,9 +104,8 @@ TEST(ClaimMap, ResidentBytesGrowWithTouchedPages)
 constexpr std::uintptr_t kStretch = 256 << 10, kMib = 1 << 20;
 
 // A block of 5 MiB at odd ends, and a small one at each interesting place: as for small pairs, in both orders.
-TEST(ClaimMap, ALargeBlockOverlapsASmallOneAnywhere)
+TEST_P(EachClaimMap, ALargeBlockOverlapsASmallOneAnywhere)
 {
-    ClaimMap map;
     const std::uintptr_t large = kBase + 4096 + 24, large_bytes = 5 * kMib + 40, end = large + large_bytes;
     std::vector<std::uintptr_t> places = {large - 64, large - 8, large, large + 8, end - 8, end & ~7ull, end + 8};
     for (std::uintptr_t stretch = kBase; stretch < end + kStretch; stretch += kStretch)
@@ -134,9 +129,8 @@ TEST(ClaimMap, ALargeBlockOverlapsASmallOneAnywhere)
     }
 }
 
-TEST(ClaimMap, TwoLargeBlocksOverlapAtEveryDistance)
+TEST_P(EachClaimMap, TwoLargeBlocksOverlapAtEveryDistance)
 {
-    ClaimMap map;
     const std::uintptr_t bytes = 2 * kMib;
     for (std::uintptr_t step = 0; step <= 3 * kMib; step += kStretch / 2) {
         ASSERT_EQ(map.claim(at(kBase), bytes), 0u);
@@ -150,14 +144,16 @@ TEST(ClaimMap, TwoLargeBlocksOverlapAtEveryDistance)
     }
 }
 
-TEST(ClaimMap, ALargeBlockCostsNoPagesOfBits)
+TEST_P(EachClaimMap, ALargeBlockCostsNoPagesOfBits)
 {
-    ClaimMap map;
     ASSERT_EQ(map.claim(at(kBase), std::uintptr_t{3} << 30), 0u);
     EXPECT_LE(map.resident_bytes(), 3 * 4096u);
     EXPECT_EQ(map.claim(at(kBase + (std::uintptr_t{2} << 30) + 16), 16) != 0, true);
     EXPECT_EQ(map.release(at(kBase), std::uintptr_t{3} << 30), 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(, EachClaimMap, testing::Values(ClaimMap::Callers::kAnyThread, ClaimMap::Callers::kOneThread),
+                         [](const auto &info) { return info.index == 0 ? "any_thread" : "one_thread"; });
 
 // A small block and a large one at the same place, at once: at least one of them must see it, or both would live.
 TEST(ClaimMap, ALargeAndASmallBlockCannotBothWin)

@@ -4,16 +4,25 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdint>
+#include <locale>
+#include <sstream>
 #include <string>
+#include <type_traits>
 
 namespace stress {
 
 template <typename T>
 bool parse_number(const std::string &text, T &value)
 {
-    const char *end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stopped == end;
+    if constexpr (std::is_floating_point_v<T>) {  // not every C++ library has from_chars for these
+        std::istringstream words(text);
+        words.imbue(std::locale::classic());
+        return words >> std::noskipws >> value && words.peek() == std::istringstream::traits_type::eof();
+    } else {
+        const char *end = text.data() + text.size();
+        const auto [stopped, error] = std::from_chars(text.data(), end, value);
+        return error == std::errc() && stopped == end;
+    }
 }
 
 inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)

@@ -4,18 +4,20 @@
 // another block differs in nearly every byte. The loops are plain sums and xors, built for the widest
 // vectors that the machine has.
 //
-// A block of more than kContentFullBytes is judged by parts: its first and last 64 KiB, sixteen pages that its
-// generation picks, and 64 page borders spread over the rest, a word on either side. So a block of GiBs has less
+// A block of more than kContentFullBytes is judged by parts: a sixteenth of that at its start and end, sixteen pages that
+// its generation picks, and 64 page borders spread over the rest, a word on either side. So a block of GiBs has less
 // than a MiB touched, and what goes wrong at its ends, at its page borders or over long stretches is found.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/build.h"
+
 namespace stress {
 
 inline constexpr std::size_t kNoDifference = ~static_cast<std::size_t>(0);
-inline constexpr std::size_t kContentFullBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kContentFullBytes = std::size_t{1} << STRESS_CONTENT_FULL_LOG2;
 
 // All of these take the size of the whole block, which decides which parts are judged.
 void content_fill(void *start, std::size_t size_bytes, std::uint64_t generation);

@@ -17,6 +17,7 @@ struct Counters {
     std::atomic<std::uint64_t> bytes_allocated{0};
     std::atomic<std::uint64_t> bytes_freed{0};
     std::atomic<std::uint64_t> threads_started{0};
+    std::atomic<std::uint64_t> refused{0};  // requests that came back with NULL, and might
 };
 
 // relaxed load and store, not fetch_add: there is one writer.

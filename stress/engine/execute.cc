@@ -29,9 +29,10 @@ bool write_json(const std::string &path, const Result &result)
 }
 
 // Two seeded runs of one command are equal, or something decided that the seed does not.
-void judge_schedule(const Options &options, Result &result)
+void judge_schedule(const Execution &execution, Result &result)
 {
-    if (!result.seeded) return;
+    const Options &options = execution.options;
+    if (!result.seeded || !execution.takes_schedule) return;
     if (!options.expect_schedule.has_value()) {
         result.reproduce += " --expect-schedule " + schedule_text({result.schedule_hash, result.logical_clock});
         return;
@@ -73,7 +74,7 @@ int execute(const Execution &execution, Plan &plan)
         monitor.stop();
         for (std::size_t i = 0; i < monitor.samples().size(); ++i) result.samples.push_back(monitor.samples()[i]);
     }
-    judge_schedule(options, result);
+    judge_schedule(execution, result);
     if (execution.after_run) execution.after_run(result);
     const bool written = write_json(options.json_path, result);
     write_text(out, result_summary(result));

@@ -22,6 +22,7 @@ struct Execution {
     // Optional: what to do with the run before it starts, and with its result before that is written.
     std::function<void(Run &)> before_run = nullptr;
     std::function<void(Result &)> after_run = nullptr;
+    bool takes_schedule = true;  // whether the command that repeats it knows --expect-schedule
 };
 
 // Runs, writes what the options ask for, prints a summary. Returns the exit status: 0 pass, 1 fail, 77 when

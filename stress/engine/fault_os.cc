@@ -14,6 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 
@@ -60,12 +61,37 @@ constinit thread_local State state{};
 
 bool installed = false;
 
+// Of all threads. Changed while no thread is in the subject, but for the counts; relaxed: they order nothing.
+struct ProcessState {
+    InterpShared *shared;  // nullptr: nothing is armed
+    std::uint64_t nth;
+    bool for_ever;
+    std::atomic<std::uint64_t> calls, failures;
+};
+constinit ProcessState process{};
+
 #if STRESS_X86_64
+
+// In a handler of signals: nothing but atomics.
+bool strikes_process()
+{
+    if (process.shared == nullptr) return false;
+    const std::uint64_t call = process.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (process.nth == 0 || call < process.nth || (call > process.nth && !process.for_ever)) return false;
+    // Before the call fails: whoever hears of it finds memory scarce.
+    if (process.failures.fetch_add(1, std::memory_order_relaxed) == 0) {
+        process.shared->scarce_begin();
+        if (!process.for_ever) process.shared->scarce_end();
+    }
+    return true;
+}
 
 // Whether this call is to fail.
 bool strikes()
 {
-    if (state.counts == nullptr || !Interp::inside()) return false;
+    if (!Interp::inside()) return false;
+    if (strikes_process()) return true;
+    if (state.counts == nullptr) return false;
     bump(state.counts->os_calls, 1);
     if (state.left == 0 || --state.left > 0) return false;
     if (state.for_ever) state.left = 1;
@@ -194,6 +220,29 @@ void fault_os_arm(ProcessCounts &counts, std::uint64_t nth, bool for_ever)
 void fault_os_disarm()
 {
     state = {};
+}
+
+void fault_os_arm_process(InterpShared &shared, std::uint64_t nth, bool for_ever)
+{
+    process.nth = nth;
+    process.for_ever = for_ever;
+    process.calls.store(0, std::memory_order_relaxed);
+    process.failures.store(0, std::memory_order_relaxed);
+    process.shared = &shared;
+}
+
+FaultOsCounts fault_os_disarm_process()
+{
+    const FaultOsCounts counts{process.calls.load(std::memory_order_relaxed),
+                               process.failures.load(std::memory_order_relaxed)};
+    if (process.shared != nullptr && process.for_ever && counts.failures != 0) process.shared->scarce_end();
+    process.shared = nullptr;
+    return counts;
+}
+
+bool fault_os_process_is_armed()
+{
+    return process.shared != nullptr;
 }
 
 int memory_limit_set(std::uint64_t more_bytes)

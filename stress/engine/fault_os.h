@@ -15,6 +15,8 @@
 
 namespace stress {
 
+struct InterpShared;
+
 // Why a filter cannot be installed here; empty: it can. Tried in a child.
 std::string fault_os_refusal();
 
@@ -25,6 +27,16 @@ bool fault_os_installed();
 // Arms this thread: from now on the nth call counted from 1 fails; for ever: and all after it.
 void fault_os_arm(ProcessCounts &counts, std::uint64_t nth, bool for_ever);
 void fault_os_disarm();
+
+// Arms the process: from now on the nth call of all threads fails, counted from 1; for ever: and all after it; 0: they
+// are counted alone. `shared` is told when memory is scarce: for one call, or until fault_os_disarm_process. The child
+// of a fork counts on by itself. While no thread is in the subject.
+void fault_os_arm_process(InterpShared &shared, std::uint64_t nth, bool for_ever);
+struct FaultOsCounts {
+    std::uint64_t calls = 0, failures = 0;
+};
+FaultOsCounts fault_os_disarm_process();
+bool fault_os_process_is_armed();
 
 // RLIMIT_AS to what is mapped now and so many bytes more; 0: no limit. 0, or an errno value.
 int memory_limit_set(std::uint64_t more_bytes);

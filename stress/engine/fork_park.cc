@@ -18,7 +18,8 @@ constexpr std::uint64_t kParkNsMax = 1'000'000'000;
 constexpr std::size_t kTraded = 300;
 constexpr std::size_t kTradedBytes = 512;
 
-// Names that the validation build passes to its hook. "lock_release" stands just before a lock is given back.
+// Names that the validation build passes to its hook. "lock_acquire" stands just before a lock is asked for, "lock_release"
+// just after it was given back; forks with a lock held are alloc/cache/fork_lock_test.cc's.
 constexpr const char *kSteps[] = {"slab_release",    "lock_release",      "owner_adopt",   "pending_push",
                                   "remote_post",     "remote_drain",      "remote_drain_slab", "superslab_claim",
                                   "superslab_free",  "lock_acquire",      "owner_abandon"};

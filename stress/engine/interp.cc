@@ -31,11 +31,6 @@ std::size_t requested_bytes(const Op &op)
     return counted ? product(op.arg, op_size(op)) : op_size(op);
 }
 
-bool is_aligned_kind(OpKind kind)
-{
-    return kind == OpKind::AlignedAlloc || kind == OpKind::PosixMemalign || kind == OpKind::Memalign;
-}
-
 const char *kind_name(OpKind kind)
 {
     static constexpr const char *names[] = {
@@ -106,6 +101,7 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes)
     const bool scarce = shared_.scarce_since(scarce_mark_);
     if (size_bytes == 0) return true;  // a choice that C leaves to the implementation
     if (size_bytes > kOrdinaryBytesMax || scarce) {
+        if (scarce) bump(counters_.refused, 1);
         if (error == ENOMEM || !check_) return true;
         // Sizes that cannot exist are judged by probe_impossible, in strict runs.
         return size_bytes > PTRDIFF_MAX || shared_.oracle.impossible_refused(call_name, true, error, witness());
@@ -196,7 +192,7 @@ bool Interp::allocate(const Op &asked, Block &block)
         op.kind = OpKind::Malloc;
         op.arg = 0;
     }
-    std::size_t align_bytes = is_aligned_kind(op.kind) ? op_align(op) : 0;
+    std::size_t align_bytes = op_has_align(op.kind) ? op_align(op) : 0;
     // By the letter of POSIX, and of C11 before its correction, smaller ones are errors; other tests ask for those.
     if (align_bytes != 0 && align_bytes < sizeof(void *)) align_bytes = sizeof(void *);
 
@@ -329,6 +325,19 @@ bool Interp::sweep(std::uint32_t slot)
     const Op op = op_make(OpKind::Free, slot);
     bump(counters_.ops, 1);
     return check_ ? release(op, block) : release_plain(block);
+}
+
+bool Interp::probe_recovery()
+{
+    for (std::size_t size_bytes : {std::size_t{16}, std::size_t{500}, std::size_t{3000}, std::size_t{20'000},
+                                   std::size_t{300'000}, std::size_t{5} << 20}) {
+        Block block{};
+        scarce_mark_ = shared_.scarce_mark();
+        bump(counters_.ops, 1);
+        if (!allocate(op_make(OpKind::Malloc, 0, size_bytes), block)) return false;
+        if (!release(op_make(OpKind::Free, 0), block)) return false;
+    }
+    return true;
 }
 
 bool Interp::probe_impossible()

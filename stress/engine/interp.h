@@ -80,6 +80,9 @@ public:
     // Frees the block of a slot, judged, whatever thread allocated it. For the end of a run.
     bool sweep(std::uint32_t slot);
 
+    // One request of each kind, while memory is not scarce any more: all must succeed.
+    bool probe_recovery();
+
     // Requests that cannot be met: NULL, ENOMEM, and the block given to realloc stands.
     bool probe_impossible();
 

@@ -54,7 +54,7 @@ void Monitor::loop()
         const std::uint64_t now_ns = clock_ns(), ops = ops_total();
         samples_.add({static_cast<double>(now_ns - start_ns_) / 1e9, sample.live_bytes, sample.rss_bytes, ops});
         watch(now_ns, ops);
-        if (settings_.check && !kSanitized) {
+        if (settings_.check && !kSanitized && !kEmulated) {
             watch_memory(sample);
             count_mappings(now_ns);
         }

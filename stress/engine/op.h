@@ -87,6 +87,12 @@ inline std::size_t op_size(const Op &op)
     return static_cast<std::size_t>(static_cast<std::int64_t>(static_cast<std::uint64_t>(op.size48) << 16) >> 16);
 }
 
+// Whether the op names an alignment, in its arg.
+inline bool op_has_align(OpKind kind)
+{
+    return kind == OpKind::AlignedAlloc || kind == OpKind::PosixMemalign || kind == OpKind::Memalign;
+}
+
 inline std::size_t op_align(const Op &op)
 {
     return std::size_t{1} << op.arg;

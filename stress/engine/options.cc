@@ -376,22 +376,6 @@ ParseOutcome settle(CLI::App &app, Raw &raw)
 
 }  // namespace
 
-std::string schedule_text(const ScheduleMark &mark)
-{
-    char text[48];
-    std::snprintf(text, sizeof text, "%016llx:%llu", static_cast<unsigned long long>(mark.hash),
-                  static_cast<unsigned long long>(mark.clock));
-    return text;
-}
-
-bool schedule_parse(const std::string &text, ScheduleMark &mark)
-{
-    const std::size_t colon = text.find(':');
-    if (colon != 16 || !parse_number(text.substr(colon + 1), mark.clock)) return false;
-    const auto [stopped, error] = std::from_chars(text.data(), text.data() + colon, mark.hash, 16);
-    return error == std::errc() && stopped == text.data() + colon;
-}
-
 ParseOutcome options_parse(int argc, const char *const *argv)
 {
     const std::string unknown = unknown_scenario(argc, argv);

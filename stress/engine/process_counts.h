@@ -17,6 +17,7 @@ namespace stress {
     X(os_calls)          /* for memory, trapped */ \
     X(os_failures)       /* those that were made to fail */ \
     X(limits)            /* of the address space, set */ \
+    X(blocks_kept)       /* injected runs: held at the end beyond those at the start, by the books of the subject */ \
     X(cancellations)             \
     X(small_stacks)              \
     X(destructor_rounds)         \
@@ -39,6 +40,13 @@ struct ProcessFigures {
     void add(const ProcessCounts &counts)
     {
 #define X(name) name += counts.name.load(std::memory_order_relaxed);
+        STRESS_PROCESS_COUNTS(X)
+#undef X
+    }
+
+    void add(const ProcessFigures &figures)
+    {
+#define X(name) name += figures.name;
         STRESS_PROCESS_COUNTS(X)
 #undef X
     }

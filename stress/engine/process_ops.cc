@@ -123,7 +123,7 @@ void process_ops_begin(const ProcessNeeds &needs, FailureLog &failures)
 {
     thread_life_warm_up();
     fork_child_deadline_set(needs.watchdog_seconds / 3);
-    signals_begin(failures);
+    signals_begin(failures, needs.signals_restart, needs.signals_bare);
     if (needs.directs_forks) fork_park_begin();
     if (needs.traps_os) fault_os_install();
     rounds_before = last_rites_rounds();

@@ -28,6 +28,7 @@ struct ProcessNeeds {
     bool directs_forks = false;
     bool traps_os = false;
     double watchdog_seconds = 60;  // 0: none. The child of a fork may take a third of it.
+    bool signals_restart = true, signals_bare = false;  // see Injection
 };
 
 // Before the first thread of a run, and after the last.

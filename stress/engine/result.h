@@ -42,6 +42,7 @@ struct Result {
     std::uint64_t ops = 0;              // in the timed part
     std::uint64_t blocks_allocated = 0; // in the whole run, by ops and their sweep
     std::uint64_t blocks_freed = 0;
+    std::uint64_t refused = 0;          // requests that came back with NULL while memory was scarce
     double seconds = 0;                 // of the timed part
     std::uint64_t peak_live_bytes = 0;
     std::uint64_t peak_rss_bytes = 0;

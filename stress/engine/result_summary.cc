@@ -15,7 +15,7 @@ std::string process_lines(const ProcessFigures &figures)
                             figures.forks_directed);
     if (figures.signals != 0)
         text += fmt::format("  signals    {}, inside the allocator {}\n", figures.signals, figures.signals_inside);
-    if (figures.fail_os != 0)
+    if (figures.os_calls != 0)
         text += fmt::format("  os calls   {} trapped, {} made to fail\n", figures.os_calls, figures.os_failures);
     if (figures.limits != 0) text += fmt::format("  limits     {} of the address space\n", figures.limits);
     if (figures.cancellations + figures.small_stacks + figures.destructor_rounds != 0)

@@ -5,6 +5,7 @@
 
 #include "engine/build.h"
 #include "engine/crash_context.h"
+#include "engine/fault_os.h"
 #include "engine/process_ops.h"
 #include "engine/sched.h"
 #include "engine/team.h"
@@ -15,7 +16,7 @@ namespace stress {
 
 Run::Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan)
     : options_(run_options), seed_(seed), swing_bytes_(plan.swing_bytes), slots_(plan.slot_count),
-      seats_(run_options.threads), rests_(run_options.laps)
+      seats_(run_options.threads), injection_(plan.injection), rests_(run_options.laps)
 {
     for (std::uint32_t i = 0; i < seats_.size(); ++i) {
         seats_[i] = new (harness_map(sizeof(Seat))) Seat(i, shared_, support, options_.check);
@@ -26,11 +27,14 @@ Run::Run(const Options &run_options, std::uint64_t seed, Support support, Plan &
         lines_ = std::make_unique<LineMap>();
         oracle_.watch_lines(lines_.get(), options_.strict);
     }
-    worker_shared = {&failures_, &shared_};
+    worker_shared = {&failures_, &shared_, injection_.signal_us};
     // Under the seeded scheduler the sync points are its own, and a single thread meets no other.
-    needs_ = {plan.directs_forks, plan.traps_os};
+    needs_.directs_forks = plan.directs_forks;
+    needs_.traps_os = plan.traps_os;
     const bool parks = plan.directs_forks && options_.schedule == Schedule::Os;
-    process_ops_begin({parks, plan.traps_os, options_.watchdog_seconds}, failures_);
+    process_ops_begin({parks, plan.traps_os || injection_.traps_calls, options_.watchdog_seconds,
+                       injection_.signals_restart, injection_.signals_bare},
+                      failures_);
     if (options_.schedule == Schedule::Seeded && options_.threads == 1) needs_.directs_forks = false;
 }
 
@@ -64,7 +68,9 @@ void Run::lap(std::uint32_t number, std::uint32_t count)
         options_.seconds == 0 ? UINT64_MAX
                               : start_ns + static_cast<std::uint64_t>(options_.seconds * 1e9 / count);
     for (std::size_t i = 0; i < seats_.size() && !failed(); ++i) team_start(*seats_[i], failures_);
+    limit_begin();
     team_wait(seats_, slots_, deadline_ns, stop_);
+    limit_end();
     measured_seconds_ += static_cast<double>(clock_ns() - start_ns) / 1e9;
     measured_ops_ += ops_total() - start_ops;
     meter_.sample();
@@ -114,6 +120,7 @@ void Run::fill_in(Result &result) const
         result.blocks_allocated += read(seat->counters.blocks_allocated);
         result.blocks_freed += read(seat->counters.blocks_freed);
     }
+    for (const Seat *seat : seats_) result.refused += read(seat->counters.refused);
     result.ops = measured_ops_;
     result.seconds = measured_seconds_;
     if (options_.latency) {
@@ -152,6 +159,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
         whitebox_attach_sched();
         crash_context_schedule(sched->clock_word(), sched->hash_word());
     }
+    injection_begin();
     for (std::uint32_t number = 0; number < options_.laps && !failed(); ++number) {
         lap(number, options_.laps);
         if (lines_ != nullptr) lines_->disown();
@@ -166,11 +174,13 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
         sched.reset();
     }
     sweep();
+    injection_end();
     rest();
 
     for (const Seat *seat : seats_) result.process.add(seat->process);
     if (!failed()) process_ops_judge(result.process, needs_, seats_[0]->interp.witness(), failures_);
 
+    result.process.add(injected_);
     result.end_rss_bytes = meter_.sample().rss_bytes;
     result.peak_rss_bytes = meter_.peak_rss_bytes();
     result.peak_live_bytes = meter_.peak_live_bytes();

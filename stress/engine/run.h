@@ -47,6 +47,12 @@ private:
     void rest();
     void sweep();
     void judge_balance();
+    void injection_begin();
+    void injection_end();
+    void hold_what_is_left();
+    void let_go();
+    void limit_begin();
+    void limit_end();
     void sample_rest(std::uint32_t number);
     void judge_resident(Result &result);
     void judge_memory(Result &result);
@@ -70,6 +76,10 @@ private:
     InterpShared shared_{oracle_, slots_, stop_};
     Mapped<Seat *> seats_;
     ProcessNeeds needs_;
+    const Injection injection_;
+    ProcessFigures injected_;  // what came of it
+    std::uint64_t live_blocks_before_ = 0;
+    void *held_ = nullptr;     // blocks that are kept from the run
     MemoryMeter meter_{claims_, seats_};
     Mapped<RestSample> rests_;
     std::size_t rest_count_ = 0;

@@ -102,6 +102,10 @@ void Run::judge_memory(Result &result)
         result.not_judged = "memory, and getline beside fork: a sanitizer's own malloc is in them";
         return;
     }
+    if (kEmulated) {
+        result.not_judged = "memory: the emulator's own is in it";
+        return;
+    }
     if (result.process.os_failures != 0) {  // what the system refused to take back stays
         result.not_judged = "plateau, mappings and memory return: munmap and madvise were made to fail";
         judge_resident(result);

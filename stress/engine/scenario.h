@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/injection.h"
 #include "engine/op.h"
 #include "engine/options.h"
 #include "engine/rng.h"
@@ -68,6 +69,7 @@ struct Plan {
     std::string skip;  // not empty: why this scenario can prove nothing here
     bool directs_forks = false;  // Fork ops fork while another thread is stopped inside the allocator
     bool traps_os = false;       // there are FailOs ops
+    Injection injection;         // none, unless a command sets it
 };
 
 struct Scenario {

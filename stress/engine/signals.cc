@@ -95,11 +95,19 @@ void on_signal(int number)
     errno = before;
 }
 
-void install(int number, int flags)
+void on_signal_bare(int)
+{
+    ProcessCounts *counts = state.counts;
+    if (counts == nullptr) return on_stranger();
+    bump(counts->signals, 1);
+    if (Interp::inside()) bump(counts->signals_inside, 1);
+}
+
+void install(int number, int flags, bool bare)
 {
     struct sigaction action{};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART | flags;
+    action.sa_handler = bare ? on_signal_bare : on_signal;
+    action.sa_flags = flags;
     action.sa_mask = both();
     sigaction(number, &action, nullptr);
 }
@@ -145,13 +153,14 @@ int timer_start(int number, std::uint64_t period_us)
 
 }  // namespace
 
-void signals_begin(FailureLog &failures)
+void signals_begin(FailureLog &failures, bool restart, bool bare)
 {
     handler_failures = &failures;
     const sigset_t set = both();
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
-    install(signal_plain(), 0);
-    install(signal_alt(), SA_ONSTACK);
+    const int flags = restart ? SA_RESTART : 0;
+    install(signal_plain(), flags, bare);
+    install(signal_alt(), flags | SA_ONSTACK, bare);
 }
 
 void signals_probe_strangers()

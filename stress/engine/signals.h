@@ -16,7 +16,8 @@
 namespace stress {
 
 // Blocks the signals in the calling thread and in all that it starts from now on, and installs the handler.
-void signals_begin(FailureLog &failures);
+// They interrupt system calls for good where `restart` is false; a bare handler counts and returns.
+void signals_begin(FailureLog &failures, bool restart, bool bare);
 void signals_end();
 
 // The mask of the calling thread and these signals: for threads that are no seats.

@@ -4,7 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/fault_os.h"
 #include "engine/process_ops.h"
+#include "engine/signals.h"
 #include "engine/thread_life.h"
 #include "engine/worker.h"
 
@@ -67,6 +69,14 @@ bool succeed(Seat &seat, RenewHow how)
     return false;
 }
 
+// On the thread's stack and on an alternate one, by turns.
+void interrupt(Seat &seat)
+{
+    const int error = signals_start(seat.process, worker_shared.signal_us + seat.index % 2);
+    if (error == 0) return;
+    worker_shared.failures->add(rule::kSignal, seat.interp.witness(), "a timer could not be made, errno %d", error);
+}
+
 // The last act of a thread's body, however it ends: it returns, calls pthread_exit, or is unwound by a cancellation.
 struct ThreadEnd {
     Seat &seat;
@@ -84,6 +94,8 @@ struct ThreadEnd {
         }
         small_stack_leave();
         if (seeded) sched_now->leave();
+        // What is left is the subject's own end of the thread: its calls for memory are to fail too.
+        if (fault_os_process_is_armed()) inside_subject = true;
     }
 };
 
@@ -99,6 +111,7 @@ void *seat_thread(void *argument)
     seat.cancel_after = 0;
     if (seat.renew == RenewHow::SmallStack) small_stack_enter();
     seat.renew = RenewHow::Return;
+    if (worker_shared.signal_us != 0) interrupt(seat);
     while (worker_run(seat) == Outcome::Successor) {
         const RenewHow how = seat.renew;
         if (!succeed(seat, how)) continue;  // the system has no thread left: this one goes on

@@ -74,4 +74,14 @@ std::string whitebox_broken_law()
     return text;
 }
 
+std::uint64_t whitebox_live_blocks()
+{
+    static const auto purge = symbol<void (*)()>("hak_purge");
+    hak_inspect_report report{};
+    if (inspect() == nullptr || purge == nullptr) return 0;
+    purge();
+    inspect()(&report);
+    return report.live_blocks;
+}
+
 }  // namespace stress

@@ -2,6 +2,7 @@
 // be replaced, and the laws of its books. Other mallocs have none of these, and everything here says so.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace stress {
@@ -20,5 +21,9 @@ bool whitebox_set_hook(SyncPointHook *hook);
 // Checks the laws while no thread is in the subject. Empty: all hold, or the subject cannot tell.
 std::string whitebox_broken_law();
 bool whitebox_can_inspect();
+
+// Blocks that the program holds by the subject's own books, after a purge, while no thread is in it; 0 where it cannot
+// tell.
+std::uint64_t whitebox_live_blocks();
 
 }  // namespace stress

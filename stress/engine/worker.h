@@ -11,6 +11,7 @@ enum class Outcome { Done, Successor };
 struct WorkerShared {
     FailureLog *failures;
     InterpShared *interp;
+    std::uint64_t signal_us;  // see Injection
 };
 extern WorkerShared worker_shared;
 

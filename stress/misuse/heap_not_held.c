@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* clone */
 /* heap_not_held.c: a raw clone that has its creator's thread-local storage allocates. */
 #include "misuse.h"
 
@@ -15,7 +14,8 @@ static int misuse(void *unused)
     (void)unused;
     for (size_t size = 100; size < 9000; size += 100) sink = malloc(size); /* classes that are not cached yet */
     atomic_store(&is_done, 1);
-    for (;;) pause();
+    while (pause() != 0) continue; /* until main has ended the process */
+    return 0;
 }
 
 int main(void)

@@ -136,9 +136,11 @@ file(GLOB misuse_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/misuse/*.
 foreach(source IN LISTS misuse_sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(misuse-${name} ${source})
-  # What they do is wrong, and compilers see some of it; the traces of level 3 need frame pointers.
-  target_compile_options(misuse-${name} PRIVATE -Wall -Wextra -w -O1 -g -fno-builtin -fno-omit-frame-pointer
-    -fno-optimize-sibling-calls)
+  # What they do is wrong: what a compiler would see of it goes through opaque() or a volatile. The traces of level 3
+  # need frame pointers.
+  target_compile_definitions(misuse-${name} PRIVATE _GNU_SOURCE)
+  target_compile_options(misuse-${name} PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -O1 -g -fno-builtin
+    -fno-omit-frame-pointer -fno-optimize-sibling-calls)
   target_link_libraries(misuse-${name} PRIVATE Threads::Threads)
   set_target_properties(misuse-${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/misuse)
 endforeach()
@@ -151,8 +153,6 @@ function(misuse_test name library)
   set_tests_properties(${name} PROPERTIES LABELS misuse TIMEOUT 120)
 endfunction()
 
-set(kinds "")
-set(variants 0)
 foreach(row IN LISTS MISUSES)
   string(REPLACE "|" ";" row "${row}|")
   list(GET row 0 kind)
@@ -161,8 +161,6 @@ foreach(row IN LISTS MISUSES)
   list(GET row 3 flags)
   separate_arguments(command UNIX_COMMAND "${command}")
   list(POP_FRONT command program)
-  list(APPEND kinds ${kind})
-  math(EXPR variants "${variants} + 1")
   set(musts "")
   if(flags MATCHES "trace")
     list(APPEND musts --must "allocated at")
@@ -183,7 +181,6 @@ foreach(row IN LISTS MISUSES)
   misuse_test(${name}.release hakmem ${run})
 endforeach()
 
-list(REMOVE_DUPLICATES kinds)
-list(LENGTH kinds count)
-add_test(NAME misuse.count COMMAND ${CMAKE_COMMAND} -E echo "misuse: ${count} kinds, ${variants} variants")
-set_tests_properties(misuse.count PROPERTIES LABELS misuse PASS_REGULAR_EXPRESSION "misuse: [1-9][0-9]+ kinds")
+# A program that gives up has misused nothing, so it is a failure, with no kind to be found as well.
+misuse_test(misuse.gives_up hakmem $<TARGET_FILE:misuse-double_free>)
+set_tests_properties(misuse.gives_up PROPERTIES WILL_FAIL TRUE)

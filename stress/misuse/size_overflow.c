@@ -1,10 +1,10 @@
-/* size_overflow.c: HOW: asks for a size that no block can have. */
+/* size_overflow.c: HOW: asks for a size that no block can have; volatile, since compilers warn of one that they see. */
 #include "misuse.h"
 
 int main(int argc, char **argv)
 {
     const char *how = argument(argc, argv, 1);
-    size_t count = (size_t)1 << 62, beyond = (size_t)PTRDIFF_MAX + 1;
+    volatile size_t count = (size_t)1 << 62, beyond = (size_t)PTRDIFF_MAX + 1;
     char *block = allocate(10), *none;
     expect((void *)(strcmp(how, "calloc") == 0 || strcmp(how, "reallocarray") == 0 ? count : beyond), "");
     if (strcmp(how, "calloc") == 0) {

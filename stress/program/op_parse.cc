@@ -91,7 +91,7 @@ private:
         else if (name == "laps") {
             program_.laps = static_cast<std::uint32_t>(in_.number("the number of laps", 1000));
             if (program_.laps == 0) in_.fail("laps must be 1 or more");
-        } else if (name == "ops") program_.ops_limit = in_.number("the number of ops", std::uint64_t{1} << 53);
+        } else if (name == "ops") program_.ops_limit = in_.number("the number of ops", kProgramOpsLimitMax);
         else if (name == "links") {
             if (in_.word() != "kept") in_.fail("expected 'kept' after 'links'");
             program_.links_kept = true;
@@ -116,6 +116,8 @@ private:
             value.remove_suffix(1);
         if (name == "allocator") {
             if (value.empty() || value.size() > 4000) in_.fail("expected the name of the allocator");
+            for (const char c : value)
+                if (static_cast<unsigned char>(c) < ' ') in_.fail("the name of the allocator has control characters");
             program_.allocator = value;
         } else if (value.size() > 60 || !schedule_parse(std::string(value), program_.expected)) {
             in_.fail("expected HASH:CLOCK, 16 hexadecimal digits and a number, found '" + Reader::shortened(value) +

@@ -41,6 +41,7 @@ struct Program {
 };
 
 inline constexpr std::size_t kProgramOpsMax = std::size_t{16} << 20;      // in a file
+inline constexpr std::uint64_t kProgramOpsLimitMax = std::uint64_t{1} << 53;                  // Program::ops_limit
 inline constexpr std::size_t kProgramExpandedMax = std::size_t{4} << 20;  // after which repeats are cut short
 
 // Clamps the body of each Repeat to what follows it, and to the body that it stands in.

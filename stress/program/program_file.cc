@@ -63,7 +63,7 @@ void settings_from(const Header &header, Program &program)
     program.check = (header.flags & kCheck) != 0;
     if ((header.flags & kStrictGiven) != 0) program.strict = (header.flags & kStrict) != 0;
     program.links_kept = (header.flags & kLinksKept) != 0;
-    program.ops_limit = header.ops_limit;
+    program.ops_limit = header.ops_limit % (kProgramOpsLimitMax + 1);
     program.expected = {header.schedule_hash, header.clock};
 }
 
@@ -99,7 +99,7 @@ std::string header_fault(const Header &header, Bytes rest)
         return "has " + std::to_string(header.kind_count) + " kinds of op, and this program knows " +
                std::to_string(kOpKindCount) + "; use the program that wrote it";
     if (header.threads == 0 || header.threads > kOpThreadsMax || header.laps == 0 || header.laps > 1000 ||
-        header.op_count > kProgramOpsMax)
+        header.op_count > kProgramOpsMax || header.ops_limit > kProgramOpsLimitMax)
         return "is corrupt: threads, laps or ops are out of range";
     return "";
 }

@@ -99,9 +99,13 @@ public:
 
     [[noreturn]] void fail(const std::string &text) { throw Fault{"line " + std::to_string(line_) + ": " + text}; }
 
+    // For a message: what a terminal, or a reader of lines, could take for something else is shown as '?'.
     static std::string shortened(std::string_view text)
     {
-        return text.size() <= 24 ? std::string(text) : std::string(text.substr(0, 24)) + "...";
+        std::string shown(text.substr(0, 24));
+        for (char &c : shown)
+            if (c < ' ' || c > '~') c = '?';
+        return text.size() <= 24 ? shown : shown + "...";
     }
 
 private:

@@ -21,6 +21,24 @@ constexpr Code kCodes[] = {
     {SIGBUS, BUS_ADRERR, "BUS_ADRERR: behind the end of a mapped file, or no memory left"},
 };
 
+#define NAME(name, text) #name,
+#define TEXT(name, text) text,
+constexpr std::string_view kKindNames[] = {RECORD_KINDS(NAME)};
+constexpr std::string_view kKindTexts[] = {RECORD_KINDS(TEXT)};
+constexpr std::string_view kStateNames[] = {RECORD_STATES(NAME)};
+constexpr std::string_view kStateTexts[] = {RECORD_STATES(TEXT)};
+constexpr std::string_view kFindingNames[] = {RECORD_FINDINGS(NAME)};
+constexpr std::string_view kFindingTexts[] = {RECORD_FINDINGS(TEXT)};
+#undef NAME
+#undef TEXT
+
+// A record of a later version may have numbers that this list has not.
+template <std::size_t Count>
+std::string_view text_of(const std::string_view (&list)[Count], std::uint64_t number, std::string_view otherwise)
+{
+    return number < Count ? list[number] : otherwise;
+}
+
 // Of what came from the crashed program: no controls of the terminal.
 std::string printable(std::string_view text, bool lines = false)
 {
@@ -192,7 +210,10 @@ void add_repeat(std::string &out, const CrashRecord &record)
     if (const auto hash = record.number(RECORD_schedule_hash)) add_line(out, "schedule", fmt::format("{:016x}", *hash));
     add_line(out, "directory", record.text(RECORD_directory));
     std::string command;
-    for (const std::string &word : record.list(RECORD_arguments)) command += (command.empty() ? "" : " ") + quoted(word);
+    for (const std::string &word : record.list(RECORD_arguments)) {
+        if (!command.empty()) command += ' ';
+        command += quoted(word);
+    }
     for (const std::string &entry : record.list(RECORD_environment))
         for (const char *name : {"LD_PRELOAD=", "LD_LIBRARY_PATH=", "HAKMEM_"})
             if (entry.starts_with(name)) add_line(out, "with", entry);
@@ -225,62 +246,32 @@ std::string crash_code_text(const CrashRecord &record)
 
 std::string_view crash_kind_name(std::uint64_t kind)
 {
-    static constexpr const char *names[] = {
-#define X(name, text) #name,
-        RECORD_KINDS(X)
-#undef X
-    };
-    return kind < std::size(names) ? names[kind] : "unknown";
+    return text_of(kKindNames, kind, "unknown");
 }
 
 std::string_view crash_kind_text(std::uint64_t kind)
 {
-    static constexpr const char *texts[] = {
-#define X(name, text) text,
-        RECORD_KINDS(X)
-#undef X
-    };
-    return kind < std::size(texts) ? texts[kind] : "a kind of memory that this program does not know";
+    return text_of(kKindTexts, kind, "a kind of memory that this program does not know");
 }
 
 std::string_view crash_state_name(std::uint64_t state)
 {
-    static constexpr const char *names[] = {
-#define X(name, text) #name,
-        RECORD_STATES(X)
-#undef X
-    };
-    return state < std::size(names) ? names[state] : "unknown";
+    return text_of(kStateNames, state, "unknown");
 }
 
 std::string_view crash_state_text(std::uint64_t state)
 {
-    static constexpr const char *texts[] = {
-#define X(name, text) text,
-        RECORD_STATES(X)
-#undef X
-    };
-    return state < std::size(texts) ? texts[state] : "a state that this program does not know";
+    return text_of(kStateTexts, state, "a state that this program does not know");
 }
 
 std::string_view crash_finding_name(std::uint64_t finding)
 {
-    static constexpr const char *names[] = {
-#define X(name, text) #name,
-        RECORD_FINDINGS(X)
-#undef X
-    };
-    return finding < std::size(names) ? names[finding] : "unknown";
+    return text_of(kFindingNames, finding, "unknown");
 }
 
 std::string_view crash_finding_text(std::uint64_t finding)
 {
-    static constexpr const char *texts[] = {
-#define X(name, text) text,
-        RECORD_FINDINGS(X)
-#undef X
-    };
-    return finding < std::size(texts) ? texts[finding] : "a finding that this program does not know";
+    return text_of(kFindingTexts, finding, "a finding that this program does not know");
 }
 
 std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note,

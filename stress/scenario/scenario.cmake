@@ -32,6 +32,9 @@ endfunction()
 function(stress_scenario_test name label)
   add_test(NAME ${name} COMMAND hakmem-stress ${ARGN} --seed 42)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 60)
+  if(label STREQUAL "stress" AND scenario MATCHES "^(cancellation|fork|oom|signals)$")
+    set_tests_properties(${name} PROPERTIES LABELS "stress;inject") # faults from outside; see inject/tests.cmake
+  endif()
   stress_may_skip(${name})
 endfunction()
 

@@ -1,0 +1,89 @@
+// Faults from outside find what is planted: each of these passes where nothing is injected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "engine/fault_os.h"
+#include "engine/spawn_for_test.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+
+struct Canary {
+    const char *bug, *kind, *scenario, *says;
+};
+
+void PrintTo(const Canary &canary, std::ostream *out)
+{
+    *out << canary.bug << " by " << canary.kind;
+}
+
+SpawnResult inject(const Canary &canary, const std::string &bug)
+{
+    const std::string library = canary_directory() + "/libcanary-" + bug + ".so";
+    return spawn_stress({"inject", canary.kind, canary.scenario, "--allocator", library, "--seed", "42",
+                         "--watchdog", "3", "--calls", "9"});
+}
+
+class InjectCanary : public testing::TestWithParam<Canary> {
+protected:
+    void SetUp() override
+    {
+        const std::string why = std::string(GetParam().kind) == "calls" ? fault_os_refusal() : "";
+        if (!why.empty()) GTEST_SKIP() << why;
+    }
+};
+
+TEST_P(InjectCanary, IsFound)
+{
+    const SpawnResult result = inject(GetParam(), GetParam().bug);
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr(GetParam().says));
+    EXPECT_THAT(result.out, HasSubstr(std::string("repeat with: hakmem-stress inject ") + GetParam().kind + " " +
+                                      GetParam().scenario));
+    EXPECT_THAT(result.out, testing::EndsWith("verdict fail\n"));
+}
+
+TEST_P(InjectCanary, TheSoundOnePasses)
+{
+    const SpawnResult result = inject(GetParam(), "none");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, testing::EndsWith("verdict pass\n"));
+}
+
+// The first two at the first failure of all, when the run takes what the malloc has left.
+INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
+                         testing::Values(Canary{"oom_crash", "calls", "mid", "failure: crash: "},
+                                         Canary{"oom_for_ever", "calls", "mid", "failure: thread: "},
+                                         Canary{"oom_crash", "space", "mid", "failure: crash: "},
+                                         Canary{"oom_for_ever", "space", "mid", "failure: exhausted: "},
+                                         Canary{"oom_lost", "calls", "large", "failure: realloc_content: "}),
+                         [](const auto &tested) {
+                             return std::string(tested.param.bug) + "_" + tested.param.kind;
+                         });
+
+// Bad input ends in one line that says how to mend it.
+TEST(Inject, BadInput)
+{
+    const auto refused = [](const std::vector<std::string> &words, const std::string &says) {
+        std::vector<std::string> all{"inject"};
+        all.insert(all.end(), words.begin(), words.end());
+        const SpawnResult result = spawn_stress(all);
+        EXPECT_EQ(result.exit_code, 2) << says;
+        EXPECT_THAT(result.err, HasSubstr(says));
+        EXPECT_THAT(result.err, testing::EndsWith("; see hakmem-stress inject --help\n"));
+    };
+    refused({}, "kind is required");
+    refused({"rain"}, "must be one of calls, space, signals, not 'rain'");
+    refused({"calls", "rain"}, "must be one of larson, ");
+    refused({"space", "mid", "--call", "3"}, "--call and --for-ever are for calls; leave them out");
+    refused({"calls", "mid", "--for-ever"}, "--for-ever needs --call");
+    refused({"signals", "--limit", "3"}, "--limit is for space; leave it out");
+    refused({"calls", "--threads", "0"}, "must be a whole number from 1 to 64, not '0'");
+}
+
+}  // namespace
+}  // namespace stress

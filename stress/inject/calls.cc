@@ -1,0 +1,100 @@
+// Each call to the system for memory fails in turn, in the manner of SQLite's fault tests.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/fault_os.h"
+#include "inject/inject.h"
+
+namespace stress::inject {
+namespace {
+
+constexpr std::uint64_t kOps = 400, kOpsMin = 20, kOpsMax = 64'000;
+constexpr std::uint64_t kCallsMin = 5;
+constexpr std::uint32_t kThreadsMore = 16;
+constexpr std::uint64_t kFailuresMax = 3;  // of one scenario: those that follow are mostly the same
+
+// Runs it with more and more ops while it makes hardly a call.
+Outcome count_up(Task &task, std::uint64_t calls_min)
+{
+    Outcome outcome = run_once(task);
+    while (outcome.failure.empty() && outcome.skip.empty() && outcome.calls < calls_min && task.settings.ops == 0 &&
+           task.ops * 4 <= kOpsMax) {
+        task.ops *= 4;
+        outcome = run_once(task);
+    }
+    return outcome;
+}
+
+// The scenario without a fault: with more ops, then more threads, where it makes no call, and with fewer ops where it
+// makes too many. One that a seeded run can prove nothing with runs under the system's scheduler.
+Outcome count(Task &task)
+{
+    const std::uint64_t calls_min = std::min(kCallsMin, task.settings.calls_max), ops = task.ops;
+    if (!run_once(task).skip.empty()) task.schedule = Schedule::Os;
+    Outcome outcome = count_up(task, calls_min);
+    if (outcome.failure.empty() && outcome.skip.empty() && outcome.calls == 0 && task.settings.ops == 0) {
+        task.threads = kThreadsMore;
+        task.ops = ops;
+        outcome = count_up(task, calls_min);
+    }
+    while (outcome.failure.empty() && outcome.skip.empty() && outcome.calls > task.settings.calls_max &&
+           task.settings.ops == 0 && task.ops / 2 >= kOpsMin) {
+        task.ops /= 2;
+        outcome = run_once(task);
+    }
+    return outcome;
+}
+
+// Call 1, 2, ... until a run passes untouched; where the system schedules, runs differ, so not before `calls` either.
+std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
+{
+    std::uint64_t failures = 0;
+    for (std::uint64_t call = 1; failures < kFailuresMax; ++call) {
+        task.injection.call = call;
+        task.injection.for_ever = for_ever;
+        const Outcome outcome = run_judged(task, row.kept);
+        row.add(outcome);
+        if (tally.failed(task, outcome)) ++failures;
+        else if (outcome.failed_calls == 0 && call > row.calls) break;
+    }
+    return failures;
+}
+
+}  // namespace
+
+void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
+{
+    if (const std::string why = fault_os_refusal(); !why.empty()) return tally.skipped(scenario, why);
+    Task task{settings, scenario, Schedule::Seeded, settings.ops != 0 ? settings.ops : kOps, {}, settings.threads};
+    task.injection.traps_calls = true;
+    Tally::Row row;
+    row.scenario = scenario;
+    if (settings.call != 0) {
+        task.injection.call = settings.call;
+        task.injection.for_ever = settings.for_ever;
+        const Outcome outcome = run_once(task);
+        row.add(outcome);
+        row.ops = task.ops;
+        row.calls = outcome.calls;
+        tally.failed(task, outcome);
+        return tally.done(row);
+    }
+    const Outcome counted = count(task);
+    if (!counted.skip.empty()) return tally.skipped(scenario, counted.skip);
+    if (tally.failed(task, counted)) return;
+    row.ops = task.ops;
+    row.calls = counted.calls;
+    row.kept = counted.blocks_kept;
+    if (task.schedule == Schedule::Os) row.note = ", under the system's scheduler";
+    if (row.calls == 0)
+        return tally.skipped(scenario, fmt::format("{} ops of {} threads make no call to the system for memory",
+                                                   task.ops, task.threads));
+    std::uint64_t failures = 0;
+    for (bool for_ever : {false, true}) failures += each(task, for_ever, row, tally);
+    if (failures == 0 && row.failed_calls == 0)
+        tally.proves_nothing(scenario, fmt::format("of {} calls none was made to fail", row.calls));
+    tally.done(row);
+}
+
+}  // namespace stress::inject

@@ -1,0 +1,172 @@
+// One run with a fault, as a child of the driver.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "engine/execute.h"
+#include "engine/scenario.h"
+#include "inject/inject.h"
+
+namespace stress::inject {
+namespace {
+
+// What the child says, in memory that the parent shares.
+struct Said {
+    bool finished;
+    char failure[512], skip[200];
+    std::uint64_t calls, failed_calls, refused, ops, signals, signals_inside;
+    std::int64_t blocks_kept;
+};
+
+Said &said()
+{
+    static Said *const page = [] {
+        void *start = mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (start == MAP_FAILED) std::abort();
+        return new (start) Said();
+    }();
+    return *page;
+}
+
+// Where the child's own words go; they are only wanted when it fails.
+int words_file()
+{
+    static const int fd = memfd_create("inject", MFD_CLOEXEC);
+    return fd;
+}
+
+// The end of what it wrote.
+std::string last_words()
+{
+    char text[1500];
+    const off_t size = lseek(words_file(), 0, SEEK_END);
+    const off_t from = size > static_cast<off_t>(sizeof text) ? size - static_cast<off_t>(sizeof text) : 0;
+    const ssize_t length = size <= 0 ? 0 : pread(words_file(), text, sizeof text, from);
+    return std::string(text, length > 0 ? static_cast<std::size_t>(length) : 0);
+}
+
+Options options_of(const Task &task)
+{
+    std::vector<std::string> words{"hakmem-stress", task.scenario, "--allocator", task.settings.allocator, "--seed",
+                                   std::to_string(task.settings.seed), "--threads",
+                                   std::to_string(task.threads), "--laps", "2", "--watchdog",
+                                   fmt::format("{}", task.settings.watchdog_seconds)};
+    if (task.schedule == Schedule::Seeded) words.insert(words.end(), {"--schedule", "seeded"});
+    if (task.ops != 0) words.insert(words.end(), {"--ops", std::to_string(task.ops)});
+    else words.insert(words.end(), {"--seconds", fmt::format("{}", task.settings.seconds)});
+    std::vector<const char *> argv;
+    for (const std::string &word : words) argv.push_back(word.c_str());
+    const ParseOutcome parsed = options_parse(static_cast<int>(argv.size()), argv.data());
+    if (!parsed.run) {
+        std::snprintf(said().failure, sizeof said().failure, "%s", parsed.text.c_str());
+        _exit(1);
+    }
+    return parsed.options;
+}
+
+void tell(const Result &result)
+{
+    Said &to = said();
+    to.calls = result.process.os_calls;
+    to.failed_calls = result.process.os_failures;
+    to.signals = result.process.signals;
+    to.signals_inside = result.process.signals_inside;
+    to.refused = result.refused;
+    to.blocks_kept = static_cast<std::int64_t>(result.process.blocks_kept);
+    to.ops = result.ops;
+    if (!result.passed())
+        std::snprintf(to.failure, sizeof to.failure, "%s: %s", result.failures[0].rule.c_str(),
+                      result.failures[0].detail.c_str());
+    to.finished = true;
+}
+
+// It ends with its parent, dumps no core, and does not outlive a watchdog that does not bark.
+void make_expendable(const Settings &settings)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    alarm(static_cast<unsigned>(settings.watchdog_seconds * 3 + settings.seconds) + 30);
+    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(words_file(), fd);
+}
+
+[[noreturn]] void child(const Task &task)
+{
+    make_expendable(task.settings);
+    const Options options = options_of(task);
+    Plan plan = scenario_find(task.scenario)->plan({options, task.settings.seed, options.threads});
+    plan.injection = task.injection;
+    if (!plan.skip.empty()) std::snprintf(said().skip, sizeof said().skip, "%s", plan.skip.c_str());
+    Execution execution{options,  task.scenario, task.settings.support, task.settings.seed,
+                        task_command(task), nullptr,       [](Result &result) { tell(result); }, false};
+    _exit(execute(execution, plan));
+}
+
+std::string ending(int status)
+{
+    if (WIFSIGNALED(status))
+        return fmt::format("crash: the run ended by SIG{}: {}", sigabbrev_np(WTERMSIG(status)), last_words());
+    if (said().failure[0] != '\0') return said().failure;
+    if (WEXITSTATUS(status) != 0 && said().skip[0] == '\0')
+        return fmt::format("crash: the run ended with status {}: {}", WEXITSTATUS(status), last_words());
+    return said().finished || said().skip[0] != '\0' ? "" : "crash: the run ended before its verdict";
+}
+
+}  // namespace
+
+Outcome run_once(const Task &task)
+{
+    std::memset(static_cast<void *>(&said()), 0, sizeof(Said));
+    if (ftruncate(words_file(), 0) != 0 || lseek(words_file(), 0, SEEK_SET) != 0) return {"no file in memory", ""};
+    const pid_t pid = fork();
+    if (pid < 0) return {fmt::format("fork failed with errno {}", errno), ""};
+    if (pid == 0) child(task);
+    setpgid(pid, pid);
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
+    kill(-pid, SIGKILL);  // children of its own; its id is still taken, for it is not reaped yet
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    const Said &from = said();
+    Outcome outcome{ending(status), from.skip, from.calls, from.failed_calls, from.refused, from.ops, from.signals,
+                    from.signals_inside, from.blocks_kept};
+    return outcome;
+}
+
+Outcome run_judged(const Task &task, std::int64_t kept_without_fault)
+{
+    Outcome outcome = run_once(task);
+    // libc's loader keeps blocks of its own for each thread that met a library, and which do is the schedule's.
+    const bool judged = task.scenario != "dlopen" && task.schedule == Schedule::Seeded;
+    if (judged && outcome.failure.empty() && outcome.blocks_kept > kept_without_fault)
+        outcome.failure = fmt::format("lost: {} blocks more than at the start are held at the end, {} without a fault",
+                                      outcome.blocks_kept, kept_without_fault);
+    return outcome;
+}
+
+std::string task_command(const Task &task)
+{
+    const Settings &settings = task.settings;
+    std::string text = fmt::format("hakmem-stress inject {} {} --allocator {} --seed {} --threads {}", settings.kind,
+                                   task.scenario, settings.allocator, settings.seed, task.threads);
+    if (task.ops != 0) text += fmt::format(" --ops {}", task.ops);
+    const Injection &injection = task.injection;
+    if (injection.call != 0)
+        text += fmt::format(" --call {}{}", injection.call, injection.for_ever ? " --for-ever" : "");
+    if (injection.limit_bytes != 0) text += fmt::format(" --limit {}", injection.limit_bytes);
+    return text;
+}
+
+}  // namespace stress::inject

@@ -1,0 +1,125 @@
+// The command line of `inject`, and its loop over the scenarios.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/cli_numbers.h"
+#include "engine/progress.h"
+#include "engine/rng.h"
+#include "inject/inject.h"
+
+namespace stress::inject {
+namespace {
+
+struct Raw {
+    std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog;
+};
+
+CLI::Validator name_of(const std::vector<std::string> &names)
+{
+    return CLI::Validator(
+        [names](std::string &text) {
+            if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+            std::string choices;
+            for (const std::string &name : names) choices += (choices.empty() ? "" : ", ") + name;
+            return "must be one of " + choices + ", not '" + text + "'";
+        },
+        "NAME");
+}
+
+void add_options(CLI::App &app, Settings &s, Raw &raw, const std::vector<std::string> &scenarios)
+{
+    app.add_option("kind", s.kind, "calls: each call to the system for memory fails, once and for ever; space: the "
+                                   "address space ends, a little later in each run; signals: threads are interrupted")
+        ->required()
+        ->check(name_of({"calls", "space", "signals"}));
+    app.add_option("scenario", s.scenarios, "these alone (default: all; signals: larson, random-mixed, remote-free)")
+        ->check(name_of(scenarios));
+    app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so");
+    app.add_option("--seed", raw.seed, "of each run (default: a fresh one)")->check(whole_number(0, UINT64_MAX));
+    app.add_option("--threads", raw.threads, "of each run (default: 3)")->check(whole_number(1, 64));
+    app.add_option("--ops", raw.ops, "of each run (default: as suits --calls, from 400; space: 1000)")
+        ->check(whole_number(1, 1'000'000));
+    app.add_option("--calls", raw.calls_max, "most calls to the system of a run (default: 30)")
+        ->check(whole_number(1, 100'000));
+    app.add_option("--call", raw.call, "calls: one run alone, in which this call fails")
+        ->check(whole_number(1, 1'000'000'000));
+    app.add_flag("--for-ever", s.for_ever, "with --call: all after it fail too");
+    app.add_option("--limit", raw.limit, "space: one run alone, with so many bytes")
+        ->check(whole_number(1, std::uint64_t{1} << 36));
+    app.add_option("--seconds", raw.seconds, "signals: of each run (default: 1)")->check(whole_number(1, 3600));
+    app.add_option("--period", raw.signal_us, "signals: microseconds between two (default: 100)")
+        ->check(whole_number(10, 1'000'000));
+    app.add_option("--watchdog", raw.watchdog, "seconds without an op after which a run has hung (default: 20)")
+        ->check(whole_number(1, 3600));
+}
+
+template <typename T>
+void take(const std::string &text, T &value)
+{
+    std::uint64_t number = 0;
+    if (!text.empty() && parse_number(text, number)) value = static_cast<T>(number);
+}
+
+// What cannot be told of an option by itself; empty: nothing.
+std::string settle(Settings &s, const Raw &raw, const std::vector<std::string> &scenarios)
+{
+    s.seed = seed_draw();
+    s.calls_max = 30;
+    take(raw.seed, s.seed);
+    take(raw.threads, s.threads);
+    take(raw.ops, s.ops);
+    take(raw.calls_max, s.calls_max);
+    take(raw.call, s.call);
+    take(raw.limit, s.limit_bytes);
+    take(raw.seconds, s.seconds);
+    take(raw.signal_us, s.signal_us);
+    take(raw.watchdog, s.watchdog_seconds);
+    if ((s.call != 0 || s.for_ever) && s.kind != "calls") return "--call and --for-ever are for calls; leave them out";
+    if (s.for_ever && s.call == 0) return "--for-ever needs --call; without it each call fails in both ways anyway";
+    if (s.limit_bytes != 0 && s.kind != "space") return "--limit is for space; leave it out";
+    if (s.scenarios.empty())
+        s.scenarios = s.kind == "signals" ? std::vector<std::string>{"larson", "random-mixed", "remote-free"}
+                                          : scenarios;
+    return "";
+}
+
+}  // namespace
+
+Parsed parse(int argc, const char *const *argv, const std::string &default_allocator,
+             const std::vector<std::string> &scenarios)
+{
+    Parsed parsed;
+    parsed.settings.allocator = default_allocator;
+    Raw raw;
+    CLI::App app("Faults from outside in runs of each scenario: refused memory, ended address space, signals.",
+                 "hakmem-stress inject");
+    add_options(app, parsed.settings, raw, scenarios);
+    std::string fault;
+    try {
+        app.parse(argc - 1, argv + 1);
+        fault = settle(parsed.settings, raw, scenarios);
+    } catch (const CLI::CallForHelp &) {
+        parsed.text = app.help();
+        return parsed;
+    } catch (const CLI::ParseError &error) {
+        fault = error.what();
+    }
+    parsed.run = fault.empty();
+    if (parsed.run) return parsed;
+    std::replace(fault.begin(), fault.end(), '\n', ' ');
+    parsed.exit_code = 2;
+    parsed.text = "hakmem-stress: " + fault + "; see hakmem-stress inject --help\n";
+    return parsed;
+}
+
+int run_all(const Settings &settings, int out)
+{
+    write_text(out, fmt::format("seed {}\n", settings.seed));
+    Tally tally(settings, out);
+    const auto of = settings.kind == "calls" ? calls_of : settings.kind == "space" ? space_of : signals_of;
+    for (const std::string &scenario : settings.scenarios) of(settings, scenario, tally);
+    return tally.finish();
+}
+
+}  // namespace stress::inject

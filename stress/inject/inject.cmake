@@ -1,0 +1,8 @@
+# The command `inject`.
+set(INJECT_SOURCES
+  inject/calls.cc
+  inject/child.cc
+  inject/command.cc
+  inject/signals.cc
+  inject/space.cc
+  inject/tally.cc)

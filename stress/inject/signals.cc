@@ -1,0 +1,31 @@
+// Signals without pause: system calls restarted and not, with a handler that changes what it may and with one that
+// only interrupts.
+#include <fmt/core.h>
+
+#include "inject/inject.h"
+
+namespace stress::inject {
+
+void signals_of(const Settings &settings, const std::string &scenario, Tally &tally)
+{
+    Tally::Row row;
+    row.scenario = scenario;
+    for (bool restart : {true, false}) {
+        for (bool bare : {false, true}) {
+            Task task{settings, scenario, Schedule::Os, settings.ops, {}, settings.threads};
+            task.injection.signal_us = settings.signal_us;
+            task.injection.signals_restart = restart;
+            task.injection.signals_bare = bare;
+            const Outcome outcome = run_once(task);
+            if (!outcome.skip.empty()) return tally.skipped(scenario, outcome.skip);
+            row.add(outcome);
+            row.ops += outcome.ops;
+            if (!tally.failed(task, outcome) && outcome.signals_inside == 0)
+                tally.proves_nothing(scenario, fmt::format("of {} signals none came while a thread was inside the "
+                                                           "allocator; give more --seconds", outcome.signals));
+        }
+    }
+    tally.done(row);
+}
+
+}  // namespace stress::inject

@@ -1,0 +1,45 @@
+// A limit on address space that doubles from run to run until nothing is refused.
+#include "engine/build.h"
+#include "inject/inject.h"
+
+namespace stress::inject {
+namespace {
+
+constexpr std::uint64_t kOps = 1000;
+// Multiples of what a malloc maps at a time do not meet all sums of them: hence the odd factor.
+constexpr std::uint64_t kFirstBytes = 3 * 4096, kLastBytes = std::uint64_t{64} << 30;
+constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 46;
+
+}  // namespace
+
+void space_of(const Settings &settings, const std::string &scenario, Tally &tally)
+{
+    if (kSanitized) return tally.skipped(scenario, "a sanitizer needs terabytes of address space itself");
+    if (scenario == "dlopen")
+        return tally.skipped(scenario, "libc ends the process where it has no memory to register a destructor");
+    Task task{settings, scenario, Schedule::Seeded, settings.ops != 0 ? settings.ops : kOps, {}, settings.threads};
+    Tally::Row row;
+    row.scenario = scenario;
+    row.ops = task.ops;
+    task.injection.limit_bytes = kNoLimitBytes;
+    Outcome free = run_once(task);
+    if (!free.skip.empty()) {
+        task.schedule = Schedule::Os;
+        row.note = ", under the system's scheduler";
+        free = run_once(task);
+    }
+    if (!free.skip.empty()) return tally.skipped(scenario, free.skip);
+    row.kept = free.blocks_kept;
+    bool untouched = tally.failed(task, free);
+    std::uint64_t limit_bytes = settings.limit_bytes != 0 ? settings.limit_bytes : kFirstBytes;
+    for (; !untouched && limit_bytes <= kLastBytes; limit_bytes *= 2) {
+        task.injection.limit_bytes = limit_bytes;
+        const Outcome outcome = run_judged(task, row.kept);
+        row.add(outcome);
+        if (tally.failed(task, outcome) || settings.limit_bytes != 0) break;
+        untouched = outcome.refused == 0 && limit_bytes > (std::uint64_t{1} << 20);
+    }
+    tally.done(row);
+}
+
+}  // namespace stress::inject

@@ -1,0 +1,23 @@
+# Faults from outside, label inject; three minutes in all on two cores. See inject.h and, of other parts, the tests
+# that this label was given: alloc/tests.cmake, campaign/.
+#   inject.calls.SUBJECT      each call to the system for memory fails, in each scenario
+#   inject.space.SUBJECT      the address space ends, in each scenario
+#   inject.signals.SUBJECT    threads are interrupted every 100 us, in the three harnesses
+# A run that seccomp or a sanitizer makes impossible says so and is a skip.
+
+if(NOT STRESS_SANITIZED)
+  foreach(subject IN LISTS STRESS_SUBJECTS)
+    foreach(kind IN ITEMS calls space signals)
+      add_test(NAME inject.${kind}.${subject} COMMAND hakmem-stress inject ${kind} --allocator ${subject} --seed 42)
+      set_tests_properties(inject.${kind}.${subject} PROPERTIES LABELS inject TIMEOUT 600 SKIP_RETURN_CODE 77)
+    endforeach()
+  endforeach()
+endif()
+
+# A soak of the real program, killed at random moments. Its first subject will do: the accounts are the harness's.
+if(NOT STRESS_SANITIZED)
+  list(GET STRESS_SUBJECTS 0 subject)
+  add_test(NAME inject.soak
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/inject/soak_test $<TARGET_FILE:hakmem-stress> ${subject})
+  set_tests_properties(inject.soak PROPERTIES LABELS inject TIMEOUT 400)
+endif()
