@@ -7,18 +7,27 @@ set(TESTS
     superslab/pagemap_test.cc superslab/pool_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
-    cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
-    heap/calloc_test.cc heap/describe_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc
-    heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
-    entry/api_test.cc entry/record_write_test.cc)
+    cache/cancel_test.cc cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
+    heap/calloc_test.cc heap/describe_test.cc heap/fault_test.cc heap/huge_test.cc heap/inspect_test.cc
+    heap/large_test.cc heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
+    entry/api_test.cc entry/crash_stack_test.cc entry/record_write_test.cc
+    litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # What the debug-validation build does without.
-set(RELEASE_TESTS heap/guard_test.cc)
+set(RELEASE_TESTS heap/guard_rate_test.cc heap/guard_report_test.cc heap/guard_test.cc litmus/guard_litmus_test.cc)
 # A failed check ends the process: these are death tests.
 set(VALIDATE_TESTS
+    cache/fork_lock_test.cc
     heap/counters_test.cc heap/frame_test.cc os/hooks_test.cc os/maps_test.cc report/report_test.cc
     slab/validate_test.cc)
 # Each of these runs in a child whose heap has not started: without what runs before main.
-set(FRESH_TESTS cache/fresh_test.cc)
+set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc)
+
+include(emulator.cmake)
+
+# Suites that touch what is poisoned for the program: they stand in for layers of the heap, or spoil its memory for our own
+# checks to find. AddressSanitizer does not keep the heap's memory from these.
+set(BELOW_THE_PROGRAM
+    Pool Purge Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote FrameDeathTest ValidateDeathTest)
 
 # A test of ctest for every suite that the files name.
 function(hakmem_add_suites program prefix)
@@ -28,10 +37,18 @@ function(hakmem_add_suites program prefix)
     list(TRANSFORM lines REPLACE "^TEST[A-Z_]*\\(([A-Za-z0-9_]+).*" "\\1" OUTPUT_VARIABLE suites)
     list(REMOVE_DUPLICATES suites)
     foreach(suite IN LISTS suites)
-      add_test(NAME ${prefix}/${suite} COMMAND ${program} --gtest_filter=${suite}.*)
+      hakmem_emulator_lacks(${prefix} ${suite} lacking)
+      add_test(NAME ${prefix}/${suite} COMMAND ${program} --gtest_filter=${suite}.*${lacking})
       # These look at the heap's inside, with exact sizes: blocks without frames.
       set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT 120
           ENVIRONMENT HAKMEM_FAILFAST_LEVEL=1)
+      if(HAKMEM_SANITIZE MATCHES address AND suite IN_LIST BELOW_THE_PROGRAM)
+        set_tests_properties(${prefix}/${suite} PROPERTIES
+            ENVIRONMENT_MODIFICATION ASAN_OPTIONS=string_append::allow_user_poisoning=0)
+      endif()
+      if(suite MATCHES "^(Cancel|Fault|Fork|ForkLock)$") # faults from outside; see stress/inject/tests.cmake
+        set_property(TEST ${prefix}/${suite} APPEND PROPERTY LABELS inject)
+      endif()
     endforeach()
   endforeach()
 endfunction()
@@ -46,11 +63,9 @@ function(hakmem_test_program name objects validate)
   target_link_libraries(${name} PRIVATE GTest::gtest_main Threads::Threads)
   # The C headers' atomics, by <stdatomic.h>, are C++23's.
   set_target_properties(${name} PROPERTIES CXX_STANDARD 23)
+  hakmem_link_counters(${name})
+  add_dependencies(alloc-programs ${name})
 endfunction()
-
-hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
-# The hook and the inspector are for tests; the release library has neither.
-hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c heap/inspect.c ${FAULTS})
 
 hakmem_test_program(alloc-tests $<TARGET_OBJECTS:alloc-tests-c> 1 ${TESTS} ${VALIDATE_TESTS})
 hakmem_test_program(alloc-tests-release $<TARGET_OBJECTS:alloc-tests-release-c> 0 ${TESTS} ${RELEASE_TESTS})
@@ -70,16 +85,22 @@ hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
 
 # --- malloc itself replaced: by preloading, and by linking -------------------------------------------
 
-if(HAKMEM_DIRECT)
+if(HAKMEM_SANITIZE)
   return() # a sanitizer has replaced malloc already
 endif()
 
-function(hakmem_add_override_test name)
-  add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 60)
+# hakmem_add_preload_test(NAME LIBRARY [VARIABLES VARIABLE=VALUE...] PROGRAM FILE [ARGUMENT]...)
+function(hakmem_add_preload_test name library)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "VARIABLES;PROGRAM")
+  set(variables LD_PRELOAD=$<TARGET_FILE:${library}> ${arg_VARIABLES})
+  set(runner ${CMAKE_COMMAND} -E env)
+  if(CMAKE_CROSSCOMPILING) # not for the emulator itself, which is a program of the host
+    set(runner ${CMAKE_CROSSCOMPILING_EMULATOR})
+    list(TRANSFORM variables PREPEND "-E;")
+  endif()
+  hakmem_add_override_test(${name} ${runner} ${variables} ${arg_PROGRAM})
 endfunction()
 
-set(hakmem_includes ${CMAKE_CURRENT_SOURCE_DIR}/include)
 add_executable(override-tests entry/override_test.cc)
 target_include_directories(override-tests PRIVATE ${hakmem_includes})
 target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -fno-builtin)
@@ -90,36 +111,15 @@ add_executable(plain-program entry/plain_program.c)
 target_include_directories(plain-program PRIVATE ${hakmem_includes})
 target_link_libraries(plain-program PRIVATE Threads::Threads)
 
-hakmem_add_override_test(override/libc override-tests)
+add_dependencies(alloc-programs override-tests plain-program)
+hakmem_emulator_lacks(override OverrideNew lacking)
+hakmem_add_override_test(override/libc override-tests --gtest_filter=*${lacking})
 foreach(library hakmem hakmem-validate)
   add_dependencies(override-tests ${library})
-  hakmem_add_override_test(override/${library}
-      ${CMAKE_COMMAND} -E env LD_PRELOAD=$<TARGET_FILE:${library}>
-      HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> $<TARGET_FILE:override-tests>)
-  hakmem_add_override_test(override/${library}-without-cxx
-      ${CMAKE_COMMAND} -E env LD_PRELOAD=$<TARGET_FILE:${library}>
-      $<TARGET_FILE:plain-program> libstdc++)
+  hakmem_add_preload_test(override/${library} ${library}
+      VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
+  hakmem_add_preload_test(override/${library}-without-cxx ${library} PROGRAM $<TARGET_FILE:plain-program> libstdc++)
 endforeach()
 
-# The override is an object, so that it takes libc's place before an archive is searched.
-function(hakmem_link_program name)
-  add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE hakmem_static)
-  add_dependencies(${name} hakmem_override_object)
-  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${override};${override_cxx};${archive}")
-  hakmem_add_override_test(link/${name} ${name})
-endfunction()
-
-hakmem_link_program(beside-program entry/beside_program.c)
 hakmem_link_program(static-cxx entry/static_program.cc)
 target_link_libraries(static-cxx PRIVATE ${override} ${override_cxx})
-
-# A C program's link knows no C++ runtime. The test itself links it, so as to say what is missing.
-foreach(kind "" -static)
-  set(program ${CMAKE_CURRENT_BINARY_DIR}/static-c${kind})
-  add_test(NAME link/static-c${kind} COMMAND sh -c
-      "'${CMAKE_C_COMPILER}' ${kind} -O2 -I'${hakmem_includes}' -o '${program}' \
-      '${CMAKE_CURRENT_SOURCE_DIR}/entry/plain_program.c' '${override}' '${archive}' -pthread && \
-      '${program}'")
-  set_tests_properties(link/static-c${kind} PROPERTIES LABELS unit TIMEOUT 60)
-endforeach()

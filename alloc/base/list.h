@@ -1,8 +1,11 @@
 /* list.h: a free block, and the lists that free blocks form. A free block's first word links to
- * the next one; the first block of some lists has a use for its second word. */
+ * the next one; the first block of some lists has a use for its second word. AddressSanitizer
+ * has free blocks poisoned (os/sanitizer.h), so all of the allocator goes through link_get and link_set. */
 #pragma once
 
 #include <stddef.h>
+
+#include "base/policy.h"
 
 struct block {
     struct block *next;
@@ -11,3 +14,13 @@ struct block {
         struct block *batch_tail;    /* in the first block of a batch of remote frees: its last one */
     };
 };
+
+HAK_UNWATCHED_INLINE struct block *link_get(struct block *const *link)
+{
+    return *link;
+}
+
+HAK_UNWATCHED_INLINE void link_set(struct block **link, struct block *block)
+{
+    *link = block;
+}

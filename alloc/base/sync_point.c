@@ -3,3 +3,4 @@
 
 hak_sync_point_fn *hak_sync_point_hook;
 hak_clock_fn *hak_clock_hook;
+sync_lock_fn *sync_lock_hook;

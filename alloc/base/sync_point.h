@@ -12,6 +12,11 @@ typedef unsigned long long hak_clock_fn(void);
 extern hak_sync_point_fn *hak_sync_point_hook __attribute__((visibility("default")));
 extern hak_clock_fn *hak_clock_hook __attribute__((visibility("default")));
 
+/* For unit tests: called by the thread that holds the lock of this rank (os/lock.h), just after it took it and just
+ * before it gives it back. It keeps errno and does not enter the allocator. NULL: not called. */
+typedef void sync_lock_fn(unsigned rank, bool gives_back);
+extern HAK_HIDDEN sync_lock_fn *sync_lock_hook;
+
 HAK_INLINE bool sync_points_are_hooked(void)
 {
     return VALIDATE && HAK_UNLIKELY(hak_sync_point_hook != 0);

@@ -65,6 +65,7 @@ TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
     thread_tick();
     EXPECT_EQ(test::inspected().used_blocks, small);
     EXPECT_EQ(test::inspected().empty_slab_count, 0u);
+    EXPECT_FALSE(thread_any_warm());
     thread_tick();
     for (void *block : kept) hak_free(block);
 }

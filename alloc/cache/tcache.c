@@ -13,7 +13,7 @@ HAK_TLS struct tcache tcache_of_thread;
 
 static void magazine_push(struct heap *heap, struct block *list, uint32_t class_index)
 {
-    list->next_magazine = heap->parking[class_index].magazines;
+    link_set(&list->next_magazine, heap->parking[class_index].magazines);
     heap->parking[class_index].magazines = list;
     heap->parking[class_index].count++;
     heap->parked++;
@@ -23,7 +23,7 @@ static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
 {
     struct block *list = heap->parking[class_index].magazines;
     if (list == NULL) return NULL;
-    heap->parking[class_index].magazines = list->next_magazine;
+    heap->parking[class_index].magazines = link_get(&list->next_magazine);
     heap->parking[class_index].count--;
     heap->parked--;
     return list;
@@ -47,7 +47,7 @@ static void list_give_back(struct block *list)
 {
     while (list != NULL) {
         struct block *block = list;
-        list = block->next;
+        list = link_get(&block->next);
         if (list != NULL) __builtin_prefetch(list);
         slab_give_back(slab_of(block), block);
     }
@@ -93,7 +93,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     if (list == NULL) list = find(tcache->heap, class_index);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
-        tcache->heads[class_index] = list->next;
+        tcache->heads[class_index] = link_get(&list->next);
     }
     tcache_busy_end(tcache);
     return list;
@@ -156,7 +156,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
         }
     }
     struct block *block = pointer;
-    block->next = NULL;
+    link_set(&block->next, NULL);
     tcache->heads[class_index] = block;
     tcache->credits[class_index] = heap->parking[class_index].credit - 1u;
     settle(tcache);

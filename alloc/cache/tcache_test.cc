@@ -71,7 +71,8 @@ TEST_F(Tcache, SpentCreditParksTheList)
 
 TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
 {
-    for (size_t size : {16u, 64u, 1024u, 4096u, 32768u}) {
+    // 5120: its credit, doubled again and again, would pass its limit.
+    for (size_t size : {16u, 64u, 1024u, 4096u, 5120u, 32768u}) {
         uint32_t c = sizeclass_of(size);
         tcache_fill_credits(self);
         uint32_t start = self->heap->parking[c].credit, most = sizeclass_credit_grown(c);
@@ -203,6 +204,16 @@ TEST_F(Tcache, FlushGivesEverythingBack)
     }
     for (const stage &each : self->heap->staging.stages) EXPECT_EQ(each.count, 0u);
     give_back(kept);
+}
+
+TEST_F(Tcache, FlushTakesWhatOtherThreadsGaveBack)
+{
+    std::vector<void *> blocks = take(100, 500);
+    test::in_thread([&] { give_back(blocks); });
+    EXPECT_TRUE(remote_is_pending(&self->heap->owner));
+    tcache_flush(self);
+    EXPECT_FALSE(remote_is_pending(&self->heap->owner));
+    EXPECT_EQ(test::inspected().used_blocks, 0u);
 }
 
 TEST_F(Tcache, TheEmptyBinStaysEmpty)

@@ -33,7 +33,7 @@ static void watch_call(bool begins)
     if (function != NULL) function(begins);
 }
 
-static void thread_end(void *tcache)
+void thread_end(void *tcache)
 {
     struct tcache *self = tcache;
     if (VALIDATE) {

@@ -9,6 +9,7 @@
 #include "heap/quarantine.h"
 #include "heap/stats.h"
 #include "os/os.h"
+#include "os/sanitizer.h"
 
 static void *alloc_aligned(size_t align_bytes, size_t size_bytes)
 {
@@ -114,7 +115,11 @@ void *hak_pvalloc(size_t size_bytes)
 
 size_t hak_malloc_usable_size(const void *block)
 {
-    return VALIDATE && frames_on() ? frame_usable_size(block) : heap_usable_size(block);
+    if (VALIDATE && frames_on()) return frame_usable_size(block);
+    size_t usable_bytes = heap_usable_size(block);
+    /* The program may use from now on what it has been told of; but a freed block stays closed. */
+    if (ASAN && usable_bytes > 0 && sanitizer_is_open(block)) sanitizer_open(block, usable_bytes);
+    return usable_bytes;
 }
 
 size_t hak_purge(void)

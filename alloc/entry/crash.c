@@ -23,6 +23,7 @@
 #include "entry/crash_try.h"
 #include "hakmem/crash.h"
 #include "heap/guard.h"
+#include "os/libc.h"
 #include "os/os.h"
 
 enum {
@@ -70,8 +71,9 @@ static void add_number(struct text *text, uint64_t number, unsigned base)
 /* "ENOSPC (No space left on device)": both without the locale, which could allocate. */
 static void add_error(struct text *text, int error)
 {
-    const char *name = strerrorname_np(error), *what = strerrordesc_np(error);
-    add(text, name != NULL ? name : "an unknown error");
+    const char *name = os_error_name(error), *what = os_error_text(error);
+    add(text, name != NULL ? name : "error ");
+    if (name == NULL) add_number(text, (uint64_t)error, 10);
     if (what == NULL) return;
     add(text, " (");
     add(text, what);
@@ -161,7 +163,7 @@ static void report(int signal_number, const siginfo_t *info, const void *signal_
 
     line.length = 0;
     add(&line, "hakmem: crash: SIG");
-    add(&line, sigabbrev_np(signal_number));
+    add(&line, os_signal_name(signal_number));
     if (signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL) {
         add(&line, " at 0x");
         add_number(&line, (uint64_t)(uintptr_t)info->si_addr, 16);
@@ -264,6 +266,7 @@ static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
         return;
     }
     if (writer_take(me)) report(signal_number, info, signal_context);
+    guard_misuse_forget();
     errno = saved;
     go_on(me, signal_number, info, signal_context);
 }

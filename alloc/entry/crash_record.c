@@ -2,7 +2,6 @@
  * through os_peek, and what might still fault is a step of crash_try. */
 #include "entry/crash_record.h"
 
-#include <execinfo.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -18,6 +17,7 @@
 #include "hakmem/crash.h"
 #include "heap/describe.h"
 #include "heap/guard.h"
+#include "os/libc.h"
 #include "os/peek.h"
 #include "os/registers.h"
 
@@ -40,7 +40,7 @@ static size_t register_count;
 void crash_record_prepare(void)
 {
     void *frame;
-    backtrace(&frame, 1);
+    os_backtrace(&frame, 1);
     modules_remember();
 }
 
@@ -61,7 +61,7 @@ static struct frames frames;
 static void unwind(void *unused)
 {
     (void)unused;
-    frames.count = backtrace(frames.of_handler, FRAMES_MAX);
+    frames.count = os_backtrace(frames.of_handler, FRAMES_MAX);
 }
 
 /* Without the unwinder's help: the word at the stack pointer, where a call that went wrong left its return address,

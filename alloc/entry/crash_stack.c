@@ -26,7 +26,7 @@ static void give(void)
 {
     stack_t now;
     if (!atomic_load_explicit(&is_wanted, memory_order_relaxed)) return;
-    if (stack != NULL || sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
+    if (HAK_MINE(stack) != NULL || sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
     size_t guard_bytes = os_page_bytes();
     char *start = mmap(NULL, guard_bytes + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) return;
@@ -35,19 +35,19 @@ static void give(void)
         munmap(start, guard_bytes + STACK_BYTES);
         return;
     }
-    stack = start;
+    HAK_MINE(stack) = start;
 }
 
 /* Somebody may have put another one in its place; then that one stays. */
 static void take(void)
 {
-    if (stack == NULL) return;
+    if (HAK_MINE(stack) == NULL) return;
     stack_t now, none = {.ss_flags = SS_DISABLE};
     size_t guard_bytes = os_page_bytes();
-    bool is_ours = sigaltstack(NULL, &now) == 0 && now.ss_sp == stack + guard_bytes;
+    bool is_ours = sigaltstack(NULL, &now) == 0 && now.ss_sp == HAK_MINE(stack) + guard_bytes;
     if (is_ours && sigaltstack(&none, NULL) != 0) return; /* running on it */
-    munmap(stack, guard_bytes + STACK_BYTES);
-    stack = NULL;
+    munmap(HAK_MINE(stack), guard_bytes + STACK_BYTES);
+    HAK_MINE(stack) = NULL;
 }
 
 void crash_stack(bool begins)

@@ -2,10 +2,10 @@
  * object of its own, so that a program may link the heap without being overridden. */
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdio.h>
 
 #include "hakmem/hakmem.h"
+#include "os/libc.h"
 
 #define OVERRIDE __attribute__((visibility("default")))
 

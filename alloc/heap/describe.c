@@ -37,6 +37,13 @@ static bool slab_copy(const struct superslab *superslab, uint32_t page, struct s
     return copy->page_count > back && copy->page_count <= SUPERSLAB_PAGES - *first;
 }
 
+/* Where the first block stands of the slab that begins at a page. Nothing of the slab is read: its owner may be
+ * making it. */
+static uint64_t first_block(const struct superslab *superslab, uint32_t page, uint32_t class_index)
+{
+    return number_of(superslab_base(superslab)) + (uint64_t)page * PAGE_BYTES + slab_colour_at(page, class_index);
+}
+
 static void read_words(struct describe_place *place)
 {
     uint64_t count = place->block_bytes / sizeof place->words[0];
@@ -116,7 +123,7 @@ static void describe_slab(const struct superslab *superslab, uint32_t tag, struc
     place->owner = tag >> TAG_OWNER_SHIFT;
     const struct owner *owner = owner_with_id(tag >> TAG_OWNER_SHIFT);
     place->owner_is_orphan = owner != NULL && owner_is_orphan(owner);
-    place->slab_start = number_of(slab_start(superslab, &superslab->slabs[first]));
+    place->slab_start = first_block(superslab, first, class_index);
     place->slab_capacity = slab.capacity;
     place->slab_carved = slab.carved_count;
     place->slab_used = atomic_load_explicit(&slab.used_count, memory_order_relaxed);
@@ -191,7 +198,7 @@ static bool describe_guard(struct describe_place *place)
     return true;
 }
 
-bool describe_address(uint64_t address, struct describe_place *place)
+bool describe_heap_address(uint64_t address, struct describe_place *place)
 {
     *place = (struct describe_place){.address = address};
     uint64_t base = address & ~((uint64_t)SUPERSLAB_BYTES - 1);
@@ -209,6 +216,12 @@ bool describe_address(uint64_t address, struct describe_place *place)
         const struct superslab *superslab = pagemap_descriptor(pointer_of(address));
         if (superslab != NULL) describe_in_superslab(superslab, place);
     }
+    return place->kind != RECORD_KIND_none;
+}
+
+bool describe_address(uint64_t address, struct describe_place *place)
+{
+    describe_heap_address(address, place);
     if (place->block_start != 0) {
         if (VALIDATE) describe_frame(place);
         place->offset = address - place->block_start;
@@ -252,7 +265,7 @@ static void scan_superslab(struct superslab *superslab, void *context)
         if (pagemap_tag_checked(base + (size_t)page * PAGE_BYTES) != scan->tag) continue;
         if (!slab_copy(superslab, page, &slab, &first) || first != page) continue;
         if (slab.class_index != scan->suspect->class_index) continue;
-        uint64_t start = number_of(slab_start(superslab, &superslab->slabs[page]));
+        uint64_t start = first_block(superslab, page, slab.class_index);
         scan_slab(scan, start, start + (uint64_t)slab.capacity * sizeclass_bytes(slab.class_index));
         scan->pages_left -= slab.page_count < scan->pages_left ? slab.page_count : scan->pages_left;
     }
@@ -268,7 +281,7 @@ static const char *link_fault(uint64_t block, uint32_t tag)
     const struct superslab *superslab = pagemap_descriptor(pointer_of(block));
     uint32_t page = (uint32_t)(block % SUPERSLAB_BYTES / PAGE_BYTES);
     if (superslab == NULL || !slab_copy(superslab, page, &slab, &first)) return "it leads to no slab";
-    uint64_t start = number_of(slab_start(superslab, &superslab->slabs[first]));
+    uint64_t start = first_block(superslab, first, tag & TAG_CLASS_MASK);
     if (block < start || (block - start) % sizeclass_bytes(tag & TAG_CLASS_MASK) != 0)
         return "it leads between two blocks";
     return NULL;

@@ -23,6 +23,9 @@ struct describe_place {
 /* Any address whatever. Returns true where it is in memory of the heap; else kind is RECORD_KIND_none. */
 bool describe_address(uint64_t address, struct describe_place *place);
 
+/* The same, of the heap's block where it is framed, and without the block's first words. */
+bool describe_heap_address(uint64_t address, struct describe_place *place);
+
 enum { DESCRIBE_COPIES_MAX = 8 };
 
 /* A link of the calling thread's bins that leads where it must not. */

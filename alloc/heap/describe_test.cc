@@ -97,6 +97,36 @@ TEST_F(Describe, AnyAddressWhatever)
     hak_free(block);
 }
 
+// Of a slab that has a list of its own: what is on it is free, and a link that leads elsewhere is told.
+TEST_F(Describe, ASlabsOwnList)
+{
+    std::vector<void *> blocks(40);
+    for (void *&block : blocks) block = hak_malloc(256); // of which what is before the slab is a multiple too
+    for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+    hak_purge(); // from the thread's cache to the slab
+    for (size_t i = 0; i < blocks.size(); i++) {
+        describe_place place = place_of(number_of(blocks[i]));
+        EXPECT_EQ(place.state == RECORD_STATE_free, i % 2 == 0) << i;
+        EXPECT_EQ(place.list_value, 0u);
+    }
+    describe_place slab = place_of(number_of(blocks[1]));
+    void *first = reinterpret_cast<void *>(slab.list_head);
+    ASSERT_NE(first, nullptr);
+    void *&link = *static_cast<void **>(first);
+    void *sound = link;
+    for (uint64_t bad : {(uint64_t)0x123450, number_of(sound) + 16, slab.slab_start - slab.block_bytes,
+                         slab.slab_start + slab.slab_capacity * slab.block_bytes}) {
+        link = reinterpret_cast<void *>(bad);
+        describe_place place = place_of(number_of(blocks[1]));
+        EXPECT_EQ(place.list_word, number_of(first));
+        EXPECT_EQ(place.list_value, bad);
+    }
+    link = first; // a circle ends the walk by its bound
+    EXPECT_EQ(place_of(number_of(blocks[1])).list_value, 0u);
+    link = sound;
+    for (size_t i = 1; i < blocks.size(); i += 2) hak_free(blocks[i]);
+}
+
 // A sound heap has no bad link, whatever was freed; each way to spoil one is told, and where it stands.
 TEST_F(Describe, BadLinks)
 {

@@ -69,7 +69,7 @@ static const char *state_of(const struct lookup *at, const struct framed *by_cop
 static const char *next_step(enum failfast_kind kind)
 {
     if (kind == FAILFAST_law || kind == FAILFAST_heap_not_held) return "a debugger, at this thread\n";
-    if (failfast_level() < LEVEL_TRACES)
+    if (!trace_is_on())
         return "HAKMEM_FAILFAST_LEVEL=3 tells where the block was allocated and freed\n";
     return "addr2line -fe MODULE OFFSET, for each MODULE+OFFSET above\n";
 }

@@ -11,6 +11,7 @@
 #include "heap/quarantine.h"
 #include "heap/stray.h"
 #include "heap/trace.h"
+#include "os/sanitizer.h"
 #include "report/failfast.h"
 #include "report/settings.h"
 #include "report/text.h"
@@ -63,6 +64,14 @@ static void *frame_put(char *start, size_t front, struct frame_word word)
     const struct framed framed = {start, heap_usable_size(start), start + front, word};
     frame_write(&framed);
     return framed.user;
+}
+
+/* The same of a block that was shorter or longer: the end of its frame becomes the program's. */
+static void *frame_put_resized(char *start, size_t front, struct frame_word word, size_t old_bytes)
+{
+    char *user = frame_put(start, front, word);
+    if (MSAN && word.size_bytes > old_bytes) sanitizer_fresh(user + old_bytes, word.size_bytes - old_bytes);
+    return user;
 }
 
 void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero)
@@ -241,8 +250,9 @@ void *frame_realloc(void *pointer, size_t size_bytes)
         if (start == NULL) return NULL;
         if (start != framed.start) trace_freed(framed.user);
         trace_allocated(start + front, size_bytes);
-        return frame_put(start, front, word);
+        return frame_put_resized(start, front, word, framed.word.size_bytes);
     }
-    if (whole <= framed.bytes && whole >= framed.bytes / 2) return frame_put(framed.start, front, word);
+    if (whole <= framed.bytes && whole >= framed.bytes / 2)
+        return frame_put_resized(framed.start, front, word, framed.word.size_bytes);
     return realloc_moved(&framed, size_bytes);
 }

@@ -1,4 +1,4 @@
-/* frame_layout.c: see frame_layout.h. */
+/* frame_layout.c: see frame_layout.h. Frames are poisoned for the program, so what looks at them is HAK_UNWATCHED. */
 #include "heap/frame_layout.h"
 
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/config.h"
 #include "os/peek.h"
+#include "os/sanitizer.h"
 
 enum {
     SIZE_BITS = 48, /* of the word, from its low end: size, family, log2 of the alignment, state */
@@ -93,12 +94,14 @@ static size_t canary_bytes(const struct framed *framed)
 void frame_write(const struct framed *framed)
 {
     uint64_t word = pack(&framed->word);
+    if (ASAN) sanitizer_open(framed->start, framed->bytes);
     memset(fill_start(framed), FRAME_FILL, fill_bytes(framed));
     memset(framed->user + framed->word.size_bytes, FRAME_FILL, canary_bytes(framed));
     *copy_of(framed->start, framed->bytes) = without_state(word) ^ key_of_copy(framed->start);
     struct front *front = front_of(framed->user);
     front->check = check_of(word, framed->user);
     __atomic_store_n(&front->word, word, __ATOMIC_RELAXED);
+    if (ASAN) sanitizer_resized(framed->start, framed->bytes, framed->user, framed->word.size_bytes);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
@@ -110,7 +113,7 @@ static bool plausible(const struct framed *framed)
            framed->word.size_bytes <= framed->bytes - front - FRAME_REAR_BYTES;
 }
 
-bool frame_read(const struct lookup *at, const void *pointer, struct framed *framed)
+HAK_UNWATCHED bool frame_read(const struct lookup *at, const void *pointer, struct framed *framed)
 {
     char *user = (char *)(uintptr_t)pointer;
     if (at->start == NULL || (uintptr_t)user % GRANULE_BYTES != 0 || user < at->start + FRAME_FRONT_BYTES ||
@@ -132,7 +135,7 @@ static bool read_copy(char *start, size_t bytes, uint64_t copy, struct framed *f
     return plausible(framed);
 }
 
-bool frame_read_copy(const struct lookup *at, struct framed *framed)
+HAK_UNWATCHED bool frame_read_copy(const struct lookup *at, struct framed *framed)
 {
     return at->start != NULL && read_copy(at->start, at->bytes, *copy_of(at->start, at->bytes), framed);
 }
@@ -147,14 +150,15 @@ bool frame_peek(char *start, size_t bytes, struct framed *framed)
     return true;
 }
 
-size_t frame_first_other(const char *start, size_t size, unsigned char byte)
+/* Not by memcpy, which a sanitizer may watch wherever it is called. */
+typedef uint64_t __attribute__((may_alias, aligned(1))) eight_anywhere;
+
+HAK_UNWATCHED size_t frame_first_other(const char *start, size_t size, unsigned char byte)
 {
     size_t at = 0;
     const uint64_t pattern = 0x0101010101010101 * (uint64_t)byte;
-    for (uint64_t eight; size - at >= sizeof eight; at += sizeof eight) {
-        memcpy(&eight, start + at, sizeof eight);
-        if (eight != pattern) break;
-    }
+    while (size - at >= sizeof pattern && *(const eight_anywhere *)(const void *)(start + at) == pattern)
+        at += sizeof pattern;
     while (at < size && (unsigned char)start[at] == byte) at++;
     return at;
 }
@@ -165,7 +169,7 @@ static size_t first_different(uint64_t is, uint64_t should_be)
     return is == should_be ? sizeof is : (size_t)__builtin_ctzll(is ^ should_be) / 8;
 }
 
-bool frame_changed_before(const struct framed *framed, ptrdiff_t *offset)
+HAK_UNWATCHED bool frame_changed_before(const struct framed *framed, ptrdiff_t *offset)
 {
     const char *fill = fill_start(framed);
     size_t bytes = fill_bytes(framed), at = frame_first_other(fill, bytes, FRAME_FILL);
@@ -182,7 +186,7 @@ bool frame_changed_before(const struct framed *framed, ptrdiff_t *offset)
     return true;
 }
 
-bool frame_changed_after(const struct framed *framed, ptrdiff_t *offset)
+HAK_UNWATCHED bool frame_changed_after(const struct framed *framed, ptrdiff_t *offset)
 {
     const char *canary = framed->user + framed->word.size_bytes;
     size_t bytes = canary_bytes(framed), at = frame_first_other(canary, bytes, FRAME_FILL);
@@ -196,7 +200,7 @@ bool frame_changed_after(const struct framed *framed, ptrdiff_t *offset)
     return true;
 }
 
-bool frame_state_change(const struct framed *framed, enum frame_state from, enum frame_state to)
+HAK_UNWATCHED bool frame_state_change(const struct framed *framed, enum frame_state from, enum frame_state to)
 {
     struct frame_word word = framed->word;
     word.state = from;

@@ -7,6 +7,7 @@ extern "C" {
 #include "heap/frame_layout.h"
 #include "heap/lookup.h"
 #include "heap/quarantine.h"
+#include "os/os_fault.h"
 }
 
 namespace {
@@ -90,6 +91,25 @@ TEST_F(FrameTest, ReallocKeepsContentAndSize)
         }
     }
     EXPECT_EQ(frame_realloc(take(10), 0), nullptr);
+}
+
+TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
+{
+    char *block = take(20000);
+    memset(block, 7, 20000);
+    os_fault_install(1, true);
+    std::vector<char *> others;
+    while (char *other = take(100)) others.push_back(other);
+    errno = 5;
+    EXPECT_EQ(frame_realloc(block, 100), block);
+    EXPECT_EQ(errno, 5);
+    EXPECT_EQ(frame_realloc(block, 30000), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    os_fault_remove();
+    EXPECT_EQ(frame_usable_size(block), 100u);
+    EXPECT_EQ(frame_first_other(block, 100, 7), 100u);
+    release(block);
+    for (char *other : others) release(other);
 }
 
 TEST_F(FrameTest, SizesThatWrapAreRefused)
@@ -179,6 +199,18 @@ TEST_F(FrameDeathTest, EveryByteOfAFrameIsLookedAt)
         }
         release(block);
     }
+}
+
+TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
+{
+    char *block = take(100);
+    struct lookup at = heap_lookup(block);
+    ASSERT_EQ(block, at.start + FRAME_FRONT_BYTES);
+    EXPECT_DEATH({ memset(at.start, 'x', at.bytes); release(block); },
+                 "write_before: (.|\n)*and the block's end is overwritten too");
+    for (char *inside : {at.start, block + 16}) // before the first there is no room for a frame
+        EXPECT_DEATH(release(inside), "interior_pointer: ");
+    release(block);
 }
 
 TEST_F(FrameDeathTest, EveryByteOfABlockInQuarantineIsLookedAt)

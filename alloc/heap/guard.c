@@ -1,7 +1,6 @@
 /* guard.c: see guard.h. */
 #include "heap/guard.h"
 
-#include <execinfo.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/sizeclass.h"
+#include "os/libc.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -76,7 +76,7 @@ static void slot_put(uint32_t index)
 static HAK_NOINLINE void event_set(struct guard_event *event)
 {
     void *frames[GUARD_FRAMES + 1]; /* and this function's own */
-    int count = backtrace(frames, GUARD_FRAMES + 1);
+    int count = os_backtrace(frames, GUARD_FRAMES + 1);
     event->count = count > 1 ? (uint32_t)count - 1 : 0;
     memcpy(event->frames, frames + 1, event->count * sizeof frames[0]);
     event->thread = (uint32_t)syscall(SYS_gettid);

@@ -74,3 +74,6 @@ _Noreturn void guard_misused(const void *pointer, enum record_finding finding);
 
 /* In the handler of that abort: what guard_misused was told in this thread. False: it was not called. */
 bool guard_misuse(struct guard_history *history);
+
+/* That handler is done: if the program survives, a later abort of this thread is not to be taken for that one. */
+void guard_misuse_forget(void);

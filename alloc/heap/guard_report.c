@@ -70,3 +70,8 @@ bool guard_misuse(struct guard_history *history)
     history->finding = misused_finding;
     return true;
 }
+
+void guard_misuse_forget(void)
+{
+    misused_pointer = NULL;
+}

@@ -19,6 +19,11 @@ struct sampler {
 static HAK_TLS struct sampler sampler;
 static _Atomic(uint64_t) samplers;
 
+static struct sampler *sampler_self(void)
+{
+    return &HAK_MINE(sampler);
+}
+
 _Atomic(uint32_t) guard_sample_rate;
 
 void guard_sample_set(uint32_t rate)
@@ -30,43 +35,47 @@ void guard_sample_set(uint32_t rate)
 /* Marsaglia's xorshift. Threads differ by their order, so that a run that repeats its schedule repeats its samples. */
 static int64_t draw(uint32_t rate)
 {
-    uint64_t random = sampler.random;
+    struct sampler *mine = sampler_self();
+    uint64_t random = mine->random;
     if (random == 0)
         random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
-    sampler.random = random;
+    mine->random = random;
     return (int64_t)((random >> 32) % (2 * (uint64_t)rate)) + 1;
 }
 
 static void count(uint32_t allocations)
 {
+    struct sampler *mine = sampler_self();
     /* relaxed: a number like any other, once sampling is on. */
     uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
     if (rate == 0) return;
-    if (sampler.random == 0) sampler.left = draw(rate);
-    sampler.left -= allocations;
+    if (mine->random == 0) mine->left = draw(rate);
+    mine->left -= allocations;
     int64_t least = -(int64_t)rate * DUE_MAX;
     if (least > -LATE_MIN) least = -LATE_MIN;
-    if (sampler.left < least) sampler.left = least;
+    if (mine->left < least) mine->left = least;
 }
 
 static bool is_due(const struct tcache *tcache)
 {
-    return sampler.random != 0 && sampler.left <= 0 && !sampler.is_sampling && tcache->heap != NULL;
+    struct sampler *mine = sampler_self();
+    return mine->random != 0 && mine->left <= 0 && !mine->is_sampling && tcache->heap != NULL;
 }
 
 void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes)
 {
+    struct sampler *mine = sampler_self();
     if (!is_due(tcache) || size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return NULL;
     uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
     if (rate == 0) return NULL;
-    sampler.is_sampling = true;
+    mine->is_sampling = true;
     void *block = guard_alloc(size_bytes);
-    sampler.is_sampling = false;
+    mine->is_sampling = false;
     /* Where no slot is free what was due is dropped. */
-    sampler.left = block != NULL ? sampler.left + draw(rate) : draw(rate);
+    mine->left = block != NULL ? mine->left + draw(rate) : draw(rate);
     return block;
 }
 
@@ -88,7 +97,8 @@ void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache,
         return;
     }
     uint32_t length = 1; /* the block that malloc returns */
-    for (const struct block *block = tcache->heads[class_index]; block != NULL; block = block->next) length++;
+    for (const struct block *block = tcache->heads[class_index]; block != NULL; block = link_get(&block->next))
+        length++;
     count(length);
 }
 

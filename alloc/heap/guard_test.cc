@@ -1,27 +1,22 @@
-// guard_test.cc: sampled blocks: where they lie, what faults, when an address comes again, and how often malloc gives
-// one. Each test in a child, since the range is made once in a process. Of the release build: the other one has none.
-#include "heap/heap_test_support.h"
-
-#include <execinfo.h>
+// guard_test.cc: sampled blocks: where they lie, what faults, when an address comes again, what is known of an
+// address. How often malloc gives one: guard_rate_test.cc; misuse: guard_report_test.cc.
+#include "heap/guard_test_support.h"
 
 extern "C" {
 #include "heap/describe.h"
-#include "heap/guard.h"
-#include "heap/guard_sample.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "os/peek.h"
-#include "superslab/pagemap.h"
 }
 
 namespace {
 
+using test::is_sampled;
+
 constexpr size_t kRounded = 16;
 
 size_t rounded(size_t size) { return (size + kRounded - 1) / kRounded * kRounded; }
-
-bool is_sampled(const void *block) { return pagemap_tag_checked(block) == CLASS_GUARD; }
 
 bool is_readable(const void *address)
 {
@@ -46,39 +41,7 @@ void *sampled_malloc(size_t size)
     return block;
 }
 
-class Guard : public testing::Test {
-  protected:
-    void SetUp() override
-    {
-        void *frame;
-        backtrace(&frame, 1);      // the unwinder allocates at its first use
-        hak_free(hak_malloc(100)); // the heap has started
-    }
-
-    // body in a child with so many slots; rate 0: nothing is sampled by itself.
-    static void with(uint32_t slots, uint32_t rate, const std::function<void()> &body)
-    {
-        EXPECT_TRUE(test::in_child([&] {
-            ASSERT_TRUE(guard_start(slots));
-            guard_sample_set(rate);
-            body();
-        }));
-    }
-
-    static void expect_abort(uint32_t slots, const std::function<void()> &body)
-    {
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            if (!guard_start(slots)) _exit(2);
-            body();
-            _exit(1);
-        }
-        int status = 0;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << "status " << status;
-    }
-};
+class Guard : public test::GuardTest {};
 
 } // namespace
 
@@ -374,24 +337,6 @@ TEST_F(Guard, SystemThatRefuses)
     }));
 }
 
-TEST_F(Guard, MisuseEndsTheProcess)
-{
-    expect_abort(2, [] {
-        void *block = guard_alloc(100);
-        hak_free(block);
-        hak_free(block);
-    });
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 16); });
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 112); });
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) - 4096); }); // before the first slot
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 40000); }); // behind the last slot
-    expect_abort(2, [] {
-        void *block = guard_alloc(100);
-        hak_free(block);
-        hak_realloc(block, 100);
-    });
-}
-
 TEST_F(Guard, WhatIsSaidOfAnAddress)
 {
     with(3, 0, [] {
@@ -435,84 +380,3 @@ TEST_F(Guard, WhatIsSaidOfAnAddress)
         hak_free(second);
     });
 }
-
-// --- how often -----------------------------------------------------------------------------------------------
-
-namespace {
-
-struct Counted {
-    uint64_t blocks = 0, sampled = 0;
-    void *malloc(size_t size)
-    {
-        void *block = hak_malloc(size);
-        blocks++;
-        sampled += is_sampled(block);
-        return block;
-    }
-};
-
-void load_mixed(Counted &counted, uint64_t count)
-{
-    test::Rng rng;
-    std::vector<void *> blocks(2000);
-    for (uint64_t i = 0; i < count; i++) {
-        void *&block = blocks[rng.below(blocks.size())];
-        hak_free(block);
-        block = counted.malloc(rng.between(1, rng.below(4) == 0 ? 4096 : 256));
-    }
-    for (void *block : blocks) hak_free(block);
-}
-
-void load_tight(Counted &counted, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) hak_free(counted.malloc(64));
-}
-
-void load_swing(Counted &counted, uint64_t count)
-{
-    std::vector<void *> blocks;
-    while (counted.blocks < count) {
-        for (int i = 0; i < 20000; i++) blocks.push_back(counted.malloc(48));
-        for (void *block : blocks) hak_free(block);
-        blocks.clear();
-    }
-}
-
-// All are freed by another thread.
-void load_remote(Counted &counted, uint64_t count)
-{
-    std::vector<void *> blocks;
-    while (counted.blocks < count) {
-        for (int i = 0; i < 20000; i++) blocks.push_back(counted.malloc(100));
-        test::in_thread([&] {
-            for (void *block : blocks) hak_free(block);
-        });
-        blocks.clear();
-    }
-}
-
-void expect_rate(uint32_t rate, void (*load)(Counted &, uint64_t))
-{
-    Counted counted;
-    load(counted, 1000000);
-    double expected = static_cast<double>(counted.blocks) / rate;
-    printf("1 in %u: %llu of %llu sampled, %.2f of what was asked for\n", rate, (unsigned long long)counted.sampled,
-           (unsigned long long)counted.blocks, static_cast<double>(counted.sampled) / expected);
-    EXPECT_GT(static_cast<double>(counted.sampled), expected / 2);
-    EXPECT_LT(static_cast<double>(counted.sampled), expected * 2);
-}
-
-} // namespace
-
-class GuardRate : public Guard {
-  protected:
-    static void expect_rates(void (*load)(Counted &, uint64_t))
-    {
-        for (uint32_t rate : {100u, 1000u}) with(4096, rate, [&] { expect_rate(rate, load); });
-    }
-};
-
-TEST_F(GuardRate, Mixed) { expect_rates(load_mixed); }
-TEST_F(GuardRate, TightLoop) { expect_rates(load_tight); }
-TEST_F(GuardRate, Swing) { expect_rates(load_swing); }
-TEST_F(GuardRate, FreedByOthers) { expect_rates(load_remote); }

@@ -5,13 +5,16 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "cache/thread.h"
 #include "heap/guard.h"
 #include "heap/guard_sample.h"
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/quarantine.h"
+#include "heap/sanitizer_report.h"
 #include "os/os.h"
+#include "os/sanitizer.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -122,7 +125,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
 void *heap_alloc_large(size_t size_bytes)
 {
     bool zero;
-    return alloc_pages(GRANULE_BYTES, size_bytes, &zero);
+    return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, &zero), size_bytes);
 }
 
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
@@ -130,9 +133,9 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
     if (align_bytes <= GRANULE_BYTES) return heap_alloc(size_bytes);
     /* The slow path is told of a size that is never sampled, since it does not know of the alignment. */
     if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX)
-        return heap_alloc_class(SMALL_BYTES_MAX, sizeclass_of_aligned(size_bytes, align_bytes));
+        return heap_given(heap_alloc_class(SMALL_BYTES_MAX, sizeclass_of_aligned(size_bytes, align_bytes)), size_bytes);
     bool zero;
-    return alloc_pages(align_bytes, size_bytes, &zero);
+    return heap_given(alloc_pages(align_bytes, size_bytes, &zero), size_bytes);
 }
 
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
@@ -163,8 +166,9 @@ void *heap_calloc(size_t count, size_t size_bytes)
         return block;
     }
     bool zero;
-    void *pointer = alloc_pages(GRANULE_BYTES, total_bytes, &zero);
+    void *pointer = heap_given(alloc_pages(GRANULE_BYTES, total_bytes, &zero), total_bytes);
     if (pointer != NULL && !zero) memset(pointer, 0, total_bytes);
+    if (MSAN && pointer != NULL && zero) sanitizer_zeroed(pointer, total_bytes);
     return pointer;
 }
 
@@ -177,6 +181,41 @@ size_t heap_usable_size(const void *pointer)
     if (class_index == CLASS_HUGE) return huge_usable_size(pointer);
     if (class_index == CLASS_GUARD) return guard_usable_size(pointer);
     return 0; /* NULL, or not ours */
+}
+
+/* --- sanitizers ---------------------------------------------------------------------------------------- */
+
+void heap_tell_given(void *block, size_t size_bytes)
+{
+    if (ASAN) sanitizer_report_start();
+    sanitizer_given(block, heap_usable_size(block), block, size_bytes);
+}
+
+/* A huge block's mapping is closed as it goes to the cache, and otherwise goes to the system. */
+void heap_tell_returned(void *block)
+{
+    size_t bytes = heap_usable_size(block);
+    sanitizer_returned(block, bytes < RUN_BYTES_MAX ? bytes : RUN_BYTES_MAX);
+}
+
+/* Before a block is made shorter where it stands: what is behind goes back, and to other threads. */
+static void tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
+{
+    size_t kept_bytes = round_up(size_bytes, GRANULE_BYTES);
+    if (kept_bytes >= usable_bytes) return;
+    size_t more_bytes = usable_bytes - kept_bytes;
+    sanitizer_returned(block + kept_bytes, more_bytes < RUN_BYTES_MAX ? more_bytes : RUN_BYTES_MAX);
+}
+
+/* A block has another size, and stands where it stood, or its pages were moved. */
+static void *told_resized(char *block, size_t old_usable_bytes, size_t size_bytes)
+{
+    if (!SANITIZED) return block;
+    size_t usable_bytes = heap_usable_size(block);
+    if (MSAN && usable_bytes > old_usable_bytes)
+        sanitizer_fresh(block + old_usable_bytes, usable_bytes - old_usable_bytes);
+    sanitizer_resized(block, usable_bytes, block, size_bytes);
+    return block;
 }
 
 /* --- realloc ------------------------------------------------------------------------------------------ */
@@ -192,6 +231,7 @@ static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
 {
     void *moved = heap_alloc(size_bytes);
     if (moved == NULL) return NULL;
+    if (ASAN) sanitizer_open(pointer, usable_bytes); /* what was asked for is known to the program alone */
     memcpy(moved, pointer, usable_bytes < size_bytes ? usable_bytes : size_bytes);
     heap_free(pointer);
     return moved;
@@ -207,22 +247,24 @@ void *heap_realloc(void *pointer, size_t size_bytes)
     }
     if (size_bytes > PTRDIFF_MAX) return no_memory();
     uint32_t class_index = pagemap_tag(pointer) & TAG_CLASS_MASK;
-    if (class_index == CLASS_GUARD && guard_resize(pointer, size_bytes)) return pointer;
     size_t usable_bytes = heap_usable_size(pointer);
+    if (class_index == CLASS_GUARD && guard_resize(pointer, size_bytes))
+        return told_resized(pointer, usable_bytes, size_bytes);
     if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
         /* The system refuses also where the program has split the mapping (mprotect, madvise). */
         void *resized = huge_realloc(pointer, size_bytes);
-        if (resized != NULL) return resized;
+        if (resized != NULL) return told_resized(resized, usable_bytes, size_bytes);
     } else if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
-        if (large_resize(pointer, size_bytes)) return pointer;
+        if (SANITIZED) tell_shorter(pointer, usable_bytes, size_bytes);
+        if (large_resize(pointer, size_bytes)) return told_resized(pointer, usable_bytes, size_bytes);
     } else if (class_index != CLASS_GUARD && fits_in_place(usable_bytes, size_bytes)) {
-        return pointer;
+        return told_resized(pointer, usable_bytes, size_bytes);
     }
     int saved = errno;
     void *moved = realloc_move(pointer, usable_bytes, size_bytes);
     if (moved == NULL && size_bytes <= usable_bytes) { /* too long a block, but it holds */
         errno = saved;
-        return pointer;
+        return told_resized(pointer, usable_bytes, size_bytes);
     }
     return moved;
 }

@@ -54,13 +54,24 @@ HAK_NOINLINE void heap_free_other(void *pointer, struct tcache *tcache, size_t m
 bool heap_may_free(const void *pointer);
 bool heap_may_resize(const void *pointer);
 
+/* Where a sanitizer is told of blocks: the program gets one that was asked for with this size, and returns one. */
+void heap_tell_given(void *block, size_t size_bytes);
+void heap_tell_returned(void *block);
+
+/* Of what goes to the program, NULL or a block. */
+HAK_INLINE void *heap_given(void *block, size_t size_bytes)
+{
+    if (SANITIZED && block != NULL) heap_tell_given(block, size_bytes);
+    return block;
+}
+
 /* A block of a class that holds size_bytes. */
 HAK_INLINE void *heap_alloc_class(size_t size_bytes, size_t class_index)
 {
     struct tcache *tcache = tcache_self();
     struct block *block = tcache->heads[class_index];
     if (HAK_UNLIKELY(block == NULL)) return heap_refill(size_bytes, tcache, class_index);
-    tcache->heads[class_index] = block->next;
+    tcache->heads[class_index] = link_get(&block->next);
     /* After the pop: a child forked in between must not find the block both binned and live. */
     if (VALIDATE) validate_alloc(block, (uint32_t)class_index, tcache->tag);
     return block;
@@ -72,13 +83,14 @@ HAK_INLINE void *heap_alloc(size_t size_bytes)
     /* 0 granules also for the last sizes there are, where the sum wraps: heap_refill looks again. */
     size_t granules = (size_bytes + GRANULE_BYTES - 1) / GRANULE_BYTES;
     if (HAK_UNLIKELY(granules > SMALL_BYTES_MAX / GRANULE_BYTES)) return heap_alloc_large(size_bytes);
-    return heap_alloc_class(size_bytes, sizeclass_of_granules(granules));
+    return heap_given(heap_alloc_class(size_bytes, sizeclass_of_granules(granules)), size_bytes);
 }
 
 /* See hak_free. */
 HAK_INLINE void heap_free(void *pointer)
 {
     if (VALIDATE && !heap_may_free(pointer)) return;
+    if (SANITIZED) heap_tell_returned(pointer);
     struct tcache *tcache = tcache_self();
     size_t class_index = pagemap_tag(pointer) ^ tcache->tag;
     if (HAK_UNLIKELY(class_index >= CLASS_COUNT)) {
@@ -91,7 +103,7 @@ HAK_INLINE void heap_free(void *pointer)
     }
     if (VALIDATE) counter_add(&tcache->heap->owner.counters, COUNTER_free_own, (uint32_t)class_index);
     struct block *block = (struct block *)pointer;
-    block->next = tcache->heads[class_index];
+    link_set(&block->next, tcache->heads[class_index]);
     atomic_signal_fence(memory_order_release); /* the link first: a child may be forked in between */
     tcache->heads[class_index] = block;
 }

@@ -9,6 +9,7 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/sanitizer.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 
@@ -39,6 +40,7 @@ static struct huge *descriptor_of(const void *pointer)
 
 static void enter(struct huge *huge)
 {
+    if (ASAN) sanitizer_root(huge->start, huge->mapped_bytes);
     pagemap_descriptor_set(huge->start, huge);
     pagemap_tag_set(huge->start, 1, CLASS_HUGE);
 }
@@ -47,6 +49,15 @@ static void leave(struct huge *huge)
 {
     pagemap_tag_set(huge->start, 1, 0);
     pagemap_descriptor_set(huge->start, NULL);
+    if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
+}
+
+/* A block that is entered has another length from now on. */
+static void mapped_bytes_set(struct huge *huge, size_t mapped_bytes)
+{
+    if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
+    huge->mapped_bytes = mapped_bytes;
+    if (ASAN) sanitizer_root(huge->start, mapped_bytes);
 }
 
 static void any_cached_set(bool any)
@@ -169,6 +180,7 @@ static struct huge *cache_put(struct huge *huge)
             oldest->next = over;
             over = oldest;
         }
+        if (ASAN) sanitizer_close(huge->start, huge->mapped_bytes);
         cache[cache_count++] = huge;
         any_cached_set(true);
         cached_bytes += huge->mapped_bytes;
@@ -308,13 +320,14 @@ static bool shrink(struct huge *huge, size_t mapped_bytes)
     size_t less = huge->mapped_bytes - mapped_bytes;
     if (less == 0) return true;
     if (os->release(huge->start + mapped_bytes, less) != 0) return false;
-    huge->mapped_bytes = mapped_bytes;
+    mapped_bytes_set(huge, mapped_bytes);
     count_live(0, -less);
     return true;
 }
 
 static bool move(struct huge *huge, size_t mapped_bytes)
 {
+    if (MSAN) return false; /* what it holds about the content would stay behind */
     char *target = pagemap_reserve(mapped_bytes, SUPERSLAB_BYTES);
     if (target == NULL) return false;
     leave(huge);
@@ -342,7 +355,7 @@ void *huge_realloc(void *pointer, size_t size_bytes)
     int error = os->grow(huge->start, old_bytes, mapped_bytes);
     /* EFAULT: the program has split the mapping, and no more can it be moved as one. */
     if (error != 0 && (error == EFAULT || !move(huge, mapped_bytes))) return NULL;
-    huge->mapped_bytes = mapped_bytes;
+    mapped_bytes_set(huge, mapped_bytes);
     count_live(0, mapped_bytes - old_bytes);
     return huge->start;
 }
@@ -364,6 +377,7 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
 /* Only the first 4 MiB of a block have a descriptor, so the search goes back to it. */
 bool huge_find(const void *address, char **start, size_t *mapped_bytes)
 {
+    if ((uintptr_t)address >> HAK_ADDRESS_BITS != 0) return false;
     uintptr_t at = (uintptr_t)address & ~((uintptr_t)SUPERSLAB_BYTES - 1);
     for (size_t steps = 0; steps < FIND_STEPS_MAX && at != 0; steps++, at -= SUPERSLAB_BYTES) {
         const struct huge *huge = pagemap_descriptor((const void *)at);

@@ -21,7 +21,7 @@ static uint32_t free_count(const struct slab *slab)
 {
     uint32_t count = 0;
     for (const struct block *block = slab->free; block != NULL && count <= slab->capacity;
-         block = block->next)
+         block = link_get(&block->next))
         count++;
     return count;
 }

@@ -7,8 +7,6 @@
 #include "superslab/pagemap.h"
 #include "superslab/superslab.h"
 
-enum { SLOTS_BACK_MAX = 1 << 16 }; /* an address so far into a huge block is found: 256 GiB */
-
 static struct lookup in_slab(struct superslab *superslab, const void *address, uint32_t tag)
 {
     const struct slab *slab = superslab_slab_of(superslab, address);
@@ -44,21 +42,10 @@ static struct lookup in_superslab(struct superslab *superslab, const void *addre
 
 struct lookup heap_lookup(const void *address)
 {
-    uintptr_t slot = (uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES;
-    for (uint32_t back = 0; back < SLOTS_BACK_MAX && slot != 0; back++, slot -= SUPERSLAB_BYTES) {
-        void *descriptor = pagemap_descriptor((const void *)slot);
-        if (descriptor == NULL) {
-            if (back == 0 && (uintptr_t)address >> HAK_ADDRESS_BITS != 0) break;
-            continue; /* perhaps a huge block begins further down */
-        }
-        if (pagemap_tag((const void *)slot) != CLASS_HUGE) {
-            if (back == 0) return in_superslab(descriptor, address);
-            break;
-        }
-        size_t bytes = huge_usable_size((const void *)slot);
-        if ((uintptr_t)address - slot >= bytes) break;
-        return (struct lookup){.kind = LOOKUP_HUGE, .start = (char *)slot, .bytes = bytes,
-                               .class_index = CLASS_HUGE, .live = true};
-    }
+    struct superslab *superslab = pagemap_descriptor(address);
+    const void *slot = (const void *)((uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES);
+    if (superslab != NULL && pagemap_tag(slot) != CLASS_HUGE) return in_superslab(superslab, address);
+    struct lookup found = {.kind = LOOKUP_HUGE, .class_index = CLASS_HUGE, .live = true};
+    if (huge_find(address, &found.start, &found.bytes)) return found;
     return (struct lookup){.kind = LOOKUP_NONE};
 }

@@ -40,6 +40,10 @@ TEST(Options, NothingSaid)
         EXPECT_EQ(said, "");
         expect_standard();
     });
+    reading({"HAKMEM_STATS", "HAKMEM_"}, [](const std::string &said) { /* no value: no option */
+        EXPECT_EQ(said, "");
+        expect_standard();
+    });
     EXPECT_TRUE(test::in_child([] {
         options_read(nullptr);
         expect_standard();
@@ -67,6 +71,17 @@ TEST(Options, GoodValues)
                 EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 0u);
                 EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u);
             });
+}
+
+TEST(Options, ABadFailfastSettingWarns)
+{
+    SKIP_WITHOUT_VALIDATE();
+    for (std::string entry : {"HAKMEM_FAILFAST=maybe", "HAKMEM_FAILFAST_LEVEL=4"})
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_NE(said.find(entry), std::string::npos) << said;
+            EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+            expect_standard();
+        });
 }
 
 TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)

@@ -12,6 +12,7 @@
 #include "cache/thread.h"
 #include "heap/heap.h"
 #include "os/meta.h"
+#include "os/sanitizer.h"
 #include "report/failfast.h"
 #include "report/settings.h"
 #include "report/text.h"
@@ -60,6 +61,7 @@ static HAK_COLD void tell(const struct entry *entry, const struct framed *framed
     failfast_refused(FAILFAST_write_after_free, entry->user, detail.bytes);
     frame_write(framed);
     memset(entry->user, FRAME_JUNK, entry->word.size_bytes);
+    if (ASAN) sanitizer_close(framed->start, framed->bytes);
 }
 
 static void check(const struct entry *entry)
@@ -94,13 +96,13 @@ static bool empty(struct ring *ring)
 
 bool quarantine_empty(void)
 {
-    return mine != NULL && empty(mine);
+    return HAK_MINE(mine) != NULL && empty(HAK_MINE(mine));
 }
 
 void quarantine_sweep(void)
 {
-    if (mine == NULL || failfast_level() < LEVEL_TRACES) return;
-    for (uint32_t i = mine->begin; i != mine->end; i++) check(entry_at(mine, i));
+    if (HAK_MINE(mine) == NULL || failfast_level() < LEVEL_TRACES) return;
+    for (uint32_t i = HAK_MINE(mine)->begin; i != HAK_MINE(mine)->end; i++) check(entry_at(HAK_MINE(mine), i));
 }
 
 bool quarantine_holds(const char *start)
@@ -117,10 +119,10 @@ bool quarantine_holds(const char *start)
 
 static void thread_ends(void)
 {
-    struct ring *ring = mine;
+    struct ring *ring = HAK_MINE(mine);
     if (ring == NULL) return;
     empty(ring);
-    mine = NULL;
+    HAK_MINE(mine) = NULL;
     /* release: pairs with the acquire in ring_claim; the ring is empty then. */
     atomic_store_explicit(&ring->thread, 0, memory_order_release);
 }
@@ -132,7 +134,7 @@ static int32_t thread_id(void) { return (int32_t)syscall(SYS_gettid); }
 static void fork_child_rings(void)
 {
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next) {
-        if (ring != mine) empty(ring);
+        if (ring != HAK_MINE(mine)) empty(ring);
         atomic_store_explicit(&ring->thread, ring == mine ? thread_id() : 0, memory_order_relaxed);
     }
 }
@@ -174,15 +176,15 @@ static struct ring *ring_take(void)
 /* False where nobody would tell us of the thread's end: its blocks do not wait. */
 static bool ring_start(void)
 {
-    if (mine != NULL) return true;
+    if (HAK_MINE(mine) != NULL) return true;
     if (tcache_self()->state != THREAD_LIVE) return false;
     /* relaxed: every thread that comes here sets the same. */
     __atomic_store_n(&thread_before_end, thread_ends, __ATOMIC_RELAXED);
     __atomic_store_n(&thread_after_fork, fork_child_rings, __ATOMIC_RELAXED);
-    mine = ring_take();
-    if (mine == NULL) return false;
-    empty(mine);
-    mine->put_bytes = 0;
+    HAK_MINE(mine) = ring_take();
+    if (HAK_MINE(mine) == NULL) return false;
+    empty(HAK_MINE(mine));
+    HAK_MINE(mine)->put_bytes = 0;
     return true;
 }
 
@@ -209,7 +211,8 @@ void quarantine_put(const struct framed *framed)
         return;
     }
     memset(framed->user, FRAME_JUNK, framed->word.size_bytes);
-    struct ring *ring = mine;
+    if (ASAN) sanitizer_close(framed->start, framed->bytes);
+    struct ring *ring = HAK_MINE(mine);
     while (!has_room(ring, framed->bytes)) leave(ring);
     struct frame_word word = framed->word;
     word.state = FRAME_FREED;

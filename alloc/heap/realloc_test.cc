@@ -147,6 +147,20 @@ TEST_F(Realloc, ShrinkingNeverFails)
     }
 }
 
+TEST_F(Realloc, ShrinkingWithoutMemoryKeepsTheBlock)
+{
+    void *block = hak_malloc(RUN_BYTES_MAX);
+    os_fault_install(1, true);
+    std::vector<void *> rest; // no page is left for a shorter block
+    while (void *each = hak_malloc(SMALL_BYTES_MAX)) rest.push_back(each);
+    errno = 4711;
+    EXPECT_EQ(hak_realloc(block, SMALL_BYTES_MAX), block);
+    EXPECT_EQ(errno, 4711);
+    os_fault_remove();
+    for (void *each : rest) hak_free(each);
+    hak_free(block);
+}
+
 TEST_F(Realloc, ABlockOfAnotherThread)
 {
     for (size_t size : test::all_kinds_of_sizes()) {

@@ -4,7 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/policy.h"
+#include "os/libc.h"
 #include "os/maps.h"
 #include "report/settings.h"
 #include "report/text.h"
@@ -18,6 +22,7 @@ struct record {
     size_t size_bytes;
     uintptr_t allocated[TRACE_DEPTH], freed[TRACE_DEPTH]; /* up to a 0 */
     uint32_t used_at;                                     /* by the clock of the table */
+    int32_t allocated_by, freed_by;                       /* kernel's ids of threads; 0: not known */
 };
 
 static struct record records[TRACE_RECORDS];
@@ -58,26 +63,25 @@ static struct record *find_or_oldest(uintptr_t block)
 extern const char __ehdr_start[] HAK_HIDDEN;
 extern const char _end[] HAK_HIDDEN;
 
-extern void *__libc_stack_end; /* of the dynamic linker: the upper end of the first thread's stack */
-
 /* The upper end of the caller's stack: a thread's control block lies there, but for the first one's. 0: none of
  * the two is above `frame`, as on a stack that the program made. */
 static uintptr_t stack_end(uintptr_t frame)
 {
-    uintptr_t control = (uintptr_t)__builtin_thread_pointer(), first = (uintptr_t)__libc_stack_end;
+    uintptr_t control = (uintptr_t)__builtin_thread_pointer(), first = os_first_stack_end();
     if (frame < control && control - frame < STACK_BYTES_MAX) return control;
     return frame < first && first - frame < STACK_BYTES_MAX ? first : 0;
 }
 
 /* Each frame pointer points to the caller's, and to the return address behind it. The chain must rise. */
-static __attribute__((noinline)) void capture(uintptr_t *addresses)
+static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
     uint32_t count = 0;
     while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame + 2 * sizeof frame <= end) {
         const uintptr_t *words = (const uintptr_t *)frame;
         uintptr_t next = words[0], address = words[1];
-        bool is_own = address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
+        /* A sanitized program and the library are one module: of it nothing is left out. */
+        bool is_own = !ASAN && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
         if (!is_own && address < 4096) break;
         if (!is_own) STORE(addresses[count++], address);
         if (next <= frame) break;
@@ -86,24 +90,32 @@ static __attribute__((noinline)) void capture(uintptr_t *addresses)
     if (count < TRACE_DEPTH) STORE(addresses[count], 0);
 }
 
+bool trace_is_on(void) { return failfast_level() >= (ASAN ? LEVEL_FRAMES : LEVEL_TRACES); }
+
+/* A system call each time: who is to see races of two threads has time. */
+static int32_t thread_id(void) { return ASAN ? (int32_t)syscall(SYS_gettid) : 0; }
+
 void trace_allocated(const void *block, size_t size_bytes)
 {
-    if (failfast_level() < LEVEL_TRACES) return;
+    if (!trace_is_on()) return;
     struct record *record = find_or_oldest((uintptr_t)block);
     STORE(record->block, 0);
     STORE(record->size_bytes, size_bytes);
     STORE(record->used_at, __atomic_add_fetch(&clock_now, 1, __ATOMIC_RELAXED));
     STORE(record->freed[0], 0);
+    STORE(record->freed_by, 0);
+    STORE(record->allocated_by, thread_id());
     capture(record->allocated);
     STORE(record->block, (uintptr_t)block);
 }
 
 void trace_freed(const void *block)
 {
-    if (failfast_level() < LEVEL_TRACES) return;
+    if (!trace_is_on()) return;
     struct record *record = find((uintptr_t)block);
     if (record == NULL) return;
     STORE(record->used_at, __atomic_add_fetch(&clock_now, 1, __ATOMIC_RELAXED));
+    STORE(record->freed_by, thread_id());
     capture(record->freed);
 }
 
@@ -142,21 +154,28 @@ static void add_place(struct text *text, uintptr_t address)
     text_add(text, "\n");
 }
 
-static void add_places(struct text *text, const char *what, const uintptr_t *addresses)
+/* "hakmem:   by thread 4711, freed at", and where; without the thread where it is not known. */
+static void add_places(struct text *text, const char *what, int32_t thread, const uintptr_t *addresses)
 {
-    if (LOAD(addresses[0]) == 0) return;
+    if (LOAD(addresses[0]) == 0 && thread == 0) return;
+    text_add(text, "hakmem:   ");
+    if (thread != 0) {
+        text_add(text, "by thread ");
+        text_add_number(text, (uint64_t)thread);
+        text_add(text, ", ");
+    }
     text_add(text, what);
     for (uint32_t i = 0; i < TRACE_DEPTH && LOAD(addresses[i]) != 0; i++) add_place(text, LOAD(addresses[i]));
 }
 
 void trace_describe(struct text *text, const void *block)
 {
-    if (failfast_level() < LEVEL_TRACES) return;
+    if (!trace_is_on()) return;
     const struct record *record = find((uintptr_t)block);
     if (record == NULL) return;
     text_add(text, "hakmem:   last asked for there: ");
     text_add_number(text, LOAD(record->size_bytes));
     text_add(text, " bytes\n");
-    add_places(text, "hakmem:   allocated at\n", record->allocated);
-    add_places(text, "hakmem:   freed at\n", record->freed);
+    add_places(text, "allocated at\n", LOAD(record->allocated_by), record->allocated);
+    add_places(text, "freed at\n", LOAD(record->freed_by), record->freed);
 }

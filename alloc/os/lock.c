@@ -22,8 +22,8 @@ static HAK_TLS uint32_t ranks_held; /* bit r: this thread holds the lock of rank
 
 static void rank_check(enum lock_rank rank)
 {
-    if (ranks_held >> rank == 0) {
-        ranks_held |= 1u << rank;
+    if (HAK_MINE(ranks_held) >> rank == 0) {
+        HAK_MINE(ranks_held) |= 1u << rank;
         return;
     }
     static const char text[] = "hakmem: failfast: lock_rank: a lock was taken out of order\n";
@@ -61,12 +61,14 @@ bool lock_acquire(enum lock_rank rank)
     }
     bool torn = lock->torn;
     lock->torn = false;
+    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
     return torn;
 }
 
 void lock_release(enum lock_rank rank)
 {
-    if (VALIDATE) ranks_held &= ~(1u << rank);
+    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);
+    if (VALIDATE) HAK_MINE(ranks_held) &= ~(1u << rank);
     struct lock *lock = &locks[rank];
     /* release: publishes what the lock protects to the next lock_acquire. */
     if (atomic_exchange_explicit(&lock->state, FREE, memory_order_release) == WAITED_FOR)

@@ -4,6 +4,7 @@
 #include <set>
 
 extern "C" {
+#include "base/sync_point.h"
 #include "cache/tcache.h"
 #include "slab/owner.h"
 #include "slab/remote.h"
@@ -114,4 +115,61 @@ TEST(Owner, AbandonSeesWhatIsPending)
     slab_release_empty(own);
     EXPECT_TRUE(owner_abandon(own));
     EXPECT_TRUE(owner_adopt_this(own));
+}
+
+namespace {
+
+// One post and one abandonment that meet: the other one happens, once, at a step of the first.
+owner *meeting;
+block *meeting_block;
+const char *meeting_step;
+
+void at_step(const char *step)
+{
+    if (meeting == nullptr || strcmp(step, meeting_step) != 0) return;
+    owner *own = std::exchange(meeting, nullptr);
+    if (meeting_block == nullptr) EXPECT_TRUE(owner_abandon(own));
+    else remote_post(slab_of(meeting_block), meeting_block, meeting_block, 1);
+}
+
+class OwnerMeeting : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        SKIP_WITHOUT_VALIDATE();
+        own = make_owner();
+        s = slab_make(own, 1);
+        for (block *b = slab_take(s); b != nullptr; b = b->next) blocks.push_back(b);
+        hak_sync_point_hook = at_step;
+    }
+    void TearDown() override
+    {
+        if (own == nullptr) return; // skipped
+        hak_sync_point_hook = nullptr;
+        EXPECT_EQ(meeting, nullptr) << meeting_step << " was not met";
+        if (owner_is_orphan(own)) EXPECT_TRUE(owner_adopt_this(own));
+        remote_drain(own, CLASS_EMPTY);
+        for (size_t i = 1; i < blocks.size(); i++) slab_give_back(s, blocks[i]);
+        slab_release_empty(own);
+    }
+    owner *own = nullptr;
+    slab *s = nullptr;
+    std::vector<block *> blocks;
+};
+
+} // namespace
+
+TEST_F(OwnerMeeting, APostBeforeTheBitIsSeen)
+{
+    meeting = own, meeting_block = blocks[0], meeting_step = "owner_abandon";
+    EXPECT_FALSE(owner_abandon(own)) << "nobody would drain it";
+    EXPECT_FALSE(owner_is_orphan(own));
+}
+
+TEST_F(OwnerMeeting, AnEndBeforeTheQueueIsSeen)
+{
+    meeting = own, meeting_block = nullptr, meeting_step = "pending_push";
+    remote_post(s, blocks[0], blocks[0], 1);
+    EXPECT_TRUE(owner_is_orphan(own));
+    EXPECT_FALSE(remote_is_pending(own)) << "nobody would drain it";
 }

@@ -47,9 +47,9 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
 {
     struct owner *owner = slab->owner; /* fixed: the blocks we hold keep the slab */
     uint64_t word = atomic_load_explicit(&slab->remote, memory_order_relaxed);
-    head->batch_tail = tail;
+    link_set(&head->batch_tail, tail);
     do {
-        tail->next = word_head(word);
+        link_set(&tail->next, word_head(word));
         sync_point("remote_post");
         /* release: publishes the links and this thread's last writes to the blocks; pairs with the
          * acquire in remote_drain. acquire: a drain that cleared QUEUED has read next_pending, which
@@ -85,7 +85,7 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
         stage->tail = block;
         staging->used = true;
     }
-    block->next = stage->head;
+    link_set(&block->next, stage->head);
     stage->head = block;
     /* The count last: a child forked in between must not find it above the length of the list. */
     atomic_signal_fence(memory_order_release);
@@ -105,8 +105,10 @@ void remote_post_all(struct staging *staging)
  * and each of them costs a miss (28% of an all-remote loop's time, when all were walked). */
 static struct block *batches_tail(struct block *head)
 {
-    while (head->batch_tail->next != NULL) head = head->batch_tail->next;
-    return head->batch_tail;
+    for (struct block *tail;; head = link_get(&tail->next)) {
+        tail = link_get(&head->batch_tail);
+        if (link_get(&tail->next) == NULL) return tail;
+    }
 }
 
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted)

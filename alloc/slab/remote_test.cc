@@ -4,6 +4,7 @@
 #include <set>
 
 extern "C" {
+#include "base/sync_point.h"
 #include "cache/tcache.h"
 #include "heap/inspect.h"
 #include "slab/remote.h"
@@ -205,6 +206,42 @@ TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
     test::in_thread([&] { post({all.begin() + 2, all.end()}); });
     EXPECT_EQ(pool_figures().claimed_pages, claimed) << "nobody adopted it, yet its memory is back";
     EXPECT_TRUE(owner_adopt_this(own));
+}
+
+namespace {
+
+// What happens, once, at a step of another thread.
+const char *between_step;
+std::function<void()> between;
+
+void at_step(const char *step)
+{
+    if (between == nullptr || strcmp(step, between_step) != 0) return;
+    std::exchange(between, nullptr)();
+}
+
+} // namespace
+
+TEST_F(Remote, WhatIsPostedInBetweenIsNotLost)
+{
+    SKIP_WITHOUT_VALIDATE();
+    for (const char *step : {"pending_push", "remote_drain_slab", "remote_post"}) {
+        std::vector<block *> first = make_full(sizeclass_of(1024)), second = make_full(sizeclass_of(2048));
+        slab *s = slab_of(first[0]), *t = slab_of(second[0]);
+        between_step = step;
+        between = [&] { post({first[1]}), post({second[0]}); };
+        hak_sync_point_hook = at_step;
+        post({first[0]});
+        remote_drain(own, CLASS_EMPTY);
+        hak_sync_point_hook = nullptr;
+        EXPECT_EQ(between, nullptr) << step << " was not met";
+        remote_drain(own, CLASS_EMPTY); // what came during the first one
+        EXPECT_EQ(s->used_count.load(), first.size() - 2) << step;
+        EXPECT_EQ(t->used_count.load(), second.size() - 1) << step;
+        post({first.begin() + 2, first.end()});
+        post({second.begin() + 1, second.end()});
+        remote_drain(own, CLASS_EMPTY);
+    }
 }
 
 TEST_F(Remote, ThreadsPostWhileTheOwnerDrains)

@@ -197,10 +197,10 @@ static struct block *slab_carve(struct slab *slab)
     struct block *block = head;
     for (uint32_t i = 1; i < count; i++) {
         if (++index == end) index = first;
-        block->next = block_at(start, index, block_bytes);
-        block = block->next;
+        link_set(&block->next, block_at(start, index, block_bytes));
+        block = link_get(&block->next);
     }
-    block->next = NULL;
+    link_set(&block->next, NULL);
     slab->carved_count = (uint16_t)(slab->carved_count + count);
     used_add(slab, count);
     return head;
@@ -240,14 +240,14 @@ static void slab_returned(struct slab *slab, uint32_t count)
 
 void slab_give_back(struct slab *slab, struct block *block)
 {
-    block->next = slab->free;
+    link_set(&block->next, slab->free);
     slab->free = block;
     slab_returned(slab, 1);
 }
 
 void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
 {
-    if (slab->free != NULL) tail->next = slab->free;
+    if (slab->free != NULL) link_set(&tail->next, slab->free);
     slab->free = head;
     slab_returned(slab, count);
 }

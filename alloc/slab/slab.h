@@ -23,10 +23,16 @@ static inline struct slab *slab_of(const void *address)
     return superslab_slab_of((struct superslab *)pagemap_descriptor(address), address);
 }
 
-/* Bytes before the slab's first block: see the colours of sizeclass.h. And where that stands. */
+/* Bytes before the first block of a slab, by the page at which it begins: see the colours of sizeclass.h. And
+ * where that block stands. */
+static inline uint32_t slab_colour_at(uint32_t page_index, uint32_t class_index)
+{
+    return page_index % sizeclass_colours(class_index) * CACHE_LINE_BYTES;
+}
+
 static inline uint32_t slab_colour(const struct slab *slab)
 {
-    return slab->page_index % sizeclass_colours(slab->class_index) * CACHE_LINE_BYTES;
+    return slab_colour_at(slab->page_index, slab->class_index);
 }
 
 static inline char *slab_start(const struct superslab *superslab, const struct slab *slab)

@@ -32,6 +32,7 @@ class Slab : public testing::Test {
     void TearDown() override
     {
         slab_release_empty(own);
+        EXPECT_EQ(own->used_bytes, 0u);
         EXPECT_EQ(pool_figures().claimed_pages, claimed) << "pages were lost";
         inspect();
     }

@@ -98,7 +98,7 @@ static bool idle_get(const struct idle *idle, uint32_t block)
 
 static void idle_find(const struct layout *at, struct idle *idle)
 {
-    for (const struct block *block = at->slab->free; block != NULL; block = block->next)
+    for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next))
         idle_set(idle, ((uint32_t)((const char *)block - at->start) - at->colour) / at->block_bytes);
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
         for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page); block++)
@@ -151,11 +151,11 @@ static uint32_t relink(const struct layout *at, const struct idle *idle)
     uint32_t count = 0;
     for (uint32_t block = 0; block < at->slab->capacity; block++) {
         if (!idle_get(idle, block) || touches_hollow(at, block)) continue;
-        *end = block_at(at, block);
-        end = &(*end)->next;
+        link_set(end, block_at(at, block));
+        end = &link_get(end)->next;
         count++;
     }
-    *end = NULL;
+    link_set(end, NULL);
     return count;
 }
 
@@ -248,11 +248,11 @@ struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
     for (; block < end; block++) {
         /* A block between two such pages, one of them hollow still, waits for the other. */
         if (!touches_filled(&at, block, first, filled) || touches_hollow(&at, block)) continue;
-        *tail = block_at(&at, block);
-        tail = &(*tail)->next;
+        link_set(tail, block_at(&at, block));
+        tail = &link_get(tail)->next;
         ++*count;
     }
-    *tail = NULL;
+    link_set(tail, NULL);
     slab->carved_count = (uint16_t)(slab->carved_count + *count);
     slab->hollow = any_hollow(slab);
     return list;

@@ -56,7 +56,7 @@ void validate_alloc(const struct block *block, uint32_t class_index, uint32_t ow
     validate_list(block, class_index);
     if (pagemap_tag_checked(block) != (owner_tag | class_index))
         failfast(FAILFAST_next_link_range, block, "a bin holds a block of another heap");
-    validate_list(block->next, class_index);
+    validate_list(link_get(&block->next), class_index);
     struct superslab *superslab = pagemap_descriptor(block);
     struct slab *slab = superslab_slab_of(superslab, block);
     uint32_t rest;
@@ -143,7 +143,7 @@ void validate_remote(struct slab *slab, const struct block *head, uint32_t count
     struct superslab *superslab = superslab_of(slab);
     const struct block *block = head;
     for (uint32_t i = 0; i < count; i++) {
-        const struct block *next = block->next;
+        const struct block *next = link_get(&block->next);
         bool is_last = i + 1 == count;
         if (is_last ? next != NULL : !is_block_of(superslab, slab, next))
             failfast(FAILFAST_remote_link, block,

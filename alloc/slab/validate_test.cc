@@ -1,9 +1,11 @@
 // validate_test.cc: each kind of misuse and corruption ends the process with a report that names the
-// kind and the address. Through the public functions only.
+// kind and the address. Through the public functions, but where what is broken is the heap's own.
 #include "heap/heap_test_support.h"
 
 extern "C" {
 #include "report/failfast.h"
+#include "slab/slab.h"
+#include "superslab/pagemap.h"
 }
 
 namespace {
@@ -88,6 +90,9 @@ TEST_F(ValidateDeathTest, Interior)
         EXPECT_DEATH((void)!hak_realloc(block + 4096, 100), report("interior_pointer", block + 4096));
         hak_free(block);
     }
+    char *huge = alloc((size_t)20 << 20); // nor of a huge block
+    EXPECT_DEATH(hak_free(huge + ((size_t)8 << 20)), report("interior_pointer", huge + ((size_t)8 << 20)));
+    hak_free(huge);
     char *run = alloc(3 * PAGE_BYTES); // the page map names a run's first page only
     EXPECT_DEATH(hak_free(run + PAGE_BYTES),
                  report("interior_pointer", run + PAGE_BYTES));
@@ -138,6 +143,22 @@ TEST_F(ValidateDeathTest, NeverReturned)
     char *never = block == slab + 64 * 1008 ? slab : slab + 64 * 1008;
     EXPECT_DEATH(hak_free(never), report("(never_returned|double_free)", never));
     hak_free(block);
+}
+
+// Slabs of blocks of a multiple of 128 bytes begin at different offsets: sizeclass.h, colours.
+TEST_F(ValidateDeathTest, BeforeTheFirstBlock)
+{
+    std::vector<char *> blocks;
+    char *page = nullptr;
+    for (int i = 0; i < 1000 && page == nullptr; i++) {
+        char *block = blocks.emplace_back(alloc(384));
+        auto *around = static_cast<struct superslab *>(pagemap_descriptor(block));
+        struct slab *slab = superslab_slab_of(around, block);
+        if (slab_colour(slab) != 0) page = superslab_page_start(around, slab);
+    }
+    ASSERT_NE(page, nullptr);
+    EXPECT_DEATH(hak_free(page), report("never_returned", page));
+    for (char *block : blocks) hak_free(block);
 }
 
 TEST_F(ValidateDeathTest, AWriteAfterFreeIsFoundAtTheNextMalloc)
@@ -196,6 +217,31 @@ TEST_F(ValidateDeathTest, ALinkToALiveBlockIsNotHandedOut)
     }, report("handed_out_twice", second));
     hak_free(first);
     hak_free(second);
+}
+
+TEST_F(ValidateDeathTest, ALinkToAnotherHeapsBlockIsNotHandedOut)
+{
+    char *first = alloc(100), *of_another = nullptr;
+    test::in_thread([&] { of_another = alloc(100); });
+    EXPECT_DEATH({
+        hak_free(first);
+        *reinterpret_cast<char **>(first) = of_another;
+        hak_malloc(100);
+        hak_malloc(100);
+    }, "hakmem: failfast: next_link_range: (.|\n)*a bin holds a block of another heap");
+    hak_free(first);
+    hak_free(of_another);
+}
+
+TEST_F(ValidateDeathTest, ARunThatIsLiveIsNotHandedOut)
+{
+    EXPECT_DEATH({
+        char *run = alloc(100000);
+        auto *around = static_cast<struct superslab *>(pagemap_descriptor(run));
+        hak_free(run);
+        for (size_t i = 0; i < SUPERSLAB_BYTES / GRANULE_BYTES / 64; i++) around->live_bits[i] = ~(uint64_t)0;
+        hak_malloc(100000);
+    }, "hakmem: failfast: handed_out_twice: ");
 }
 
 TEST_F(ValidateDeathTest, ACircleInAFreeList)

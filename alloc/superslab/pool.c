@@ -6,6 +6,7 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/sanitizer.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 
@@ -95,7 +96,7 @@ static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t ali
 {
     bool contended = false;
     int first = superslab_claim(superslab, pages, align_pages, from_top, &range->zero, &contended);
-    if (contended) run_start = superslab->index + 1;
+    if (contended) HAK_MINE(run_start) = superslab->index + 1;
     if (first < 0) return false;
     range->superslab = superslab;
     range->first = (uint32_t)first;
@@ -132,7 +133,7 @@ static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t al
 
 static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct page_range *range)
 {
-    uint32_t start = from_top ? run_start : 0; /* slabs keep to the bottom */
+    uint32_t start = from_top ? HAK_MINE(run_start) : 0; /* slabs keep to the bottom */
     if (search_part(start, false, pages, align_pages, from_top, range)) return true;
     return start > 0 && search_part(start, true, pages, align_pages, from_top, range);
 }
@@ -185,6 +186,8 @@ static bool superslab_back(struct superslab *superslab)
         return false;
     }
     if (atomic_load_explicit(&huge_pages, memory_order_relaxed)) os_advise_huge(base, SUPERSLAB_BYTES);
+    if (ASAN) sanitizer_close(base, SUPERSLAB_BYTES);
+    if (ASAN) sanitizer_root(base, SUPERSLAB_BYTES);
     atomic_store_explicit(&superslab->base, base, memory_order_relaxed); /* published with the pages */
     return true;
 }
@@ -246,7 +249,10 @@ void pool_release(struct superslab *superslab)
     }
     char *base = superslab_base(superslab);
     pagemap_descriptor_set(base, NULL);
+    if (ASAN) sanitizer_unroot(base, SUPERSLAB_BYTES);
     if (os->release(base, SUPERSLAB_BYTES) != 0) { /* too many mappings: keep it */
+        if (ASAN) sanitizer_close(base, SUPERSLAB_BYTES);
+        if (ASAN) sanitizer_root(base, SUPERSLAB_BYTES);
         pagemap_descriptor_set(base, superslab);
         superslab_free(superslab, 0, SUPERSLAB_PAGES, false);
         pool_offer(superslab);

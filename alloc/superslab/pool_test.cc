@@ -291,6 +291,48 @@ TEST_F(Pool, ReleaseRefusedByTheSystem)
     free_run(run);
 }
 
+TEST_F(Pool, EachCallOfAPurgeRefusedByTheSystem)
+{
+    uint64_t refused = 1;
+    for (uint64_t call = 1; refused != 0; call++) {
+        std::vector<std::pair<Claimed, char *>> runs;
+        for (int i = 0; i < EMPTY_SUPERSLABS_MIN + 3; i++) {
+            Claimed run = claim(64);
+            runs.emplace_back(run, start_of(run.range));
+            *runs.back().second = 1;
+        }
+        for (const auto &[run, start] : runs) free_run(run);
+        os_fault_install(call, false);
+        pool_purge_all();
+        refused = os_fault_failures();
+        os_fault_remove();
+        for (const auto &[run, start] : runs) // kept whole, or gone whole
+            EXPECT_EQ(pagemap_descriptor(start), superslab_base(run.range.superslab) == start ? run.range.superslab : nullptr);
+        pool_purge_all();
+        EXPECT_EQ(pool_figures().dirty_pages, 0u) << "call " << call;
+        EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN + before.superslab_count) << "call " << call;
+        ASSERT_LT(call, 1000u);
+    }
+}
+
+TEST_F(Pool, AReleasedSuperslabLeavesThePageMap)
+{
+    std::vector<std::pair<Claimed, char *>> runs;
+    for (int i = 0; i < EMPTY_SUPERSLABS_MIN + 3; i++) {
+        Claimed run = claim(64);
+        runs.emplace_back(run, start_of(run.range));
+    }
+    for (const auto &[run, start] : runs) free_run(run);
+    pool_purge_all();
+    size_t released = 0;
+    for (const auto &[run, start] : runs) {
+        bool is_released = superslab_base(run.range.superslab) != start;
+        released += is_released;
+        EXPECT_EQ(pagemap_descriptor(start), is_released ? nullptr : run.range.superslab);
+    }
+    EXPECT_GT(released, 0u);
+}
+
 TEST_F(Pool, ThreadsNeverShareAPage)
 {
     static std::atomic<int> shared;

@@ -3,12 +3,20 @@
  * threads, "main ID" and "helper ID". */
 #include <malloc.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "hakmem/crash.h"
+
+/* Weak: nothing defines them until the library is preloaded. */
+#pragma weak hak_crash_handler_install
+#pragma weak hak_crash_handler_remove
 
 enum {
     BLOCK_BYTES = 1100,    /* a sampled block of so many has 1104 that may be used; one of a slab 1152 */
@@ -84,6 +92,24 @@ static void within(void)
     _exit(0);
 }
 
+static sigjmp_buf survived;
+
+static void on_survive(int signal_number)
+{
+    siglongjmp(survived, signal_number);
+}
+
+/* Survives the abort of a free, through a handler behind hakmem's, and crashes once more for a reason of its own. */
+static void abort_after(void *freed)
+{
+    struct sigaction action = {.sa_handler = on_survive, .sa_flags = (int)SA_RESETHAND};
+    hak_crash_handler_remove();
+    if (sigaction(SIGABRT, &action, NULL) != 0) _exit(8);
+    if (hak_crash_handler_install(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(9);
+    if (sigsetjmp(survived, 1) == 0) free_here(freed);
+    abort();
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -99,6 +125,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "read_after") == 0) return read_at(block + 8);
     if (strcmp(how, "write_after") == 0) write_at(block + 1000);
     if (strcmp(how, "free_twice") == 0) free_here(block);
+    if (strcmp(how, "abort_after") == 0) abort_after(block);
     if (strcmp(how, "realloc_after") == 0) block = realloc(block, 5000);
     return 1;
 }

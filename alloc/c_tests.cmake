@@ -1,0 +1,127 @@
+# Tests that are C programs: of the heap by hak_*, and of malloc replaced by linking. These are all that a tree with
+# HAKMEM_C_ONLY has; tests.cmake has the rest.
+
+set(hakmem_includes ${CMAKE_CURRENT_SOURCE_DIR}/include)
+
+hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
+# The hook and the inspector are for tests; the release library has neither.
+hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c heap/inspect.c ${FAULTS})
+hakmem_count(alloc-tests-c)
+hakmem_count(alloc-tests-release-c)
+
+# All that the tests of this folder run.
+add_custom_target(alloc-programs)
+
+function(hakmem_c_program name)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${hakmem_includes})
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin)
+  target_link_libraries(${name} PRIVATE Threads::Threads)
+  hakmem_link_counters(${name})
+  add_dependencies(alloc-programs ${name})
+endfunction()
+
+# threads_program on hak_*, of the release objects and of the validating ones; the inspector is linked in.
+# hakmem_add_threads_test(NAME PROGRAM [LEVEL])
+function(hakmem_add_threads_test name program)
+  set(arguments "")
+  if("${ARGV2}" STREQUAL 3)
+    set(arguments --sane-sizes)
+  endif()
+  if(CMAKE_CROSSCOMPILING OR HAKMEM_SANITIZE) # ten times slower
+    list(APPEND arguments 5000)
+  endif()
+  add_test(NAME program/${name} COMMAND ${program} ${arguments})
+  set_tests_properties(program/${name} PROPERTIES LABELS unit TIMEOUT 120)
+  if(ARGC GREATER 2)
+    set_tests_properties(program/${name} PROPERTIES ENVIRONMENT HAKMEM_FAILFAST_LEVEL=${ARGV2})
+  endif()
+endfunction()
+set(threads entry/threads_program.c)
+hakmem_c_program(threads-hak ${threads} entry/calls_hak.c $<TARGET_OBJECTS:alloc-tests-release-c>)
+hakmem_c_program(threads-hak-validate ${threads} entry/calls_hak.c $<TARGET_OBJECTS:alloc-tests-c>)
+hakmem_add_threads_test(threads-hak threads-hak)
+foreach(level 1 2 3)
+  hakmem_add_threads_test(threads-hak-validate.${level} threads-hak-validate ${level})
+endforeach()
+
+if(HAKMEM_SANITIZE MATCHES memory)
+  include(msan_tests.cmake)
+endif()
+
+# --- malloc itself replaced by linking ----------------------------------------------------------------
+
+if(HAKMEM_SANITIZE)
+  include(sanitized.cmake)
+  return() # a sanitizer has replaced malloc already
+endif()
+
+function(hakmem_add_override_test name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set(timeout_s 60)
+  if(CMAKE_CROSSCOMPILING)
+    set(timeout_s 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${timeout_s})
+endfunction()
+
+# The override is an object, so that it takes libc's place before an archive is searched.
+function(hakmem_link_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE hakmem_static)
+  add_dependencies(${name} hakmem_override_object)
+  add_dependencies(alloc-programs ${name})
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${override};${override_cxx};${archive}")
+  hakmem_add_override_test(link/${name} ${name})
+endfunction()
+
+hakmem_link_program(beside-program entry/beside_program.c)
+
+# The same threads on malloc: of what programs link, and of the validating objects.
+hakmem_c_program(threads-malloc ${threads} entry/calls_malloc.c)
+target_link_libraries(threads-malloc PRIVATE ${override} hakmem_static)
+add_dependencies(threads-malloc hakmem_override_object)
+set_target_properties(threads-malloc PROPERTIES LINK_DEPENDS "${override};${archive}")
+hakmem_c_program(threads-malloc-validate ${threads} entry/calls_malloc.c entry/malloc.c
+    $<TARGET_OBJECTS:alloc-tests-c>)
+hakmem_add_threads_test(threads-malloc threads-malloc)
+foreach(level 1 2 3)
+  hakmem_add_threads_test(threads-malloc-validate.${level} threads-malloc-validate ${level})
+endforeach()
+
+# What the heap says of a wrong program. There is no dynamic linker to help here, and perhaps no glibc. (Of a double free
+# it tells no stacks: to it the whole program is one module, its own.)
+set(frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
+hakmem_c_program(wrong-program entry/wrong_program.c entry/calls_malloc.c entry/malloc.c
+    $<TARGET_OBJECTS:alloc-tests-release-c>)
+hakmem_c_program(wrong-program-validate entry/wrong_program.c entry/calls_malloc.c entry/malloc.c
+    $<TARGET_OBJECTS:alloc-tests-c>)
+target_compile_options(wrong-program PRIVATE ${frames})
+target_compile_options(wrong-program-validate PRIVATE ${frames})
+# hakmem_add_wrong_test(PROGRAM WHAT EXPECTED VARIABLE=VALUE): EXPECTED is a regular expression.
+function(hakmem_add_wrong_test program what expected variable)
+  # To ctest a program that a signal ended has failed, whatever it said.
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  add_test(NAME program/${program}.${what} COMMAND sh -c "${emulator} '$<TARGET_FILE:${program}>' ${what}; true")
+  set_tests_properties(program/${program}.${what} PROPERTIES LABELS unit TIMEOUT 60 ENVIRONMENT ${variable}
+      PASS_REGULAR_EXPRESSION "${expected}")
+endfunction()
+hakmem_add_wrong_test(wrong-program-validate double-free "double_free: double free.*offset 0 of 100 bytes"
+    HAKMEM_FAILFAST_LEVEL=3)
+hakmem_add_wrong_test(wrong-program use-after-free
+    "guard: a read.* 0 bytes into a freed block of 100 bytes at .*allocated by thread [0-9]+, freed by thread"
+    HAKMEM_GUARD_SAMPLE=100)
+hakmem_add_wrong_test(wrong-program segv "crash: SIGSEGV at 0x8; report: ${CMAKE_CURRENT_BINARY_DIR}/hakmem-"
+    HAKMEM_CRASH_DIR=${CMAKE_CURRENT_BINARY_DIR})
+
+# A C program's link knows no C++ runtime. The test itself links it, so as to say what is missing.
+list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+foreach(kind "" -static)
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/static-c${kind})
+  add_test(NAME link/static-c${kind} COMMAND sh -c
+      "'${CMAKE_C_COMPILER}' ${kind} -O2 -I'${hakmem_includes}' -o '${program}' \
+      '${CMAKE_CURRENT_SOURCE_DIR}/entry/plain_program.c' '${override}' '${archive}' -pthread && \
+      ${emulator} '${program}'")
+  set_tests_properties(link/static-c${kind} PROPERTIES LABELS unit TIMEOUT 60)
+endforeach()

@@ -1,0 +1,152 @@
+// fork_lock_test.cc: fork while another thread holds a lock of the allocator: each lock, just taken and about to be
+// given back. The child must not wait for a thread that it does not have, and mends what the lock protects.
+#include "heap/heap_test_support.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+
+extern "C" {
+#include "base/sync_point.h"
+#include "cache/thread.h"
+#include "os/lock.h"
+}
+
+namespace {
+
+constexpr const char *kNames[] = {"start", "heaps", "huge", "guard", "pool", "meta"};
+static_assert(std::size(kNames) == LOCK_COUNT);
+
+// The one thread that is held, in the hook.
+std::atomic<unsigned> wanted_rank;
+std::atomic<bool> wanted_gives_back, holds, let_go;
+thread_local bool may_hold;
+
+void hold(unsigned rank, bool gives_back)
+{
+    if (!may_hold || rank != wanted_rank || gives_back != wanted_gives_back) return;
+    may_hold = false;
+    int before = errno;
+    holds = true;
+    while (!let_go) usleep(100);
+    errno = before;
+}
+
+// What leads through two of the locks by itself: more superslabs than are kept, and a huge block.
+void work()
+{
+    std::vector<void *> blocks;
+    for (int i = 0; i < 40; i++) blocks.push_back(hak_malloc(RUN_BYTES_MAX));
+    for (int i = 0; i < 100; i++) blocks.push_back(hak_malloc(20000));
+    blocks.push_back(hak_malloc(5 << 20));
+    for (void *block : blocks) hak_free(block);
+    hak_purge();
+}
+
+// The locks that work does not come by: no process starts twice, this build does not sample, and a heap and metadata
+// are new only for a thread that finds no orphan.
+void work_of(unsigned rank)
+{
+    if (rank == LOCK_POOL || rank == LOCK_HUGE) return work();
+    lock_acquire((enum lock_rank)rank);
+    lock_release((enum lock_rank)rank);
+}
+
+// In the child: every kind of memory, by old and new threads, and rest.
+void use_all()
+{
+    std::vector<void *> blocks;
+    for (size_t size : test::all_kinds_of_sizes()) {
+        void *block = hak_malloc(size);
+        ASSERT_NE(block, nullptr);
+        test::pattern_fill(block, size, size, size < 200000 ? 256 : 1 << 17);
+        blocks.push_back(block);
+    }
+    size_t at = 0;
+    for (size_t size : test::all_kinds_of_sizes()) {
+        ASSERT_TRUE(test::pattern_holds(blocks[at], size, size, size < 200000 ? 256 : 1 << 17));
+        hak_free(blocks[at++]);
+    }
+}
+
+void child()
+{
+    use_all();
+    test::in_threads(3, [](int) { use_all(); });
+    for (unsigned rank = 0; rank < LOCK_COUNT; rank++) {
+        lock_acquire((enum lock_rank)rank);
+        lock_release((enum lock_rank)rank);
+    }
+    hak_purge();
+}
+
+void *held_thread(void *rank)
+{
+    hak_free(hak_malloc(100)); // a heap of its own
+    may_hold = true;
+    work_of(*static_cast<unsigned *>(rank));
+    may_hold = false;
+    return nullptr;
+}
+
+class ForkLock : public test::HeapTest {};
+
+} // namespace
+
+TEST_F(ForkLock, EachLockIsHeldAtTheFork)
+{
+    SKIP_WITHOUT_VALIDATE();
+    int forks = 0;
+    for (unsigned rank = 0; rank < LOCK_COUNT; rank++)
+        for (bool gives_back : {false, true}) {
+            wanted_rank = rank;
+            wanted_gives_back = gives_back;
+            holds = let_go = false;
+            sync_lock_hook = hold;
+            pthread_t thread;
+            ASSERT_EQ(pthread_create(&thread, nullptr, held_thread, &rank), 0);
+            for (int ms = 0; !holds && ms < 20000; ms++) usleep(1000);
+            EXPECT_TRUE(holds) << "no thread came to hold the lock " << kNames[rank];
+            EXPECT_TRUE(test::in_child([] {
+                sync_lock_hook = nullptr;
+                child();
+            }, 30)) << "lock " << kNames[rank] << (gives_back ? ", about to be given back" : ", just taken");
+            forks++;
+            let_go = true;
+            pthread_join(thread, nullptr);
+            sync_lock_hook = nullptr;
+        }
+    printf("%d forks, each with a thread inside one of %d locks\n", forks, (int)LOCK_COUNT);
+}
+
+// The forking thread itself may be anywhere but in the allocator; another forks while this one's lock is contended.
+TEST_F(ForkLock, WithThreadsThatWaitForIt)
+{
+    SKIP_WITHOUT_VALIDATE();
+    for (unsigned rank : {(unsigned)LOCK_POOL, (unsigned)LOCK_HUGE}) {
+        wanted_rank = rank;
+        wanted_gives_back = false;
+        holds = let_go = false;
+        sync_lock_hook = hold;
+        pthread_t thread;
+        ASSERT_EQ(pthread_create(&thread, nullptr, held_thread, &rank), 0);
+        for (int ms = 0; !holds && ms < 20000; ms++) usleep(1000);
+        ASSERT_TRUE(holds);
+        std::vector<std::thread> waiters;
+        for (int i = 0; i < 2; i++) waiters.emplace_back([rank] {
+            lock_acquire((enum lock_rank)rank);
+            lock_release((enum lock_rank)rank);
+        });
+        usleep(20000); // they sleep by now, most likely
+        EXPECT_TRUE(test::in_child([] {
+            sync_lock_hook = nullptr;
+            child();
+        }, 30)) << kNames[rank];
+        let_go = true;
+        pthread_join(thread, nullptr);
+        for (std::thread &waiter : waiters) waiter.join();
+        sync_lock_hook = nullptr;
+    }
+}

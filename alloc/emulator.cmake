@@ -1,0 +1,42 @@
+# Tests that an emulator of processors (qemu-user) cannot run, since it does not do all that the system does. Each is a
+# skip that says so; the rest of its suite runs.
+
+set(EMULATOR_LACKS_LIMITS "it does not hold a process to RLIMIT_AS")
+set(EMULATOR_LACKS_FORK "the child of a process with threads cannot start threads or count on its locks")
+set(EMULATOR_LACKS_MAPS "its own memory stands in /proc/self/maps, and mincore knows only memory that can be read")
+set(EMULATOR_LACKS_ERRORS "its madvise, mprotect and mremap of what is not mapped do not fail as they must")
+set(EMULATOR_LACKS_TIME "it takes minutes there")
+set(EMULATOR_LACKS
+    "Fresh.AddressSpaceOfAGibibyte=LIMITS"
+    "Fresh.FreedHugeMemoryServesSmallBlocksUnderALimit=LIMITS"
+    "Fork.ChildStartsThreadsThatAdopt=FORK"
+    "Fork.Grandchild=FORK"
+    "Fork.InTheMidstOfOthersWork=FORK"
+    "Fork.WhileAnotherThreadHoldsALockOrChangesItsHeap=FORK"
+    "Fork.AListHalfGivenBackIsNotTrusted=FORK"
+    "Fork.TheGrandchildOfABusyThread=FORK"
+    "Fork.BetweenPostAndQueue=FORK"
+    "OsLinux.ReserveAtEveryAlignment=MAPS"
+    "OsLinux.ErrorsAreReturned=ERRORS"
+    "OsLinux.ReserveRefuses=TIME"
+    "OverrideNew.AHandlerThatFreesMemory=LIMITS"
+    "ValidateDeathTest.Foreign=MAPS"
+    "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
+
+# hakmem_emulator_lacks(PREFIX SUITE OUT): OUT is what a filter of the suite must leave out, "" for nothing; each of
+# these becomes a test that skips.
+function(hakmem_emulator_lacks prefix suite out)
+  set(lacking "")
+  if(CMAKE_CROSSCOMPILING)
+    foreach(entry IN LISTS EMULATOR_LACKS)
+      if(entry MATCHES "^(${suite}\\.[A-Za-z]+)=([A-Z]+)$")
+        string(APPEND lacking ":${CMAKE_MATCH_1}")
+        add_test(NAME ${prefix}/${CMAKE_MATCH_1}
+            COMMAND sh -c "echo 'skipped: under an emulator: ${EMULATOR_LACKS_${CMAKE_MATCH_2}}'; exit 77")
+        set_tests_properties(${prefix}/${CMAKE_MATCH_1} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+      endif()
+    endforeach()
+    string(REGEX REPLACE "^:" "-" lacking "${lacking}")
+  endif()
+  set(${out} "${lacking}" PARENT_SCOPE)
+endfunction()

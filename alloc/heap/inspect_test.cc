@@ -1,0 +1,152 @@
+// inspect_test.cc: each law that hak_inspect checks is told when it is broken, with the place: one field of the books
+// is changed at a time, and put back.
+#include "heap/heap_test_support.h"
+
+#include <array>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "slab/remote.h"
+#include "slab/slab.h"
+}
+
+namespace {
+
+void expect_broken(const char *law, const void *address)
+{
+    hak_inspect_report report;
+    EXPECT_FALSE(hak_inspect(&report)) << law;
+    ASSERT_NE(report.broken_law, nullptr);
+    EXPECT_EQ(std::string(report.broken_law), law);
+    EXPECT_EQ(report.address, address) << law;
+}
+
+// The field with another value breaks the law; the books hold again once it has its own.
+template <class Field, class Value>
+void expect_broken_by(Field &field, Value value, const char *law, const void *address)
+{
+    Value sound = field;
+    ASSERT_NE(sound, value);
+    field = value;
+    expect_broken(law, address);
+    field = sound;
+    test::inspected();
+}
+
+// A slab with blocks in use, some on its free list, and some not carved.
+class Inspect : public test::HeapTest {
+  protected:
+    void SetUp() override
+    {
+        test::HeapTest::SetUp();
+        for (void *&block : blocks) block = hak_malloc(208);
+        for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+        hak_purge();
+        slab = slab_of(blocks[1]);
+        for (size_t i = 1; i < blocks.size(); i += 2) ASSERT_EQ(slab_of(blocks[i]), slab) << "they fit into one";
+        ASSERT_NE(slab->free, nullptr);
+        superslab = superslab_of(slab);
+        start = superslab_page_start(superslab, slab);
+        test::inspected();
+    }
+    void TearDown() override
+    {
+        for (size_t i = 1; i < blocks.size(); i += 2) hak_free(blocks[i]);
+        test::HeapTest::TearDown();
+    }
+
+    std::array<void *, 40> blocks;
+    struct slab *slab;
+    struct superslab *superslab;
+    char *start;
+};
+
+TEST_F(Inspect, ASlabsBlocks)
+{
+    const char *law = "law 1: used + free = carved <= capacity";
+    expect_broken_by(slab->carved_count, (uint16_t)(slab->carved_count + 1), law, start);
+    expect_broken_by(slab->used_count, (uint16_t)(slab->used_count + 1), law, start);
+    expect_broken_by(slab->free, (struct block *)nullptr, law, start);
+    expect_broken_by(slab->capacity, (uint16_t)(slab->carved_count - 1), law, start);
+    struct block *second = slab->free->next;
+    expect_broken_by(second->next, slab->free, law, start); /* a circle ends by its bound */
+    expect_broken_by(slab->listed, false, "law 1: listed exactly when it can give blocks", start);
+    const char *hollow = "law 1: a hollow slab has blocks to carve where its pages' bits say";
+    expect_broken_by(slab->hollow, true, hollow, start);
+    expect_broken_by(slab->hollow_pages, (uint16_t)1, hollow, start);
+}
+
+TEST_F(Inspect, MoreLiveThanUsed)
+{
+    SKIP_WITHOUT_VALIDATE();
+    slab->used_count = (uint16_t)(slab->used_count - 1);
+    slab->carved_count--;
+    expect_broken("law 1: live blocks are in use", start);
+    slab->carved_count++;
+    slab->used_count = (uint16_t)(slab->used_count + 1);
+}
+
+TEST_F(Inspect, ASlabsPages)
+{
+    expect_broken_by(slab->page_index, (uint8_t)(slab->page_index + 1), "law 6: the descriptor knows its page", start);
+    const char *law = "law 6: the page map agrees with the slab";
+    expect_broken_by(slab->page_offset, (uint8_t)1, law, start);
+    expect_broken_by(slab->class_index, (uint8_t)(slab->class_index + 1), law, start);
+    uint64_t sound = superslab->free_pages;
+    uint64_t page = 1ull << (slab - superslab->slabs);
+    expect_broken_by(superslab->free_pages, sound | page, "law 6: a free page has no tag", start);
+    for (uint32_t free = 0; free < SUPERSLAB_PAGES; free++) {
+        if ((sound >> free & 1) == 0) continue;
+        expect_broken_by(superslab->free_pages, sound & ~(1ull << free), "law 6: a page in use has a tag",
+                         superslab_base(superslab) + (size_t)free * PAGE_BYTES);
+        break;
+    }
+}
+
+TEST_F(Inspect, AnOwnersLists)
+{
+    struct owner *owner = slab->owner;
+    const char *law = "law 4: a list holds its owner's slabs of its class";
+    expect_broken_by(owner->slabs[slab->class_index + 1], slab, law, slab);
+    expect_broken_by(slab->next->prev, (struct slab *)nullptr, law, slab);
+}
+
+TEST_F(Inspect, Queues)
+{
+    struct owner *owner = slab->owner;
+    expect_broken_by(owner->pending, slab, "law 2: a queue holds its owner's slabs with pending blocks", slab);
+    test::in_thread([] { hak_free(hak_malloc(400)); });
+    struct owner *orphan = nullptr;
+    for (uint32_t id = 1; id <= owner_count() && orphan == nullptr; id++)
+        if (owner_is_orphan(owner_with_id(id))) orphan = owner_with_id(id);
+    ASSERT_NE(orphan, nullptr) << "of the thread that has ended";
+    expect_broken_by(orphan->pending, slab, "law 2: an orphan's queue is empty", orphan);
+}
+
+TEST_F(Inspect, PendingBlocks)
+{
+    void *&block = blocks[1];
+    test::in_thread([&] {
+        hak_free(block);
+        hak_purge(); /* posts it */
+    });
+    ASSERT_TRUE(remote_is_queued(slab));
+    expect_broken("law 2: at rest nothing is pending", nullptr);
+    struct slab *queued = slab->owner->pending;
+    slab->owner->pending = nullptr;
+    expect_broken("law 2: at rest nothing is pending", nullptr);
+    slab->owner->pending = queued;
+    uint64_t word = slab->remote;
+    uint16_t used = slab->used_count;
+    slab->used_count = 0;
+    slab->carved_count = (uint16_t)(slab->carved_count - used);
+    expect_broken("law 2: blocks are pending on a queued slab, and in use", start);
+    slab->used_count = used;
+    slab->carved_count = (uint16_t)(slab->carved_count + used);
+    EXPECT_EQ(slab->remote, word);
+    hak_purge();
+    test::inspected();
+    block = hak_malloc(208);
+}
+
+} // namespace

@@ -1,0 +1,63 @@
+// guard_litmus_test.cc: the pairs of heap/guard.c and heap/guard_sample.c, one hand-over each. In children, since the
+// range is made once in a process. Of the release build: the other one has none.
+#include "litmus/litmus_test_support.h"
+
+#include <execinfo.h>
+
+extern "C" {
+#include "hakmem/hakmem.h"
+#include "heap/guard.h"
+#include "heap/guard_sample.h"
+}
+
+namespace {
+
+constexpr size_t SIZE_BYTES = 100;
+
+class LitmusGuard : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        void *frame;
+        backtrace(&frame, 1);    // the unwinder allocates at its first use
+        hak_free(hak_malloc(1)); // the heap has started
+    }
+};
+
+} // namespace
+
+// guard_alloc (release of the slot's state) and guard_free (acquire): the record of the block.
+TEST_F(LitmusGuard, TheRecordOfABlock)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_TRUE(guard_start(4));
+        litmus::Hand<void *> block;
+        litmus::in_order({
+            [&] { block.give(guard_alloc(SIZE_BYTES)); },
+            [&] { guard_free(block.take()); },
+        });
+        EXPECT_EQ(guard_figures().sampled, 1u);
+        EXPECT_EQ(guard_figures().live, 0u);
+    }));
+}
+
+// guard_sample_set (release) and guard_sample_is_on (acquire): what guard_start made.
+TEST_F(LitmusGuard, WhatGuardStartMade)
+{
+    EXPECT_TRUE(test::in_child([] {
+        bool is_on = false;
+        void *block = nullptr;
+        litmus::in_order({
+            [] {
+                EXPECT_TRUE(guard_start(4));
+                guard_sample_set(1);
+            },
+            [&] {
+                is_on = guard_sample_is_on();
+                block = guard_alloc(SIZE_BYTES);
+            },
+        });
+        EXPECT_TRUE(is_on);
+        EXPECT_NE(block, nullptr);
+    }));
+}

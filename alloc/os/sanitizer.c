@@ -1,0 +1,159 @@
+/* sanitizer.c: see sanitizer.h. */
+#include "os/sanitizer.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/config.h"
+
+#if HAK_SANITIZE_ADDRESS
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+#if HAK_SANITIZE_MEMORY
+#include <sanitizer/msan_interface.h>
+#endif
+
+sanitizer_explain_fn *sanitizer_explain;
+
+enum {
+    WIDE_BYTES = 1 << 20,        /* from here on the shadow is given back to the system, not written */
+    REDZONE_BYTES_MAX = 1 << 20, /* of what may be much, and no overflow reaches */
+    FRESH_BYTES_MAX = 1 << 28,   /* MemorySanitizer's shadow is as large as the memory */
+};
+
+/* --- AddressSanitizer -------------------------------------------------------------------------------- */
+
+#if HAK_SANITIZE_ADDRESS
+
+/* The whole pages of the shadow of a range go back to the system: they read as zero, which is open. */
+static void open_wide(const char *start, size_t bytes)
+{
+    size_t scale, offset, page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    __asan_get_shadow_mapping(&scale, &offset);
+    uintptr_t first = round_up(((uintptr_t)start >> scale) + offset + 1, page_bytes);
+    uintptr_t end = (((uintptr_t)(start + bytes) >> scale) + offset) & ~(page_bytes - 1);
+    int saved = errno;
+    bool gone = first < end && madvise((void *)first, end - first, MADV_DONTNEED) == 0;
+    errno = saved;
+    if (!gone) {
+        __asan_unpoison_memory_region(start, bytes);
+        return;
+    }
+    const char *first_open = (const char *)((first - offset) << scale);
+    const char *end_open = (const char *)((end - offset) << scale);
+    __asan_unpoison_memory_region(start, (size_t)(first_open - start));
+    __asan_unpoison_memory_region(end_open, (size_t)(start + bytes - end_open));
+}
+
+void sanitizer_open(const void *start, size_t bytes)
+{
+    if (bytes < WIDE_BYTES) {
+        __asan_unpoison_memory_region(start, bytes);
+    } else {
+        open_wide(start, bytes);
+    }
+}
+
+void sanitizer_close(void *start, size_t bytes) { __asan_poison_memory_region(start, bytes); }
+bool sanitizer_is_open(const void *address) { return __asan_address_is_poisoned(address) == 0; }
+
+size_t sanitizer_open_bytes(const void *start, size_t bytes)
+{
+    const char *first_closed = __asan_region_is_poisoned((void *)(uintptr_t)start, bytes);
+    return first_closed == NULL ? bytes : (size_t)(first_closed - (const char *)start);
+}
+
+void sanitizer_root(void *start, size_t bytes) { __lsan_register_root_region(start, bytes); }
+void sanitizer_unroot(void *start, size_t bytes) { __lsan_unregister_root_region(start, bytes); }
+
+/* The sanitizer's runtime calls this before it prints a report. */
+__attribute__((visibility("default"))) void __asan_on_error(void)
+{
+    sanitizer_explain_fn *explain = __atomic_load_n(&sanitizer_explain, __ATOMIC_RELAXED);
+    if (explain != NULL) explain(__asan_get_report_address());
+}
+
+#else
+
+void sanitizer_open(const void *start, size_t bytes) { (void)start, (void)bytes; }
+void sanitizer_close(void *start, size_t bytes) { (void)start, (void)bytes; }
+bool sanitizer_is_open(const void *address) { return address != NULL; }
+size_t sanitizer_open_bytes(const void *start, size_t bytes) { return (void)start, bytes; }
+void sanitizer_root(void *start, size_t bytes) { (void)start, (void)bytes; }
+void sanitizer_unroot(void *start, size_t bytes) { (void)start, (void)bytes; }
+
+#endif
+
+/* --- ThreadSanitizer --------------------------------------------------------------------------------- */
+
+#if HAK_SANITIZE_THREAD
+
+/* Of the runtime, for compilers: in none of its headers. */
+extern void __tsan_write_range(void *start, unsigned long bytes);
+
+static void write_imagined(char *start, size_t bytes)
+{
+    __tsan_write_range(start, bytes < SANITIZER_RACE_BYTES ? bytes : SANITIZER_RACE_BYTES);
+}
+
+#else
+
+static void write_imagined(char *start, size_t bytes) { (void)start, (void)bytes; }
+
+#endif
+
+/* --- MemorySanitizer --------------------------------------------------------------------------------- */
+
+#if HAK_SANITIZE_MEMORY
+
+void sanitizer_fresh(void *start, size_t bytes)
+{
+    __msan_allocated_memory(start, bytes < FRESH_BYTES_MAX ? bytes : FRESH_BYTES_MAX);
+}
+
+void sanitizer_zeroed(void *start, size_t bytes) { __msan_unpoison(start, bytes); }
+
+#else
+
+void sanitizer_fresh(void *start, size_t bytes) { (void)start, (void)bytes; }
+void sanitizer_zeroed(void *start, size_t bytes) { (void)start, (void)bytes; }
+
+#endif
+
+/* --- blocks ------------------------------------------------------------------------------------------ */
+
+/* AddressSanitizer's part: [user, user + size_bytes) is open, what is before and behind is not. */
+static void open_only(char *start, size_t bytes, char *user, size_t size_bytes)
+{
+    if (size_bytes == 0) size_bytes = 1;
+    char *end = start + bytes, *user_end = user + size_bytes;
+    size_t before = (size_t)(user - start), behind = (size_t)(end - user_end);
+    if (before > REDZONE_BYTES_MAX) before = REDZONE_BYTES_MAX;
+    if (behind > REDZONE_BYTES_MAX) behind = -(uintptr_t)user_end % GRANULE_BYTES + REDZONE_BYTES_MAX;
+    sanitizer_close(user - before, before);
+    sanitizer_close(user_end, behind);
+    sanitizer_open(user, size_bytes);
+}
+
+void sanitizer_given(char *start, size_t bytes, char *user, size_t size_bytes)
+{
+    if (ASAN) open_only(start, bytes, user, size_bytes);
+    if (TSAN) write_imagined(user, size_bytes);
+    if (MSAN) sanitizer_fresh(start, bytes);
+}
+
+void sanitizer_resized(char *start, size_t bytes, char *user, size_t size_bytes)
+{
+    if (ASAN) open_only(start, bytes, user, size_bytes);
+    if (MSAN) sanitizer_fresh(user + size_bytes, (size_t)(start + bytes - user) - size_bytes);
+}
+
+void sanitizer_returned(char *start, size_t bytes)
+{
+    if (ASAN) sanitizer_close(start, bytes);
+    if (TSAN) write_imagined(start, bytes);
+}

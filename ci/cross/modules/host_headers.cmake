@@ -1,0 +1,14 @@
+# host_headers(TARGET FOLDER): an interface library whose headers are /usr/include/FOLDER, and nothing else of there:
+# /usr/include itself would put the host's libc in front of the target's.
+function(host_headers target folder)
+  if(TARGET ${target})
+    return()
+  endif()
+  if(NOT IS_DIRECTORY /usr/include/${folder})
+    message(FATAL_ERROR "there is no /usr/include/${folder}, the headers of ${target}: run ci/setup --cross")
+  endif()
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/host-headers)
+  file(CREATE_LINK /usr/include/${folder} ${CMAKE_BINARY_DIR}/host-headers/${folder} SYMBOLIC)
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(${target} SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/host-headers)
+endfunction()
