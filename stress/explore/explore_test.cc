@@ -1,0 +1,387 @@
+// The search itself, on toy programs whose interleavings can be counted; and the explorer on the allocator's scenarios.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "explore/explore_test_support.h"
+
+extern "C" void stress_fiber_point(const char *what, const volatile void *address);
+
+namespace stress {
+namespace {
+
+Runner &runner() { return explorer().runner(); }
+
+// --- toys -----------------------------------------------------------------------------------------------------------
+
+struct Word {
+    int value = 0;
+
+    int load() { stress_fiber_point("load", this); return value; }
+    void store(int to) { stress_fiber_point("store", this); value = to; }
+    bool swap(int from, int to)
+    {
+        stress_fiber_point("compare-and-swap", this);
+        if (value != from) return false;
+        value = to;
+        return true;
+    }
+    void lock() { while (!swap(0, 1)) runner().fibers().named("lock_wait"); }
+    void unlock() { stress_fiber_point("exchange", this); value = 0; }
+};
+
+Word shared, second, own_words[4];
+
+void reset_words()
+{
+    shared = second = Word{};
+    for (Word &word : own_words) word = Word{};
+}
+
+Program program_of(unsigned threads, std::function<void(unsigned)> body, std::function<void()> judge = {})
+{
+    Program program;
+    program.threads = threads;
+    program.reset = reset_words;
+    program.body = std::move(body);
+    program.judge = std::move(judge);
+    return program;
+}
+
+// Each thread stores so many times.
+Program steps(std::vector<unsigned> counts, unsigned own = 0)
+{
+    return program_of(static_cast<unsigned>(counts.size()), [counts, own](unsigned thread) {
+        for (unsigned i = 0; i < counts[thread]; ++i) {
+            for (unsigned n = 0; n < own; ++n) own_words[thread].store(1);
+            shared.store(1);
+        }
+    });
+}
+
+Sweep all_of(const Program &program, unsigned bound)
+{
+    Shares shares;
+    Sweep result;
+    const bool held = sweep(runner(), program, shares, bound, 0, result);
+    EXPECT_EQ(held, result.failure.rule == nullptr);
+    return result;
+}
+
+std::uint64_t choose(unsigned n, unsigned k)
+{
+    if (k > n) return 0;
+    std::uint64_t result = 1;
+    for (unsigned i = 1; i <= k; ++i) result = result * (n - k + i) / i;
+    return result;
+}
+
+// Interleavings of a and b steps with at most `bound` preemptions. In i stretches of the one and j of the other, which
+// take turns, there are i + j - 1 switches, of which that at the end of the thread that ends first is free.
+std::uint64_t interleavings(unsigned a, unsigned b, unsigned bound)
+{
+    std::uint64_t sum = 0;
+    for (unsigned i = 1; i <= a; ++i)
+        for (unsigned j = 1; j <= b; ++j) {
+            if (i + j - 2 > bound || (i > j ? i - j : j - i) > 1) continue;
+            sum += (i == j ? 2 : 1) * choose(a - 1, i - 1) * choose(b - 1, j - 1);
+        }
+    return sum;
+}
+
+TEST(ExploreSearch, TwoThreadsHaveAsManySchedulesAsCounted)
+{
+    for (unsigned a = 1; a <= 5; ++a)
+        for (unsigned b = 1; b <= 5; ++b)
+            for (unsigned bound = 0; bound <= 8; ++bound) {
+                const Sweep result = all_of(steps({a, b}), bound);
+                EXPECT_EQ(result.schedules, interleavings(a, b, bound)) << a << " and " << b << ", bound " << bound;
+                EXPECT_EQ(result.points, result.schedules * (a + b));
+            }
+    EXPECT_EQ(interleavings(5, 5, 8), choose(10, 5)) << "the formula: with no bound that counts";
+}
+
+TEST(ExploreSearch, ThreeThreadsWithoutABound)
+{
+    EXPECT_EQ(all_of(steps({2, 2, 2}), 20).schedules, 90u);  // 6! / (2! 2! 2!)
+    EXPECT_EQ(all_of(steps({1, 2, 3}), 20).schedules, 60u);
+    EXPECT_EQ(all_of(steps({4, 4, 4}), 0).schedules, 6u) << "one after the other";
+}
+
+TEST(ExploreSearch, NoScheduleTwice)
+{
+    std::set<std::string> seen;
+    std::set<std::uint64_t> hashes;
+    Program program = steps({3, 2, 2});
+    program.judge = [&] {
+        seen.insert(schedule_print(runner().outcome().schedule));
+        hashes.insert(runner().outcome().hash);
+    };
+    Shares shares;
+    Sweep result;
+    shares.note(0, "store", &shared);
+    shares.note(1, "store", &shared);
+    shares.learn();
+    ASSERT_TRUE(sweep(runner(), program, shares, 20, 0, result));
+    EXPECT_EQ(result.schedules, 210u);
+    EXPECT_EQ(result.runs, 210u) << "what is shared was known: no search began anew";
+    EXPECT_EQ(seen.size(), 210u);
+    EXPECT_EQ(hashes.size(), 210u);
+}
+
+TEST(ExploreSearch, WordsOfOneThreadAddNoSchedules)
+{
+    const Sweep plain = all_of(steps({3, 3}), 3);
+    const Sweep with_own = all_of(steps({3, 3}, 4), 3);
+    EXPECT_EQ(with_own.schedules, plain.schedules);
+    EXPECT_EQ(with_own.points, with_own.schedules * 30);
+    Program every = steps({3, 3}, 4);
+    every.every_point = true;
+    EXPECT_EQ(all_of(every, 3).schedules, interleavings(15, 15, 3));
+}
+
+TEST(ExploreSearch, ReadersAloneAddNoSchedules)
+{
+    const auto reads = [](unsigned) { for (int i = 0; i < 5; ++i) shared.load(); };
+    EXPECT_EQ(all_of(program_of(2, reads), 3).schedules, 2u);
+}
+
+// A word that is shared in few schedules only is found all the same, and then its schedules are run.
+TEST(ExploreSearch, AWordThatIsSharedInOneScheduleOnly)
+{
+    const auto body = [](unsigned thread) {
+        if (thread == 0) {
+            second.store(1);
+            second.store(0);
+            shared.store(1);
+            shared.store(0);
+        } else if (shared.load() == 1 && second.load() == 1) {
+            runner().fail("toy", "seen");
+        } else if (second.value == 1) {
+            second.store(2);
+        }
+    };
+    Sweep result = all_of(program_of(2, body), 1);
+    EXPECT_EQ(result.failure.rule, nullptr) << "shared and second are never both 1";
+    EXPECT_GT(result.runs, result.schedules) << "a search began anew";
+}
+
+TEST(ExploreSearch, LostUpdate)
+{
+    const auto add = [](unsigned) { shared.store(shared.load() + 1); };
+    const auto judge = [] { if (shared.value != 2) runner().fail("toy", "lost: %d", shared.value); };
+    EXPECT_EQ(all_of(program_of(2, add, judge), 0).failure.rule, nullptr);
+    const Sweep result = all_of(program_of(2, add, judge), 1);
+    ASSERT_STREQ(result.failure.rule, "toy");
+    EXPECT_STREQ(result.failure.detail, "lost: 1");
+    EXPECT_EQ(result.failure.preemptions, 1u);
+    EXPECT_EQ(schedule_print(result.failure.schedule), "0:2,1,0");
+}
+
+TEST(ExploreSearch, WhatNeedsTwoPreemptionsIsNotFoundWithOne)
+{
+    // Thread 1 sees 1 and then 2 only if each thread is interrupted in its midst.
+    const auto body = [](unsigned thread) {
+        if (thread == 0) {
+            shared.store(1);
+            shared.store(2);
+        } else if (shared.load() == 1 && shared.load() == 2) {
+            runner().fail("toy", "seen");
+        }
+    };
+    EXPECT_EQ(all_of(program_of(2, body), 1).failure.rule, nullptr);
+    EXPECT_STREQ(all_of(program_of(2, body), 2).failure.rule, "toy");
+}
+
+// --- locks, ends ----------------------------------------------------------------------------------------------------
+
+TEST(ExploreLocks, ALockProtects)
+{
+    const auto add = [](unsigned) {
+        shared.lock();
+        second.store(second.load() + 1);
+        shared.unlock();
+    };
+    const auto judge = [] { if (second.value != 3) runner().fail("toy", "lost"); };
+    const Sweep result = all_of(program_of(3, add, judge), 3);
+    EXPECT_EQ(result.failure.rule, nullptr) << result.failure.detail;
+    EXPECT_GT(result.schedules, 100u);
+}
+
+TEST(ExploreLocks, Deadlock)
+{
+    const auto body = [](unsigned thread) {
+        Word &first = thread == 0 ? shared : second, &other = thread == 0 ? second : shared;
+        first.lock();
+        other.lock();
+        other.unlock();
+        first.unlock();
+    };
+    EXPECT_EQ(all_of(program_of(2, body), 0).failure.rule, nullptr);
+    const Sweep result = all_of(program_of(2, body), 1);
+    ASSERT_STREQ(result.failure.rule, "deadlock");
+    EXPECT_EQ(schedule_print(result.failure.schedule), "0:2,1,0");
+    EXPECT_EQ(all_of(program_of(2, body), 0).failure.rule, nullptr) << "a run after one that stopped halfway";
+}
+
+TEST(ExploreLocks, ARunThatDoesNotEnd)
+{
+    const auto spin = [](unsigned thread) {
+        while (thread == 0 && shared.load() == 0) continue;
+        shared.store(1);
+    };
+    const std::uint64_t before = runner().points_max;
+    runner().points_max = 1000;
+    const Sweep result = all_of(program_of(2, spin), 0);
+    runner().points_max = before;
+    EXPECT_STREQ(result.failure.rule, "progress");
+}
+
+TEST(ExploreEnds, AnAbortIsTheRunsFailure)
+{
+    const auto body = [](unsigned thread) {
+        if (shared.load() == 1 && thread == 1) std::abort();
+        shared.store(1);
+    };
+    for (int again = 0; again < 3; ++again) {
+        const Sweep result = all_of(program_of(2, body), 0);
+        ASSERT_STREQ(result.failure.rule, "crash");
+        EXPECT_EQ(schedule_print(result.failure.schedule), "0,1");
+    }
+}
+
+TEST(ExploreEnds, TheChildOfAForkIsAlone)
+{
+    std::set<int> seen;
+    const auto body = [&](unsigned thread) {
+        if (thread == 1) {
+            runner().alone();
+            seen.insert(shared.load());
+            shared.load();
+        } else {
+            for (int i = 1; i <= 3; ++i) shared.store(i);
+        }
+    };
+    Program program = program_of(2, body);
+    program.every_point = true;
+    EXPECT_EQ(all_of(program, 3).schedules, 4u);
+    EXPECT_EQ(seen, (std::set<int>{0, 1, 2, 3}));
+}
+
+TEST(ExploreEnds, ARunThatDependsOnMoreThanItsSchedule)
+{
+    static int runs;
+    runs = 0;
+    const auto body = [](unsigned thread) {
+        if (thread == 0) ++runs;
+        for (int i = 0; i < (runs > 6 ? 2 : 3); ++i) shared.store(i);
+    };
+    EXPECT_STREQ(all_of(program_of(2, body), 2).failure.rule, "repeat");
+}
+
+// --- schedules as text ----------------------------------------------------------------------------------------------
+
+TEST(ExploreReplay, EveryScheduleReplaysToTheSameRun)
+{
+    const Program program = steps({3, 2, 2}, 2);
+    Search search(20);
+    Shares shares;
+    Sweep learning;
+    ASSERT_TRUE(sweep(runner(), program, shares, 0, 0, learning));
+    unsigned count = 0;
+    do {
+        const Outcome outcome = runner().run(program, search, shares);
+        std::string error;
+        const auto schedule = schedule_parse(schedule_print(outcome.schedule), 3, error);
+        ASSERT_TRUE(schedule) << error;
+        Replay replay(*schedule);
+        const Outcome &again = runner().run(program, replay, shares);
+        ASSERT_FALSE(replay.diverged()) << schedule_print(outcome.schedule);
+        ASSERT_EQ(again.hash, outcome.hash);
+        ASSERT_EQ(again.points, outcome.points);
+        ASSERT_EQ(schedule_print(again.schedule), schedule_print(outcome.schedule));
+        ++count;
+    } while (search.next());
+    EXPECT_EQ(count, 210u);
+}
+
+TEST(ExploreReplay, AScheduleOfAnotherProgramIsTold)
+{
+    Shares shares;
+    for (const char *text : {"0:9,1,0", "0,0", "0,1,0"}) {
+        std::string error;
+        const auto schedule = schedule_parse(text, 2, error);
+        ASSERT_TRUE(schedule);
+        Replay replay(*schedule);
+        runner().run(steps({2, 2}), replay, shares);
+        EXPECT_TRUE(replay.diverged()) << text;
+    }
+}
+
+TEST(ExploreReplay, WhatIsNoScheduleIsRefused)
+{
+    for (const char *text : {"", "x", "0:", "0:1,", "2", "0:0", "0:1:1", "-1", "0:99999999999"}) {
+        std::string error;
+        EXPECT_FALSE(schedule_parse(text, 2, error)) << text;
+        EXPECT_FALSE(error.empty());
+    }
+}
+
+// --- the allocator --------------------------------------------------------------------------------------------------
+
+TEST(Explorer, EveryScenarioHoldsWithOnePreemption)
+{
+    for (const ExploreScenario &scenario : explore_scenarios()) {
+        const ExploreResult result = explorer().explore(scenario, {.threads = 2, .bound = 1, .seconds = 0});
+        EXPECT_EQ(result.sweep.failure.rule, nullptr) << scenario.name << ": " << result.sweep.failure.detail;
+        EXPECT_TRUE(result.complete);
+        EXPECT_GT(result.shared, 0u) << scenario.name << ": its threads have nothing in common";
+        EXPECT_GT(result.sweep.schedules, 2u) << scenario.name;
+    }
+}
+
+TEST(Explorer, TheSameAgain)
+{
+    const ExploreScenario &scenario = *explore_scenario("post-adopt");
+    const ExploreRequest request{.threads = 2, .bound = 2, .seconds = 0};
+    const Sweep first = explorer().explore(scenario, request).sweep;
+    explorer().explore(*explore_scenario("run-claim"), {.threads = 3, .bound = 1, .seconds = 0});
+    const Sweep again = explorer().explore(scenario, request).sweep;
+    EXPECT_EQ(first.schedules, again.schedules);
+    EXPECT_EQ(first.points, again.points);
+    EXPECT_EQ(first.runs, again.runs);
+}
+
+TEST(Explorer, ReplaysAndTellsWhatHappened)
+{
+    const ExploreScenario &scenario = *explore_scenario("push-drain");
+    bool diverged = false;
+    std::string error;
+    const Outcome whole = explorer().replay(scenario, 2, *schedule_parse("1,0", 2, error), diverged);
+    EXPECT_EQ(whole.rule, nullptr) << whole.detail;
+    EXPECT_FALSE(diverged);
+    const std::string text = explorer().interleaving(false);
+    EXPECT_NE(text.find("T1\n"), text.npos) << text;
+    EXPECT_NE(text.find("compare-and-swap  superslab 0, slab at page "), text.npos) << text;
+    EXPECT_NE(text.find(": remote  (after remote_post)"), text.npos) << text;
+    EXPECT_NE(text.find("compare-and-swap  heap 1: owner.pending  (after pending_push)"), text.npos) << text;
+    EXPECT_GT(explorer().interleaving(true).size(), text.size());
+    const Outcome again = explorer().replay(scenario, 2, whole.schedule, diverged);
+    EXPECT_EQ(again.hash, whole.hash);
+    EXPECT_EQ(again.points, whole.points);
+    explorer().replay(scenario, 2, *schedule_parse("0:100000,1", 2, error), diverged);
+    EXPECT_TRUE(diverged);
+}
+
+TEST(Explorer, ALimitOfTimeIsTold)
+{
+    const ExploreRequest request{.threads = 3, .bound = 6, .seconds = 0.05};
+    const ExploreResult result = explorer().explore(*explore_scenario("purge-reuse"), request);
+    EXPECT_FALSE(result.complete);
+    EXPECT_LT(result.bound_reached, 6u);
+}
+
+}  // namespace
+}  // namespace stress

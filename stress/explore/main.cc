@@ -1,0 +1,189 @@
+// hakmem-explore: scenarios of the allocator's protocols, in every schedule with a few preemptions. README.md beside
+// this file says what that is. Exit status: 0 where every schedule held, or the time was up; 1 where one failed; 2 for
+// bad input.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "explore/explorer.h"
+
+namespace {
+
+using namespace stress;
+
+struct Options {
+    std::string scenario = "all", replay, json;
+    unsigned bound = 2;
+    unsigned threads = 0;  // 0: two, and three where the scenario has so many
+    double seconds = 0;
+    bool list = false, every_access = false;
+};
+
+int bad_input(const std::string &text)
+{
+    fmt::print(stderr, "hakmem-explore: {}\n", text);
+    return 2;
+}
+
+void list_scenarios()
+{
+    for (const ExploreScenario &each : explore_scenarios())
+        fmt::print("{:20} 2{}  {}\n", each.name, each.threads_max > 2 ? " or 3 threads" : " threads     ", each.hunts);
+}
+
+std::string command(const ExploreScenario &scenario, unsigned threads, const Schedule &schedule)
+{
+    return fmt::format("hakmem-explore --scenario {} --threads {} --replay {}", scenario.name, threads,
+                       schedule_print(schedule));
+}
+
+void print_failure(const Explorer &explorer, const ExploreScenario &scenario, unsigned threads, const Outcome &failure,
+                   bool every_access)
+{
+    fmt::print("FAILED: {}, {} threads: {}: {}\n  hunts: {}\n  again: {}\n  {} preemptions, {} accesses{}:\n{}",
+               scenario.name, threads, failure.rule, failure.detail, scenario.hunts,
+               command(scenario, threads, failure.schedule), failure.preemptions, failure.points,
+               every_access ? "" : "; shown: those to words of several threads (--every-access: all)",
+               explorer.interleaving(every_access));
+    std::fflush(stdout);
+}
+
+nlohmann::json json_of(const ExploreScenario &scenario, const ExploreRequest &request, const ExploreResult &result)
+{
+    const Sweep &sweep = result.sweep;
+    nlohmann::json row = {{"scenario", scenario.name},
+                          {"threads", request.threads},
+                          {"bound", request.bound},
+                          {"bound_reached", result.bound_reached},
+                          {"schedules", sweep.schedules},
+                          {"runs", sweep.runs},
+                          {"points", sweep.points},
+                          {"shared_words", result.shared},
+                          {"seconds", result.seconds},
+                          {"complete", result.complete},
+                          {"failed", sweep.failure.rule != nullptr}};
+    if (sweep.failure.rule != nullptr) {
+        row["rule"] = sweep.failure.rule;
+        row["detail"] = sweep.failure.detail;
+        row["preemptions"] = sweep.failure.preemptions;
+        row["schedule"] = schedule_print(sweep.failure.schedule);
+        row["replay"] = command(scenario, request.threads, sweep.failure.schedule);
+    }
+    return row;
+}
+
+void print_row(const ExploreScenario &scenario, const ExploreRequest &request, const ExploreResult &result)
+{
+    const Outcome &failure = result.sweep.failure;
+    std::string verdict = result.complete ? "complete" : "NOT COMPLETE: the time was up";
+    if (failure.rule != nullptr) verdict = fmt::format("FAILED at {}: {}", failure.preemptions, failure.rule);
+    fmt::print("{:20} {:7} {:5} {:6} {:10} {:10} {:12} {:8.2f}  {}\n", scenario.name, request.threads, request.bound,
+               result.shared, result.sweep.schedules, result.sweep.runs, result.sweep.points, result.seconds,
+               verdict);
+    std::fflush(stdout);
+}
+
+std::vector<unsigned> threads_of(const Options &options, const ExploreScenario &scenario)
+{
+    if (options.threads == 0) return scenario.threads_max > 2 ? std::vector<unsigned>{2, 3} : std::vector<unsigned>{2};
+    return options.threads <= scenario.threads_max ? std::vector<unsigned>{options.threads} : std::vector<unsigned>{};
+}
+
+int replay(const Options &options, const ExploreScenario &scenario)
+{
+    const unsigned threads = options.threads == 0 ? 2 : options.threads;
+    std::string error;
+    const auto schedule = schedule_parse(options.replay, threads, error);
+    if (!schedule) return bad_input("--replay: " + error);
+    Explorer explorer;
+    bool diverged = false;
+    const Outcome outcome = explorer.replay(scenario, threads, *schedule, diverged);
+    if (diverged)
+        return bad_input("--replay: the schedule is none of this scenario and build: the run took another way; "
+                         "take one that the same build has printed");
+    if (outcome.rule != nullptr) {
+        print_failure(explorer, scenario, threads, outcome, options.every_access);
+        return 1;
+    }
+    fmt::print("{}, {} threads: held. {} preemptions, {} accesses:\n{}", scenario.name, threads, outcome.preemptions,
+               outcome.points, explorer.interleaving(options.every_access));
+    return 0;
+}
+
+int explore(const Options &options, const std::vector<const ExploreScenario *> &scenarios)
+{
+    std::ofstream file;
+    if (!options.json.empty() && options.json != "-") {
+        file.open(options.json);
+        if (!file) return bad_input("--json: cannot write " + options.json);
+    }
+    Explorer explorer;
+    nlohmann::json rows = nlohmann::json::array();
+    bool failed = false;
+    const bool table = options.json != "-";
+    if (table)
+        fmt::print("{:20} {:>7} {:>5} {:>6} {:>10} {:>10} {:>12} {:>8}\n", "scenario", "threads", "bound", "shared",
+                   "schedules", "runs", "points", "seconds");
+    for (const ExploreScenario *scenario : scenarios) {
+        for (const unsigned threads : threads_of(options, *scenario)) {
+            const ExploreRequest request{threads, options.bound, options.seconds};
+            const ExploreResult result = explorer.explore(*scenario, request);
+            rows.push_back(json_of(*scenario, request, result));
+            if (table) print_row(*scenario, request, result);
+            if (result.sweep.failure.rule == nullptr) continue;
+            failed = true;
+            if (table) print_failure(explorer, *scenario, threads, result.sweep.failure, options.every_access);
+        }
+    }
+    if (options.json == "-") fmt::print("{}\n", rows.dump(2));
+    if (file.is_open() && !(file << rows.dump(2) << '\n').flush())
+        return bad_input("--json: cannot write " + options.json);
+    return failed ? 1 : 0;
+}
+
+int run(const Options &options)
+{
+    std::vector<const ExploreScenario *> scenarios;
+    for (const ExploreScenario &each : explore_scenarios())
+        if ((options.scenario == "all" || options.scenario == each.name) && !threads_of(options, each).empty())
+            scenarios.push_back(&each);
+    if (scenarios.empty() && options.scenario != "all" && explore_scenario(options.scenario.c_str()) == nullptr)
+        return bad_input("there is no scenario '" + options.scenario + "': --list shows them all");
+    if (scenarios.empty()) return bad_input("'" + options.scenario + "' has fewer threads: --threads 2");
+    if (options.replay.empty()) return explore(options, scenarios);
+    if (options.scenario == "all") return bad_input("--replay needs --scenario NAME");
+    return replay(options, *scenarios[0]);
+}
+
+}  // namespace
+
+int main(int argc, char **argv)
+{
+    Options options;
+    CLI::App app("Explores the interleavings of the allocator's lock-free protocols, up to a bound of preemptions.");
+    app.add_option("--scenario", options.scenario, "NAME or all")->capture_default_str();
+    app.add_option("--bound", options.bound, "preemptions, at most")->capture_default_str()->check(CLI::Range(0, 20));
+    app.add_option("--threads", options.threads, "2 or 3; without: both")->check(CLI::Range(2, 3));
+    app.add_option("--replay", options.replay, "one schedule, as a failure prints it: THREAD:POINTS,...");
+    app.add_flag("--every-access", options.every_access, "interleavings with accesses to words of one thread alone");
+    app.add_option("--json", options.json, "FILE for the results, or - for standard output in place of the table");
+    app.add_option("--seconds", options.seconds, "for each scenario, after which it is given up; 0: no limit")
+        ->check(CLI::NonNegativeNumber);
+    app.add_flag("--list", options.list, "scenarios and what they hunt");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &error) {
+        if (error.get_exit_code() == 0) return app.exit(error);
+        return bad_input(error.what());
+    }
+    if (options.list) {
+        list_scenarios();
+        return 0;
+    }
+    return run(options);
+}
