@@ -1,0 +1,37 @@
+// The suite's memory for itself (engine/mapped.h), from malloc: in the targets that test its readers, where lists must
+// be cheap, and where AddressSanitizer must see one that is read past its end.
+#include "engine/mapped.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stress {
+
+void *harness_mmap(std::size_t size_bytes, int more_flags)
+{
+    return mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);
+}
+
+void *harness_map(std::size_t size_bytes)
+{
+    void *start = std::calloc(1, size_bytes == 0 ? 1 : size_bytes);
+    if (start != nullptr) return start;
+    std::fprintf(stderr, "no memory for a list of %zu bytes\n", size_bytes);
+    std::abort();
+}
+
+void harness_unmap(void *start, std::size_t)
+{
+    std::free(start);
+}
+
+std::size_t harness_resident_bytes()
+{
+    return 0;
+}
+
+void harness_count_resident(std::size_t) {}
+
+}  // namespace stress

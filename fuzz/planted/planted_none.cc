@@ -1,0 +1,16 @@
+// A target without a bug, for the test of ci/fuzz: a few branches that cover something.
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+volatile int seen;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+    if (size > 2 && data[0] == 'a') seen = data[1] == 'b' ? 2 : 1;
+    if (size > 3 && data[2] > 100) seen = data[3] > 100 ? 4 : 3;
+    return 0;
+}
