@@ -14,16 +14,19 @@ function(fuzz_fibers suffix validate instrumented)
   fuzz_allocator(hakmem_fibers${suffix} ${validate} ${instrumented} ${ARGN})
   foreach(engine IN ITEMS "" "-afl")
     explore_points(hakmem_fibers${suffix}${engine})
-    explore_inside_objects(explore_inside${suffix}${engine} ${validate})
+    explore_inside_objects(explore_inside${suffix}${engine} ${validate} ${inspector})
   endforeach()
 endfunction()
+# The inspector judges, so it is not instrumented.
+set(inspector ${PROJECT_SOURCE_DIR}/alloc/heap/inspect.c)
+list(REMOVE_ITEM CHECKS ${inspector})
 fuzz_fibers("" 1 fuzz_instrumented ${CORE} ${CHECKS})
 set(fuzz_light) # elsewhere they would be the same
 if(HAKMEM_FUZZ)
   set(fuzz_light _light)
   fuzz_fibers(_light 1 fuzz_light ${CORE} ${CHECKS})
 endif()
-fuzz_fibers(_release 0 fuzz_instrumented ${CORE} ${PROJECT_SOURCE_DIR}/alloc/base/sync_point.c ${PROJECT_SOURCE_DIR}/alloc/heap/inspect.c)
+fuzz_fibers(_release 0 fuzz_instrumented ${CORE} ${PROJECT_SOURCE_DIR}/alloc/base/sync_point.c)
 
 # And for ThreadSanitizer, which sees coroutines as threads: explore/fiber.h.
 if(HAKMEM_FUZZ AND NOT HAKMEM_FUZZ_ENGINE)

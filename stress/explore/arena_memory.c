@@ -8,13 +8,13 @@
 
 #include "base/config.h"
 #include "explore/resident.h"
+#include "explore/zero_page.h"
 
 enum {
-    SYSTEM_PAGE_BYTES = 4096,
     RANGES_MAX = 64,      /* found at once */
     KEPT_PAGES_MAX = 128, /* of up to a superslab; of more, as many as can be known */
     KNOWN_PAGES_MAX = 512,
-    CLEAN_RUNS_MAX = 16,
+    CLEAN_RUNS_MAX = 64,
     SPARSE_BYTES = 1 << 15,
     STATIC_PAGES_MAX = 1 << 14,
 };
@@ -90,18 +90,6 @@ static void take_away(uintptr_t start, uintptr_t end)
     }
 }
 
-static bool is_clean(uintptr_t page)
-{
-    enum { PART_WORDS = 32 };
-    const uint64_t *words = (const uint64_t *)page, *end = words + SYSTEM_PAGE_BYTES / sizeof *words;
-    for (; words < end; words += PART_WORDS) {
-        uint64_t any = 0;
-        for (size_t i = 0; i < PART_WORDS; i++) any |= words[i];
-        if (any != 0) return false;
-    }
-    return true;
-}
-
 static bool is_within(const struct arena_range *sorted, uint32_t count, uintptr_t page)
 {
     uint32_t i = 0;
@@ -119,7 +107,7 @@ static void zero_known(const struct arena_range *touched, uint32_t touched_count
         bool is_static = page >= statics.start && page < statics.end;
         uint8_t clean = known_clean[i];
         if (is_static || is_within(touched, touched_count, page)) {
-            bool was_clean = is_clean(page);
+            bool was_clean = stress_page_is_zero((const void *)page);
             if (!was_clean) zero_page(page);
             clean = was_clean ? (uint8_t)(clean + (clean < CLEAN_RUNS_MAX)) : 0;
         }

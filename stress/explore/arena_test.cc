@@ -10,6 +10,7 @@
 #include "engine/rng.h"
 #include "explore/explore_test_support.h"
 #include "explore/resident.h"
+#include "explore/zero_page.h"
 
 namespace stress {
 namespace {
@@ -55,6 +56,17 @@ TEST_P(Resident, FindsThePagesThatWereTouchedAndNoOthers)
     }
     EXPECT_EQ(resident(bytes), touched);
     munmap(start, kPages * kPageBytes);
+}
+
+TEST(ZeroPage, EachByteIsLookedAt)
+{
+    alignas(kPageBytes) static unsigned char page[kPageBytes];
+    EXPECT_TRUE(stress_page_is_zero(page));
+    for (unsigned char &byte : page) {
+        byte = 0x80;
+        EXPECT_FALSE(stress_page_is_zero(page)) << &byte - page;
+        byte = 0;
+    }
 }
 
 class SparseCopy : public Resident {

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "explore/zero_page.h"
+
 // state.ld, and the linker's names for the ends of a section.
 extern "C" {
 extern unsigned char hak_data_begin[], hak_data_end[], hak_bss_begin[], hak_bss_end[];
@@ -22,14 +24,6 @@ void copy(unsigned char *to, const unsigned char *from, std::size_t bytes)
     for (std::size_t i = count * sizeof(Word); i < bytes; ++i) to[i] = from[i];
 }
 
-bool is_zero(const unsigned char *page, std::size_t bytes)
-{
-    const auto *words = reinterpret_cast<const Word *>(page);
-    Word any = 0;
-    for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) any |= words[i];
-    return any == 0;
-}
-
 std::vector<unsigned char> kept(const unsigned char *begin, const unsigned char *end)
 {
     std::vector<unsigned char> bytes(static_cast<std::size_t>(end - begin));
@@ -47,7 +41,7 @@ unsigned char *pointer(std::uintptr_t address)
 void Image::keep_pages(unsigned char *start, unsigned char *end)
 {
     for (unsigned char *page = start; page < end; page += kPageBytes) {
-        if (is_zero(page, kPageBytes)) continue;
+        if (stress_page_is_zero(page)) continue;
         pages_.emplace_back();
         pages_.back().start = page;
         copy(pages_.back().content, page, kPageBytes);

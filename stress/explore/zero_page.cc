@@ -1,0 +1,19 @@
+#include "explore/zero_page.h"
+
+#include <cstdint>
+
+#include "engine/build.h"
+
+// A part at a time: what is not zero mostly says so in its first words.
+STRESS_WIDE_VECTORS bool stress_page_is_zero(const void *page)
+{
+    using Word [[gnu::may_alias]] = std::uint64_t;
+    constexpr unsigned kPartWords = 64;
+    const auto *words = static_cast<const Word *>(page);
+    for (const Word *end = words + SYSTEM_PAGE_BYTES / sizeof(Word); words < end; words += kPartWords) {
+        Word any = 0;
+        for (unsigned i = 0; i < kPartWords; ++i) any |= words[i];
+        if (any != 0) return false;
+    }
+    return true;
+}
