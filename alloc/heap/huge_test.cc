@@ -102,6 +102,25 @@ TEST_F(Huge, AFreedMappingServesTheNextOfItsSize)
     hak_free(longer);
 }
 
+// Whichever came into the cache first. The larger one fits too, and wastes less than an eighth.
+TEST_F(Huge, TheSmallestCachedMappingThatFitsIsTaken)
+{
+    for (bool larger_first : {false, true}) {
+        char *larger = alloc(10 * MIB), *smaller = alloc(10 * MIB - MIB / 2);
+        ASSERT_NE(larger, nullptr);
+        ASSERT_NE(smaller, nullptr);
+        hak_free(larger_first ? larger : smaller);
+        hak_free(larger_first ? smaller : larger);
+        char *block = alloc(9 * MIB + MIB / 4);
+        EXPECT_EQ(block, smaller);
+        char *other = alloc(9 * MIB + MIB / 4);
+        EXPECT_EQ(other, larger);
+        hak_free(block);
+        hak_free(other);
+        hak_purge();
+    }
+}
+
 TEST_F(Huge, TheCacheHonoursAlignment)
 {
     char *block = static_cast<char *>(hak_aligned_alloc(SUPERSLAB_BYTES, 4 * MIB));
