@@ -7,9 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <thread>
+#include <vector>
 
 #include "engine/interp.h"
+#include "engine/mapped.h"
 
 namespace stress {
 namespace {
@@ -120,6 +124,37 @@ TEST(MemoryLimit, IsSetAndGoes)
         const bool refused = !maps_64_mib();
         const bool gone = memory_limit_set(0) == 0;
         _exit(set && refused && gone && maps_64_mib() ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+// The harness maps its own memory all the same, from several threads at a time.
+TEST(MemoryLimit, IsLiftedForTheHarnessByThreadsSideBySide)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        constexpr int kThreads = 4, kMaps = 3000, kBytes = 8 << 20;
+        std::atomic<int> refused{0};
+        std::atomic<bool> begin{false};
+        std::vector<std::thread> threads;
+        for (int i = 0; i < kThreads; ++i)
+            threads.emplace_back([&] {
+                while (!begin) {
+                }
+                for (int j = 0; j < kMaps; ++j) {
+                    void *start = harness_mmap(kBytes, MAP_NORESERVE);
+                    refused += start == MAP_FAILED;
+                    if (start != MAP_FAILED) munmap(start, kBytes);
+                }
+            });
+        const bool set = memory_limit_set(1 << 20) == 0;
+        begin = true;
+        for (std::thread &thread : threads) thread.join();
+        const bool stays = mmap(nullptr, 64 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
+        memory_limit_set(0);
+        _exit(set && stays && refused == 0 ? 0 : 1);
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -1,5 +1,7 @@
 #include "engine/mapped.h"
 
+#include <sched.h>
+
 #include <cstdio>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -12,6 +14,8 @@ namespace {
 
 std::atomic<std::size_t> resident_bytes{0};
 
+constexpr unsigned kLiftsMax = 1000;
+
 std::size_t round_to_page(std::size_t size_bytes)
 {
     constexpr std::size_t page_bytes = 4096;
@@ -23,14 +27,20 @@ std::size_t round_to_page(std::size_t size_bytes)
 void *harness_mmap(std::size_t size_bytes, int more_flags)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | more_flags;
-    void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    rlimit limit{};
-    if (start != MAP_FAILED || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return start;
-    const rlimit lifted{limit.rlim_max, limit.rlim_max};
-    if (setrlimit(RLIMIT_AS, &lifted) != 0) return start;
-    start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    setrlimit(RLIMIT_AS, &limit);
-    return start;
+    // Another thread may lift the limit too: then this one finds it lifted, or set again before it has mapped.
+    for (unsigned tries = 0;; ++tries) {
+        void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+        rlimit limit{};
+        if (start != MAP_FAILED || tries == kLiftsMax || getrlimit(RLIMIT_AS, &limit) != 0) return start;
+        const rlimit lifted{limit.rlim_max, limit.rlim_max};
+        if (limit.rlim_cur == limit.rlim_max) {
+            sched_yield();
+        } else if (setrlimit(RLIMIT_AS, &lifted) == 0) {
+            start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+            setrlimit(RLIMIT_AS, &limit);
+            if (start != MAP_FAILED) return start;
+        }
+    }
 }
 
 void *harness_map(std::size_t size_bytes)
