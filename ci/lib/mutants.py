@@ -1,125 +1,18 @@
-"""ci/mutants does the work here; see its head for the options, the table and the exit status.
-
-The copy is made of the files that git knows or does not ignore, each written only where it differs, so that a build
-tree of the copy compiles what a patch changes and no more.
-"""
+"""ci/mutants does the work here; see its head for the options, the table and the exit status."""
 
 import argparse
 import hashlib
-import os
 import pathlib
-import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
 
+import general_mutants
 import mutant_patches
 import mutants_self_test
+from mutant_copy import Copy, Stop, by_what, end_session, first_line, git
 
 FAILED = ("SURVIVED", "DOES NOT APPLY", "DOES NOT BUILD", "TEST FAILS WITHOUT IT")
-
-
-class Stop(Exception):
-    """Bad input: one line, exit status 2."""
-
-
-def git(root, *arguments):
-    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
-
-
-def tracked(root):
-    found = git(root, "ls-files", "-co", "--exclude-standard", "-z")
-    if found.returncode != 0:
-        raise Stop(f"{root} is no checkout of git: {found.stderr.strip()}")
-    return [name for name in found.stdout.split("\0") if name and (pathlib.Path(root) / name).is_file()]
-
-
-class Copy:
-    def __init__(self, root, work):
-        self.root, self.tree = pathlib.Path(root), pathlib.Path(work) / "tree"
-
-    def sync(self, names):
-        for name in names:
-            source, target = self.root / name, self.tree / name
-            data = source.read_bytes()
-            if target.is_file() and target.read_bytes() == data:
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-            shutil.copymode(source, target)
-
-    def make(self):
-        """The copy as the checkout is now: what is no longer there goes too."""
-        names = tracked(self.root)
-        self.sync(names)
-        keep = set(names)
-        for path in self.tree.rglob("*"):
-            name = path.relative_to(self.tree).as_posix()
-            if path.is_file() and not name.startswith("build/") and name not in keep:
-                path.unlink()
-
-    def apply(self, mutant):
-        """Git must not find the checkout around the copy. What it says where the patch does not apply."""
-        done = subprocess.run(["git", "apply", "-p1", str(mutant.path.resolve())], cwd=self.tree, capture_output=True,
-                              text=True, check=False,
-                              env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.tree.resolve().parent)})
-        return None if done.returncode == 0 else first_line(done.stderr)
-
-    def folder(self, tree):
-        return self.tree / "build" / tree
-
-    def build(self, tree, targets):
-        """None, or what went wrong."""
-        folder = self.folder(tree)
-        if not (folder / "build.ninja").exists():
-            done = subprocess.run(["cmake", "--preset", tree], cwd=self.tree, capture_output=True, text=True,
-                                  check=False)
-            if done.returncode != 0:
-                return first_line(done.stderr) or "cmake failed"
-        if not targets:
-            return None
-        done = subprocess.run(["cmake", "--build", str(folder), "--target", *targets], capture_output=True, text=True,
-                              check=False)
-        if done.returncode == 0:
-            return None
-        return next((line for line in done.stdout.splitlines() if "error:" in line), "the build failed")
-
-    def targets(self, mutant):
-        """What the test's commands name of the build tree."""
-        if mutant.targets:
-            return mutant.targets
-        folder = str(self.folder(mutant.tree).resolve())
-        if mutant.kind == "run":
-            words = [str(pathlib.Path(folder) / mutant.test[0])]
-        else:
-            # Not from ctest --show-only: that leaves out the command of a test whose program is not built yet.
-            words = [line for path in self.folder(mutant.tree).rglob("CTestTestfile.cmake")
-                     for line in path.read_text(encoding="utf-8").splitlines()
-                     if (test := re.match(r'add_test\((?:\[=*\[|")?(.+?)(?:\]=*\]|")? "', line))
-                     and re.search(mutant.test, test[1])]
-        names = set()
-        for word in words:
-            for path in re.findall(re.escape(folder) + r"/([\w.+-]+)(?![\w.+/-])", word):
-                names.add(re.sub(r"^lib(.*)\.so$", r"\1", path))
-        return sorted(names)
-
-
-def first_line(text):
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
-
-
-def end_session(leader):
-    """Of a test that hangs: it and what it started. ctest gives each test a process group of its own, but all are of
-    the session that began with this process."""
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            session = int(stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[3])
-            if session == leader:
-                os.kill(int(stat.parent.name), signal.SIGKILL)
-        except (OSError, IndexError, ValueError):
-            continue # it has ended meanwhile
 
 
 def run_test(copy, mutant, limit_s):
@@ -155,20 +48,6 @@ def run_until_killed(copy, mutant):
         seconds = time.monotonic() - begin
         if not passed or seconds >= mutant.budget_s:
             return passed, output, seconds, run
-
-
-SIGNS = (r"WARNING: (ThreadSanitizer: [\w -]+)", r"ERROR: (AddressSanitizer: [\w-]+)", r"(hakmem: failfast: \w+)",
-         r"\[  FAILED  \] ([\w./]+)", r"^FAILED: ([^\n]{,60})", r"\*\*\*(Timeout)",
-         r"\*\*\*Exception: (\w+)", r"Subprocess (aborted|killed)")
-
-
-def by_what(output):
-    """The test that failed, and the first sign of why."""
-    failed = re.search(r"^\s*\d+ - (\S+) \(", output, re.MULTILINE)
-    sign = next((match[1] for match in (re.search(sign, output, re.MULTILINE) for sign in SIGNS) if match), "")
-    if sign == "Timeout":
-        sign = "hangs"
-    return ": ".join(part for part in (failed[1] if failed else "", sign) if part) or "exit status"
 
 
 class Session:
@@ -260,12 +139,16 @@ def arguments():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--since", metavar="COMMIT")
     parser.add_argument("--sample", type=int, default=3)
+    parser.add_argument("--general", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    if bool(options.names) + options.all + (options.since is not None) > 1:
-        raise Stop("--all, --since and names exclude each other")
+    if bool(options.names) + options.all + (options.since is not None) + (options.general is not None) > 1:
+        raise Stop("--all, --since, --general and names exclude each other")
+    if options.general is not None and options.general < 1:
+        raise Stop(f"--general takes a number of mutants, from 1 on, not {options.general}")
     return options
 
 
@@ -274,6 +157,8 @@ def main():
     if options.self_test:
         return mutants_self_test.run(pathlib.Path(__file__).resolve())
     root = pathlib.Path(options.root).resolve()
+    if options.general is not None:
+        return general_mutants.run(root, pathlib.Path(options.work or root / "build" / "mutants"), options.general, options.seed)
     mutants, errors = mutant_patches.read_all(root)
     if errors:
         raise Stop("; ".join(errors))

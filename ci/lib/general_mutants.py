@@ -1,0 +1,177 @@
+"""ci/mutants --general N: changes that nobody thought of, made by universalmutator (PyPI), a line of alloc/ at a time.
+
+A line is drawn, and of its mutants one; what does not compile, or leaves the unit tests' programs as they are, is drawn
+again. Each is built in a copy and tried by the tests, those that take seconds first, until one fails or hangs. What was
+tried stands in build/mutants/general.jsonl, and is not tried again: the same command goes on where it ended.
+"""
+
+import difflib
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import time
+import venv
+
+from mutant_copy import Copy, Stop, by_what, end_session, first_line
+
+TREE = "release"
+LEAST_KILLED = 0.85
+# What is in no program of that tree, and tests.
+LEFT_OUT = re.compile(r"_test|test_support|_program|litmus/|/include/|entry/calls|os/sanitizer|heap/sanitizer_report|os_fault")
+# What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs the
+# network or a browser, or tests the suite itself; nor crash and inject, which take minutes.
+STAGES = (
+    (("alloc-programs",), ("-R", "^(unit|unit-release)/")),
+    (("all",), ("-L", "^(unit|conform|misuse|explore)$", "-LE", "^inject$", "-E", "^((unit|unit-release)/|stress-unit|model)")),
+    (("all",), ("-L", "^(stress|fuzz)$", "-LE", "^(nightly|soak|unit|inject)$")),
+)
+LOOKED_AT = ("alloc-tests", "alloc-tests-release")
+HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
+
+
+def tool(work):
+    """universalmutator's program, in a virtual environment of its own."""
+    program = work / "venv" / "bin" / "mutate"
+    if not program.is_file():
+        try:
+            venv.create(work / "venv", with_pip=True, clear=True)
+            subprocess.run([work / "venv" / "bin" / "pip", "install", "-q", "universalmutator==1.14.1"], check=True,
+                           capture_output=True, text=True)
+        except (subprocess.CalledProcessError, OSError) as error:
+            said = first_line((getattr(error, "stderr", "") or str(error)).replace("\n", " "))
+            raise Stop("universalmutator cannot be installed; it needs the package python3-venv and PyPI: "
+                               + said) from error
+    return program
+
+
+def lines_of_code(tree):
+    """[(file, number)]: those that are more than a comment, a brace or a directive."""
+    found = []
+    for path in sorted((tree / "alloc").rglob("*.[ch]")):
+        name = path.relative_to(tree).as_posix()
+        if LEFT_OUT.search(name):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(r"\w", line) and not re.match(r"\s*(/\*|\*|//|#)", line):
+                found.append((name, number))
+    return found
+
+
+def mutants_of(program, tree, work, name, number):
+    """Texts of the file, each with that line changed."""
+    folder = work / "drawn"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    (work / "line").write_text(f"{number}\n", encoding="utf-8")
+    # A header's language cannot be told by its name.
+    subprocess.run([program, tree / name, "c", "--noCheck", "--lines", work / "line", "--mutantDir", folder], cwd=work,
+                   capture_output=True, check=False)
+    return sorted(path.read_text(encoding="utf-8") for path in folder.iterdir())
+
+
+def fingerprint(copy):
+    return [hashlib.sha256((copy.folder(TREE) / name).read_bytes()).hexdigest() for name in LOOKED_AT]
+
+
+def try_stage(copy, stage, limit_s):
+    """(what killed it or None, seconds); limit_s None: no limit, and nothing may fail."""
+    targets, selection = stage
+    trouble = copy.build(TREE, targets)
+    if trouble is not None:
+        return f"does not build: {trouble}", 0.0
+    begin = time.monotonic()
+    command = ["ctest", "--test-dir", str(copy.folder(TREE)), *selection, "--output-on-failure", "--no-tests=error",
+               "--stop-on-failure", "-j", str(os.cpu_count() or 1)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            end_session(process.pid)
+            process.communicate()
+            return "hangs", time.monotonic() - begin
+    return None if process.returncode == 0 else by_what(output), time.monotonic() - begin
+
+
+class General:
+    def __init__(self, root, work, seed):
+        self.work, self.seed = pathlib.Path(work), seed
+        self.copy = Copy(root, self.work)
+        self.log = self.work / "general.jsonl"
+        self.limits = []
+
+    def tried(self):
+        if not self.log.is_file():
+            return []
+        rows = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+        return [row for row in rows if row["seed"] == self.seed]
+
+    def begin(self):
+        self.copy.make()
+        self.program = tool(self.work)
+        for stage in STAGES:
+            killed, seconds = try_stage(self.copy, stage, None)
+            if killed is not None:
+                raise Stop(f"the tests fail without a mutant: {killed}")
+            self.limits.append(max(HANG_SECONDS_MIN, HANG_FACTOR * seconds))
+        self.base = fingerprint(self.copy)
+
+    def judge(self, name, text):
+        """(verdict, by what): 'invalid' and 'same' are no mutants."""
+        path = self.copy.tree / name
+        path.write_text(text, encoding="utf-8")
+        try:
+            if self.copy.build(TREE, LOOKED_AT) is not None:
+                return "invalid", ""
+            if fingerprint(self.copy) == self.base:
+                return "same", ""
+            for stage, limit_s in zip(STAGES, self.limits):
+                killed, _ = try_stage(self.copy, stage, limit_s)
+                if killed is not None:
+                    return ("invalid", killed) if killed.startswith("does not build") else ("killed", killed)
+            return "SURVIVED", ""
+        finally:
+            self.copy.sync([name])
+
+    def run(self, count):
+        self.begin()
+        draws, lines = random.Random(self.seed), lines_of_code(self.copy.tree)
+        rows = self.tried()
+        skip = len(rows)
+        number = sum(row["verdict"] in ("killed", "SURVIVED") for row in rows)
+        while number < count:
+            name, line = draws.choice(lines)
+            pick = draws.random()
+            if skip > 0:
+                skip -= 1
+                continue
+            texts = mutants_of(self.program, self.copy.tree, self.work, name, line)
+            before = (self.copy.tree / name).read_text(encoding="utf-8")
+            text = texts[int(pick * len(texts))] if texts else before
+            begin = time.monotonic()
+            verdict, what = ("same", "") if text == before else self.judge(name, text)
+            diff = [each for each in difflib.unified_diff(before.splitlines(), text.splitlines(), lineterm="", n=0)][3:]
+            row = {"seed": self.seed, "file": name, "line": line, "verdict": verdict, "what": what, "diff": diff}
+            with self.log.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(row) + "\n")
+            if verdict not in ("killed", "SURVIVED"):
+                continue
+            rows.append(row)
+            number += 1
+            print(f"{number:>4} {name + ':' + str(line):<40} {verdict:<10} {time.monotonic() - begin:>6.0f} s  {what}", flush=True)
+            if verdict == "SURVIVED":
+                print("\n".join("     " + each for each in diff), flush=True)
+        return rows
+
+
+def run(root, work, count, seed):
+    rows = [row for row in General(root, work, seed).run(count) if row["verdict"] in ("killed", "SURVIVED")]
+    killed = sum(row["verdict"] == "killed" for row in rows)
+    print(f"{len(rows)} general mutants, seed {seed}: {killed} killed, {len(rows) - killed} not: "
+          f"{100 * killed / max(len(rows), 1):.1f} %, and {100 * LEAST_KILLED:.0f} % are asked")
+    return 0 if killed >= LEAST_KILLED * len(rows) else 1
