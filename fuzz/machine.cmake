@@ -8,6 +8,10 @@ foreach(part CORE CHECKS)
   list(TRANSFORM ${part} PREPEND ${PROJECT_SOURCE_DIR}/alloc/)
 endforeach()
 
+# The inspector judges, so it is not instrumented.
+set(inspector ${PROJECT_SOURCE_DIR}/alloc/heap/inspect.c)
+list(REMOVE_ITEM CHECKS ${inspector})
+
 # fuzz_fibers(SUFFIX VALIDATE INSTRUMENTED FILE...): the objects hakmem_fibers${SUFFIX} and explore_inside${SUFFIX}; see
 # stress/explore/CMakeLists.txt.
 function(fuzz_fibers suffix validate instrumented)
@@ -17,9 +21,6 @@ function(fuzz_fibers suffix validate instrumented)
     explore_inside_objects(explore_inside${suffix}${engine} ${validate} ${inspector})
   endforeach()
 endfunction()
-# The inspector judges, so it is not instrumented.
-set(inspector ${PROJECT_SOURCE_DIR}/alloc/heap/inspect.c)
-list(REMOVE_ITEM CHECKS ${inspector})
 fuzz_fibers("" 1 fuzz_instrumented ${CORE} ${CHECKS})
 set(fuzz_light) # elsewhere they would be the same
 if(HAKMEM_FUZZ)

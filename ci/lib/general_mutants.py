@@ -108,8 +108,11 @@ class General:
     def tried(self):
         if not self.log.is_file():
             return []
-        rows = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
-        return [row for row in rows if row["seed"] == self.seed]
+        try:
+            rows = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+            return [row for row in rows if row["seed"] == self.seed]
+        except (ValueError, KeyError, TypeError) as error:
+            raise Stop(f"{self.log} is damaged: delete it, and the sample begins anew") from error
 
     def begin(self):
         self.copy.make()
@@ -139,9 +142,9 @@ class General:
             self.copy.sync([name])
 
     def run(self, count):
+        rows = self.tried()
         self.begin()
         draws, lines = random.Random(self.seed), lines_of_code(self.copy.tree)
-        rows = self.tried()
         skip = len(rows)
         number = sum(row["verdict"] in ("killed", "SURVIVED") for row in rows)
         while number < count:

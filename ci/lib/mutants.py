@@ -188,3 +188,5 @@ if __name__ == "__main__":
     except Stop as stop:
         print(f"mutants: {stop}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,4 +1,4 @@
-/* zero_page.h: whether a page of the system reads as zero: of a run on the arena, most of what is not the allocator's. */
+/* zero_page.h: whether a page reads as zero. Asked of a hundred pages before each run, since what a run wrote is not known. */
 #pragma once
 
 #include <stdbool.h>
