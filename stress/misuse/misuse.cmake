@@ -1,5 +1,6 @@
 # One tiny program for each kind of misuse, with its variants: label misuse. Each runs
-#   misuse.KIND.N          on the debug-validation library: exactly this kind and address, and what else it must say
+#   misuse.KIND.N          on the debug-validation library: exactly this kind and address, and the report line by line
+#                          as in reports.txt, which MISUSE_REPORTS_UPDATE=1 ctest -L misuse writes anew
 #   misuse.KIND.N.goes-on  the same with HAKMEM_FAILFAST=report, where the program can go on
 #   misuse.KIND.N.release  on the release library, which must not speak of failfast
 # The table's rows: KIND|PROGRAM ARGUMENTS...|LEVEL|FLAGS. FLAGS: stays (the program can go on), trace (the report
@@ -153,6 +154,8 @@ function(misuse_test name library)
   set_tests_properties(${name} PROPERTIES LABELS misuse TIMEOUT 120)
 endfunction()
 
+set(reports ${CMAKE_CURRENT_SOURCE_DIR}/misuse/reports.txt)
+set(rows "")
 foreach(row IN LISTS MISUSES)
   string(REPLACE "|" ";" row "${row}|")
   list(GET row 0 kind)
@@ -174,12 +177,20 @@ foreach(row IN LISTS MISUSES)
   math(EXPR number_of_${kind} "${number_of_${kind}} + 1")
   set(name misuse.${kind}.${number_of_${kind}})
   set(run $<TARGET_FILE:misuse-${program}> ${command})
-  misuse_test(${name} hakmem-validate --kind ${kind} --level ${level} ${musts} ${run})
+  misuse_test(${name} hakmem-validate --kind ${kind} --level ${level} ${musts} --reports ${reports} ${run})
+  set(line ${program} ${command} at level ${level})
+  string(REPLACE ";" " " line "${line}")
+  string(APPEND rows "${line}\n")
   if(flags MATCHES "stays")
     misuse_test(${name}.goes-on hakmem-validate --kind ${kind} --level ${level} --goes-on ${run})
   endif()
   misuse_test(${name}.release hakmem ${run})
 endforeach()
+
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/misuse/rows.txt CONTENT "${rows}" @ONLY)
+add_test(NAME misuse.reports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/misuse/check --reports ${reports}
+  --rows ${CMAKE_BINARY_DIR}/misuse/rows.txt)
+set_tests_properties(misuse.reports PROPERTIES LABELS misuse TIMEOUT 60)
 
 # A program that gives up has misused nothing, so it is a failure, with no kind to be found as well.
 misuse_test(misuse.gives_up hakmem $<TARGET_FILE:misuse-double_free>)
