@@ -101,8 +101,7 @@ static bool may_be_warm(const struct owner *owner)
 static void cache_lay_down(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || owner_has_shrunk(&heap->owner) ||
-        !may_be_warm(&heap->owner)) {
+    if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || !may_be_warm(&heap->owner)) {
         tcache_flush(tcache);
         owner_strip(&heap->owner);
     } else {
