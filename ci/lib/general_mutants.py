@@ -22,12 +22,15 @@ TREE = "release"
 LEAST_KILLED = 0.85
 # What is in no program of that tree, and tests.
 LEFT_OUT = re.compile(r"_test|test_support|_program|litmus/|/include/|entry/calls|os/sanitizer|heap/sanitizer_report|os_fault")
+# Tests of the suite itself, which runs nothing of alloc/ or only against libc.
+OF_THE_SUITE = r"conform-unit|\.system$|override/libc|explore-unit\.(Explore[A-Z]|Arena|ZeroPage)"
 # What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs the
-# network or a browser, or tests the suite itself; nor crash and inject, which take minutes.
+# network or a browser; nor crash and inject, which take minutes.
 STAGES = (
     (("alloc-programs",), ("-R", "^(unit|unit-release)/")),
-    (("all",), ("-L", "^(unit|conform|misuse|explore)$", "-LE", "^inject$", "-E", "^((unit|unit-release)/|stress-unit|model)")),
-    (("all",), ("-L", "^(stress|fuzz)$", "-LE", "^(nightly|soak|unit|inject)$")),
+    (("all",), ("-L", "^(unit|conform|misuse|explore)$", "-LE", "^inject$", "-E",
+                f"^((unit|unit-release)/|stress-unit|model)|{OF_THE_SUITE}")),
+    (("all",), ("-L", "^(stress|fuzz)$", "-LE", "^(nightly|soak|unit|inject)$", "-E", OF_THE_SUITE)),
 )
 LOOKED_AT = ("alloc-tests", "alloc-tests-release")
 HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
