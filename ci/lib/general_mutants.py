@@ -2,7 +2,8 @@
 
 A line is drawn, and of its mutants one; what does not compile, or leaves the unit tests' programs as they are, is drawn
 again. Each is built in a copy and tried by the tests, those that take seconds first, until one fails or hangs. What was
-tried stands in build/mutants/general.jsonl, and is not tried again: the same command goes on where it ended.
+tried stands in build/mutants/general.jsonl, and is not tried again: the same command goes on where it ended. With
+--retry what survived is tried again first, by the tests as they are now.
 """
 
 import difflib
@@ -25,13 +26,15 @@ LEFT_OUT = re.compile(r"_test|test_support|_program|litmus/|/include/|entry/call
 # Tests of the suite itself, which runs nothing of alloc/ or only against libc.
 OF_THE_SUITE = r"conform-unit|\.system$|override/libc|explore-unit\.(Explore[A-Z]|Arena|ZeroPage)"
 # What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs the
-# network or a browser; nor crash and inject, which take minutes.
+# network or a browser; nor of crash and inject what takes minutes.
 STAGES = (
     (("alloc-programs",), ("-R", "^(unit|unit-release)/")),
     (("all",), ("-L", "^(unit|conform|misuse|explore)$", "-LE", "^inject$", "-E",
                 f"^((unit|unit-release)/|stress-unit|model)|{OF_THE_SUITE}")),
     (("all",), ("-L", "^(stress|fuzz)$", "-LE", "^(nightly|soak|unit|inject)$", "-E", OF_THE_SUITE)),
+    (("all",), ("-R", r"^(crash\.(hakmem|hakmem-validate|static|guard|guard-static)|inject\.signals\..*)$")),
 )
+COUNTED = ("killed", "SURVIVED") # "invalid" and "same" are no mutants
 LOOKED_AT = ("alloc-tests", "alloc-tests-release")
 HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
 
@@ -101,6 +104,18 @@ def try_stage(copy, stage, limit_s):
     return None if process.returncode == 0 else by_what(output), time.monotonic() - begin
 
 
+def remade(row, text):
+    """The file's text with the row's change, made where its lines stand nearest to where they stood; None: nowhere."""
+    lines = text.splitlines()
+    old = [line[1:] for line in row["diff"] if line.startswith("-")]
+    new = [line[1:] for line in row["diff"] if line.startswith("+")]
+    places = [at for at in range(len(lines) - len(old) + 1) if lines[at:at + len(old)] == old]
+    if not places:
+        return None
+    at = min(places, key=lambda place: abs(place - (row["line"] - 1)))
+    return "\n".join(lines[:at] + new + lines[at + len(old):]) + "\n"
+
+
 class General:
     def __init__(self, root, work, seed):
         self.work, self.seed = pathlib.Path(work), seed
@@ -128,7 +143,7 @@ class General:
         self.base = fingerprint(self.copy)
 
     def judge(self, name, text):
-        """(verdict, by what): 'invalid' and 'same' are no mutants."""
+        """(verdict, by what): of COUNTED, "invalid" or "same"."""
         path = self.copy.tree / name
         path.write_text(text, encoding="utf-8")
         try:
@@ -144,12 +159,39 @@ class General:
         finally:
             self.copy.sync([name])
 
+    def say(self, number, row, seconds):
+        place = f"{row['file']}:{row['line']}"
+        print(f"{number:>4} {place:<40} {row['verdict']:<10} {seconds:>6.0f} s  {row['what']}", flush=True)
+        if row["verdict"] == "SURVIVED":
+            print("\n".join("     " + each for each in row["diff"]), flush=True)
+
+    def retry(self):
+        """What survived, by the tests as they are now. A change whose line is gone counts no more."""
+        self.begin()
+        every = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()] if self.log.is_file() else []
+        number = 0
+        for row in every:
+            if row["seed"] != self.seed:
+                continue
+            number += row["verdict"] in COUNTED
+            if row["verdict"] != "SURVIVED":
+                continue
+            begin = time.monotonic()
+            path = self.copy.tree / row["file"]
+            text = remade(row, path.read_text(encoding="utf-8")) if path.is_file() else None
+            row["verdict"], row["what"] = self.judge(row["file"], text) if text is not None else ("gone", "its line is")
+            self.say(number, row, time.monotonic() - begin)
+            new = self.log.with_suffix(".new")
+            new.write_text("".join(json.dumps(each) + "\n" for each in every), encoding="utf-8")
+            new.replace(self.log)
+
     def run(self, count):
         rows = self.tried()
-        self.begin()
+        if not self.limits:
+            self.begin()
         draws, lines = random.Random(self.seed), lines_of_code(self.copy.tree)
         skip = len(rows)
-        number = sum(row["verdict"] in ("killed", "SURVIVED") for row in rows)
+        number = sum(row["verdict"] in COUNTED for row in rows)
         while number < count:
             name, line = draws.choice(lines)
             pick = draws.random()
@@ -165,18 +207,20 @@ class General:
             row = {"seed": self.seed, "file": name, "line": line, "verdict": verdict, "what": what, "diff": diff}
             with self.log.open("a", encoding="utf-8") as log:
                 log.write(json.dumps(row) + "\n")
-            if verdict not in ("killed", "SURVIVED"):
+            if verdict not in COUNTED:
                 continue
             rows.append(row)
             number += 1
-            print(f"{number:>4} {name + ':' + str(line):<40} {verdict:<10} {time.monotonic() - begin:>6.0f} s  {what}", flush=True)
-            if verdict == "SURVIVED":
-                print("\n".join("     " + each for each in diff), flush=True)
+            self.say(number, row, time.monotonic() - begin)
         return rows
 
 
-def run(root, work, count, seed):
-    rows = [row for row in General(root, work, seed).run(count) if row["verdict"] in ("killed", "SURVIVED")]
+def run(root, work, count, seed, retries):
+    general = General(root, work, seed)
+    general.tried() # tells a damaged log before anything is built
+    if retries:
+        general.retry()
+    rows = [row for row in general.run(count) if row["verdict"] in COUNTED]
     killed = sum(row["verdict"] == "killed" for row in rows)
     print(f"{len(rows)} general mutants, seed {seed}: {killed} killed, {len(rows) - killed} not: "
           f"{100 * killed / max(len(rows), 1):.1f} %, and {100 * LEAST_KILLED:.0f} % are asked")

@@ -141,6 +141,7 @@ def arguments():
     parser.add_argument("--sample", type=int, default=3)
     parser.add_argument("--general", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--retry", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("names", nargs="*")
@@ -149,6 +150,8 @@ def arguments():
         raise Stop("--all, --since, --general and names exclude each other")
     if options.general is not None and options.general < 1:
         raise Stop(f"--general takes a number of mutants, from 1 on, not {options.general}")
+    if options.retry and options.general is None:
+        raise Stop("--retry goes with --general: what survived of that sample is tried again")
     return options
 
 
@@ -158,7 +161,8 @@ def main():
         return mutants_self_test.run(pathlib.Path(__file__).resolve())
     root = pathlib.Path(options.root).resolve()
     if options.general is not None:
-        return general_mutants.run(root, pathlib.Path(options.work or root / "build" / "mutants"), options.general, options.seed)
+        return general_mutants.run(root, pathlib.Path(options.work or root / "build" / "mutants"), options.general, options.seed,
+                                   options.retry)
     mutants, errors = mutant_patches.read_all(root)
     if errors:
         raise Stop("; ".join(errors))
