@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tempfile
 
+import general_self_test
+
 FILES = {
     "CMakeLists.txt": "cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
                       "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
@@ -131,6 +133,7 @@ def run(driver):
         check_verdicts(driver, root, problems)
         check_heads(driver, root, problems)
         check_selection(driver, root, problems)
+    problems += general_self_test.run(lambda root: lambda *arguments: drive(driver, root, *arguments))
     for problem in problems:
         print(f"self-test: {problem}")
     print(f"self-test: {len(MUTANTS)} mutants, {len(BAD_HEADS)} bad heads, {len(problems)} problems")
