@@ -92,12 +92,12 @@ void sanitizer_unroot(void *start, size_t bytes) { (void)start, (void)bytes; }
 
 #if HAK_SANITIZE_THREAD
 
-/* Of the runtime, for compilers: in none of its headers. */
-extern void __tsan_write_range(void *start, unsigned long bytes);
+/* Of the runtime, for compilers: in none of its headers. Declared as gcc knows it; the runtime takes it as unsigned. */
+extern void __tsan_write_range(void *start, long bytes);
 
 static void write_imagined(char *start, size_t bytes)
 {
-    __tsan_write_range(start, bytes < SANITIZER_RACE_BYTES ? bytes : SANITIZER_RACE_BYTES);
+    __tsan_write_range(start, (long)(bytes < SANITIZER_RACE_BYTES ? bytes : SANITIZER_RACE_BYTES));
 }
 
 #else
