@@ -147,8 +147,7 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
 static void say_guard(int signal_number, const siginfo_t *info)
 {
     static struct guard_history history;
-    bool has_address = signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL;
-    if (has_address && guard_find((uint64_t)(uintptr_t)info->si_addr, &history)) guard_say(&history);
+    if (crash_has_address(signal_number, info) && guard_find((uint64_t)(uintptr_t)info->si_addr, &history)) guard_say(&history);
 }
 
 static void report(int signal_number, const siginfo_t *info, const void *signal_context)
@@ -164,7 +163,7 @@ static void report(int signal_number, const siginfo_t *info, const void *signal_
     line.length = 0;
     add(&line, "hakmem: crash: SIG");
     add(&line, os_signal_name(signal_number));
-    if (signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL) {
+    if (crash_has_address(signal_number, info)) {
         add(&line, " at 0x");
         add_number(&line, (uint64_t)(uintptr_t)info->si_addr, 16);
     }

@@ -304,10 +304,9 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     record_begin(&writer, buffer, sizeof buffer);
     record_number(&writer, RECORD_signal, (uint64_t)signal_number);
     record_number(&writer, RECORD_signal_code, (uint64_t)(int64_t)info->si_code);
-    /* SI_KERNEL: an address that the processor does not have, such as 0x6b6b6b6b6b6b6b6b; it does not say which. */
-    struct fault fault = {
-        .has_address = signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL,
-        .address = (uint64_t)(uintptr_t)info->si_addr, .signal_number = signal_number};
+    struct fault fault = {.has_address = crash_has_address(signal_number, info),
+                          .address = (uint64_t)(uintptr_t)info->si_addr,
+                          .signal_number = signal_number};
     if (fault.has_address) record_number(&writer, RECORD_fault_address, fault.address);
     write_registers();
     write_backtrace(signal_context);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct hak_crash_facts;
@@ -10,6 +11,13 @@ struct hak_crash_facts;
 void crash_record_prepare(void);
 
 void crash_record_set_context(const struct hak_crash_facts *context);
+
+/* Whether the signal tells an address: a fault does, unless it is at an address that the processor does not have, such as
+ * 0x6b6b6b6b6b6b6b6b (SI_KERNEL); a signal that was sent does not. */
+static inline bool crash_has_address(int signal_number, const siginfo_t *info)
+{
+    return signal_number != SIGABRT && info->si_code > 0 && info->si_code != SI_KERNEL;
+}
 
 /* The record, valid until the next call; *size_bytes is its length. One thread at a time, in a signal handler. */
 const void *crash_record_make(int signal_number, const siginfo_t *info, const void *signal_context, size_t *size_bytes);

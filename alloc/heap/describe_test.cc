@@ -50,6 +50,19 @@ TEST_F(Describe, EveryByteOfABlock)
     }
 }
 
+TEST_F(Describe, ASlabsPagesHaveMoreBytesThanItsBlocks)
+{
+    void *block = hak_malloc(100);
+    describe_place first = place_of(number_of(block));
+    describe_place behind = place_of(first.slab_start + first.slab_capacity * first.block_bytes);
+    EXPECT_EQ(behind.kind, (uint64_t)RECORD_KIND_slab);
+    EXPECT_EQ(behind.slab_start, first.slab_start);
+    EXPECT_EQ(behind.state, (uint64_t)RECORD_STATE_outside);
+    EXPECT_EQ(behind.block_start, 0u);
+    EXPECT_EQ(behind.block_bytes, 0u);
+    hak_free(block);
+}
+
 TEST_F(Describe, RunsAndHugeBlocksToTheirLastPages)
 {
     char *run = static_cast<char *>(hak_malloc(300000));

@@ -265,6 +265,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "overflow") == 0) recurse((volatile char *)"");
     if (strcmp(how, "thread_overflow") == 0) in_thread();
     if (strcmp(how, "abort") == 0) abort();
+    if (strcmp(how, "sent") == 0) kill(getpid(), SIGSEGV);
     if (strcmp(how, "bad_link") == 0) bad_link();
     if (strcmp(how, "child") == 0) child();
     if (strcmp(how, "two_threads") == 0) two_threads();
