@@ -390,7 +390,9 @@ TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
     SKIP_WITHOUT_VALIDATE(); // the other thread is played by a hook
     test::in_thread([] {
         static Claimed other;
-        Claimed first = claim(1); // there is a superslab with free pages
+        std::vector<Claimed> rest; // each leaves free pages in a superslab of its own
+        for (int i = 0; i < 3; i++) rest.push_back(claim(SUPERSLAB_PAGES - 8));
+        Claimed first = claim(1);
         hak_sync_point_hook = [](const char *step) {
             if (strcmp(step, "superslab_claim") != 0) return;
             hak_sync_point_hook = nullptr;
@@ -400,7 +402,8 @@ TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
         EXPECT_EQ(hak_sync_point_hook, nullptr);
         EXPECT_EQ(other.range.superslab, met.range.superslab) << "they did not meet";
         size_t count = pool_figures().superslab_count;
-        std::vector<Claimed> rest;
+        rest.push_back(claim(1));
+        EXPECT_GT(rest.back().range.superslab->index, met.range.superslab->index);
         for (size_t pages = pool_figures().claimed_pages; pages < count * SUPERSLAB_PAGES; pages++) rest.push_back(claim(1));
         EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside free pages";
         for (const Claimed &run : {first, met, other}) free_run(run);
