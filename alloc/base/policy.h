@@ -44,6 +44,11 @@ constexpr bool VALIDATE = HAKMEM_DEBUG_VALIDATION;
 #else
 #define HAK_SANITIZE_THREAD 0
 #endif
+#if HAK_SANITIZE_THREAD && !defined(__clang__)
+#define HAK_SANITIZE_THREAD_BY_GCC 1
+#else
+#define HAK_SANITIZE_THREAD_BY_GCC 0
+#endif
 #if __has_feature(memory_sanitizer)
 #define HAK_SANITIZE_MEMORY 1
 #else
@@ -67,6 +72,7 @@ enum {
 #else
 constexpr bool ASAN = HAK_TELLS(HAK_SANITIZE_ADDRESS);
 constexpr bool TSAN = HAK_TELLS(HAK_SANITIZE_THREAD);
+constexpr bool TSAN_BY_GCC = HAK_TELLS(HAK_SANITIZE_THREAD_BY_GCC); /* tests ask, since it has fewer abilities */
 constexpr bool MSAN = HAK_TELLS(HAK_SANITIZE_MEMORY);
 constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #endif

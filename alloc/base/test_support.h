@@ -155,3 +155,7 @@ inline bool is_aligned(const void *block, size_t align_bytes)
 
 #define SKIP_WITHOUT_VALIDATE()                                                                    \
     if (!VALIDATE) GTEST_SKIP() << "the release build has no failfast checks"
+
+// gcc 12's runtime does not forget the parent's threads: "dup thread with used id" where libc gives one's stack again.
+#define SKIP_WITHOUT_THREADS_IN_A_CHILD()                                                          \
+    if (TSAN_BY_GCC) GTEST_SKIP() << "gcc's ThreadSanitizer stops a forked child that starts threads"

@@ -97,6 +97,7 @@ class ForkLock : public test::HeapTest {};
 
 TEST_F(ForkLock, EachLockIsHeldAtTheFork)
 {
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
     SKIP_WITHOUT_VALIDATE();
     int forks = 0;
     for (unsigned rank = 0; rank < LOCK_COUNT; rank++)
@@ -124,6 +125,7 @@ TEST_F(ForkLock, EachLockIsHeldAtTheFork)
 // The forking thread itself may be anywhere but in the allocator; another forks while this one's lock is contended.
 TEST_F(ForkLock, WithThreadsThatWaitForIt)
 {
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
     SKIP_WITHOUT_VALIDATE();
     for (unsigned rank : {(unsigned)LOCK_POOL, (unsigned)LOCK_HUGE}) {
         wanted_rank = rank;

@@ -102,6 +102,7 @@ TEST_F(Fork, ChildFreesBlocksOfThreadsThatDoNotExist)
 
 TEST_F(Fork, ChildStartsThreadsThatAdopt)
 {
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
     Waiters waiters(3);
     EXPECT_TRUE(test::in_child([] {
         uint32_t before = owner_count();
@@ -114,6 +115,7 @@ TEST_F(Fork, ChildStartsThreadsThatAdopt)
 
 TEST_F(Fork, Grandchild)
 {
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
     void *block = hak_malloc(3000);
     Waiters waiters(2);
     EXPECT_TRUE(test::in_child([&] {
