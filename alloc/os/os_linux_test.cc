@@ -115,6 +115,8 @@ TEST_F(OsLinux, ErrorsAreReturned)
     ASSERT_EQ(os_linux_ops.release(start, PAGE_BYTES), 0);
     EXPECT_EQ(os_linux_ops.commit(start, PAGE_BYTES), ENOMEM) << "not reserved";
     EXPECT_EQ(os_linux_ops.purge(start, PAGE_BYTES), ENOMEM);
+    EXPECT_EQ(os_linux_ops.seal(start, PAGE_BYTES), ENOMEM);
+    EXPECT_EQ(os_linux_ops.expose(start, PAGE_BYTES), ENOMEM);
     EXPECT_EQ(os_linux_ops.release(start + 1, PAGE_BYTES), EINVAL);
     EXPECT_NE(os_linux_ops.grow(start, PAGE_BYTES, 2 * PAGE_BYTES), 0);
     EXPECT_NE(os_linux_ops.move(start, PAGE_BYTES, start + MIB, PAGE_BYTES), 0);

@@ -66,6 +66,7 @@ class Purge : public testing::Test {
 
 void big_swing() { swing(64, true); } // 1024 pages, sixteen times what may always be kept
 void big_swing_of_slabs() { swing(64, false, 1); } // little used
+void big_swing_of_half_full_slabs() { swing(64, false, 4); }
 void big_swing_of_full_slabs() { swing(64, false, 8); }
 
 } // namespace
@@ -111,6 +112,14 @@ TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
     size_t after_slabs = pool_figures().dirty_pages;
     EXPECT_LT(after_slabs, after_runs / 2);
     EXPECT_GT(after_slabs, (size_t)DIRTY_PAGES_MIN / 2) << "it does not learn";
+    pool_purge_all();
+    big_swing_of_half_full_slabs();
+    big_swing_of_half_full_slabs();
+    EXPECT_GT(pool_figures().dirty_pages, 2 * after_slabs);
+    EXPECT_LT(pool_figures().dirty_pages, after_runs / 2);
+    pool_purge_all();
+    big_swing_of_slabs();
+    big_swing_of_slabs();
     int rounds = 2;
     while (purge_calls_of(big_swing_of_slabs) > 0) ASSERT_LT(++rounds, 100) << "it does not learn";
     pool_purge_all();
