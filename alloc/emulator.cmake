@@ -16,12 +16,20 @@ set(EMULATOR_LACKS
     "Fork.AListHalfGivenBackIsNotTrusted=FORK"
     "Fork.TheGrandchildOfABusyThread=FORK"
     "Fork.BetweenPostAndQueue=FORK"
+    "ForkLock.EachLockIsHeldAtTheFork=FORK"
+    "ForkLock.WithThreadsThatWaitForIt=FORK"
     "OsLinux.ReserveAtEveryAlignment=MAPS"
     "OsLinux.ErrorsAreReturned=ERRORS"
     "OsLinux.ReserveRefuses=TIME"
     "OverrideNew.AHandlerThatFreesMemory=LIMITS"
     "ValidateDeathTest.Foreign=MAPS"
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
+
+# Of a suite of unit tests; under an emulator Fresh takes two minutes on a busy machine.
+set(SUITE_TIMEOUT 120)
+if(CMAKE_CROSSCOMPILING)
+  set(SUITE_TIMEOUT 600)
+endif()
 
 # hakmem_emulator_lacks(PREFIX SUITE OUT): OUT is what a filter of the suite must leave out, "" for nothing; each of
 # these becomes a test that skips.

@@ -40,7 +40,7 @@ function(hakmem_add_suites program prefix)
       hakmem_emulator_lacks(${prefix} ${suite} lacking)
       add_test(NAME ${prefix}/${suite} COMMAND ${program} --gtest_filter=${suite}.*${lacking})
       # These look at the heap's inside, with exact sizes: blocks without frames.
-      set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT 120
+      set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT}
           ENVIRONMENT HAKMEM_FAILFAST_LEVEL=1)
       if(HAKMEM_SANITIZE MATCHES address AND suite IN_LIST BELOW_THE_PROGRAM)
         set_tests_properties(${prefix}/${suite} PROPERTIES
