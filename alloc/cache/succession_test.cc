@@ -70,6 +70,20 @@ TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
     for (void *block : kept) hak_free(block);
 }
 
+TEST_F(Succession, AForkedChildGivesItBackToo)
+{
+    uint64_t small;
+    std::vector<void *> kept = live_and_die(40, &small);
+    EXPECT_TRUE(test::in_child([&] {
+        EXPECT_TRUE(thread_any_warm());
+        thread_tick();
+        thread_tick();
+        EXPECT_FALSE(thread_any_warm());
+        EXPECT_EQ(test::inspected().used_blocks, small);
+    }));
+    for (void *block : kept) hak_free(block);
+}
+
 TEST_F(Succession, CachesThatHoldMuchAreNotKept)
 {
     std::vector<void *> kept;

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "os/os.h"
+#include "os/os_fault.h"
 }
 
 namespace {
@@ -88,6 +89,18 @@ TEST_F(Api, TooLarge)
         expect_refused([](size_t n) { return hak_valloc(n); }, ENOMEM, size);
         expect_refused([](size_t n) { return hak_pvalloc(n); }, ENOMEM, size);
     }
+}
+
+TEST_F(Api, WhatIsTooLargeByItselfIsNotAskedOfTheSystem)
+{
+    hak_free(hak_malloc(1));
+    os_fault_install(0, false);
+    for (size_t size : {(size_t)PTRDIFF_MAX + 1, SIZE_MAX - 4096, SIZE_MAX}) {
+        EXPECT_EQ(hak_malloc(size), nullptr);
+        EXPECT_EQ(hak_aligned_alloc(64, size), nullptr);
+        EXPECT_EQ(hak_aligned_alloc((size_t)PTRDIFF_MAX + 1, size), nullptr);
+    }
+    EXPECT_EQ(os_fault_remove(), 0u);
 }
 
 TEST_F(Api, MallocOfZero)

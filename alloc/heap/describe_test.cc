@@ -3,6 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <set>
+#include <vector>
+
 extern "C" {
 #include "cache/tcache.h"
 #include "heap/describe.h"
@@ -48,6 +51,21 @@ TEST_F(Describe, EveryByteOfABlock)
         hak_free(block);
         EXPECT_EQ(place_of(number_of(block)).state, (uint64_t)RECORD_STATE_free) << "it is in this thread's bin";
     }
+}
+
+TEST_F(Describe, EachBlockOfASlabOfManyPages)
+{
+    std::vector<void *> blocks(40);
+    std::set<uint64_t> pages;
+    for (void *&block : blocks) block = hak_malloc(12000);
+    for (void *block : blocks) {
+        describe_place place = place_of(number_of(block) + 11999);
+        EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_slab);
+        EXPECT_EQ(place.block_start, number_of(block));
+        pages.insert(number_of(block) / PAGE_BYTES - place.slab_start / PAGE_BYTES);
+    }
+    EXPECT_GT(pages.size(), 3u) << "the slabs have fewer pages";
+    for (void *block : blocks) hak_free(block);
 }
 
 TEST_F(Describe, ASlabsPagesHaveMoreBytesThanItsBlocks)

@@ -47,6 +47,22 @@ TEST(Maps, FindsNothingWhereNothingIs)
     EXPECT_EQ(errno, 7);
 }
 
+TEST(Maps, AMappingEndsBeforeItsEnd)
+{
+    char *mapped = static_cast<char *>(mmap(nullptr, 3 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto middle = reinterpret_cast<uintptr_t>(mapped) + 4096;
+    ASSERT_EQ(mprotect(mapped + 4096, 4096, PROT_READ | PROT_WRITE), 0);
+    maps_entry entry = found(mapped + 4096);
+    EXPECT_EQ(entry.low, middle);
+    EXPECT_EQ(entry.high, middle + 4096);
+    EXPECT_TRUE(entry.is_writable);
+    munmap(mapped + 4096, 4096);
+    EXPECT_FALSE(maps_find(middle, &entry));
+    EXPECT_FALSE(maps_find(middle + 4095, &entry));
+    EXPECT_TRUE(maps_find(middle + 4096, &entry));
+    munmap(mapped, 3 * 4096);
+}
+
 TEST(Maps, EntriesRiseAndAreSeenUntilTheVisitorHasEnough)
 {
     struct seen {
