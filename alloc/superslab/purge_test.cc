@@ -101,6 +101,53 @@ TEST_F(Purge, ATickLeavesWhatIsKept)
     for (int i = 0; i < 100; i++) ASSERT_EQ(purge_calls_of(swings_of_many_lengths), 0u) << i;
 }
 
+// Runs for gaps that the next ones, which are longer, do not fit into: more memory lies free than was ever in use.
+class Gaps {
+  public:
+    Gaps()
+    {
+        for (int i = 0; i < 64; i++) {
+            fences_.push_back(pool_claim(1, 1, true));
+            gaps_.push_back(pool_claim(8, 1, true));
+        }
+        free_gaps();
+    }
+    ~Gaps()
+    {
+        for (const page_range &each : fences_) pool_free(each.superslab, each.first, 1, 0);
+    }
+    void free_gaps()
+    {
+        for (const page_range &each : gaps_) pool_free(each.superslab, each.first, 8, 0);
+        gaps_.clear();
+    }
+    void claim_gaps()
+    {
+        for (int i = 0; i < 64; i++) gaps_.push_back(pool_claim(8, 1, true));
+    }
+
+  private:
+    std::vector<page_range> fences_, gaps_;
+};
+
+Gaps *gaps;
+
+void swings_beside_gaps()
+{
+    gaps->claim_gaps();
+    gaps->free_gaps();
+    swing(32, true);
+}
+
+TEST_F(Purge, WhatRunsOfManyLengthsLeaveBetweenThemIsKept)
+{
+    Gaps between_fences;
+    gaps = &between_fences;
+    int rounds = 1;
+    while (purge_calls_of(swings_beside_gaps) > 0) ASSERT_LT(++rounds, 20) << "it does not learn";
+    for (int i = 0; i < 20; i++) ASSERT_EQ(purge_calls_of(swings_beside_gaps), 0u) << i;
+}
+
 TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
 {
     big_swing();
