@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,6 +93,14 @@ static void within(void)
     _exit(0);
 }
 
+/* A fault that no finding explains. */
+static void write_where_writes_are_forbidden(char *at)
+{
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    if (mprotect(at - (uintptr_t)at % page_bytes, page_bytes, PROT_READ) != 0) _exit(10);
+    write_at(at);
+}
+
 static sigjmp_buf survived;
 
 static void on_survive(int signal_number)
@@ -119,6 +128,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "null") == 0) write_at((volatile char *)(uintptr_t)0);
     char *volatile block = allocate_sampled(BLOCK_BYTES);
     if (strcmp(how, "past_end") == 0) write_at(block + ROUNDED_BYTES);
+    if (strcmp(how, "protected") == 0) write_where_writes_are_forbidden(block + 8);
     if (strcmp(how, "free_inside") == 0) free(block + 16);
     if (strcmp(how, "free_past_end") == 0) free(block + ROUNDED_BYTES);
     free_elsewhere(block);
