@@ -227,12 +227,17 @@ static void end_by_default(int signal_number, siginfo_t *info)
         syscall(SYS_tgkill, process, thread, signal_number);
 }
 
+/* With the signals blocked that would be without us: those that were, those that the action blocks, and itself. */
 static void call_previous(struct sigaction *action, int signal_number, siginfo_t *info, void *signal_context)
 {
     struct sigaction now = *action;
     if ((now.sa_flags & (int)SA_RESETHAND) != 0) *action = (struct sigaction){.sa_handler = SIG_DFL};
-    if ((now.sa_flags & SA_NODEFER) == 0) sigaddset(&now.sa_mask, signal_number);
-    pthread_sigmask(SIG_BLOCK, &now.sa_mask, NULL);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    memcpy(&blocked, &((ucontext_t *)signal_context)->uc_sigmask, _NSIG / 8); /* what the kernel has written of it */
+    sigorset(&blocked, &blocked, &now.sa_mask);
+    if ((now.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal_number);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     if ((now.sa_flags & SA_SIGINFO) != 0) {
         now.sa_sigaction(signal_number, info, signal_context);
     } else {

@@ -124,8 +124,13 @@ static void two_threads(void)
 
 static void on_previous(int signal_number, siginfo_t *info, void *context)
 {
-    char line[64];
-    int length = snprintf(line, sizeof line, "previous %d %p %d\n", signal_number, info->si_addr, context != NULL);
+    char line[128];
+    sigset_t blocked;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    int length = snprintf(line, sizeof line, "previous %d %p %d\nblocked%s%s%s%s\n", signal_number, info->si_addr,
+                          context != NULL, sigismember(&blocked, SIGSEGV) ? ",SEGV" : "",
+                          sigismember(&blocked, SIGUSR1) ? ",USR1" : "", sigismember(&blocked, SIGUSR2) ? ",USR2" : "",
+                          sigismember(&blocked, SIGHUP) ? ",HUP" : "");
     if (write(STDOUT_FILENO, line, (size_t)length) != length) _exit(3);
     _exit(42);
 }
@@ -145,9 +150,15 @@ static void put_behind(struct sigaction *action)
     if (hak_crash_handler_install(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(4);
 }
 
-static void previous(void)
+/* With a signal blocked by the program, and one for as long as its handler runs. */
+static void previous(int more_flags)
 {
-    struct sigaction action = {.sa_sigaction = on_previous, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = on_previous, .sa_flags = SA_SIGINFO | more_flags};
+    sigaddset(&action.sa_mask, SIGUSR1);
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    sigprocmask(SIG_BLOCK, &hangup, NULL);
     put_behind(&action);
     write_null();
 }
@@ -270,7 +281,8 @@ int main(int argc, char **argv)
     if (strcmp(how, "child") == 0) child();
     if (strcmp(how, "two_threads") == 0) two_threads();
     if (strcmp(how, "second_waits") == 0) second_waits();
-    if (strcmp(how, "previous") == 0) previous();
+    if (strcmp(how, "previous") == 0) previous(0);
+    if (strcmp(how, "previous_nodefer") == 0) previous(SA_NODEFER);
     if (strcmp(how, "survive") == 0) survive();
     if (strcmp(how, "context") == 0) with_context(write_operations);
     if (strcmp(how, "bad_context") == 0) with_context(crash_in_operations);
