@@ -155,6 +155,32 @@ TEST_F(FrameTest, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
     EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
 }
 
+// Bytes that wait in the calling thread: as many as are put before the first one leaves.
+size_t bytes_that_wait()
+{
+    char *first = take(1000);
+    size_t bytes = heap_lookup(first).bytes, waits = 0;
+    for (release(first); heap_lookup(first).live && waits < 5000; waits++) release(take(1000));
+    return waits * bytes;
+}
+
+TEST_F(FrameTest, AsMuchWaitsAsAThreadHasBothFreedAndInUse)
+{
+    const size_t little = 4 * QUARANTINE_BYTES_MIN, much = QUARANTINE_BYTES_MAX / 2;
+    test::in_thread([&] {
+        for (int i = 0; i < 4000; i++) release(take(1000));
+        EXPECT_LE(bytes_that_wait(), little) << "freed much, has little in use";
+    });
+    test::in_thread([&] {
+        std::vector<char *> in_use;
+        for (int i = 0; i < 4000; i++) in_use.push_back(take(1000));
+        EXPECT_LE(bytes_that_wait(), little) << "freed little, has much in use";
+        for (int i = 0; i < 4000; i++) release(take(1000));
+        EXPECT_GE(bytes_that_wait(), much);
+        for (char *block : in_use) release(block);
+    });
+}
+
 TEST_F(FrameTest, AChildGetsBackWhatWaitedInThreadsThatItHasNot)
 {
     std::atomic<int> step{0};
