@@ -35,6 +35,16 @@ class Trim : public test::HeapTest {
         return bytes;
     }
 
+    // Of the pages that the blocks begin in.
+    static size_t resident_of(const std::vector<Live> &blocks)
+    {
+        size_t bytes = 0;
+        std::set<uintptr_t> pages;
+        for (const Live &each : blocks) pages.insert((uintptr_t)each.block / PAGE_BYTES);
+        for (uintptr_t page : pages) bytes += resident_bytes((void *)(page * PAGE_BYTES), PAGE_BYTES);
+        return bytes;
+    }
+
     static std::vector<Live> fill(size_t size, size_t count)
     {
         std::vector<Live> blocks;
@@ -130,17 +140,34 @@ TEST_F(Trim, MemoryGoesBack)
     for (size_t size : {64u, 512u, 1024u, 4096u, 16384u}) {
         std::vector<Live> blocks = fill(size, BYTES / size);
         std::vector<Live> kept = thin_out(blocks, 64 * 1024 / size > 4 ? 64 * 1024 / size : 4);
-        auto resident = [&] {
-            size_t bytes = 0;
-            std::set<uintptr_t> pages;
-            for (const Live &each : blocks) pages.insert((uintptr_t)each.block / PAGE_BYTES);
-            for (uintptr_t page : pages) bytes += resident_bytes((void *)(page * PAGE_BYTES), PAGE_BYTES);
-            return bytes;
-        };
-        size_t before = resident();
+        size_t before = resident_of(blocks);
         EXPECT_GT(hak_purge(), 0u);
         // A live block in each 64 KiB or so keeps its own pages, and there are ends.
-        EXPECT_LE(resident(), before / 2) << size;
+        EXPECT_LE(resident_of(blocks), before / 2) << size;
+        expect_kept(kept, size);
+        free_all(kept);
+        test::expect_at_rest();
+    }
+}
+
+TEST_F(Trim, AHollowSlabIsTrimmedFurther)
+{
+    SKIP_UNDER_SANITIZER("its own memory hides what goes back");
+    for (size_t size : {64u, 512u}) {
+        const size_t each_32_kib = (32 << 10) / size;
+        std::vector<Live> blocks = fill(size, BYTES / size), left, kept;
+        for (size_t i = 0; i < blocks.size(); i++) {
+            if (i % each_32_kib == 0) kept.push_back(blocks[i]);
+            else if (i % each_32_kib < each_32_kib / 2) left.push_back(blocks[i]);
+            else hak_free(blocks[i].block);
+        }
+        hak_purge();
+        size_t first = resident_of(blocks);
+        EXPECT_GE(first, BYTES / 2) << size;
+        free_all(left);
+        hak_purge();
+        EXPECT_LE(resident_of(blocks), first / 2) << size;
+        test::inspected();
         expect_kept(kept, size);
         free_all(kept);
         test::expect_at_rest();
@@ -157,11 +184,7 @@ TEST_F(Trim, AHeapThatShrinksTrimsItself)
     std::vector<Live> kept = thin_out(blocks, 64);
     // Not a call since: what is in use and in the caches is little, and what is free has little memory.
     EXPECT_LE(self->heap->owner.used_bytes, 24u << 20);
-    size_t bytes = 0;
-    std::set<uintptr_t> pages;
-    for (const Live &each : kept) pages.insert((uintptr_t)each.block / PAGE_BYTES);
-    for (uintptr_t page : pages) bytes += resident_bytes((void *)(page * PAGE_BYTES), PAGE_BYTES);
-    EXPECT_LE(bytes, 40u << 20);
+    EXPECT_LE(resident_of(kept), 40u << 20);
     expect_kept(kept, size);
     free_all(kept);
 }
@@ -216,41 +239,77 @@ TEST_F(Trim, WhereTheSystemTakesAPartAndThenRefusesNothingIsLost)
     }
 }
 
-TEST_F(Trim, SwingsAreTrimmedOnceADelay)
+// The clock stands still but for advance(), and purges by the system are counted.
+class TrimTimes : public Trim {
+  protected:
+    void SetUp() override
+    {
+        Trim::SetUp();
+        now_ms_ = os_now_ms();
+        hak_clock_hook = [] { return now_ms_; };
+        real_ = os;
+        counting_ = *os;
+        counting_.purge = [](void *start, size_t size_bytes) {
+            calls_++;
+            return real_->purge(start, size_bytes);
+        };
+    }
+    void TearDown() override
+    {
+        hak_clock_hook = nullptr;
+        Trim::TearDown();
+    }
+    static void advance(uint64_t ms) { now_ms_ += ms; }
+    static size_t purges_of_freeing(const std::vector<Live> &blocks)
+    {
+        calls_ = 0;
+        os = &counting_;
+        free_all(blocks);
+        os = real_;
+        return calls_;
+    }
+
+    static const size_t SIZE = 2048;
+
+  private:
+    static inline unsigned long long now_ms_;
+    static inline const os_ops *real_;
+    static inline os_ops counting_;
+    static inline size_t calls_;
+};
+
+TEST_F(TrimTimes, SwingsAreTrimmedOnceADelay)
 {
     SKIP_WITHOUT_VALIDATE(); // the clock stands still by a hook
-    static unsigned long long now_ms;
-    now_ms = os_now_ms();
-    hak_clock_hook = [] { return now_ms; };
-    static const os_ops *real;
-    static os_ops counting;
-    static size_t calls;
-    real = os;
-    counting = *os;
-    counting.purge = [](void *start, size_t size_bytes) {
-        calls++;
-        return real->purge(start, size_bytes);
-    };
-    const size_t size = 4096;
     std::vector<Live> kept;
-    std::vector<void *> blocks;
     for (int round = 0; round < 9; round++) {
-        if (round >= 6) now_ms += PURGE_DELAY_MS; // one delay after the first trim; then one and two after the second
-        for (size_t i = 0; i < (16u << 20) / size; i++) {
-            auto *block = static_cast<char *>(hak_malloc(size));
-            if (round == 0 && i % 16 == 0) kept.push_back({block, 0}); // no slab comes to be empty
-            else blocks.push_back(block);
+        if (round >= 6) advance(PURGE_DELAY_MS); // one delay after the first trim; then one and two after the second
+        std::vector<Live> blocks;
+        for (size_t i = 0; i < (16u << 20) / SIZE; i++) {
+            Live one = {static_cast<char *>(hak_malloc(SIZE)), i};
+            (round == 0 && i % 32 == 0 ? kept : blocks).push_back(one); // no slab comes to be empty
         }
-        calls = 0;
-        os = &counting;
-        for (void *block : blocks) hak_free(block);
-        os = real;
-        blocks.clear();
+        size_t calls = purges_of_freeing(blocks);
         if (round == 0) EXPECT_GT(calls, 0u) << "it did not trim";
         if (round == 6 || round == 8) EXPECT_GT(calls, 0u) << "round " << round << ": it has waited long enough";
         else if (round > 1) EXPECT_EQ(calls, 0u) << "round " << round;
     }
-    hak_clock_hook = nullptr;
+    free_all(kept);
+}
+
+TEST_F(TrimTimes, AHeapThatGoesOnShrinkingIsTrimmedAtOnce)
+{
+    SKIP_WITHOUT_VALIDATE(); // the clock stands still by a hook
+    std::vector<Live> all = fill(SIZE, (128u << 20) / SIZE), swings, goes_last, kept;
+    for (size_t i = 0; i < all.size(); i++) // no slab comes to be empty
+        (i % 32 == 0 ? kept : i % 32 < 29 ? swings : goes_last).push_back(all[i]);
+    EXPECT_GT(purges_of_freeing(swings), 0u);
+    swings = fill(SIZE, swings.size());
+    EXPECT_EQ(purges_of_freeing(swings), 0u) << "what was trimmed was wanted again";
+    swings = fill(SIZE, swings.size());
+    advance(PURGE_DELAY_MS);
+    EXPECT_GT(purges_of_freeing(swings), 0u);
+    EXPECT_GT(purges_of_freeing(goes_last), 0u) << "nothing was wanted again since";
     free_all(kept);
 }
 
