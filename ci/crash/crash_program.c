@@ -1,5 +1,6 @@
 /* crash_program.c: crashes in the way that its argument names; crash_test runs it and reads the record. What the record
  * must tell of (a block's address) it prints first, as a line "NAME VALUE". The library is preloaded, or linked in. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -236,6 +237,20 @@ static void with_context(size_t (*operations)(char *, size_t))
     write_null();
 }
 
+/* Maps the files m0, m1 and so on as code, as modules are, until there is none. */
+static void many_modules(void)
+{
+    char name[16];
+    for (int i = 0;; i++) {
+        snprintf(name, sizeof name, "m%d", i);
+        int file = open(name, O_RDONLY);
+        if (file < 0) break;
+        if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED) _exit(3);
+        close(file);
+    }
+    write_null();
+}
+
 static void directory_gone(void)
 {
     if (rmdir(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(3);
@@ -287,6 +302,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "context") == 0) with_context(write_operations);
     if (strcmp(how, "bad_context") == 0) with_context(crash_in_operations);
     if (strcmp(how, "directory_gone") == 0) directory_gone();
+    if (strcmp(how, "many_modules") == 0) many_modules();
     if (strcmp(how, "refuse") == 0) refuse();
     return 0;
 }
