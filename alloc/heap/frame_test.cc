@@ -183,19 +183,24 @@ TEST_F(FrameTest, AsMuchWaitsAsAThreadHasBothFreedAndInUse)
 
 TEST_F(FrameTest, AChildGetsBackWhatWaitedInThreadsThatItHasNot)
 {
-    std::atomic<int> step{0};
-    char *block = take(100);
-    std::thread other([&] {
-        release(take(10));
-        release(block);
-        step = 1;
-        while (step != 2) std::this_thread::yield();
-    });
-    while (step != 1) std::this_thread::yield();
-    EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
-    EXPECT_TRUE(test::in_child([&] { EXPECT_FALSE(quarantine_holds(heap_lookup(block).start)); }));
-    step = 2;
-    other.join();
+    std::atomic<int> ready{0};
+    std::atomic<bool> is_over{false};
+    char *blocks[] = {take(100), take(100)};
+    std::vector<std::thread> others;
+    for (char *block : blocks)
+        others.emplace_back([&, block] {
+            release(take(10));
+            release(block);
+            ready++;
+            while (!is_over) std::this_thread::yield();
+        });
+    while (ready != 2) std::this_thread::yield();
+    for (char *block : blocks) EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
+    EXPECT_TRUE(test::in_child([&] {
+        for (char *block : blocks) EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
+    }));
+    is_over = true;
+    for (std::thread &other : others) other.join();
 }
 
 TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
