@@ -202,6 +202,36 @@ TEST_F(Succession, NoMajorityNoSuccession)
     });
 }
 
+TEST_F(Succession, AFewFreesAfterManyOfAnothersAreNoMajority)
+{
+    std::vector<void *> many, few;
+    std::atomic<int> ready{0};
+    std::atomic<bool> is_over{false};
+    auto predecessor = [&](std::vector<void *> *blocks) {
+        *blocks = take(300, 1000);
+        ready++;
+        while (!is_over) std::this_thread::yield();
+    };
+    std::thread first(predecessor, &many), second(predecessor, &few);
+    while (ready < 2) std::this_thread::yield();
+    test::in_thread([&] {
+        std::vector<void *> own = take(300, 50);
+        uint32_t id = tcache_self()->heap->owner.id;
+        is_over = true;
+        first.join();
+        second.join();
+        for (size_t i = 0; i < SUCCESSION_FREES - 10; i++) hak_free(many[i]);
+        for (size_t i = 0; i < 50; i++) {
+            hak_free(few[i]);
+            for (int j = 0; j < 10; j++) own.push_back(hak_malloc(300));
+        }
+        EXPECT_EQ(tcache_self()->heap->owner.id, id);
+        for (void *block : own) hak_free(block);
+    });
+    for (size_t i = SUCCESSION_FREES - 10; i < many.size(); i++) hak_free(many[i]);
+    for (size_t i = 50; i < few.size(); i++) hak_free(few[i]);
+}
+
 TEST_F(Succession, WhoHasMoreOfItsOwnKeepsItsHeap)
 {
     std::vector<void *> theirs;

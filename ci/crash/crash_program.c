@@ -237,6 +237,16 @@ static void with_context(size_t (*operations)(char *, size_t))
     write_null();
 }
 
+/* A record of an earlier process with this id is there. */
+static void name_in_use(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/hakmem-%d-%d-0.crash", getenv("HAKMEM_CRASH_DIR"), getpid(), getpid());
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (file < 0 || write(file, "earlier", 7) != 7 || close(file) != 0) _exit(3);
+    write_null();
+}
+
 /* Maps the files m0, m1 and so on as code, as modules are, until there is none. */
 static void many_modules(void)
 {
@@ -302,6 +312,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "context") == 0) with_context(write_operations);
     if (strcmp(how, "bad_context") == 0) with_context(crash_in_operations);
     if (strcmp(how, "directory_gone") == 0) directory_gone();
+    if (strcmp(how, "name_in_use") == 0) name_in_use();
     if (strcmp(how, "many_modules") == 0) many_modules();
     if (strcmp(how, "refuse") == 0) refuse();
     return 0;
