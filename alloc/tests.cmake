@@ -27,7 +27,8 @@ include(emulator.cmake)
 # Suites that touch what is poisoned for the program: they stand in for layers of the heap, or spoil its memory for our own
 # checks to find. AddressSanitizer does not keep the heap's memory from these.
 set(BELOW_THE_PROGRAM
-    Pool Purge Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote FrameDeathTest ValidateDeathTest)
+    Pool Purge PurgeBesideGaps Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote FrameDeathTest
+    ValidateDeathTest)
 
 # A test of ctest for every suite that the files name.
 function(hakmem_add_suites program prefix)

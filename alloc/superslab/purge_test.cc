@@ -139,7 +139,10 @@ void swings_beside_gaps()
     swing(32, true);
 }
 
-TEST_F(Purge, WhatRunsOfManyLengthsLeaveBetweenThemIsKept)
+// A suite, and so a process, of its own: in superslabs that other tests have left the runs would lie elsewhere.
+class PurgeBesideGaps : public Purge {};
+
+TEST_F(PurgeBesideGaps, WhatRunsOfManyLengthsLeaveBetweenThemIsKept)
 {
     Gaps between_fences;
     gaps = &between_fences;
