@@ -11,14 +11,14 @@ set(TESTS
     heap/calloc_test.cc heap/describe_test.cc heap/fault_test.cc heap/huge_test.cc heap/inspect_test.cc
     heap/large_test.cc heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
     entry/api_test.cc entry/crash_stack_test.cc entry/record_write_test.cc
-    litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
+    litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # What the debug-validation build does without.
 set(RELEASE_TESTS heap/guard_rate_test.cc heap/guard_report_test.cc heap/guard_test.cc litmus/guard_litmus_test.cc)
 # A failed check ends the process: these are death tests.
 set(VALIDATE_TESTS
     cache/fork_lock_test.cc
-    heap/counters_test.cc heap/frame_test.cc os/hooks_test.cc os/maps_test.cc report/report_test.cc
-    slab/validate_test.cc)
+    heap/counters_test.cc heap/frame_test.cc litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc
+    os/hooks_test.cc os/maps_test.cc report/report_test.cc slab/validate_test.cc)
 # Each of these runs in a child whose heap has not started: without what runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc)
 
@@ -43,6 +43,9 @@ function(hakmem_add_suites program prefix)
       # These look at the heap's inside, with exact sizes: blocks without frames.
       set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT}
           ENVIRONMENT HAKMEM_FAILFAST_LEVEL=1)
+      if(suite STREQUAL LitmusReport)
+        set_property(TEST ${prefix}/${suite} APPEND PROPERTY ENVIRONMENT HAKMEM_FAILFAST=report)
+      endif()
       if(HAKMEM_SANITIZE MATCHES address AND suite IN_LIST BELOW_THE_PROGRAM)
         set_tests_properties(${prefix}/${suite} PROPERTIES
             ENVIRONMENT_MODIFICATION ASAN_OPTIONS=string_append::allow_user_poisoning=0)

@@ -198,7 +198,8 @@ static bool writer_take(uint64_t me)
         if (atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_acquire, memory_order_relaxed))
             return waited_ms == 0;
         bool is_gone = holder >> 32 != me >> 32; /* of the process that we were forked from */
-        if (is_gone && atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_acquire,
+        /* relaxed: fork has copied what that one left. */
+        if (is_gone && atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed,
                                                                memory_order_relaxed))
             return true;
         nanosleep(&moment, NULL);

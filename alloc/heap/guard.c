@@ -87,10 +87,11 @@ void *guard_alloc(size_t size_bytes)
     uint32_t index;
     if (!slot_take(&index)) return NULL;
     struct slot *slot = &slots[index];
-    /* acquire: pairs with the release in guard_free. The slot is this thread's until it is LIVE. */
-    uint32_t before = atomic_exchange_explicit(&slot->state, SLOT_BUSY, memory_order_acquire);
+    /* relaxed: the lock of the queue orders what the slot's last thread did before. It is this thread's until LIVE. */
+    uint32_t before = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, SLOT_BUSY, memory_order_relaxed);
     if (os->commit(page_of(index), page_bytes) != 0) {
-        atomic_store_explicit(&slot->state, before, memory_order_release);
+        atomic_store_explicit(&slot->state, before, memory_order_relaxed);
         slot_put(index);
         return NULL;
     }
@@ -110,7 +111,8 @@ static struct slot *slot_of(const void *pointer, uint32_t *index, enum record_fi
     *finding = RECORD_FINDING_freed_inside;
     if (cell % 2 == 0 || *index >= slot_count) return NULL;
     struct slot *slot = &slots[*index];
-    uint32_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+    /* relaxed: who was handed a block has been handed its size too; guard_free acquires the rest. */
+    uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
     uint32_t size_bytes = atomic_load_explicit(&slot->size_bytes, memory_order_relaxed);
     if (state == SLOT_UNUSED || pointer != start_of(*index, size_bytes)) return NULL;
     *finding = RECORD_FINDING_freed_twice; /* BUSY: another thread frees it at this moment */
@@ -123,13 +125,13 @@ void guard_free(void *pointer)
     enum record_finding finding;
     struct slot *slot = slot_of(pointer, &index, &finding);
     /* acquire: pairs with the release in guard_alloc. One of two threads that free the block gets it. */
-    if (slot == NULL || !atomic_compare_exchange_strong_explicit(&slot->state, &live, SLOT_BUSY, memory_order_acq_rel,
+    if (slot == NULL || !atomic_compare_exchange_strong_explicit(&slot->state, &live, SLOT_BUSY, memory_order_acquire,
                                                                  memory_order_relaxed))
         guard_misused(pointer, finding);
     event_set(&slot->freed);
     os->seal(page_of(index), page_bytes); /* where the system refuses, an access to the block is not found */
-    /* release: pairs with the acquire in guard_alloc, through the queue; and for reports. */
-    atomic_store_explicit(&slot->state, SLOT_FREED, memory_order_release);
+    /* relaxed: the lock of the queue publishes the record; a report copies it at any moment (slot_describe). */
+    atomic_store_explicit(&slot->state, SLOT_FREED, memory_order_relaxed);
     slot_put(index);
 }
 
@@ -242,7 +244,8 @@ bool guard_start(uint32_t new_slot_count)
     if (range == NULL) return false;
     join_mappings(range_bytes);
     for (uint32_t i = 0; i < new_slot_count; i++) queue[i] = i;
-    atomic_store_explicit(&queue_end, new_slot_count, memory_order_release);
+    /* relaxed: guard_sample_set publishes it and all else. */
+    atomic_store_explicit(&queue_end, new_slot_count, memory_order_relaxed);
     slot_count = new_slot_count;
     slots = new_slots;
     pagemap_tag_set(range, (uint32_t)(range_bytes / PAGE_BYTES), CLASS_GUARD);

@@ -26,7 +26,7 @@ struct entry {
 
 struct ring {
     struct entry entries[QUARANTINE_BLOCKS_MAX];
-    uint32_t begin, end; /* of what waits; modulo the number of entries. Each changes by one store */
+    uint32_t begin, end; /* of what waits; modulo the number of entries. Each changes by one store (step) */
     size_t bytes;
     size_t put_bytes; /* since the thread took the ring */
     _Atomic(int32_t) thread; /* the kernel's id of whose it is; 0: nobody's, and empty */
@@ -76,12 +76,18 @@ static struct entry *entry_at(struct ring *ring, uint32_t index)
     return &ring->entries[index % QUARANTINE_BLOCKS_MAX];
 }
 
+/* relaxed, as all of a ring that its thread changes and another one's report may read: the report is a guess then. */
+static void step(uint32_t *place)
+{
+    __atomic_store_n(place, *place + 1, __ATOMIC_RELAXED);
+}
+
 /* The entry leaves the ring first: what happens then, a report or a fork, does not find it twice. */
 static void leave(struct ring *ring)
 {
     struct entry entry = *entry_at(ring, ring->begin);
     ring->bytes -= entry.bytes;
-    ring->begin++;
+    step(&ring->begin);
     check(&entry);
     heap_free(entry.start);
 }
@@ -107,10 +113,12 @@ void quarantine_sweep(void)
 
 bool quarantine_holds(const char *start)
 {
+    /* acquire: pairs with the release in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
-        uint32_t begin = ring->begin, count = ring->end - begin;
+        uint32_t begin = __atomic_load_n(&ring->begin, __ATOMIC_RELAXED);
+        uint32_t count = __atomic_load_n(&ring->end, __ATOMIC_RELAXED) - begin;
         for (uint32_t i = 0; i < count && i < QUARANTINE_BLOCKS_MAX; i++)
-            if (entry_at(ring, begin + i)->start == start) return true;
+            if (__atomic_load_n(&entry_at(ring, begin + i)->start, __ATOMIC_RELAXED) == start) return true;
     }
     return false;
 }
@@ -160,6 +168,7 @@ static bool ring_claim(struct ring *ring)
 
 static struct ring *ring_take(void)
 {
+    /* acquire: pairs with the release below. */
     struct ring *head = atomic_load_explicit(&rings, memory_order_acquire);
     for (struct ring *ring = head; ring != NULL; ring = ring->next)
         if (ring_claim(ring)) return ring;
@@ -168,7 +177,7 @@ static struct ring *ring_take(void)
     atomic_store_explicit(&made->thread, thread_id(), memory_order_relaxed);
     do {
         made->next = head;
-        /* release: publishes the ring; pairs with the acquires of this file. */
+        /* release: publishes the ring; pairs with the acquires above and in quarantine_holds. */
     } while (!atomic_compare_exchange_weak_explicit(&rings, &head, made, memory_order_release, memory_order_relaxed));
     return made;
 }
@@ -216,9 +225,13 @@ void quarantine_put(const struct framed *framed)
     while (!has_room(ring, framed->bytes)) leave(ring);
     struct frame_word word = framed->word;
     word.state = FRAME_FREED;
-    *entry_at(ring, ring->end) = (struct entry){framed->start, framed->user, word, (uint32_t)framed->bytes};
+    struct entry *entry = entry_at(ring, ring->end);
+    __atomic_store_n(&entry->start, framed->start, __ATOMIC_RELAXED);
+    entry->user = framed->user;
+    entry->word = word;
+    entry->bytes = (uint32_t)framed->bytes;
     ring->bytes += framed->bytes;
     ring->put_bytes += framed->bytes;
     atomic_signal_fence(memory_order_release); /* the entry first: a child may be forked in between */
-    ring->end++;
+    step(&ring->end);
 }

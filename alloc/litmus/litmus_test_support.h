@@ -9,7 +9,11 @@
 
 #include "base/test_support.h"
 
+#include <climits>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace litmus {
 
@@ -23,15 +27,48 @@ template <class T> class Hand {
     std::atomic<T> value_{};
 };
 
-// Runs each step in its own thread, one after the other.
-inline void in_order(const std::vector<std::function<void()>> &steps)
+// A number that only goes up, and that threads wait for asleep: it orders nothing either. (A thread that spins fills the
+// sanitizer's memory of where it has been, and of an access that is no longer there nothing is reported.)
+class Count {
+  public:
+    void add()
+    {
+        value_.fetch_add(1, std::memory_order_relaxed);
+        syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    }
+    void wait_for(uint32_t wanted)
+    {
+        for (;;) {
+            uint32_t seen = value_.load(std::memory_order_relaxed);
+            if (seen >= wanted) return;
+            syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+        }
+    }
+
+  private:
+    std::atomic<uint32_t> value_{0};
+};
+
+struct Threads {
+    std::function<void(uint32_t thread)> prepare; // what each does before the first step
+    bool end = false;                             // each after its own step, and not after the last
+};
+
+// Runs each step in its own thread, one after the other. The threads stay to the last step, unless their end is what is
+// tested: the sanitizer forgets soon where a thread was that has ended.
+inline void in_order(const std::vector<std::function<void()>> &steps, const Threads &threads = {})
 {
-    std::atomic<size_t> turn{0};
-    test::in_threads(static_cast<int>(steps.size()), [&](int thread) {
-        auto own = static_cast<size_t>(thread);
-        while (turn.load(std::memory_order_relaxed) != own) sched_yield();
+    Count prepared, done;
+    auto count = static_cast<uint32_t>(steps.size());
+    test::in_threads(static_cast<int>(count), [&](int thread) {
+        auto own = static_cast<uint32_t>(thread);
+        if (threads.prepare) threads.prepare(own);
+        prepared.add();
+        prepared.wait_for(count);
+        done.wait_for(own);
         steps[own]();
-        turn.store(own + 1, std::memory_order_relaxed);
+        done.add();
+        if (!threads.end) done.wait_for(count);
     });
 }
 

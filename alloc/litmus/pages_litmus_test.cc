@@ -2,6 +2,7 @@
 #include "litmus/litmus_test_support.h"
 
 #include <memory>
+#include <set>
 
 extern "C" {
 #include "base/bits.h"
@@ -104,6 +105,44 @@ TEST_F(LitmusPages, AChunkServesAnotherThread)
     pool_free(held.back().superslab, 1, SUPERSLAB_PAGES - 1, 0);
     held.pop_back();
     for (const page_range &range : held) pool_free(range.superslab, range.first, SUPERSLAB_PAGES, 0);
+}
+
+// superslab_make (release of the bit in `present`) and the walks over all superslabs (acquire): the descriptor. What is
+// looked at is written once for a descriptor: so each walk needs superslabs that no test has had before.
+void walk_over_new(size_t superslabs, void (*walk)(std::set<uint32_t> *seen))
+{
+    hak_free(hak_malloc(1)); // the heap has started
+    std::vector<page_range> held;
+    std::set<uint32_t> seen;
+    litmus::in_order({
+        [&] {
+            while (held.size() < superslabs) held.push_back(pool_claim(SUPERSLAB_PAGES, 1, true));
+        },
+        [&] { walk(&seen); },
+    });
+    for (const page_range &range : held) {
+        EXPECT_EQ(seen.count(range.superslab->index), 1u);
+        pool_free(range.superslab, range.first, SUPERSLAB_PAGES, 0);
+    }
+}
+
+TEST_F(LitmusPages, AWalkFindsNewSuperslabsWhole)
+{
+    walk_over_new(70, [](std::set<uint32_t> *seen) {
+        auto note = [](superslab *each, void *to) { static_cast<std::set<uint32_t> *>(to)->insert(each->index); };
+        pool_for_each(note, seen);
+    });
+}
+
+TEST_F(LitmusPages, AWalkFromTheTopFindsNewSuperslabsWhole)
+{
+    walk_over_new(140, [](std::set<uint32_t> *seen) {
+        auto note = [](superslab *each, void *to) {
+            static_cast<std::set<uint32_t> *>(to)->insert(each->index);
+            return true;
+        };
+        pool_for_each_from_top(note, seen);
+    });
 }
 
 // lock_release (release) and lock_acquire (acquire): without waiting, and by a thread that slept.

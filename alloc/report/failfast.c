@@ -63,7 +63,9 @@ static HAK_COLD void report(enum failfast_kind kind, const void *address, const 
     text_add(&text, "\nhakmem:   found by thread ");
     text_add_number(&text, (uint64_t)syscall(SYS_gettid));
     text_add(&text, "\n");
-    if (failfast_explain != NULL) failfast_explain(&text, kind, address);
+    /* relaxed: a constant, see explain_start. */
+    failfast_explain_fn *explain = __atomic_load_n(&failfast_explain, __ATOMIC_RELAXED);
+    if (explain != NULL) explain(&text, kind, address);
     text_add(&text, end);
     os_write_error(text.bytes, text.length);
     /* release: pairs with the acquire in buffer_take. */

@@ -11,7 +11,7 @@ enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry has no valu
 static const char prefix[] = "HAKMEM_";
 
 int failfast_level_read = -1;
-static int goes_on; /* written before the level, by whoever reads them: always the same value */
+static int goes_on = -1; /* until they are read */
 
 struct settings {
     int level;
@@ -83,15 +83,15 @@ int failfast_settings_read(void)
     if (!read_proc(&settings) && environ != NULL)
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
     errno = saved;
+    /* relaxed: who finds either unread reads both. */
     __atomic_store_n(&goes_on, settings.goes_on, __ATOMIC_RELAXED);
-    /* release: publishes goes_on. */
-    __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELEASE);
+    __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELAXED);
     return settings.level;
 }
 
 bool failfast_goes_on(void)
 {
-    failfast_level();
+    if (__atomic_load_n(&goes_on, __ATOMIC_RELAXED) < 0) failfast_settings_read();
     return __atomic_load_n(&goes_on, __ATOMIC_RELAXED) != 0;
 }
 

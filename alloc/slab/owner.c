@@ -24,6 +24,7 @@ bool owner_register(struct owner *owner)
         owner->tag = id << TAG_OWNER_SHIFT;
         /* release: publishes the owner; pairs with owner_with_id. */
         atomic_store_explicit(&owners[id], owner, memory_order_release);
+        /* release: pairs with owner_count, so that each of so many owners is found. */
         atomic_store_explicit(&count, id, memory_order_release);
     }
     lock_release(LOCK_HEAPS);
@@ -39,6 +40,7 @@ struct owner *owner_with_id(uint32_t id)
 
 uint32_t owner_count(void)
 {
+    /* acquire: pairs with owner_register. */
     return atomic_load_explicit(&count, memory_order_acquire);
 }
 

@@ -47,9 +47,8 @@ static int map_reserve(uint32_t bits)
     descriptors = (void *)(start + (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)));
     map_bits = bits;
     atomic_store_explicit(&window_next, (uintptr_t)1 << WINDOW_START_LOG2, memory_order_relaxed);
-    /* release: publishes the descriptors' base; readers come after the START lock or after a block
-     * was handed to them. */
-    atomic_store_explicit(&pagemap_tags, (pagemap_tag_cell *)(void *)start, memory_order_release);
+    /* relaxed: thread_process_start publishes it and the words above; any other reader has been handed a block. */
+    atomic_store_explicit(&pagemap_tags, (pagemap_tag_cell *)(void *)start, memory_order_relaxed);
     return 0;
 }
 

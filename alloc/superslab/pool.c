@@ -36,8 +36,8 @@ static HAK_TLS uint32_t run_start;
 
 static struct chunk *chunk_at(uint32_t index)
 {
-    /* acquire: pairs with the release in chunk_make. */
-    return atomic_load_explicit(&chunks[index], memory_order_acquire);
+    /* relaxed: who has the index has the count that published the chunk, or a superslab of it. */
+    return atomic_load_explicit(&chunks[index], memory_order_relaxed);
 }
 
 static struct chunk *chunk_of(const struct superslab *superslab)
@@ -117,6 +117,7 @@ static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t al
                         struct page_range *range)
 {
     uint32_t level = log2_floor(pages);
+    /* acquire: pairs with chunk_make, so that each of so many chunks is found. */
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         struct chunk *chunk = chunk_at(i);
@@ -145,8 +146,8 @@ static struct chunk *chunk_make(uint32_t index)
     if (index >= CHUNKS_MAX) return NULL;
     struct chunk *chunk = meta_alloc(sizeof *chunk);
     if (chunk == NULL) return NULL;
-    /* release: publishes the chunk; pairs with chunk_at and search. */
-    atomic_store_explicit(&chunks[index], chunk, memory_order_release);
+    atomic_store_explicit(&chunks[index], chunk, memory_order_relaxed);
+    /* release: publishes the chunk; pairs with the acquires of the count. */
     atomic_store_explicit(&chunk_count, index + 1, memory_order_release);
     return chunk;
 }
@@ -203,8 +204,9 @@ static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, st
     atomic_store_explicit(&superslab->cold_pages, 0, memory_order_relaxed);
     pagemap_descriptor_set(superslab_base(superslab), superslab);
     struct chunk *chunk = chunk_of(superslab);
+    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */
     atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS,
-                             memory_order_relaxed);
+                             memory_order_release);
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
@@ -289,9 +291,11 @@ struct pool_figures pool_figures(void)
 
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context)
 {
+    /* acquire: pairs with chunk_make. */
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         struct chunk *chunk = chunk_at(i);
+        /* acquire: pairs with superslab_make. */
         uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
         for (; present != 0; present &= present - 1)
             visit(&chunk->superslabs[__builtin_ctzll(present)], context);
@@ -300,6 +304,7 @@ void pool_for_each(void (*visit)(struct superslab *superslab, void *context), vo
 
 void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context)
 {
+    /* acquire, twice: as in pool_for_each. */
     for (uint32_t i = atomic_load_explicit(&chunk_count, memory_order_acquire); i-- > 0;) {
         struct chunk *chunk = chunk_at(i);
         uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);

@@ -1,0 +1,40 @@
+// crash_litmus_test.cc: the pair of entry/crash.c, one hand-over. In a child, whose signal handlers are its own.
+#include "litmus/litmus_test_support.h"
+
+#include <csetjmp>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+extern "C" {
+#include "hakmem/crash.h"
+}
+
+namespace {
+
+thread_local sigjmp_buf back;
+
+void crash()
+{
+    if (sigsetjmp(back, 1) == 0) raise(SIGSEGV);
+}
+
+} // namespace
+
+// The end of a record (release of the writer) and the next thread's record (acquire): all that one is built in.
+TEST(LitmusCrash, WhatTheWriterHas)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    char directory[] = "/tmp/hakmem-litmus-crash.XXXXXX";
+    ASSERT_NE(mkdtemp(directory), nullptr);
+    EXPECT_TRUE(test::in_child([&] {
+        struct sigaction action = {};
+        action.sa_handler = [](int) { siglongjmp(back, 1); };
+        ASSERT_EQ(sigaction(SIGSEGV, &action, nullptr), 0);
+        ASSERT_EQ(hak_crash_handler_install(directory), 0);
+        litmus::in_order({crash, crash});
+    }));
+    std::filesystem::directory_iterator records(directory);
+    EXPECT_EQ(std::distance(begin(records), end(records)), 2);
+    std::filesystem::remove_all(directory);
+}
