@@ -37,7 +37,7 @@ if(NOT STRESS_THREAD_SANITIZED)
 endif()
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc
-    canary/shrink_test.cc canary/inject_canary_test.cc
+    canary/shrink_test.cc canary/inject_canary_test.cc canary/inject_lines_test.cc
     engine/fault_os_test.cc engine/process_ops_test.cc) # these compare mallocs, which a sanitizer is one of
   foreach(bug IN LISTS STRESS_CANARIES)
     add_dependencies(stress-test canary-${bug})
@@ -53,7 +53,7 @@ function(stress_unit_tests filter label)
   gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
 endfunction()
-set(planted "Canary/*:OtherScenarios.*:InjectCanary/*")
+set(planted "Canary/*:OtherScenarios.*:InjectCanary*")
 stress_unit_tests("-${planted}" unit)
 stress_unit_tests("${planted}" once)
 

@@ -1,4 +1,6 @@
 // The part of Run that injects: what is armed, when it ends, and that the subject is well again afterwards.
+#include <cstring>
+
 #include "engine/fault_os.h"
 #include "engine/run.h"
 #include "engine/subject.h"
@@ -11,11 +13,10 @@ constexpr std::uint64_t kHeldMax = 8192;
 
 }  // namespace
 
-// Takes what the subject can give without a call to the system, so that the run begins where it needs one. The blocks
-// are a list, each in the first word of the next.
+// Takes what the subject can give while the system refuses it more, so that the run begins where it needs more. The
+// blocks are a list, each in the first word of the next.
 void Run::hold_what_is_left()
 {
-    fault_os_arm_process(shared_, 1, true);
     std::uint64_t count = 0;
     for (std::size_t size_bytes : {65536U, 16384U, 4096U, 1024U, 256U, 64U, 16U}) {
         for (; count < kHeldMax; ++count) {
@@ -26,7 +27,6 @@ void Run::hold_what_is_left()
             held_ = block;
         }
     }
-    fault_os_disarm_process();
 }
 
 void Run::let_go()
@@ -41,8 +41,11 @@ void Run::let_go()
 void Run::injection_begin()
 {
     if (injection_.refuses_memory()) live_blocks_before_ = whitebox_live_blocks();
-    if (injection_.traps_calls) hold_what_is_left();
-    if (injection_.traps_calls) fault_os_arm_process(shared_, injection_.call, injection_.for_ever);
+    if (!injection_.traps_calls) return;
+    fault_os_arm_process(shared_, 1, true);
+    hold_what_is_left();
+    fault_os_disarm_process();
+    fault_os_arm_process(shared_, injection_.call, injection_.for_ever);
 }
 
 // All is freed, in part while the system refused; now memory can be had again.
@@ -58,12 +61,25 @@ void Run::injection_end()
     injected_.blocks_kept = whitebox_live_blocks() - live_blocks_before_;
 }
 
-// Once the threads of a lap stand, which need stacks of the system.
+// Once the threads of a lap stand, which need stacks of the system. Here and not before the run: what libc asks of the
+// subject to start a thread is not refused, and can be a whole superslab, in which a small scenario runs to its end.
 void Run::limit_begin()
 {
     if (injection_.limit_bytes == 0) return;
     shared_.scarce_begin();
-    if (memory_limit_set(injection_.limit_bytes) == 0) injected_.limits += 1;
+    int error = memory_limit_set(1);
+    if (error == 0) {
+        hold_what_is_left();
+        error = memory_limit_set(injection_.limit_bytes);
+    }
+    if (error == 0) {
+        injected_.limits += 1;
+        return;
+    }
+    failures_.add(rule::kProvesNothing, seats_[0]->interp.witness(),
+                  "the address space could not be limited to %llu bytes more than is mapped, errno %s; begin with a "
+                  "higher hard limit (ulimit -Hv)",
+                  static_cast<unsigned long long>(injection_.limit_bytes), strerrorname_np(error));
 }
 
 void Run::limit_end()

@@ -34,9 +34,9 @@ std::string temporary_file()
 
 }  // namespace
 
-SpawnResult spawn_stress(const std::vector<std::string> &arguments)
+SpawnResult spawn_stress(const std::vector<std::string> &arguments, const std::string &first)
 {
-    std::string command = "'" + program() + "'";
+    std::string command = first + "'" + program() + "'";
     for (const std::string &argument : arguments) command += " '" + argument + "'";
     const std::string out = temporary_file(), err = temporary_file();
     command += " >" + out + " 2>" + err;

@@ -12,8 +12,8 @@ struct SpawnResult {
     std::string err;
 };
 
-// arguments without the program's own name.
-SpawnResult spawn_stress(const std::vector<std::string> &arguments);
+// arguments without the program's own name. first: what the shell does before, as "ulimit -v 1000; ".
+SpawnResult spawn_stress(const std::vector<std::string> &arguments, const std::string &first = "");
 
 // The directory of the canary libraries.
 std::string canary_directory();

@@ -1,4 +1,6 @@
 // A limit on address space that doubles from run to run until nothing is refused.
+#include <fmt/core.h>
+
 #include "engine/build.h"
 #include "inject/inject.h"
 
@@ -30,15 +32,21 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
     }
     if (!free.skip.empty()) return tally.skipped(scenario, free.skip);
     row.kept = free.blocks_kept;
-    bool untouched = tally.failed(task, free);
-    std::uint64_t limit_bytes = settings.limit_bytes != 0 ? settings.limit_bytes : kFirstBytes;
-    for (; !untouched && limit_bytes <= kLastBytes; limit_bytes *= 2) {
+    bool failed = tally.failed(task, free), untouched = false;
+    const bool alone = settings.limit_bytes != 0;
+    std::uint64_t limit_bytes = alone ? settings.limit_bytes : kFirstBytes;
+    for (; !failed && !untouched && limit_bytes <= kLastBytes; limit_bytes *= 2) {
         task.injection.limit_bytes = limit_bytes;
         const Outcome outcome = run_judged(task, row.kept);
         row.add(outcome);
-        if (tally.failed(task, outcome) || settings.limit_bytes != 0) break;
-        untouched = outcome.refused == 0 && limit_bytes > (std::uint64_t{1} << 20);
+        failed = tally.failed(task, outcome);
+        untouched = alone || (outcome.refused == 0 && limit_bytes > (std::uint64_t{1} << 20));
     }
+    if (!failed && row.refused == 0)
+        tally.proves_nothing(scenario,
+                             fmt::format("no request was refused where {} bytes more could be mapped; give {}",
+                                         alone ? settings.limit_bytes : kFirstBytes,
+                                         alone ? "a lower --limit" : "more --ops"));
     tally.done(row);
 }
 
