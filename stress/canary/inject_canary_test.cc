@@ -60,7 +60,9 @@ INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
                                          Canary{"oom_for_ever", "calls", "mid", "failure: thread: "},
                                          Canary{"oom_crash", "space", "mid", "failure: crash: "},
                                          Canary{"oom_for_ever", "space", "mid", "failure: exhausted: "},
-                                         Canary{"oom_lost", "calls", "large", "failure: realloc_content: "}),
+                                         Canary{"oom_lost", "calls", "large", "failure: realloc_content: "},
+                                         Canary{"oom_leak", "calls", "mid", "failure: lost: "},
+                                         Canary{"oom_leak", "space", "mid", "failure: lost: "}),
                          [](const auto &tested) {
                              return std::string(tested.param.bug) + "_" + tested.param.kind;
                          });

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "canary/books.h"
 
 enum bug {
     CANARY_CANCEL_POINT,     /* malloc acts on a pending cancellation */
@@ -21,6 +24,7 @@ enum bug {
     CANARY_OOM_CRASH,        /* touches what mmap did not give */
     CANARY_OOM_FOR_EVER,     /* after one failure no request succeeds any more */
     CANARY_OOM_LOST,         /* realloc that fails gives the block back */
+    CANARY_OOM_LEAK,         /* the next free after a failure does nothing, and books.c shows it */
     CANARY_DEEP_STACK,       /* malloc needs 20 KiB of stack */
     CANARY_OWN_THREAD,       /* a thread of its own that does not block signals */
 };
@@ -37,6 +41,8 @@ void *__libc_memalign(size_t align_bytes, size_t size_bytes);
 
 static char shared_block[4096] __attribute__((aligned(4096)));
 static bool armed, in_child, has_failed;
+static _Atomic bool loses_next;
+size_t canary_lost_bytes;
 static _Thread_local bool thread_is_done __attribute__((tls_model("initial-exec")));
 static _Thread_local bool key_is_set __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_end;
@@ -98,6 +104,7 @@ static void *strike_after(void *block)
     if (!armed) return block;
     if (BUG == CANARY_OOM_CRASH && block == NULL) *(volatile char *)block = 0;
     has_failed |= block == NULL;
+    loses_next |= block == NULL;
     if (BUG == CANARY_OOM_FOR_EVER && has_failed) {
         __libc_free(block);
         errno = ENOMEM;
@@ -118,6 +125,10 @@ void free(void *block)
     if (block == shared_block) return;
     if (BUG == CANARY_DESTRUCTOR_CRASH && block != NULL && thread_is_done) abort();
     if (BUG == CANARY_FORK_CRASH && block != NULL && in_child) abort();
+    if (BUG == CANARY_OOM_LEAK && block != NULL && atomic_exchange(&loses_next, false)) {
+        __atomic_fetch_add(&canary_lost_bytes, malloc_usable_size(block), __ATOMIC_RELAXED);
+        return;
+    }
     __libc_free(block);
 }
 

@@ -18,6 +18,7 @@ namespace stress {
     X(os_failures)       /* those that were made to fail */ \
     X(limits)            /* of the address space, set */ \
     X(blocks_kept)       /* injected runs: held at the end beyond those at the start, by the books of the subject */ \
+    X(bytes_kept)        /* the same in bytes */ \
     X(cancellations)             \
     X(small_stacks)              \
     X(destructor_rounds)         \

@@ -20,6 +20,7 @@
 #include "engine/scenario.h"
 #include "engine/seat.h"
 #include "engine/support.h"
+#include "engine/whitebox.h"
 
 namespace stress {
 
@@ -78,7 +79,7 @@ private:
     ProcessNeeds needs_;
     const Injection injection_;
     ProcessFigures injected_;  // what came of it
-    std::uint64_t live_blocks_before_ = 0;
+    InUse in_use_before_;      // by the subject's books
     void *held_ = nullptr;     // blocks that are kept from the run
     MemoryMeter meter_{claims_, seats_};
     Mapped<RestSample> rests_;

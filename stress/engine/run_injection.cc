@@ -40,7 +40,7 @@ void Run::let_go()
 
 void Run::injection_begin()
 {
-    if (injection_.refuses_memory()) live_blocks_before_ = whitebox_live_blocks();
+    if (injection_.refuses_memory()) in_use_before_ = whitebox_in_use();
     if (!injection_.traps_calls) return;
     fault_os_arm_process(shared_, 1, true);
     hold_what_is_left();
@@ -58,7 +58,9 @@ void Run::injection_end()
     }
     if (!injection_.refuses_memory() || !options_.check || failed() || !seats_[0]->interp.probe_recovery()) return;
     let_go();
-    injected_.blocks_kept = whitebox_live_blocks() - live_blocks_before_;
+    const InUse in_use = whitebox_in_use();
+    injected_.blocks_kept = in_use.blocks - in_use_before_.blocks;
+    injected_.bytes_kept = in_use.bytes - in_use_before_.bytes;
 }
 
 // Once the threads of a lap stand, which need stacks of the system. Here and not before the run: what libc asks of the

@@ -22,8 +22,13 @@ bool whitebox_set_hook(SyncPointHook *hook);
 std::string whitebox_broken_law();
 bool whitebox_can_inspect();
 
-// Blocks that the program holds by the subject's own books, after a purge, while no thread is in it; 0 where it cannot
-// tell.
-std::uint64_t whitebox_live_blocks();
+// What is in use by the subject's own books, after a purge, while no thread is in it: exact then, in the release
+// library as well. All 0 where there are no such books.
+struct InUse {
+    std::uint64_t blocks = 0;  // small and large ones that the program holds (hak_inspect); 0 in the release library
+    std::uint64_t bytes = 0;   // small blocks outside their slab, page runs, huge blocks (hak_stats_get)
+};
+bool whitebox_shows_use();
+InUse whitebox_in_use();
 
 }  // namespace stress

@@ -85,7 +85,8 @@ void calls_of(const Settings &settings, const std::string &scenario, Tally &tall
     if (tally.failed(task, counted)) return;
     row.ops = task.ops;
     row.calls = counted.calls;
-    row.kept = counted.blocks_kept;
+    row.kept = counted.kept;
+    row.unseen = loss_unseen(task);
     if (task.schedule == Schedule::Os) row.note = ", under the system's scheduler";
     if (row.calls == 0)
         return tally.skipped(scenario, fmt::format("{} ops of {} threads make no call to the system for memory",

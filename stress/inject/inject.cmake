@@ -3,6 +3,7 @@ set(INJECT_SOURCES
   inject/calls.cc
   inject/child.cc
   inject/command.cc
+  inject/loss.cc
   inject/signals.cc
   inject/space.cc
   inject/tally.cc)

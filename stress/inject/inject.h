@@ -5,8 +5,9 @@
 // - space: the process may map only a little more than it has, twice as much in each run, until nothing is refused.
 // - signals: each thread is interrupted every so many microseconds, in the harnesses.
 //
-// Every run judges what any run does, and with memory refused also that requests succeed again when it is not. Each is
-// a child of this process, forked before the first op, so all begin with the same heap.
+// Every run judges what any run does, and with memory refused also that requests succeed again when it is not, and that
+// no more is in use at its end than without a fault; where that cannot be seen, the scenario's line says why. Each is a
+// child of this process, forked before the first op, so all begin with the same heap.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +37,17 @@ struct Settings {
     std::uint64_t limit_bytes = 0;  // not 0: this limit alone
 };
 
+// What is in use at the end of a run beyond what was at its start, by the books of a subject that shows them.
+struct Kept {
+    std::int64_t blocks = 0, bytes = 0;
+};
+
 // What a child tells of its run; see run_once.
 struct Outcome {
     std::string failure;  // "RULE: DETAIL", or how the process ended; empty: the run passed
     std::string skip;     // why it can prove nothing here
     std::uint64_t calls = 0, failed_calls = 0, refused = 0, ops = 0, signals = 0, signals_inside = 0;
-    std::int64_t blocks_kept = 0;  // by the books of a subject that shows them
+    Kept kept;
 };
 
 // One run, as a child.
@@ -54,8 +60,10 @@ struct Task {
     std::uint32_t threads = 0;
 };
 Outcome run_once(const Task &task);
-// And fails it where it ends with more blocks held than a run without a fault does, by the subject's books.
-Outcome run_judged(const Task &task, std::int64_t kept_without_fault);
+// And fails it where more is in use at its end than at the end of a run without a fault, unless loss_unseen.
+Outcome run_judged(const Task &task, const Kept &without_fault);
+// Why no loss of blocks can be seen in runs of this task; empty: it can.
+std::string loss_unseen(const Task &task);
 
 // The command that makes this one run.
 std::string task_command(const Task &task);
@@ -70,7 +78,8 @@ public:
         std::string scenario;
         std::uint64_t ops = 0, calls = 0, runs = 0, failed_calls = 0, refused = 0, signals = 0, signals_inside = 0;
         std::string note;
-        std::int64_t kept = 0;  // blocks, without a fault: those of libc
+        std::string unseen;  // see loss_unseen
+        Kept kept;           // without a fault: what libc keeps
         void add(const Outcome &outcome);
     };
 
@@ -87,7 +96,7 @@ public:
 private:
     const Settings &settings_;
     int out_;
-    std::uint64_t scenarios_ = 0, skipped_ = 0, failures_ = 0;
+    std::uint64_t scenarios_ = 0, skipped_ = 0, unseen_ = 0, failures_ = 0;
     Row sum_;
 };
 

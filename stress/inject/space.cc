@@ -31,7 +31,8 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
         free = run_once(task);
     }
     if (!free.skip.empty()) return tally.skipped(scenario, free.skip);
-    row.kept = free.blocks_kept;
+    row.kept = free.kept;
+    row.unseen = loss_unseen(task);
     bool failed = tally.failed(task, free), untouched = false;
     const bool alone = settings.limit_bytes != 0;
     std::uint64_t limit_bytes = alone ? settings.limit_bytes : kFirstBytes;
