@@ -29,6 +29,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/result_test.cc
     engine/rng_test.cc
     engine/samples_test.cc
+    inject/repeat_test.cc
     program/minimise_test.cc
     program/program_file_test.cc
     scenario/scenario_test.cc

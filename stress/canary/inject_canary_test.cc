@@ -84,6 +84,8 @@ TEST(Inject, BadInput)
     refused({"space", "mid", "--call", "3"}, "--call and --for-ever are for calls; leave them out");
     refused({"calls", "mid", "--for-ever"}, "--for-ever needs --call");
     refused({"signals", "--limit", "3"}, "--limit is for space; leave it out");
+    refused({"signals", "--schedule", "os"}, "--schedule is for calls and space, and signals come as the system likes");
+    refused({"calls", "--schedule", "rain"}, "must be one of seeded, os, not 'rain'");
     refused({"calls", "--threads", "0"}, "must be a whole number from 1 to 64, not '0'");
 }
 

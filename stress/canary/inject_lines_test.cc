@@ -1,6 +1,9 @@
-// What inject prints is what it did: a check that cannot be made is named, and a run that met no fault proves nothing.
+// What inject prints is what it did: a check that cannot be made is named, a run that met no fault proves nothing, and
+// the command beside a failure fails again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 #include "engine/fault_os.h"
 #include "engine/spawn_for_test.h"
@@ -24,6 +27,18 @@ SpawnResult inject(const std::vector<std::string> &words, const std::string &bug
     return spawn_stress(all, first);
 }
 
+// The first command that is printed beside a failure, run.
+SpawnResult repeat(const std::string &out)
+{
+    const std::string before = "repeat with: hakmem-stress ";
+    const std::size_t start = out.find(before);
+    if (start == std::string::npos) return {};
+    std::istringstream line(out.substr(start + before.size(), out.find('\n', start) - start - before.size()));
+    std::vector<std::string> words;
+    for (std::string word; line >> word;) words.push_back(word);
+    return spawn_stress(words);
+}
+
 #define NEEDS_TRAPPED_CALLS() \
     if (const std::string why = fault_os_refusal(); !why.empty()) GTEST_SKIP() << why
 
@@ -36,10 +51,19 @@ TEST(InjectCanaryLoss, IsNotLookedForWithoutBooks)
     EXPECT_THAT(result.out, HasSubstr("1 scenarios, 0 skipped, 1 not looked at for loss: "));
 }
 
+TEST(InjectCanaryLoss, IsNotLookedForUnderTheSystemsScheduler)
+{
+    const SpawnResult result = inject({"space", "mid", "--limit", "12288", "--schedule", "os"}, "oom_leak");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr(", under the system's scheduler; not looked at for loss: what libc keeps for "
+                                      "threads is then another in each run\n"));
+    EXPECT_THAT(result.out, HasSubstr("1 scenarios, 0 skipped, 1 not looked at for loss: "));
+}
+
 TEST(InjectCanaryLoss, IsNotLookedForInDlopen)
 {
     NEEDS_TRAPPED_CALLS();
-    const SpawnResult result = inject({"calls", "dlopen", "--calls", "9"}, "oom_leak");
+    const SpawnResult result = inject({"calls", "dlopen", "--call", "1"}, "oom_leak");
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     EXPECT_THAT(result.out, HasSubstr("; not looked at for loss: libc's loader keeps blocks for each thread that met a "
                                       "library\n"));
@@ -51,6 +75,48 @@ TEST(InjectCanaryLoss, IsLookedForWhereThereAreBooks)
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
     EXPECT_THAT(result.out, Not(HasSubstr("; not looked at for loss")));
     EXPECT_THAT(result.out, HasSubstr("1 scenarios, 0 skipped, 0 not looked at for loss: "));
+}
+
+TEST(InjectCanaryRepeat, FailsAgain)
+{
+    NEEDS_TRAPPED_CALLS();
+    const SpawnResult first = inject({"calls", "mid", "--calls", "9"}, "oom_leak");
+    const SpawnResult again = repeat(first.out);
+    EXPECT_EQ(again.exit_code, 1) << first.out << again.out << again.err;
+    EXPECT_THAT(again.out, HasSubstr("mid              failure: lost: "));
+    EXPECT_THAT(again.out, HasSubstr(", 1 runs, "));
+}
+
+TEST(InjectCanaryRepeat, KeepsTheSystemsScheduler)
+{
+    const SpawnResult first = inject({"space", "mid", "--schedule", "os"}, "oom_for_ever");
+    const SpawnResult again = repeat(first.out);
+    EXPECT_EQ(again.exit_code, 1) << first.out << again.out << again.err;
+    EXPECT_THAT(again.out, HasSubstr("failure: exhausted: "));
+    EXPECT_THAT(again.out, HasSubstr(", under the system's scheduler"));
+}
+
+// A seeded run of signals proves nothing where there are no sync points.
+TEST(InjectCanaryRepeat, IsSkippedWithItsReason)
+{
+    for (const std::vector<std::string> &one : {std::vector<std::string>{"calls", "signals", "--call", "1"},
+                                                std::vector<std::string>{"space", "signals", "--limit", "12288"}}) {
+        if (one[0] == "calls") NEEDS_TRAPPED_CALLS();
+        std::vector<std::string> words = one;
+        words.insert(words.end(), {"--schedule", "seeded"});
+        const SpawnResult result = inject(words, "none");
+        EXPECT_EQ(result.exit_code, 77) << result.out << result.err;
+        EXPECT_THAT(result.out, HasSubstr("signals          skipped: "));
+    }
+}
+
+TEST(InjectCanaryProof, NeedsACallThatComes)
+{
+    NEEDS_TRAPPED_CALLS();
+    const SpawnResult result = inject({"calls", "mid", "--call", "99999"}, "none");
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_THAT(result.out, testing::ContainsRegex("mid              failure: proves_nothing: call 99999 never came: "
+                                                   "this run makes [1-9][0-9]*\n"));
 }
 
 TEST(InjectCanaryProof, NeedsARequestThatIsRefused)

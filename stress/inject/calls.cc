@@ -27,11 +27,12 @@ Outcome count_up(Task &task, std::uint64_t calls_min)
 }
 
 // The scenario without a fault: with more ops, then more threads, where it makes no call, and with fewer ops where it
-// makes too many. One that a seeded run can prove nothing with runs under the system's scheduler.
+// makes too many. One that a seeded run can prove nothing with runs under the system's scheduler, unless one was asked
+// for.
 Outcome count(Task &task)
 {
     const std::uint64_t calls_min = std::min(kCallsMin, task.settings.calls_max), ops = task.ops;
-    if (!run_once(task).skip.empty()) task.schedule = Schedule::Os;
+    if (!task.settings.schedule && !run_once(task).skip.empty()) task.schedule = Schedule::Os;
     Outcome outcome = count_up(task, calls_min);
     if (outcome.failure.empty() && outcome.skip.empty() && outcome.calls == 0 && task.settings.ops == 0) {
         task.threads = kThreadsMore;
@@ -61,25 +62,29 @@ std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
     return failures;
 }
 
+// The one call that --call names: judged as it is among all the others.
+void alone(Task task, Tally::Row &row, Tally &tally)
+{
+    task.injection.call = task.settings.call;
+    task.injection.for_ever = task.settings.for_ever;
+    const Outcome outcome = run_judged(task, row.kept);
+    row.add(outcome);
+    if (tally.failed(task, outcome) || outcome.failed_calls != 0) return;
+    const char *runs_differ = task.schedule == Schedule::Os ? ", and the next one may make more; try again" : "";
+    tally.proves_nothing(task.scenario, fmt::format("call {} never came: this run makes {}{}", task.injection.call,
+                                                    outcome.calls, runs_differ));
+}
+
 }  // namespace
 
 void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
 {
     if (const std::string why = fault_os_refusal(); !why.empty()) return tally.skipped(scenario, why);
-    Task task{settings, scenario, Schedule::Seeded, settings.ops != 0 ? settings.ops : kOps, {}, settings.threads};
+    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded), settings.ops != 0 ? settings.ops : kOps,
+              {}, settings.threads};
     task.injection.traps_calls = true;
     Tally::Row row;
     row.scenario = scenario;
-    if (settings.call != 0) {
-        task.injection.call = settings.call;
-        task.injection.for_ever = settings.for_ever;
-        const Outcome outcome = run_once(task);
-        row.add(outcome);
-        row.ops = task.ops;
-        row.calls = outcome.calls;
-        tally.failed(task, outcome);
-        return tally.done(row);
-    }
     const Outcome counted = count(task);
     if (!counted.skip.empty()) return tally.skipped(scenario, counted.skip);
     if (tally.failed(task, counted)) return;
@@ -88,6 +93,10 @@ void calls_of(const Settings &settings, const std::string &scenario, Tally &tall
     row.kept = counted.kept;
     row.unseen = loss_unseen(task);
     if (task.schedule == Schedule::Os) row.note = ", under the system's scheduler";
+    if (settings.call != 0) {
+        alone(task, row, tally);
+        return tally.done(row);
+    }
     if (row.calls == 0)
         return tally.skipped(scenario, fmt::format("{} ops of {} threads make no call to the system for memory",
                                                    task.ops, task.threads));

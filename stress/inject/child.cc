@@ -160,10 +160,17 @@ std::string task_command(const Task &task)
     std::string text = fmt::format("hakmem-stress inject {} {} --allocator {} --seed {} --threads {}", settings.kind,
                                    task.scenario, settings.allocator, settings.seed, task.threads);
     if (task.ops != 0) text += fmt::format(" --ops {}", task.ops);
+    const bool of_signals = settings.kind == "signals";
+    if (of_signals && task.ops == 0) text += fmt::format(" --seconds {}", settings.seconds);
+    if (of_signals) text += fmt::format(" --period {}", settings.signal_us);
+    if (!of_signals && task.schedule == Schedule::Os) text += " --schedule os";
+    if (settings.watchdog_seconds != Settings().watchdog_seconds)
+        text += fmt::format(" --watchdog {}", settings.watchdog_seconds);
     const Injection &injection = task.injection;
     if (injection.call != 0)
         text += fmt::format(" --call {}{}", injection.call, injection.for_ever ? " --for-ever" : "");
-    if (injection.limit_bytes != 0) text += fmt::format(" --limit {}", injection.limit_bytes);
+    if (injection.limit_bytes != 0 && injection.limit_bytes != kNoLimitBytes)
+        text += fmt::format(" --limit {}", injection.limit_bytes);
     return text;
 }
 

@@ -12,7 +12,7 @@ namespace stress::inject {
 namespace {
 
 struct Raw {
-    std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog;
+    std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog, schedule;
 };
 
 CLI::Validator name_of(const std::vector<std::string> &names)
@@ -50,6 +50,9 @@ void add_options(CLI::App &app, Settings &s, Raw &raw, const std::vector<std::st
     app.add_option("--seconds", raw.seconds, "signals: of each run (default: 1)")->check(whole_number(1, 3600));
     app.add_option("--period", raw.signal_us, "signals: microseconds between two (default: 100)")
         ->check(whole_number(10, 1'000'000));
+    app.add_option("--schedule", raw.schedule, "calls, space: seeded, or os: as the system likes (default: seeded, but "
+                                               "os where a seeded run can prove nothing)")
+        ->check(name_of({"seeded", "os"}));
     app.add_option("--watchdog", raw.watchdog, "seconds without an op after which a run has hung (default: 20)")
         ->check(whole_number(1, 3600));
 }
@@ -77,6 +80,9 @@ std::string settle(Settings &s, const Raw &raw, const std::vector<std::string> &
     take(raw.watchdog, s.watchdog_seconds);
     if ((s.call != 0 || s.for_ever) && s.kind != "calls") return "--call and --for-ever are for calls; leave them out";
     if (s.for_ever && s.call == 0) return "--for-ever needs --call; without it each call fails in both ways anyway";
+    if (!raw.schedule.empty() && s.kind == "signals")
+        return "--schedule is for calls and space, and signals come as the system likes; leave it out";
+    if (!raw.schedule.empty()) s.schedule = raw.schedule == "os" ? Schedule::Os : Schedule::Seeded;
     if (s.limit_bytes != 0 && s.kind != "space") return "--limit is for space; leave it out";
     if (s.scenarios.empty())
         s.scenarios = s.kind == "signals" ? std::vector<std::string>{"larson", "random-mixed", "remote-free"}

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Settings {
     double seconds = 1;           // of each run with signals
     std::uint64_t signal_us = 100;
     double watchdog_seconds = 20;
+    std::optional<Schedule> schedule;  // none: seeded, or the system's where a seeded run can prove nothing
     std::uint64_t call = 0;       // not 0: this call alone
     bool for_ever = false;        // with it: and all after it
     std::uint64_t limit_bytes = 0;  // not 0: this limit alone
@@ -49,6 +51,9 @@ struct Outcome {
     std::uint64_t calls = 0, failed_calls = 0, refused = 0, ops = 0, signals = 0, signals_inside = 0;
     Kept kept;
 };
+
+// The limit of a run that is to meet none.
+inline constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 46;
 
 // One run, as a child.
 struct Task {

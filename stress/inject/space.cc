@@ -10,7 +10,6 @@ namespace {
 constexpr std::uint64_t kOps = 1000;
 // Multiples of what a malloc maps at a time do not meet all sums of them: hence the odd factor.
 constexpr std::uint64_t kFirstBytes = 3 * 4096, kLastBytes = std::uint64_t{64} << 30;
-constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 46;
 
 }  // namespace
 
@@ -19,19 +18,20 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
     if (kSanitized) return tally.skipped(scenario, "a sanitizer needs terabytes of address space itself");
     if (scenario == "dlopen")
         return tally.skipped(scenario, "libc ends the process where it has no memory to register a destructor");
-    Task task{settings, scenario, Schedule::Seeded, settings.ops != 0 ? settings.ops : kOps, {}, settings.threads};
+    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded), settings.ops != 0 ? settings.ops : kOps,
+              {}, settings.threads};
     Tally::Row row;
     row.scenario = scenario;
     row.ops = task.ops;
     task.injection.limit_bytes = kNoLimitBytes;
     Outcome free = run_once(task);
-    if (!free.skip.empty()) {
+    if (!free.skip.empty() && !settings.schedule) {
         task.schedule = Schedule::Os;
-        row.note = ", under the system's scheduler";
         free = run_once(task);
     }
     if (!free.skip.empty()) return tally.skipped(scenario, free.skip);
     row.kept = free.kept;
+    if (task.schedule == Schedule::Os) row.note = ", under the system's scheduler";
     row.unseen = loss_unseen(task);
     bool failed = tally.failed(task, free), untouched = false;
     const bool alone = settings.limit_bytes != 0;
