@@ -2,12 +2,18 @@
 
 The table of ci/test from build/TREE/junit.xml (by ctest) and build/TREE/ci-status (by ci/test: what went wrong outside
 of a test). Counts a tree without a result as one failure. Exit 1 where anything failed.
+
+A test that passed may have skipped part of what it is made of: see suite_skips.py. Where it skipped all, it is counted as
+skipped; else as passed, and what it skipped is counted and told beside. Where its output was cut, that cannot be known,
+and the test is counted as failed.
 """
 
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree as xml
+
+import suite_skips
 
 SKIPS = ("SKIP_RETURN_CODE", "SKIP_REGULAR_EXPRESSION", "Disabled")
 
@@ -31,6 +37,7 @@ class Tree:
         self.passed = 0
         self.failed = []
         self.skipped = {}
+        self.within = {}
         folder = root / "build" / name
         status = folder / "ci-status"
         trouble = status.read_text(encoding="utf-8").strip() if status.exists() else ""
@@ -49,7 +56,7 @@ class Tree:
         skip = case.find("skipped")
         message = skip.get("message") or "" if skip is not None else ""
         if case.get("status") == "run" and skip is None and case.find("failure") is None:
-            self.passed += 1
+            self.case_passed(name, case.findtext("system-out") or "")
         elif skip is not None and message.startswith(SKIPS):
             text = reason(message, case.findtext("system-out") or "")
             self.skipped.setdefault(text, []).append(name)
@@ -58,11 +65,37 @@ class Tree:
             text = failure.get("message") if failure is not None else message or case.get("status")
             self.failed.append(f"{name}: {text or 'failed'}")
 
+    def case_passed(self, name, output):
+        cut = suite_skips.cut_at(output)
+        if cut is not None:
+            self.failed.append(f"{name}: passed, but its output was cut at {cut} bytes, so what it skipped is not known: "
+                               "raise --test-output-size-passed in ci/test")
+            return
+        skipped, ran = suite_skips.of(output)
+        if skipped and ran == 0:
+            text = "; ".join(dict.fromkeys(text for _, text in skipped))
+            self.skipped.setdefault(text, []).append(name)
+            return
+        self.passed += 1
+        folder, _, suite = name.rpartition("/")
+        for test, text in skipped:
+            whole = f"{folder}/{test}" if test.startswith(f"{suite}.") else f"{name}: {test}"
+            self.within.setdefault(text, []).append(whole)
+
     def skips(self):
         return sum(map(len, self.skipped.values()))
 
+    def skips_within(self):
+        return sum(map(len, self.within.values()))
+
     def run(self):
         return self.passed + len(self.failed) + self.skips()
+
+
+def tell_skips(what, skipped):
+    for text, names in sorted(skipped.items()):
+        print(f"{what}, {len(names)}: {text}")
+        print(f"    {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}")
 
 
 def main():
@@ -70,15 +103,14 @@ def main():
     trees = [Tree(root, name) for name in sys.argv[2:]]
     none_ran = all(tree.run() == 0 for tree in trees)
     print()
-    print(f"{'tree':12} {'run':>5} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}  logs")
+    print(f"{'tree':12} {'run':>5} {'passed':>7} {'failed':>7} {'skipped':>8} {'within':>7} {'seconds':>8}  logs")
     for tree in trees:
         logs = f"build/{tree.name}/Testing" if not tree.empty else "no test with this label"
         print(f"{tree.name:12} {tree.passed + len(tree.failed):5} {tree.passed:7} {len(tree.failed):7} {tree.skips():8} "
-              f"{tree.seconds:8.1f}  {logs}")
+              f"{tree.skips_within():7} {tree.seconds:8.1f}  {logs}")
     for tree in trees:
-        for text, names in sorted(tree.skipped.items()):
-            print(f"skipped in {tree.name}, {len(names)}: {text}")
-            print(f"    {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}")
+        tell_skips(f"skipped in {tree.name}", tree.skipped)
+        tell_skips(f"skipped within a suite of {tree.name}", tree.within)
     for tree in trees:
         for text in tree.failed:
             print(f"FAILED in {tree.name}: {text}")
@@ -86,7 +118,8 @@ def main():
     if none_ran:
         print("FAILED: no tree has a test with this label")
         failed += 1
-    print(f"{sum(tree.passed for tree in trees)} passed, {failed} failed, {sum(tree.skips() for tree in trees)} skipped")
+    print(f"{sum(tree.passed for tree in trees)} passed, {failed} failed, {sum(tree.skips() for tree in trees)} skipped, "
+          f"{sum(tree.skips_within() for tree in trees)} skipped within a suite")
     return 1 if failed else 0
 
 

@@ -1,0 +1,42 @@
+"""Tests that a program skipped within a test of ctest, which says passed all the same: one test there is a whole suite of
+GoogleTest (alloc/tests.cmake) or of unittest, and these end with status 0 whatever was skipped.
+"""
+
+import re
+
+DONE = re.compile(r"\[ +(OK|SKIPPED) +\] ([\w./]+) \(\d+ ms\)")
+BEGUN = "[ RUN      ] "
+UNITTEST = re.compile(r"^(\w+)\b.* \.\.\. (?:(ok)|skipped (['\"])(.*)\3)$", re.MULTILINE)
+CUT = re.compile(r"\[This part of the test output was removed since it exceeds the threshold of (\d+) bytes")
+
+
+def gtest_reason(output):
+    """Of one test's output: what GTEST_SKIP() was given, else the place where it stands."""
+    lines = [line.strip() for line in output.splitlines()]
+    for index, line in enumerate(lines):
+        if line.endswith(": Skipped"):
+            return next(filter(None, lines[index + 1:]), f"no reason given, {line}")
+    return "no reason given"
+
+
+def of(output):
+    """([(test, reason)] of those skipped, how many ran)."""
+    skipped, ran = [], 0
+    for match in DONE.finditer(output):
+        if match[1] == "OK":
+            ran += 1
+        else:
+            begin = output.rfind(BEGUN + match[2], 0, match.start())
+            skipped.append((match[2], gtest_reason(output[max(begin, 0):match.start()])))
+    for match in UNITTEST.finditer(output):
+        if match[2]:
+            ran += 1
+        else:
+            skipped.append((match[1], match[4]))
+    return skipped, ran
+
+
+def cut_at(output):
+    """The bytes after which ctest left out the rest, or None."""
+    match = CUT.search(output)
+    return match and int(match[1])

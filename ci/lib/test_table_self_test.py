@@ -1,0 +1,102 @@
+"""usage: test_table_self_test.py
+
+A tree of small tests, which ctest runs as ci/test has it run; each must be in the table of ci/test as it is listed here. Exit 1
+where one is not.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def gtest(*tests):
+    """What a program of GoogleTest prints: (name, reason or None) each."""
+    text = "Running main() from gtest_main.cc\n[==========] Running tests.\n"
+    for name, reason in tests:
+        text += f"[ RUN      ] {name}\n"
+        text += f"/r/a_test.cc:7: Skipped\n{reason}\n[  SKIPPED ] {name} (0 ms)\n" if reason is not None else \
+            f"[       OK ] {name} (3 ms)\n"
+    skipped = [name for name, reason in tests if reason is not None]
+    if skipped:
+        text += f"[  SKIPPED ] {len(skipped)} tests, listed below:\n" + "".join(f"[  SKIPPED ] {each}\n" for each in skipped)
+    return text
+
+
+UNITTEST = "test_before (__main__.Guard.test_before) ... skipped 'pages of 65536 bytes'\n" \
+           "test_after (__main__.Guard.test_after) ... ok\n\nOK (skipped=1)\n"
+# Name, what it prints, exit status; more for CTestTestfile.cmake.
+SKIPS_77 = "set_tests_properties({} PROPERTIES SKIP_RETURN_CODE 77)\n"
+TESTS = [
+    ("unit/All", gtest(("All.One", None), ("All.Two", None)), 0, ""),
+    ("unit/Part", gtest(("Part.One", None), ("Part.Two", "why not\nand more"), ("Part.Three", "")), 0, ""),
+    ("override/libc", gtest(("Names.One", None), ("Names.Two", "why not")), 0, ""),
+    # A test may write no newline at its end.
+    ("unit/None", gtest(("None.One", "not here"), ("None.Two", "nor there")).replace("[  SKIPPED ] None.One (", "seed[  SKIPPED ] None.One ("),
+     0, ""),
+    ("unit/Parameters", gtest(("All/Parameters.One/0", None), ("All/Parameters.One/1", "odd")), 0, ""),
+    ("unit/Failed", gtest(("Failed.One", None), ("Failed.Two", "why not")), 1, ""),
+    ("crash.guard", UNITTEST, 0, ""),
+    ("plain", "skipped: a word of a test that ran\n", 0, ""),
+    ("whole", "whole: skipped: no gdb\n", 77, SKIPS_77),
+    ("long", "1234567890\n" * 10_000 + gtest(("Long.One", None), ("Long.Two", "at the end")), 0, ""),
+]
+EXPECTED = """\
+toy 8 7 1 2 6 build/toy/Testing
+skipped in toy, 1: no gdb | whole
+skipped in toy, 1: not here; nor there | unit/None
+skipped within a suite of toy, 1: at the end | long: Long.Two
+skipped within a suite of toy, 1: no reason given, /r/a_test.cc:7: Skipped | unit/Part.Three
+skipped within a suite of toy, 1: odd | unit/Parameters: All/Parameters.One/1
+skipped within a suite of toy, 1: pages of 65536 bytes | crash.guard: test_before
+skipped within a suite of toy, 2: why not | unit/Part.Two, override/libc: Names.Two
+FAILED in toy: unit/Failed: failed
+7 passed, 1 failed, 2 skipped, 6 skipped within a suite
+"""
+
+
+def options():
+    """What ci/test has ctest keep of a test that passed."""
+    text = (HERE.parent / "test").read_text(encoding="utf-8")
+    return re.search(r"--test-output-size-passed \d+", text)[0].split()
+
+
+def table(root, keep):
+    """(exit status, the table in short) of the tests, run by ctest."""
+    folder = root / "build" / "toy"
+    subprocess.run(["ctest", "--test-dir", folder, "--output-junit", folder / "junit.xml", *keep], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-B", HERE / "test_table.py", root, "toy"], capture_output=True, text=True, check=False)
+    text = re.sub(r" \d+\.\d ", " ", done.stdout + done.stderr)
+    text = re.sub(r"\n    ", " | ", text)
+    return done.returncode, "".join(re.sub(r" +", " ", line) + "\n" for line in text.splitlines()
+                                    if line and not line.startswith("tree "))
+
+
+def main():
+    problems = []
+    with tempfile.TemporaryDirectory(prefix="hakmem-table-") as name:
+        root = pathlib.Path(name)
+        folder = root / "build" / "toy"
+        folder.mkdir(parents=True)
+        lines = ""
+        for number, (test, text, status, more) in enumerate(TESTS):
+            (folder / f"{number}.txt").write_text(text, encoding="utf-8")
+            lines += f'add_test({test} "sh" "-c" "cat {folder}/{number}.txt; exit {status}")\n' + more.format(test)
+        (folder / "CTestTestfile.cmake").write_text(lines, encoding="utf-8")
+        status, text = table(root, options())
+        if (status, text) != (1, EXPECTED):
+            problems.append(f"exit status {status}, expected\n{EXPECTED}and got\n{text}")
+        status, text = table(root, ["--test-output-size-passed", "100000"])
+        cut = "FAILED in toy: long: passed, but its output was cut at 100000 bytes, so what it skipped is not known"
+        if status != 1 or cut not in text or "6 passed, 2 failed" not in text:
+            problems.append(f"output that was cut: exit status {status}, and\n{text}")
+    for problem in problems:
+        print(f"self-test: {problem}")
+    print(f"test_table self-test: {len(TESTS)} tests, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+sys.exit(main())
