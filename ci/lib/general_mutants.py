@@ -1,7 +1,8 @@
 """ci/mutants --general N: changes that nobody thought of, made by universalmutator (PyPI), a line of alloc/ at a time.
 
-A line is drawn, and of its mutants one; what does not compile, or leaves the unit tests' programs as they are, is drawn
-again. Each is built in a copy and tried by the tests, those that take seconds first, until one fails or hangs. What was
+A line is drawn, and of its mutants one; what does not compile, or leaves the unit tests' programs and the libraries as they
+are, is drawn again. Each is built in a copy and tried by the tests, those that take seconds first, until one fails or hangs:
+killed, if the same passes on the code without the change, in the time that it had with it. What was
 tried stands in build/mutants/general.jsonl, and is not tried again: the same command goes on where it ended. With
 --retry what survived is tried again first, by the tests as they are now.
 """
@@ -14,10 +15,11 @@ import pathlib
 import random
 import re
 import subprocess
+import sys
 import time
 import venv
 
-from mutant_copy import Copy, Stop, by_what, end_session, first_line
+from mutant_copy import Copy, Stop, by_what, end_session, failed_test, first_line
 
 TREE = "release"
 LEAST_KILLED = 0.85
@@ -35,7 +37,10 @@ STAGES = (
     (("all",), ("-R", r"^(crash\.(hakmem|hakmem-validate|static|guard|guard-static)|inject\.signals\..*)$")),
 )
 COUNTED = ("killed", "SURVIVED") # "invalid" and "same" are no mutants
-LOOKED_AT = ("alloc-tests", "alloc-tests-release")
+# Target and file. Together these hold every line that is drawn; entry/malloc.c is in the libraries alone.
+LOOKED_AT = {"alloc-tests": "alloc-tests", "alloc-tests-release": "alloc-tests-release", "hakmem": "libhakmem.so",
+             "hakmem-validate": "libhakmem-validate.so"}
+TRIES = 3
 HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
 
 
@@ -81,15 +86,15 @@ def mutants_of(program, tree, work, name, number):
 
 
 def fingerprint(copy):
-    return [hashlib.sha256((copy.folder(TREE) / name).read_bytes()).hexdigest() for name in LOOKED_AT]
+    return [hashlib.sha256((copy.folder(TREE) / name).read_bytes()).hexdigest() for name in LOOKED_AT.values()]
 
 
 def try_stage(copy, stage, limit_s):
-    """(what killed it or None, seconds); limit_s None: no limit, and nothing may fail."""
+    """(what failed or None, the test's name where there is one, seconds); limit_s None: no limit."""
     targets, selection = stage
     trouble = copy.build(TREE, targets)
     if trouble is not None:
-        return f"does not build: {trouble}", 0.0
+        return f"does not build: {trouble}", "", 0.0
     begin = time.monotonic()
     command = ["ctest", "--test-dir", str(copy.folder(TREE)), *selection, "--output-on-failure", "--no-tests=error",
                "--stop-on-failure", "-j", str(os.cpu_count() or 1)]
@@ -100,8 +105,9 @@ def try_stage(copy, stage, limit_s):
         except subprocess.TimeoutExpired:
             end_session(process.pid)
             process.communicate()
-            return "hangs", time.monotonic() - begin
-    return None if process.returncode == 0 else by_what(output), time.monotonic() - begin
+            return "hangs", "", time.monotonic() - begin
+    seconds = time.monotonic() - begin
+    return (None, "", seconds) if process.returncode == 0 else (by_what(output), failed_test(output), seconds)
 
 
 def remade(row, text):
@@ -136,23 +142,46 @@ class General:
         self.copy.make()
         self.program = tool(self.work)
         for stage in STAGES:
-            killed, seconds = try_stage(self.copy, stage, None)
-            if killed is not None:
-                raise Stop(f"the tests fail without a mutant: {killed}")
+            what, _, seconds = try_stage(self.copy, stage, None)
+            if what is not None:
+                raise Stop(f"the tests fail without a mutant: {what}")
             self.limits.append(max(HANG_SECONDS_MIN, HANG_FACTOR * seconds))
         self.base = fingerprint(self.copy)
+
+    def killed_by(self, name, text, stage, limit_s):
+        """What fails of the stage with the mutant, which stands in the copy, and passes without it; None: nothing. Compared
+        is the test by itself where it fails so too, else the whole stage, at the same limit."""
+        for _ in range(TRIES):
+            what, test, _ = try_stage(self.copy, stage, limit_s)
+            if what is None or what.startswith("does not build"):
+                return what
+            same = stage
+            if test:
+                alone = stage[0], ("-R", f"^{re.escape(test)}( |$)")
+                if try_stage(self.copy, alone, limit_s)[0] is not None:
+                    same = alone
+                else:
+                    what += ", not by itself"
+            self.copy.sync([name])
+            without, _, _ = try_stage(self.copy, same, limit_s)
+            if without is None:
+                return what
+            print(f"mutants: {name}: {what}; but without the mutant, too: {without}; it is tried again", file=sys.stderr)
+            (self.copy.tree / name).write_text(text, encoding="utf-8")
+        raise Stop(f"the tests fail without a mutant: {without}; {name} was tried {TRIES} times. Mend that; the same command "
+                   "goes on here")
 
     def judge(self, name, text):
         """(verdict, by what): of COUNTED, "invalid" or "same"."""
         path = self.copy.tree / name
         path.write_text(text, encoding="utf-8")
         try:
-            if self.copy.build(TREE, LOOKED_AT) is not None:
+            if self.copy.build(TREE, tuple(LOOKED_AT)) is not None:
                 return "invalid", ""
             if fingerprint(self.copy) == self.base:
                 return "same", ""
             for stage, limit_s in zip(STAGES, self.limits):
-                killed, _ = try_stage(self.copy, stage, limit_s)
+                killed = self.killed_by(name, text, stage, limit_s)
                 if killed is not None:
                     return ("invalid", killed) if killed.startswith("does not build") else ("killed", killed)
             return "SURVIVED", ""

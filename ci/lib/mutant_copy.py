@@ -118,10 +118,15 @@ SIGNS = (r"WARNING: (ThreadSanitizer: [\w -]+)", r"ERROR: (AddressSanitizer: [\w
          r"\*\*\*Exception: (\w+)", r"Subprocess (aborted|killed)")
 
 
+def failed_test(output):
+    """The first in ctest's list of those that failed, or "" without such a list."""
+    failed = re.search(r"^\s*\d+ - (\S+) \(", output, re.MULTILINE)
+    return failed[1] if failed else ""
+
+
 def by_what(output):
     """The test that failed, and the first sign of why."""
-    failed = re.search(r"^\s*\d+ - (\S+) \(", output, re.MULTILINE)
     sign = next((match[1] for match in (re.search(sign, output, re.MULTILINE) for sign in SIGNS) if match), "")
     if sign == "Timeout":
         sign = "hangs"
-    return ": ".join(part for part in (failed[1] if failed else "", sign) if part) or "exit status"
+    return ": ".join(part for part in (failed_test(output), sign) if part) or "exit status"

@@ -62,8 +62,9 @@ class Session:
         print(f"{mutant.name:<34} {verdict:<22} {seconds:>15} {build_s:>8.1f} s  {what}", flush=True)
 
     def check_clean(self, mutant):
-        """None where the mutant's test passes without it, within the budget; else why not. Asked once for each test."""
-        key = (mutant.tree, mutant.kind, str(mutant.test))
+        """None where the mutant's test passes without it, within the budget; else why not. Asked once for each test and
+        budget: what is too slow for one may be in time for another."""
+        key = (mutant.tree, mutant.kind, str(mutant.test), mutant.budget_s)
         if key not in self.clean:
             trouble = self.copy.build(mutant.tree, [])
             targets = [] if trouble else self.copy.targets(mutant)

@@ -13,6 +13,7 @@ FILES = {
                       "add_executable(toy toy.c)\nadd_test(NAME sum COMMAND toy)\n"
                       "add_test(NAME wears_out COMMAND sh -c \"echo >> worn; test $(wc -l < worn) -lt 3\""
                       " $<TARGET_FILE:toy>)\n"
+                      "add_test(NAME slow COMMAND sh -c \"sleep 3; exec $<TARGET_FILE:toy>\")\n"
                       "add_test(NAME red COMMAND toy 1)\nadd_test(NAME skipped COMMAND toy 2)\n"
                       "set_tests_properties(skipped PROPERTIES SKIP_RETURN_CODE 77)\n",
     "CMakePresets.json": '{"version": 6, "configurePresets": [{"name": "plain", "generator": "Ninja",'
@@ -50,6 +51,8 @@ MUTANTS = [
     ("does_not_apply", "plain ctest -R '^sum$'", hunk("return 0;").replace("a + b", "a / b"), "DOES NOT APPLY"),
     ("does_not_build", "plain ctest -R '^sum$'", hunk("return c;"), "DOES NOT BUILD"),
     ("wears_out", "plain ctest -R '^wears_out$'", hunk("return b + a;"), "TEST FAILS WITHOUT IT"),
+    ("slow_10", "plain ctest -R '^slow$'", hunk("return a - b;"), "killed"),
+    ("slow_2", "plain ctest -R '^slow$'", hunk("return a - b;"), "TEST FAILS WITHOUT IT"),
     ("red_before", "plain ctest -R '^red$'", hunk("return 0;"), "TEST FAILS WITHOUT IT"),
     ("skipped", "plain ctest -R '^skipped$'", hunk("return 0;"), "TEST FAILS WITHOUT IT"),
     ("no_such_test", "plain ctest -R '^none$'", hunk("return 0;"), "TEST FAILS WITHOUT IT"),
@@ -71,7 +74,8 @@ def drive(driver, root, *arguments):
 def write(root, name, killed_by, diff):
     folder = root / "sanitizers" / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
-    head = f"Bug: planted\nKilled-by: {killed_by}\nBudget: 2 s\n\n"
+    budget = 10 if name == "slow_10" else 2
+    head = f"Bug: planted\nKilled-by: {killed_by}\nBudget: {budget} s\n\n"
     (folder / f"{name}.patch").write_text(head + diff, encoding="utf-8")
 
 
@@ -100,13 +104,13 @@ def check_selection(driver, root, problems):
             (root / "sanitizers" / "mutants" / f"{name}.patch").unlink()
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
-    if "0 of 4 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "0").stdout:
+    if "0 of 5 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "0").stdout:
         problems.append("--since HEAD --sample 0: should choose none")
-    if "2 of 4 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "2").stdout:
+    if "2 of 5 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "2").stdout:
         problems.append("--since HEAD --sample 2: should choose two")
     (root / "toy.c").write_text(FILES["toy.c"] + "\n", encoding="utf-8")
-    if "4 of 4 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "0").stdout:
-        problems.append("--since HEAD with toy.c changed: should choose all four")
+    if "5 of 5 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "0").stdout:
+        problems.append("--since HEAD with toy.c changed: should choose all five")
     for bad in (["nix"], ["--since", "nix"], ["--all", "kills"]):
         done = drive(driver, root, *bad)
         if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
