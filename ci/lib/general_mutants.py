@@ -244,13 +244,11 @@ class General:
         return rows
 
 
-def run(root, work, count, seed, retries):
-    general = General(root, work, seed)
-    general.tried() # tells a damaged log before anything is built
+def run(general, count, retries):
     if retries:
         general.retry()
     rows = [row for row in general.run(count) if row["verdict"] in COUNTED]
     killed = sum(row["verdict"] == "killed" for row in rows)
-    print(f"{len(rows)} general mutants, seed {seed}: {killed} killed, {len(rows) - killed} not: "
+    print(f"{len(rows)} general mutants, seed {general.seed}: {killed} killed, {len(rows) - killed} not: "
           f"{100 * killed / max(len(rows), 1):.1f} %, and {100 * LEAST_KILLED:.0f} % are asked")
     return 0 if killed >= LEAST_KILLED * len(rows) else 1

@@ -12,6 +12,7 @@ import mutant_patches
 import mutants_self_test
 from mutant_copy import Copy, Stop, by_what, end_session, first_line, git
 
+SAMPLE = 3
 FAILED = ("SURVIVED", "DOES NOT APPLY", "DOES NOT BUILD", "TEST FAILS WITHOUT IT")
 
 
@@ -133,27 +134,54 @@ def choose(root, mutants, options):
     return chosen + others[:options.sample]
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Stop(f"{message} (see --help)")
+
+
+def number(text):
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"takes a whole number, from 0 on, not '{text}'")
+    return int(text)
+
+
 def arguments():
-    parser = argparse.ArgumentParser(prog="mutants", add_help=False)
+    parser = Parser(prog="mutants", add_help=False, allow_abbrev=False)
     parser.add_argument("--root", required=True)
     parser.add_argument("--work")
+    parser.add_argument("--setup", metavar="PROGRAM", help="run when the arguments are seen to be good, before any work")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--since", metavar="COMMIT")
-    parser.add_argument("--sample", type=int, default=3)
-    parser.add_argument("--general", type=int, metavar="N")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=number, metavar="N")
+    parser.add_argument("--general", type=number, metavar="N")
+    parser.add_argument("--seed", type=number, metavar="S")
     parser.add_argument("--retry", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--self-test", action="store_true")
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    if bool(options.names) + options.all + (options.since is not None) + (options.general is not None) > 1:
+    general = options.general is not None
+    ways = bool(options.names) + options.all + (options.since is not None) + general
+    if ways > 1:
         raise Stop("--all, --since, --general and names exclude each other")
-    if options.general is not None and options.general < 1:
-        raise Stop(f"--general takes a number of mutants, from 1 on, not {options.general}")
-    if options.retry and options.general is None:
+    if options.general == 0:
+        raise Stop("--general takes a number of mutants, from 1 on, not 0")
+    if options.retry and not general:
         raise Stop("--retry goes with --general: what survived of that sample is tried again")
+    if options.seed is not None and not general:
+        raise Stop("--seed goes with --general, whose sample it draws; that of --since depends on HEAD")
+    if options.sample is not None and ways > 0 and options.since is None:
+        raise Stop("--sample goes with --since, or alone: with --all, --general or names there are no others to draw from")
+    if options.list + options.self_test + (ways > 0 or options.sample is not None) > 1:
+        raise Stop("--list and --self-test take no other option")
+    options.sample = SAMPLE if options.sample is None else options.sample
+    options.seed = 1 if options.seed is None else options.seed
     return options
+
+
+def set_up(options):
+    if options.setup and subprocess.run([options.setup], check=False).returncode != 0:
+        raise Stop(f"{options.setup} failed: see above")
 
 
 def main():
@@ -162,8 +190,10 @@ def main():
         return mutants_self_test.run(pathlib.Path(__file__).resolve())
     root = pathlib.Path(options.root).resolve()
     if options.general is not None:
-        return general_mutants.run(root, pathlib.Path(options.work or root / "build" / "mutants"), options.general, options.seed,
-                                   options.retry)
+        general = general_mutants.General(root, options.work or root / "build" / "mutants", options.seed)
+        general.tried() # tells a damaged log
+        set_up(options)
+        return general_mutants.run(general, options.general, options.retry)
     mutants, errors = mutant_patches.read_all(root)
     if errors:
         raise Stop("; ".join(errors))
@@ -174,6 +204,7 @@ def main():
     if not mutants:
         raise Stop(f"there is no patch in {root / mutant_patches.FOLDER}")
     chosen = choose(root, mutants, options)
+    set_up(options)
     copy = Copy(root, options.work or root / "build" / "mutants")
     copy.make()
     session = Session(copy)

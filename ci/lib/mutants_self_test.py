@@ -65,6 +65,18 @@ BAD_HEADS = {
     "a budget in minutes": "Bug: b\nKilled-by: plain ctest -R x\nBudget: 5 min\n\n",
 }
 
+# Arguments, and what is said of them.
+BAD_ARGUMENTS = [
+    (["nix"], "there is no nix.patch"), (["--since", "nix"], "--since nix: "), (["--all", "kills"], "exclude each other"),
+    (["--nix"], "unrecognized arguments: --nix"), (["--sampl", "1"], "unrecognized arguments: --sampl"),
+    (["--since"], "--since: expected one argument"), (["--sample", "-3"], "--sample: takes a whole number, from 0 on, not '-3'"),
+    (["--general", "x"], "--general: takes a whole number"), (["--general", "0"], "from 1 on"),
+    (["--seed", "1"], "--seed goes with --general"), (["--since", "HEAD", "--seed", "2"], "--seed goes with --general"),
+    (["--all", "--sample", "3"], "--sample goes with --since"), (["kills", "--sample", "3"], "--sample goes with --since"),
+    (["--general", "1", "--sample", "3"], "--sample goes with --since"), (["--all", "--retry"], "--retry goes with --general"),
+    (["--list", "--all"], "--list and --self-test"), (["--list", "--sample", "1"], "--list and --self-test"),
+]
+
 
 def drive(driver, root, *arguments):
     return subprocess.run([sys.executable, str(driver), "--root", str(root), *arguments], capture_output=True,
@@ -111,10 +123,29 @@ def check_selection(driver, root, problems):
     (root / "toy.c").write_text(FILES["toy.c"] + "\n", encoding="utf-8")
     if "5 of 5 mutants" not in drive(driver, root, "--since", "HEAD", "--sample", "0").stdout:
         problems.append("--since HEAD with toy.c changed: should choose all five")
-    for bad in (["nix"], ["--since", "nix"], ["--all", "kills"]):
-        done = drive(driver, root, *bad)
-        if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
-            problems.append(f"{' '.join(bad)}: exit status {done.returncode}, said {done.stderr!r}")
+
+
+def check_arguments(driver, root, problems):
+    """Bad ones are told before ci/setup, in whose place stands a program that leaves a mark."""
+    mark, work, setup = root / "build" / "mark", root / "build" / "other", root / "build" / "setup"
+    setup.write_text(f"#!/bin/sh\necho >> {mark}\nexit $(wc -l < {mark})\n", encoding="utf-8")
+    setup.chmod(0o755)
+    before = ["--setup", str(setup), "--work", str(work)]
+    for words, expected in BAD_ARGUMENTS:
+        done = drive(driver, root, *before, *words)
+        if done.returncode != 2 or len(done.stderr.splitlines()) != 1 or expected not in done.stderr or done.stdout:
+            problems.append(f"{' '.join(words)}: exit status {done.returncode}, said {done.stdout}{done.stderr!r}")
+        if mark.exists() or work.exists():
+            problems.append(f"{' '.join(words)}: work was done")
+            return
+    done = drive(driver, root, *before, "--since", "HEAD", "--sample", "0")
+    if done.returncode != 2 or not mark.exists() or work.exists() or "setup failed" not in done.stderr:
+        problems.append(f"a setup that fails: exit status {done.returncode}, said {done.stderr!r}")
+    for words in (["kills"], ["--general", "1"]):
+        mark.unlink(missing_ok=True)
+        drive(driver, root, *before, *words)
+        if not mark.exists():
+            problems.append(f"{' '.join(words)}: without setup")
 
 
 def check_heads(driver, root, problems):
@@ -137,8 +168,9 @@ def run(driver):
         check_verdicts(driver, root, problems)
         check_heads(driver, root, problems)
         check_selection(driver, root, problems)
+        check_arguments(driver, root, problems)
     problems += general_self_test.run(lambda root: lambda *arguments: drive(driver, root, *arguments))
     for problem in problems:
         print(f"self-test: {problem}")
-    print(f"self-test: {len(MUTANTS)} mutants, {len(BAD_HEADS)} bad heads, {len(problems)} problems")
+    print(f"self-test: {len(MUTANTS)} mutants, {len(BAD_HEADS)} bad heads, {len(BAD_ARGUMENTS)} bad arguments, {len(problems)} problems")
     return 1 if problems else 0
