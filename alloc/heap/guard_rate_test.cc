@@ -55,10 +55,21 @@ void load_remote(Counted &counted, uint64_t count)
     }
 }
 
-void expect_rate(uint32_t rate, void (*load)(Counted &, uint64_t))
+// Blocks too large to be sampled count for nothing.
+void load_beside_larger(Counted &counted, uint64_t count)
+{
+    std::vector<void *> blocks;
+    while (counted.blocks < count) {
+        for (int i = 0; i < 5000; i++) blocks.push_back(i % 5 == 0 ? counted.malloc(48) : hak_malloc(GUARD_BYTES_MAX + 1));
+        for (void *block : blocks) hak_free(block);
+        blocks.clear();
+    }
+}
+
+void expect_rate(uint32_t rate, void (*load)(Counted &, uint64_t), uint64_t count)
 {
     Counted counted;
-    load(counted, 1000000);
+    load(counted, count);
     double expected = static_cast<double>(counted.blocks) / rate;
     printf("1 in %u: %llu of %llu sampled, %.2f of what was asked for\n", rate, (unsigned long long)counted.sampled,
            (unsigned long long)counted.blocks, static_cast<double>(counted.sampled) / expected);
@@ -72,7 +83,7 @@ class GuardRate : public test::GuardTest {
   protected:
     static void expect_rates(void (*load)(Counted &, uint64_t))
     {
-        for (uint32_t rate : {100u, 1000u}) with(4096, rate, [&] { expect_rate(rate, load); });
+        for (uint32_t rate : {100u, 1000u}) with(4096, rate, [&] { expect_rate(rate, load, 1000000); });
     }
 };
 
@@ -80,3 +91,7 @@ TEST_F(GuardRate, Mixed) { expect_rates(load_mixed); }
 TEST_F(GuardRate, TightLoop) { expect_rates(load_tight); }
 TEST_F(GuardRate, Swing) { expect_rates(load_swing); }
 TEST_F(GuardRate, FreedByOthers) { expect_rates(load_remote); }
+TEST_F(GuardRate, BesideLarger)
+{
+    with(4096, 100, [] { expect_rate(100, load_beside_larger, 50000); });
+}
