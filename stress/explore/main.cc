@@ -88,10 +88,38 @@ void print_row(const ExploreScenario &scenario, const ExploreRequest &request, c
     std::fflush(stdout);
 }
 
-std::vector<unsigned> threads_of(const Options &options, const ExploreScenario &scenario)
+// What is not run has a row too.
+constexpr const char *kTwoThreads = "has two threads";
+
+nlohmann::json json_of_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
 {
-    if (options.threads == 0) return scenario.threads_max > 2 ? std::vector<unsigned>{2, 3} : std::vector<unsigned>{2};
-    return options.threads <= scenario.threads_max ? std::vector<unsigned>{options.threads} : std::vector<unsigned>{};
+    return {{"scenario", scenario.name}, {"threads", request.threads}, {"bound", request.bound},
+            {"schedules", 0},            {"complete", false},          {"failed", false},
+            {"skipped", kTwoThreads}};
+}
+
+void print_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
+{
+    fmt::print("{:20} {:7} {:5} {:>6} {:>10} {:>10} {:>12} {:>8}  skipped: {}\n", scenario.name, request.threads,
+               request.bound, "-", "-", "-", "-", "-", kTwoThreads);
+}
+
+struct Counts {
+    unsigned searches = 0, complete = 0, failed = 0, skipped = 0;
+
+    void add(const ExploreResult &result)
+    {
+        ++searches;
+        const bool has_failed = result.sweep.failure.rule != nullptr;
+        failed += has_failed;
+        complete += !has_failed && result.complete;
+    }
+};
+
+void print_counts(const Counts &counts)
+{
+    fmt::print("{} of {} complete, {} failed, {} skipped\n", counts.complete, counts.searches, counts.failed,
+               counts.skipped);
 }
 
 int replay(const Options &options, const ExploreScenario &scenario)
@@ -124,37 +152,44 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
     }
     Explorer explorer;
     nlohmann::json rows = nlohmann::json::array();
-    bool failed = false;
+    Counts counts;
     const bool table = options.json != "-";
     if (table)
         fmt::print("{:20} {:>7} {:>5} {:>6} {:>10} {:>10} {:>12} {:>8}\n", "scenario", "threads", "bound", "shared",
                    "schedules", "runs", "points", "seconds");
     for (const ExploreScenario *scenario : scenarios) {
-        for (const unsigned threads : threads_of(options, *scenario)) {
+        for (unsigned threads = 2; threads <= 3; ++threads) {
+            if (options.threads != 0 && options.threads != threads) continue;
             const ExploreRequest request{threads, options.bound, options.seconds};
+            if (threads > scenario->threads_max) {
+                ++counts.skipped;
+                rows.push_back(json_of_skipped(*scenario, request));
+                if (table) print_skipped(*scenario, request);
+                continue;
+            }
             const ExploreResult result = explorer.explore(*scenario, request);
+            counts.add(result);
             rows.push_back(json_of(*scenario, request, result));
             if (table) print_row(*scenario, request, result);
-            if (result.sweep.failure.rule == nullptr) continue;
-            failed = true;
-            if (table) print_failure(explorer, *scenario, threads, result.sweep.failure, options.every_access);
+            if (result.sweep.failure.rule != nullptr && table)
+                print_failure(explorer, *scenario, threads, result.sweep.failure, options.every_access);
         }
     }
+    if (table) print_counts(counts);
     if (options.json == "-") fmt::print("{}\n", rows.dump(2));
     if (file.is_open() && !(file << rows.dump(2) << '\n').flush())
         return bad_input("--json: cannot write " + options.json);
-    return failed ? 1 : 0;
+    return counts.failed > 0 ? 1 : 0;
 }
 
 int run(const Options &options)
 {
     std::vector<const ExploreScenario *> scenarios;
     for (const ExploreScenario &each : explore_scenarios())
-        if ((options.scenario == "all" || options.scenario == each.name) && !threads_of(options, each).empty())
-            scenarios.push_back(&each);
-    if (scenarios.empty() && options.scenario != "all" && explore_scenario(options.scenario.c_str()) == nullptr)
-        return bad_input("there is no scenario '" + options.scenario + "': --list shows them all");
-    if (scenarios.empty()) return bad_input("'" + options.scenario + "' has fewer threads: --threads 2");
+        if (options.scenario == "all" || options.scenario == each.name) scenarios.push_back(&each);
+    if (scenarios.empty()) return bad_input("there is no scenario '" + options.scenario + "': --list shows them all");
+    if (options.scenario != "all" && options.threads > scenarios[0]->threads_max)
+        return bad_input("'" + options.scenario + "' has fewer threads: --threads 2");
     if (options.replay.empty()) return explore(options, scenarios);
     if (options.scenario == "all") return bad_input("--replay needs --scenario NAME");
     return replay(options, *scenarios[0]);
