@@ -380,7 +380,23 @@ TEST(Explorer, ALimitOfTimeIsTold)
     const ExploreRequest request{.threads = 3, .bound = 6, .seconds = 0.05};
     const ExploreResult result = explorer().explore(*explore_scenario("purge-reuse"), request);
     EXPECT_FALSE(result.complete);
-    EXPECT_LT(result.bound_reached, 6u);
+    ASSERT_TRUE(result.bound_reached) << "one after the other is done before the clock is looked at";
+    EXPECT_LT(*result.bound_reached, 6u);
+}
+
+TEST(Explorer, ABoundIsReachedOnlyWhereAllHeld)
+{
+    ExploreScenario scenario = *explore_scenario("push-drain");
+    const ExploreRequest request{.threads = 2, .bound = 1, .seconds = 0};
+    EXPECT_EQ(explorer().explore(scenario, request).bound_reached, 1u);
+    scenario.check = [](World &world) { world.runner.fail("toy", "always"); };
+    const ExploreResult none = explorer().explore(scenario, request);
+    EXPECT_STREQ(none.sweep.failure.rule, "toy");
+    EXPECT_FALSE(none.bound_reached);
+    scenario.check = [](World &world) {
+        if (world.runner.outcome().preemptions == 1) world.runner.fail("toy", "with one");
+    };
+    EXPECT_EQ(explorer().explore(scenario, request).bound_reached, 0u);
 }
 
 }  // namespace

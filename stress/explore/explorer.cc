@@ -115,7 +115,7 @@ ExploreResult Explorer::explore(const ExploreScenario &scenario, const ExploreRe
     for (unsigned bound = 0; bound <= request.bound && result.complete && failure.rule == nullptr; ++bound) {
         const bool held = sweep(runner_, program_, shares_, bound, deadline, result.sweep);
         result.complete = held || failure.rule != nullptr;
-        if (result.complete) result.bound_reached = bound;
+        if (held) result.bound_reached = bound;
     }
     result.shared = shares_.count();
     result.seconds = sweep_clock() - start;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "explore/image.h"
@@ -22,7 +23,7 @@ struct ExploreResult {
     Sweep sweep;                 // the last bound's; runs: of all
     std::uint32_t shared = 0;    // words that several threads access, one at least not only reading
     double seconds = 0;
-    unsigned bound_reached = 0;  // the last one of which all schedules were run, or one failed
+    std::optional<unsigned> bound_reached;  // the last one of which all schedules were run and held
     bool complete = false;       // all schedules within the bound were run, or one failed
 };
 

@@ -1,6 +1,6 @@
 // hakmem-explore: scenarios of the allocator's protocols, in every schedule with a few preemptions. README.md beside
-// this file says what that is. Exit status: 0 where every schedule held, or the time was up; 1 where one failed; 2 for
-// bad input.
+// this file says what that is. Exit status: 0 where every schedule held, or the time was up, which the last line counts; 1
+// where one failed; 2 for bad input.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -59,7 +59,7 @@ nlohmann::json json_of(const ExploreScenario &scenario, const ExploreRequest &re
     nlohmann::json row = {{"scenario", scenario.name},
                           {"threads", request.threads},
                           {"bound", request.bound},
-                          {"bound_reached", result.bound_reached},
+                          {"bound_reached", nullptr},
                           {"schedules", sweep.schedules},
                           {"runs", sweep.runs},
                           {"points", sweep.points},
@@ -67,6 +67,7 @@ nlohmann::json json_of(const ExploreScenario &scenario, const ExploreRequest &re
                           {"seconds", result.seconds},
                           {"complete", result.complete},
                           {"failed", sweep.failure.rule != nullptr}};
+    if (result.bound_reached) row["bound_reached"] = *result.bound_reached;
     if (sweep.failure.rule != nullptr) {
         row["rule"] = sweep.failure.rule;
         row["detail"] = sweep.failure.detail;
@@ -82,9 +83,10 @@ void print_row(const ExploreScenario &scenario, const ExploreRequest &request, c
     const Outcome &failure = result.sweep.failure;
     std::string verdict = result.complete ? "complete" : "NOT COMPLETE: the time was up";
     if (failure.rule != nullptr) verdict = fmt::format("FAILED at {}: {}", failure.preemptions, failure.rule);
-    fmt::print("{:20} {:7} {:5} {:6} {:10} {:10} {:12} {:8.2f}  {}\n", scenario.name, request.threads, request.bound,
-               result.shared, result.sweep.schedules, result.sweep.runs, result.sweep.points, result.seconds,
-               verdict);
+    const std::string reached = result.bound_reached ? fmt::format("{}", *result.bound_reached) : "none";
+    fmt::print("{:20} {:7} {:5} {:>7} {:6} {:10} {:10} {:12} {:8.2f}  {}\n", scenario.name, request.threads,
+               request.bound, reached, result.shared, result.sweep.schedules, result.sweep.runs, result.sweep.points,
+               result.seconds, verdict);
     std::fflush(stdout);
 }
 
@@ -100,12 +102,12 @@ nlohmann::json json_of_skipped(const ExploreScenario &scenario, const ExploreReq
 
 void print_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
 {
-    fmt::print("{:20} {:7} {:5} {:>6} {:>10} {:>10} {:>12} {:>8}  skipped: {}\n", scenario.name, request.threads,
-               request.bound, "-", "-", "-", "-", "-", kTwoThreads);
+    fmt::print("{:20} {:7} {:5} {:>7} {:>6} {:>10} {:>10} {:>12} {:>8}  skipped: {}\n", scenario.name, request.threads,
+               request.bound, "-", "-", "-", "-", "-", "-", kTwoThreads);
 }
 
 struct Counts {
-    unsigned searches = 0, complete = 0, failed = 0, skipped = 0;
+    unsigned searches = 0, complete = 0, failed = 0, given_up = 0, skipped = 0;
 
     void add(const ExploreResult &result)
     {
@@ -113,13 +115,14 @@ struct Counts {
         const bool has_failed = result.sweep.failure.rule != nullptr;
         failed += has_failed;
         complete += !has_failed && result.complete;
+        given_up += !has_failed && !result.complete;
     }
 };
 
 void print_counts(const Counts &counts)
 {
-    fmt::print("{} of {} complete, {} failed, {} skipped\n", counts.complete, counts.searches, counts.failed,
-               counts.skipped);
+    fmt::print("{} of {} complete, {} failed, {} not complete, {} skipped\n", counts.complete, counts.searches,
+               counts.failed, counts.given_up, counts.skipped);
 }
 
 int replay(const Options &options, const ExploreScenario &scenario)
@@ -155,8 +158,8 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
     Counts counts;
     const bool table = options.json != "-";
     if (table)
-        fmt::print("{:20} {:>7} {:>5} {:>6} {:>10} {:>10} {:>12} {:>8}\n", "scenario", "threads", "bound", "shared",
-                   "schedules", "runs", "points", "seconds");
+        fmt::print("{:20} {:>7} {:>5} {:>7} {:>6} {:>10} {:>10} {:>12} {:>8}\n", "scenario", "threads", "bound",
+                   "reached", "shared", "schedules", "runs", "points", "seconds");
     for (const ExploreScenario *scenario : scenarios) {
         for (unsigned threads = 2; threads <= 3; ++threads) {
             if (options.threads != 0 && options.threads != threads) continue;
