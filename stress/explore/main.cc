@@ -17,7 +17,7 @@ namespace {
 using namespace stress;
 
 struct Options {
-    std::string scenario = "all", replay, json;
+    std::string scenario = "all", except, replay, json;
     unsigned bound = 2;
     unsigned threads = 0;  // 0: two, and three where the scenario has so many
     double seconds = 0;
@@ -185,13 +185,23 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
     return counts.failed > 0 ? 1 : 0;
 }
 
+int no_scenario(const std::string &name)
+{
+    return bad_input("there is no scenario '" + name + "': --list shows them all");
+}
+
 int run(const Options &options)
 {
     std::vector<const ExploreScenario *> scenarios;
     for (const ExploreScenario &each : explore_scenarios())
-        if (options.scenario == "all" || options.scenario == each.name) scenarios.push_back(&each);
-    if (scenarios.empty()) return bad_input("there is no scenario '" + options.scenario + "': --list shows them all");
-    if (options.scenario != "all" && options.threads > scenarios[0]->threads_max)
+        if ((options.scenario == "all" || options.scenario == each.name) && options.except != each.name)
+            scenarios.push_back(&each);
+    const bool is_one = options.scenario != "all";
+    if (is_one && explore_scenario(options.scenario.c_str()) == nullptr) return no_scenario(options.scenario);
+    if (!options.except.empty() && explore_scenario(options.except.c_str()) == nullptr)
+        return no_scenario(options.except);
+    if (scenarios.empty()) return bad_input("--except leaves no scenario");
+    if (is_one && options.threads > scenarios[0]->threads_max)
         return bad_input("'" + options.scenario + "' has fewer threads: --threads 2");
     if (options.replay.empty()) return explore(options, scenarios);
     if (options.scenario == "all") return bad_input("--replay needs --scenario NAME");
@@ -205,6 +215,7 @@ int main(int argc, char **argv)
     Options options;
     CLI::App app("Explores the interleavings of the allocator's lock-free protocols, up to a bound of preemptions.");
     app.add_option("--scenario", options.scenario, "NAME or all")->capture_default_str();
+    app.add_option("--except", options.except, "NAME of the scenario that is left out");
     app.add_option("--bound", options.bound, "preemptions, at most")->capture_default_str()->check(CLI::Range(0, 20));
     app.add_option("--threads", options.threads, "2 or 3; without: both")->check(CLI::Range(2, 3));
     app.add_option("--replay", options.replay, "one schedule, as a failure prints it: THREAD:POINTS,...");
