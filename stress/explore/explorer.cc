@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "explore/arena.h"
+#include "explore/child.h"
 #include "explore/inside.h"
 
 namespace stress {
@@ -70,13 +71,16 @@ void Explorer::reset()
     world_.now = kept_;
 }
 
-// A child's other threads were in the midst of something, and have left what they left: it must be able to go on.
 void Explorer::judge(const ExploreScenario &scenario)
 {
-    if (!scenario.forks) world_.heaps_apart();
+    world_.heaps_apart();
     if (scenario.check != nullptr) scenario.check(world_);
-    world_.in(scenario.forks ? world_.threads - 1 : world_.stranger(), [](World &world) { world.give_all(); });
-    if (!scenario.forks) judge_rest();
+    if (scenario.forks) {
+        child_judge(world_);
+    } else {
+        world_.in(world_.stranger(), [](World &world) { world.give_all(); });
+        judge_rest();
+    }
     if (arena_complaint() != nullptr) runner_.fail("system", "%s", arena_complaint());
 }
 

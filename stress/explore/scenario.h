@@ -15,7 +15,7 @@ struct ExploreScenario {
     void (*setup)(World &world);  // alone; threads that it uses are live afterwards
     void (*body)(World &world, unsigned thread);
     void (*check)(World &world) = nullptr;  // afterwards, alone; beyond what is to hold of all
-    bool forks = false;  // the last thread is a forked child's only one: others stay where they are, and are not judged
+    bool forks = false;  // the last thread is a forked child's only one: others stay where they are; judged by child.h
 };
 
 const std::vector<ExploreScenario> &explore_scenarios();

@@ -4,6 +4,7 @@
 #include <hakmem/validate.h>
 
 #include "explore/inside.h"
+#include "explore/inside_fork.h"
 
 namespace stress {
 namespace {
@@ -32,11 +33,33 @@ Word word_of(std::uint32_t mark)
     return 0x5eed000000000001ULL * mark;
 }
 
+// While it lives, the calling thread is in the midst of the call.
+class InCall {
+public:
+    InCall(World &world, World::Call::Kind kind, std::size_t size_bytes = 0)
+        : call_(world.now.calls[world.runner.fibers().current()])
+    {
+        call_ = {kind, size_bytes};
+    }
+    ~InCall() { call_ = {World::Call::Kind::None, 0}; }
+    InCall(const InCall &) = delete;
+    InCall &operator=(const InCall &) = delete;
+
+private:
+    World::Call &call_;
+};
+
+void *allocate(World &world, std::size_t size_bytes, bool zeroed)
+{
+    const InCall call(world, World::Call::Kind::Take, size_bytes);
+    return zeroed ? hak_calloc(1, size_bytes) : hak_malloc(size_bytes);
+}
+
 }  // namespace
 
 bool World::take(unsigned place, std::size_t size_bytes, bool zeroed)
 {
-    auto *start = static_cast<unsigned char *>(zeroed ? hak_calloc(1, size_bytes) : hak_malloc(size_bytes));
+    auto *start = static_cast<unsigned char *>(allocate(*this, size_bytes, zeroed));
     if (start == nullptr) {
         runner.fail("memory", "malloc(%zu) gave NULL, although the system has memory", size_bytes);
         return false;
@@ -75,6 +98,7 @@ void World::give(unsigned place)
     check(place);
     unsigned char *start = now.places[place].start;
     now.places[place].start = nullptr;
+    const InCall call(*this, Call::Kind::Give, now.places[place].size_bytes);
     if (start != nullptr) hak_free(start);
 }
 
@@ -90,6 +114,7 @@ void World::in(unsigned thread, void (*function)(World &))
 
 void World::thread_end()
 {
+    const InCall call(*this, Call::Kind::End);
     inside_thread_end();
 }
 
@@ -101,6 +126,7 @@ void World::renew(unsigned thread)
 
 void World::purge()
 {
+    const InCall call(*this, Call::Kind::Purge);
     hak_purge();
 }
 
@@ -124,6 +150,7 @@ void World::heaps_apart()
 void World::fork()
 {
     runner.alone();
+    if (!inside_fork_look()) runner.fail("scenario", "there are more heaps than inside_fork.c notes");
     inside_fork_child();
 }
 

@@ -54,8 +54,15 @@ public:
         std::size_t size_bytes;
         std::uint32_t mark;
     };
+    // What a thread is in the midst of: beyond its end, if it has stopped there for good.
+    struct Call {
+        enum class Kind { None, Take, Give, Purge, End };
+        Kind kind;
+        std::size_t size_bytes;
+    };
     struct State {
         Place places[kPlaces];
+        Call calls[Fibers::kMax];
         std::uint32_t marks;    // given out
         std::uint64_t figures[4];  // the scenario's own
     };

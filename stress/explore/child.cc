@@ -1,0 +1,98 @@
+#include "explore/child.h"
+
+#include <hakmem/hakmem.h>
+
+#include <algorithm>
+
+#include "explore/arena.h"
+#include "explore/inside.h"
+#include "explore/inside_fork.h"
+
+namespace stress {
+namespace {
+
+constexpr std::size_t kPage = 65536, kSlabMax = 8 * kPage, kSmallMax = 32768, kRunMax = std::size_t{2} << 20;
+constexpr std::size_t kStage = 16384;  // of blocks of one slab that are posted at once
+constexpr std::size_t kTiny = 16;
+
+// What may be lost in the calls that threads were in when the child was forked.
+struct Lost {
+    std::size_t small_bytes = 0, run_bytes = 0, huge_count = 0;
+    bool only_frees = true;  // of small blocks: a post is one step, and no page changes hands
+
+    void add(const World::Call &call)
+    {
+        using Kind = World::Call::Kind;
+        if (call.kind == Kind::None) return;
+        const bool is_block = call.kind == Kind::Take || call.kind == Kind::Give;
+        only_frees = only_frees && call.kind == Kind::Give && call.size_bytes <= kSmallMax;
+        if (is_block && call.size_bytes > kRunMax) {
+            ++huge_count;
+        } else if (is_block && call.size_bytes > kSmallMax) {
+            run_bytes += (call.size_bytes + kPage - 1) / kPage * kPage;
+        } else {
+            run_bytes += kSlabMax;  // one slab on its way from or to the pool
+            if (call.kind == Kind::Give) small_bytes += std::max(call.size_bytes, kStage);
+        }
+    }
+};
+
+// Threads that the child starts, where the stopped ones had theirs: libc gives them those stacks. Each takes an orphan,
+// if there is one.
+void start_threads(World &world)
+{
+    for (unsigned thread = 0; thread + 1 < world.threads && !world.runner.failed(); ++thread) {
+        world.runner.fibers().renew(thread);
+        world.in(thread, [](World &each) {
+            each.take(World::kPlaces - 1 - each.runner.fibers().current(), kTiny);
+        });
+    }
+}
+
+void heaps_hold(World &world)
+{
+    const void *heaps[Fibers::kMax] = {};
+    for (unsigned thread = 0; thread <= world.threads && !world.runner.failed(); ++thread)
+        world.runner.call(thread, [&] { heaps[thread] = inside_heap(); });
+    char text[200];
+    if (!world.runner.failed() && !inside_fork_heaps_hold(heaps, world.threads + 1, text, sizeof text))
+        world.runner.fail("law", "law 4 in the child: %s", text);
+}
+
+void balance(World &world, const Lost &lost)
+{
+    const inside_fork_use use = inside_fork_in_use();
+    if (use.small_bytes <= lost.small_bytes && use.run_bytes <= lost.run_bytes && use.huge_count <= lost.huge_count)
+        return;
+    world.runner.fail("balance",
+                      "nothing is live in the child, yet %zu bytes are in small blocks of heaps that nobody was changing "
+                      "(%zu may be), %zu in runs (%zu), %zu huge blocks (%zu)",
+                      use.small_bytes, lost.small_bytes, use.run_bytes, lost.run_bytes, use.huge_count, lost.huge_count);
+}
+
+}  // namespace
+
+void child_judge(World &world)
+{
+    Lost lost;
+    for (unsigned thread = 0; thread + 1 < world.threads; ++thread) lost.add(world.now.calls[thread]);
+    start_threads(world);
+    world.heaps_apart();
+    heaps_hold(world);
+    world.in(world.threads - 1, [](World &each) { each.give_all(); });
+    for (unsigned thread = 0; thread <= world.threads; ++thread)
+        world.in(thread, [](World &each) { each.thread_end(); });
+    // What is being changed breaks laws, and stays as it is for good.
+    const bool all_laws = lost.only_frees && inside_fork_left_count() == 0;
+    if (all_laws) world.in(world.stranger(), [](World &each) { each.laws(); });
+    world.in(world.stranger(), [](World &) {
+        arena_over(true);
+        hak_purge();
+        arena_over(false);
+    });
+    if (all_laws) world.in(world.stranger(), [](World &each) { each.laws(); });
+    if (!world.runner.failed()) balance(world, lost);
+    arena_over(false);
+}
+
+}  // namespace stress
