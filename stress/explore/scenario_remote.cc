@@ -34,9 +34,9 @@ void four_in_two_slabs(World &world)
     for (unsigned place = 0; place < 4; ++place) world.take(place, place % 2 == 0 ? kBlock : kOther);
 }
 
-void four_blocks_of_two(World &world)
+void six_blocks_of_two(World &world)
 {
-    for (unsigned place = 0; place < 4; ++place) world.take(place, kHalf);
+    for (unsigned place = 0; place < 6; ++place) world.take(place, kHalf);
 }
 
 void one_block(World &world)
@@ -87,8 +87,11 @@ const ExploreScenario kPushDrainBatches{
     .hunts = "lists of two posted while the owner gives back lists whose tails it reads from the batches",
     .threads_max = 3,
     .setup = [](World &world) {
-        world.in(0, four_blocks_of_two);
+        world.in(0, six_blocks_of_two);
         others_live(world, 1);
+        // Two of them lie in their slab: a tail is read where a list comes before what is there.
+        world.in(1, [](World &each) { each.give(4); each.give(5); });
+        world.in(0, [](World &each) { each.take(4, kBlock); });
     },
     .body = [](World &world, unsigned thread) {
         if (thread > 0) return give_two(world, thread);
