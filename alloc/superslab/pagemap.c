@@ -100,9 +100,10 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 {
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     uintptr_t first = (uintptr_t)start >> PAGE_SHIFT;
-    /* release: for a child forked now, which looks at the slabs that have tags (cache/fork.c). */
+    /* release: for a child forked now, which looks at the slabs that have tags (cache/fork.c). It goes from slab to
+     * slab by their first pages, so the first has its tag as long as any: set first, cleared last. */
     for (uint32_t i = 0; i < pages; i++)
-        atomic_store_explicit(&tags[first + i], tag, memory_order_release);
+        atomic_store_explicit(&tags[first + (tag != 0 ? i : pages - 1 - i)], tag, memory_order_release);
 }
 
 void *pagemap_descriptor(const void *address)

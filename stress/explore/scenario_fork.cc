@@ -108,6 +108,24 @@ const ExploreScenario kForkFlush{
     .forks = true,
 };
 
+const ExploreScenario kForkRelease{
+    .name = "fork-release",
+    .hunts = "a slab of which only some pages are given back yet, by which the child comes to miss its neighbour's posts",
+    .threads_max = 2,
+    .setup = [](World &world) {
+        world.in(0, [](World &each) { each.take(10, kBlock); });
+        world.in(1, [](World &each) { each.take(0, kBlock); each.take(1, kBlock); });  // the pages behind
+        world.in(0, [](World &each) { each.give(0); });  // posted, and queued
+    },
+    .body = [](World &world, unsigned thread) {
+        if (is_child(world, thread)) return child(world);
+        world.give(10);
+        world.purge();
+    },
+    .check = grown,
+    .forks = true,
+};
+
 const ExploreScenario kForkPark{
     .name = "fork-park",
     .hunts = "a bin whose list was being walked back to its slabs, and which still holds that list",
@@ -171,7 +189,7 @@ const ExploreScenario kForkLock{
 
 void explore_fork_scenarios(std::vector<ExploreScenario> &list)
 {
-    for (const ExploreScenario &each : {kForkPost, kForkRefill, kForkFlush, kForkPark, kForkExit, kForkLock})
+    for (const ExploreScenario &each : {kForkPost, kForkRefill, kForkFlush, kForkRelease, kForkPark, kForkExit, kForkLock})
         list.push_back(each);
 }
 
