@@ -3,7 +3,6 @@
 
 #include <csetjmp>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 
 extern "C" {
@@ -25,13 +24,13 @@ void crash()
 TEST(LitmusCrash, WhatTheWriterHas)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();
-    char directory[] = "/tmp/hakmem-litmus-crash.XXXXXX";
-    ASSERT_NE(mkdtemp(directory), nullptr);
+    std::string directory = testing::TempDir() + "hakmem-litmus-crash-" + std::to_string(getpid());
+    ASSERT_TRUE(std::filesystem::create_directory(directory));
     EXPECT_TRUE(test::in_child([&] {
         struct sigaction action = {};
         action.sa_handler = [](int) { siglongjmp(back, 1); };
         ASSERT_EQ(sigaction(SIGSEGV, &action, nullptr), 0);
-        ASSERT_EQ(hak_crash_handler_install(directory), 0);
+        ASSERT_EQ(hak_crash_handler_install(directory.c_str()), 0);
         litmus::in_order({crash, crash});
     }));
     std::filesystem::directory_iterator records(directory);
