@@ -3,6 +3,10 @@
 
 #include <setjmp.h>
 
+extern "C" {
+#include "os/meta.h"
+}
+
 namespace {
 
 sigjmp_buf survived;
@@ -70,5 +74,34 @@ TEST_F(GuardReport, WhatWasMisusedIsKnownUntilTheHandlerIsDone)
         EXPECT_TRUE(guard_misuse(&history));
         guard_misuse_forget();
         EXPECT_FALSE(guard_misuse(&history));
+    });
+}
+
+// The records are memory like other: what a wild write left there must not lead a report to frames that are none.
+TEST_F(GuardReport, AWildWriteHasHitTheRecords)
+{
+    const char *behind = static_cast<char *>(meta_alloc(64)); // the records come next
+    with(2, 0, [behind] {
+        constexpr uint32_t size_bytes = 1237;
+        void *block = guard_alloc(size_bytes);
+        guard_history history;
+        ASSERT_TRUE(guard_find((uint64_t)(uintptr_t)block, &history));
+        EXPECT_EQ(history.size_bytes, size_bytes);
+        const guard_event allocated = history.allocated;
+        ASSERT_GT(allocated.count, 0u);
+        uint32_t hits = 0;
+        for (const char *at = behind; at < behind + 4096; at += sizeof(uint32_t)) {
+            if (memcmp(at, &allocated, sizeof allocated) != 0) continue;
+            auto *event = reinterpret_cast<guard_event *>(const_cast<char *>(at));
+            event[0].count = GUARD_FRAMES + 1; // allocated
+            event[1].count = UINT32_MAX;       // freed
+            hits++;
+        }
+        ASSERT_EQ(hits, 1u);
+        ASSERT_TRUE(guard_find((uint64_t)(uintptr_t)block, &history));
+        EXPECT_EQ(history.size_bytes, size_bytes);
+        EXPECT_EQ(history.allocated.thread, allocated.thread);
+        EXPECT_EQ(history.allocated.count, 0u);
+        EXPECT_EQ(history.freed.count, 0u);
     });
 }
