@@ -1,16 +1,22 @@
 /* crash_program.c: crashes in the way that its argument names; crash_test runs it and reads the record. What the record
  * must tell of (a block's address) it prints first, as a line "NAME VALUE". The library is preloaded, or linked in. */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -267,6 +273,23 @@ static void directory_gone(void)
     write_null();
 }
 
+/* From now on the system refuses to open a file, with an error that libc has no name for: a sandbox may. */
+static void unnamed_error(void)
+{
+    struct sock_filter filter[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | 1000},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        printf("refused %d\n", errno);
+        exit(0);
+    }
+    write_null();
+}
+
 /* The error numbers of what is refused, and that nothing changes then. */
 static void refuse(void)
 {
@@ -312,6 +335,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "context") == 0) with_context(write_operations);
     if (strcmp(how, "bad_context") == 0) with_context(crash_in_operations);
     if (strcmp(how, "directory_gone") == 0) directory_gone();
+    if (strcmp(how, "unnamed_error") == 0) unnamed_error();
     if (strcmp(how, "name_in_use") == 0) name_in_use();
     if (strcmp(how, "many_modules") == 0) many_modules();
     if (strcmp(how, "refuse") == 0) refuse();
