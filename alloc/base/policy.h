@@ -88,6 +88,7 @@ constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #define HAK_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define HAK_NOINLINE __attribute__((noinline))
 #define HAK_COLD __attribute__((noinline, cold))
+#define HAK_NORETURN __attribute__((noreturn))
 /* On declarations of data: reached directly, not through the table of what others may override. */
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
 #define HAK_INLINE static inline __attribute__((always_inline))

@@ -28,7 +28,6 @@
 #include "base/policy.h"
 
 #define _Thread_local __thread
-#define _Noreturn [[noreturn]]
 
 namespace test {
 

@@ -112,7 +112,7 @@ TEST_F(Describe, AnyAddressWhatever)
 {
     char *block = static_cast<char *>(hak_malloc(100));
     static char outside[64];
-    char on_stack;
+    char on_stack = 0;
     for (uint64_t address : {(uint64_t)0, (uint64_t)1, UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 47,
                              ((uint64_t)1 << 47) - 1, number_of(outside), number_of(&on_stack)})
         EXPECT_EQ(place_of(address).kind, (uint64_t)RECORD_KIND_none) << std::hex << address;

@@ -70,7 +70,7 @@ bool guard_find(uint64_t address, struct guard_history *history);
 void guard_say(const struct guard_history *history);
 
 /* guard_say, and abort(): a pointer that was given to free or realloc is not what it should be. */
-_Noreturn void guard_misused(const void *pointer, enum record_finding finding);
+HAK_NORETURN void guard_misused(const void *pointer, enum record_finding finding);
 
 /* In the handler of that abort: what guard_misused was told in this thread. False: it was not called. */
 bool guard_misuse(struct guard_history *history);

@@ -54,7 +54,7 @@ void guard_say(const struct guard_history *history)
     os_write_error(text.bytes, text.length);
 }
 
-_Noreturn HAK_COLD void guard_misused(const void *pointer, enum record_finding finding)
+HAK_NORETURN HAK_COLD void guard_misused(const void *pointer, enum record_finding finding)
 {
     struct guard_history history;
     misused_pointer = pointer;

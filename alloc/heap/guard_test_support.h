@@ -4,11 +4,10 @@
 
 #include "heap/heap_test_support.h"
 
-#include <execinfo.h>
-
 extern "C" {
 #include "heap/guard.h"
 #include "heap/guard_sample.h"
+#include "os/libc.h"
 #include "superslab/pagemap.h"
 }
 
@@ -21,7 +20,7 @@ class GuardTest : public testing::Test {
     void SetUp() override
     {
         void *frame;
-        backtrace(&frame, 1);      // the unwinder allocates at its first use
+        os_backtrace(&frame, 1);   // the unwinder allocates at its first use
         hak_free(hak_malloc(100)); // the heap has started
     }
 

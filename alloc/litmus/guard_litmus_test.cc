@@ -2,12 +2,11 @@
 // range is made once in a process. Of the release build: the other one has none.
 #include "litmus/litmus_test_support.h"
 
-#include <execinfo.h>
-
 extern "C" {
 #include "hakmem/hakmem.h"
 #include "heap/guard.h"
 #include "heap/guard_sample.h"
+#include "os/libc.h"
 }
 
 namespace {
@@ -19,7 +18,7 @@ class LitmusGuard : public testing::Test {
     void SetUp() override
     {
         void *frame;
-        backtrace(&frame, 1);    // the unwinder allocates at its first use
+        os_backtrace(&frame, 1); // the unwinder allocates at its first use
         hak_free(hak_malloc(1)); // the heap has started
     }
 };

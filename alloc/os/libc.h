@@ -34,7 +34,11 @@ static inline uintptr_t os_first_stack_end(void)
 #else
 
 int os_backtrace(void **frames, int count_max);
-static inline const char *os_error_name(int error) { return (void)error, NULL; }
+static inline const char *os_error_name(int error)
+{
+    (void)error;
+    return NULL;
+}
 static inline const char *os_error_text(int error) { return strerror(error); }
 const char *os_signal_name(int signal);
 uintptr_t os_first_stack_end(void);

@@ -72,7 +72,7 @@ static HAK_COLD void report(enum failfast_kind kind, const void *address, const 
     atomic_store_explicit(&buffer_thread, 0, memory_order_release);
 }
 
-_Noreturn void failfast(enum failfast_kind kind, const void *address, const char *detail)
+HAK_NORETURN void failfast(enum failfast_kind kind, const void *address, const char *detail)
 {
     report(kind, address, detail,
            failfast_goes_on() ? "hakmem:   cannot go on from here: the process ends\n" : "");

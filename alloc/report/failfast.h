@@ -41,7 +41,7 @@ enum failfast_kind {
 
 /* Writes one readable report to standard error and aborts, whatever HAKMEM_FAILFAST says: what was found leaves
  * the heap in no state to go on. Async-signal-safe; allocates nothing. */
-_Noreturn void failfast(enum failfast_kind kind, const void *address, const char *detail);
+HAK_NORETURN void failfast(enum failfast_kind kind, const void *address, const char *detail);
 
 /* As failfast where HAKMEM_FAILFAST=abort. Else returns false, after the report: the caller does nothing with
  * the address, and goes on. */
