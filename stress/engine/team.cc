@@ -77,27 +77,46 @@ void interrupt(Seat &seat)
     worker_shared.failures->add(rule::kSignal, seat.interp.witness(), "a timer could not be made, errno %d", error);
 }
 
-// The last act of a thread's body, however it ends: it returns, calls pthread_exit, or is unwound by a cancellation.
 struct ThreadEnd {
     Seat &seat;
     bool seeded;
-
-    ~ThreadEnd()
-    {
-        if (!thread_end_is_meant()) {
-            worker_shared.failures->add(
-                rule::kCancellation, seat.interp.witness(),
-                "a pending cancellation ended the thread %s: malloc and its relatives must not be cancellation points",
-                Interp::inside() ? "inside the subject" : "at a place that is not meant for it");
-            inside_subject = false;
-            finish(seat, seeded);
-        }
-        small_stack_leave();
-        if (seeded) sched_now->leave();
-        // What is left is the subject's own end of the thread: its calls for memory are to fail too.
-        if (fault_os_process_is_armed()) inside_subject = true;
-    }
 };
+
+// The last act of a thread's body, however it ends: it returns, calls pthread_exit, or is cancelled. A clean-up handler,
+// since not every libc unwinds: with musl no destructor runs for a thread that does not return.
+void thread_ended(void *argument)
+{
+    const auto [seat, seeded] = *static_cast<const ThreadEnd *>(argument);
+    if (!thread_end_is_meant()) {
+        worker_shared.failures->add(
+            rule::kCancellation, seat.interp.witness(),
+            "a pending cancellation ended the thread %s: malloc and its relatives must not be cancellation points",
+            Interp::inside() ? "inside the subject" : "at a place that is not meant for it");
+        inside_subject = false;
+        finish(seat, seeded);
+    }
+    small_stack_leave();
+    if (seeded) sched_now->leave();
+    // What is left is the subject's own end of the thread: its calls for memory are to fail too.
+    if (fault_os_process_is_armed()) inside_subject = true;
+}
+
+void seat_run(Seat &seat, bool seeded)
+{
+    seat.cancel_after = 0;
+    if (seat.renew == RenewHow::SmallStack) small_stack_enter();
+    seat.renew = RenewHow::Return;
+    if (worker_shared.signal_us != 0) interrupt(seat);
+    while (worker_run(seat) == Outcome::Successor) {
+        const RenewHow how = seat.renew;
+        if (!succeed(seat, how)) continue;  // the system has no thread left: this one goes on
+        thread_end(how);
+        return;
+    }
+    const RenewHow how = seat.cancel_after != 0 ? RenewHow::Cancel : RenewHow::Return;
+    finish(seat, seeded);
+    thread_end(how);
+}
 
 void *seat_thread(void *argument)
 {
@@ -107,20 +126,10 @@ void *seat_thread(void *argument)
     if (seeded) sched_now->enter(seat.ticket);
     if (seat.has_predecessor && !seeded) retire(seat, seat.predecessor);
     bump(seat.counters.threads_started, 1);
-    const ThreadEnd end{seat, seeded};
-    seat.cancel_after = 0;
-    if (seat.renew == RenewHow::SmallStack) small_stack_enter();
-    seat.renew = RenewHow::Return;
-    if (worker_shared.signal_us != 0) interrupt(seat);
-    while (worker_run(seat) == Outcome::Successor) {
-        const RenewHow how = seat.renew;
-        if (!succeed(seat, how)) continue;  // the system has no thread left: this one goes on
-        thread_end(how);
-        return nullptr;
-    }
-    const RenewHow how = seat.cancel_after != 0 ? RenewHow::Cancel : RenewHow::Return;
-    finish(seat, seeded);
-    thread_end(how);
+    ThreadEnd end{seat, seeded};
+    pthread_cleanup_push(thread_ended, &end);
+    seat_run(seat, seeded);
+    pthread_cleanup_pop(1);
     return nullptr;
 }
 
