@@ -94,15 +94,17 @@ std::string directory_make(const std::string &path)
     return S_ISDIR(status.st_mode) ? "" : fault("make the directory", path, ENOTDIR);
 }
 
+static_assert(sizeof(dirent::d_ino) == 8 && sizeof(dirent::d_off) == 8, "dirent is not what getdents64 writes");
+
 std::vector<std::string> directory_names(const std::string &path)
 {
     std::vector<std::string> names;
     const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return names;
-    alignas(dirent64) char buffer[32768];
+    alignas(dirent) char buffer[32768];
     for (long got; (got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;) {
         for (long at = 0; at < got;) {
-            const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
+            const auto *entry = reinterpret_cast<const dirent *>(buffer + at);
             const std::string name = entry->d_name;
             if (name != "." && name != "..") names.push_back(name);
             at += entry->d_reclen;

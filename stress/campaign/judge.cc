@@ -1,4 +1,5 @@
 #include "campaign/judge.h"
+#include "engine/libc.h"
 
 #include <string.h>
 
@@ -68,7 +69,7 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
     switch (outcome.end) {
     case ChildEnd::Exited: judge_exit(outcome, fault, record); break;
     case ChildEnd::Signalled: {
-        const char *name = sigabbrev_np(outcome.code);
+        const char *name = signal_name(outcome.code);
         fail(record, "crash",
              with_last_line("signal " + (name != nullptr ? "SIG" + std::string(name) : std::to_string(outcome.code)),
                             outcome));

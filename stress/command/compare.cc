@@ -8,6 +8,7 @@
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"
+#include "engine/libc.h"
 #include "engine/progress.h"
 #include "engine/scenario.h"
 #include "program/op_syntax.h"
@@ -93,7 +94,7 @@ std::string outcome_text(const OpOutcome &outcome)
     static constexpr const char *names[] = {"nothing", "NULL", "a block", "freed"};
     std::string text = names[outcome.result % 4];
     if (outcome.error != 0) {
-        const char *name = strerrorname_np(outcome.error);
+        const char *name = error_name(outcome.error);
         text += std::string(outcome.result == OpOutcome::Freed ? ", errno changed to " : ", ") +
                 (name != nullptr ? name : std::to_string(outcome.error));
     }

@@ -1,4 +1,5 @@
 #include "command/setup.h"
+#include "engine/libc.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -42,7 +43,7 @@ Options options_of(const Program &program, const std::string &allocator, std::op
 std::string ending_text(int wait_status)
 {
     if (WIFSIGNALED(wait_status)) {
-        const char *name = sigabbrev_np(WTERMSIG(wait_status));
+        const char *name = signal_name(WTERMSIG(wait_status));
         return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(WTERMSIG(wait_status));
     }
     const int code = WEXITSTATUS(wait_status);

@@ -1,4 +1,5 @@
 #include "conform/child.h"
+#include "engine/libc.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -109,7 +110,7 @@ Verdict judge(bool ended, int status, int output, double deadline_seconds)
     last_line(output, line);
     const char *comma = line[0] != '\0' ? ": " : "";
     if (!ended) return fail("did not end in %g s%s%s", deadline_seconds, comma, line);
-    if (WIFSIGNALED(status)) return fail("ended by SIG%s%s%s", sigabbrev_np(WTERMSIG(status)), comma, line);
+    if (WIFSIGNALED(status)) return fail("ended by SIG%s%s%s", signal_name(WTERMSIG(status)), comma, line);
     if (outcome->judged) return outcome->verdict;
     if (outcome->program) return judge_program(status, line);
     return fail("ended with status %d before the check was done%s%s", WEXITSTATUS(status), comma, line);

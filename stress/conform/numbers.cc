@@ -110,11 +110,14 @@ Verdict end_of_the_address_space(const Subject &s)
     return wrong == nullptr ? pass() : fail("%s", wrong);
 }
 
+// Parameters of mallopt: glibc's numbers, since another libc's header may have none.
+constexpr int kMxfast = 1, kTrimThreshold = -1, kTopPad = -2, kMmapThreshold = -3, kMmapMax = -4, kArenaTest = -7, kArenaMax = -8;
+
 Verdict settings(const Subject &s)
 {
     if (s.mallopt == nullptr) return not_provided("mallopt");
     for (int value : {0, 1, 7, 8, 15, 16, 17, 80, 160}) {
-        s.mallopt(M_MXFAST, value);
+        s.mallopt(kMxfast, value);
         for (std::size_t size = 1; size < 300; ++size) {
             void *one = launder(s.malloc(size)), *other = launder(s.malloc(size));
             if (one == nullptr || one == other)
@@ -123,7 +126,7 @@ Verdict settings(const Subject &s)
             s.free(other);
         }
     }
-    for (int parameter : {M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_TEST, M_ARENA_MAX})
+    for (int parameter : {kTrimThreshold, kTopPad, kMmapThreshold, kMmapMax, kArenaTest, kArenaMax})
         for (int value : {0, 1, 1 << 20}) {
             s.mallopt(parameter, value);
             const char *wrong = exercise(s);

@@ -1,4 +1,5 @@
 #include "conform/support.h"
+#include "engine/libc.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -56,7 +57,7 @@ const char *judge_fork(pid_t child, double seconds)
         sleep_ms(1);
     }
     if (WIFSIGNALED(status)) {
-        std::snprintf(text, sizeof text, "ended by SIG%s", sigabbrev_np(WTERMSIG(status)));
+        std::snprintf(text, sizeof text, "ended by SIG%s", signal_name(WTERMSIG(status)));
         return text;
     }
     return WEXITSTATUS(status) == 0 ? nullptr : "found its memory in disorder (see the last line it printed)";
@@ -65,19 +66,19 @@ const char *judge_fork(pid_t child, double seconds)
 Limit::Limit(int resource, std::size_t used_bytes, std::size_t more_bytes) : resource_(resource)
 {
     rlimit limit{};
-    if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
+    if (getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) != 0) return;
     before_ = limit.rlim_cur;
     limit.rlim_cur = used_bytes + more_bytes;
-    set_ = setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0;
+    set_ = setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) == 0;
 }
 
 Limit::~Limit()
 {
     if (!set_) return;
     rlimit limit{};
-    getrlimit(static_cast<__rlimit_resource>(resource_), &limit);
+    getrlimit(static_cast<decltype(RLIMIT_AS)>(resource_), &limit);
     limit.rlim_cur = before_;
-    setrlimit(static_cast<__rlimit_resource>(resource_), &limit);
+    setrlimit(static_cast<decltype(RLIMIT_AS)>(resource_), &limit);
 }
 
 std::span<const std::size_t> all_sizes()

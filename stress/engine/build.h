@@ -1,8 +1,10 @@
-// The one file of the suite that reads build macros. Everything else says `if constexpr (kDirect)`.
+// With libc.h the one file of the suite that reads build macros. Everything else says `if constexpr (kDirect)`.
 //
 // HAKMEM_STRESS_DIRECT=1 (sanitizer and fuzz builds): the subject is libhakmem, linked in and called as hak_*.
 // Otherwise the subject is whatever malloc the process has, called by its libc name.
 #pragma once
+
+#include <stdlib.h>  // says which libc it is
 
 #ifndef HAKMEM_STRESS_DIRECT
 #define HAKMEM_STRESS_DIRECT 0
@@ -14,7 +16,6 @@
 #define STRESS_SUBJECT_PURGE() static_cast<void>(::hak_purge())
 #else
 #include <malloc.h>
-#include <stdlib.h>
 #define STRESS_SUBJECT(name) ::name
 #define STRESS_SUBJECT_PURGE() static_cast<void>(::malloc_trim(0))
 #endif
@@ -51,9 +52,9 @@
 #define STRESS_SANITIZED 0
 #endif
 
-// On a function whose loops gain from wide vectors: it is built several times, and the loader picks. Not under a
-// sanitizer, which is not set up yet when the loader asks.
-#if defined(__x86_64__) && !STRESS_SANITIZED
+// On a function whose loops gain from wide vectors: it is built several times, and the loader picks, which
+// glibc's does. Not under a sanitizer, which is not set up yet when the loader asks.
+#if defined(__x86_64__) && defined(__GLIBC__) && !STRESS_SANITIZED
 #define STRESS_WIDE_VECTORS __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define STRESS_WIDE_VECTORS

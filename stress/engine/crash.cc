@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/crash_context.h"
+#include "engine/libc.h"
 #include "engine/safe_text.h"
 #include "engine/seat_report.h"
 #include "engine/team.h"
@@ -85,7 +86,7 @@ void write_json(SafeText &detail)
 
 void add_what_happened(SafeText &text, int signal_number, const void *address)
 {
-    text.add("the subject ended the run with signal SIG").add(sigabbrev_np(signal_number));
+    text.add("the subject ended the run with signal SIG").add(signal_name(signal_number));
     if (signal_number == SIGSEGV || signal_number == SIGBUS)
         text.add(" at ").add_hex(reinterpret_cast<std::uintptr_t>(address));
     if (prepared.failures->size() == 0) return;

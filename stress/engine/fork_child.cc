@@ -13,6 +13,7 @@
 
 #include "engine/build.h"
 #include "engine/fork_park.h"
+#include "engine/libc.h"
 #include "engine/sched.h"
 #include "engine/team.h"
 #include "engine/whitebox.h"
@@ -198,7 +199,7 @@ bool fork_child_wait(pid_t child, ForkReport &report, char (&why)[640])
         return false;
     }
     if (WIFSIGNALED(status))
-        std::snprintf(why, sizeof why, "died by SIG%s at %s", sigabbrev_np(WTERMSIG(status)), phase);
+        std::snprintf(why, sizeof why, "died by SIG%s at %s", signal_name(WTERMSIG(status)), phase);
     else if (WEXITSTATUS(status) != 0)
         std::snprintf(why, sizeof why, "found at %s: %s", phase,
                       report.failure[0] != '\0' ? report.failure : "nothing that it could say");

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/fault_os.h"
+#include "engine/libc.h"
 #include "engine/run.h"
 #include "engine/subject.h"
 #include "engine/whitebox.h"
@@ -81,7 +82,7 @@ void Run::limit_begin()
     failures_.add(rule::kProvesNothing, seats_[0]->interp.witness(),
                   "the address space could not be limited to %llu bytes more than is mapped, errno %s; begin with a "
                   "higher hard limit (ulimit -Hv)",
-                  static_cast<unsigned long long>(injection_.limit_bytes), strerrorname_np(error));
+                  static_cast<unsigned long long>(injection_.limit_bytes), error_name(error));
 }
 
 void Run::limit_end()

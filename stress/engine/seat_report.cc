@@ -1,7 +1,6 @@
 #include "engine/seat_report.h"
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -9,6 +8,7 @@
 
 #include <algorithm>
 
+#include "engine/libc.h"
 #include "engine/sched.h"
 
 namespace stress {
@@ -59,7 +59,7 @@ void add_size(SafeText &text, std::size_t size_bytes)
 void write_stack(int fd, int skip)
 {
     void *frames[kFramesMax];
-    const int count = backtrace(frames, kFramesMax);
+    const int count = stack_frames(frames, kFramesMax);
     SafeText text;
     for (int i = skip; i < count; ++i) {
         Dl_info info{};
@@ -186,7 +186,7 @@ void seat_report_ops(int fd, const Seat &seat)
 void seat_report_prepare()
 {
     void *frame = nullptr;
-    backtrace(&frame, 1);
+    stack_frames(&frame, 1);
     struct sigaction action{};
     action.sa_handler = on_report;
     action.sa_flags = SA_RESTART;

@@ -14,6 +14,7 @@
 
 #include "engine/counters.h"
 #include "engine/interp.h"
+#include "engine/libc.h"
 #include "engine/sched.h"
 
 namespace stress {
@@ -141,7 +142,7 @@ int timer_start(int number, std::uint64_t period_us)
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = number;
-    event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+    signal_thread_set(event, static_cast<pid_t>(syscall(SYS_gettid)));
     if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &state.timer) != 0) return errno;
     const auto seconds = static_cast<time_t>(period_us / 1'000'000);
     const auto nanoseconds = static_cast<long>(period_us % 1'000'000 * 1000);

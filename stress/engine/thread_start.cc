@@ -13,6 +13,7 @@
 
 #include "engine/build.h"
 #include "engine/fault_os.h"
+#include "engine/libc.h"
 #include "engine/signals.h"
 #include "engine/team.h"
 
@@ -85,8 +86,7 @@ int thread_create(pthread_t &thread, void *(*entry)(void *), void *argument, std
     if (stack_bytes == 0) stack_bytes = kStackBytes;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    const sigset_t mask = signals_blocked_mask();
-    pthread_attr_setsigmask_np(&attributes, &mask);
+    const StartMask start_mask(attributes, signals_blocked_mask());
     if constexpr (!kSanitized) pthread_attr_setstacksize(&attributes, stack_bytes);
     const int error = fault_os_installed() ? create_on_own_stack(thread, attributes, entry, argument, stack_bytes)
                                            : pthread_create(&thread, &attributes, entry, argument);

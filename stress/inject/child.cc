@@ -15,6 +15,7 @@
 #include <new>
 
 #include "engine/execute.h"
+#include "engine/libc.h"
 #include "engine/scenario.h"
 #include "inject/inject.h"
 
@@ -118,7 +119,7 @@ void make_expendable(const Settings &settings)
 std::string ending(int status)
 {
     if (WIFSIGNALED(status))
-        return fmt::format("crash: the run ended by SIG{}: {}", sigabbrev_np(WTERMSIG(status)), last_words());
+        return fmt::format("crash: the run ended by SIG{}: {}", signal_name(WTERMSIG(status)), last_words());
     if (said().failure[0] != '\0') return said().failure;
     if (WEXITSTATUS(status) != 0 && said().skip[0] == '\0')
         return fmt::format("crash: the run ended with status {}: {}", WEXITSTATUS(status), last_words());

@@ -3,6 +3,7 @@
 
 #include <ctime>
 
+#include "engine/libc.h"
 #include "replay/record_report.h"
 
 namespace stress {
@@ -231,7 +232,7 @@ std::string crash_hex(std::uint64_t value)
 std::string crash_signal_name(const CrashRecord &record)
 {
     const std::uint64_t number = record.number(RECORD_signal).value_or(0);
-    const char *name = number < 65 ? sigabbrev_np(static_cast<int>(number)) : nullptr;
+    const char *name = number < 65 ? signal_name(static_cast<int>(number)) : nullptr;
     return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number);
 }
 
