@@ -27,7 +27,7 @@ set(EMULATOR_LACKS
 
 # Of a suite of unit tests; under an emulator Fresh takes two minutes on a busy machine.
 set(SUITE_TIMEOUT 120)
-if(CMAKE_CROSSCOMPILING)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
   set(SUITE_TIMEOUT 600)
 endif()
 
@@ -35,7 +35,7 @@ endif()
 # these becomes a test that skips.
 function(hakmem_emulator_lacks prefix suite out)
   set(lacking "")
-  if(CMAKE_CROSSCOMPILING)
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
     foreach(entry IN LISTS EMULATOR_LACKS)
       if(entry MATCHES "^(${suite}\\.[A-Za-z]+)=([A-Z]+)$")
         string(APPEND lacking ":${CMAKE_MATCH_1}")

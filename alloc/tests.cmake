@@ -93,12 +93,19 @@ if(HAKMEM_SANITIZE)
   return() # a sanitizer has replaced malloc already
 endif()
 
+hakmem_link_program(static-cxx entry/static_program.cc)
+target_link_libraries(static-cxx PRIVATE ${override} ${override_cxx})
+
+if(HAKMEM_STATIC_ONLY)
+  return()
+endif()
+
 # hakmem_add_preload_test(NAME LIBRARY [VARIABLES VARIABLE=VALUE...] PROGRAM FILE [ARGUMENT]...)
 function(hakmem_add_preload_test name library)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "VARIABLES;PROGRAM")
   set(variables LD_PRELOAD=$<TARGET_FILE:${library}> ${arg_VARIABLES})
   set(runner ${CMAKE_COMMAND} -E env)
-  if(CMAKE_CROSSCOMPILING) # not for the emulator itself, which is a program of the host
+  if(CMAKE_CROSSCOMPILING_EMULATOR) # not for the emulator itself, which is a program of the host
     set(runner ${CMAKE_CROSSCOMPILING_EMULATOR})
     list(TRANSFORM variables PREPEND "-E;")
   endif()
@@ -124,6 +131,3 @@ foreach(library hakmem hakmem-validate)
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
   hakmem_add_preload_test(override/${library}-without-cxx ${library} PROGRAM $<TARGET_FILE:plain-program> libstdc++)
 endforeach()
-
-hakmem_link_program(static-cxx entry/static_program.cc)
-target_link_libraries(static-cxx PRIVATE ${override} ${override_cxx})

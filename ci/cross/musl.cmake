@@ -1,0 +1,17 @@
+# Toolchain of the preset musl-cxx: zig's compilers, as ci/setup --musl leaves them. What they make is static and runs here.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_HOST_SYSTEM_PROCESSOR})
+get_filename_component(zig ${CMAKE_CURRENT_LIST_DIR}/../../build/zig ABSOLUTE)
+if(NOT EXISTS ${zig}/c++)
+  message(FATAL_ERROR "there is no ${zig}/c++: run ci/setup --musl")
+endif()
+set(CMAKE_C_COMPILER ${zig}/cc)
+set(CMAKE_CXX_COMPILER ${zig}/c++)
+
+# No library and no header of the host's, as in aarch64.cmake.
+set(CMAKE_FIND_ROOT_PATH ${zig})
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR}/modules)
