@@ -57,8 +57,9 @@ function(hakmem_add_suites program prefix)
   endforeach()
 endfunction()
 
+set_source_files_properties(base/test_support.cc PROPERTIES COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON)
 function(hakmem_test_program name objects validate)
-  add_executable(${name} ${ARGN} ${objects})
+  add_executable(${name} ${ARGN} base/test_support.cc ${objects})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                              ${CMAKE_CURRENT_SOURCE_DIR}/include)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE HAKMEM_DEBUG_VALIDATION=${validate})

@@ -22,7 +22,6 @@ static_assert(kKindCounts[std::size(kKindCounts) - 1] == std::size(kKinds), "a k
 constexpr OpFormat kFormat{kKinds, kKindCounts};
 
 constexpr std::uint8_t kAlignLog2Common = 16;  // an argument that is no logarithm is folded to at most this: 64 KiB
-constexpr std::uint64_t kSizeMask = 0xffff'ffff'ffffULL;
 
 // How large a size may be, for each value of the scale's low byte from `from` on. The limits are no powers of two, so
 // that the high bytes of a size count as well.
@@ -52,7 +51,7 @@ std::uint64_t size_from(const Raw &raw)
 {
     std::uint64_t size = 0;
     for (std::size_t i = sizeof raw.size; i-- > 0;) size = size << 8 | raw.size[i];
-    size = (size ^ raw.scale[1]) & kSizeMask;
+    size = (size ^ raw.scale[1]) & stress::kOpSizeMask;
     const Scale &scale = scale_of(raw.scale[0]);
     return scale.limit == 0 ? size : size % scale.limit;
 }
@@ -66,7 +65,7 @@ Op op_from(const Raw &raw, OpKind kind, std::uint8_t threads, const OpShape &sha
         op.arg = static_cast<std::uint8_t>(op.arg % (kAlignLog2Common + 1));
     op.thread = static_cast<std::uint16_t>(raw.thread ^ raw.thread_more);
     op.slot = static_cast<std::uint32_t>(raw.slot ^ raw.slot_more);
-    op.size48 = size_from(raw) & kSizeMask;
+    op.size48 = size_from(raw) & stress::kOpSizeMask;
     op_set_stop(op, {static_cast<std::uint8_t>(raw.stop_point % (kOpStopPointMax + 1)), raw.stop_ops});
     return op_input_normalise(op, threads, shape);
 }

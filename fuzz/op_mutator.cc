@@ -7,12 +7,11 @@
 namespace fuzz {
 namespace {
 
+using stress::kOpSizeMask;
 using stress::op_allocates;
 using stress::op_frees;
 using stress::op_has_slot;
 using stress::op_size;
-
-constexpr std::uint64_t kSizeMask = 0xffff'ffff'ffffULL;
 
 std::ptrdiff_t at(std::size_t index)
 {
@@ -76,7 +75,7 @@ Op draw_op(const OpInput &input, const OpShape &shape, std::size_t index, Rng &r
     op.arg = draw_argument(op.kind, rng);
     op.thread = static_cast<std::uint16_t>(rng.below(input.threads));
     op.slot = draw_slot(input, index, rng);
-    op.size48 = (op.kind == OpKind::FailOs ? rng.below(kOpInputFailMax + 1) : draw_size(shape, rng)) & kSizeMask;
+    op.size48 = (op.kind == OpKind::FailOs ? rng.below(kOpInputFailMax + 1) : draw_size(shape, rng)) & kOpSizeMask;
     return op_input_normalise(op, input.threads, shape);
 }
 
@@ -156,7 +155,7 @@ struct Change {
         const std::size_t index = find(has_size);
         if (index == ops().size()) return false;
         Op op = ops()[index];
-        op.size48 = draw_size(shape, rng) & kSizeMask;
+        op.size48 = draw_size(shape, rng) & kOpSizeMask;
         return set(index, op);
     }
 
@@ -173,7 +172,7 @@ struct Change {
         case 3: size -= 16; break;
         default: size = rng.one_in(2) ? size * 2 : size / 2; break;
         }
-        op.size48 = size & kSizeMask;
+        op.size48 = size & kOpSizeMask;
         return set(index, op);
     }
 
@@ -194,7 +193,7 @@ struct Change {
         op.kind = draw_kind(rng);
         op.arg = draw_argument(op.kind, rng);
         if (op_has_slot(op.kind) && !op_has_slot(ops()[index].kind)) op.slot = draw_slot(input, index, rng);
-        if (op_size(op) == 0 && has_size(op)) op.size48 = draw_size(shape, rng) & kSizeMask;
+        if (op_size(op) == 0 && has_size(op)) op.size48 = draw_size(shape, rng) & kOpSizeMask;
         return set(index, op);
     }
 

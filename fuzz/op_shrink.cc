@@ -5,13 +5,13 @@
 namespace fuzz {
 namespace {
 
+using stress::kOpSizeMask;
 using stress::op_allocates;
 using stress::op_frees;
 using stress::op_has_slot;
 using stress::op_size;
 
 constexpr std::size_t kSizeStep = 64;  // up to here sizes are also lowered one by one
-constexpr std::uint64_t kSizeMask = 0xffff'ffff'ffffULL;
 
 class Shrinker {
 public:
@@ -149,9 +149,9 @@ private:
         if (now == 0 && op_allocates(best_.ops[index].kind)) return with(index, [](Op &op) { op.size48 = 1; });
         for (const std::size_t size : sizes) {
             if (size >= now) break;
-            if (with(index, [size](Op &op) { op.size48 = size & kSizeMask; })) return true;
+            if (with(index, [size](Op &op) { op.size48 = size & kOpSizeMask; })) return true;
         }
-        return now > 1 && now <= kSizeStep && with(index, [now](Op &op) { op.size48 = (now - 1) & kSizeMask; });
+        return now > 1 && now <= kSizeStep && with(index, [now](Op &op) { op.size48 = (now - 1) & kOpSizeMask; });
     }
 
     bool simpler_argument(std::size_t index)

@@ -15,11 +15,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // A subject that is there in every build.
-const std::string kSubject = kDirect ? "hakmem" : "system";
-
 std::vector<std::string> with_subject(std::vector<std::string> words)
 {
-    words.insert(words.end(), {"--allocator", kSubject});
+    words.insert(words.end(), {"--allocator", a_subject()});
     return words;
 }
 

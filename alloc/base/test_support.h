@@ -31,6 +31,8 @@
 
 namespace test {
 
+inline constexpr size_t MIB = size_t{1} << 20;
+
 // The sanitizer that this program was built with, or nullptr.
 inline const char *sanitizer()
 {
@@ -112,34 +114,15 @@ inline bool in_child(const std::function<void()> &body, unsigned limit_s = 60)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Content that tells block from block and byte from byte.
+// Content that tells block from block and byte from byte; with a step, of every step-th byte.
 inline unsigned char pattern_byte(uint64_t stamp, size_t at)
 {
     return static_cast<unsigned char>((stamp * 0x9e3779b97f4a7c15 + at * 0x85ebca77) >> 24 | 1);
 }
 
-inline void pattern_fill(void *block, size_t size_bytes, uint64_t stamp, size_t step = 1)
-{
-    auto *bytes = static_cast<volatile unsigned char *>(block);
-    for (size_t i = 0; i < size_bytes; i += step) bytes[i] = pattern_byte(stamp, i);
-    if (size_bytes > 0) bytes[size_bytes - 1] = pattern_byte(stamp, size_bytes - 1);
-}
-
-inline bool pattern_holds(const void *block, size_t size_bytes, uint64_t stamp, size_t step = 1)
-{
-    auto *bytes = static_cast<const volatile unsigned char *>(block);
-    for (size_t i = 0; i < size_bytes; i += step)
-        if (bytes[i] != pattern_byte(stamp, i)) return false;
-    return true;
-}
-
-inline bool is_zero(const void *block, size_t size_bytes, size_t step = 1)
-{
-    auto *bytes = static_cast<const volatile unsigned char *>(block);
-    for (size_t i = 0; i < size_bytes; i += step)
-        if (bytes[i] != 0) return false;
-    return size_bytes == 0 || bytes[size_bytes - 1] == 0;
-}
+void pattern_fill(void *block, size_t size_bytes, uint64_t stamp, size_t step = 1);
+bool pattern_holds(const void *block, size_t size_bytes, uint64_t stamp, size_t step = 1);
+bool is_zero(const void *block, size_t size_bytes, size_t step = 1);
 
 inline bool is_aligned(const void *block, size_t align_bytes)
 {

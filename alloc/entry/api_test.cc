@@ -12,7 +12,8 @@ namespace {
 
 class Api : public test::HeapTest {};
 
-constexpr size_t MIB = (size_t)1 << 20;
+using test::MIB;
+
 constexpr int ERRNO_BEFORE = 4711;
 
 const std::vector<size_t> TOO_LARGE = {

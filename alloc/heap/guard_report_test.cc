@@ -9,9 +9,9 @@ extern "C" {
 
 namespace {
 
-sigjmp_buf survived;
+using test::as_bytes;
 
-char *as_bytes(void *block) { return static_cast<char *>(block); }
+sigjmp_buf survived;
 
 class GuardReport : public test::GuardTest {
   protected:

@@ -12,6 +12,7 @@ extern "C" {
 
 namespace {
 
+using test::as_bytes;
 using test::is_sampled;
 
 constexpr size_t kRounded = 16;
@@ -23,8 +24,6 @@ bool is_readable(const void *address)
     char byte;
     return os_peek(address, &byte, 1);
 }
-
-char *as_bytes(void *block) { return static_cast<char *>(block); }
 
 // The first that is sampled; the others are freed when it has come.
 void *sampled_malloc(size_t size)

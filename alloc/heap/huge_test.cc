@@ -11,7 +11,9 @@ extern "C" {
 
 namespace {
 
-constexpr size_t MIB = (size_t)1 << 20, GIB = (size_t)1 << 30;
+using test::MIB;
+
+constexpr size_t GIB = 1024 * MIB;
 constexpr size_t STEP = 4096;
 
 char *alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }

@@ -17,7 +17,8 @@ class Stats : public test::HeapTest {
     }
 };
 
-constexpr size_t MIB = (size_t)1 << 20;
+using test::MIB;
+
 
 } // namespace
 

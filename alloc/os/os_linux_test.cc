@@ -12,7 +12,8 @@ extern "C" {
 
 namespace {
 
-constexpr size_t MIB = size_t{1} << 20;
+using test::MIB;
+
 constexpr int ERRNO_BEFORE = 4711;
 
 char *reserve(size_t size_bytes, size_t align_bytes = PAGE_BYTES)

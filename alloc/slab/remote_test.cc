@@ -214,7 +214,7 @@ namespace {
 const char *between_step;
 std::function<void()> between;
 
-void at_step(const char *step)
+void at_drain_step(const char *step)
 {
     if (between == nullptr || strcmp(step, between_step) != 0) return;
     std::exchange(between, nullptr)();
@@ -230,7 +230,7 @@ TEST_F(Remote, WhatIsPostedInBetweenIsNotLost)
         slab *s = slab_of(first[0]), *t = slab_of(second[0]);
         between_step = step;
         between = [&] { post({first[1]}), post({second[0]}); };
-        hak_sync_point_hook = at_step;
+        hak_sync_point_hook = at_drain_step;
         post({first[0]});
         remote_drain(own, CLASS_EMPTY);
         hak_sync_point_hook = nullptr;

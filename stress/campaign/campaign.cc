@@ -16,18 +16,12 @@
 #include "campaign/soak_state.h"
 #include "campaign/summary.h"
 #include "campaign/words.h"
+#include "engine/clock.h"
 #include "engine/progress.h"
 #include "engine/rng.h"
 
 namespace stress {
 namespace {
-
-double now_seconds()
-{
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 constexpr double kSlowRunLineSeconds = 60;  // where there is no terminal to show a live line
 

@@ -6,12 +6,13 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+
+#include "engine/clock.h"
 
 namespace stress {
 namespace {
@@ -20,13 +21,6 @@ constexpr std::size_t kLineBytesMax = 2000;
 constexpr std::size_t kJsonBytesMax = std::size_t{16} << 20;
 constexpr int kPollMs = 20;
 constexpr double kTickSeconds = 0.2;
-
-double now_seconds()
-{
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 struct Fd {
     int fd = -1;
@@ -79,7 +73,7 @@ struct Stream {
     {
         char buffer[16384];
         while (read_end.fd >= 0) {
-            const ssize_t got = read(read_end.fd, buffer, sizeof buffer);
+            const ssize_t got = ::read(read_end.fd, buffer, sizeof buffer);
             if (got > 0) last.add(buffer, static_cast<std::size_t>(got));
             else if (got < 0 && errno == EINTR) continue;
             else if (got < 0 && errno == EAGAIN) return;

@@ -53,7 +53,7 @@ std::string file_read(const std::string &path, std::string &text, std::uint64_t 
     if (error == 0 && static_cast<std::uint64_t>(status.st_size) > bytes_max) error = EFBIG;
     char buffer[65536];
     while (error == 0) {
-        const ssize_t got = read(fd, buffer, sizeof buffer);
+        const ssize_t got = ::read(fd, buffer, sizeof buffer);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) error = errno;
         if (got <= 0) break;

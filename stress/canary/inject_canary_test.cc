@@ -12,23 +12,23 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Canary {
+struct InjectBug {
     const char *bug, *kind, *scenario, *says;
 };
 
-void PrintTo(const Canary &canary, std::ostream *out)
+void PrintTo(const InjectBug &canary, std::ostream *out)
 {
     *out << canary.bug << " by " << canary.kind;
 }
 
-SpawnResult inject(const Canary &canary, const std::string &bug)
+SpawnResult inject_bug(const InjectBug &canary, const std::string &bug)
 {
     const std::string library = canary_directory() + "/libcanary-" + bug + ".so";
     return spawn_stress({"inject", canary.kind, canary.scenario, "--allocator", library, "--seed", "42",
                          "--watchdog", "3", "--calls", "9"});
 }
 
-class InjectCanary : public testing::TestWithParam<Canary> {
+class InjectCanary : public testing::TestWithParam<InjectBug> {
 protected:
     void SetUp() override
     {
@@ -39,7 +39,7 @@ protected:
 
 TEST_P(InjectCanary, IsFound)
 {
-    const SpawnResult result = inject(GetParam(), GetParam().bug);
+    const SpawnResult result = inject_bug(GetParam(), GetParam().bug);
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
     EXPECT_THAT(result.out, HasSubstr(GetParam().says));
     EXPECT_THAT(result.out, HasSubstr(std::string("repeat with: hakmem-stress inject ") + GetParam().kind + " " +
@@ -49,20 +49,20 @@ TEST_P(InjectCanary, IsFound)
 
 TEST_P(InjectCanary, TheSoundOnePasses)
 {
-    const SpawnResult result = inject(GetParam(), "none");
+    const SpawnResult result = inject_bug(GetParam(), "none");
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     EXPECT_THAT(result.out, testing::EndsWith("verdict pass\n"));
 }
 
 // The first two at the first failure of all, when the run takes what the malloc has left.
 INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
-                         testing::Values(Canary{"oom_crash", "calls", "mid", "failure: crash: "},
-                                         Canary{"oom_for_ever", "calls", "mid", "failure: thread: "},
-                                         Canary{"oom_crash", "space", "mid", "failure: crash: "},
-                                         Canary{"oom_for_ever", "space", "mid", "failure: exhausted: "},
-                                         Canary{"oom_lost", "calls", "large", "failure: realloc_content: "},
-                                         Canary{"oom_leak", "calls", "mid", "failure: lost: "},
-                                         Canary{"oom_leak", "space", "mid", "failure: lost: "}),
+                         testing::Values(InjectBug{"oom_crash", "calls", "mid", "failure: crash: "},
+                                         InjectBug{"oom_for_ever", "calls", "mid", "failure: thread: "},
+                                         InjectBug{"oom_crash", "space", "mid", "failure: crash: "},
+                                         InjectBug{"oom_for_ever", "space", "mid", "failure: exhausted: "},
+                                         InjectBug{"oom_lost", "calls", "large", "failure: realloc_content: "},
+                                         InjectBug{"oom_leak", "calls", "mid", "failure: lost: "},
+                                         InjectBug{"oom_leak", "space", "mid", "failure: lost: "}),
                          [](const auto &tested) {
                              return std::string(tested.param.bug) + "_" + tested.param.kind;
                          });

@@ -13,18 +13,18 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Canary {
+struct ProcessBug {
     const char *bug;
     const char *scenario;
     const char *says;  // on stdout or stderr
 };
 
-void PrintTo(const Canary &canary, std::ostream *out)
+void PrintTo(const ProcessBug &canary, std::ostream *out)
 {
     *out << canary.bug;
 }
 
-class ProcessCanary : public testing::TestWithParam<Canary> {};
+class ProcessCanary : public testing::TestWithParam<ProcessBug> {};
 
 TEST_P(ProcessCanary, IsFound)
 {
@@ -42,19 +42,20 @@ TEST_P(ProcessCanary, IsFound)
 
 INSTANTIATE_TEST_SUITE_P(
     Canary, ProcessCanary,
-    testing::Values(Canary{"cancel_point", "cancellation",
-                           "failure: cancellation: a pending cancellation ended the thread inside the subject"},
-                    Canary{"cancel_point", "thread-churn", "failure: cancellation: "},
-                    Canary{"fork_hang", "fork", "failure: fork: the child hung for 1000 ms at "},
-                    Canary{"fork_crash", "fork", "failure: fork: the child died by SIGABRT at "},
-                    Canary{"fork_overlap", "fork", ": overlap: new block "},
-                    Canary{"destructor_crash", "tls-destructors", "SIGABRT"},
-                    Canary{"destructor_crash", "thread-churn", "SIGABRT"},
-                    Canary{"oom_crash", "oom", "SIGSEGV"},
-                    Canary{"oom_for_ever", "oom", "failure: exhausted: "},
-                    Canary{"oom_lost", "oom", "failure: realloc_content: "},
-                    Canary{"deep_stack", "small-stack", "SIGSEGV"},
-                    Canary{"own_thread", "signals", "failure: signal: a signal to the process ran its handler on "}),
+    testing::Values(ProcessBug{"cancel_point", "cancellation",
+                               "failure: cancellation: a pending cancellation ended the thread inside the subject"},
+                    ProcessBug{"cancel_point", "thread-churn", "failure: cancellation: "},
+                    ProcessBug{"fork_hang", "fork", "failure: fork: the child hung for 1000 ms at "},
+                    ProcessBug{"fork_crash", "fork", "failure: fork: the child died by SIGABRT at "},
+                    ProcessBug{"fork_overlap", "fork", ": overlap: new block "},
+                    ProcessBug{"destructor_crash", "tls-destructors", "SIGABRT"},
+                    ProcessBug{"destructor_crash", "thread-churn", "SIGABRT"},
+                    ProcessBug{"oom_crash", "oom", "SIGSEGV"},
+                    ProcessBug{"oom_for_ever", "oom", "failure: exhausted: "},
+                    ProcessBug{"oom_lost", "oom", "failure: realloc_content: "},
+                    ProcessBug{"deep_stack", "small-stack", "SIGSEGV"},
+                    ProcessBug{"own_thread", "signals",
+                               "failure: signal: a signal to the process ran its handler on "}),
     [](const auto &tested) {
         std::string name = std::string(tested.param.bug) + "_" + tested.param.scenario;
         for (char &letter : name)

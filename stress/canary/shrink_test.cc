@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Canary {
+struct ShrinkBug {
     const char *bug;
     const char *rule;
     std::vector<std::string> more = {};
@@ -24,12 +24,12 @@ struct Canary {
     const char *seconds = "300";  // where each try waits for memory to come back, there is an end to simplifying
 };
 
-void PrintTo(const Canary &canary, std::ostream *out)
+void PrintTo(const ShrinkBug &canary, std::ostream *out)
 {
     *out << canary.bug;
 }
 
-class Shrink : public testing::TestWithParam<Canary> {
+class Shrink : public testing::TestWithParam<ShrinkBug> {
 protected:
     std::string directory = testing::TempDir() + "hakmem-stress-shrink-" + std::to_string(getpid());
     std::string recorded = directory + "/recorded.ops", shrunk = directory + "/small.ops";
@@ -71,20 +71,21 @@ TEST_P(Shrink, LeavesAtMostSixOpsThatFailByTheSameRule)
 }
 
 INSTANTIATE_TEST_SUITE_P(Canary, Shrink,
-                         testing::Values(Canary{"overlap", "overlap"}, Canary{"double_handout", "overlap"},
-                                         Canary{"misaligned", "alignment"}, Canary{"aligned_alloc", "alignment"},
-                                         Canary{"aligned_large", "alignment", {"--max-size", "100000"}},
-                                         Canary{"content", "content"}, Canary{"header", "content"},
-                                         Canary{"realloc_content", "realloc_content"},
-                                         Canary{"realloc_shrink", "realloc_content"},
-                                         Canary{"calloc_zero", "calloc_zero"}, Canary{"calloc_dirty", "calloc_zero"},
-                                         Canary{"usable_size", "usable_size"}, Canary{"errno", "errno_kept"},
-                                         Canary{"exhausted", "exhausted"}, Canary{"crash", "crash"},
-                                         Canary{"deadlock", "progress"},
-                                         Canary{"lost_remote", "memory_return", {}, "remote-free", "200000", "50"},
-                                         Canary{"retain", "memory_return",
-                                                {"--min-size", "1024", "--max-size", "65536", "--working-set", "4096"},
-                                                "random-mixed", "40000", "40"}),
+                         testing::Values(ShrinkBug{"overlap", "overlap"}, ShrinkBug{"double_handout", "overlap"},
+                                         ShrinkBug{"misaligned", "alignment"}, ShrinkBug{"aligned_alloc", "alignment"},
+                                         ShrinkBug{"aligned_large", "alignment", {"--max-size", "100000"}},
+                                         ShrinkBug{"content", "content"}, ShrinkBug{"header", "content"},
+                                         ShrinkBug{"realloc_content", "realloc_content"},
+                                         ShrinkBug{"realloc_shrink", "realloc_content"},
+                                         ShrinkBug{"calloc_zero", "calloc_zero"},
+                                         ShrinkBug{"calloc_dirty", "calloc_zero"},
+                                         ShrinkBug{"usable_size", "usable_size"}, ShrinkBug{"errno", "errno_kept"},
+                                         ShrinkBug{"exhausted", "exhausted"}, ShrinkBug{"crash", "crash"},
+                                         ShrinkBug{"deadlock", "progress"},
+                                         ShrinkBug{"lost_remote", "memory_return", {}, "remote-free", "200000", "50"},
+                                         ShrinkBug{"retain", "memory_return",
+                                                   {"--min-size", "1024", "--max-size", "65536", "--working-set", "4096"},
+                                                   "random-mixed", "40000", "40"}),
                          [](const auto &tested) { return std::string(tested.param.bug); });
 
 }  // namespace

@@ -16,8 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string kSubject = kDirect ? "hakmem" : "system";
-
 class Commands : public testing::Test {
 protected:
     std::string directory = testing::TempDir() + "hakmem-stress-commands-" + std::to_string(getpid());
@@ -66,7 +64,7 @@ TEST_F(Commands, BadInputIsOneLineAndStatusTwo)
     expect_refused({"record", "bogus", "-o", ops}, "unknown scenario 'bogus'");
     expect_refused({"record", "larson", "-o", ops, "--threads", "0"}, "--threads");
     expect_refused({"shrink", ops, "-o", "/no/such"}, "/no/such");
-    expect_refused({"compare", kSubject}, "b is required");
+    expect_refused({"compare", a_subject()}, "b is required");
     expect_refused({"report"}, "file");
     expect_refused({"report", "/no/such"}, "report: '/no/such' cannot be opened");
     expect_refused({"report", ops}, "does not begin with HAKCRASH");
@@ -95,17 +93,17 @@ TEST_F(Commands, ShowConvertsBothWays)
 TEST_F(Commands, RunSaysWhenTheScheduleDiverges)
 {
     write("threads 2\nseed 1\nrepeat 50 step 2 { b0 = malloc(5); T1: b1 = malloc(7); }\n");
-    const SpawnResult first = spawn_stress({"run", ops, "--allocator", kSubject, "--json", "-"});
+    const SpawnResult first = spawn_stress({"run", ops, "--allocator", a_subject(), "--json", "-"});
     EXPECT_EQ(first.exit_code, 0) << first.err;
     const std::size_t at = first.out.find("--expect-schedule ");
     ASSERT_NE(at, std::string::npos) << first.out;
     const std::string mark = first.out.substr(at + 18, first.out.find('"', at) - at - 18);
-    EXPECT_EQ(spawn_stress({"run", ops, "--allocator", kSubject, "--expect-schedule", mark}).exit_code, 0);
+    EXPECT_EQ(spawn_stress({"run", ops, "--allocator", a_subject(), "--expect-schedule", mark}).exit_code, 0);
     const SpawnResult other =
-        spawn_stress({"run", ops, "--allocator", kSubject, "--expect-schedule", "0000000000000001:5"});
+        spawn_stress({"run", ops, "--allocator", a_subject(), "--expect-schedule", "0000000000000001:5"});
     EXPECT_EQ(other.exit_code, 1);
     EXPECT_THAT(other.out, HasSubstr("failure: diverged: expected schedule 0000000000000001:5, found " + mark));
-    const SpawnResult scenario = spawn_stress({"larson", "--allocator", kSubject, "--schedule", "seeded", "--ops",
+    const SpawnResult scenario = spawn_stress({"larson", "--allocator", a_subject(), "--schedule", "seeded", "--ops",
         "500",
                                                "--seed", "1", "--expect-schedule", "0000000000000001:5"});
     EXPECT_EQ(scenario.exit_code, 1);
@@ -115,7 +113,7 @@ TEST_F(Commands, RunSaysWhenTheScheduleDiverges)
 TEST_F(Commands, ARecordedRunRepeatsItsSchedule)
 {
     std::vector<std::string> subjects{"system", "hakmem", "validate"};
-    if (kSanitized || kDirect) subjects = {kSubject};
+    if (kSanitized || kDirect) subjects = {a_subject()};
     for (const std::string &subject : subjects)
         for (const char *scenario : {"random-mixed", "larson", "remote-free"}) {
             const SpawnResult recorded = spawn_stress({"record", scenario, "--allocator", subject, "--schedule",
@@ -146,12 +144,12 @@ TEST_F(Commands, ARecordedRunRepeatsItsSchedule)
 
 TEST_F(Commands, ARunUnderTheSystemsScheduleIsRecordedToo)
 {
-    EXPECT_EQ(spawn_stress({"record", "larson", "--allocator", kSubject, "--ops", "20000", "--threads", "3", "-o",
+    EXPECT_EQ(spawn_stress({"record", "larson", "--allocator", a_subject(), "--ops", "20000", "--threads", "3", "-o",
         ops}).exit_code, 0);
     const Program program = read_program(ops);
     EXPECT_GT(program.ops.size(), 15000u);
     EXPECT_FALSE(program.expects_schedule());
-    EXPECT_EQ(spawn_stress({"run", ops, "--allocator", kSubject, "--tries", "2"}).exit_code, 0);
+    EXPECT_EQ(spawn_stress({"run", ops, "--allocator", a_subject(), "--tries", "2"}).exit_code, 0);
 }
 
 #define SKIP_WITHOUT_CANARIES()                                                                  \

@@ -223,7 +223,7 @@ Verdict pvalloc_usable(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kAlignedChecks[] = {
     {"malloc-alignment",
      "blocks of 16 bytes and more are aligned to 16, of 8 to 8",
      "mimalloc#700",
@@ -279,6 +279,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> aligned_checks() { return kChecks; }
+std::span<const Check> aligned_checks() { return kAlignedChecks; }
 
 }  // namespace stress::conform

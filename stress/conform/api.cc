@@ -251,7 +251,7 @@ Verdict blocks_from_libc(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kApiChecks[] = {
     {"enomem-malloc",
      "malloc of an impossible size is NULL with ENOMEM",
      "mimalloc#1135, snmalloc#461, BZ#23741",
@@ -322,6 +322,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> api_checks() { return kChecks; }
+std::span<const Check> api_checks() { return kApiChecks; }
 
 }  // namespace stress::conform

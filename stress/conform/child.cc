@@ -1,4 +1,5 @@
 #include "conform/child.h"
+#include "engine/clock.h"
 #include "engine/libc.h"
 
 #include <signal.h>
@@ -23,13 +24,6 @@ struct Outcome {
 };
 
 Outcome *outcome = nullptr;
-
-double now_seconds()
-{
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 [[noreturn]] void child_run(const Check &check, const Subject &subject, int output, pid_t runner)
 {

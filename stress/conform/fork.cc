@@ -269,7 +269,7 @@ Verdict from_a_thread(const Subject &s)
     return wrong == nullptr ? pass() : fail("the parent: %s", wrong);
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kForkChecks[] = {
     {"fork-while-a-stream-is-held",
      "fork against getline and fflush(NULL) holds no lock that they wait for",
      "BZ#19431, jemalloc 5.3.0",
@@ -306,6 +306,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> fork_checks() { return kChecks; }
+std::span<const Check> fork_checks() { return kForkChecks; }
 
 }  // namespace stress::conform

@@ -7,8 +7,6 @@
 namespace stress::conform {
 namespace {
 
-constexpr std::size_t kMib = 1 << 20;
-
 // What the process may have at the end, with what it had at the start.
 Verdict grown(std::size_t before, std::size_t after, std::size_t allowed, const char *what)
 {
@@ -187,7 +185,7 @@ Verdict memalign_scan(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kGrowthChecks[] = {
     {"thread-that-only-frees",
      "what a thread frees that never allocates is used again",
      "mimalloc#1364, mimalloc#333, mimalloc#177",
@@ -216,6 +214,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> growth_checks() { return kChecks; }
+std::span<const Check> growth_checks() { return kGrowthChecks; }
 
 }  // namespace stress::conform

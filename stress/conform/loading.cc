@@ -174,7 +174,7 @@ Verdict libc_allocates(const Subject &s)
     return in_fresh_program("reenter", s);
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kLoadingChecks[] = {
     {"tls-of-a-module",
      "a module's thread-local data may be the first allocation of a thread",
      "jemalloc#937, jemalloc#2951",
@@ -217,6 +217,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> loading_checks() { return kChecks; }
+std::span<const Check> loading_checks() { return kLoadingChecks; }
 
 }  // namespace stress::conform

@@ -11,8 +11,6 @@
 namespace stress::conform {
 namespace {
 
-constexpr std::size_t kMib = 1 << 20;
-
 // Blocks as a list through their first words: the harness itself has no memory for their addresses.
 struct Chain {
     struct Link {
@@ -176,7 +174,7 @@ Verdict nothing_at_0(const Subject &s)
     return mapped_below(65536) ? fail("something is mapped below 64 KiB, where NULL points") : pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kMemoryChecks[] = {
     {"small-out-of-data",
      "small blocks until no page can be committed, and all again (RLIMIT_DATA)",
      "gperftools#228, mimalloc#1098, mimalloc PR#303, mimalloc#469",
@@ -207,6 +205,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> memory_checks() { return kChecks; }
+std::span<const Check> memory_checks() { return kMemoryChecks; }
 
 }  // namespace stress::conform

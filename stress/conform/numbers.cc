@@ -136,7 +136,7 @@ Verdict settings(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kNumberChecks[] = {
     {"around-powers-of-two",
      "sizes around all powers of two are there in full, or fail",
      "jemalloc 4.4.0, jemalloc a0f2bdf9",
@@ -167,6 +167,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> number_checks() { return kChecks; }
+std::span<const Check> number_checks() { return kNumberChecks; }
 
 }  // namespace stress::conform

@@ -182,7 +182,7 @@ Verdict new_handler_loops(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kOperatorChecks[] = {
     {"new-and-delete", "operator new and new[] with every form of delete", "mimalloc#745", {15}, new_and_delete},
     {"aligned-new",
      "aligned operator new at sizes below, at and above the alignment, with sized delete",
@@ -214,6 +214,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> operator_checks() { return kChecks; }
+std::span<const Check> operator_checks() { return kOperatorChecks; }
 
 }  // namespace stress::conform

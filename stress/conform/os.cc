@@ -211,7 +211,7 @@ Verdict resident_not_inflated(const Subject &s)
                : fail("%zu blocks of 1 MiB, of which one byte was touched, take %zu MiB", count, added >> 20);
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kOsChecks[] = {
     {"munmap-fails", "all goes on where munmap fails", "jemalloc#970", {29}, munmap_fails},
     {"mapping-limit", "all goes on at vm.max_map_count, and after it", "jemalloc#970", {29}, mapping_limit},
     {"mapping-count",
@@ -239,6 +239,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> os_checks() { return kChecks; }
+std::span<const Check> os_checks() { return kOsChecks; }
 
 }  // namespace stress::conform

@@ -104,7 +104,7 @@ Verdict signals_all_the_time(const Subject &s)
     return signals_taken.load() > 0 ? pass() : skip("the timer sent no signal");
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kSignalChecks[] = {
     {"helpers-mask-signals",
      "threads that the library starts block all signals",
      "jemalloc 5.0.1",
@@ -121,6 +121,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> signal_checks() { return kChecks; }
+std::span<const Check> signal_checks() { return kSignalChecks; }
 
 }  // namespace stress::conform

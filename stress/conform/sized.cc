@@ -145,7 +145,7 @@ Verdict good_size_overflow(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kSizedChecks[] = {
     {"free-keeps-errno", "free keeps errno", "BZ#17924, jemalloc 3a779661, snmalloc#754", {11}, free_keeps_errno},
     {"free-keeps-errno-when-denied",
      "free keeps errno, also when munmap and madvise fail",
@@ -177,6 +177,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> sized_checks() { return kChecks; }
+std::span<const Check> sized_checks() { return kSizedChecks; }
 
 }  // namespace stress::conform

@@ -17,13 +17,6 @@ void sleep_ms(long milliseconds)
     nanosleep(&pause, nullptr);
 }
 
-double now_seconds()
-{
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 bool wait_for(const std::atomic<int> &value, int wanted, double seconds)
 {
     const double end = now_seconds() + seconds;

@@ -13,8 +13,11 @@
 #include <type_traits>
 
 #include "conform/check.h"
+#include "engine/clock.h"
 
 namespace stress::conform {
+
+inline constexpr std::size_t kMib = 1 << 20;
 
 // The compiler is not to know what a value is.
 template <typename T>
@@ -72,7 +75,6 @@ bool in_thread(Body &&body)
 // Waits until the value is there, at most `seconds`.
 bool wait_for(const std::atomic<int> &value, int wanted, double seconds);
 void sleep_ms(long milliseconds);
-double now_seconds();
 
 // Forks; the child runs `body`, which returns null or what was wrong (static text), and ends.
 // Null when all went well; otherwise what did not, e.g. "did not end in 5 s".

@@ -181,8 +181,6 @@ Verdict free_in_thread_local(const Subject &s)
 
 // --- memory of threads that have ended ----------------------------------------------------------------------
 
-constexpr std::size_t kMib = 1 << 20;
-
 Verdict caches_of_ended_threads(const Subject &s)
 {
     const std::size_t before = resident_bytes();
@@ -316,7 +314,7 @@ Verdict unload(const Subject &s)
     return in_fresh_program("unload", s);
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kThreadChecks[] = {
     {"free-after-owner-ended",
      "blocks outlive the thread that allocated them, and can be freed",
      "mimalloc#944, mimalloc#202, mimalloc#204",
@@ -395,6 +393,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> thread_checks() { return kChecks; }
+std::span<const Check> thread_checks() { return kThreadChecks; }
 
 }  // namespace stress::conform

@@ -169,7 +169,7 @@ Verdict after_remote_free(const Subject &s)
     return pass();
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kZeroChecks[] = {
     {"calloc-after-dirty-free",
      "calloc is zero where freed blocks were dirty",
      "mimalloc v2.2.7, jemalloc 5.2.0",
@@ -202,6 +202,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> zero_checks() { return kChecks; }
+std::span<const Check> zero_checks() { return kZeroChecks; }
 
 }  // namespace stress::conform

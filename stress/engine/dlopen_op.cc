@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char *kNames[] = {"dynamic_tls", "static_tls", "objects", "dependent"};
 constexpr std::size_t kSizes[] = {24, 300, 5000};
-constexpr std::uint32_t kSeatOffset = 2 * kOpThreadsMax;  // generations tell these blocks from the seat's
+constexpr std::uint32_t kDlopenSeatOffset = 2 * kOpThreadsMax;  // generations tell these blocks from the seat's
 
 struct Plugin {
     void *library;
@@ -60,7 +60,7 @@ bool trade(const Plugin &plugin, Seat &seat, InterpShared &shared)
             const bool is_there = block == &there[i];
             void *start = is_there ? plugin.take(kSizes[i]) : subject::call_malloc(kSizes[i]);
             if (start == nullptr) continue;
-            *block = {start, kSizes[i], generation_make(seat.index + kSeatOffset, number++), 0};
+            *block = {start, kSizes[i], generation_make(seat.index + kDlopenSeatOffset, number++), 0};
             if (!shared.oracle.allocated(*block, Oracle::kUsableUnknown, false, witness)) return false;
         }
     }

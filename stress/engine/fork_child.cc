@@ -25,14 +25,14 @@ namespace {
 constexpr std::uint64_t kDeadlineNsMax = 20'000'000'000;
 std::uint64_t deadline_ns = kDeadlineNsMax;
 constexpr std::size_t kSlots = 64;
-constexpr std::uint32_t kSeatOffset = 3 * kOpThreadsMax;  // generations tell the child's blocks from the parent's
+constexpr std::uint32_t kChildSeatOffset = 3 * kOpThreadsMax;  // generations tell the child's blocks from the parent's
 
 // Slots and an interpreter for one thread of the child.
 struct Worker {
     Worker(const ForkTask &task, std::uint32_t part)
         : slots(kSlots), shared{task.run.oracle, slots, stop},
-          interp(shared, counters, task.seat.interp.support(), task.seat.index + kSeatOffset + part * kOpThreadsMax,
-                 task.seat.interp.checks()),
+          interp(shared, counters, task.seat.interp.support(),
+                 task.seat.index + kChildSeatOffset + part * kOpThreadsMax, task.seat.interp.checks()),
           rng(task.salt, part), ops(task.ops)
     {
         shared.scarce = task.run.scarce;

@@ -18,7 +18,7 @@ constexpr std::size_t kKeyUsed[kKeys] = {0, 16, 39};
 // ThreadSanitizer ends its own part of a thread in the last round, after which instrumented code cannot run.
 constexpr int kRounds = kSanitized ? PTHREAD_DESTRUCTOR_ITERATIONS - 2 : PTHREAD_DESTRUCTOR_ITERATIONS;
 constexpr std::uint64_t kOpsOfOne = 1024;  // room for the ops of one thread in the numbering of generations
-constexpr std::uint32_t kSeatOffset = kOpThreadsMax;  // generations tell rites from their seat
+constexpr std::uint32_t kRitesSeatOffset = kOpThreadsMax;  // generations tell rites from their seat
 
 // A block that a dead thread left for another.
 struct Cell {
@@ -35,7 +35,7 @@ std::atomic<std::uint64_t> rounds_done{0};
 struct Rites {
     Rites(Seat &seat, InterpShared &run, const FailureLog &log, std::uint64_t salt)
         : failures(log), slots(kSlots), shared{run.oracle, slots, run.stop},
-          interp(shared, counters, seat.interp.support(), seat.index + kSeatOffset, seat.interp.checks()),
+          interp(shared, counters, seat.interp.support(), seat.index + kRitesSeatOffset, seat.interp.checks()),
           rng(seat.index, salt)
     {
         shared.scarce = run.scarce;

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kAddressBits = 47;
 constexpr int kLineBits = 6;
-constexpr int kLeafBits = 22;  // one leaf for each 4 MiB of address space
-constexpr std::size_t kRootCount = std::size_t{1} << (kAddressBits - kLeafBits);
-constexpr std::size_t kLineCount = std::size_t{1} << (kLeafBits - kLineBits);
+constexpr int kLineLeafBits = 22;  // one leaf for each 4 MiB of address space
+constexpr std::size_t kLineRootCount = std::size_t{1} << (kAddressBits - kLineLeafBits);
+constexpr std::size_t kLineCount = std::size_t{1} << (kLineLeafBits - kLineBits);
 
 // A word: the number of live blocks in the low bits; above them the seat plus one, 0 for nobody, or kShared. No
 // malloc puts more than eight blocks into a line, for none gives out less than 8 bytes.
@@ -42,7 +42,7 @@ struct LineMap::Leaf {
 LineMap::LineMap()
 {
     // Far more than is ever touched: reserved only.
-    void *start = mmap(nullptr, kRootCount * sizeof(*root_), PROT_READ | PROT_WRITE,
+    void *start = mmap(nullptr, kLineRootCount * sizeof(*root_), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) {
         std::fprintf(stderr, "hakmem-stress: no address space for the line map; use --no-check\n");
@@ -58,12 +58,12 @@ LineMap::~LineMap()
         next = leaf->next;
         harness_unmap(leaf, sizeof(Leaf));
     }
-    munmap(root_, kRootCount * sizeof(*root_));
+    munmap(root_, kLineRootCount * sizeof(*root_));
 }
 
 std::atomic<std::uint16_t> &LineMap::word(std::uintptr_t line)
 {
-    std::atomic<Leaf *> &entry = root_[line >> kLeafBits];
+    std::atomic<Leaf *> &entry = root_[line >> kLineLeafBits];
     // acquire: pairs with the release below, once for each leaf; see ClaimMap::leaf_at.
     Leaf *leaf = entry.load(std::memory_order_acquire);
     if (leaf == nullptr) [[unlikely]] {

@@ -81,6 +81,7 @@ static_assert(sizeof(Op) == 16);
 inline constexpr std::uint32_t kOpSlotsMax = 1U << 20;
 inline constexpr std::uint32_t kOpThreadsMax = 1024;
 inline constexpr std::uint8_t kOpAlignLog2Max = 30;
+inline constexpr std::uint64_t kOpSizeMask = 0xffff'ffff'ffffULL;
 
 inline std::size_t op_size(const Op &op)
 {
@@ -105,7 +106,7 @@ inline Op op_make(OpKind kind, std::uint32_t slot, std::size_t size_bytes = 0, s
     op.kind = kind;
     op.arg = arg;
     op.slot = slot;
-    op.size48 = size_bytes & 0xffff'ffff'ffffULL;
+    op.size48 = size_bytes & kOpSizeMask;
     op.link = link;
     return op;
 }

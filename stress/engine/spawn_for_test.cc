@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/build.h"
+
 namespace stress {
 namespace {
 
@@ -46,6 +48,11 @@ SpawnResult spawn_stress(const std::vector<std::string> &arguments, const std::s
     result.out = read_and_remove(out);
     result.err = read_and_remove(err);
     return result;
+}
+
+std::string a_subject()
+{
+    return kDirect ? "hakmem" : "system";
 }
 
 std::string canary_directory()

@@ -15,6 +15,9 @@ struct SpawnResult {
 // arguments without the program's own name. first: what the shell does before, as "ulimit -v 1000; ".
 SpawnResult spawn_stress(const std::vector<std::string> &arguments, const std::string &first = "");
 
+// One that is there in every tree.
+std::string a_subject();
+
 // The directory of the canary libraries.
 std::string canary_directory();
 

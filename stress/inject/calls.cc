@@ -9,7 +9,7 @@
 namespace stress::inject {
 namespace {
 
-constexpr std::uint64_t kOps = 400, kOpsMin = 20, kOpsMax = 64'000;
+constexpr std::uint64_t kCallsOps = 400, kCallsOpsMin = 20, kCallsOpsMax = 64'000;
 constexpr std::uint64_t kCallsMin = 5;
 constexpr std::uint32_t kThreadsMore = 16;
 constexpr std::uint64_t kFailuresMax = 3;  // of one scenario: those that follow are mostly the same
@@ -19,7 +19,7 @@ Outcome count_up(Task &task, std::uint64_t calls_min)
 {
     Outcome outcome = run_once(task);
     while (outcome.failure.empty() && outcome.skip.empty() && outcome.calls < calls_min && task.settings.ops == 0 &&
-           task.ops * 4 <= kOpsMax) {
+           task.ops * 4 <= kCallsOpsMax) {
         task.ops *= 4;
         outcome = run_once(task);
     }
@@ -40,7 +40,7 @@ Outcome count(Task &task)
         outcome = count_up(task, calls_min);
     }
     while (outcome.failure.empty() && outcome.skip.empty() && outcome.calls > task.settings.calls_max &&
-           task.settings.ops == 0 && task.ops / 2 >= kOpsMin) {
+           task.settings.ops == 0 && task.ops / 2 >= kCallsOpsMin) {
         task.ops /= 2;
         outcome = run_once(task);
     }
@@ -80,8 +80,8 @@ void alone(Task task, Tally::Row &row, Tally &tally)
 void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
 {
     if (const std::string why = fault_os_refusal(); !why.empty()) return tally.skipped(scenario, why);
-    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded), settings.ops != 0 ? settings.ops : kOps,
-              {}, settings.threads};
+    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded),
+              settings.ops != 0 ? settings.ops : kCallsOps, {}, settings.threads};
     task.injection.traps_calls = true;
     Tally::Row row;
     row.scenario = scenario;

@@ -7,7 +7,7 @@
 namespace stress::inject {
 namespace {
 
-constexpr std::uint64_t kOps = 1000;
+constexpr std::uint64_t kSpaceOps = 1000;
 // Multiples of what a malloc maps at a time do not meet all sums of them: hence the odd factor.
 constexpr std::uint64_t kFirstBytes = 3 * 4096, kLastBytes = std::uint64_t{64} << 30;
 
@@ -18,8 +18,8 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
     if (kSanitized) return tally.skipped(scenario, "a sanitizer needs terabytes of address space itself");
     if (scenario == "dlopen")
         return tally.skipped(scenario, "libc ends the process where it has no memory to register a destructor");
-    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded), settings.ops != 0 ? settings.ops : kOps,
-              {}, settings.threads};
+    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded),
+              settings.ops != 0 ? settings.ops : kSpaceOps, {}, settings.threads};
     Tally::Row row;
     row.scenario = scenario;
     row.ops = task.ops;

@@ -5,8 +5,6 @@
 namespace stress {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
-
 std::size_t log2_floor(std::size_t value)
 {
     return 63 - static_cast<std::size_t>(__builtin_clzll(value | 1));

@@ -12,6 +12,8 @@
 
 namespace stress {
 
+inline constexpr std::size_t kPageBytes = 4096;  // the least of any system
+
 // A way to draw sizes from min to max bytes.
 struct Sizes {
     enum class How : std::uint8_t {

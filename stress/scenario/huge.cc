@@ -13,7 +13,6 @@ namespace stress {
 namespace {
 
 constexpr std::uint64_t kBudgetBytes = std::uint64_t{200} << 20;
-constexpr std::size_t kPageBytes = 4096;
 
 struct Huge {
     Rng rng;

@@ -1,0 +1,16 @@
+// Seconds of CLOCK_MONOTONIC, for what a person reads and for time limits; latency.h measures finer.
+// Thread-safe and async-signal-safe; allocates nothing.
+#pragma once
+
+#include <time.h>
+
+namespace stress {
+
+inline double now_seconds()
+{
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace stress
