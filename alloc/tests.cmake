@@ -66,6 +66,7 @@ function(hakmem_test_program name objects validate)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wundef -Werror
       -Wno-dangling-else) # of GoogleTest's macros, which are if and else themselves
   target_link_libraries(${name} PRIVATE GTest::gtest_main Threads::Threads)
+  hakmem_test_code(${name})
   # The C headers' atomics, by <stdatomic.h>, are C++23's.
   set_target_properties(${name} PROPERTIES CXX_STANDARD 23)
   hakmem_link_counters(${name})

@@ -5,6 +5,7 @@ target_compile_definitions(fuzz-test PRIVATE FUZZ_GOLDEN="${CMAKE_CURRENT_SOURCE
   FUZZ_DICTIONARY="${CMAKE_CURRENT_BINARY_DIR}/sizes.dict")
 target_link_libraries(fuzz-test PRIVATE fuzz_op_text GTest::gmock GTest::gtest_main)
 add_dependencies(fuzz-test fuzz-dictionaries)
+hakmem_test_code(fuzz-test)
 hakmem_precompile(fuzz-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <string> <vector>)
 gtest_discover_tests(fuzz-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_unit_tests DISCOVERY_TIMEOUT 60
   PROPERTIES LABELS fuzz TIMEOUT 120)

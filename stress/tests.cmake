@@ -47,6 +47,7 @@ endif()
 add_dependencies(stress-test hakmem-stress)
 target_link_libraries(stress-test PRIVATE stress_engine GTest::gmock GTest::gtest_main)
 if(COMMAND hakmem_precompile)
+  hakmem_test_code(stress-test)
   hakmem_precompile(stress-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <map> <set> <string> <vector>)
 endif()
 # Planted bugs are libraries of their own, and what finds them is the same in every tree.
