@@ -52,7 +52,7 @@ bool lock_acquire(enum lock_rank rank)
      * holder is stopped until this thread lets it run, so sleeping would be for ever. */
     while (!held) {
         if (sync_points_are_hooked()) {
-            hak_sync_point_hook("lock_wait");
+            sync_point("lock_wait");
             held = try(lock);
             continue;
         }
