@@ -78,6 +78,14 @@ endfunction()
 
 hakmem_link_program(beside-program entry/beside_program.c)
 
+# As the preset debug builds it: what only the validating build has must be gone without an optimiser too, or this does
+# not link.
+hakmem_objects(unoptimised-c 0 1 ${CORE})
+target_compile_options(unoptimised-c PRIVATE -O0)
+hakmem_c_program(threads-malloc-unoptimised ${threads} entry/calls_malloc.c entry/malloc.c
+    $<TARGET_OBJECTS:unoptimised-c>)
+hakmem_add_threads_test(threads-malloc-unoptimised threads-malloc-unoptimised)
+
 # The same threads on malloc: of what programs link, and of the validating objects.
 hakmem_c_program(threads-malloc ${threads} entry/calls_malloc.c)
 target_link_libraries(threads-malloc PRIVATE ${override} hakmem_static)

@@ -178,6 +178,7 @@ static void describe_in_superslab(const struct superslab *superslab, struct desc
 /* The program's part of the block, where it is framed. */
 static void describe_frame(struct describe_place *place)
 {
+    if (!VALIDATE) return;
     struct framed framed;
     bool may_be = place->state == RECORD_STATE_live && failfast_level() >= LEVEL_FRAMES;
     if (!may_be || !frame_peek((char *)(uintptr_t)place->block_start, place->block_bytes, &framed)) return;
@@ -223,7 +224,7 @@ bool describe_address(uint64_t address, struct describe_place *place)
 {
     describe_heap_address(address, place);
     if (place->block_start != 0) {
-        if (VALIDATE) describe_frame(place);
+        describe_frame(place);
         place->offset = address - place->block_start;
         read_words(place);
     }

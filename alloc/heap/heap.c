@@ -71,9 +71,10 @@ void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
 }
 
-/* Under VALIDATE: a run or huge block comes or goes. */
+/* A run or huge block comes or goes. (The guard within: gcc without optimisation keeps a function that nobody calls.) */
 static void count_large(enum counter counter, bool is_run)
 {
+    if (!VALIDATE) return;
     struct heap *heap = tcache_self()->heap;
     uint32_t counted = is_run ? COUNTED_RUN : COUNTED_HUGE;
     if (heap != NULL) {
@@ -86,7 +87,7 @@ static void count_large(enum counter counter, bool is_run)
 static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero)
 {
     bool is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
-    if (VALIDATE) count_large(COUNTER_alloc_large, is_run);
+    count_large(COUNTER_alloc_large, is_run);
     return is_run ? large_alloc(align_bytes, size_bytes, zero) : huge_alloc(align_bytes, size_bytes, zero);
 }
 
@@ -146,10 +147,10 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     if (tag >> TAG_OWNER_SHIFT != 0) {
         tcache_free_remote(tcache, pointer, tag);
     } else if (class_index == CLASS_RUN) {
-        if (VALIDATE) count_large(COUNTER_free_large, true);
+        count_large(COUNTER_free_large, true);
         large_free(pointer);
     } else if (class_index == CLASS_HUGE) {
-        if (VALIDATE) count_large(COUNTER_free_large, false);
+        count_large(COUNTER_free_large, false);
         huge_free(pointer);
     } else if (class_index == CLASS_GUARD) {
         guard_free(pointer);
