@@ -104,7 +104,8 @@ static HAK_COLD bool refuse_changed(enum failfast_kind kind, const struct framed
     text_add(&detail, " of ");
     text_add_number(&detail, framed->word.size_bytes);
     text_add_bytes(&detail, "", 1);
-    return failfast_refused(kind, framed->user, detail.bytes);
+    return failfast_refused_bytes(kind, framed->user, detail.bytes,
+                                  (struct failfast_bytes){framed->user + offset, frame_changed_count(framed, offset, false)});
 }
 
 /* No intact frame stands before the pointer, in a block that the heap has given out. */
@@ -115,7 +116,8 @@ static HAK_COLD bool refuse_frameless(const struct lookup *at, const void *point
     if (frame_read_copy(at, &framed) && framed.user == pointer) {
         if (frame_changed_before(&framed, &offset)) return refuse_changed(FAILFAST_write_before, &framed, offset);
     } else if (pointer == at->start + FRAME_FRONT_BYTES) { /* what is before it and what is behind it is gone */
-        return failfast_refused(FAILFAST_write_before, pointer, "and the block's end is overwritten too");
+        return failfast_refused_bytes(FAILFAST_write_before, pointer, "and the block's end is overwritten too",
+                                      (struct failfast_bytes){.first = at->start});
     }
     return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
 }
@@ -194,8 +196,10 @@ void frame_free(void *pointer, struct frame_said said)
     if (pointer == NULL) return;
     struct lookup at;
     struct framed framed;
-    if (!check(pointer, FAILFAST_double_free, &at, &framed) || !check_said(&framed, &said)) return;
-    release(&framed, FAILFAST_double_free);
+    const char *call = failfast_call_set("free");
+    if (check(pointer, FAILFAST_double_free, &at, &framed) && check_said(&framed, &said))
+        release(&framed, FAILFAST_double_free);
+    failfast_call_set(call);
 }
 
 size_t frame_usable_size(const void *pointer)
@@ -203,7 +207,10 @@ size_t frame_usable_size(const void *pointer)
     struct lookup at = heap_lookup(pointer);
     struct framed framed;
     if (at.kind == LOOKUP_NONE || at.kind == LOOKUP_FREE_PAGE) return 0; /* NULL, or not ours */
-    return check(pointer, FAILFAST_double_free, &at, &framed) ? framed.word.size_bytes : 0;
+    const char *call = failfast_call_set("malloc_usable_size");
+    size_t size_bytes = check(pointer, FAILFAST_double_free, &at, &framed) ? framed.word.size_bytes : 0;
+    failfast_call_set(call);
+    return size_bytes;
 }
 
 /* --- realloc ---------------------------------------------------------------------------------------------- */
@@ -226,9 +233,8 @@ static void *realloc_moved(const struct framed *framed, size_t size_bytes)
     return framed->user;
 }
 
-void *frame_realloc(void *pointer, size_t size_bytes)
+static void *realloc_checked(void *pointer, size_t size_bytes)
 {
-    if (pointer == NULL) return frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
     struct lookup at;
     struct framed framed;
     if (!check(pointer, FAILFAST_realloc_freed, &at, &framed)) return NULL;
@@ -255,4 +261,13 @@ void *frame_realloc(void *pointer, size_t size_bytes)
     if (whole <= framed.bytes && whole >= framed.bytes / 2)
         return frame_put_resized(framed.start, front, word, framed.word.size_bytes);
     return realloc_moved(&framed, size_bytes);
+}
+
+void *frame_realloc(void *pointer, size_t size_bytes)
+{
+    if (pointer == NULL) return frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
+    const char *call = failfast_call_set("realloc");
+    void *moved = realloc_checked(pointer, size_bytes);
+    failfast_call_set(call);
+    return moved;
 }

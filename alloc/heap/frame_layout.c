@@ -200,6 +200,23 @@ HAK_UNWATCHED bool frame_changed_after(const struct framed *framed, ptrdiff_t *o
     return true;
 }
 
+static HAK_UNWATCHED uint64_t count_other(const char *start, size_t size, unsigned char byte)
+{
+    uint64_t count = 0;
+    for (size_t at = 0; at < size; at++) count += (unsigned char)start[at] != byte;
+    return count;
+}
+
+HAK_UNWATCHED uint64_t frame_changed_count(const struct framed *framed, ptrdiff_t offset, bool is_freed)
+{
+    const char *at = framed->user + offset, *end = framed->user + framed->word.size_bytes;
+    if (at < framed->user)
+        return at < fill_start(framed) + fill_bytes(framed)
+                   ? count_other(fill_start(framed), fill_bytes(framed), FRAME_FILL) : 0;
+    if (at < end) return is_freed ? count_other(framed->user, framed->word.size_bytes, FRAME_JUNK) : 0;
+    return at < end + canary_bytes(framed) ? count_other(end, canary_bytes(framed), FRAME_FILL) : 0;
+}
+
 HAK_UNWATCHED bool frame_state_change(const struct framed *framed, enum frame_state from, enum frame_state to)
 {
     struct frame_word word = framed->word;

@@ -58,7 +58,8 @@ static HAK_COLD void tell(const struct entry *entry, const struct framed *framed
     text_add(&detail, " of ");
     text_add_number(&detail, entry->word.size_bytes);
     text_add_bytes(&detail, "", 1);
-    failfast_refused(FAILFAST_write_after_free, entry->user, detail.bytes);
+    failfast_refused_bytes(FAILFAST_write_after_free, entry->user, detail.bytes,
+                           (struct failfast_bytes){entry->user + offset, frame_changed_count(framed, offset, true)});
     frame_write(framed);
     memset(entry->user, FRAME_JUNK, entry->word.size_bytes);
     if (ASAN) sanitizer_close(framed->start, framed->bytes);
@@ -68,7 +69,10 @@ static void check(const struct entry *entry)
 {
     struct framed framed = {entry->start, entry->bytes, entry->user, entry->word};
     ptrdiff_t offset;
-    if (first_changed(&framed, &offset)) tell(entry, &framed, offset);
+    if (!first_changed(&framed, &offset)) return;
+    const char *call = failfast_call_set("quarantine");
+    tell(entry, &framed, offset);
+    failfast_call_set(call);
 }
 
 static struct entry *entry_at(struct ring *ring, uint32_t index)

@@ -69,10 +69,16 @@ static bool is_stray(const void *pointer)
 bool heap_may_free(const void *pointer)
 {
     if (pointer == NULL) return true;
-    return is_stray(pointer) ? stray_refused(pointer, FAILFAST_double_free) : validate_free(pointer);
+    const char *call = failfast_call_set("free");
+    bool may = is_stray(pointer) ? stray_refused(pointer, FAILFAST_double_free) : validate_free(pointer);
+    failfast_call_set(call);
+    return may;
 }
 
 bool heap_may_resize(const void *pointer)
 {
-    return is_stray(pointer) ? stray_refused(pointer, FAILFAST_realloc_freed) : validate_live(pointer);
+    const char *call = failfast_call_set("realloc");
+    bool may = is_stray(pointer) ? stray_refused(pointer, FAILFAST_realloc_freed) : validate_live(pointer);
+    failfast_call_set(call);
+    return may;
 }

@@ -1,6 +1,9 @@
 /* trace.c: see trace.h. */
 #include "heap/trace.h"
 
+#include <assert.h>
+#include <elf.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,6 +13,8 @@
 #include "base/policy.h"
 #include "os/libc.h"
 #include "os/maps.h"
+#include "os/peek.h"
+#include "report/failfast.h"
 #include "report/settings.h"
 #include "report/text.h"
 
@@ -121,6 +126,36 @@ void trace_freed(const void *block)
 
 /* --- in a report ---------------------------------------------------------------------------------------- */
 
+static_assert((int)TRACE_DEPTH == (int)FAILFAST_FRAMES, "an event holds what a record does");
+
+static void copy_event(struct failfast_event *event, int32_t thread, const uintptr_t *addresses)
+{
+    *event = (struct failfast_event){.thread = (uint32_t)thread};
+    while (event->count < TRACE_DEPTH && LOAD(addresses[event->count]) != 0) {
+        event->frames[event->count] = LOAD(addresses[event->count]);
+        event->count++;
+    }
+}
+
+size_t trace_find(const void *block, struct failfast_event *allocated, struct failfast_event *freed)
+{
+    const struct record *record = trace_is_on() ? find((uintptr_t)block) : NULL;
+    if (record == NULL) return 0;
+    copy_event(allocated, LOAD(record->allocated_by), record->allocated);
+    copy_event(freed, LOAD(record->freed_by), record->freed);
+    return LOAD(record->size_bytes);
+}
+
+void trace_here(struct failfast_event *event)
+{
+    uintptr_t addresses[TRACE_DEPTH];
+    *event = (struct failfast_event){.count = 0};
+    if (!trace_is_on()) return;
+    capture(addresses);
+    copy_event(event, 0, addresses);
+}
+
+/* The file that an address is in. base is what to take off an address to have it as addr2line wants it. */
 struct module {
     uintptr_t address, base;
     bool is_found;
@@ -139,43 +174,101 @@ static bool visit(const struct maps_entry *entry, void *context)
     return module->address < entry->high;
 }
 
-static void add_place(struct text *text, uintptr_t address)
+/* A program that is linked to fixed addresses has them in its file. */
+static bool is_fixed(uintptr_t base)
 {
-    struct module module = {.address = address};
-    maps_scan(visit, &module);
+    ElfW(Ehdr) file;
+    return os_peek((const void *)base, &file, sizeof file) && memcmp(file.e_ident, ELFMAG, SELFMAG) == 0 &&
+           file.e_type == ET_EXEC;
+}
+
+/* A return address is the instruction behind the call; the one before it is in the call. */
+static void find_module(uintptr_t return_address, struct module *module)
+{
+    *module = (struct module){.address = return_address - 1};
+    maps_scan(visit, module);
+    if (module->is_found && is_fixed(module->base)) module->base = 0;
+}
+
+static void add_place(struct text *text, uintptr_t return_address)
+{
+    struct module module;
+    find_module(return_address, &module);
     text_add(text, "hakmem:     ");
     if (module.is_found) {
         text_add(text, module.name);
         text_add(text, "+");
-        text_add_hex(text, address - module.base);
+        text_add_hex(text, module.address - module.base);
     } else {
-        text_add_address(text, (const void *)address);
+        text_add_address(text, (const void *)module.address);
     }
     text_add(text, "\n");
 }
 
-/* "hakmem:   by thread 4711, freed at", and where; without the thread where it is not known. */
-static void add_places(struct text *text, const char *what, int32_t thread, const uintptr_t *addresses)
+void trace_add_places(struct text *text, const struct failfast_event *event)
 {
-    if (LOAD(addresses[0]) == 0 && thread == 0) return;
+    for (uint32_t i = 0; i < event->count; i++) add_place(text, event->frames[i]);
+}
+
+/* "hakmem:   by thread 4711, freed at", and where; without the thread where it is not known. */
+static void add_event(struct text *text, const char *what, const struct failfast_event *event)
+{
+    if (event->count == 0 && event->thread == 0) return;
     text_add(text, "hakmem:   ");
-    if (thread != 0) {
+    if (event->thread != 0) {
         text_add(text, "by thread ");
-        text_add_number(text, (uint64_t)thread);
+        text_add_number(text, event->thread);
         text_add(text, ", ");
     }
     text_add(text, what);
-    for (uint32_t i = 0; i < TRACE_DEPTH && LOAD(addresses[i]) != 0; i++) add_place(text, LOAD(addresses[i]));
+    trace_add_places(text, event);
 }
 
 void trace_describe(struct text *text, const void *block)
 {
-    if (!trace_is_on()) return;
-    const struct record *record = find((uintptr_t)block);
-    if (record == NULL) return;
+    struct failfast_event allocated = {.count = 0}, freed = {.count = 0};
+    size_t size_bytes = trace_find(block, &allocated, &freed);
+    if (!trace_is_on() || find((uintptr_t)block) == NULL) return;
     text_add(text, "hakmem:   last asked for there: ");
-    text_add_number(text, LOAD(record->size_bytes));
+    text_add_number(text, size_bytes);
     text_add(text, " bytes\n");
-    add_places(text, "allocated at\n", LOAD(record->allocated_by), record->allocated);
-    add_places(text, "freed at\n", LOAD(record->freed_by), record->freed);
+    add_event(text, "allocated at\n", &allocated);
+    add_event(text, "freed at\n", &freed);
+}
+
+struct call {
+    uintptr_t address, base; /* base 0 and no module: not in a file */
+    bool is_found;
+};
+
+enum { EVENTS_MAX = 3 };
+
+bool trace_add_command(struct text *text, const struct failfast_event *const *events, uint32_t event_count)
+{
+    struct call calls[EVENTS_MAX * TRACE_DEPTH];
+    struct module module;
+    uint32_t count = 0, best = 0, best_count = 0;
+    for (uint32_t event = 0; event < event_count && event < EVENTS_MAX; event++)
+        for (uint32_t i = 0; i < events[event]->count; i++) {
+            find_module(events[event]->frames[i], &module);
+            calls[count++] = (struct call){module.address, module.base, module.is_found};
+        }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t same = 0;
+        for (uint32_t k = 0; k < count; k++) same += calls[k].is_found && calls[k].base == calls[i].base;
+        if (calls[i].is_found && same > best_count) {
+            best = i;
+            best_count = same;
+        }
+    }
+    if (best_count == 0) return false;
+    find_module(calls[best].address + 1, &module);
+    text_add(text, "addr2line -Cfipe ");
+    text_add_word(text, module.name);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!calls[i].is_found || calls[i].base != module.base) continue;
+        text_add(text, " ");
+        text_add_hex(text, calls[i].address - module.base);
+    }
+    return true;
 }

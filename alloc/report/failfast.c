@@ -6,14 +6,16 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "os/peek.h"
 #include "report/settings.h"
 #include "report/text.h"
 
-enum { REPORT_BYTES = 8192 };
+enum { KEPT_MAX = 4 };
 
 static const char *const names[] = {
 #define X(name, text) #name,
@@ -45,45 +47,150 @@ static void buffer_take(void)
     }
 }
 
-static HAK_COLD void report(enum failfast_kind kind, const void *address, const char *detail, const char *end)
+/* --- what the crash handler asks for -------------------------------------------------------------------------- */
+
+static HAK_TLS const char *call_now; /* NULL: none that was told */
+
+const char *failfast_call_set(const char *call)
 {
-    static char buffer[REPORT_BYTES];
+    const char *before = HAK_MINE(call_now);
+    HAK_MINE(call_now) = call;
+    return before;
+}
+
+/* The first KEPT_MAX threads that a find ends have one each for good, and alone write and read it: most often no thread
+ * lives on after that. */
+static struct kept {
+    _Atomic(int32_t) thread; /* 0: nobody's */
+    bool is_set;
+    struct failfast_find find;
+    size_t report_bytes;
+    char report[FAILFAST_REPORT_BYTES];
+} kept[KEPT_MAX];
+
+static struct kept *kept_mine(void)
+{
+    int32_t self = (int32_t)syscall(SYS_gettid);
+    for (int i = 0; i < KEPT_MAX; i++)
+        /* relaxed: a thread finds the one that it took itself. */
+        if (atomic_load_explicit(&kept[i].thread, memory_order_relaxed) == self) return &kept[i];
+    return NULL;
+}
+
+static struct kept *kept_take(void)
+{
+    struct kept *mine = kept_mine();
+    for (int i = 0; i < KEPT_MAX && mine == NULL; i++) {
+        int32_t nobody = 0;
+        /* relaxed: nobody has written to it before. */
+        if (atomic_compare_exchange_strong_explicit(&kept[i].thread, &nobody, (int32_t)syscall(SYS_gettid),
+                                                    memory_order_relaxed, memory_order_relaxed))
+            mine = &kept[i];
+    }
+    return mine;
+}
+
+static void keep(const struct failfast_find *find, const struct text *report)
+{
+    struct kept *mine = kept_take();
+    if (mine == NULL) return;
+    mine->find = *find;
+    mine->report_bytes = report->length;
+    memcpy(mine->report, report->bytes, report->length);
+    mine->is_set = true;
+}
+
+const struct failfast_find *failfast_kept(const char **report, size_t *report_bytes)
+{
+    const struct kept *mine = kept_mine();
+    if (mine == NULL || !mine->is_set) return NULL;
+    *report = mine->report;
+    *report_bytes = mine->report_bytes;
+    return &mine->find;
+}
+
+void failfast_kept_forget(void)
+{
+    struct kept *mine = kept_mine();
+    if (mine != NULL) mine->is_set = false;
+}
+
+/* --- the report ----------------------------------------------------------------------------------------------- */
+
+static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find, const char *detail, bool ends)
+{
+    static char buffer[FAILFAST_REPORT_BYTES];
     struct text text = {buffer, sizeof buffer, 0};
+    find->name = names[kind];
+    find->text = texts[kind];
+    find->call = HAK_MINE(call_now) == NULL ? "" : HAK_MINE(call_now);
+    if (find->bad_address != NULL) {
+        bool readable;
+        find->value = os_peek_word((const void *)((uintptr_t)find->bad_address & ~(uintptr_t)7), &readable);
+    }
     buffer_take();
     text_add(&text, "hakmem: failfast: ");
     text_add(&text, names[kind]);
     text_add(&text, ": ");
     text_add(&text, texts[kind]);
     text_add(&text, "\nhakmem:   address ");
-    text_add_address(&text, address);
+    text_add_address(&text, find->address);
     if (detail != NULL) {
         text_add(&text, "\nhakmem:   ");
         text_add(&text, detail);
     }
     text_add(&text, "\nhakmem:   found by thread ");
     text_add_number(&text, (uint64_t)syscall(SYS_gettid));
-    text_add(&text, "\n");
     /* relaxed: a constant, see explain_start. */
     failfast_explain_fn *explain = __atomic_load_n(&failfast_explain, __ATOMIC_RELAXED);
-    if (explain != NULL) explain(&text, kind, address);
-    text_add(&text, end);
+    if (explain != NULL) {
+        explain(&text, kind, find);
+    } else {
+        text_add(&text, "\n");
+    }
+    if (failfast_goes_on())
+        text_add(&text, ends ? "hakmem:   cannot go on from here: the process ends\n"
+                             : "hakmem:   the program goes on, and a bad call does nothing\n");
     os_write_error(text.bytes, text.length);
+    if (ends) keep(find, &text);
     /* release: pairs with the acquire in buffer_take. */
     atomic_store_explicit(&buffer_thread, 0, memory_order_release);
 }
 
+static HAK_NORETURN void end(enum failfast_kind kind, struct failfast_find *find, const char *detail)
+{
+    report(kind, find, detail, true);
+    abort();
+}
+
+static bool refuse(enum failfast_kind kind, struct failfast_find *find, const char *detail)
+{
+    if (!failfast_goes_on()) end(kind, find, detail);
+    int saved = errno;
+    report(kind, find, detail, false);
+    errno = saved;
+    return false;
+}
+
 HAK_NORETURN void failfast(enum failfast_kind kind, const void *address, const char *detail)
 {
-    report(kind, address, detail,
-           failfast_goes_on() ? "hakmem:   cannot go on from here: the process ends\n" : "");
-    abort();
+    failfast_link(kind, address, detail, NULL);
+}
+
+HAK_NORETURN void failfast_link(enum failfast_kind kind, const void *address, const char *detail, const void *link)
+{
+    struct failfast_find find = {.address = address, .bad_address = link};
+    end(kind, &find, detail);
 }
 
 bool failfast_refused(enum failfast_kind kind, const void *address, const char *detail)
 {
-    if (!failfast_goes_on()) failfast(kind, address, detail);
-    int saved = errno;
-    report(kind, address, detail, "hakmem:   the program goes on, and a bad call does nothing\n");
-    errno = saved;
-    return false;
+    return failfast_refused_bytes(kind, address, detail, (struct failfast_bytes){.first = NULL});
+}
+
+bool failfast_refused_bytes(enum failfast_kind kind, const void *address, const char *detail,
+                            struct failfast_bytes bytes)
+{
+    struct failfast_find find = {.address = address, .bad_address = bytes.first, .bad_bytes = bytes.count};
+    return refuse(kind, &find, detail);
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/policy.h"
 
@@ -39,15 +41,65 @@ enum failfast_kind {
 #undef X
 };
 
+enum { FAILFAST_FRAMES = 8, FAILFAST_REPORT_BYTES = 8192 };
+
+/* Who allocated or freed a block, and from where: return addresses, the innermost first. */
+struct failfast_event {
+    uint32_t thread, count; /* thread 0: not known */
+    uintptr_t frames[FAILFAST_FRAMES];
+};
+
+/* What a check has found. The numbers are those of the field "failfast" of a crash record (hakmem/record.h). */
+struct failfast_find {
+    const char *name, *text; /* of the kind */
+    const char *call;        /* that found it, as failfast_call_set was told; "": another */
+    const void *address;
+    const void *bad_address; /* the first byte that was overwritten, or the link; NULL: none is known */
+    uint64_t bad_bytes;      /* how many were; 0: not counted */
+    uint64_t value;          /* the aligned 8 bytes around bad_address */
+    /* What failfast_explain fills in; all 0 where it does not know. */
+    const void *block_start;
+    size_t block_bytes;
+    uint32_t kind, state, class_index;
+    struct failfast_event allocated, freed;
+};
+
+/* What was overwritten: where that begins, and how much of it was counted. */
+struct failfast_bytes {
+    const void *first;
+    uint64_t count; /* 0: not counted */
+};
+
 /* Writes one readable report to standard error and aborts, whatever HAKMEM_FAILFAST says: what was found leaves
  * the heap in no state to go on. Async-signal-safe; allocates nothing. */
 HAK_NORETURN void failfast(enum failfast_kind kind, const void *address, const char *detail);
+
+/* The same, of a link that is wrong and stands at link. */
+HAK_NORETURN void failfast_link(enum failfast_kind kind, const void *address, const char *detail, const void *link);
 
 /* As failfast where HAKMEM_FAILFAST=abort. Else returns false, after the report: the caller does nothing with
  * the address, and goes on. */
 bool failfast_refused(enum failfast_kind kind, const void *address, const char *detail);
 
-/* What the layers above know of an address, added to each report in lines of their own. NULL: nothing. */
+/* The same, of bytes that were overwritten. */
+bool failfast_refused_bytes(enum failfast_kind kind, const void *address, const char *detail,
+                            struct failfast_bytes bytes);
+
+/* What the layers above know of an address, added to each report and to the find. The report ends with "found by thread
+ * N" then: first of all comes the rest of that line. One thread at a time. NULL: nothing is known. */
 struct text;
-typedef void failfast_explain_fn(struct text *text, enum failfast_kind kind, const void *address);
+typedef void failfast_explain_fn(struct text *text, enum failfast_kind kind, struct failfast_find *find);
 extern HAK_HIDDEN failfast_explain_fn *failfast_explain;
+
+/* --- for the crash record ------------------------------------------------------------------------------------ */
+
+/* Which call of the program's the checks run for, in this thread. Returns what was set before, for the end of the
+ * call: calls nest, since free may look at what waits in the quarantine. */
+const char *failfast_call_set(const char *call);
+
+/* What ended this thread: set by the failfast whose abort() the caller is handling, until failfast_kept_forget. NULL:
+ * no failfast did. The report is report_bytes long. */
+const struct failfast_find *failfast_kept(const char **report, size_t *report_bytes);
+
+/* If the program survives the abort, a later one of this thread is not to be taken for that one. */
+void failfast_kept_forget(void);

@@ -42,6 +42,17 @@ TEST(Report, WhatDoesNotFitIsCutOff)
     EXPECT_EQ(buffer[10], '\0');
 }
 
+TEST(Report, WordsAreQuotedForAShell)
+{
+    for (const auto &[word, quoted] : {std::pair("/usr/bin/x-1_2", "/usr/bin/x-1_2"), std::pair("", "''"),
+                                       std::pair("a b", "'a b'"), std::pair("it's $1", "'it'\\''s $1'")}) {
+        char buffer[100];
+        text text = {buffer, sizeof buffer, 0};
+        text_add_word(&text, word);
+        EXPECT_EQ(of(text), quoted);
+    }
+}
+
 TEST(Report, SettingsAreTwoAndTakeTheirValuesAlone)
 {
     for (const char *good : {"FAILFAST=abort", "FAILFAST=report", "FAILFAST_LEVEL=0", "FAILFAST_LEVEL=3"})

@@ -49,3 +49,22 @@ void text_add_signed(struct text *text, int64_t number)
     if (number < 0) text_add(text, "-");
     text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
+
+void text_add_word(struct text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    size_t bytes = strlen(word);
+    if (bytes > 0 && strspn(word, plain) == bytes) {
+        text_add_bytes(text, word, bytes);
+        return;
+    }
+    text_add(text, "'");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            text_add(text, "'\\''");
+        } else {
+            text_add_bytes(text, word, 1);
+        }
+    }
+    text_add(text, "'");
+}

@@ -20,3 +20,6 @@ void text_add_signed(struct text *text, int64_t number);
 
 /* 0x and as many digits as it has. */
 void text_add_hex(struct text *text, uint64_t number);
+
+/* As a shell takes it for one word. */
+void text_add_word(struct text *text, const char *word);

@@ -31,14 +31,20 @@ static bool live_clear(struct superslab *superslab, const void *address)
                                       memory_order_relaxed) & bit) != 0;
 }
 
-void validate_list(const struct block *head, uint32_t class_index)
+/* link: where the head stands, NULL where that is not known. */
+static void check_list(const struct block *head, uint32_t class_index, const void *link)
 {
     if (head == NULL || failfast_level() == LEVEL_NONE) return;
     if ((uintptr_t)head % GRANULE_BYTES != 0)
-        failfast(FAILFAST_head_alignment, head, "a free list's head, not a multiple of 16");
+        failfast_link(FAILFAST_head_alignment, head, "a free list's head, not a multiple of 16", link);
     uint32_t tag = pagemap_tag_checked(head);
     if ((tag & TAG_CLASS_MASK) != class_index || tag >> TAG_OWNER_SHIFT == 0)
-        failfast(FAILFAST_next_link_range, head, "a free list leads out of its class");
+        failfast_link(FAILFAST_next_link_range, head, "a free list leads out of its class", link);
+}
+
+void validate_list(const struct block *head, uint32_t class_index)
+{
+    check_list(head, class_index, NULL);
 }
 
 static uint32_t block_index(const struct slab *slab, const char *slab_start, const void *address,
@@ -56,7 +62,7 @@ void validate_alloc(const struct block *block, uint32_t class_index, uint32_t ow
     validate_list(block, class_index);
     if (pagemap_tag_checked(block) != (owner_tag | class_index))
         failfast(FAILFAST_next_link_range, block, "a bin holds a block of another heap");
-    validate_list(link_get(&block->next), class_index);
+    check_list(link_get(&block->next), class_index, &block->next);
     struct superslab *superslab = pagemap_descriptor(block);
     struct slab *slab = superslab_slab_of(superslab, block);
     uint32_t rest;
@@ -146,8 +152,8 @@ void validate_remote(struct slab *slab, const struct block *head, uint32_t count
         const struct block *next = link_get(&block->next);
         bool is_last = i + 1 == count;
         if (is_last ? next != NULL : !is_block_of(superslab, slab, next))
-            failfast(FAILFAST_remote_link, block,
-                     is_last ? "the list goes on beyond its count" : "the link leaves the slab");
+            failfast_link(FAILFAST_remote_link, block,
+                          is_last ? "the list goes on beyond its count" : "the link leaves the slab", &block->next);
         block = next;
     }
 }

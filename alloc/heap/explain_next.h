@@ -1,0 +1,13 @@
+/* explain_next.h: the last line of a failfast report: a command to copy. Not a part of the release library. */
+#pragma once
+
+#include <stdint.h>
+
+#include "report/failfast.h"
+
+/* Adds "next: ", and the command that tells more: addr2line with the events' return addresses; where there are none, the
+ * program's own command line with level 3; for a find that is not about a block, with a debugger. Async-signal-safe, one
+ * thread at a time. */
+struct text;
+void explain_next(struct text *text, enum failfast_kind kind, const struct failfast_event *const *events,
+                  uint32_t event_count);
