@@ -70,6 +70,17 @@ std::string guard_of(const stress::CrashGuard &guard)
     return bytes + numbers_of(guard.allocated_at) + numbers_of(guard.freed_at);
 }
 
+std::string failfast_of(const stress::CrashFailfast &found)
+{
+    std::string bytes;
+#define X(name, text) bytes += number(found.name);
+    RECORD_FAILFAST(X)
+#undef X
+    bytes += numbers_of(found.allocated_at) + numbers_of(found.freed_at);
+    for (const std::string &text : {found.name, found.text, found.call}) bytes += bytes_of(text.size(), 1) + text;
+    return bytes;
+}
+
 bool is_bytes(std::uint32_t id)
 {
     return id == RECORD_program_build_id || id == RECORD_library_build_id;
@@ -96,6 +107,7 @@ std::string fields_of(const CrashRecord &record)
     }
     for (const stress::CrashPlace &place : record.places) fields += field(RECORD_place, place_of(place));
     for (const stress::CrashGuard &guard : record.guards) fields += field(RECORD_guard, guard_of(guard));
+    if (record.failfast.has_value()) fields += field(RECORD_failfast, failfast_of(*record.failfast));
     for (const std::uint64_t copy : record.suspect_copies) fields += field(RECORD_suspect_copy, number(copy));
     return fields;
 }
@@ -103,11 +115,9 @@ std::string fields_of(const CrashRecord &record)
 // JSON without names of functions, which would ask a program for each.
 std::string json_of(const CrashRecord &record, std::string &text)
 {
-    std::string note;
-    const auto frames = stress::crash_frames(record, false, note);
-    const auto guards = stress::guard_frames(record, false);
-    text = stress::crash_text(record, frames, note, guards);
-    return stress::crash_json(record, frames, guards);
+    const stress::CrashFrames frames = stress::crash_frames(record, false);
+    text = stress::crash_text(record, frames);
+    return stress::crash_json(record, frames);
 }
 
 void check_read(const CrashRecord &record)

@@ -25,9 +25,10 @@
 #include "heap/guard.h"
 #include "os/libc.h"
 #include "os/os.h"
+#include "report/failfast.h"
 
 enum {
-    SIGNALS = 3,
+    SIGNALS = 5,
     DIRECTORY_BYTES_MAX = 2048,
     PATH_BYTES_MAX = DIRECTORY_BYTES_MAX + 80, /* and "/hakmem-PID-TID-N.crash.tmp" */
     LINE_BYTES_MAX = 2 * PATH_BYTES_MAX + 256,
@@ -36,7 +37,7 @@ enum {
     NUMBERS_MAX = 1000, /* tried for a name that is free */
 };
 
-static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGABRT};
+static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction previous[SIGNALS];
 static bool installed;
 static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no record, only what a sampled block has found */
@@ -272,6 +273,7 @@ static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
     }
     if (writer_take(me)) report(signal_number, info, signal_context);
     guard_misuse_forget();
+    if (VALIDATE) failfast_kept_forget();
     errno = saved;
     go_on(me, signal_number, info, signal_context);
 }

@@ -2,7 +2,7 @@
  * through os_peek, and what might still fault is a step of crash_try. */
 #include "entry/crash_record.h"
 
-#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -12,6 +12,7 @@
 
 #include "base/policy.h"
 #include "entry/crash_modules.h"
+#include "entry/crash_origin.h"
 #include "entry/crash_try.h"
 #include "entry/record_write.h"
 #include "hakmem/crash.h"
@@ -20,14 +21,13 @@
 #include "os/libc.h"
 #include "os/peek.h"
 #include "os/registers.h"
+#include "report/failfast.h"
 
 enum {
     FRAMES_MAX = 128,
     FRAMES_OWN_MAX = 16,                  /* of the handler and the unwinder, above the frame that crashed */
     MODULES_BYTES_MAX = 64 * 1024,
     OPERATIONS_BYTES_MAX = 96 * 1024,
-    ARGUMENTS_BYTES_MAX = 16 * 1024,
-    ENVIRONMENT_BYTES_MAX = 40 * 1024,
     TEXT_BYTES_MAX = 4096,
 };
 
@@ -42,6 +42,7 @@ void crash_record_prepare(void)
     void *frame;
     os_backtrace(&frame, 1);
     modules_remember();
+    origin_keep();
 }
 
 void crash_record_set_context(const struct hak_crash_facts *new_context)
@@ -146,6 +147,39 @@ static void write_guard(const struct guard_history *history)
     record_close_whole(&writer);
 }
 
+static void write_short_text(const char *text)
+{
+    unsigned char length = (unsigned char)strnlen(text, UCHAR_MAX);
+    record_add(&writer, &length, 1);
+    record_add(&writer, text, length);
+}
+
+/* What the failed check found whose abort this is. */
+static void write_failfast(void *unused)
+{
+    (void)unused;
+    if (!VALIDATE) return;
+    const char *report;
+    size_t report_bytes;
+    const struct failfast_find *find = failfast_kept(&report, &report_bytes);
+    if (find == NULL) return;
+    const struct failfast_event *allocated = &find->allocated, *freed = &find->freed;
+    const uint64_t numbers[] = {
+        (uintptr_t)find->address, find->kind,        find->state,      find->class_index, (uintptr_t)find->block_start,
+        find->block_bytes,        (uintptr_t)find->bad_address, find->bad_bytes, find->value, allocated->thread,
+        freed->thread,            allocated->count,  freed->count};
+    static_assert(sizeof numbers / sizeof numbers[0] == RECORD_FAILFAST_NUMBERS, "one for each in RECORD_FAILFAST");
+    record_open(&writer, RECORD_failfast);
+    for (size_t i = 0; i < RECORD_FAILFAST_NUMBERS; i++) record_add_number(&writer, numbers[i]);
+    for (uint32_t i = 0; i < allocated->count; i++) record_add_number(&writer, allocated->frames[i]);
+    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, freed->frames[i]);
+    write_short_text(find->name);
+    write_short_text(find->text);
+    write_short_text(find->call);
+    record_close_whole(&writer);
+    record_bytes(&writer, RECORD_failfast_report, report, report_bytes);
+}
+
 struct fault {
     bool has_address;
     uint64_t address;
@@ -232,29 +266,6 @@ static void write_link(enum record_field field, const char *path)
     if (length > 0) record_bytes(&writer, field, target, (size_t)length);
 }
 
-static void write_file(enum record_field field, const char *path, size_t size_bytes_max)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    record_open(&writer, field);
-    size_t done = 0;
-    for (;;) {
-        size_t room = record_room(&writer);
-        if (room > size_bytes_max - done) room = size_bytes_max - done;
-        char more;
-        ssize_t count = read(fd, room > 0 ? (char *)record_here(&writer) : &more, room > 0 ? room : 1);
-        if (count <= 0) break;
-        if (room == 0) {
-            record_cut(&writer, field);
-            break;
-        }
-        record_took(&writer, (size_t)count);
-        done += (size_t)count;
-    }
-    record_close(&writer);
-    close(fd);
-}
-
 static void write_process(void)
 {
     char name[16] = "";
@@ -304,6 +315,9 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     record_begin(&writer, buffer, sizeof buffer);
     record_number(&writer, RECORD_signal, (uint64_t)signal_number);
     record_number(&writer, RECORD_signal_code, (uint64_t)(int64_t)info->si_code);
+    /* The others with a code below 1, such as SI_TIMER, have something else in place of a sender. */
+    if (info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE)
+        record_number(&writer, RECORD_signal_sender, (uint64_t)info->si_pid);
     struct fault fault = {.has_address = crash_has_address(signal_number, info),
                           .address = (uint64_t)(uintptr_t)info->si_addr,
                           .signal_number = signal_number};
@@ -312,6 +326,7 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     write_backtrace(signal_context);
     try_to_write(write_suspect, NULL, RECORD_suspect_address);
     try_to_write(write_guards, &fault, RECORD_guard);
+    if (VALIDATE && signal_number == SIGABRT) try_to_write(write_failfast, NULL, RECORD_failfast);
     try_to_write(write_places, &fault, RECORD_place);
     write_process();
     write_number_at(RECORD_seed, context.seed);
@@ -320,8 +335,7 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     try_to_write(write_reproduce, NULL, RECORD_reproduce);
     write_modules();
     try_to_write(write_operations, NULL, RECORD_operations);
-    write_file(RECORD_arguments, "/proc/self/cmdline", ARGUMENTS_BYTES_MAX);
-    write_file(RECORD_environment, "/proc/self/environ", ENVIRONMENT_BYTES_MAX);
+    origin_write(&writer);
     *size_bytes = record_finish(&writer);
     return buffer;
 }

@@ -28,6 +28,8 @@ const char *os_signal_name(int signal)
     switch (signal) {
     case SIGSEGV: return "SEGV";
     case SIGBUS: return "BUS";
+    case SIGFPE: return "FPE";
+    case SIGILL: return "ILL";
     case SIGABRT: return "ABRT";
     default: return NULL;
     }

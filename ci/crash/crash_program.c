@@ -21,11 +21,13 @@
 #include <unistd.h>
 
 #include "hakmem/crash.h"
+#include "hakmem/hakmem.h"
 
 /* Weak: nothing defines them until the library is preloaded. */
 #pragma weak hak_crash_handler_install
 #pragma weak hak_crash_handler_remove
 #pragma weak hak_crash_context
+#pragma weak hak_purge
 
 #define PLAINLY __attribute__((noinline))
 
@@ -38,6 +40,76 @@ static void tell(const char *name, uint64_t value)
 PLAINLY static void write_null(void)
 {
     *(volatile int *)(uintptr_t)0 = 1;
+}
+
+PLAINLY static int divide(volatile int *by)
+{
+    return 1000 / *by;
+}
+
+PLAINLY static void run_no_instruction(void)
+{
+    __builtin_trap();
+}
+
+/* As programs do that show a title in ps: every byte of the arguments and of the environment that the system gave. */
+PLAINLY static void overwrite_title(char **argv)
+{
+    size_t length = strlen(argv[0]) + 1 + strlen(argv[1]) + 1;
+    memset(argv[0], ' ', length - 1);
+    memset(environ[0], ' ', strlen(environ[0]));
+    write_null();
+}
+
+/* Another process sends the signal. */
+static void sent_by_child(void)
+{
+    pid_t parent = getpid();
+    if (fork() == 0) {
+        tell("child", (uint64_t)getpid());
+        kill(parent, SIGSEGV);
+        _exit(0);
+    }
+    for (;;) pause();
+}
+
+PLAINLY static char *allocate_100(void)
+{
+    char *volatile block = malloc(100);
+    return block;
+}
+
+PLAINLY static void free_first(void *block)
+{
+    free(block);
+    __asm__ volatile("" : : : "memory"); /* no tail call: each is to be in the backtrace */
+}
+
+PLAINLY static void free_second(void *block)
+{
+    free(block);
+    __asm__ volatile("" : : : "memory");
+}
+
+/* What the debug-validation build ends the process for. */
+static void misuse(const char *how)
+{
+    char *volatile block = allocate_100();
+    tell("block", (uintptr_t)block);
+    if (strcmp(how, "double_free") == 0) free_first(block);
+    if (strcmp(how, "write_after") == 0) memset(block + 100, 'x', 3);
+    if (strcmp(how, "write_before") == 0) block[-1] = 'x';
+    if (strcmp(how, "write_after_free") == 0) {
+        free_first(block);
+        block[40] = 'x';
+        block[42] = 'x';
+        hak_purge();
+    }
+    if (strcmp(how, "realloc") == 0) {
+        free_first(block);
+        block = realloc(block, 200);
+    }
+    free_second(block);
 }
 
 /* Both pointers are in registers when it stops. */
@@ -178,6 +250,17 @@ static void survive(void)
     sigsetjmp(survived, 1);
     if (crashes++ < 3) write_null();
     _exit(0);
+}
+
+/* Survives a find of a check, and aborts once more for a reason of its own. */
+static void abort_after(void)
+{
+    struct sigaction action = {.sa_handler = on_survive, .sa_flags = (int)SA_RESETHAND};
+    hak_crash_handler_remove();
+    if (sigaction(SIGABRT, &action, NULL) != 0) _exit(3);
+    if (hak_crash_handler_install(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(4);
+    if (sigsetjmp(survived, 1) == 0) misuse("double_free");
+    abort();
 }
 
 /* The first thread to crash is held in the midst of its record until the second one, which crashes then, has gone on:
@@ -325,6 +408,12 @@ int main(int argc, char **argv)
     if (strcmp(how, "thread_overflow") == 0) in_thread();
     if (strcmp(how, "abort") == 0) abort();
     if (strcmp(how, "sent") == 0) kill(getpid(), SIGSEGV);
+    if (strcmp(how, "divide") == 0) return divide(&(int){0});
+    if (strcmp(how, "no_instruction") == 0) run_no_instruction();
+    if (strcmp(how, "title") == 0) overwrite_title(argv);
+    if (strcmp(how, "sent_by_child") == 0) sent_by_child();
+    if (strcmp(how, "misuse") == 0 && argc > 2) misuse(argv[2]);
+    if (strcmp(how, "abort_after") == 0) abort_after();
     if (strcmp(how, "bad_link") == 0) bad_link();
     if (strcmp(how, "child") == 0) child();
     if (strcmp(how, "two_threads") == 0) two_threads();

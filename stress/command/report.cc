@@ -38,11 +38,9 @@ int report_main(int argc, char **argv)
     CrashRecord record;
     if (const std::string fault = record_load(arguments.file, record); !fault.empty())
         return bad_input("report: " + fault);
-    std::string note;
-    const std::vector<CrashFrame> frames = crash_frames(record, arguments.symbols, note);
-    const std::vector<GuardFrames> guards = guard_frames(record, arguments.symbols);
-    if (!arguments.json_path.empty()) return write_json(arguments.json_path, crash_json(record, frames, guards));
-    write_text(STDOUT_FILENO, crash_text(record, frames, note, guards));
+    const CrashFrames frames = crash_frames(record, arguments.symbols);
+    if (!arguments.json_path.empty()) return write_json(arguments.json_path, crash_json(record, frames));
+    write_text(STDOUT_FILENO, crash_text(record, frames));
     return 0;
 }
 

@@ -62,11 +62,15 @@ Json json_of(const CrashPlace &place)
             {"words", words}};
 }
 
-Json json_of(const CrashGuard &guard, const GuardFrames &frames)
+Json json_of(const std::vector<CrashFrame> &frames)
 {
-    Json allocated = Json::array(), freed = Json::array();
-    for (const CrashFrame &frame : frames.allocated) allocated.push_back(json_of(frame));
-    for (const CrashFrame &frame : frames.freed) freed.push_back(json_of(frame));
+    Json json = Json::array();
+    for (const CrashFrame &frame : frames) json.push_back(json_of(frame));
+    return json;
+}
+
+Json json_of(const CrashGuard &guard, const EventFrames &frames)
+{
     return {{"finding", crash_finding_name(guard.finding)},
             {"text", crash_finding_text(guard.finding)},
             {"address", crash_hex(guard.address)},
@@ -74,8 +78,39 @@ Json json_of(const CrashGuard &guard, const GuardFrames &frames)
             {"block_bytes", guard.block_bytes},
             {"offset", static_cast<std::int64_t>(guard.address - guard.block_start)},
             {"state", crash_state_name(guard.state)},
-            {"allocated", {{"thread", guard.allocated_by}, {"frames", allocated}}},
-            {"freed", guard.freed_by == 0 ? Json() : Json{{"thread", guard.freed_by}, {"frames", freed}}}};
+            {"allocated", {{"thread", guard.allocated_by}, {"frames", json_of(frames.allocated)}}},
+            {"freed", guard.freed_by == 0 ? Json()
+                                          : Json{{"thread", guard.freed_by}, {"frames", json_of(frames.freed)}}}};
+}
+
+// null where neither the thread nor a return address is known.
+Json event_json(std::uint64_t thread, const std::vector<CrashFrame> &frames)
+{
+    if (thread == 0 && frames.empty()) return Json();
+    return {{"thread", thread == 0 ? Json() : Json(thread)}, {"frames", json_of(frames)}};
+}
+
+Json failfast_json(const CrashRecord &record, const EventFrames &frames)
+{
+    if (!record.failfast.has_value()) return Json();
+    const CrashFailfast &found = *record.failfast;
+    const bool has_block = found.block_start != 0, has_bad = found.bad_address != 0;
+    return {{"kind", found.name},
+            {"text", found.text},
+            {"found_by", found.call.empty() ? Json() : Json(found.call)},
+            {"address", crash_hex(found.address)},
+            {"memory", crash_kind_name(found.kind)},
+            {"block_start", has_block ? Json(crash_hex(found.block_start)) : Json()},
+            {"block_bytes", has_block ? Json(found.block_bytes) : Json()},
+            {"offset", has_block ? Json(static_cast<std::int64_t>(found.address - found.block_start)) : Json()},
+            {"state", crash_state_name(found.state)},
+            {"class", has_block ? Json(found.class_index) : Json()},
+            {"bad_address", has_bad ? Json(crash_hex(found.bad_address)) : Json()},
+            {"bad_bytes", found.bad_bytes != 0 ? Json(found.bad_bytes) : Json()},
+            {"value", has_bad ? Json(crash_hex(found.value)) : Json()},
+            {"allocated", event_json(found.allocated_by, frames.allocated)},
+            {"freed", event_json(found.freed_by, frames.freed)},
+            {"report", text_or_null(record, RECORD_failfast_report)}};
 }
 
 Json suspect_json(const CrashRecord &record)
@@ -114,8 +149,7 @@ Json cut_json(const CrashRecord &record)
 
 }  // namespace
 
-std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> &frames,
-                       const std::vector<GuardFrames> &guards)
+std::string crash_json(const CrashRecord &record, const CrashFrames &frames)
 {
     Json json;
     json["version"] = RECORD_VERSION;
@@ -123,18 +157,21 @@ std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> 
                       {"number", number_or_null(record, RECORD_signal)},
                       {"code", static_cast<std::int64_t>(record.number(RECORD_signal_code).value_or(0))},
                       {"text", crash_code_text(record)},
-                      {"fault_address", hex_or_null(record, RECORD_fault_address)}};
-    json["frames"] = Json::array();
-    for (const CrashFrame &frame : frames) json["frames"].push_back(json_of(frame));
+                      {"fault_address", hex_or_null(record, RECORD_fault_address)},
+                      {"sender", number_or_null(record, RECORD_signal_sender)}};
+    json["frames"] = json_of(frames.stack);
     json["registers"] = Json::object();
     for (const CrashRegister &one : record.registers) json["registers"][one.name] = crash_hex(one.value);
     json["places"] = Json::array();
     for (const CrashPlace &place : record.places) json["places"].push_back(json_of(place));
     json["guards"] = Json::array();
     for (std::size_t i = 0; i < record.guards.size(); ++i)
-        json["guards"].push_back(json_of(record.guards[i], i < guards.size() ? guards[i] : GuardFrames()));
+        json["guards"].push_back(json_of(record.guards[i], i < frames.guards.size() ? frames.guards[i] : EventFrames()));
+    json["failfast"] = failfast_json(record, frames.failfast);
     json["suspect"] = suspect_json(record);
     json["process"] = number_or_null(record, RECORD_process);
+    json["installed_pid"] = number_or_null(record, RECORD_installed_process);
+    json["forked"] = crash_is_forked(record).has_value() ? Json(*crash_is_forked(record)) : Json();
     json["thread"] = {{"id", number_or_null(record, RECORD_thread)},
                       {"name", text_or_null(record, RECORD_thread_name)}};
     json["seed"] = number_or_null(record, RECORD_seed);
@@ -145,11 +182,16 @@ std::string crash_json(const CrashRecord &record, const std::vector<CrashFrame> 
     json["arguments"] = record.list(RECORD_arguments);
     json["directory"] = text_or_null(record, RECORD_directory);
     json["environment"] = record.list(RECORD_environment);
+    json["standard_input"] = text_or_null(record, RECORD_standard_input);
     json["time_ns"] = number_or_null(record, RECORD_time_ns);
     json["program"] = {{"path", text_or_null(record, RECORD_program)},
-                       {"build_id", text_or_null(record, RECORD_program_build_id)}};
+                       {"build_id", text_or_null(record, RECORD_program_build_id)},
+                       {"size_bytes", number_or_null(record, RECORD_program_bytes)},
+                       {"mtime_ns", number_or_null(record, RECORD_program_mtime_ns)}};
     json["library"] = {{"path", text_or_null(record, RECORD_library)},
                        {"build_id", text_or_null(record, RECORD_library_build_id)},
+                       {"size_bytes", number_or_null(record, RECORD_library_bytes)},
+                       {"mtime_ns", number_or_null(record, RECORD_library_mtime_ns)},
                        {"version", text_or_null(record, RECORD_library_version)}};
     json["architecture"] = text_or_null(record, RECORD_architecture);
     json["modules"] = modules_json(record);

@@ -15,7 +15,7 @@ constexpr std::size_t kFileBytesMax = 1 << 20;
 constexpr std::size_t kEndBytes = RECORD_FIELD_HEAD_BYTES + 4;
 constexpr const char *kCopyAgain = "; copy it again from where it was written, or let the program crash again";
 
-enum class Type { number, bytes, text, texts, numbers, named, module, place, guard };
+enum class Type { number, bytes, text, texts, numbers, named, module, place, guard, failfast };
 
 struct FieldKind {
     std::uint32_t id;
@@ -106,6 +106,21 @@ bool read_guard(Parts parts, CrashGuard &guard)
     return true;
 }
 
+bool read_failfast(Parts parts, CrashFailfast &found)
+{
+#define X(name, text) found.name = parts.number();
+    RECORD_FAILFAST(X)
+#undef X
+    const std::uint64_t most = parts.left() / 8;
+    if (!parts.ok() || found.allocated_count > most || found.freed_count > most - found.allocated_count) return false;
+    for (std::uint64_t i = 0; i < found.allocated_count; ++i) found.allocated_at.push_back(parts.number());
+    for (std::uint64_t i = 0; i < found.freed_count; ++i) found.freed_at.push_back(parts.number());
+    found.name = parts.counted();
+    found.text = parts.counted();
+    found.call = parts.counted();
+    return parts.ok() && parts.left() == 0;
+}
+
 bool read_module(Parts parts, CrashModule &module)
 {
     module.base = parts.number();
@@ -160,6 +175,8 @@ bool read_field(const FieldKind &kind, std::string_view payload, CrashRecord &re
     }
     case Type::module: return read_module(parts, record.modules.emplace_back());
     case Type::guard: return read_guard(parts, record.guards.emplace_back());
+    case Type::failfast:
+        return !record.failfast.has_value() && read_failfast(parts, record.failfast.emplace());
     case Type::place: return read_place(parts, record.places.emplace_back());
     }
     return false;

@@ -36,6 +36,15 @@ struct CrashGuard {
     std::vector<std::uint64_t> allocated_at, freed_at;  // return addresses, the innermost first
 };
 
+// What the failed check found that ended the process.
+struct CrashFailfast {
+#define X(name, text) std::uint64_t name = 0;
+    RECORD_FAILFAST(X)
+#undef X
+    std::vector<std::uint64_t> allocated_at, freed_at;  // return addresses, the innermost first
+    std::string name, text, call;                       // of the kind; the call that found it, empty: not known
+};
+
 struct CrashRegister {
     std::string name;
     std::uint64_t value = 0;
@@ -46,6 +55,7 @@ struct CrashRecord {
     std::vector<CrashModule> modules;
     std::vector<CrashPlace> places;
     std::vector<CrashGuard> guards;
+    std::optional<CrashFailfast> failfast;
     std::vector<std::uint64_t> backtrace, suspect_copies;
     std::map<std::uint32_t, std::uint64_t> numbers;             // by id, those that are there once
     std::map<std::uint32_t, std::string> texts;                 // bytes: as hexadecimal

@@ -109,16 +109,16 @@ TEST(CrashRecord, WhatASampledBlockFound)
     EXPECT_EQ(record.guards[0].block_bytes, 100U);
     EXPECT_THAT(record.guards[0].allocated_at, ElementsAre(0x401010));
     EXPECT_THAT(record.guards[0].freed_at, ElementsAre(0x401020, 0x401030));
-    const auto guards = guard_frames(record, false);
-    const std::string text = crash_text(record, {}, "", guards);
+    const CrashFrames frames = crash_frames(record, false);
+    const std::string text = crash_text(record, frames);
     for (const char *part : {"use after free: 4 bytes past the end of a freed block of 100 bytes at 0x7f0000001000\n",
                              "allocated by thread 41 at\n  #0  0x401010", "freed by thread 42 at\n  #0  0x401020"})
         EXPECT_THAT(text, HasSubstr(part));
-    const std::string json = crash_json(record, {}, guards);
+    const std::string json = crash_json(record, frames);
     for (const char *part : {"\"finding\": \"use_after\"", "\"offset\": 104", "\"state\": \"freed\"",
                              "\"pc\": \"0x401030\""})
         EXPECT_THAT(json, HasSubstr(part));
-    EXPECT_THAT(crash_text(record, {}, ""), HasSubstr("freed by thread 42")) << "without frames too";
+    EXPECT_THAT(crash_text(record, {}), HasSubstr("freed by thread 42")) << "without frames too";
 }
 
 TEST(CrashRecord, GuardOfAnotherLengthIsRefused)
@@ -131,16 +131,92 @@ TEST(CrashRecord, GuardOfAnotherLengthIsRefused)
     }
     CrashRecord record;
     EXPECT_EQ(record_read(whole(guard_field(99, 3, 0)), record), "") << "a finding of a later version";
-    EXPECT_THAT(crash_text(record, {}, ""), HasSubstr("does not know"));
+    EXPECT_THAT(crash_text(record, {}), HasSubstr("does not know"));
+}
+
+std::string short_text(const std::string &text)
+{
+    return bytes_of(text.size(), 1) + text;
+}
+
+std::string failfast_field(std::uint64_t allocated_count, std::uint64_t freed_count, const std::string &tail)
+{
+    std::string numbers;
+    for (const std::uint64_t value :
+         {0x7f0000001000UL, std::uint64_t{RECORD_KIND_slab}, std::uint64_t{RECORD_STATE_live}, 9UL, 0x7f0000001000UL, 100UL,
+          0x7f0000001064UL, 3UL, 0xcacacacb00000000UL, 0UL, 42UL, allocated_count, freed_count, 0x401010UL, 0x401020UL,
+          0x401030UL})
+        numbers += number(value);
+    return field(RECORD_failfast, numbers + tail);
+}
+
+const std::string kKindTexts = short_text("write_after") + short_text("overwritten") + short_text("free");
+
+TEST(CrashRecord, WhatACheckFound)
+{
+    CrashRecord record;
+    ASSERT_EQ(record_read(whole(failfast_field(1, 2, kKindTexts) + field(RECORD_failfast_report, "hakmem: failfast\n")),
+                          record), "");
+    ASSERT_TRUE(record.failfast.has_value());
+    EXPECT_EQ(record.failfast->block_bytes, 100U);
+    EXPECT_EQ(record.failfast->call, "free");
+    EXPECT_THAT(record.failfast->freed_at, ElementsAre(0x401020, 0x401030));
+    const CrashFrames frames = crash_frames(record, false);
+    EXPECT_TRUE(frames.failfast.allocated[0].is_return);
+    const std::string text = crash_text(record, frames);
+    for (const char *part : {"write_after: overwritten\n", "the block: 100 bytes at 0x7f0000001000\n", "found by: free\n",
+                             "overwritten: 0x7f0000001064 and 2 bytes more; its word holds cacacacb00000000\n",
+                             "allocated at\n  #0  0x401010", "freed by thread 42 at\n  #0  0x401020"})
+        EXPECT_THAT(text, HasSubstr(part));
+    const std::string json = crash_json(record, frames);
+    for (const char *part : {"\"kind\": \"write_after\"", "\"bad_address\": \"0x7f0000001064\"", "\"bad_bytes\": 3",
+                             "\"found_by\": \"free\"", "\"thread\": null", "\"pc\": \"0x401030\"",
+                             "\"report\": \"hakmem: failfast\\n\""})
+        EXPECT_THAT(json, HasSubstr(part));
+}
+
+TEST(CrashRecord, FailfastOfAnotherLengthIsRefused)
+{
+    for (const auto &[allocated, freed, tail] :
+         {std::tuple(1ULL, 2ULL, kKindTexts + "x"), std::tuple(1ULL, 2ULL, kKindTexts.substr(0, kKindTexts.size() - 1)),
+          std::tuple(~0ULL, 4ULL, kKindTexts), std::tuple(4ULL, ~0ULL, kKindTexts), std::tuple(2ULL, 2ULL, std::string())}) {
+        CrashRecord record;
+        EXPECT_THAT(record_read(whole(failfast_field(allocated, freed, tail)), record),
+                    HasSubstr("no sound field 'failfast'"));
+    }
+    CrashRecord record;
+    const std::string one = failfast_field(1, 2, kKindTexts);
+    EXPECT_THAT(record_read(whole(one + one), record), HasSubstr("'failfast'")) << "twice";
+}
+
+TEST(CrashRecord, HowTheProcessWasStarted)
+{
+    CrashRecord record;
+    ASSERT_EQ(record_read(whole(field(RECORD_process, number(7)) + field(RECORD_installed_process, number(5)) +
+                                field(RECORD_standard_input, "pipe:[12]") + field(RECORD_signal_sender, number(9)) +
+                                field(RECORD_program_bytes, number(1000)) + field(RECORD_program_mtime_ns, number(2000)) +
+                                field(RECORD_library_bytes, number(3000))),
+                          record), "");
+    const std::string text = crash_text(record, {});
+    for (const char *part : {"7, forked since from process 5\n", "its input    pipe:[12]\n", "sent by process 9\n"})
+        EXPECT_THAT(text, HasSubstr(part));
+    const std::string json = crash_json(record, {});
+    for (const char *part : {"\"forked\": true", "\"installed_pid\": 5", "\"standard_input\": \"pipe:[12]\"",
+                             "\"sender\": 9", "\"size_bytes\": 1000", "\"mtime_ns\": 2000", "\"size_bytes\": 3000"})
+        EXPECT_THAT(json, HasSubstr(part));
+    CrashRecord empty;
+    ASSERT_EQ(record_read(whole(""), empty), "");
+    EXPECT_THAT(crash_json(empty, {}), HasSubstr("\"forked\": null"));
+    EXPECT_THAT(crash_json(empty, {}), HasSubstr("\"failfast\": null"));
 }
 
 TEST(CrashRecord, TextAndJsonOfAnyContent)
 {
     CrashRecord record;
     ASSERT_EQ(record_read(sample(), record), "");
-    std::string note;
-    const auto frames = crash_frames(record, false, note);
-    const std::string text = crash_text(record, frames, "no names here");
+    CrashFrames frames = crash_frames(record, false);
+    frames.note = "no names here";
+    const std::string text = crash_text(record, frames);
     for (const char *part : {"SIGSEGV at 0xdead0000beef", "SEGV_MAPERR", "/bin/program+0x1010", "no names here",
                              "b0 = malloc(1)", "a 'b c'", "LD_PRELOAD=x.so", "cut: module", "worker?[31m"})
         EXPECT_THAT(text, HasSubstr(part));
@@ -152,7 +228,7 @@ TEST(CrashRecord, TextAndJsonOfAnyContent)
         EXPECT_THAT(json, HasSubstr(part));
     CrashRecord empty;
     ASSERT_EQ(record_read(whole(""), empty), "");
-    EXPECT_THAT(crash_text(empty, {}, ""), HasSubstr("no backtrace"));
+    EXPECT_THAT(crash_text(empty, {}), HasSubstr("no backtrace"));
     EXPECT_THAT(crash_json(empty, {}), HasSubstr("\"fault_address\": null"));
 }
 
@@ -232,7 +308,7 @@ TEST(CrashRecord, RandomChangesAreRefusedOrReadTheSame)
         } else if (is_forged) {
             ++forged_read;
             ASSERT_FALSE(crash_json(record, {}).empty());
-            ASSERT_FALSE(crash_text(record, {}, "").empty());
+            ASSERT_FALSE(crash_text(record, {}).empty());
         } else {
             ++same;
             ASSERT_EQ(changed, bytes) << "round " << round;

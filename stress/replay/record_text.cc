@@ -18,6 +18,12 @@ constexpr Code kCodes[] = {
     {SIGSEGV, SEGV_MAPERR, "SEGV_MAPERR: no memory is mapped there"},
     {SIGSEGV, SEGV_ACCERR, "SEGV_ACCERR: what is mapped there may not be used in this way"},
     {SIGSEGV, SI_KERNEL, "the address is none that the processor has, and it does not say which: see the registers"},
+    {SIGFPE, FPE_INTDIV, "FPE_INTDIV: an integer divided by zero, or a quotient that does not fit"},
+    {SIGFPE, FPE_INTOVF, "FPE_INTOVF: an integer overflowed"},
+    {SIGFPE, FPE_FLTDIV, "FPE_FLTDIV: a floating-point number divided by zero"},
+    {SIGFPE, FPE_FLTINV, "FPE_FLTINV: an invalid floating-point operation"},
+    {SIGILL, ILL_ILLOPC, "ILL_ILLOPC: no instruction of this processor"},
+    {SIGILL, ILL_ILLOPN, "ILL_ILLOPN: no instruction of this processor: a bad operand, or a trap of the compiler's"},
     {SIGBUS, BUS_ADRALN, "BUS_ADRALN: misaligned"},
     {SIGBUS, BUS_ADRERR, "BUS_ADRERR: behind the end of a mapped file, or no memory left"},
 };
@@ -79,7 +85,10 @@ void add_happened(std::string &out, const CrashRecord &record)
     if (const auto address = record.number(RECORD_fault_address)) what += " at " + crash_hex(*address);
     add_line(out, "signal", what);
     add_line(out, "", crash_code_text(record));
-    add_line(out, "process", optional_text(record.number(RECORD_process)));
+    std::string process = optional_text(record.number(RECORD_process));
+    if (crash_is_forked(record).value_or(false))
+        process += ", forked since from process " + optional_text(record.number(RECORD_installed_process));
+    add_line(out, "process", process);
     add_line(out, "thread", optional_text(record.number(RECORD_thread)) + " " + record.text(RECORD_thread_name));
     if (const auto time_ns = record.number(RECORD_time_ns)) {
         const auto seconds = static_cast<time_t>(*time_ns / 1'000'000'000);
@@ -189,18 +198,39 @@ std::string guard_place(const CrashGuard &guard)
                        crash_hex(guard.block_start));
 }
 
-void add_guard(std::string &out, const CrashGuard &guard, const GuardFrames &frames)
+void add_event(std::string &out, const char *what, std::uint64_t thread, const std::vector<CrashFrame> &frames)
+{
+    if (thread == 0 && frames.empty()) return;
+    out += thread == 0 ? fmt::format("  {} at\n", what) : fmt::format("  {} by thread {} at\n", what, thread);
+    add_frames(out, frames);
+}
+
+void add_failfast(std::string &out, const CrashRecord &record, const EventFrames &frames)
+{
+    const CrashFailfast &found = *record.failfast;
+    out += "\nWhat a check has found\n";
+    out += fmt::format("  {}: {}\n", printable(found.name), printable(found.text));
+    out += fmt::format("  the address {}: {}\n", crash_hex(found.address), crash_kind_text(found.kind));
+    if (found.block_start != 0) {
+        out += fmt::format("  the block: {} bytes at {}\n", found.block_bytes, crash_hex(found.block_start));
+        out += fmt::format("  {}\n", crash_state_text(found.state));
+    }
+    if (found.bad_address != 0)
+        out += fmt::format("  overwritten: {}{}; its word holds {:016x}\n", crash_hex(found.bad_address),
+                           found.bad_bytes > 1 ? fmt::format(" and {} bytes more", found.bad_bytes - 1) : "", found.value);
+    if (!found.call.empty()) out += fmt::format("  found by: {}\n", printable(found.call));
+    add_event(out, "allocated", found.allocated_by, frames.allocated);
+    add_event(out, "freed", found.freed_by, frames.freed);
+    if (found.allocated_count == 0)
+        out += "  HAKMEM_FAILFAST_LEVEL=3 in the environment tells where the block was allocated and freed\n";
+}
+
+void add_guard(std::string &out, const CrashGuard &guard, const EventFrames &frames)
 {
     out += "\nWhat a sampled block has found\n";
     out += fmt::format("  {}: {}\n", crash_finding_text(guard.finding), guard_place(guard));
-    if (guard.allocated_by != 0) {
-        out += fmt::format("  allocated by thread {} at\n", guard.allocated_by);
-        add_frames(out, frames.allocated);
-    }
-    if (guard.freed_by != 0) {
-        out += fmt::format("  freed by thread {} at\n", guard.freed_by);
-        add_frames(out, frames.freed);
-    }
+    add_event(out, "allocated", guard.allocated_by, frames.allocated);
+    add_event(out, "freed", guard.freed_by, frames.freed);
 }
 
 void add_repeat(std::string &out, const CrashRecord &record)
@@ -219,10 +249,18 @@ void add_repeat(std::string &out, const CrashRecord &record)
         for (const char *name : {"LD_PRELOAD=", "LD_LIBRARY_PATH=", "HAKMEM_"})
             if (entry.starts_with(name)) add_line(out, "with", entry);
     add_line(out, "was run as", command);
+    add_line(out, "its input", record.text(RECORD_standard_input));
     add_line(out, "repeat with", record.text(RECORD_reproduce));
 }
 
 }  // namespace
+
+std::optional<bool> crash_is_forked(const CrashRecord &record)
+{
+    const auto process = record.number(RECORD_process), installed = record.number(RECORD_installed_process);
+    if (!process.has_value() || !installed.has_value()) return std::nullopt;
+    return *process != *installed;
+}
 
 std::string crash_hex(std::uint64_t value)
 {
@@ -242,7 +280,11 @@ std::string crash_code_text(const CrashRecord &record)
     const auto number = static_cast<std::int64_t>(record.number(RECORD_signal).value_or(0));
     for (const Code &known : kCodes)
         if (known.signal_number == number && known.code == code) return known.text;
-    return code <= 0 ? "sent by kill, raise or abort" : "";
+    if (code > 0) return "";
+    const auto sender = record.number(RECORD_signal_sender);
+    if (!sender.has_value()) return "sent by kill, raise or abort";
+    return sender == record.number(RECORD_process) ? "sent by the process itself: by abort, raise or kill"
+                                                   : fmt::format("sent by process {}", *sender);
 }
 
 std::string_view crash_kind_name(std::uint64_t kind)
@@ -275,14 +317,14 @@ std::string_view crash_finding_text(std::uint64_t finding)
     return text_of(kFindingTexts, finding, "a finding that this program does not know");
 }
 
-std::string crash_text(const CrashRecord &record, const std::vector<CrashFrame> &frames, const std::string &note,
-                       const std::vector<GuardFrames> &guards)
+std::string crash_text(const CrashRecord &record, const CrashFrames &frames)
 {
     std::string out;
     add_happened(out, record);
     for (std::size_t i = 0; i < record.guards.size(); ++i)
-        add_guard(out, record.guards[i], i < guards.size() ? guards[i] : GuardFrames());
-    add_where(out, record, frames, note);
+        add_guard(out, record.guards[i], i < frames.guards.size() ? frames.guards[i] : EventFrames());
+    if (record.failfast.has_value()) add_failfast(out, record, frames.failfast);
+    add_where(out, record, frames.stack, frames.note);
     add_heap(out, record);
     if (const std::string operations = record.text(RECORD_operations); !operations.empty()) {
         out += "\nThe threads' last operations\n" + printable(operations, true);

@@ -136,55 +136,61 @@ std::map<std::string, std::vector<CrashLine>> read_answers(const std::string &ou
     return answers;
 }
 
-// Frames from the one with index first_return on are return addresses.
-void add_lines(const std::string &symbolizer, const std::string &module, std::size_t first_return,
-               std::vector<CrashFrame> &frames)
+// A frame, and the address to ask for: that of the instruction, or one byte back in a call, behind which a return
+// address is.
+struct Asked {
+    CrashFrame *frame;
+    std::uint64_t offset;
+};
+
+void add_lines(const std::string &symbolizer, const std::string &module, const std::vector<Asked> &asked)
 {
     std::vector<std::string> words{symbolizer};
     if (symbolizer.find("llvm") != std::string::npos) words.push_back("--output-style=GNU");
     words.insert(words.end(), {"-a", "-f", "-C", "-i", "-e", module});
-    // A return address is behind the call: one byte back is in it.
-    const auto asked = [&](std::size_t i) {
-        return hex_text(frames[i].offset - (i >= first_return && frames[i].offset > 0 ? 1 : 0));
-    };
-    for (std::size_t i = 0; i < frames.size(); ++i)
-        if (frames[i].module == module) words.push_back(asked(i));
+    for (const Asked &one : asked) words.push_back(hex_text(one.offset));
     const auto answers = read_answers(output_of(words));
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-        if (frames[i].module != module) continue;
-        if (const auto found = answers.find(asked(i)); found != answers.end()) frames[i].lines = found->second;
-    }
+    for (const Asked &one : asked)
+        if (const auto found = answers.find(hex_text(one.offset)); found != answers.end()) one.frame->lines = found->second;
 }
 
+// Frames from the one with index first_return on are return addresses.
 std::vector<CrashFrame> frames_of(const CrashRecord &record, const std::vector<std::uint64_t> &addresses,
-                                  std::size_t first_return, bool symbolize, std::string &note)
+                                  std::size_t first_return)
 {
     std::vector<CrashFrame> frames;
-    std::map<std::string, bool> modules;
     for (const std::uint64_t pc : addresses) {
         CrashFrame &frame = frames.emplace_back();
         frame.pc = pc;
+        frame.is_return = frames.size() > first_return;
         // A return address may be the first byte behind a function that does not return, and behind its module.
-        const CrashModule *module = record.module_of(frames.size() > first_return && pc > 0 ? pc - 1 : pc);
+        const CrashModule *module = record.module_of(frame.is_return && pc > 0 ? pc - 1 : pc);
         if (module == nullptr) continue;
         frame.module = module->path;
         frame.offset = pc - module->base;
-        if (module->path.starts_with("/")) modules[module->path] = true;
     }
-    note.clear();
-    if (!symbolize || frames.empty()) return frames;
+    return frames;
+}
+
+std::string add_all_lines(const std::vector<std::vector<CrashFrame> *> &lists)
+{
+    std::map<std::string, std::vector<Asked>> modules;
+    for (std::vector<CrashFrame> *list : lists)
+        for (CrashFrame &frame : *list)
+            if (frame.module.starts_with("/"))
+                modules[frame.module].push_back({&frame, frame.offset - (frame.is_return && frame.offset > 0 ? 1 : 0)});
+    if (modules.empty()) return "";
     const std::string symbolizer = symbolizer_find();
-    if (symbolizer.empty()) {
-        note = "no names of functions: install llvm-symbolizer (package llvm) or addr2line (package binutils)";
-        return frames;
-    }
-    for (const auto &[module, used] : modules) {
+    if (symbolizer.empty())
+        return "no names of functions: install llvm-symbolizer (package llvm) or addr2line (package binutils)";
+    std::string note;
+    for (const auto &[module, asked] : modules) {
         if (access(module.c_str(), R_OK) == 0)
-            add_lines(symbolizer, module, first_return, frames);
+            add_lines(symbolizer, module, asked);
         else
             note = "no names of functions in '" + module + "': the file is not here";
     }
-    return frames;
+    return note;
 }
 
 // Those of the library come first, from the function that took the backtrace to malloc or free.
@@ -199,22 +205,19 @@ void drop_own(const CrashRecord &record, std::vector<CrashFrame> &frames)
 
 }  // namespace
 
-std::vector<CrashFrame> crash_frames(const CrashRecord &record, bool symbolize, std::string &note)
+CrashFrames crash_frames(const CrashRecord &record, bool symbolize)
 {
-    return frames_of(record, record.backtrace, 1, symbolize, note);
-}
-
-std::vector<GuardFrames> guard_frames(const CrashRecord &record, bool symbolize)
-{
-    std::vector<GuardFrames> all;
-    std::string note;  // the same as that of the crash's own frames
-    for (const CrashGuard &guard : record.guards) {
-        GuardFrames &frames = all.emplace_back();
-        frames.allocated = frames_of(record, guard.allocated_at, 0, symbolize, note);
-        frames.freed = frames_of(record, guard.freed_at, 0, symbolize, note);
-        drop_own(record, frames.allocated);
-        drop_own(record, frames.freed);
-    }
+    CrashFrames all;
+    all.stack = frames_of(record, record.backtrace, 1);
+    for (const CrashGuard &guard : record.guards)
+        all.guards.push_back({frames_of(record, guard.allocated_at, 0), frames_of(record, guard.freed_at, 0)});
+    if (record.failfast.has_value())
+        all.failfast = {frames_of(record, record.failfast->allocated_at, 0),
+                        frames_of(record, record.failfast->freed_at, 0)};
+    std::vector<std::vector<CrashFrame> *> lists{&all.stack, &all.failfast.allocated, &all.failfast.freed};
+    for (EventFrames &guard : all.guards) lists.insert(lists.end(), {&guard.allocated, &guard.freed});
+    for (std::size_t i = 1; i < lists.size(); ++i) drop_own(record, *lists[i]);
+    if (symbolize) all.note = add_all_lines(lists);
     return all;
 }
 

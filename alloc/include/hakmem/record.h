@@ -19,6 +19,9 @@
  *   module    numbers base, start, end; then a byte n, n bytes of build id, and the path as text
  *   guard     as many numbers as RECORD_GUARD names, then return addresses, the innermost first: those of the
  *             allocation, then those of the free
+ *   failfast  as many numbers as RECORD_FAILFAST names, then return addresses as in a guard, then three texts, each a
+ *             byte n and n bytes: the kind's name, what it means, and the call that found it: "free", "realloc",
+ *             "malloc_usable_size", "quarantine" (a block that waited there was looked at), or "" for another
  *   place     as many numbers as RECORD_PLACE names, then numbers up to RECORD_WORDS (the block's first words),
  *             a byte n, and n bytes of text: what it is the place of: "fault", a register, or "free" for
  *             what was given to free or realloc */
@@ -60,9 +63,9 @@ enum {
     X(18, schedule_hash, number, "hash of the schedule so far, as the host program says")             \
     X(19, operations, text, "lines: the last operations of each thread, as the host program says")    \
     X(20, reproduce, text, "the command that repeats the run, as the host program says")              \
-    X(21, arguments, texts, "argv")                                                                   \
+    X(21, arguments, texts, "argv, as it was when the handler was installed")                         \
     X(22, directory, text, "working directory")                                                       \
-    X(23, environment, texts, "environ")                                                              \
+    X(23, environment, texts, "environ, as the process was started")                                  \
     X(24, time_ns, number, "wall time in nanoseconds since 1970, UTC")                                \
     X(25, program, text, "path of the program")                                                       \
     X(26, program_build_id, bytes, "its GNU build id")                                                \
@@ -71,7 +74,16 @@ enum {
     X(29, library_version, text, "version of libhakmem, and which build")                             \
     X(30, architecture, text, "processor")                                                            \
     X(31, cut, number, "bit i set: the field with id i was cut, or some of its kind left out")        \
-    X(32, guard, guard, "each: what a sampled block has found, and where it came from")
+    X(32, guard, guard, "each: what a sampled block has found, and where it came from")               \
+    X(33, failfast, failfast, "what the failed check found that ends the process; debug validation")  \
+    X(34, failfast_report, text, "its report, as it is on standard error")                            \
+    X(35, installed_process, number, "process in which the handler was installed; another: forked")   \
+    X(36, standard_input, text, "what descriptor 0 was then: a path, or pipe:[1234]")                 \
+    X(37, signal_sender, number, "process that sent the signal; not there for a fault")               \
+    X(38, program_bytes, number, "size of the program's file when the handler was installed")         \
+    X(39, program_mtime_ns, number, "when that file was modified, in nanoseconds since 1970, UTC")    \
+    X(40, library_bytes, number, "the same of the file that libhakmem is in")                         \
+    X(41, library_mtime_ns, number, "the same")
 
 /* X(name, meaning): the numbers of a place, in this order. */
 #define RECORD_PLACE(X)                                                       \
@@ -125,6 +137,22 @@ enum {
     X(allocated_count, "return addresses of the allocation")                  \
     X(freed_count, "return addresses of the free")
 
+/* X(name, meaning): the numbers of a failfast field, in this order. */
+#define RECORD_FAILFAST(X)                                                    \
+    X(address, "that the report names: what was given to free, or the program's block") \
+    X(kind, "enum record_kind: the memory that it is in")                     \
+    X(state, "enum record_state, of the block")                               \
+    X(class_index, "size class; 254 a run, 255 a huge block; of no block: 0") \
+    X(block_start, "where the program's block begins; 0: not known")          \
+    X(block_bytes, "how long it is: what was asked for, at level 1 the heap's block") \
+    X(bad_address, "the first byte that was overwritten, or the link; 0: none is known") \
+    X(bad_bytes, "how many bytes were seen to be overwritten; 0: not counted") \
+    X(value, "the 8 bytes at bad_address rounded down to 8")                  \
+    X(allocated_by, "id of the thread that allocated it; 0: not known")       \
+    X(freed_by, "id of the thread that freed it; 0: not known, or nobody has") \
+    X(allocated_count, "return addresses of the allocation; level 3")         \
+    X(freed_count, "return addresses of the free; level 3")
+
 /* X(name, text) */
 #define RECORD_FINDINGS(X)                                                    \
     X(none, "a fault in a live block")                                        \
@@ -162,5 +190,6 @@ enum {
 #define X(name, text) +1
     RECORD_PLACE_NUMBERS = 0 RECORD_PLACE(X),
     RECORD_GUARD_NUMBERS = 0 RECORD_GUARD(X),
+    RECORD_FAILFAST_NUMBERS = 0 RECORD_FAILFAST(X),
 #undef X
 };
