@@ -26,6 +26,43 @@ foreach(source IN LISTS bugs)
     set_tests_properties(soak.replay.${bug} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 3000)
 endforeach()
 
+# crash.program.PROGRAM: programs that crash for reasons of their own, with each library that they name. The head of a
+# source says how it is compiled: see crash/programs/program.h. soak.program.PROGRAM: three times each.
+set(programs_test ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs_test)
+file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs/*.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs/*.cc)
+foreach(source IN LISTS programs)
+    get_filename_component(name ${source} NAME_WE)
+    set(target program-${name})
+    file(STRINGS ${source} options REGEX "^// build: ")
+    string(REPLACE "// build: " "" options "${options}")
+    separate_arguments(options UNIX_COMMAND "${options}")
+    add_executable(${target} ${source})
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    target_compile_options(${target} PRIVATE -O1 -g -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin
+        -fno-optimize-sibling-calls)
+    target_link_libraries(${target} PRIVATE Threads::Threads)
+    set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+    target_link_options(${target} PRIVATE -Wl,--build-id)
+    if("stripped" IN_LIST options)
+        # The test looks up addresses in the copy.
+        list(REMOVE_ITEM options stripped)
+        add_custom_command(TARGET ${target} POST_BUILD
+            COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:${target}> $<TARGET_FILE:${target}>.symbols
+            COMMAND ${CMAKE_STRIP} $<TARGET_FILE:${target}> VERBATIM)
+    endif()
+    target_link_options(${target} PRIVATE ${options})
+    list(REMOVE_ITEM options -no-pie) # which is the linker's alone
+    target_compile_options(${target} PRIVATE ${options})
+    list(APPEND program_targets ${target})
+    set(command Python3::Interpreter ${programs_test} ${CMAKE_BINARY_DIR} ${name})
+    add_test(NAME crash.program.${name} COMMAND ${command})
+    set_tests_properties(crash.program.${name} PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
+    add_test(NAME soak.program.${name} COMMAND ${command} --times 3)
+    set_tests_properties(soak.program.${name} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 1800)
+endforeach()
+add_custom_target(programs DEPENDS ${program_targets})
+
 add_library(late-write MODULE ${CMAKE_CURRENT_SOURCE_DIR}/crash/late_write.c)
 target_compile_definitions(late-write PRIVATE _GNU_SOURCE)
 target_compile_options(late-write PRIVATE -O1 -g -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin)

@@ -1,0 +1,44 @@
+"""The lines of a source that a maintainer wants to hear of, for the tests of ci/replay. A comment marks them: guilty, also
+guilty, guilty function (any line of it), also guilty function."""
+
+import os
+import re
+
+MARK = re.compile(r"/\* (also )?guilty( function)? \*/")
+HEAD = re.compile(r"\s*\w[\w *:&<>~]*?([\w~]+)\(.*\)(?: const| noexcept| override|\(false\))*$")
+
+
+def function_of(lines, number):
+    """The name of the function that a line is in: of the last head before it, which a line of its own opens."""
+    for at in range(number - 1, 0, -1):
+        match = HEAD.match(lines[at - 1])
+        if match and lines[at].strip() == "{":
+            return match[1]
+    return None
+
+
+def marks(source):
+    """(function, line, whether any line of the function will do) of each mark; first the one that is no "also"."""
+    with open(source, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        match = MARK.search(line)
+        if match:
+            found.append((bool(match[1]), function_of(lines, number), number, bool(match[2])))
+    if any(function is None for _, function, _, _ in found):
+        raise ValueError(f"{source}: a mark outside of a function")
+    return [one[1:] for one in sorted(found, key=lambda one: one[0])]
+
+
+def plain(name):
+    """A function's name without its scope, parameters and template's arguments: Plan::add(char const*) is add."""
+    name = re.sub(r"\(anonymous namespace\)", "", name or "").split("(")[0].split("<")[0]
+    return name.split("::")[-1].strip()
+
+
+def is_marked(source, function, path, line):
+    """Whether a frame's function, file and line are one of the source's marks."""
+    if not path or os.path.realpath(path) != os.path.realpath(source):
+        return False
+    return any(plain(function) == name and (anywhere or line == number) for name, number, anywhere in marks(source))
