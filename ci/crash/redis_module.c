@@ -1,4 +1,4 @@
-/* redis_module.c: a module for redis-server with two planted bugs; redis_test runs it. The module API is a table of
+/* redis_module.c: a module for redis-server with two planted bugs; apps_test runs it. The module API is a table of
  * functions that is asked for by name: the few that are needed are declared here, since no package has the header.
  *
  *   HAKMEM.LINK      writes 8 bytes past the end of a block, over the first word of its neighbour, which is free: that
@@ -39,7 +39,7 @@ static void tell(const void *block, size_t size_bytes)
 
 PLAINLY static void hakmem_write_past(char *block, size_t offset, uint64_t value)
 {
-    *(volatile uint64_t *)(void *)(block + offset) = value; /* both offsets are multiples of 8 */
+    *(volatile uint64_t *)(void *)(block + offset) = value; /* guilty */
 }
 
 static int hakmem_link_command(void *context, void **arguments, int count)

@@ -1,0 +1,20 @@
+/* jni_library.c: a library for java with the bug of planted.h; Records.java loads it. It uses nothing of java's, so that
+ * no header of java's is needed. */
+#include "planted.h"
+
+EXPORTED void Java_Records_rename(void *environment, void *of_class);
+EXPORTED void Java_Records_read(void *environment, void *of_class);
+
+void Java_Records_rename(void *environment, void *of_class)
+{
+    (void)environment;
+    (void)of_class;
+    if (!rename_record()) abort();
+}
+
+void Java_Records_read(void *environment, void *of_class)
+{
+    (void)environment;
+    (void)of_class;
+    read_records();
+}
