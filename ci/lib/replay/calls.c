@@ -3,13 +3,16 @@
  * call of its own goes to the malloc, so that the blocks lie as they did. Any thread.
  *
  * The file: a number of calls, then CALLS_MAX calls as a ring. A free is written before it is done, an allocation
- * after. */
+ * after. HAKMEM_REPLAY_FILL=N fills the block of call N (from 1) with bytes of 0xd1 before the program has it;
+ * HAKMEM_REPLAY_KEEP=N,N,... leaves out the frees that are these calls. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +22,7 @@ enum { CALLS_MAX = 1 << 20 };
 enum operation {
     ALLOCATED = 1, /* block, its size, and its usable size */
     FREED = 2,     /* block */
+    ALLOCATED_ZEROED = 3,
 };
 
 struct call {
@@ -31,12 +35,16 @@ struct calls {
     struct call ring[CALLS_MAX];
 };
 
+enum { FILLED = 0xd1, KEPT_MAX = 64 };
+
 static struct calls *calls;
+static uint64_t fill_number; /* of the call whose block is filled before the program has it; 0: none */
+static uint64_t kept[KEPT_MAX]; /* numbers of calls of free that are not done, up to a 0 */
 static _Atomic(int) state; /* 0: not opened, 1: opened, or in vain */
 
-/* Read by the debugger when a watchpoint is hit: calls so far. */
-extern volatile uint64_t hakmem_replay_count;
-volatile uint64_t hakmem_replay_count;
+/* Read by the debugger when a watchpoint is hit: calls so far, and where the log lies. */
+extern volatile uint64_t hakmem_replay_count, hakmem_replay_log;
+volatile uint64_t hakmem_replay_count, hakmem_replay_log;
 
 static void calls_open(void)
 {
@@ -44,9 +52,18 @@ static void calls_open(void)
     const char *path = getenv("HAKMEM_REPLAY_CALLS");
     int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return;
+    const char *fill = getenv("HAKMEM_REPLAY_FILL");
+    if (fill != NULL) fill_number = strtoull(fill, NULL, 10);
+    char *keep = getenv("HAKMEM_REPLAY_KEEP");
+    for (int i = 0; keep != NULL && *keep != '\0' && i < KEPT_MAX - 1; i++) {
+        kept[i] = strtoull(keep, &keep, 10);
+        if (*keep == ',') keep++;
+    }
     void *map = mmap(NULL, sizeof(struct calls), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (map != MAP_FAILED) calls = map;
+    if (map == MAP_FAILED) return;
+    calls = map;
+    hakmem_replay_log = (uintptr_t)map;
 }
 
 static void *next(const char *name)
@@ -65,14 +82,16 @@ static void **find(void **place, const char *name)
     return place;
 }
 
-static void put(enum operation operation, void *block, size_t size_bytes, size_t usable_bytes, void *caller)
+/* The number of the call, from 1; 0: it was not written down. */
+static uint64_t put(enum operation operation, void *block, size_t size_bytes, size_t usable_bytes, void *caller)
 {
-    if (calls == NULL || block == NULL) return;
+    if (calls == NULL || block == NULL) return 0;
     uint64_t number = atomic_fetch_add_explicit(&calls->count, 1, memory_order_relaxed);
     struct call call = {.operation = operation, .thread = (uint64_t)syscall(SYS_gettid), .block = (uintptr_t)block,
                         .size_bytes = size_bytes, .usable_bytes = usable_bytes, .caller = (uintptr_t)caller};
     calls->ring[number % CALLS_MAX] = call;
     hakmem_replay_count = number + 1;
+    return number + 1;
 }
 
 typedef void *(*of_size)(size_t);
@@ -103,10 +122,26 @@ DECLARE(_ZdaPv);
 DECLARE(_ZdlPvm);
 DECLARE(_ZdaPvm);
 
+/* Writes down a free. False: it is one of those that are not to be done. */
+static bool put_free(void *block, void *caller)
+{
+    uint64_t number = put(FREED, block, 0, 0, caller);
+    for (int i = 0; kept[i] != 0; i++)
+        if (kept[i] == number) return false;
+    return true;
+}
+
+static uint64_t put_block(enum operation operation, void *block, size_t size_bytes, void *caller)
+{
+    if (calls == NULL || block == NULL) return 0;
+    return put(operation, block, size_bytes, NEXT(measure, malloc_usable_size)(block), caller);
+}
+
 static void *put_new(void *block, size_t size_bytes, void *caller)
 {
-    if (calls != NULL && block != NULL)
-        put(ALLOCATED, block, size_bytes, NEXT(measure, malloc_usable_size)(block), caller);
+    uint64_t number = put_block(ALLOCATED, block, size_bytes, caller);
+    /* A field that the program never writes shows the filling; one that it does write does not. */
+    if (number != 0 && number == fill_number) memset(block, FILLED, size_bytes);
     return block;
 }
 
@@ -119,17 +154,17 @@ void *malloc(size_t size_bytes)
 
 void *calloc(size_t count, size_t size_bytes)
 {
-    return put_new(NEXT(of_two, calloc)(count, size_bytes), count * size_bytes, CALLER);
+    void *block = NEXT(of_two, calloc)(count, size_bytes);
+    put_block(ALLOCATED_ZEROED, block, count * size_bytes, CALLER);
+    return block;
 }
 
 /* The block before goes into the log as freed, and comes back where realloc fails and leaves it. */
 static void *put_moved(void *before, void *moved, size_t size_bytes, void *caller)
 {
-    if (moved == NULL && size_bytes > 0) {
-        put_new(before, size_bytes, caller);
-        return NULL;
-    }
-    return put_new(moved, size_bytes, caller);
+    bool failed = moved == NULL && size_bytes > 0;
+    put_block(ALLOCATED, failed ? before : moved, size_bytes, caller);
+    return moved;
 }
 
 void *realloc(void *block, size_t size_bytes)
@@ -146,8 +181,7 @@ void *reallocarray(void *block, size_t count, size_t size_bytes)
 
 void free(void *block)
 {
-    put(FREED, block, 0, 0, CALLER);
-    NEXT(of_pointer, free)(block);
+    if (put_free(block, CALLER)) NEXT(of_pointer, free)(block);
 }
 
 void *memalign(size_t align_bytes, size_t size_bytes)
@@ -173,8 +207,7 @@ void *pvalloc(size_t size_bytes)
 void free_sized(void *block, size_t size_bytes);
 void free_sized(void *block, size_t size_bytes)
 {
-    put(FREED, block, 0, 0, CALLER);
-    NEXT(of_pointer_and_size, free_sized)(block, size_bytes);
+    if (put_free(block, CALLER)) NEXT(of_pointer_and_size, free_sized)(block, size_bytes);
 }
 
 int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
@@ -195,15 +228,13 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
     void name(void *block);                \
     void name(void *block)                 \
     {                                      \
-        put(FREED, block, 0, 0, CALLER);   \
-        NEXT(of_pointer, name)(block);     \
+        if (put_free(block, CALLER)) NEXT(of_pointer, name)(block); \
     }
 #define DELETE_SIZED(name)                               \
     void name(void *block, size_t size_bytes);           \
     void name(void *block, size_t size_bytes)            \
     {                                                    \
-        put(FREED, block, 0, 0, CALLER);                 \
-        NEXT(of_pointer_and_size, name)(block, size_bytes); \
+        if (put_free(block, CALLER)) NEXT(of_pointer_and_size, name)(block, size_bytes); \
     }
 NEW(_Znwm)
 NEW(_Znam)

@@ -1,5 +1,9 @@
-"""For scripts that gdb runs: memory, registers, stacks and instructions of the program that it has stopped, as plain
-values. x86-64. Imported inside gdb only; nothing here is thread-safe, as gdb's Python is one thread."""
+"""For scripts that gdb runs: memory, registers, stacks, modules and signals of the program that it has stopped, as
+plain values. x86-64. Imported inside gdb only; nothing here is thread-safe, as gdb's Python is one thread.
+
+Nothing here writes to the program, reads /proc, or asks for $_siginfo: under rr the process that /proc shows is not the
+recorded one, and the others leave the recorded run.
+"""
 
 import os
 import re
@@ -8,30 +12,55 @@ import gdb
 
 REGISTERS = ("rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15").split()
 WORD = (1 << 64) - 1
-OPERAND = re.compile(r"(?:%(fs|gs):)?(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+)(?:,(\d))?)?\)")
-ABSOLUTE = re.compile(r"%(fs|gs):(-?0x[0-9a-f]+)$")
-PARTS = {f"e{name}": f"r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")}
-PARTS.update({f"r{number}d": f"r{number}" for number in range(8, 16)})
-LOOK_BACK = 40  # instructions before one of interest
+SIGNAL_NUMBERS = {"SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9, "SIGSEGV": 11}
+CRASHES = "SIGSEGV SIGBUS SIGABRT SIGFPE SIGILL"
+TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long"}  # by size
+
+MAPPING = re.compile(r"\s*(0x[0-9a-f]+)\s+(0x[0-9a-f]+)\s+0x[0-9a-f]+\s+(0x[0-9a-f]+)\s+(?:([r-][w-][x-][ps])(?:\s+|$))?(.*)$")
+
+_maps = {}
+_state = {"signal": 0}
 
 
 def settings():
+    """For every session, before the program runs."""
     for command in ("set pagination off", "set confirm off", "set width 0", "set print thread-events off",
-                    "set auto-solib-add on", "set debuginfod enabled off",
-                    "handle all nostop noprint pass", "handle SIGSEGV SIGBUS SIGABRT stop print pass",
+                    "set print inferior-events off", "set auto-solib-add on", "set debuginfod enabled off",
+                    "handle all nostop noprint pass", f"handle {CRASHES} stop print pass",
                     "handle SIGTRAP stop print nopass", "set disassembly-flavor att"):
         try:
             gdb.execute(command, to_string=True)
         except gdb.error:
             pass  # a setting that this gdb does not have
+    gdb.events.stop.connect(on_stop)
+
+
+def on_stop(event):
+    """Keeps the signal of each stop."""
+    name = event.stop_signal if isinstance(event, gdb.SignalEvent) else ""
+    _state["signal"] = SIGNAL_NUMBERS.get(name, 0)
+
+
+def at_signal(number):
+    """Tells of a stop that came before settings()."""
+    _state["signal"] = number
+
+
+def signal_number():
+    """The signal at which the program has stopped; 0: at none."""
+    return _state["signal"]
+
+
+def read(address, size_bytes):
+    """Bytes at an address as a number, or None where they cannot be read."""
+    try:
+        return int.from_bytes(bytes(gdb.selected_inferior().read_memory(address, size_bytes)), "little")
+    except (gdb.error, OverflowError):
+        return None
 
 
 def read_word(address):
-    """The 8 bytes at an address, or None where they cannot be read."""
-    try:
-        return int.from_bytes(bytes(gdb.selected_inferior().read_memory(address, 8)), "little")
-    except (gdb.error, OverflowError):
-        return None
+    return read(address, 8)
 
 
 def register(frame, name):
@@ -46,53 +75,86 @@ def registers(frame):
     return {name: value for name, value in values.items() if value is not None}
 
 
-def module_of(pc):
-    name = gdb.solib_name(pc)
-    if name:
-        return os.path.realpath(name)
-    for start, end, _, path in maps():
-        if start <= pc < end:
-            return os.path.realpath(path) if path.startswith("/") else path
-    return ""
-
-
-_maps = {}
+# --- mappings and modules ------------------------------------------------------------------------------------------
 
 
 def maps():
-    """Mappings as [start, end, offset, path]; read once at each count of stops that the caller makes by forget()."""
+    """Mappings as [start, end, offset, path, protection], as the debugger has them, which under rr are those of the
+    recorded process; read once until forget()."""
     if not _maps:
         rows = []
-        pid = gdb.selected_inferior().pid
-        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as lines:
-            for line in lines:
-                words = line.rstrip("\n").split(None, 5)
-                start, end = (int(word, 16) for word in words[0].split("-"))
-                rows.append((start, end, int(words[2], 16), words[5] if len(words) > 5 else "", words[1]))
+        for line in gdb.execute("info proc mappings", to_string=True).splitlines():
+            match = MAPPING.match(line)
+            if match:
+                start, end, offset = (int(match[group], 16) for group in (1, 2, 3))
+                rows.append([start, end, offset, match[5].strip(), match[4] or "rwxp"])
         _maps["all"] = rows
-    return [row[:4] for row in _maps["all"]]
-
-
-def writable_maps():
-    maps()
-    return [row for row in _maps["all"] if row[4].startswith("rw") and row[3] != "[vsyscall]"]
+    return _maps["all"]
 
 
 def forget():
     _maps.clear()
 
 
+def mapping_of(address):
+    return next((row for row in maps() if row[0] <= address < row[1]), None)
+
+
+def module_of(pc):
+    for start, end, _, path, _ in maps():
+        if start <= pc < end:
+            return os.path.realpath(path) if path.startswith("/") else path
+    name = gdb.solib_name(pc)
+    return os.path.realpath(name) if name else ""
+
+
 def module_base(path):
     starts = [row[0] for row in maps() if row[3] and os.path.realpath(row[3]) == path]
-    return min(starts) if starts else 0
+    return min(starts) - linked_at(path) if starts else 0
 
 
-def frame_facts(frame):
+_linked = {}
+
+
+def linked_at(path):
+    """The address for which the first segment of a file was linked: 0 but for programs that lie at a fixed place."""
+    if path not in _linked:
+        _linked[path] = 0
+        try:
+            with open(path, "rb") as file:
+                head = file.read(64)
+                file.seek(int.from_bytes(head[32:40], "little"))
+                size, count = (int.from_bytes(head[at:at + 2], "little") for at in (54, 56))
+                rows = [file.read(size) for _ in range(count)]
+        except OSError:
+            return 0
+        loads = [int.from_bytes(row[16:24], "little") for row in rows if row[:4] == b"\1\0\0\0"]
+        _linked[path] = min(loads, default=0) & ~4095
+    return _linked[path]
+
+
+# --- frames --------------------------------------------------------------------------------------------------------
+
+
+def name_at(pc):
+    """The function at an address by its symbol, demangled, without its parameters; ''."""
+    text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
+    match = re.match(r"(.+?)(?: \+ \d+)? in section", text)
+    return re.sub(r"@.*|\(.*\)( const)?$", "", match[1]) if match else ""
+
+
+def frame_facts(frame, is_caller):
+    """is_caller: the frame's pc is a return address, so its line is that of the call before it."""
     pc = frame.pc()
-    sal = frame.find_sal()
     path = module_of(pc)
-    return {"pc": pc, "function": frame.name() or "", "file": sal.symtab.fullname() if sal.symtab else "",
-            "line": sal.line if sal.symtab else 0, "module": path, "offset": pc - module_base(path) if path else 0}
+    row = {"pc": pc, "function": frame.name() or "", "file": "", "line": 0, "module": path,
+           "offset": pc - module_base(path) if path else 0}
+    sal = frame.find_sal()
+    if sal.symtab:
+        row.update(file=sal.symtab.fullname(), line=sal.line)
+    if is_caller and not row["function"]:
+        row["function"] = name_at(pc - 1)
+    return row
 
 
 def line_before(row):
@@ -107,14 +169,15 @@ def line_before(row):
         row["function"] = block.function.name
 
 
-def stack(limit=32, behind=False):
+def stack(limit=48, behind=False):
     """Frames, innermost first, as dictionaries; what was inlined is a frame of its own. behind: the first one has
     stopped behind the instruction that matters."""
-    rows = []
+    rows, is_caller = [], False
     try:
         frame = gdb.newest_frame()
         while frame is not None and len(rows) < limit:
-            rows.append(frame_facts(frame))
+            rows.append(frame_facts(frame, is_caller))
+            is_caller = frame.type() == gdb.NORMAL_FRAME
             frame = frame.older()
     except (gdb.error, gdb.MemoryError):
         pass  # a stack that is broken; what was found of it stands
@@ -123,110 +186,40 @@ def stack(limit=32, behind=False):
     return rows
 
 
-def instructions_before(pc):
-    """The instructions of the function up to and with the one at pc, at most LOOK_BACK of them, as dictionaries of
-    gdb's. Empty without a symbol to begin from."""
-    symbol = gdb.execute(f"info symbol {pc:#x}", to_string=True)
-    match = re.match(r"(?:.*) \+ (\d+) in section|(\S+) in section", symbol)
-    if not match:
-        return []
-    start = pc - int(match[1] or 0)
+def frames(limit=8):
+    """Real frames, not those of inlined functions, innermost first."""
+    rows = []
     try:
-        rows = gdb.selected_frame().architecture().disassemble(start, pc)
-    except gdb.error:
-        return []
-    return rows[-LOOK_BACK:]
+        frame = gdb.newest_frame()
+        while frame is not None and len(rows) < limit:
+            if frame.type() != gdb.INLINE_FRAME:
+                rows.append(frame)
+            frame = frame.older()
+    except (gdb.error, gdb.MemoryError):
+        pass
+    return rows
 
 
-def operand_address(text, frame):
-    """The address of a memory operand as gdb prints it, by the registers of a frame; None: there is none."""
-    match = OPERAND.search(text)
-    if match:
-        segment, displacement, base, index, scale = match.groups()
-        address = int(displacement, 16) if displacement else 0
-        for name, factor in ((base, 1), (index, int(scale or 1))):
-            if name == "%rip":
-                return None  # told by gdb's comment; callers take it from there
-            if name:
-                value = register(frame, name[1:])
-                if value is None:
-                    return None
-                address += value * factor
-    else:
-        match = ABSOLUTE.search(text)
-        if not match:
-            return None
-        segment, address = match[1], int(match[2], 16)
-    if segment:
-        address += register(frame, segment + "_base") or 0
-    return address & WORD
+def static_symbol(address):
+    """[name, start] of the variable that an address lies in, by the symbol table; None."""
+    text = gdb.execute(f"info symbol {address:#x}", to_string=True)
+    match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
+    return [match[1], address - int(match[2] or 0)] if match else None
 
 
-def split(instruction):
-    """Mnemonic and operands of a line of disassembly."""
-    text = instruction["asm"].split("#")[0].split("<")[0].strip()
-    words = text.split(None, 1)
-    if len(words) < 2:
-        return text, []
-    return words[0], [part.strip() for part in re.split(r",(?![^(]*\))", words[1])]
+def stack_part(address):
+    """"live": on the stack of the selected thread, in a frame that is there; "gone": below them; "": elsewhere."""
+    pointer = register(gdb.newest_frame(), "rsp")
+    mapping = mapping_of(address)
+    if pointer is None or mapping is None or not mapping[0] <= pointer < mapping[1]:
+        return ""
+    return "live" if address >= pointer else "gone"
 
 
-def whole(name):
-    name = name.lstrip("%")
-    return PARTS.get(name, name)
-
-
-def load_before(rows, name):
-    """Among instructions, the last that set a register from memory, through moves between registers: that one, or
-    None where something else made the value."""
-    name = whole(name)
-    for row in reversed(rows):
-        mnemonic, operands = split(row)
-        if len(operands) != 2 or whole(operands[1]) != name or not operands[1].startswith("%"):
-            if mnemonic.startswith("pop") and operands and whole(operands[0]) == name:
-                return None
-            continue
-        if mnemonic.startswith(("test", "cmp")):
-            continue  # they only look at it
-        if not mnemonic.startswith("mov"):
-            return None
-        if operands[0].startswith("%") and "(" not in operands[0] and ":" not in operands[0]:
-            name = whole(operands[0])
-            continue
-        return row if "(" in operands[0] or ":" in operands[0] else None
-    return None
-
-
-def load_behind(pc, name):
-    """As load_before, but among what follows: in a loop the load may stand below the use. Only a plain load counts."""
-    try:
-        rows = gdb.selected_frame().architecture().disassemble(pc, count=LOOK_BACK)
-    except gdb.error:
-        return None
-    block = gdb.block_for_pc(pc)
-    while block is not None and block.function is None:
-        block = block.superblock
-    for row in rows[1:]:
-        mnemonic, operands = split(row)
-        if block is not None and row["addr"] >= block.end or mnemonic.startswith("ret"):
-            return None
-        is_load = len(operands) == 2 and mnemonic.startswith("mov") and "(" in operands[0]
-        if is_load and whole(operands[1]) == whole(name):
-            return row
-    return None
-
-
-def pointed_words(frame, value, but):
-    """Addresses of words that hold a value, where a register of the frame points or a little beyond it."""
-    found = []
-    for name, base in registers(frame).items():
-        if name == "rsp":
-            continue
-        for offset in (0, 8, 16, 24):
-            address = base + offset
-            if address % 8 == 0 and address not in but and address not in found and read_word(address) == value:
-                found.append(address)
-    return found
+def frame_sizes():
+    """Bytes of each of the first real frames: from its stack pointer to the caller's."""
+    pointers = [register(frame, "rsp") or 0 for frame in frames(8)]
+    return [after - before for before, after in zip(pointers, pointers[1:])]
 
 
 def search(value, but, limit=4):
@@ -235,8 +228,9 @@ def search(value, but, limit=4):
     pattern = value.to_bytes(8, "little")
     inferior = gdb.selected_inferior()
     stack_pointer = register(gdb.newest_frame(), "rsp") or 0
-    for start, end, _, path, _ in writable_maps():
-        if path.startswith("[stack") or start <= stack_pointer < end or "hakmem-replay" in path:
+    for start, end, _, path, protection in maps():
+        if not protection.startswith("rw") or path.startswith(("[stack", "[v")) or start <= stack_pointer < end or \
+                "hakmem-replay" in path:
             continue
         at = start
         while at < end:

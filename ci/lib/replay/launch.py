@@ -1,14 +1,24 @@
-"""Starts the program of a report under gdb, with the environment, the arguments and the directory of the record, always
-at the same addresses. Each run has a task (see watch_script.py) and gives its result as a dictionary."""
+"""Starts the processes of ci/replay, and ends them: gdb with the program of a report, always at the same addresses, with
+the environment, arguments, directory and standard input of the record; and rr and valgrind by call().
 
+Nothing of it outlives ci/replay. The command is two processes: the one that the user started waits and passes signals
+on; the other one (become_worker) does the work, adopts whatever its children leave behind, and ends all of it.
+"""
+
+import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CALLS_BYTES = 48 * ((1 << 20) + 1)
+SILENT_SECONDS = 4  # then a line says what is being done
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 # Replaces the debugger's child by the program: gdb's own way to set arguments goes through a shell.
 WRAPPER = """#!{python} -ISE
@@ -16,6 +26,7 @@ import json, os, sys
 with open({path!r}, encoding="utf-8") as file:
     start = json.load(file)
 os.chdir(start["directory"])
+os.dup2(os.open(start["input"], os.O_RDONLY), 0)
 bytes_of = lambda text: text.encode("utf-8", "surrogateescape")
 os.closerange(3, 256)
 os.execve(sys.argv[1], [bytes_of(one) for one in start["arguments"]],
@@ -23,13 +34,145 @@ os.execve(sys.argv[1], [bytes_of(one) for one in start["arguments"]],
 """
 
 
-class Launcher:
-    """Runs of one report's program. folder keeps what they leave; library_calls is libreplay-calls.so or None."""
+class NotFound(Exception):
+    """Why a method found nothing, in one line."""
 
-    def __init__(self, report, arguments, folder, library_calls, seconds_max, added=()):
-        self.report, self.arguments, self.folder = report, arguments, folder
-        self.seconds_max, self.runs, self.library_calls = seconds_max, 0, library_calls
-        self.added = list(added)
+
+class Ended(Exception):
+    """A signal asks ci/replay to end."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+
+class Budget:
+    """The seconds that all methods have together, and how long the one that runs may take."""
+
+    def __init__(self, seconds, say):
+        self.end, self.say = time.monotonic() + seconds, say
+
+    def left(self, at_most=None):
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise NotFound("the time is over; --seconds gives more")
+        return left if at_most is None else min(left, at_most)
+
+
+# --- the command as two processes ------------------------------------------------------------------------------------
+
+
+def become_worker():
+    """Returns in the process that does the work. The other one ends here, with the worker's exit status."""
+    prctl = ctypes.CDLL(None).prctl
+    # Blocked until somebody can act on them: none is lost between the two processes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    first = os.getpid()
+    worker = os.fork()
+    if worker == 0:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        for number in ENDING:
+            signal.signal(number, end_once)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        if os.getppid() != first:
+            os._exit(128 + signal.SIGTERM)
+        return
+    for number in ENDING:
+        signal.signal(number, lambda number, _: os.kill(worker, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    status = os.waitpid(worker, 0)[1]
+    os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+
+
+def end_once(number, _):
+    for other in ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    raise Ended(number)
+
+
+def end_children():
+    """Ends every process below this one, those that others left to it too."""
+    for _ in range(100):
+        below = descendants(os.getpid())
+        if not below:
+            return
+        for process in below:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+        time.sleep(0.01)
+
+
+def descendants(root):
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                pass
+    found, more = set(), {root}
+    while more:
+        more = {process for process, parent in parents.items() if parent in more} - found
+        found |= more
+    return found
+
+
+def call(command, environment, log, seconds_max, folder=None, tick=None, input_path=os.devnull):
+    """Runs a command in a process group of its own, and ends that when the time is over. '' or what went wrong. tick:
+    called every few seconds with those that passed."""
+    begin = time.monotonic()
+    with open(input_path, "rb") as standard_input:
+        process = subprocess.Popen(command, env=environment, stdin=standard_input, stdout=log, stderr=log,
+                                   start_new_session=True, cwd=folder)
+    try:
+        while True:
+            left = begin + seconds_max - time.monotonic()
+            if left <= 0:
+                return f"it did not end within {seconds_max:.0f} s"
+            try:
+                process.wait(timeout=min(left, SILENT_SECONDS))
+                return ""
+            except subprocess.TimeoutExpired:
+                if tick:
+                    tick(time.monotonic() - begin)
+    finally:
+        end_group(process)
+
+
+def end_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def last_line(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.read().strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+# --- the program of a report -----------------------------------------------------------------------------------------
+
+
+class Launcher:
+    """Runs of one report's program. folder keeps what they leave; library_calls is libreplay-calls.so or None; input_path
+    the file that is its standard input; added: variables for its environment."""
+
+    def __init__(self, report, folder, library_calls, budget, input_path=os.devnull, added=()):
+        self.report, self.arguments, self.folder = report, report.rerun_arguments(), folder
+        self.budget, self.runs, self.library_calls = budget, 0, library_calls
+        self.input_path, self.added = input_path, list(added)
         self.records = os.path.join(folder, "records")
         self.calls = os.path.join(folder, "hakmem-replay-calls")
         os.makedirs(self.records, exist_ok=True)
@@ -49,11 +192,12 @@ class Launcher:
             kept.append("LD_PRELOAD=" + preload)
         return kept + ["HAKMEM_CRASH_DIR=" + self.records, "HAKMEM_REPLAY_CALLS=" + self.calls] + self.added
 
-    def write_wrapper(self):
+    def write_wrapper(self, more=()):
+        """more: variables for the next runs alone."""
         start = os.path.join(self.folder, "start.json")
         with open(start, "w", encoding="utf-8") as file:
-            json.dump({"arguments": self.arguments, "environment": self.environment(),
-                       "directory": self.report.directory}, file)
+            json.dump({"arguments": self.arguments, "environment": self.environment() + list(more),
+                       "directory": self.report.directory, "input": os.path.abspath(self.input_path)}, file)
         python = os.path.realpath(sys.executable)
         with open(self.wrapper, "w", encoding="utf-8") as file:
             file.write(WRAPPER.format(python=python, path=start))
@@ -66,55 +210,36 @@ class Launcher:
         with open(self.calls, "wb") as file:
             file.truncate(CALLS_BYTES)
 
-    def run(self, script, task):
-        """One run under gdb; the result of the script, or {'failed': TEXT}."""
+    def gdb_command(self, script):
+        return ["setarch", "-R", "gdb", "-nx", "-batch", "-ex", "set startup-with-shell on",
+                "-ex", f"set exec-wrapper {self.wrapper}", "-ex", "set disable-randomization on",
+                "-x", os.path.join(HERE, script), "--", self.report.program]
+
+    def gdb_environment(self, task):
+        return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.folder, "LC_ALL": "C.UTF-8",
+                "SHELL": "/bin/sh", "HAKMEM_REPLAY_TASK": task}
+
+    def run(self, script, task, what):
+        """One run under gdb; the result of the script, or {'failed': TEXT}. what: for the user, if it takes long."""
         self.runs += 1
         self.clear()
         base = os.path.join(self.folder, f"run{self.runs}")
         task = {"out": base + ".result.json", **task}
         with open(base + ".task.json", "w", encoding="utf-8") as file:
             json.dump(task, file)
-        command = ["setarch", "-R", "gdb", "-nx", "-batch", "-ex", "set startup-with-shell on",
-                   "-ex", f"set exec-wrapper {self.wrapper}", "-ex", "set disable-randomization on",
-                   "-x", os.path.join(HERE, script), "--", self.report.program]
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.folder, "LC_ALL": "C.UTF-8",
-                       "SHELL": "/bin/sh", "HAKMEM_REPLAY_TASK": base + ".task.json"}
+        seconds_max = self.budget.left()
+
+        def tick(seconds):
+            self.budget.say(f"run {self.runs}: {what}: {seconds:.0f} s so far, at most {seconds_max:.0f} s")
         with open(base + ".log", "wb") as log:
-            failed = call(command, environment, log, self.seconds_max)
+            failed = call(self.gdb_command(script), self.gdb_environment(base + ".task.json"), log, seconds_max, tick=tick)
         if os.path.exists(task["out"]):
             with open(task["out"], encoding="utf-8", errors="surrogateescape") as file:
                 return json.load(file)
         return {"failed": failed or "gdb gave no result: " + last_line(base + ".log")}
 
     def new_record(self):
-        """Path of the record that the last run wrote, or None."""
-        found = sorted(os.listdir(self.records))
-        found = [name for name in found if name.endswith(".crash")]
-        return os.path.join(self.records, found[-1]) if found else None
-
-
-def last_line(path):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = file.read().strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
-
-
-def call(command, environment, log, seconds_max, folder=None):
-    """Runs a command in a process group of its own, and ends that when the time is over. '' or what went wrong."""
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                               start_new_session=True, cwd=folder)
-    try:
-        process.wait(timeout=seconds_max)
-        return ""
-    except subprocess.TimeoutExpired:
-        return f"it did not end within {seconds_max} s"
-    finally:
-        end_group(process)
-
-
-def end_group(process):
-    try:
-        os.killpg(process.pid, 9)
-    except ProcessLookupError:
-        pass
-    process.wait()
+        """Path of the record that the last run wrote, or None; of several, the first: what came later may follow from
+        it."""
+        found = [os.path.join(self.records, name) for name in os.listdir(self.records) if name.endswith(".crash")]
+        return min(found, key=lambda path: os.stat(path).st_mtime_ns, default=None)

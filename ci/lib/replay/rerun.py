@@ -1,39 +1,50 @@
-"""The method rerun: the program again under gdb, always at the same addresses. The first run learns where the crash is
-now; each further one watches the word that held the bad value, and a move by the malloc leads to the word before."""
+"""The tracer of the method rerun: the program again under gdb, always at the same addresses. The first run learns where
+the crash is now; each question is another run, with watchpoints. A run that crashes elsewhere is refused."""
 
 import os
 
-from judge import Judge
 from history import History
+from launch import NotFound
 from report import read as read_report, value_class
 from symbols import Symbols
 
-HOPS_MAX = 8
-WORDS_MAX = 4  # debug registers of the processor
-
-
-class NotFound(Exception):
-    """The text says why, in one line."""
+CHILDREN_MAX = 8  # forks of which each is followed, until one child crashes
+SETTLED = ("pc", "bad", "access", "address")  # of the crash: the same in each run
 
 
 class Rerun:
-    def __init__(self, report, launcher, stress, tries, log):
-        self.report, self.launcher, self.stress, self.tries, self.log = report, launcher, stress, tries, log
-        self.allocator = report.library and os.path.realpath(report.library)
-        self.crash = None
-        self.hops, self.loads = [], []
+    name = "rerun"
+    can_note_unmaps = True
 
-    def run(self, words, bad, load=None, go_on=False):
+    def __init__(self, report, launcher, stress, tries, say):
+        self.report, self.launcher, self.stress, self.tries, self.say = report, launcher, stress, tries, say
+        self.crash = self.again = self.result = None
+        self.follow = ["parent"] if report.forked is False else ["child", *map(str, range(1, CHILDREN_MAX + 1))]
+        if report.forked is None:
+            self.follow.insert(0, "parent")
+        self.learn()
+
+    def task(self, cells, **more):
+        return {"cells": cells, "detail": None, "expect": self.report.signature(), "load": None, "load_detail": None,
+                "unmaps": None, "throws": False, "settle": None, "until": None,
+                "fault": self.again.fault if self.again else None, "follow": self.follow[0], "go_on": False,
+                "read": self.report.words_to_read(self.again),
+                "allocator": os.path.realpath(self.report.library) if self.report.library else "", **more}
+
+    def run(self, what, cells=(), **more):
         """A run that crashes as the report tells. Others are refused, and tried again."""
-        task = {"words": words, "bad": bad, "load": load, "go_on": go_on, "allocator": self.allocator,
-                "expect": self.report.signature()}
-        reason = ""
-        for number in range(1, self.tries + 1):
-            result = self.launcher.run("watch_script.py", task)
+        reason, number = "", 0
+        while number < self.tries:
+            result = self.launcher.run("watch_script.py", self.task(list(cells), **more), what)
             reason = self.refusal(result)
             if not reason:
+                self.result = result
                 return result
-            self.log(f"run {self.launcher.runs} refused (try {number} of {self.tries}): {reason}")
+            if self.crash is None and "crash" in result and len(self.follow) > 1:
+                self.follow.pop(0)  # another process of those that the program forks is the one that crashes
+                continue
+            number += 1
+            self.say(f"run {self.launcher.runs} refused (try {number} of {self.tries}): {reason}")
         raise NotFound(f"no run of {self.tries} repeated the crash; the last: {reason}")
 
     def refusal(self, result):
@@ -49,7 +60,7 @@ class Rerun:
                                       if other else "")
         if self.crash is None:
             return self.refuse_value(crash)
-        for key in ("pc", "bad", "words", "load"):
+        for key in SETTLED:
             if crash.get(key) != self.crash.get(key):
                 return f"it diverged: {key} is {crash.get(key)}, and was {self.crash.get(key)}"
         return ""
@@ -63,83 +74,91 @@ class Rerun:
         return "" if before == now else f"%{name} is {now} and not {before} as in the report"
 
     def learn(self):
-        result = self.run([], None, go_on=True)
-        self.crash = result["crash"]
+        """Two runs: the second one knows the fault's address, by the record that the first one wrote."""
+        result = self.run("to see the crash again", go_on=True)
         path = self.launcher.new_record()
-        again = read_report(path, self.stress) if path else None
-        return result, again
+        self.again = read_report(path, self.stress) if path else None
+        if self.again and (self.again.fault is not None or self.report.words_to_read(self.again)):
+            result = self.run("to see it once more, with its addresses")
+        self.crash = result["crash"]
 
-    def suspects(self, judge, again):
-        """The words to watch, the bad value, and how they are known. Words may be empty."""
-        crash, suspect = self.crash, again.suspect if again else None
-        of_heap = ([suspect["address"]], suspect["value"], f"the heap says: {suspect['text']}") if suspect else None
-        if of_heap and not judge.crash_in_program(crash):
-            return of_heap
-        if crash["words"]:
-            return crash["words"], crash["bad"], crash["how"]
-        if crash["load"]:
-            result = self.run([], None, load=crash["load"])
-            loads = [load for load in result["loads"] if load[0] == result["crash"]["thread"]]
-            if loads and loads[-1][2] == crash["bad"]:
-                self.loads = [address for _, address, _ in loads]
-                return self.loads[-1:], crash["bad"], "the bad pointer was loaded from it"
-        return of_heap or ([], None, "")
-
-    def last_hit(self, result, words, bound):
-        """The last store of the bad value into one of the words; before the hop `bound`, where there is one."""
-        hits = result["hits"]
+    def last_store(self, cell, bound=None):
+        """The last store of its value into a cell: before the hit `bound`, else before the crash. None: there is none."""
+        cells = [cell]
         if bound is not None:
-            ends = [hit["order"] for hit in hits if hit["word"] == bound["word"] and hit["number"] == bound["number"]]
-            if not ends:
+            cells.append({**bound["cell"], "value": bound["cell"]["value"]})
+        what = f"watches {cell['address']:#x}"
+        result = self.run(what, cells)
+        stores = result["stores"]
+        if bound is not None:
+            if [1, bound["number"]] not in stores:
                 raise NotFound("a store that one run saw was not seen in the next one")
-            hits = [hit for hit in hits if hit["order"] < ends[0]]
-        return next((hit for hit in reversed(hits) if hit["word"] in words), None)
+            stores = stores[:stores.index([1, bound["number"]])]
+        numbers = [number for index, number in stores if index == 0]
+        if not numbers:
+            return None
+        hit = self.hit(result, numbers[-1])
+        if hit is None:
+            hit = self.hit(self.run(what, cells, detail=[[0, numbers[-1]]]), numbers[-1])
+        if hit is None:
+            raise NotFound("a store that one run saw was not seen in the next one")
+        return hit
 
-    def follow(self, words, bad):
-        """Follows the bad value through the malloc's moves. The hit that ends it, and its run's judge."""
-        bound = None
-        for _ in range(HOPS_MAX + 1):
-            watched = (words + ([bound["word"]] if bound and bound["word"] not in words else []))[:WORDS_MAX]
-            result = self.run(watched, bad)
-            judge = self.judge(result)
-            hit = self.last_hit(result, words, bound)
-            if hit is None:
-                raise NotFound(f"no instruction was seen to store {bad:#x} in {words[0]:#x}: a system call wrote it, "
-                               "or it stood there from the start")
-            self.hops.append(hit)
-            if not judge.in_allocator(hit["stack"]) or judge.ends_here(hit, result["crash"]) or not hit["sources"]:
-                return hit, judge
-            self.log(f"hop {len(self.hops)}: {name_of(hit['stack'])} moved it to {hit['word']:#x} from "
-                     f"{hit['sources'][0]:#x} ({hit['how']})")
-            words, bound = hit["sources"], hit
-        raise NotFound(f"the value was moved more than {HOPS_MAX} times")
-
-    def judge(self, result):
-        return Judge(self.allocator, History(self.launcher.calls), Symbols(result["maps"]))
-
-    def find(self):
-        """The verdict. Raises NotFound."""
-        result, again = self.learn()
-        judge = self.judge(result)
-        if self.report.signal == 6:
-            verdict = judge.judge_stack(self.crash)
-            return {**verdict, "bad": None, "how": "", "hops": 0}
-        words, bad, how = self.suspects(judge, again)
-        if not words:
-            raise NotFound("the word that held the bad value is not known: the heap names none, and no load of the "
-                           "register was found before the fault")
-        self.log(f"suspect word {words[0]:#x} holds {bad:#x}: {how}")
-        known = {"bad": bad, "how": how, "suspect": words[0]}
+    def settle(self, cell, hit, bound=None):
+        """A store of the value that the cell had already, after the last one that changed it (hit, or None); and whether all
+        were seen."""
+        cells = [cell] + ([bound["cell"]] if bound is not None else [])
         try:
-            hit, judge = self.follow(words[:3], bad)
-        except NotFound:
-            verdict = judge.judge_loads(self.loads, self.crash)
-            if verdict is None:
-                raise
-            return {**verdict, **known, "bad": None, "hops": 0}
-        verdict = judge.judge_store(hit, self.crash)
-        return {**verdict, **known, "hops": len(self.hops) - 1, "thread": hit["thread"]}
+            result = self.run(f"watches each access to {cell['address']:#x}", cells, settle=[0, hit["number"] if hit else 0],
+                              until=[1, bound["number"]] if bound is not None else None)
+        except NotFound as reason:
+            self.say(str(reason))
+            return None, False
+        last = result["restores"][-1] if result["restores"] else None
+        if last is not None:
+            last["number"] = hit["number"] if hit else 0
+        return last, not result["unsettled"]
 
+    @staticmethod
+    def hit(result, number):
+        return next((hit for hit in result["hits"] if hit["index"] == 0 and hit["number"] == number), None)
 
-def name_of(stack):
-    return next((frame["function"] for frame in stack if frame["function"]), "?")
+    def loads(self, pc):
+        """What the last runs of an instruction by the thread that crashed read, first to last, [address, value]; and the
+        origin of the last one's pointer, or None."""
+        result = self.run("notes what an instruction reads", load=pc)
+        rows = [row[1:] for row in result["loads"] if row[0] == result["crash"]["thread"] and row[2] is not None]
+        if not rows:
+            return [], None
+        result = self.run("notes by which pointer it reads", load=pc, load_detail=rows[-1][0])
+        return [row[1:] for row in rows], result.get("load_origin")
+
+    def thrown(self):
+        """The stack of the last exception that was thrown; None: there was none."""
+        return self.run("notes who throws", throws=True).get("thrown")
+
+    def unmaps(self, address):
+        """Calls to the system that took away the memory at an address, first to last."""
+        return self.run("notes which calls take memory away", unmaps=address)["unmaps"]
+
+    def changed(self, variable, address=None):
+        """The crash of a run in which libreplay-calls.so does something else (see calls.c), with the word that it then holds
+        at an address; None: it ended without one. Whatever it crashes of."""
+        self.launcher.write_wrapper([variable])
+        try:
+            task = self.task([], expect=None, read=[address] if address is not None else [])
+            result = self.launcher.run("watch_script.py", task, "does otherwise, to see what changes")
+        finally:
+            self.launcher.write_wrapper()
+        if "failed" in result:
+            raise NotFound(result["failed"])
+        return result["crash"]
+
+    def history(self):
+        return History(self.launcher.calls)
+
+    def symbols(self):
+        return Symbols(self.result["maps"])
+
+    def close(self):
+        pass

@@ -1,10 +1,15 @@
-"""Methods that go back in time: rr's recording of a run, and gdb's own (record full). Both end in reverse_script.py."""
+"""Tracers that go back in time: a session with reverse_script.py under rr's recording of a run (rr.py), or under gdb's own
+(record full). They answer as rerun.Rerun does."""
 
+import json
 import os
+import socket
+import subprocess
+import tempfile
+import time
 
 from history import History
-from judge import Judge
-from rerun import NotFound
+from launch import HERE, SILENT_SECONDS, NotFound, end_group, last_line
 from symbols import Symbols
 
 # gdb records no AVX, which the C library and the dynamic linker's lazy binding use where the processor has it.
@@ -12,41 +17,181 @@ PLAIN = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX,-AVX_Fast_Unaligne
          "-AVX2_Usable,-AVX_Usable", "LD_BIND_NOW=1")
 
 
-def judged(report, log, calls):
-    """The verdict on what reverse_script.py saw. Raises NotFound."""
-    if "failed" in log:
-        about = "gdb's recording, of one thread and not of every instruction, failed: "
-        raise NotFound((about if "record" in log["failed"] else "") + log["failed"])
-    if log["crash"] is None:
-        raise NotFound(log["ended"])
-    judge = Judge(os.path.realpath(report.library) if report.library else "", History(calls), Symbols(log["maps"]))
-    if report.signal == 6:
-        return {**judge.judge_stack(log["crash"]), "bad": None, "how": "", "hops": 0}
-    hits = log["hits"]
-    for number, hit in enumerate(hits):
-        if not judge.in_allocator(hit["stack"]) or judge.ends_here(hit, log["crash"]):
-            verdict = judge.judge_store(hit, log["crash"])
-            return {**verdict, "bad": log["bad"], "suspect": log["word"], "how": "back from the crash", "hops": number,
-                    "thread": hit["thread"]}
-    raise NotFound(log["ended"] or "the last store is the malloc's own, and where it had the value from is not known")
+CRASHES = "SIGSEGV SIGBUS SIGABRT SIGFPE SIGILL"
 
 
-def suspect_of(again):
-    """Word and value of a record's suspect; and whether to prefer it to what the crash tells: if the malloc crashed."""
-    if again is None or again.suspect is None:
-        return None, False
-    frame = again.frames[0] if again.frames else {"module": ""}
-    in_malloc = bool(again.library) and os.path.realpath(frame["module"] or "") == os.path.realpath(again.library)
-    return [again.suspect["address"], again.suspect["value"]], in_malloc
+class Session:
+    """A tracer. command, environment: gdb, as a process whose -x script is reverse_script.py. again: the record of the run
+    that is gone through, or of one at the same addresses."""
+
+    can_note_unmaps = False
+
+    def __init__(self, name, report, again, launcher, start):
+        self.name, self.report, self.again, self.launcher, self.start = name, report, again, launcher, start
+        self.budget = launcher.budget
+        self.log = self.crash = self.process = self.stream = None
+        self.at_crash = False
+        self.moves = []
+
+    def open(self, command, environment):
+        self.folder = tempfile.mkdtemp(prefix="s.", dir="/tmp")  # the name of a socket is short
+        try:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(self.folder + "/s")
+            listener.listen(1)
+            path = os.path.join(self.launcher.folder, "session.task.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"socket": self.folder + "/s", "expect": self.report.signature(), "fault": self.fault(),
+                           "read": self.report.words_to_read(self.again), "start": self.start,
+                           "allocator": self.allocator()}, file)
+            self.log_path = os.path.join(self.launcher.folder, "session.log")
+            with open(self.log_path, "wb") as log:
+                self.process = subprocess.Popen(command, env={**environment, "HAKMEM_REPLAY_TASK": path}, stdout=log,
+                                                stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            self.connect(listener)
+            self.go_to_crash()
+        finally:
+            os.unlink(self.folder + "/s")
+            os.rmdir(self.folder)
+
+    def allocator(self):
+        return os.path.realpath(self.report.library) if self.report.library else ""
+
+    def fault(self):
+        return self.again.fault if self.again else None
+
+    def connect(self, listener):
+        listener.settimeout(1)
+        begin = time.monotonic()
+        with listener:
+            while True:
+                try:
+                    line = listener.accept()[0]
+                    self.stream, self.line = line.makefile("rw", encoding="utf-8", errors="surrogateescape"), line
+                    return
+                except TimeoutError:
+                    if self.process.poll() is not None:
+                        raise NotFound("gdb did not start: " + last_line(self.log_path)) from None
+                    self.tick("starts", begin)
+
+    def tick(self, what, begin):
+        left = self.budget.left()
+        seconds = time.monotonic() - begin
+        if seconds >= SILENT_SECONDS and int(seconds) % SILENT_SECONDS == 0:
+            self.budget.say(f"{self.name}: {what}: {seconds:.0f} s so far, at most {left + seconds:.0f} s")
+
+    def ask(self, what, **question):
+        begin = time.monotonic()
+        self.line.sendall((json.dumps(question) + "\n").encode())
+        self.line.settimeout(1)
+        text = b""
+        while not text.endswith(b"\n"):
+            try:
+                more = self.line.recv(1 << 20)
+            except TimeoutError:
+                self.tick(what, begin)
+                continue
+            if not more:
+                raise NotFound("gdb ended: " + last_line(self.log_path))
+            text += more
+        answer = json.loads(text)
+        if isinstance(answer, dict) and "failed" in answer:
+            about = "gdb's recording, of one thread and not of every instruction, failed: "
+            raise NotFound((about if self.start == "record" and "record" in answer["failed"] else "") + answer["failed"])
+        return answer
+
+    def go_to_crash(self):
+        log = self.ask("goes to the crash", do="crash")
+        if log["crash"] is None:
+            raise NotFound(log["ended"])
+        if self.log is None:
+            self.log, self.crash = log, log["crash"]
+        self.at_crash, self.moves = True, []
+
+    def last_store(self, cell, bound=None):
+        """The last store of its value into a cell: before the hit `bound`, else before the crash. None: there is none."""
+        self.go_to(bound)
+        self.at_crash = False
+        hit = self.ask(f"goes back to the last store to {cell['address']:#x}", do="store", cell=cell, same=False)
+        if hit is not None:
+            hit["bound"] = bound
+        self.moves.append(hit)
+        return hit
+
+    def settle(self, cell, hit, bound=None):
+        """A store of the value that the cell had already, after the last one that changed it (hit, or None); and whether all
+        were seen."""
+        try:
+            self.go_to(bound)
+            self.at_crash, self.moves = False, [None]
+            last = self.ask(f"goes back through the accesses to {cell['address']:#x}", do="store", cell=cell, same=True)
+        except NotFound as reason:
+            self.budget.say(str(reason))
+            return None, False
+        if last is None or "unsettled" in last:
+            return None, last is None
+        last.update(bound=bound, is_same=True)
+        return None if hit is not None and last["calls"] == hit["calls"] and last["stack"][0]["pc"] == hit["stack"][0]["pc"] \
+            else last, True
+
+    def go_to(self, bound):
+        """To the crash, or to the hit `bound`: the way back is gone again where the session has moved since."""
+        if bound is None and not self.at_crash or bound is not None and self.moves[-1:] != [bound]:
+            self.go_to_crash()
+            for hit in self.path_to(bound):
+                self.ask("goes back", do="store", cell=hit["cell"], same=hit.get("is_same", False))
+                self.at_crash = False
+
+    @staticmethod
+    def path_to(bound):
+        path = []
+        while bound is not None:
+            path.insert(0, bound)
+            bound = bound.get("bound")
+        return path
+
+    def loads(self, pc):
+        """What the last runs of an instruction read, first to last, [address, value]; and the origin of the last one's
+        pointer, or None."""
+        if not self.at_crash:
+            self.go_to_crash()
+        self.at_crash, self.moves = False, [None]
+        answer = self.ask("goes back through a loop", do="loads", pc=pc)
+        return [row for row in answer["rows"] if row[0] is not None], answer["origin"]
+
+    def history(self):
+        return History(self.launcher.calls)
+
+    def symbols(self):
+        return Symbols(self.log["maps"])
+
+    def close(self):
+        if self.process is None:
+            return
+        if self.stream is not None:
+            self.line.close()
+        try:
+            self.process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            pass
+        end_group(self.process)
 
 
-def task_of(report, again, start):
-    suspect, prefer = suspect_of(again)
-    return {"words": [], "bad": None, "allocator": os.path.realpath(report.library) if report.library else "",
-            "expect": report.signature(), "suspect": suspect, "prefer": prefer, "start": start}
+def of_gdb(report, again, launcher):
+    """A session on one run of the program, of which gdb records each instruction."""
+    launcher.clear()
+    launcher.runs += 1
+    session = Session("gdb", report, again, launcher, "record")
+    session.open(launcher.gdb_command("reverse_script.py"), launcher.gdb_environment(""))
+    return session
 
 
-def gdb_record(report, launcher, again):
-    """The method gdb: the program under `record full`. again: a record of a run at the same addresses."""
-    log = launcher.run("reverse_script.py", task_of(report, again, "record"))
-    return judged(report, log, launcher.calls)
+def of_rr(report, again, launcher, rr):
+    """A session on rr's recording; rr: the command that replays it, up to gdb's arguments. rr connects gdb in front of the
+    first -ex; a script by itself would run before that."""
+    session = Session("rr", report, again, launcher, "")
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/"),
+                   "LC_ALL": "C.UTF-8"}
+    session.open([*rr, "--", "-nx", "-batch", "-ex", "handle all nostop noprint pass", "-ex",
+                  f"handle {CRASHES} stop print pass", "-ex", "continue", "-x", os.path.join(HERE, "reverse_script.py")], environment)
+    return session

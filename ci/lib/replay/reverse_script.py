@@ -1,48 +1,101 @@
-"""Run by gdb, or by gdb under rr replay, where the program's past can be entered: from the crash it goes back to the
-store of the bad value, through the malloc's moves, and writes what it saw as JSON. The task (see
-watch_script.py) has also:
+"""Run by gdb, or by gdb under rr replay, where the program's past can be entered. Answers questions, a line of JSON each,
+over the socket that the task (see watch_script.py) names as "socket":
 
-  suspect   [word, bad value] from the record of this very run, or None: as the crash tells
-  prefer    whether the suspect goes before what the crash tells
-  start     "": the program has been continued to its crash; "record": start it here and record each instruction
+  {"do": "crash"}                    go to the crash, also from its past
+  {"do": "store", "cell": C}         back from here to the last store that gave the cell its value; value None: any.
+                                     "same": also of the value that it had already
+  {"do": "loads", "pc": P}           back from here through the runs of an instruction: [address, value] that it read
+
+The task has also "start": "" where the program has been continued to its crash; "record": start it here and record each
+instruction.
 """
 
+import json
 import os
+import socket
 import sys
 
 import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import inside  # noqa: E402  (gdb's Python does not know this folder before)
+import flow  # noqa: E402  (gdb's Python does not know this folder before)
+import inside  # noqa: E402
 import seen  # noqa: E402
 
-HOPS_MAX = 8
-STOPS_MAX = 2000
+
+STOPS_MAX = 5000
+LOADS_MAX = 300
+ACCESSES_MAX = 1000
 
 
-def back_to_store(word, bad):
-    """Goes back to just before the store that made a word bad. False: the beginning came first."""
-    watch = gdb.Breakpoint(f"*(unsigned long *){word:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
-    try:
-        after = inside.read_word(word)
-        for _ in range(STOPS_MAX):
-            text = gdb.execute("reverse-continue", to_string=True)
-            if "No more reverse-execution history" in text or gdb.selected_inferior().pid == 0:
-                return False
-            before = inside.read_word(word)
-            if after == bad and before != bad:
-                return True
-            after = before
-        return False
-    finally:
-        watch.delete()
+class Session:
+    def __init__(self, task):
+        self.task, self.crash = task, None
 
+    def go_to_crash(self):
+        if self.crash is not None:
+            if self.task["start"] == "record":
+                gdb.execute("record goto end", to_string=True)
+                return self.crash
+            gdb.execute("continue", to_string=True)
+        log = seen.new_log()
+        seen.go_to_crash(self.task, log)
+        if self.crash is None:
+            self.crash = log
+        elif log["crash"] is None:
+            return {"failed": "the crash was not reached again: " + log["ended"]}
+        return self.crash
 
-def suspects(task, crash):
-    told = ([task["suspect"][0]], task["suspect"][1]) if task["suspect"] else ([], None)
-    of_crash = (crash["words"], crash["bad"])
-    first, second = (told, of_crash) if task["prefer"] else (of_crash, told)
-    return first if first[0] else second
+    def store(self, cell, same):
+        """Goes back to just before the store. None: the beginning came first. same: also to one of the value that was there
+        already, which no write watchpoint tells of; then among the last ACCESSES_MAX accesses."""
+        address, size, wanted = cell["address"], cell["size"], cell["value"]
+        after = inside.read(address, size)
+        if wanted is not None and after != wanted:
+            return {"failed": f"{address:#x} does not hold {wanted:#x} any more"}
+        watch = gdb.Breakpoint(f"*({inside.TYPES[size]} *){address:#x}", gdb.BP_WATCHPOINT,
+                               gdb.WP_ACCESS if same else gdb.WP_WRITE)
+        try:
+            for _ in range(ACCESSES_MAX if same else STOPS_MAX):
+                text = gdb.execute("reverse-continue", to_string=True)
+                if "No more reverse-execution history" in text or "Reached" in text or gdb.selected_inferior().pid == 0:
+                    return None
+                now, frame = inside.read(address, size), gdb.newest_frame()
+                is_same = same and inside.signal_number() == 0 and \
+                    flow.is_store_to(flow.at(frame.pc()), frame, address)
+                if (now != after or is_same) and (wanted is None or after == wanted):
+                    return seen.hit({**cell, "value": after}, self.task["allocator"], behind=False)
+                after = now
+            return {"unsettled": True} if same else {"failed": f"the word was written {STOPS_MAX} times"}
+        finally:
+            watch.delete()
+
+    def loads(self, pc):
+        """What an instruction read, in this thread: [address, value], the last LOADS_MAX. Other stops are passed."""
+        stop = gdb.Breakpoint(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT, internal=True)
+        stop.thread = gdb.selected_thread().num
+        rows, last, first = [], None, None
+        try:
+            for _ in range(LOADS_MAX):
+                text = gdb.execute("reverse-continue", to_string=True)
+                frame = gdb.newest_frame()
+                if "No more reverse-execution history" in text or frame.pc() != pc and last == frame.pc():
+                    break
+                last = frame.pc()
+                if last == pc:
+                    row, origin = seen.load(pc, not rows)
+                    first = first or origin
+                    rows.insert(0, row)
+            return {"rows": rows, "origin": first}
+        finally:
+            stop.delete()
+
+    def answer(self, question):
+        if question["do"] == "crash":
+            return self.go_to_crash()
+        if question["do"] == "store":
+            return self.store(question["cell"], question["same"])
+        return self.loads(question["pc"])
 
 
 def start():
@@ -54,31 +107,33 @@ def start():
         gdb.execute(command, to_string=True)
 
 
-def run(task):
-    log = seen.new_log()
-    if task["start"] == "record":
-        start()
-    seen.go_to_crash(task, log)
-    if log["crash"] is None:
-        return log
-    words, bad = suspects(task, log["crash"])
-    log.update(bad=bad, word=words[0] if words else None)
-    while words and len(log["hits"]) <= HOPS_MAX:
-        word = words[0]
-        if inside.read_word(word) != bad:
-            log["ended"] = f"{word:#x} does not hold the bad value"
-            return log
-        if not back_to_store(word, bad):
-            log["ended"] = f"no store of the bad value to {word:#x} was found on the way back"
-            return log
-        hit = seen.hit(word, bad, task["allocator"], behind=False)
-        log["hits"].append(hit)
-        words = hit["sources"]
-    if words:
-        log["ended"] = f"the value was moved more than {HOPS_MAX} times"
-    elif not log["hits"]:
-        log["ended"] = "the word that held the bad value is not known"
-    return log
+def main():
+    with open(os.environ["HAKMEM_REPLAY_TASK"], encoding="utf-8") as file:
+        task = json.load(file)
+    inside.settings()
+    inside.at_signal(task["expect"]["signal"])  # under rr: the stop came before this script
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(task["socket"])
+        stream = line.makefile("rw", encoding="utf-8", errors="surrogateescape")
+        session = Session(task)
+        failed = ""
+        try:
+            if task["start"] == "record":
+                start()
+        except gdb.error as error:
+            failed = str(error)
+        for text in stream:
+            try:
+                answer = {"failed": failed} if failed else session.answer(json.loads(text))
+            except Exception as error:  # noqa: BLE001  (told to the caller, which decides)
+                answer = {"failed": f"{type(error).__name__}: {error}"}
+            stream.write(json.dumps(answer) + "\n")
+            stream.flush()
+    try:
+        gdb.execute("kill", to_string=True)
+    except gdb.error:
+        pass  # it has ended
+    gdb.execute("quit 0")
 
 
-seen.main(run)
+main()

@@ -1,76 +1,98 @@
 """The method rr: records the program with rr until it crashes as reported, packs the recording, and goes back in it."""
 
-import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
 
-from launch import HERE, call, last_line
+import reverse
+from launch import NotFound, call, last_line
 from report import read as read_report
-from rerun import NotFound
-from reverse import judged, task_of
 
 PROBE_SECONDS = 60
 
 
-def probe():
-    """Why rr cannot record here, in one line; '' where it can."""
-    if not shutil.which("rr"):
-        return "rr is not installed: run ci/setup"
-    folder = tempfile.mkdtemp(prefix="hakmem-replay-probe.")
-    try:
-        log = os.path.join(folder, "log")
-        with open(log, "wb") as file:
-            process = subprocess.Popen(["rr", "record", "-o", os.path.join(folder, "probe"), "true"], stdout=file,
-                                       stderr=file, stdin=subprocess.DEVNULL, start_new_session=True)
-            try:
-                code = process.wait(timeout=PROBE_SECONDS)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                process.wait()
+class Command:
+    """rr as the user has it: --rr PATH, else the one in PATH; options go to record and replay."""
+
+    def __init__(self, path, options):
+        self.path = shutil.which(path or "rr")
+        self.options = shlex.split(options or "")
+
+    def probe(self):
+        """Why rr cannot record here and what to do, in one line; '' where it can."""
+        if not self.path:
+            return "rr is not installed: run ci/setup, or name one by --rr PATH"
+        folder = tempfile.mkdtemp(prefix="hakmem-replay-probe.")
+        try:
+            log = os.path.join(folder, "log")
+            with open(log, "wb") as file:
+                failed, code = run([self.path, "record", *self.options, "-o", os.path.join(folder, "probe"), "true"], file)
+            if failed:
                 return f"rr record true did not end within {PROBE_SECONDS} s"
-        return "" if code == 0 else "rr cannot record here: " + reason(log)
+            return "" if code == 0 else "rr cannot record here: " + reason(log)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(command, log):
+    """Whether it took too long, and the exit status."""
+    process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return False, process.wait(timeout=PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return True, None
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            os.killpg(process.pid, 9)
+        except ProcessLookupError:
+            pass
+        process.wait()
 
 
 def reason(log):
-    """What rr said, shortened: its FATAL line without the place in its source."""
+    """What rr said, shortened, and what helps: its FATAL line without the place in its source."""
     with open(log, encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file if line.strip()]
     fatal = next((line for line in lines if line.startswith("[FATAL")), None)
     text = fatal.split("]", 1)[1].strip() if fatal else (lines[-1] if lines else "it said nothing")
-    if "performance counter" in text:
-        text += " (this machine shows no performance counters: a virtual machine without them, or a container)"
+    everything = " ".join(lines)
+    if "microarchitecture" in everything or "Unknown CPU" in everything or "cpuid" in everything.lower():
+        return text + " (this rr does not know the processor: take a newer rr, and name it by --rr PATH)"
+    if "perf_event_paranoid" in everything:
+        return text + " (sysctl kernel.perf_event_paranoid=1 allows it)"
+    if "performance counter" in everything or "perf_event_open" in everything:
+        return text + " (this machine shows no performance counters, as virtual machines and containers often do: take one " \
+                      "that has them, or an rr that counts in software, by --rr PATH and --rr-options)"
     return text
 
 
 class Recording:
-    def __init__(self, report, launcher, stress, tries, log):
-        self.report, self.launcher, self.stress, self.log = report, launcher, stress, log
-        self.is_seeded = report.data["schedule_hash"] is not None
+    def __init__(self, report, launcher, stress, tries, say, command):
+        self.report, self.launcher, self.stress, self.say, self.rr = report, launcher, stress, say, command
+        self.is_seeded = report.is_seeded()
         self.tries = 1 if self.is_seeded else tries
         self.trace = os.path.join(launcher.folder, "trace")
+        self.again = None
 
     def environment(self):
         """What rr itself runs with, and the options that give the rest to the program: rr is not to run on ours."""
         own, options = {}, []
         for one in self.launcher.environment():
             name, _, value = one.partition("=")
-            if name.startswith(("LD_", "HAKMEM_")):
+            if name.startswith(("LD_", "HAKMEM_", "GLIBC_", "MALLOC_")):
                 options.append(f"--env={one}")
-            else:
+            elif name:
                 own[name] = value
         own.setdefault("PATH", os.environ.get("PATH", "/usr/bin:/bin"))
         return own, options
 
-    def command(self):
+    def command(self, chaos):
         options = self.environment()[1]
-        chaos = [] if self.is_seeded else ["--chaos"]
         # By their paths: the PATH is the report's, which may not lead to them.
-        return [shutil.which("setarch"), "-R", shutil.which("rr"), "record", *chaos, "-o", self.trace, *options,
-                self.report.program, *self.launcher.arguments[1:]]
+        return [shutil.which("setarch"), "-R", self.rr.path, "record", *self.rr.options, *(["--chaos"] if chaos else []),
+                "-o", self.trace, *options, self.report.program, *self.launcher.arguments[1:]]
 
     def refusal(self):
         """Why a recording is not of the crash; '' where it is."""
@@ -84,46 +106,40 @@ class Recording:
         return ""
 
     def record(self):
+        """The first try is plain: most crashes need no chaos, and chaos is slow."""
         why = ""
         for number in range(1, self.tries + 1):
             shutil.rmtree(self.trace, ignore_errors=True)
             self.launcher.clear()
             self.launcher.runs += 1
             path = os.path.join(self.launcher.folder, f"record{number}.log")
+            seconds_max = self.launcher.budget.left()
+
+            def tick(seconds, number=number, seconds_max=seconds_max):
+                self.say(f"rr: recording {number} of {self.tries}: {seconds:.0f} s so far, at most {seconds_max:.0f} s")
             with open(path, "wb") as file:
-                failed = call(self.command(), self.environment()[0], file, self.launcher.seconds_max,
-                              self.report.directory)
+                failed = call(self.command(number > 1 and not self.is_seeded), self.environment()[0], file, seconds_max,
+                              self.report.directory, tick, self.launcher.input_path)
             why = failed or self.refusal()
             if not why:
                 return
-            self.log(f"rr: recording {number} of {self.tries} is not of the crash: {why}")
+            if why == "it did not crash" and not os.path.exists(os.path.join(self.trace, "version")):
+                why += ": rr: " + last_line(path)
+            self.say(f"rr: recording {number} of {self.tries} is not of the crash: {why}")
         raise NotFound(f"none of {self.tries} recordings is of the crash; the last: {why}")
 
     def pack(self):
-        done = subprocess.run(["rr", "pack", self.trace], capture_output=True, text=True, timeout=600, check=False)
+        """So that the recording can be kept, and copied, by itself."""
+        done = subprocess.run([self.rr.path, "pack", self.trace], capture_output=True, text=True, timeout=600, check=False,
+                              stdin=subprocess.DEVNULL)
         if done.returncode != 0:
-            self.log("rr pack failed: " + (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+            self.say("rr pack failed: " + (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
 
-    def replay(self):
-        """Goes back from the crash: a plain `continue` first, which rr's gdb needs."""
-        task = {"out": os.path.join(self.launcher.folder, "replay.result.json"),
-                **task_of(self.report, self.again, "")}
-        path = os.path.join(self.launcher.folder, "replay.task.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(task, file)
-        command = ["rr", "replay", self.trace, "--", "-nx", "-batch", "-ex", "continue", "-x",
-                   os.path.join(HERE, "reverse_script.py")]
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/"),
-                       "LC_ALL": "C.UTF-8", "HAKMEM_REPLAY_TASK": path}
-        log = os.path.join(self.launcher.folder, "replay.log")
-        with open(log, "wb") as file:
-            failed = call(command, environment, file, self.launcher.seconds_max)
-        if not os.path.exists(task["out"]):
-            raise NotFound("rr replay gave no result: " + (failed or last_line(log)))
-        with open(task["out"], encoding="utf-8") as file:
-            return json.load(file)
-
-    def find(self):
+    def session(self, keeps):
+        """The tracer that goes back in it."""
         self.record()
-        self.pack()
-        return judged(self.report, self.replay(), self.launcher.calls)
+        if keeps:
+            self.pack()
+        process = ["-f", str(self.again.data["process"])] if self.again.forked else []
+        return reverse.of_rr(self.report, self.again, self.launcher,
+                             [self.rr.path, "replay", *self.rr.options, *process, self.trace])

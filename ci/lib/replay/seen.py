@@ -1,18 +1,17 @@
-"""For scripts that gdb runs: what is known of the program where it crashed, and where it stores a bad value."""
-
-import json
-import os
+"""For scripts that gdb runs: the facts of a crash, and of a store into a cell (see flow.py). What they mean is judged by
+analyse.py, outside of gdb."""
 
 import gdb
 
+import flow
 import inside
 
-STOPS_MAX = 32
+STOPS_MAX = 64  # signals that the program handles itself, before the crash
 
 
 def new_log():
     """What a script gives back: the stores that it saw, the crash, and why there is none."""
-    return {"stores": 0, "hits": [], "errors": [], "loads": [], "crash": None, "ended": "", "maps": []}
+    return {"stores": [], "hits": [], "errors": [], "loads": [], "unmaps": [], "crash": None, "ended": "", "maps": []}
 
 
 def go_to_crash(task, log):
@@ -21,32 +20,22 @@ def go_to_crash(task, log):
         if gdb.selected_inferior().pid == 0:
             log["ended"] = "the program ended without the crash"
             return
-        crash = fault()
-        if task["expect"] is None or all(crash.get(key) == value for key, value in task["expect"].items()):
-            crash["calls"] = calls_so_far()
-            log.update(crash=crash, maps=inside.maps())
-            return
-        log["other"] = {key: crash.get(key) for key in ("signal", "module", "offset")}
+        if inside.signal_number() != 0:
+            crash = where()
+            if is_expected(crash, task["expect"]):
+                log.update(crash=crash_facts(crash, task), maps=[row[:4] for row in inside.maps()])
+                return
+            log["other"] = {key: crash.get(key) for key in ("signal", "module", "offset")}
         gdb.execute("continue", to_string=True)
     log["ended"] = f"{STOPS_MAX} other stops"
 
 
-def main(run):
-    """Reads the task, has run(task) do it, writes its log, ends the program and gdb."""
-    with open(os.environ["HAKMEM_REPLAY_TASK"], encoding="utf-8") as file:
-        task = json.load(file)
-    inside.settings()
-    try:
-        log = run(task)
-    except Exception as error:  # noqa: BLE001  (told to the caller, which decides)
-        log = {"failed": f"{type(error).__name__}: {error}"}
-    with open(task["out"], "w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump(log, file)
-    try:
-        gdb.execute("kill", to_string=True)
-    except gdb.error:
-        pass  # it has ended
-    gdb.execute("quit 0")
+def is_expected(crash, expect):
+    if expect is None or crash["signal"] != expect["signal"]:
+        return expect is None
+    if expect["module"] == "":
+        return crash["module"] == ""  # a jump to where no module is
+    return crash["module"] == expect["module"] and crash["offset"] == expect["offset"]
 
 
 def calls_so_far():
@@ -56,121 +45,199 @@ def calls_so_far():
         return None
 
 
-def until_store(frame, behind):
-    """The instructions up to and with the one that stores; behind: the program has stopped after it, else before it."""
-    rows = inside.instructions_before(frame.pc())
-    return [row for row in rows if row["addr"] < frame.pc()] if behind else rows
+def stack_range():
+    """Begin of the mapping that the stack pointer is in, the stack pointer, the mapping's end; None."""
+    pointer = inside.register(gdb.newest_frame(), "rsp") or 0
+    mapping = inside.mapping_of(pointer)
+    return [mapping[0], pointer, mapping[1]] if mapping else None
 
 
-def hit(word, bad, allocator, behind):
-    """A store of the bad value, as judge.py takes it."""
+def log_address():
+    """Where libreplay-calls.so has its log; None: it is not there."""
+    try:
+        return int(gdb.parse_and_eval("(unsigned long)'hakmem_replay_log'")) or None
+    except gdb.error:
+        return None
+
+
+def where():
+    inside.forget()
+    frame = gdb.newest_frame()
+    thread = gdb.selected_thread()
+    pc = frame.pc()
+    path = inside.module_of(pc)
+    return {"signal": inside.signal_number(), "thread": thread.num, "lwp": thread.ptid[1], "pc": pc, "module": path,
+            "offset": pc - inside.module_base(path) if path.startswith("/") else 0}
+
+
+# --- a crash ---------------------------------------------------------------------------------------------------------
+
+
+def crash_facts(crash, task):
+    """Adds to where(): stack, calls, the words that the task asks for, and how an instruction came by a bad address:
+
+    access   "operand": the instruction used memory; "jump": it was fetched from nowhere; "none"
+    bad      the value that made the address bad, register its register, part "base" or "index"
+    address  the address that was used
+    origin   of the bad value, see flow.py
+    stack_overflow   the stack pointer lies below its stack
+    """
+    frame = gdb.newest_frame()
+    crash.update(stack=inside.stack(), calls=calls_so_far(), access="none", bad=None, register=None, part="", address=None,
+                 origin=None, instruction="", stack_overflow=False,
+                 frame_sizes=inside.frame_sizes(), log=log_address(),
+                 stack_range=stack_range(), read=[[at, inside.read_word(at)] for at in task["read"]])
+    if crash["signal"] not in (7, 11):
+        return crash
+    row = flow.at(crash["pc"])
+    if row is None or not crash["module"]:
+        jump_facts(crash)
+        return crash
+    crash["instruction"] = row["asm"].split("#")[0].strip()
+    if row["asm"].startswith(("call", "jmp", "notrack")) and call_facts(crash, frame, row):
+        return crash
+    operand = flow.used(frame, row, task.get("fault"))
+    pointer = inside.register(frame, "rsp") or 0
+    crash["stack_overflow"] = below_stack(pointer, row, operand, task.get("fault"))
+    if operand is not None and not crash["stack_overflow"]:
+        operand_facts(crash, operand)
+    return crash
+
+
+def call_facts(crash, frame, row):
+    """A call or jump that faulted itself, since where it leads is no address at all. False: it did not."""
+    operand = flow.split(row)[1][0].lstrip("*")
+    register = flow.is_register(operand)
+    address = None if register else flow.address_of(row, operand, frame)
+    bad = inside.register(frame, operand[1:]) if register else None if address is None else inside.read_word(address)
+    if bad is None or bad >> 47 in (0, 0x1ffff):
+        return False
+    crash.update(access="jump", bad=bad, part="base", address=bad)
+    crash["origin"] = flow.origin(operand, bad) if register else \
+        flow.result("load", frame, row, cell=flow.cell(address, bad), symbol=inside.static_symbol(address),
+                    stack=inside.stack_part(address), base=flow.base_of(row, operand, frame), level=0)
+    base_facts(crash["origin"])
+    return True
+
+
+def base_facts(origin):
+    base = origin.pop("base", None)
+    if base:
+        origin["base_origin"] = flow.origin(*base, origin.get("level", 0))
+
+
+def below_stack(pointer, row, operand, fault):
+    """Whether the instruction wrote below the end of the stack: the stack pointer is outside of what is mapped, or at its
+    lower end, and the address used lies near it."""
+    address = fault if fault is not None else operand["address"] if operand else pointer - 8
+    mnemonic = flow.split(row)[0]
+    is_push = mnemonic.startswith(("push", "call")) or operand is None
+    uses_stack = is_push or operand["base"] in ("rsp", "rbp")
+    mapping = inside.mapping_of(pointer)
+    if mapping is None or "w" not in mapping[4]:
+        return uses_stack and abs(address - pointer) < 1 << 24
+    return uses_stack and address < mapping[0] and pointer - address < 1 << 20 and \
+        inside.mapping_of(address) is None or is_push and inside.read_word(pointer - 8) is None
+
+
+def operand_facts(crash, operand):
+    name, bad, part = flow.bad_part(operand)
+    crash.update(access="operand", address=operand["address"], register=name, bad=bad, part=part, writes=operand["writes"])
+    if name is None:
+        crash["origin"] = {"kind": "constant", "function": crash["stack"][0]["function"], "pc": crash["pc"],
+                           "asm": crash["instruction"]}
+        return
+    crash["origin"] = flow.origin(name, bad)
+    base_facts(crash["origin"])
+    if crash["origin"]["kind"] == "unknown" and bad > 0xffff and part == "base":
+        cells = inside.search(bad, set(), 3) or []
+        if len(cells) == 1:
+            crash["origin"] = {**crash["origin"], "kind": "load", "cell": flow.cell(cells[0], bad), "guessed": True}
+
+
+def jump_facts(crash):
+    """The program went on at an address where no code is: by which call, and where that had the address from."""
+    frame = gdb.newest_frame()
+    crash.update(access="jump", bad=crash["pc"], part="base", address=crash["pc"],
+                 origin={"kind": "unknown", "function": "", "pc": 0, "asm": ""})
+    back = inside.read_word(inside.register(frame, "rsp") or 0)
+    row = flow.call_before(back) if back else None
+    if row is None:
+        return
+    # The frame that called is broken off in gdb's eyes where it cannot unwind from nowhere.
+    if len(crash["stack"]) < 2 or crash["stack"][1]["pc"] != back:
+        path = inside.module_of(back)
+        sal = gdb.find_pc_line(back - 1)
+        crash["stack"].insert(1, {"pc": back, "function": inside.name_at(back - 1), "module": path,
+                                  "file": sal.symtab.fullname() if sal.symtab else "",
+                                  "line": sal.line if sal.symtab else 0, "offset": back - inside.module_base(path)})
+    operand = flow.split(row)[1][0].lstrip("*")
+    about = flow.result("unknown", frame, row)
+    about["function"] = crash["stack"][1]["function"]
+    if flow.is_register(operand):
+        found = flow.in_rows(frame, flow.before(row["addr"]), flow.whole(operand), crash["pc"])
+        if not isinstance(found, tuple):
+            about = found
+            about["function"] = crash["stack"][1]["function"]
+    else:
+        address = flow.address_of(row, operand, frame)
+        if address is not None and inside.read_word(address) == crash["pc"]:
+            about.update(kind="load", cell=flow.cell(address, crash["pc"]), symbol=inside.static_symbol(address),
+                         stack=inside.stack_part(address))
+    about.pop("base", None)
+    crash["origin"] = about
+
+
+def load(pc, is_last):
+    """What the instruction at which the program stands is about to read, [address, value]; is_last: with the origin of the
+    pointer by which it reads."""
+    frame = gdb.newest_frame()
+    row = flow.at(pc)
+    operand = flow.split(row)[1][0]
+    address = flow.address_of(row, operand, frame)
+    value = None if address is None else inside.read_word(address)
+    base = flow.base_of(row, operand, frame) if is_last else None
+    return [address, value], flow.origin(*base) if base else None
+
+
+# --- a store ---------------------------------------------------------------------------------------------------------
+
+
+def hit(cell, allocator, behind):
+    """A store into a cell, as analyse.py takes it. behind: the program has stopped after the instruction."""
     inside.forget()
     stack = inside.stack(behind=behind)
-    seen = {"word": word, "stack": stack, "thread": gdb.selected_thread().num, "lwp": gdb.selected_thread().ptid[1],
-            "calls": calls_so_far(), "pointers": pointers(), "bases": bases(behind), "sources": [], "how": ""}
-    if any(frame["module"] == allocator for frame in stack[:8]):
-        seen["sources"], seen["how"] = sources(word, bad, behind)
-        if not seen["sources"]:
-            seen["sources"] = inside.search(bad, {word}, 3) or [] if bad > 0xffff else []
-            seen["how"] = "the only words that hold it"
+    store = flow.describe_store(cell, behind)
+    seen = {"cell": cell, "stack": stack, "thread": gdb.selected_thread().num, "lwp": gdb.selected_thread().ptid[1],
+            "calls": calls_so_far(), "store": store, "bases": store.pop("bases", []), "pointers": pointers(),
+            "sources": [], "how": ""}
+    seen["cell_symbol"] = inside.static_symbol(cell["address"])
+    seen["base_symbols"] = [inside.static_symbol(base) for base in seen["bases"]]
+    in_malloc = any(frame["module"] == allocator for frame in stack[:8])
+    if store.get("cell") and store["kind"] == "load":
+        seen["sources"], seen["how"] = [store["cell"]["address"]], "loaded by " + store.get("from", "")
+    elif in_malloc or store["kind"] == "bulk":
+        guess_sources(seen, cell)
     return seen
 
 
-def sources(word, bad, behind):
-    """Where a mover may have loaded the bad value from that it stores in word, best first, and how it is known."""
-    frame = gdb.newest_frame()
-    rows = until_store(frame, behind)
-    if rows:
-        _, operands = inside.split(rows[-1])
-        if len(operands) == 2 and operands[0].startswith("%"):
-            row = inside.load_before(rows[:-1], operands[0])
-            if row is not None:
-                address = inside.operand_address(inside.split(row)[1][0], frame)
-                if address not in (None, word) and inside.read_word(address) == bad:
-                    return [address], f"loaded by {row['asm'].split('#')[0].strip()}"
-    found = inside.pointed_words(frame, bad, {word})
+def guess_sources(seen, cell):
+    """Where a mover may have had the value from, where its instruction does not tell."""
+    if cell["size"] != 8 or cell["value"] <= 0xffff:
+        return
+    found = flow.pointed_words(gdb.newest_frame(), cell["value"], {cell["address"]})
     if found:
-        return found[:3], "a register points to it"
-    return [], ""
-
-
-def bases(behind):
-    """The pointers that the store went by: the base of its operand; in the C library, where memcpy and its kin keep
-    the destination that they were given."""
-    frame = gdb.newest_frame()
-    if "/libc" in inside.module_of(frame.pc()):
-        return [inside.register(frame, name) for name in ("rax", "rdi")]
-    rows = until_store(frame, behind)
-    match = inside.OPERAND.search(rows[-1]["asm"]) if rows else None
-    if not match or not match[3] or match[3] == "%rip":
-        return []
-    return [inside.register(frame, match[3][1:])]
+        seen["sources"], seen["how"] = found[:3], "a register points to it"
+        return
+    seen["sources"] = inside.search(cell["value"], {cell["address"]}, 3) or []
+    seen["how"] = "the only words that hold it"
 
 
 def pointers():
     """Values of the registers of the first frames: among them are pointers to what the function works on."""
-    values, frame = [], gdb.newest_frame()
-    for _ in range(4):
-        if frame is None:
-            break
+    values = []
+    for frame in inside.frames(4):
         for value in inside.registers(frame).values():
             if value not in values:
                 values.append(value)
-        frame = frame.older()
     return values
-
-
-def signal_number():
-    """The signal at which the program has stopped; 0: at none."""
-    try:
-        return int(gdb.parse_and_eval("$_siginfo.si_signo"))
-    except gdb.error:
-        return 0
-
-
-def fault():
-    """Signal, where it stopped, and, where an instruction used a bad address, which register held it."""
-    inside.forget()
-    frame = gdb.newest_frame()
-    stack = inside.stack()
-    crash = {"signal": signal_number(), "thread": gdb.selected_thread().num, "stack": stack, "bad": None, "words": [],
-             "how": "", "load": None, "registers": inside.registers(frame), "instruction": ""}
-    crash.update({key: stack[0][key] for key in ("pc", "module", "offset")} if stack else {})
-    try:
-        row = frame.architecture().disassemble(frame.pc())[0]
-    except gdb.error:
-        return crash  # a jump to nowhere
-    crash["instruction"] = row["asm"].split("#")[0].strip()
-    if crash["signal"] != 6:
-        bad_register(crash, frame, row)
-    return crash
-
-
-def bad_register(crash, frame, row):
-    """The register of the faulting instruction that makes its address bad, and the word that it was loaded from."""
-    match = inside.OPERAND.search(row["asm"])
-    if not match:
-        return
-    names = [name for name in (match[3], match[4]) if name and name not in ("%rip", "%rsp")]
-    values = {name: inside.register(frame, name[1:]) for name in names}
-    name = next((name for name in names if inside.read_word(values[name] or 0) is None), None)
-    if name is None:
-        return
-    bad = crash["bad"] = values[name]
-    crash["register"] = name[1:]
-    while frame is not None and not crash["words"] and crash["load"] is None:
-        frame.select()
-        rows = [one for one in inside.instructions_before(frame.pc()) if one["addr"] < frame.pc()]
-        load = inside.load_before(rows, name) or inside.load_behind(frame.pc(), name)
-        if load is not None:
-            address = inside.operand_address(inside.split(load)[1][0], frame)
-            if address is not None and inside.read_word(address) == bad:
-                crash["words"], crash["how"] = [address], "the bad pointer was loaded from it: " + load["asm"].strip()
-            else:
-                crash["load"] = load["addr"]
-        if frame.level() >= 3:
-            break
-        frame = frame.older()
-    if not crash["words"] and crash["load"] is None and bad > 0xffff:
-        crash["words"] = inside.search(bad, set(), 3) or []
-        crash["how"] = "it holds the bad pointer, and few words do"

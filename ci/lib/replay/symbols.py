@@ -5,7 +5,8 @@ import subprocess
 
 
 class Symbols:
-    """maps: rows [start, end, offset, path] of the process that the addresses are from."""
+    """maps: rows [start, end, offset, path] of the process that the addresses are from. Under rr a file that is mapped may
+    have gone since: then its functions have no names."""
 
     def __init__(self, maps):
         self.maps, self.known = maps, {}
@@ -23,7 +24,11 @@ class Symbols:
         return 0 if is_fixed else min(starts)
 
     def caller(self, address):
-        """The frame of a call that returns to an address."""
+        """The frame of a call that returns to an address: the function that it stands in."""
+        return self.callers(address)[0]
+
+    def callers(self, address):
+        """The same with those that the function was inlined into, innermost first."""
         if address not in self.known:
             self.known[address] = self.look_up(address)
         return self.known[address]
@@ -32,14 +37,15 @@ class Symbols:
         path = self.module(address)
         frame = {"pc": address, "function": "", "file": "", "line": 0, "module": path, "offset": 0}
         if not path.startswith("/") or not os.path.exists(path):
-            return frame
+            return [frame]
         frame["offset"] = address - self.base(path)
-        done = subprocess.run(["addr2line", "-fCe", path, hex(frame["offset"] - 1)], capture_output=True, text=True,
+        done = subprocess.run(["addr2line", "-ifCe", path, hex(frame["offset"] - 1)], capture_output=True, text=True,
                               timeout=60, check=False, errors="replace")
-        lines = done.stdout.splitlines()
-        if len(lines) >= 2:
-            file, _, line = lines[1].split(" ")[0].rpartition(":")
-            frame["function"] = "" if lines[0] == "??" else lines[0]
+        lines, rows = done.stdout.splitlines(), []
+        for function, place in zip(lines[::2], lines[1::2]):
+            file, _, line = place.split(" ")[0].rpartition(":")
+            row = {**frame, "function": "" if function == "??" else function.split("(")[0]}
             if line.isdigit() and file != "??":
-                frame.update(file=file, line=int(line))
-        return frame
+                row.update(file=file, line=int(line))
+            rows.append(row)
+        return rows or [frame]

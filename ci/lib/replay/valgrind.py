@@ -5,8 +5,8 @@ import os
 import shutil
 import xml.etree.ElementTree as xml
 
-from launch import call, last_line
-from rerun import NotFound
+import verdict as verdicts
+from launch import NotFound, call, last_line
 
 # Best first: a write is nearer to the cause than a read.
 KINDS = ("InvalidWrite", "InvalidFree", "MismatchedFree", "InvalidRead")
@@ -63,8 +63,14 @@ class Memcheck:
     def find(self):
         out, log = (os.path.join(self.launcher.folder, name) for name in ("memcheck.xml", "memcheck.log"))
         self.launcher.runs += 1
+        seconds_max = self.launcher.budget.left()
+
+        def tick(seconds):
+            self.launcher.budget.say(f"valgrind: memcheck runs the program: {seconds:.0f} s so far, at most "
+                                     f"{seconds_max:.0f} s")
         with open(log, "wb") as file:
-            failed = call(self.command(out), self.environment(), file, self.launcher.seconds_max, self.report.directory)
+            failed = call(self.command(out), self.environment(), file, seconds_max, self.report.directory, tick,
+                          self.launcher.input_path)
         if not os.path.exists(out):
             raise NotFound("valgrind gave no result: " + (failed or last_line(log)))
         errors = [error for error in errors_of(out) if error["kind"] in KINDS and error["stacks"]]
@@ -76,9 +82,15 @@ class Memcheck:
         raise NotFound("memcheck saw no bad write, read or free" + (f": {failed}" if failed else ""))
 
     def verdict(self, error):
+        """Another heap, another run: found where memcheck knows the block; else it may be another error than the crash's."""
         about = error["block"].removeprefix("Address ")
         stack, why = error["stacks"][0], f"memcheck: {error['what']}; the address {about}"
-        if error["kind"] == "InvalidRead" and len(error["stacks"]) > 1 and "free'd" in error["block"]:
+        is_freed, grade = "free'd" in error["block"], verdicts.FOUND if "of size" in error["block"] else verdicts.LIKELY
+        cause = {"InvalidFree": "double_free" if is_freed else "bad_free", "MismatchedFree": "bad_free"}.get(error["kind"])
+        if cause is None:
+            known = "overflow" if "of size" in error["block"] else "wild_write" if error["kind"] == "InvalidWrite" else \
+                "wild_read"
+            cause = "use_after_free" if is_freed else known
+        if error["kind"] == "InvalidRead" and len(error["stacks"]) > 1 and is_freed:
             stack, why = error["stacks"][1], f"memcheck: it freed a block that the program still read: {error['block']}"
-        return {"culprit": self.judge.culprit(stack), "stack": stack, "word": None, "block_hit": None,
-                "block_owned": None, "store": None, "why": why, "bad": None, "how": "", "hops": 0}
+        return verdicts.make(grade, cause, self.judge.culprit(stack), why, stack)

@@ -1,81 +1,208 @@
-"""Run by gdb (-x): starts the program of a task, watches words of its memory with the processor's debug registers, and
-writes what it saw, up to the crash, as JSON. The task is the JSON file that HAKMEM_REPLAY_TASK names:
+"""Run by gdb (-x): starts the program of a task, watches cells of its memory (see flow.py) with the processor's debug
+registers, and writes what it saw, up to the crash, as JSON. The task is the JSON file that HAKMEM_REPLAY_TASK names:
 
-  words      addresses to watch, at most 4
-  bad        the value that is looked for; a store of another one is only counted
-  expect     of the crash: signal, module, offset; another stop is passed to the program. None: the first stop is it
+  cells      to watch, at most 4; a value of None: any
+  detail     [cell, number] of the stores whose facts are wanted, counted from 1; None: of the first ones
+  expect     of the crash: signal, module, offset; another stop is passed to the program. None: the first one is it
+  fault      the address of the fault, or None
+  read       addresses of words to read at the crash
   load       address of an instruction: note what it reads, the last ones
+  settle     [cell, number] of a store from which on every store of the value to the first cell is kept; None: none is
+  until      [cell, number] of the store at which that ends, or None
+  load_detail   number of the stop there of which the pointer's origin is wanted, or None
+  throws     whether to keep the stack of the last exception that was thrown
+  unmaps     an address: note which calls took its memory away
+  follow     "parent" or "child": who is followed where the program forks; a number: the child of that fork alone
   go_on      let the program's own handler run afterwards, which writes a new record
   allocator  path of the module that holds the malloc
   out        where the result goes
 """
 
+import json
 import os
 import sys
 
 import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import inside  # noqa: E402  (gdb's Python does not know this folder before)
+import flow  # noqa: E402  (gdb's Python does not know this folder before)
+import inside  # noqa: E402
 import seen  # noqa: E402
 
-HITS_KEPT = 64
+FIRST_HITS = 12  # of a cell; of later ones the facts are asked for by number
+STORES_MAX = 200000
 LOADS_KEPT = 1000
+ACCESSES_MAX = 3000
+CALLS_MAX = 100000  # of system calls that are looked at
 
 
 class Watch(gdb.Breakpoint):
-    """A write watchpoint: gdb calls stop() when the word has changed."""
+    """A write watchpoint: gdb calls stop() when the cell has changed."""
 
-    def __init__(self, word, log, bad, allocator):
-        super().__init__(f"*(unsigned long *){word:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
-        self.word, self.log, self.bad, self.allocator = word, log, bad, allocator
-        self.bad_stores = 0
+    def __init__(self, index, task, log):
+        cell = task["cells"][index]
+        super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
+        self.index, self.cell, self.wanted, self.log, self.count = index, cell, task, log, 0
 
     def stop(self):
+        return self.noted() or [self.index, self.count] == self.wanted["settle"] and not self.log["settling"]
+
+    def noted(self):
         try:
             self.note()
         except Exception as error:  # noqa: BLE001  (gdb would print it and stop the program)
             self.log["errors"].append(repr(error))
-        return False
+        return len(self.log["stores"]) >= STORES_MAX
 
     def note(self):
-        self.log["stores"] += 1
-        if inside.read_word(self.word) != self.bad:
+        value = inside.read(self.cell["address"], self.cell["size"])
+        if self.cell["value"] is not None and value != self.cell["value"]:
             return
-        self.bad_stores += 1
-        hit = seen.hit(self.word, self.bad, self.allocator, behind=True)
-        hit.update(order=self.log["stores"], number=self.bad_stores)
-        self.log["hits"].append(hit)
-        del self.log["hits"][:-HITS_KEPT]
+        self.count += 1
+        self.log["stores"].append([self.index, self.count])
+        if [self.index, self.count] == self.wanted["until"]:
+            self.log["closed"] = True
+        detail = self.wanted["detail"]
+        if self.count <= FIRST_HITS if detail is None else [self.index, self.count] in detail:
+            hit = seen.hit({**self.cell, "value": value}, self.wanted["allocator"], behind=True)
+            hit.update(index=self.index, number=self.count)
+            self.log["hits"].append(hit)
+
+
+class Access(gdb.Breakpoint):
+    """Stops at each access to a cell: a store of the value that it has already changes nothing, and no write watchpoint
+    tells of it."""
+
+    def __init__(self, task, log):
+        self.cell, self.wanted, self.log, self.count = task["cells"][0], task, log, 0
+        super().__init__(f"*({inside.TYPES[self.cell['size']]} *){self.cell['address']:#x}", gdb.BP_WATCHPOINT,
+                         gdb.WP_ACCESS)
+
+    def stop(self):
+        self.count += 1
+        if self.log["closed"]:
+            return False
+        try:
+            frame = gdb.newest_frame()
+            rows = flow.before(frame.pc())
+            if flow.is_store_to(rows[-1] if rows else None, frame, self.cell["address"]) and \
+                    inside.read(self.cell["address"], self.cell["size"]) == self.cell["value"]:
+                self.log["restores"].append(seen.hit(self.cell, self.wanted["allocator"], behind=True))
+                del self.log["restores"][:-4]
+        except Exception as error:  # noqa: BLE001  (gdb would print it and stop the program)
+            self.log["errors"].append(repr(error))
+        if self.count == ACCESSES_MAX:
+            self.log["unsettled"] = True
+            self.enabled = False
+        return False
 
 
 class Load(gdb.Breakpoint):
-    """Stands at an instruction and keeps what it is about to read: thread, address, value."""
+    """Stands at an instruction and keeps what it is about to read: thread, address, value; of one stop, by its number, also
+    where its pointer came from."""
 
-    def __init__(self, pc, log):
+    def __init__(self, pc, detail, log):
         # By a debug register: an ordinary breakpoint cannot stand where nothing is mapped yet.
         super().__init__(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT)
-        self.log = log
+        self.log, self.detail, self.count = log, detail, 0
 
     def stop(self):
-        frame = gdb.newest_frame()
-        row = frame.architecture().disassemble(frame.pc())[0]
-        address = inside.operand_address(inside.split(row)[1][0], frame)
-        value = None if address is None else inside.read_word(address)
-        self.log["loads"].append([gdb.selected_thread().num, address, value])
+        self.count += 1
+        row, origin = seen.load(gdb.newest_frame().pc(), self.count == self.detail)
+        if origin:
+            self.log["load_origin"] = origin
+        self.log["loads"].append([gdb.selected_thread().num, self.count, *row])
         del self.log["loads"][:-LOADS_KEPT]
         return False
 
 
+class Throw(gdb.Breakpoint):
+    """Keeps the stack of the last exception that was thrown."""
+
+    def __init__(self, log):
+        super().__init__("__cxa_throw")
+        self.log = log
+
+    def stop(self):
+        inside.forget()
+        self.log["thrown"] = inside.stack()
+        return False
+
+
+def run_and_note_calls(task, log):
+    """Runs the program with a stop at each call that can take memory away; notes those that take the address."""
+    gdb.execute("catch syscall munmap mprotect mremap ftruncate", to_string=True)
+    gdb.execute("run", to_string=True)
+    for _ in range(CALLS_MAX):
+        if gdb.selected_inferior().pid == 0 or inside.signal_number() != 0:
+            return
+        frame = gdb.newest_frame()
+        number, first, second = (inside.register(frame, name) for name in ("orig_rax", "rdi", "rsi"))
+        is_entry = inside.register(frame, "rax") == inside.WORD - 37  # -ENOSYS until the call is done
+        if is_entry and (number == 77 or first <= task["unmaps"] < first + second):
+            inside.forget()
+            log["unmaps"].append({"call": {11: "munmap", 10: "mprotect", 25: "mremap", 77: "ftruncate"}.get(number, "?"),
+                                  "stack": inside.stack(), "calls": seen.calls_so_far()})
+            del log["unmaps"][:-16]
+        gdb.execute("continue", to_string=True)
+
+
+class Fork(gdb.Breakpoint):
+    """Stands at the C library's fork, and follows the child of one of its calls."""
+
+    def __init__(self, number):
+        super().__init__("fork")
+        self.calls_left = number
+
+    def stop(self):
+        self.calls_left -= 1
+        gdb.execute("set follow-fork-mode " + ("child" if self.calls_left == 0 else "parent"), to_string=True)
+        return False
+
+
+def follow(who):
+    gdb.execute("set breakpoint pending on", to_string=True)
+    if who.isdigit():
+        Fork(int(who))
+        who = "parent"
+    gdb.execute("set follow-fork-mode " + who, to_string=True)
+
+
+def settle(task, log, watches):
+    """From a store on (number 0: from the start), every access to the first cell."""
+    if task["settle"][1] == 0:
+        log["settling"] = True
+        watches.append(Access(task, log))
+        gdb.execute("run", to_string=True)
+        return
+    gdb.execute("run", to_string=True)
+    if inside.signal_number() != 0 or gdb.selected_inferior().pid == 0:
+        log["unsettled"] = True
+        return
+    log["settling"] = True
+    watches.append(Access(task, log))
+    gdb.execute("continue", to_string=True)
+
+
 def run(task):
     log = seen.new_log()
-    watches = [Watch(word, log, task["bad"], task["allocator"]) for word in task["words"]]
-    if task.get("load"):
+    log.update(settling=False, closed=False, restores=[], unsettled=False)
+    follow(task["follow"])
+    if task["throws"]:
+        Throw(log)
+    watches = [Watch(index, task, log) for index in range(len(task["cells"]))]
+    if task["load"]:
         gdb.execute("starti", to_string=True)  # gdb asks the process whether it has debug registers
-        Load(task["load"], log)
+        Load(task["load"], task["load_detail"], log)
         gdb.execute("continue", to_string=True)
+    elif task["settle"]:
+        settle(task, log, watches)
+    elif task["unmaps"] is not None:
+        run_and_note_calls(task, log)
     else:
         gdb.execute("run", to_string=True)
+    if len(log["stores"]) >= STORES_MAX:
+        return {"failed": f"the word was written {STORES_MAX} times"}
     seen.go_to_crash(task, log)
     if log["crash"] is None:
         return log
@@ -86,4 +213,22 @@ def run(task):
     return log
 
 
-seen.main(run)
+def main():
+    with open(os.environ["HAKMEM_REPLAY_TASK"], encoding="utf-8") as file:
+        task = json.load(file)
+    inside.settings()
+    try:
+        log = run(task)
+    except Exception as error:  # noqa: BLE001  (told to the caller, which decides)
+        log = {"failed": f"{type(error).__name__}: {error}"}
+    with open(task["out"] + ".part", "w", encoding="utf-8", errors="surrogateescape") as file:
+        json.dump(log, file)
+    os.rename(task["out"] + ".part", task["out"])
+    try:
+        gdb.execute("kill", to_string=True)
+    except gdb.error:
+        pass  # it has ended
+    gdb.execute("quit 0")
+
+
+main()

@@ -1,0 +1,585 @@
+"""From a crash to who did it: follows the bad value back, by the questions that a tracer answers (rerun.py, reverse.py),
+and says what was seen. A verdict is `found` only where the store that made the value was seen and nothing else explains
+it; where something else fits too it is `likely`, with the alternatives.
+
+The last store of a value is not always its origin: a copy is followed to where it was copied from. A store by the C
+library is its caller's. A store into a block by the function that owns it is innocent where the reader's pointer is older
+than the block: then the harm was done by whoever freed the block that the reader still used."""
+
+import known
+import verdict as verdicts
+from history import CALL
+from judge import Judge, name_of
+from launch import NotFound
+from report import value_class
+from verdict import FOUND, LIKELY
+
+HOPS_MAX = 8
+SMALL = 4096  # values below are NULL with an offset
+FILLING = 0xd1d1d1d1d1d1d1d1
+KEPT_MAX = 63  # of calls.c
+HARM = ("overflow", "use_after_free", "double_free", "use_after_return")
+
+
+class Analysis:
+    def __init__(self, report, tracer, say):
+        self.report, self.tracer, self.say = report, tracer, say
+        self.again = tracer.again or report
+        self.crash = tracer.crash
+        self.judge = Judge(report, tracer.history(), tracer.symbols())
+        self.hits, self.about, self.is_settled = [], {}, True
+        self.user = self.judge.culprit(self.crash["stack"])
+
+    def refresh(self):
+        self.judge = Judge(self.report, self.tracer.history(), self.tracer.symbols())
+
+    def make(self, grade, cause, culprit, why, stack, **more):
+        if culprit is None and grade != verdicts.NOT_FOUND:
+            raise NotFound(f"what did it was no code of the program: {why}")
+        more = {**self.about, "hops": max(0, len(self.hits) - 1), **more}
+        if self.hits:
+            more.setdefault("thread", self.hits[-1]["thread"])
+        if grade == FOUND and more.get("block_hit") and not self.judge.history.is_whole:
+            grade = LIKELY  # calls of malloc were not all written down: the block may have been another's
+        if grade == FOUND and not self.is_settled and cause in ("null_stored", "bad_value_stored", "never_set"):
+            grade = LIKELY
+            more["alternatives"] = [(None, "a later store of the same value: the word was used too often to see all of them")]
+        return verdicts.make(grade, cause, culprit, why, stack, **more)
+
+    def freed(self, grade, cause, call, why, **more):
+        """A verdict on a call of free: by its whole stack, where that can be seen."""
+        frame, stack = self.judge.frame_of(call), [self.judge.frame_of(call)]
+        log = self.crash.get("log")
+        if log is not None and self.judge.history.is_whole:
+            try:
+                hit = self.tracer.last_store({"address": log + CALL.size * (1 + call.index), "size": 8, "value": None})
+            except NotFound:
+                hit = None
+            by = self.judge.caller_in(hit["stack"]) if hit else None
+            if by is not None and hit["calls"] == call.index:
+                first = next((number for number, row in enumerate(hit["stack"])
+                              if not row["module"].endswith("libreplay-calls.so")), 0)
+                frame, stack = by, hit["stack"][first:]
+        return self.make(grade, cause, frame, why, stack, **more)
+
+    # --- which kind of crash -----------------------------------------------------------------------------------------
+
+    def find(self):
+        crash, stack = self.crash, self.crash["stack"]
+        if self.again.damages_program():
+            return self.damaged_bytes()
+        if self.judge.in_allocator(stack) and (crash["signal"] != 6 or self.again.suspect or self.again.damaged_word()):
+            return self.in_malloc()
+        if crash["signal"] == 6:
+            return self.stopped()
+        if crash["stack_overflow"]:
+            verdict = known.of_recursion(self.judge, self.again, stack, True) or \
+                known.of_large_frame(self.judge, self.again, stack, crash["frame_sizes"])
+            if verdict:
+                return verdict
+        if crash["access"] == "none":
+            verdict = known.of_record(self.judge, self.again)
+            if verdict:
+                return verdict
+            raise NotFound("the instruction that crashed used no memory")
+        return self.in_program()
+
+    def stopped(self):
+        """Where the malloc, or the C library, or the program stopped it."""
+        verdict = known.of_abort(self.judge, self.crash["stack"])
+        if verdict and verdict["cause"] == "uncaught_exception" and verdict["grade"] == LIKELY:
+            return self.thrown(verdict)
+        verdict = verdict or known.of_failfast(self.judge, self.again)
+        if verdict:
+            return verdict
+        verdict = self.double_free()
+        if verdict:
+            return verdict
+        return self.make(LIKELY, "bad_free", self.user, "the malloc stopped the program in a call that it made",
+                         self.crash["stack"])
+
+    def thrown(self, verdict):
+        """std::terminate, after the stack was unwound up to a function that may not throw: who threw?"""
+        stack = self.tracer.thrown() if hasattr(self.tracer, "thrown") else None
+        by = self.judge.culprit(stack or [])
+        if by is None:
+            return verdict
+        name = verdict["culprit"]["function"]
+        return self.make(FOUND, "uncaught_exception", by, f"it threw an exception that left {name}, which may not throw", stack,
+                         used_by=verdict["culprit"])
+
+    # --- what the validate library found -----------------------------------------------------------------------------
+
+    def damaged_bytes(self):
+        """The last to write to the bytes that a check found changed."""
+        word, find = self.again.damaged_word(), self.again.failfast
+        cell = {"address": word, "size": 8, "value": None}
+        self.say(f"watches the bytes that were overwritten, at {find['bad_address']}")
+        hit = self.tracer.last_store(cell)
+        if hit is None:
+            raise NotFound(f"no instruction was seen to write to {word:#x}: a system call wrote it")
+        self.hits.append(hit)
+        self.refresh()
+        block = self.judge.describe(self.judge.history.block_at(self.again.failfast_start(), self.crash["calls"]), word) \
+            if self.again.failfast_start() else None
+        self.about = {"word": word, "bad": hit["cell"]["value"], "suspect": word, "how": find["text"], "block_hit": block}
+        by = self.judge.culprit(hit["stack"])
+        if self.judge.in_allocator(hit["stack"]):
+            raise NotFound("the last to write to the bytes was the malloc itself")
+        if find["kind"] == "write_after_free":
+            return self.make(FOUND, "use_after_free", by, "it wrote into a block that had been freed", hit["stack"],
+                             alternatives=known.first_free((block or {}).get("freed_by")))
+        where = "past the end of its block" if find["kind"] == "write_after" else "before its block"
+        return self.make(FOUND, "overflow", by, f"it wrote {where}", hit["stack"])
+
+    # --- a crash in the malloc ---------------------------------------------------------------------------------------
+
+    def in_malloc(self):
+        """A list of free blocks is broken: who wrote the bad link, or freed a block twice."""
+        self.about = self.suspected()
+        if self.about is None:
+            self.about = {}
+            verdict = self.double_free()
+            if verdict:
+                return verdict
+            raise NotFound("the word that held the bad value is not known: the heap names none, and no load of the "
+                           "register was found before the fault")
+        cell = {"address": self.about["suspect"], "size": 8, "value": self.about["bad"]}
+        self.say(f"suspect word {cell['address']:#x} holds {cell['value']:#x}: {self.about['how']}")
+        try:
+            hit = self.follow_moves(cell)
+        except NotFound:
+            verdict = self.double_free()
+            if verdict is None:
+                raise
+            return verdict
+        return self.judge_store(hit)
+
+    def suspected(self):
+        suspect = self.again.suspect
+        if suspect:
+            return {"suspect": suspect["address"], "bad": suspect["value"], "how": f"the heap says: {suspect['text']}"}
+        word = self.again.damaged_word()
+        if word:
+            held = dict(self.crash["read"]).get(word)
+            if held is not None:
+                return {"suspect": word, "bad": held, "how": f"the validate library says: {self.again.failfast['text']}"}
+        origin = self.crash["origin"]
+        if origin and origin.get("cell") and origin["cell"]["size"] == 8:
+            return {"suspect": origin["cell"]["address"], "bad": origin["cell"]["value"],
+                    "how": "the bad pointer was loaded from it: " + origin["asm"]}
+        return None
+
+    def follow_moves(self, cell):
+        """Through the malloc's moves of a value to the store that was none."""
+        bound, cells = None, [cell]
+        for _ in range(HOPS_MAX + 1):
+            hit = None
+            for one in cells:
+                hit = self.tracer.last_store(one, bound)
+                if hit is not None:
+                    break
+            if hit is None:
+                raise NotFound(f"no instruction was seen to store {cell['value']:#x} in {cells[0]['address']:#x}: a system "
+                               "call wrote it, or it stood there from the start")
+            self.hits.append(hit)
+            self.refresh()
+            if not self.judge.in_allocator(hit["stack"]) or not hit["sources"]:
+                return hit
+            self.say(f"hop {len(self.hits)}: {name_of(hit['stack'][0])} moved it to {hit['cell']['address']:#x} from "
+                     f"{hit['sources'][0]:#x} ({hit['how']})")
+            cells = [{**cell, "address": address} for address in hit["sources"]]
+            bound = hit
+        raise NotFound(f"the value was moved more than {HOPS_MAX} times")
+
+    def double_free(self):
+        """A block that was freed twice before the crash; found where it is the one that the heap stumbled over."""
+        self.refresh()
+        doubles = self.judge.history.double_frees(self.crash["calls"])
+        if not doubles:
+            return None
+        places = [self.about.get("suspect"), self.about.get("bad"), self.crash["bad"]]
+        for second, first, start in doubles:
+            block = self.judge.history.block_at(start, self.crash["calls"])
+            if any(place is not None and block is not None and block.holds(place) for place in places):
+                return self.of_double(FOUND, second, first, block)
+        second, first, start = doubles[0]
+        return self.of_double(LIKELY, second, first, self.judge.history.block_at(start, self.crash["calls"]))
+
+    def of_double(self, grade, second, first, block):
+        before = self.judge.frame_of(first)
+        name = before["function"] or "another"
+        why = f"it freed the block a second time, after {name} had; malloc then gave it to two owners"
+        return self.freed(grade, "double_free", second, why, alternatives=known.first_free(before),
+                          block_hit=self.judge.describe(block, block.start))
+
+    def judge_store(self, hit):
+        """A store into the heap's own links, by the program."""
+        word = hit["cell"]["address"]
+        target = self.judge.history.block_at(word, hit["calls"])
+        by = self.judge.culprit(hit["stack"])
+        self.about.update(word=word, block_hit=self.judge.describe(target, word))
+        if self.judge.in_allocator(hit["stack"]):
+            verdict = self.double_free()
+            if verdict:
+                return verdict
+            raise NotFound("the last store is the malloc's own, and where it had the value from is not known")
+        if not self.judge.history.calls:
+            return self.make(LIKELY, "wild_write", by, "it made the store that the crash came of; calls of malloc were not "
+                             "written down", hit["stack"])
+        if target is None:
+            return self.make(FOUND, "wild_write", by, "it wrote where no block is: into the heap's own data, or memory of "
+                             "others", hit["stack"])
+        second, first = self.judge.history.second_free(target.start, hit["calls"])
+        if second is not None:
+            return {**self.of_double(FOUND, second, first, target), "store": by, "word": word}
+        owned, is_sure = self.judge.owned(hit, target)
+        self.about["block_owned"] = self.judge.describe(owned, word)
+        if owned is not None and owned.start != target.start:
+            state = "a free one" if target.freed is not None else "another one"
+            return self.make(FOUND if is_sure or target.freed is not None else LIKELY, "overflow", by,
+                             f"it wrote past the end of its block, into {state}", hit["stack"])
+        if target.freed is not None:
+            return self.into_freed(hit, target, by)
+        return self.into_live(hit, target, by)
+
+    def into_freed(self, hit, target, by):
+        """A store into a free block, by a pointer into it: a running one may have come there from the block before."""
+        before = self.judge.neighbour(hit, target)
+        if before is not None:
+            self.about["block_owned"] = self.judge.describe(before, hit["cell"]["address"])
+            return self.make(FOUND, "overflow", by, "it wrote past the end of its block, into a free one; or into one that "
+                             "had been freed: it held pointers to both", hit["stack"])
+        return self.make(FOUND, "use_after_free", by, "it wrote into a block that had been freed", hit["stack"],
+                         alternatives=known.first_free(self.judge.frame_of(target.freed)))
+
+    def into_live(self, hit, target, by):
+        """A store into a live block that has later become a free one's link, by a pointer to that block."""
+        allocator = self.judge.frame_of(target.allocated)["function"]
+        earlier = self.judge.history.last_free(target.start, target.allocated.index)
+        if earlier is not None and allocator in [frame["function"] for frame in hit["stack"]]:
+            return self.freed(LIKELY, "use_after_free", earlier, "it freed a block that was still in use, which malloc then "
+                              f"gave to {(by or {}).get('function') or 'another'}", store=by, alternatives=[(by, "it wrote into a block that it had from malloc")])
+        return self.make(LIKELY, "bad_value_stored", by, f"it wrote into a block that {allocator or 'another'} had allocated",
+                         hit["stack"])
+
+    # --- a crash in the program --------------------------------------------------------------------------------------
+
+    def in_program(self):
+        crash = self.crash
+        self.about = {"suspect": None, "used_by": self.user}
+        is_jump = crash["access"] == "jump"
+        verdict = self.gone(crash["address"]) or (None if crash["bad"] == crash["address"] else self.gone(crash["bad"]))
+        if verdict:
+            return verdict
+        if crash["part"] == "index":
+            return self.out_of_range()
+        origin = crash["origin"]
+        if origin["kind"] == "load":
+            return self.from_cell(origin, is_jump)
+        return self.from_code(origin)
+
+    def gone(self, address):
+        """The memory was there, and was taken away: a block that was freed, or a mapping."""
+        if address is None or address < SMALL * 16 or value_class(address) == "no address":
+            return None
+        block = self.judge.history.block_at(address, self.crash["calls"])
+        if block is not None and block.freed is not None:
+            self.about["block_hit"] = self.judge.describe(block, address)
+            return self.freed(FOUND, "use_after_free", block.freed, "it freed a block that was used afterwards",
+                              word=address)
+        if not self.tracer.can_note_unmaps or value_class(address) != "address":
+            return None
+        rows = self.tracer.unmaps(address)
+        rows = [row for row in rows if row["call"] != "ftruncate"] or (rows if self.crash["signal"] == 7 else [])
+        if not rows or self.judge.in_allocator(rows[-1]["stack"]):
+            return None
+        row, by = rows[-1], self.judge.culprit(rows[-1]["stack"])
+        if by is None:
+            return None
+        grade = FOUND if row["call"] != "ftruncate" else LIKELY
+        return self.make(grade, "unmapped", by, f"its {row['call']} took away the memory that was used afterwards",
+                         row["stack"], word=address)
+
+    def out_of_range(self):
+        """The base can be read, base plus index cannot. Who made the index is not always known."""
+        crash, origin = self.crash, self.crash["origin"]
+        why = f"its index leads out of what is mapped: %{crash['register']} is {crash['bad']:#x}"
+        if origin.get("cell"):
+            try:
+                verdict = self.from_cell(origin, False)
+            except NotFound as reason:
+                self.say(str(reason))
+                return self.make(LIKELY, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"],
+                                 alternatives=[(None, "whoever stored the index")])
+            if verdict["cause"] in HARM or verdict["grade"] == LIKELY:
+                return verdict
+            if verdict["cause"] != "uninitialised":
+                why += f", which {(verdict['culprit'] or {}).get('function') or 'another'} stored"
+            return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
+        grade = FOUND if origin["kind"] in ("constant", "computed") else LIKELY
+        return self.make(grade, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
+
+    def store_before(self, cell):
+        try:
+            hit = self.tracer.last_store(cell)
+        except NotFound as reason:
+            self.say(str(reason))
+            return None
+        self.refresh()
+        return hit
+
+    def from_code(self, origin):
+        """The bad address did not come from memory, or from where is not known."""
+        crash, bad = self.crash, self.crash["bad"]
+        frame = next((row for row in crash["stack"] if row["function"] == origin["function"] and row["function"]), None)
+        by = frame if frame is not None and not self.judge.is_foreign(frame) else self.user
+        is_null = bad is None or bad < SMALL
+        cause = "null_stored" if is_null else "wild_write" if crash.get("writes") else "wild_read"
+        if crash["access"] == "jump":
+            cause = "bad_function_pointer"
+        if origin["kind"] == "constant":
+            what = "NULL" if is_null else f"the address {bad:#x}" if bad else "an address"
+            return self.make(FOUND, cause, by, f"it uses {what}, which its own code holds", crash["stack"], bad=bad)
+        if origin["kind"] == "call":
+            name = origin.get("callee") or "a function"
+            cause = "null_returned" if is_null else "bad_value_returned"
+            return self.make(LIKELY, cause, by, f"it used what {name} returned: {bad:#x}", crash["stack"], bad=bad,
+                             alternatives=[(None, f"{name}, which returned it")])
+        why = "it made the address up by arithmetic" if origin["kind"] == "computed" else \
+            "it used a bad pointer, and where it had that from is not known"
+        return self.make(LIKELY, cause, by, why, crash["stack"], bad=bad,
+                         alternatives=[(None, "whoever gave it the values")])
+
+    # --- a bad pointer that was loaded -------------------------------------------------------------------------------
+
+    def from_cell(self, origin, is_jump):
+        loads = []
+        cell = origin.get("cell")
+        if cell is None:
+            size, value = origin["size"], origin["value"]
+            loads, base = self.tracer.loads(origin["pc"])
+            if not loads or loads[-1][1] is None or loads[-1][1] & (1 << 8 * size) - 1 != value:
+                return self.from_code({**origin, "kind": "unknown"})
+            cell = {"address": loads[-1][0], "size": size, "value": value}
+            origin = self.crash["origin"] = {**origin, "base_origin": base, "stack": self.stack_part(cell["address"])}
+        self.about.update(suspect=cell["address"], bad=cell["value"], how="the bad pointer was loaded from it: " +
+                          origin["asm"], word=cell["address"])
+        self.say(f"the bad pointer {cell['value']:#x} was loaded from {cell['address']:#x}: {origin['asm']}")
+        self.is_jump = is_jump
+        if origin.get("stack") == "gone":
+            return self.of_gone_frame(origin)
+        return self.of_loads([row[0] for row in loads]) or self.trace(cell, None)
+
+    def stack_part(self, address):
+        """As inside.stack_part."""
+        start, pointer, end = self.crash["stack_range"] or (0, 0, 0)
+        return "" if not start <= address < end else "live" if address >= pointer else "gone"
+
+    def of_gone_frame(self, origin):
+        """The pointer was read from a local variable of a function that has returned."""
+        held = (origin.get("base_origin") or {}).get("cell")
+        hit = self.store_before(held) if held else None
+        by = self.judge.culprit(hit["stack"]) if hit else None
+        why = "it kept the address of a local variable of a function that has returned"
+        if by is None:
+            why = "it read a local variable of a function that has returned"
+        return self.make(LIKELY, "use_after_return", by or self.user, why, hit["stack"] if by else self.crash["stack"],
+                         alternatives=[(None, "whoever took the variable's address")])
+
+    def of_loads(self, addresses):
+        """Where a program followed pointers out of what is live, the free of the first such block is the harm. addresses:
+        those that its loop read, the last ones."""
+        first = None
+        for address in reversed(addresses):
+            block = self.judge.history.block_at(address, self.crash["calls"])
+            if block is not None and block.freed is None or address is None:
+                break
+            first = (address, block)
+        if first is None or first[1] is None:
+            return None
+        return self.freed(FOUND, "use_after_free", first[1].freed, "it freed a block that the program still led to, and whose "
+                          "first words are then the heap's", word=first[0], bad=None,
+                          block_hit=self.judge.describe(first[1], first[0]))
+
+    def trace(self, cell, bound):
+        """Who made a cell hold its value: a store, through copies; or nobody since its block was allocated."""
+        word = cell["address"]
+        moment = self.crash["calls"] if bound is None else bound["calls"]
+        block = self.judge.history.block_at(word, moment)
+        self.about.update(word=word, block_hit=self.judge.describe(block, word))
+        if block is not None and block.freed is not None:
+            return self.freed(FOUND, "use_after_free", block.freed, "it freed a block that was still in use; the heap then "
+                              "keeps a link there, or gives it to others")
+        hit = self.last_store(cell, bound)
+        self.refresh()
+        if hit is None or block is not None and hit["calls"] is not None and hit["calls"] <= block.allocated.index:
+            return self.never_written(cell, block, hit)
+        self.hits.append(hit)
+        if self.judge.in_allocator(hit["stack"]) and not hit["sources"]:
+            if block is not None and block.is_zeroed:
+                return self.never_written(cell, block, None)
+            raise NotFound("the last store is the malloc's own, and where it had the value from is not known")
+        if hit["sources"] and len(self.hits) <= HOPS_MAX:
+            verdict = self.copied(hit, cell)
+            if verdict:
+                return verdict
+        return self.stored(hit, cell, block)
+
+    def last_store(self, cell, bound):
+        """Also one of the value that was there already."""
+        hit = self.tracer.last_store(cell, bound)
+        if cell["value"] is None:
+            return hit
+        same, is_settled = self.tracer.settle(cell, hit, bound)
+        self.is_settled = self.is_settled and is_settled
+        return same or hit
+
+    def copied(self, hit, cell):
+        """The verdict on where a copy came from, None where the copy is all that is known."""
+        about, hits = dict(self.about), list(self.hits)
+        self.say(f"hop {len(hits)}: {name_of(hit['stack'][0])} copied it to {cell['address']:#x} from "
+                 f"{hit['sources'][0]:#x} ({hit['how']})")
+        try:
+            verdict = self.trace({**cell, "address": hit["sources"][0]}, hit)
+            here, there = self.judge.culprit(hit["stack"]) or {}, verdict["culprit"] or {}
+            is_spill = (here.get("function"), here.get("module")) == (there.get("function"), there.get("module")) and \
+                verdict["cause"] in ("null_stored", "bad_value_stored")
+            if verdict["cause"] != "never_set" and not is_spill:
+                return verdict
+        except NotFound as reason:
+            self.say(f"not further: {reason}")
+        self.about, self.hits = about, hits
+        return None
+
+    def stored(self, hit, cell, block):
+        """A store by the program, of a value that it made or had from elsewhere."""
+        by, stack, value = self.judge.culprit(hit["stack"]), hit["stack"], cell["value"]
+        cause = "null_stored" if value < SMALL else "bad_value_stored"
+        what = "NULL" if value == 0 else f"{value:#x}"
+        if block is None:
+            return self.stored_static(hit, cell, by, cause, what)
+        owned, is_sure = self.judge.owned(hit, block)
+        if owned is not None and owned.start != block.start and is_sure:
+            self.about["block_owned"] = self.judge.describe(owned, cell["address"])
+            return self.make(FOUND, "overflow", by, "it wrote past the end of its block, into another one", stack)
+        neighbour = self.judge.neighbour(hit, block)
+        if neighbour is not None and value >= SMALL:
+            self.about["block_owned"] = self.judge.describe(neighbour, cell["address"])
+            return self.make(LIKELY, "overflow", by, "it wrote past the end of its block, into another one", stack)
+        if self.is_jump:
+            cause = "bad_function_pointer"
+        earlier = [one for one in self.judge.history.blocks_at(cell["address"], block.allocated.index) if one.freed]
+        if not earlier:
+            return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", stack)
+        return self.reused(hit, cell, block, earlier[-1], (by, cause, what))
+
+    def reused(self, hit, cell, block, earlier, store):
+        """The word belonged to another block before: does the reader's pointer mean that one?"""
+        by, cause, what = store
+        second, first = self.judge.history.second_free(block.start, hit["calls"])
+        if second is not None:
+            return {**self.of_double(FOUND, second, first, block), "store": by, "word": cell["address"]}
+        is_old = self.without_frees(cell, block)
+        if is_old is None:
+            is_old = self.is_old_pointer(block, earlier)
+        if is_old is None:
+            return self.make(LIKELY, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"],
+                             alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: "
+                                            "too early, if the reader still meant that one")])
+        if not is_old:
+            return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"])
+        return self.freed(FOUND, "use_after_free", earlier.freed, "it freed a block that was still in use, which malloc then "
+                          f"gave to {(by or {}).get('function') or 'another'}", store=by)
+
+    def without_frees(self, cell, block):
+        """Runs with the blocks kept that were freed at the word's address before. Where the crash stays, the reader means
+        the block that is there now: False. Where it goes away, the reader means one of those before: True. None: the
+        program does not repeat its runs, or neither was seen."""
+        if not hasattr(self.tracer, "changed"):
+            return None
+        earlier = self.judge.history.blocks_at(cell["address"], block.allocated.index)
+        numbers = [str(one.freed.index + 1) for one in earlier if one.freed][-KEPT_MAX:]
+        self.say(f"a run in which {len(numbers)} earlier frees of the block are left out")
+        crash = self.tracer.changed("HAKMEM_REPLAY_KEEP=" + ",".join(numbers))
+        if crash is None:
+            return True
+        same = crash["pc"] == self.crash["pc"] and value_class(crash["bad"]) == value_class(self.crash["bad"])
+        moved = (crash["origin"] or {}).get("cell", {}).get("address") != cell["address"] if same else False
+        return False if same and moved else None
+
+    def is_old_pointer(self, block, earlier):
+        """Whether the pointer by which the bad one was read is older than the block there. Where it lies in memory: by when
+        it was stored; where a function returned it: by which of the two blocks that function had from malloc. None: not
+        known."""
+        origin = (self.crash["origin"] or {}).get("base_origin") or {}
+        if origin.get("cell"):
+            hit = self.store_before(origin["cell"])
+            return None if hit is None or hit["calls"] is None else hit["calls"] <= block.allocated.index
+        if origin.get("callee"):
+            names = [self.judge.frame_of(one.allocated)["function"] for one in (block, earlier)]
+            if names[0] != names[1] and origin["callee"] in names:
+                return origin["callee"] == names[1]
+        return None
+
+    def stored_static(self, hit, cell, by, cause, what):
+        here = next((row for row in [hit.get("cell_symbol")] if row), None)
+        bases = [row for row in hit["base_symbols"] if row]
+        if here and bases and bases[0][1] != here[1] and hit["store"]["kind"] != "load":
+            return self.make(FOUND, "overflow", by, f"it wrote past the end of {bases[0][0]}, into {here[0]}", hit["stack"])
+        if hit["store"]["kind"] == "bulk" and hit["bases"] and cell["address"] - min(hit["bases"]) > 0 and here and \
+                min(hit["bases"]) < here[1]:
+            return self.make(FOUND, "overflow", by, f"it wrote on from {min(hit['bases']):#x} into {here[0]}", hit["stack"])
+        if self.is_jump:
+            cause = "bad_function_pointer"
+        if hit["store"]["kind"] == "call":
+            name = hit["store"].get("callee") or "a function"
+            return self.make(FOUND, cause, by, f"it stored {what}, which {name} had returned", hit["stack"])
+        where = f" in {here[0]}" if here else ""
+        return self.make(FOUND, cause, by, f"it stored {what}{where}, which was used as a pointer later", hit["stack"])
+
+    # --- nobody wrote it ---------------------------------------------------------------------------------------------
+
+    def never_written(self, cell, block, earlier):
+        """No store was seen: of a block since its allocation, of a variable ever."""
+        if block is None:
+            if self.crash["origin"].get("stack"):
+                return self.make(LIKELY, "uninitialised", self.user, "it used a variable of its own that nothing was seen to "
+                                 "set", self.crash["stack"])
+            where = f" {self.crash['origin']['symbol'][0]}" if self.crash["origin"].get("symbol") else ""
+            return self.make(FOUND, "never_set", self.user, f"it used the variable{where}, which nothing had set",
+                             self.crash["stack"])
+        frame = self.judge.frame_of(block.allocated)
+        left = self.judge.culprit(earlier["stack"]) if earlier else None
+        if block.is_zeroed:
+            return self.make(FOUND, "uninitialised", frame, f"it allocated the block, zeroed; byte {cell['address'] - block.start} "
+                             "was never written since", [frame])
+        proof = self.prove_uninitialised(cell, block)
+        if proof == "written":
+            return self.make(LIKELY, "null_stored", self.user, "it used a NULL that the program stored where NULL was before",
+                             self.crash["stack"], alternatives=[(frame, "it allocated the block")])
+        why = f"byte {cell['address'] - block.start} of the block that it allocated was never written since"
+        if left is not None:
+            why += f"; its value was left by {left['function'] or 'the block before'}"
+        others = [] if proof == "filled" else [(None, "a store of the value that was there already, which no watchpoint sees")]
+        return self.make(FOUND if proof == "filled" else LIKELY, "uninitialised", frame, why, [frame], alternatives=others)
+
+    def prove_uninitialised(self, cell, block):
+        """Runs with the block filled when it was allocated. "filled": the filling was used; "written": the program had
+        written the word; "": neither was seen."""
+        if not hasattr(self.tracer, "changed"):
+            return ""
+        crash = self.tracer.changed(f"HAKMEM_REPLAY_FILL={block.allocated.index + 1}", cell["address"])
+        if crash is None:
+            return ""
+        mask = (1 << 8 * cell["size"]) - 1
+        held = dict(crash["read"]).get(cell["address"])
+        if held is not None and held & mask == FILLING & mask or crash["bad"] == FILLING & mask:
+            return "filled"
+        same = all(crash.get(key) == self.crash.get(key) for key in ("pc", "bad"))
+        return "written" if same else ""
+
+
+def analyse(report, tracer, say):
+    """The verdict on a crash. Raises NotFound."""
+    return Analysis(report, tracer, say).find()

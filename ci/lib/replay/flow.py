@@ -1,0 +1,465 @@
+"""For scripts that gdb runs: which instruction used, loaded or stored a value, read backwards from where the program has
+stopped. x86-64, AT&T syntax. Every answer is checked against the values that registers and memory hold at the stop; what
+does not agree is not given.
+
+A cell is a place in memory with the value that is looked for: {"address", "size", "value"}. An origin says where the value
+of a register came from:
+
+  kind      load      from the cell in "cell"; without "cell": by the instruction at "pc", whose address is not known now
+            constant  an instruction holds it
+            computed  by arithmetic
+            call      it was returned by the function in "callee"
+            unknown   the search ended
+  function, pc, asm   the instruction
+"""
+
+import re
+
+import gdb
+
+import inside
+
+OPERAND = re.compile(r"(?:%(\w\w):)?(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+)(?:,(\d))?)?\)")
+ABSOLUTE = re.compile(r"%(fs|gs):(-?0x[0-9a-f]+)$")
+FIXED = re.compile(r"^\*?(0x[0-9a-f]+)$")
+RIP_TARGET = re.compile(r"# (0x[0-9a-f]+)")
+PARTS = {f"e{name}": f"r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")}
+PARTS.update({f"r{number}d": f"r{number}" for number in range(8, 16)})
+NARROW = {f"e{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")} | {f"r{n}d" for n in range(8, 16)}
+SAVED_BY_CALLEE = {"rbx", "rbp", "r12", "r13", "r14", "r15"}
+ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+LOOK_BACK = 60  # instructions before one of interest
+FRAMES_MAX = 6  # from the instruction upward
+BYTES_BEFORE = 160  # decoded before an address of a function without a symbol
+
+
+# --- instructions --------------------------------------------------------------------------------------------------
+
+
+def decode(start, end):
+    try:
+        return gdb.selected_frame().architecture().disassemble(start, end)
+    except (gdb.error, gdb.MemoryError):
+        return []
+
+
+def before(pc):
+    """The instructions of the function in front of pc, at most LOOK_BACK. Without a symbol: from a place from which the
+    decoding meets pc; a wrong start falls into step with the right one after a few instructions."""
+    text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
+    match = re.match(r"(?:.*?) \+ (\d+) in section|(\S.*) in section", text)
+    if match:
+        rows = decode(pc - int(match[1] or 0), pc - 1) if int(match[1] or 0) > 0 else []
+        return [row for row in rows if row["addr"] < pc][-LOOK_BACK:]
+    for back in range(BYTES_BEFORE, 8, -1):
+        rows = decode(pc - back, pc - 1)
+        if rows and rows[-1]["addr"] + rows[-1]["length"] == pc and "(bad)" not in str([row["asm"] for row in rows]):
+            return rows[3:][-LOOK_BACK:]  # the first ones may be out of step
+    return []
+
+
+def at(pc):
+    """The instruction at an address; None where there is none."""
+    rows = decode(pc, pc)
+    return rows[0] if rows else None
+
+
+def call_before(pc):
+    """The call that returns to an address; None: no call ends there."""
+    rows = before(pc)
+    if rows and rows[-1]["asm"].startswith("call") and rows[-1]["addr"] + rows[-1]["length"] == pc:
+        return rows[-1]
+    for length in range(2, 9):
+        row = at(pc - length)
+        if row and row["length"] == length and row["asm"].startswith("call"):
+            return row
+    return None
+
+
+def split(instruction):
+    """Mnemonic and operands of a line of disassembly."""
+    text = re.sub(r"<[^>]*>", "", instruction["asm"].split("#")[0]).strip()
+    while text.startswith(("rep ", "repz ", "repnz ", "lock ", "notrack ", "bnd ", "data16 ")):
+        text = text.split(None, 1)[1]
+    words = text.split(None, 1)
+    if len(words) < 2:
+        return text, []
+    return words[0], [part.strip() for part in re.split(r",(?![^(]*\))", words[1])]
+
+
+def whole(name):
+    name = name.lstrip("%")
+    return PARTS.get(name, name)
+
+
+def is_register(operand):
+    return operand.startswith("%") and "(" not in operand and ":" not in operand
+
+
+def is_memory(operand):
+    return "(" in operand or bool(ABSOLUTE.search(operand)) or bool(FIXED.match(operand))
+
+
+def address_of(row, operand, frame):
+    """The address of a memory operand by the registers of a frame; None: a part of it is not known."""
+    match = OPERAND.search(operand)
+    segment = None
+    if match:
+        segment, displacement, base, index, scale = match.groups()
+        if base == "%rip":
+            target = RIP_TARGET.search(row["asm"])
+            if target:
+                return int(target[1], 16)
+            return (row["addr"] + row["length"] + int(displacement or "0", 16)) & inside.WORD
+        address = int(displacement, 16) if displacement else 0
+        for name, factor in ((base, 1), (index, int(scale or 1))):
+            if name:
+                value = inside.register(frame, name[1:])
+                if value is None:
+                    return None
+                address += value * factor
+    elif ABSOLUTE.search(operand):
+        match = ABSOLUTE.search(operand)
+        segment, address = match[1], int(match[2], 16)
+    elif FIXED.match(operand):
+        address = int(FIXED.match(operand)[1], 16)
+    else:
+        return None
+    if segment in ("fs", "gs"):
+        address += inside.register(frame, segment + "_base") or 0
+    return address & inside.WORD
+
+
+def load_bytes(mnemonic, destination):
+    """How many bytes a move reads from memory."""
+    for ends, size in ((("bl", "bq", "bw"), 1), (("wl", "wq"), 2), (("slq", "lq"), 4)):
+        if mnemonic.startswith(("movz", "movs")) and mnemonic.endswith(ends) and len(mnemonic) > 4:
+            return size
+    name = destination.lstrip("%")
+    if name in NARROW:
+        return 4
+    if name.startswith(("xmm", "ymm", "zmm")):
+        return {"x": 16, "y": 32, "z": 64}[name[0]] if "u" in mnemonic or "a" in mnemonic[3:4] else 8
+    return 8
+
+
+def cell(address, value, size=8):
+    mask = (1 << 8 * size) - 1
+    return {"address": address, "size": size, "value": value & mask}
+
+
+# --- where a register's value came from ----------------------------------------------------------------------------
+
+
+def result(kind, frame, row, **more):
+    about = {"kind": kind, "function": frame.name() or inside.name_at(row["addr"]) if row else "",
+             "pc": row["addr"] if row else 0, "asm": row["asm"].split("#")[0].strip() if row else ""}
+    about.update(more)
+    return about
+
+
+def loaded(frame, row, operands, value, mnemonic):
+    size = min(load_bytes(mnemonic, operands[1]), 8)
+    address = address_of(row, operands[0], frame)
+    held = None if address is None else inside.read(address, size)
+    if held is not None and held == value & (1 << 8 * size) - 1:
+        return result("load", frame, row, cell=cell(address, value, size), symbol=inside.static_symbol(address),
+                      stack=inside.stack_part(address), base=base_of(row, operands[0], frame))
+    return result("load", frame, row, size=size, value=value & (1 << 8 * size) - 1)
+
+
+def base_of(row, operand, frame):
+    """Register, value and place of use of the pointer by which an operand is reached; None: by none."""
+    match = OPERAND.search(operand)
+    if not match or not match[3] or match[3] in ("%rip", "%rsp"):
+        return None
+    value = inside.register(frame, match[3][1:])
+    return None if value is None else [match[3][1:], value, row["addr"]]
+
+
+def constant(frame, row, operand, value):
+    try:
+        number = int(operand.lstrip("$"), 16) & inside.WORD
+    except ValueError:
+        return None
+    if number == value or number & 0xffffffff == value:
+        return result("constant", frame, row)
+    return None
+
+
+def in_rows(frame, rows, name, value):
+    """The origin of a register among instructions of one function, or ("argument", name): set before them."""
+    for row in reversed(rows):
+        mnemonic, operands = split(row)
+        if mnemonic.startswith("call"):
+            if name == "rax":
+                return result("call", frame, row, callee=callee_of(row))
+            if name not in SAVED_BY_CALLEE and name != "rsp":
+                return result("unknown", frame, row)  # a call leaves nothing in it: the code jumps around here
+            continue
+        if not operands or mnemonic.startswith(("test", "cmp", "j", "push", "nop", "bt", "ucomis", "comis", "endbr")):
+            continue
+        if mnemonic.startswith("pop"):
+            if whole(operands[0]) == name:
+                return ("argument", name)
+            continue
+        if not is_register(operands[-1]) or whole(operands[-1]) != name:
+            continue
+        step = constant_step(mnemonic, operands)
+        if step is not None:
+            name, value = step[0], (value - step[1]) & inside.WORD
+            continue
+        if mnemonic.startswith("xor") and operands[0] == operands[-1]:
+            return result("constant", frame, row) if value == 0 else result("unknown", frame, row)
+        if mnemonic.startswith(("mov", "cltq", "vmov")) and len(operands) == 2:
+            if is_register(operands[0]):
+                name = whole(operands[0])
+                continue
+            if is_memory(operands[0]):
+                return loaded(frame, row, operands, value, mnemonic)
+            return constant(frame, row, operands[0], value) or result("unknown", frame, row)
+        if mnemonic.startswith("cmov") and is_register(operands[0]):
+            return result("unknown", frame, row)
+        return result("computed", frame, row)
+    return ("argument", name)
+
+
+def constant_step(mnemonic, operands):
+    """Register before, and what was added: of an addition of a constant. None: it is none."""
+    try:
+        if mnemonic.startswith(("inc", "dec")):
+            return whole(operands[0]), 1 if mnemonic.startswith("inc") else -1
+        if mnemonic.startswith(("add", "sub")) and operands[0].startswith("$"):
+            number = int(operands[0][1:], 16)
+            return whole(operands[1]), number if mnemonic.startswith("add") else -number
+    except ValueError:
+        return None
+    match = OPERAND.fullmatch(operands[0]) if mnemonic.startswith("lea") else None
+    if match and match[3] and match[3] != "%rip" and not match[4]:
+        return whole(match[3]), int(match[2] or "0", 16)
+    return None
+
+
+def callee_of(row):
+    match = re.search(r"<([^>+@]*)", row["asm"])
+    return match[1] if match else ""
+
+
+def behind_use(frame, pc, name, value):
+    """As in_rows, among what follows: in a loop the load may stand below the use. Only a plain load counts."""
+    end = None
+    block = gdb.block_for_pc(pc)
+    while block is not None and block.function is None:
+        block = block.superblock
+    if block is not None:
+        end = block.end
+    rows = gdb.selected_frame().architecture().disassemble(pc, count=LOOK_BACK)
+    for row in rows[1:]:
+        mnemonic, operands = split(row)
+        if end is not None and row["addr"] >= end or mnemonic.startswith("ret"):
+            return None
+        if len(operands) == 2 and mnemonic.startswith("mov") and is_memory(operands[0]) and whole(operands[1]) == name:
+            return loaded(frame, row, operands, value, mnemonic)
+    return None
+
+
+def origin(name, value, pc=None, start=0):
+    """Where the value of a register came from that the frame `start` uses at pc, or where it has stopped; through the callers
+    for as long as it was passed on. "level" of the answer is the frame's."""
+    name = whole(name)
+    last = {"kind": "unknown", "function": "", "pc": 0, "asm": "", "level": start}
+    rows_of = inside.frames(start + FRAMES_MAX)
+    for level, frame in enumerate(rows_of[start:]):
+        frame.select()
+        here = frame.pc() if level or pc is None else pc
+        if not level and is_library(here):
+            return {**of_arguments(rows_of, start, name, value), "level": start + 1}
+        rows = before(here)
+        if (level or start and pc is None) and rows and rows[-1]["asm"].startswith("call"):
+            rows = rows[:-1]  # of the call itself what went in matters, not what comes out
+        found = in_rows(frame, rows, name, value)
+        if not level and (isinstance(found, tuple) or found["kind"] == "unknown" or
+                          found["kind"] == "load" and "cell" not in found):
+            try:
+                found = behind_use(frame, here, name, value) or found
+            except (gdb.error, gdb.MemoryError):
+                pass
+        if not isinstance(found, tuple):
+            rows_of[0].select()
+            return {**found, "level": start + level}
+        name = found[1]
+        if name not in SAVED_BY_CALLEE and name not in ARGUMENTS:
+            break
+    if rows_of:
+        rows_of[0].select()
+    return last
+
+
+def is_library(pc):
+    return bool(re.search(r"/(libc|libstdc\+\+|libc\+\+|ld-linux[^/]*|libm)[.-][^/]*$", inside.module_of(pc)))
+
+
+def of_arguments(rows_of, start, name, value):
+    """The C library uses its registers in many ways: the value is looked for among the arguments of the first call by a
+    function that is not its own."""
+    best = {"kind": "unknown", "function": "", "pc": 0, "asm": ""}
+    for level, frame in enumerate(rows_of[start:]):
+        if is_library(frame.pc()):
+            continue
+        frame.select()
+        rows = before(frame.pc())[:-1]
+        for one in (name, *ARGUMENTS[:3]):
+            found = in_rows(frame, rows, one, value)
+            if isinstance(found, tuple):
+                found = origin(found[1], value, None, start + level + 1) if found[1] in ARGUMENTS else None
+            if found and (found["kind"] == "constant" or found.get("cell")):
+                rows_of[0].select()
+                return found
+            if found and found["kind"] == "load" and best["kind"] == "unknown":
+                best = found  # by registers that are not known any more
+        break
+    rows_of[0].select()
+    return best
+
+
+# --- the instruction that crashed ----------------------------------------------------------------------------------
+
+
+def used(frame, row, fault):
+    """The memory operand with which an instruction faulted: {"base", "base_value", "index", "index_value", "address"};
+    None: it uses no memory."""
+    _, operands = split(row)
+    best = None
+    for operand in operands:
+        match = OPERAND.search(operand)
+        address = address_of(row, operand, frame) if match or is_memory(operand) else None
+        if address is None:
+            continue
+        names = (match[3], match[4]) if match else (None, None)
+        names = [name[1:] if name and name != "%rip" else None for name in names]
+        values = [inside.register(frame, name) if name else None for name in names]
+        one = {"base": names[0], "base_value": values[0], "index": names[1], "index_value": values[1],
+               "address": address, "writes": operand is operands[-1] and len(operands) > 1}
+        if fault is not None and address <= fault < address + 64:
+            return one
+        if best is None or inside.read(best["address"], 1) is not None:
+            best = one
+    return best
+
+
+def bad_part(operand):
+    """The register that makes an operand's address bad: the base, but the index where the base can be read."""
+    base, index = operand["base_value"], operand["index_value"]
+    if base is not None and index is None:
+        return operand["base"], base, "base"
+    if base is None and index is not None:
+        return operand["index"], index, "index"
+    if base is None:
+        return None, None, ""
+    # x86 does not say which of the two is the pointer: the compiler may have them either way round.
+    if inside.read(base, 1) is not None:
+        return operand["index"], index, "index"
+    if inside.read(index, 1) is not None:
+        return operand["base"], base, "index" if base < 1 << 32 or base >> 32 == 0xffffffff else "base"
+    return operand["base"], base, "base"
+
+
+# --- stores --------------------------------------------------------------------------------------------------------
+
+
+def store_of(address, size, behind):
+    """The instruction that stores into a word: the one at which, or behind which, the program has stopped."""
+    frame = gdb.newest_frame()
+    if behind:
+        rows = before(frame.pc())
+        return rows[-1] if rows else None
+    return at(frame.pc())
+
+
+READERS = ("cmp", "test", "bt", "push", "ucomis", "comis", "vucomis", "vcomis", "prefetch", "nop")
+
+
+def is_store_to(row, frame, address):
+    """Whether an instruction writes to an address. What is not understood counts as a store: it is looked at then."""
+    if row is None:
+        return True
+    mnemonic, operands = split(row)
+    if mnemonic.startswith(("stos", "movs")) and not mnemonic.startswith(("movsl", "movsb", "movsw", "movsx", "movss",
+                                                                         "movsd")) or "%es:(%rdi)" in row["asm"]:
+        return True
+    if not operands or mnemonic.startswith(READERS):
+        return False
+    if not is_memory(operands[-1]):
+        return False
+    start = address_of(row, operands[-1], frame)
+    return start is None or start <= address < start + 64
+
+
+def describe_store(target, behind):
+    """What is stored into a cell, as {"kind", ...} of an origin; kind "bulk": by the C library, whose caller meant it."""
+    frame = gdb.newest_frame()
+    row = store_of(target["address"], target["size"], behind)
+    if row is None:
+        return {"kind": "unknown", "function": "", "pc": 0, "asm": "", "bases": []}
+    mnemonic, operands = split(row)
+    about = result("unknown", frame, row)
+    about["bases"] = bases(row, operands, frame)
+    if mnemonic.startswith(("mov", "vmov")) and len(operands) == 2 and is_memory(operands[1]):
+        about.update(moved(frame, row, operands, mnemonic, target))
+    elif mnemonic.startswith(("movs", "stos", "rep")):
+        about["kind"] = "bulk"
+    elif operands and is_memory(operands[-1]):
+        about["kind"] = "computed"
+    elif mnemonic.startswith(("call", "push")):
+        about["kind"] = "computed"
+    return about
+
+
+def bases(row, operands, frame):
+    """Pointers that the store went by. In the C library, memcpy and its kin keep the destination they were given."""
+    if "/libc" in inside.module_of(row["addr"]):
+        return [value for value in (inside.register(frame, name) for name in ("rax", "rdi")) if value]
+    match = OPERAND.search(operands[-1]) if operands else None
+    if not match or not match[3] or match[3] == "%rip":
+        return []
+    value = inside.register(frame, match[3][1:])
+    return [] if value is None else [value]
+
+
+def moved(frame, row, operands, mnemonic, target):
+    if "/libc" in inside.module_of(row["addr"]):
+        return {"kind": "bulk"}
+    if operands[0].startswith("$"):
+        return {"kind": "constant"}
+    name = whole(operands[0])
+    if not name.startswith(("xmm", "ymm", "zmm")):
+        found = origin(name, target["value"], row["addr"])
+        return {key: found[key] for key in found if key in ("kind", "cell", "callee")} | {"from": found["asm"]}
+    start = address_of(row, operands[1], frame)
+    for one in reversed(before(row["addr"])):
+        words = split(one)
+        if len(words[1]) < 2 or whole(words[1][-1]) != name:
+            continue
+        if "xor" in words[0]:
+            return {"kind": "constant"} if target["value"] == 0 else {"kind": "unknown"}
+        source = address_of(one, words[1][0], frame) if is_memory(words[1][0]) else None
+        if source is None or start is None:
+            return {"kind": "unknown"}
+        source += target["address"] - start
+        if inside.read(source, target["size"]) == target["value"]:
+            return {"kind": "load", "cell": {**target, "address": source}, "from": one["asm"]}
+        return {"kind": "unknown"}
+    return {"kind": "unknown"}
+
+
+def pointed_words(frame, value, but):
+    """Addresses of words that hold a value, where a register of the frame points or a little beyond it."""
+    found = []
+    for name, base in inside.registers(frame).items():
+        if name == "rsp":
+            continue
+        for offset in (0, 8, 16, 24):
+            address = base + offset
+            if address % 8 == 0 and address not in but and address not in found and inside.read_word(address) == value:
+                found.append(address)
+    return found
