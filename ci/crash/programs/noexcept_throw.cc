@@ -21,7 +21,7 @@ PLAINLY static void send_all(const std::string &text)
 PLAINLY static void flush(const std::string &text) noexcept
 {
     Guard guard{"a name that is too long to be kept inside of the string"};
-    send_all(text); /* also guilty */
+    send_all(text); /* also guilty function */
 }
 
 int main()

@@ -16,7 +16,7 @@ struct File {
 PLAINLY static void convert(int number)
 {
     File file;
-    if (number > 2) throw std::invalid_argument("too large"); /* also guilty */
+    if (number > 2) throw std::invalid_argument("too large"); /* also guilty function */
 }
 
 PLAINLY static int convert_all()
