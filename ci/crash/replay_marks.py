@@ -37,8 +37,15 @@ def plain(name):
     return name.split("::")[-1].strip()
 
 
+def same_file(path, source):
+    """Whether a frame's file is the source. An object from ccache may have been compiled in another checkout: then the
+    last folders are the same."""
+    path, source = os.path.realpath(path or "/"), os.path.realpath(source)
+    return path == source or path.split(os.sep)[-3:] == source.split(os.sep)[-3:]
+
+
 def is_marked(source, function, path, line):
     """Whether a frame's function, file and line are one of the source's marks."""
-    if not path or os.path.realpath(path) != os.path.realpath(source):
+    if not same_file(path, source):
         return False
     return any(plain(function) == name and (anywhere or line == number) for name, number, anywhere in marks(source))
