@@ -27,7 +27,8 @@ foreach(source IN LISTS bugs)
 endforeach()
 
 # crash.program.PROGRAM: programs that crash for reasons of their own, with each library that they name. The head of a
-# source says how it is compiled: see crash/programs/program.h. soak.program.PROGRAM: three times each.
+# source says how it is compiled: see crash/programs/program.h. soak.program.PROGRAM: three times each. crash.programs:
+# only that each crashes with a record.
 set(programs_test ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs_test)
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs/*.c
     ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs/*.cc)
@@ -62,6 +63,8 @@ foreach(source IN LISTS programs)
     add_test(NAME soak.program.${name} COMMAND ${command} --times 3)
     set_tests_properties(soak.program.${name} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endforeach()
+add_test(NAME crash.programs COMMAND Python3::Interpreter ${programs_test} ${CMAKE_BINARY_DIR} --method none)
+set_tests_properties(crash.programs PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
 add_custom_target(programs DEPENDS ${program_targets})
 
 add_library(late-write MODULE ${CMAKE_CURRENT_SOURCE_DIR}/crash/late_write.c)
