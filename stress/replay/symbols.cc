@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 namespace stress {
 namespace {
@@ -148,10 +149,13 @@ void add_lines(const std::string &symbolizer, const std::string &module, const s
     std::vector<std::string> words{symbolizer};
     if (symbolizer.find("llvm") != std::string::npos) words.push_back("--output-style=GNU");
     words.insert(words.end(), {"-a", "-f", "-C", "-i", "-e", module});
-    for (const Asked &one : asked) words.push_back(hex_text(one.offset));
+    std::set<std::uint64_t> offsets;  // each once: frames of several lists may be one call
+    for (const Asked &one : asked)
+        if (offsets.insert(one.offset).second) words.push_back(hex_text(one.offset));
     const auto answers = read_answers(output_of(words));
     for (const Asked &one : asked)
-        if (const auto found = answers.find(hex_text(one.offset)); found != answers.end()) one.frame->lines = found->second;
+        if (const auto found = answers.find(hex_text(one.offset)); found != answers.end())
+            one.frame->lines = found->second;
 }
 
 // Frames from the one with index first_return on are return addresses.
