@@ -1,8 +1,8 @@
 /* crash.h: crash records. Off unless asked for: by HAKMEM_CRASH_DIR=DIR in the environment, or by the calls below.
  *
- * On SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT the process writes DIR/hakmem-PID-TID-N.crash (record.h says what is in it), one
- * line on standard error, and then goes on as it would have: to the handler that was there before, or to its end
- * by that signal, core dump included. Read a record with: hakmem-stress report FILE.
+ * On SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT the process writes DIR/hakmem-PID-TID-N.crash (record.h says what is
+ * in it), one line on standard error, and then goes on as it would have: to the handler that was there before, or to
+ * its end by that signal, core dump included. Read a record with: hakmem-stress report FILE.
  *
  * The handler takes no lock and allocates nothing. It runs on a stack of its own in the thread that installs it
  * and in every thread that first allocates afterwards, so that it works when the thread's stack has overflowed.
