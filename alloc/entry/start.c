@@ -6,6 +6,7 @@
 #include "entry/crash.h"
 #include "hakmem/hakmem.h"
 #include "heap/explain.h"
+#include "heap/explain_next.h"
 #include "heap/guard.h"
 #include "heap/guard_sample.h"
 #include "heap/options.h"
@@ -36,6 +37,7 @@ __attribute__((constructor)) static void start(void)
 {
     thread_process_start();
     if (VALIDATE) explain_start();
+    if (VALIDATE) explain_next_start();
     options_read(environ);
     crash_start();
     guard_begin();

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,8 +12,12 @@
 
 enum { COMMAND_BYTES_MAX = 2048, ENTRY_BYTES_MAX = 512 };
 
-/* The words that the process was started with, each ended by a zero. 0: they are too long, overwritten, or not to be
- * read. */
+/* The command line, and LD_PRELOAD, as the process was started: a program may overwrite both. */
+static char command[COMMAND_BYTES_MAX], preload_entry[ENTRY_BYTES_MAX];
+static size_t command_bytes; /* 0: not known */
+static bool has_preload;
+
+/* Words, each ended by a zero. 0: they are too long, or cannot be read. */
 static size_t read_command(char *words)
 {
     int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -22,10 +27,10 @@ static size_t read_command(char *words)
     while ((got = read(file, words + length, COMMAND_BYTES_MAX - length)) > 0 || (got < 0 && errno == EINTR))
         if (got > 0) length += (size_t)got;
     close(file);
-    return length == COMMAND_BYTES_MAX || length == 0 || words[length - 1] != '\0' || words[0] == '\0' ? 0 : length;
+    return length == COMMAND_BYTES_MAX || length == 0 || words[length - 1] != '\0' ? 0 : length;
 }
 
-/* LD_PRELOAD as the process was started with it: by it, the library was loaded. False: it was not set, or is too long. */
+/* What LD_PRELOAD is set to. False: it is not set, or too long. */
 static bool read_preload(char *value)
 {
     static const char name[] = "LD_PRELOAD=";
@@ -46,6 +51,14 @@ static bool read_preload(char *value)
     close(file);
     if (is_found) memcpy(value, entry + sizeof name - 1, length - (sizeof name - 1));
     return is_found;
+}
+
+void explain_next_start(void)
+{
+    int saved = errno;
+    command_bytes = read_command(command);
+    has_preload = read_preload(preload_entry);
+    errno = saved;
 }
 
 static void add_words(struct text *text, const char *words, size_t length)
@@ -81,13 +94,11 @@ static void add_again(struct text *text, const char *preload)
 void explain_next(struct text *text, enum failfast_kind kind, const struct failfast_event *const *events,
                   uint32_t event_count)
 {
-    static char words[COMMAND_BYTES_MAX], value[ENTRY_BYTES_MAX];
     bool wants_debugger = kind == FAILFAST_law || kind == FAILFAST_heap_not_held;
+    const char *preload = has_preload ? preload_entry : NULL;
     text_add(text, "hakmem:   next: ");
     if (wants_debugger || !trace_add_command(text, events, event_count)) {
-        size_t length = read_command(words);
-        const char *preload = read_preload(value) ? value : NULL;
-        if (length == 0) {
+        if (command_bytes == 0) {
             text_add(text, wants_debugger ? "run again under a debugger"
                                           : "run again with HAKMEM_FAILFAST_LEVEL=3 in the environment");
         } else if (wants_debugger) {
@@ -95,7 +106,7 @@ void explain_next(struct text *text, enum failfast_kind kind, const struct failf
         } else {
             add_again(text, preload);
         }
-        add_words(text, words, length);
+        add_words(text, command, command_bytes);
     }
     text_add(text, "\n");
 }

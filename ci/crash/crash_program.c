@@ -58,7 +58,6 @@ PLAINLY static void overwrite_title(char **argv)
     size_t length = strlen(argv[0]) + 1 + strlen(argv[1]) + 1;
     memset(argv[0], ' ', length - 1);
     memset(environ[0], ' ', strlen(environ[0]));
-    write_null();
 }
 
 /* Another process sends the signal. */
@@ -410,7 +409,14 @@ int main(int argc, char **argv)
     if (strcmp(how, "sent") == 0) kill(getpid(), SIGSEGV);
     if (strcmp(how, "divide") == 0) return divide(&(int){0});
     if (strcmp(how, "no_instruction") == 0) run_no_instruction();
-    if (strcmp(how, "title") == 0) overwrite_title(argv);
+    if (strcmp(how, "title") == 0) {
+        overwrite_title(argv);
+        write_null();
+    }
+    if (strcmp(how, "title_misuse") == 0) {
+        overwrite_title(argv);
+        misuse("double_free");
+    }
     if (strcmp(how, "sent_by_child") == 0) sent_by_child();
     if (strcmp(how, "misuse") == 0 && argc > 2) misuse(argv[2]);
     if (strcmp(how, "abort_after") == 0) abort_after();
