@@ -315,7 +315,7 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     record_begin(&writer, buffer, sizeof buffer);
     record_number(&writer, RECORD_signal, (uint64_t)signal_number);
     record_number(&writer, RECORD_signal_code, (uint64_t)(int64_t)info->si_code);
-    /* The others with a code below 1, such as SI_TIMER, have something else in place of a sender. */
+    /* With other codes below 1, such as SI_TIMER, these bytes are no process id. */
     if (info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE)
         record_number(&writer, RECORD_signal_sender, (uint64_t)info->si_pid);
     struct fault fault = {.has_address = crash_has_address(signal_number, info),
