@@ -1,8 +1,10 @@
 """Whether programs can be watched here, for the tests of ci/replay."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 
 def refused():
@@ -17,3 +19,10 @@ def refused():
         return ""
     faults = re.findall(r"^.*(?:ptrace|not permitted|not insert|Error|Cannot|failed).*$", said, re.MULTILINE)
     return "gdb cannot watch a program here: " + (faults[0] if faults else f"exit status {done.returncode}")
+
+
+def rr_refused():
+    """Why rr, the one in PATH, cannot record here; '' where it can."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib/replay"))
+    import rr  # pylint: disable=import-outside-toplevel
+    return rr.Command(None, None).probe()
