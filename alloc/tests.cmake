@@ -13,7 +13,7 @@ set(TESTS
     entry/api_test.cc entry/crash_stack_test.cc entry/record_write_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # What the debug-validation build does without.
-set(RELEASE_TESTS heap/guard_rate_test.cc heap/guard_report_test.cc heap/guard_test.cc litmus/guard_litmus_test.cc)
+set(RELEASE_TESTS heap/broken_test.cc heap/guard_rate_test.cc heap/guard_report_test.cc heap/guard_test.cc litmus/guard_litmus_test.cc)
 # A failed check ends the process: these are death tests.
 set(VALIDATE_TESTS
     cache/fork_lock_test.cc
@@ -27,8 +27,8 @@ include(emulator.cmake)
 # Suites that touch what is poisoned for the program: they stand in for layers of the heap, or spoil its memory for our own
 # checks to find. AddressSanitizer does not keep the heap's memory from these.
 set(BELOW_THE_PROGRAM
-    Pool Purge PurgeBesideGaps Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote FrameDeathTest
-    ValidateDeathTest)
+    Pool Purge PurgeBesideGaps Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote BrokenDeathTest
+    FrameDeathTest ValidateDeathTest)
 
 # A test of ctest for every suite that the files name.
 function(hakmem_add_suites program prefix)

@@ -3,6 +3,7 @@
 
 #include "cache/held.h"
 #include "cache/thread.h"
+#include "report/broken.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
@@ -42,7 +43,8 @@ static void credit_grow(struct heap *heap, uint32_t class_index)
     if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
 }
 
-/* Walks a list once, and gives each block to its slab. */
+/* Walks a list once, and gives each block to its slab. A list that does not end is found by slab_give_back: the slabs on
+ * the cycle run out of blocks in use. */
 static void list_give_back(struct block *list)
 {
     while (list != NULL) {
@@ -265,8 +267,13 @@ void tcache_take_up(struct tcache *tcache)
 void heap_magazines_give_back(struct heap *heap)
 {
     struct block *list;
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
-        while ((list = magazine_pop(heap, class_index)) != NULL) list_give_back_checked(list, class_index);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        uint32_t count = heap->parking[class_index].count;
+        while ((list = magazine_pop(heap, class_index)) != NULL) {
+            if (HAK_UNLIKELY(count-- == 0)) broken(BROKEN_magazines, class_index, list);
+            list_give_back_checked(list, class_index);
+        }
+    }
 }
 
 void tcache_flush(struct tcache *tcache)

@@ -6,6 +6,7 @@
 #include "heap/guard.h"
 #include "heap/huge.h"
 #include "os/peek.h"
+#include "report/broken.h"
 #include "report/settings.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
@@ -76,12 +77,31 @@ static void walk_free_list(struct describe_place *place, uint64_t slab_end)
     }
 }
 
+/* Finds that a walk has come back to where it was (Brent 1980), in at most three times the steps to the end of the first
+ * round. */
+struct cycle {
+    uint64_t mark; /* a block that the walk has met */
+    uint32_t count, next_mark;
+};
+
+static bool cycle_closes(struct cycle *cycle, uint64_t block)
+{
+    if (block == cycle->mark) return true;
+    if (cycle->count++ == cycle->next_mark) {
+        cycle->mark = block;
+        cycle->next_mark = 2 * cycle->next_mark + 1;
+    }
+    return false;
+}
+
 static bool is_in_own_bin(uint64_t block_start, uint32_t class_index)
 {
     const struct block *block = tcache_self()->heads[class_index];
+    struct cycle cycle = {.mark = 0};
     bool readable = true;
     for (uint32_t count = 0; block != NULL && readable && count < LIST_BLOCKS_MAX; count++) {
         if (number_of(block) == block_start) return true;
+        if (cycle_closes(&cycle, number_of(block))) return false;
         block = pointer_of(os_peek_word(block, &readable));
     }
     return false;
@@ -296,18 +316,30 @@ static bool bin_suspect(const struct tcache *tcache, uint32_t class_index, struc
     suspect->value = number_of(tcache->heads[class_index]);
     if (suspect->value == 0) return false;
     suspect->text = link_fault(suspect->value, tag);
+    struct cycle cycle = {.mark = suspect->value};
     for (uint32_t count = 0; suspect->text == NULL && count < LIST_BLOCKS_MAX; count++) {
         bool readable;
         suspect->word = pointer_of(suspect->value);
         suspect->value = os_peek_word(suspect->word, &readable);
         if (!readable || suspect->value == 0) return false;
-        suspect->text = link_fault(suspect->value, tag);
+        suspect->text = cycle_closes(&cycle, suspect->value) ? "the list does not end: a block was freed twice"
+                                                             : link_fault(suspect->value, tag);
     }
     return suspect->text != NULL;
 }
 
+static bool broken_suspect(struct describe_suspect *suspect)
+{
+    struct broken_facts facts = broken_take();
+    bool readable;
+    *suspect = (struct describe_suspect){.word = facts.address, .class_index = facts.class_index, .text = facts.text};
+    if (facts.address != NULL) suspect->value = os_peek_word(facts.address, &readable);
+    return facts.text != NULL;
+}
+
 bool describe_bad_link(struct describe_suspect *suspect)
 {
+    if (broken_suspect(suspect)) return true;
     const struct tcache *tcache = tcache_self();
     *suspect = (struct describe_suspect){.word = NULL};
     if (tcache->tag == 0) return false;

@@ -28,7 +28,7 @@ bool describe_heap_address(uint64_t address, struct describe_place *place);
 
 enum { DESCRIBE_COPIES_MAX = 8 };
 
-/* A link of the calling thread's bins that leads where it must not. */
+/* A link of the calling thread's bins that leads where it must not; or what broken() has ended the process for. */
 struct describe_suspect {
     const void *word;    /* where it stands */
     uint64_t value;      /* the link */
@@ -40,5 +40,6 @@ struct describe_suspect {
     uint32_t copy_count;
 };
 
-/* The first one, in order of the classes. False where every list is sound. */
+/* What broken() was called with, and that only once; else the first bad link, in order of the classes. False where every
+ * list is sound. */
 bool describe_bad_link(struct describe_suspect *suspect);

@@ -192,17 +192,27 @@ TEST_F(Describe, BadLinks)
     EXPECT_FALSE(describe_bad_link(&suspect));
 }
 
-// A list that is a circle ends the walk by its bound.
+// A list that is a circle, with blocks before the circle or without, is found at one of the circle's blocks.
 TEST_F(Describe, AListThatIsACircle)
 {
-    void *first = hak_malloc(208), *second = hak_malloc(208);
-    hak_free(first);
-    hak_free(second);
-    void *link = *static_cast<void **>(first);
-    *static_cast<void **>(first) = second;
+    std::vector<void **> blocks(12);
+    for (void **&block : blocks) block = static_cast<void **>(hak_malloc(208));
+    for (void **block : blocks) hak_free(block);
+    std::reverse(blocks.begin(), blocks.end()); // the last freed is first in the list
+    void *link = *blocks.back();
     describe_suspect suspect;
-    EXPECT_FALSE(describe_bad_link(&suspect)) << "each link is one to a block of the class";
-    *static_cast<void **>(first) = link;
+    for (size_t first = 0; first < blocks.size(); first++) {
+        *blocks.back() = blocks[first];
+        ASSERT_TRUE(describe_bad_link(&suspect)) << first;
+        auto at = std::find(blocks.begin() + (ptrdiff_t)first, blocks.end(), suspect.word);
+        ASSERT_NE(at, blocks.end()) << first;
+        EXPECT_EQ(suspect.value, number_of(**at));
+        EXPECT_EQ(suspect.class_index, sizeclass_of(208));
+        EXPECT_EQ(std::string(suspect.text), "the list does not end: a block was freed twice");
+        EXPECT_EQ(place_of(number_of(blocks[first]) + 1).state, (uint64_t)RECORD_STATE_free);
+    }
+    *blocks.back() = link;
+    EXPECT_FALSE(describe_bad_link(&suspect));
 }
 
 // While other threads allocate, free and end, every answer is consistent in itself.

@@ -4,6 +4,7 @@
 #include "base/config.h"
 #include "base/sizeclass.h"
 #include "heap/guard.h"
+#include "report/broken.h"
 
 enum {
     DUE_MAX = 64, /* samples that may be due at once, */
@@ -96,9 +97,11 @@ void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache,
         count(visit.credit);
         return;
     }
+    /* The bin's blocks are among those that are out of the heap's slabs. */
+    size_t length_max = tcache->heap != NULL ? tcache->heap->owner.used_bytes / sizeclass_bytes(class_index) : 0;
     uint32_t length = 1; /* the block that malloc returns */
     for (const struct block *block = tcache->heads[class_index]; block != NULL; block = link_get(&block->next))
-        length++;
+        if (length++ >= length_max) broken(BROKEN_bin, class_index, block);
     count(length);
 }
 

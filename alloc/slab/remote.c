@@ -2,6 +2,7 @@
 #include "slab/remote.h"
 
 #include "base/sync_point.h"
+#include "report/broken.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
 
@@ -101,14 +102,15 @@ void remote_post_all(struct staging *staging)
 
 /* --- the owner ----------------------------------------------------------------------------------- */
 
-/* The last block of the batches on a remote word. Batch by batch: another thread has written these blocks,
+/* The last block of the batches on a remote word, of count blocks. Batch by batch: another thread has written these blocks,
  * and each of them costs a miss (28% of an all-remote loop's time, when all were walked). */
-static struct block *batches_tail(struct block *head)
+static struct block *batches_tail(struct block *head, uint32_t count, uint32_t class_index)
 {
-    for (struct block *tail;; head = link_get(&tail->next)) {
+    for (struct block *tail; count-- != 0; head = link_get(&tail->next)) {
         tail = link_get(&head->batch_tail);
         if (link_get(&tail->next) == NULL) return tail;
     }
+    broken(BROKEN_batches, class_index, head);
 }
 
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
@@ -123,12 +125,15 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         sync_point("remote_drain_slab");
         /* acquire and release: pair with those in remote_post. */
         uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
+        /* A slab that was released and made anew while it was queued can be on the queue twice: a cycle. */
+        if (HAK_UNLIKELY(word == 0)) broken(BROKEN_pending, slab->class_index, slab);
         if (VALIDATE) validate_remote(slab, word_head(word), word_count(word));
         if (wanted == NULL && slab->class_index == class_wanted) {
             wanted = word_head(word);
         } else {
-            struct block *head = word_head(word);
-            slab_give_back_list(slab, head, slab->free != NULL ? batches_tail(head) : NULL, word_count(word));
+            struct block *head = word_head(word), *tail = NULL;
+            if (slab->free != NULL) tail = batches_tail(head, word_count(word), slab->class_index);
+            slab_give_back_list(slab, head, tail, word_count(word));
         }
         slab = next;
     }

@@ -2,6 +2,7 @@
 #include "slab/slab.h"
 
 #include "base/sync_point.h"
+#include "report/broken.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
 #include "superslab/pool.h"
@@ -136,6 +137,12 @@ static void slab_release(struct slab *slab)
     pool_free(superslab, slab->page_index, slab->page_count, 1 + 7u * slab->carved_count / slab->capacity);
 }
 
+/* More blocks came back than were out. The address is that of the last one: it has just been put first. */
+static HAK_COLD HAK_NORETURN void returned_too_many(const struct slab *slab)
+{
+    broken(BROKEN_returned, slab->class_index, slab->free);
+}
+
 /* The slab has no block in use. One such slab a class is kept, last in the list, so that a loop
  * that empties its slab again and again stays cheap; none in an orphan that may stay one. */
 static void slab_emptied(struct slab *slab)
@@ -235,7 +242,10 @@ static void slab_returned(struct slab *slab, uint32_t count)
     used_set(slab, used_count);
     slab->owner->used_bytes -= (size_t)count * sizeclass_bytes(slab->class_index);
     if (!slab->listed) list_insert(slab, false);
-    if (used_count == 0) slab_emptied(slab);
+    if ((int32_t)used_count <= 0) { /* one test for both, in a path that each block takes */
+        if (HAK_UNLIKELY((int32_t)used_count < 0)) returned_too_many(slab);
+        slab_emptied(slab);
+    }
 }
 
 void slab_give_back(struct slab *slab, struct block *block)

@@ -2,6 +2,7 @@
 #include "slab/trim.h"
 
 #include "os/os.h"
+#include "report/broken.h"
 #include "superslab/purge.h"
 
 enum {
@@ -98,8 +99,12 @@ static bool idle_get(const struct idle *idle, uint32_t block)
 
 static void idle_find(const struct layout *at, struct idle *idle)
 {
-    for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next))
-        idle_set(idle, ((uint32_t)((const char *)block - at->start) - at->colour) / at->block_bytes);
+    uint32_t count = 0;
+    for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next)) {
+        size_t index = ((size_t)((const char *)block - at->start) - at->colour) / at->block_bytes;
+        if (index >= at->slab->capacity || count++ == at->slab->capacity) broken(BROKEN_free, at->slab->class_index, block);
+        idle_set(idle, (uint32_t)index);
+    }
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
         for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page); block++)
             idle_set(idle, block);
@@ -191,6 +196,8 @@ size_t slab_trim_all(struct owner *owner)
         if (first == NULL) continue;
         do {
             bytes += slab_trim(slab);
+            /* Where each slab is the one before its next, the walk comes back to the first. */
+            if (slab->next->prev != slab) broken(BROKEN_slabs, class_index, slab);
             slab = slab->next;
         } while (slab != first);
     }
@@ -237,8 +244,9 @@ static bool touches_filled(const struct layout *at, uint32_t block, uint32_t fir
 struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
 {
     struct layout at = layout_of(slab);
-    uint32_t os_page = 0;
-    while (!is_hollow(&at, os_page)) os_page++;
+    uint32_t os_page = 0, os_page_end = os_page_count(&at);
+    while (os_page < os_page_end && !is_hollow(&at, os_page)) os_page++;
+    if (os_page == os_page_end) broken(BROKEN_hollow, slab->class_index, slab);
     uint32_t block = first_block(&at, os_page);
     uint32_t first = first_os_page(&at, block), end = end_block(&at, last_os_page(&at, block));
     uint32_t filled = fill(&at, block);

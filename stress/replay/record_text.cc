@@ -170,11 +170,11 @@ void add_heap(std::string &out, const CrashRecord &record)
 {
     out += "\nWhat the heap knows\n";
     if (const auto word = record.number(RECORD_suspect_address)) {
-        out += fmt::format("  a bad link in this thread's free list of class {}: {} stands at {}: {}\n",
+        out += fmt::format("  a broken list of free blocks of class {}: {} stands at {}: {}\n",
                            record.number(RECORD_suspect_class).value_or(0),
                            crash_hex(record.number(RECORD_suspect_value).value_or(0)), crash_hex(*word),
                            printable(record.text(RECORD_suspect_text)));
-        out += "    somebody wrote to a block after it was freed, or past the end of the one before it\n";
+        out += "    a block was freed twice, or written to after it was freed or past the end of the one before it\n";
         for (const std::uint64_t copy : record.suspect_copies)
             out += fmt::format("    that value is also the first word of the block at {}\n", crash_hex(copy));
     }

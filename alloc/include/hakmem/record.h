@@ -50,7 +50,7 @@ enum {
     X(5, backtrace, numbers, "program counters: the first where it stopped, the others return there") \
     X(6, module, module, "each: a file mapped with code; base is what to take off an address")        \
     X(7, place, place, "each: what the heap knows of the fault address, of a register")               \
-    X(8, suspect_address, number, "where a free list's bad link stands")                              \
+    X(8, suspect_address, number, "where a bad link stands, or where a list passed its bound")        \
     X(9, suspect_value, number, "that link")                                                          \
     X(10, suspect_class, number, "size class of that list")                                           \
     X(11, suspect_text, text, "what is wrong with it")                                                \

@@ -1,0 +1,164 @@
+// broken_test.cc: what the release build does where blocks are freed twice. Each bound of report/broken.h is passed, and
+// ends the process with the class and the list. In the debug-validation build the failfast checks come first.
+#include "heap/heap_test_support.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <vector>
+
+extern "C" {
+#include "heap/describe.h"
+#include "heap/guard_sample.h"
+#include "slab/remote.h"
+#include "slab/slab.h"
+#include "slab/trim.h"
+}
+
+namespace {
+
+constexpr uint32_t CLASS_64 = 4, CLASS_1024 = 64;
+
+class BrokenDeathTest : public test::HeapTest {
+  protected:
+    static block *take(size_t size_bytes) { return static_cast<block *>(hak_malloc(size_bytes)); }
+};
+
+// A walk without a bound ends by SIGALRM.
+#define EXPECT_BROKEN(statement, text)                                                                         \
+    EXPECT_EXIT((alarm(10), (statement)), testing::KilledBySignal(SIGABRT), "hakmem: broken: " text)
+
+// The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many.
+void free_twice()
+{
+    void *block = hak_malloc(64);
+    tcache_flush(tcache_self());
+    hak_free(block);
+    hak_free(block);
+    hak_purge();
+}
+
+// Slabs of 1 KiB blocks, carved to their end, with every other block free. Returns a block in use.
+block *thin_slabs()
+{
+    std::vector<void *> blocks(1000);
+    for (void *&block : blocks) block = hak_malloc(1024);
+    for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+    tcache_flush(tcache_self());
+    return static_cast<block *>(blocks[501]);
+}
+
+void tell_suspect(int)
+{
+    describe_suspect suspect;
+    bool first = describe_bad_link(&suspect);
+    fprintf(stderr, "class %u: %s\n", suspect.class_index, suspect.text);
+    _exit(first && !describe_bad_link(&suspect) ? 7 : 8);
+}
+
+} // namespace
+
+TEST_F(BrokenDeathTest, MoreReturnedThanGivenOut)
+{
+    EXPECT_BROKEN(free_twice(), "class 4 \\(64 bytes\\): a slab got back more.*; found at 0x.*: a block was freed twice");
+}
+
+TEST_F(BrokenDeathTest, TheRecordsSuspectIsToldOnce)
+{
+    EXPECT_EXIT((alarm(10), signal(SIGABRT, tell_suspect), free_twice()), testing::ExitedWithCode(7),
+                "class 4: a slab got back more");
+}
+
+TEST_F(BrokenDeathTest, ChainOfMagazines)
+{
+    block *first = take(64), *second = take(64);
+    auto chain = [&] {
+        parking &parked = tcache_self()->heap->parking[CLASS_64];
+        *first = {nullptr, {second}};
+        *second = {nullptr, {nullptr}};
+        parked.magazines = first;
+        parked.count = 1;
+        heap_magazines_give_back(tcache_self()->heap);
+    };
+    EXPECT_BROKEN(chain(), "class 4 .*the chain of parked lists");
+    hak_free(first);
+    hak_free(second);
+}
+
+TEST_F(BrokenDeathTest, PostedBatches)
+{
+    block *only = take(64);
+    slab *s = slab_of(only);
+    tcache_flush(tcache_self());
+    ASSERT_NE(s->free, nullptr) << "the tail is wanted where the slab has a list";
+    auto post = [&] {
+        remote_post(s, only, only, 1);
+        *only = {only, {only}};
+        remote_drain(s->owner, CLASS_EMPTY);
+    };
+    EXPECT_BROKEN(post(), "class 4 .*the list of blocks that other threads freed does not end");
+    hak_free(only);
+}
+
+TEST_F(BrokenDeathTest, QueuedWithoutPostedBlocks)
+{
+    block *only = take(64);
+    slab *s = slab_of(only);
+    auto post = [&] {
+        remote_post(s, only, only, 1);
+        s->remote.store(0);
+        remote_drain(s->owner, CLASS_EMPTY);
+    };
+    EXPECT_BROKEN(post(), "class 4 .*a slab is queued for its owner");
+    hak_free(only);
+}
+
+TEST_F(BrokenDeathTest, FreeListOfASlab)
+{
+    auto circle = [] {
+        slab *s = slab_of(thin_slabs());
+        s->free->next = s->free;
+        slab_trim(s);
+    };
+    auto stray = [](ptrdiff_t bytes) {
+        slab *s = slab_of(thin_slabs());
+        s->free->next = reinterpret_cast<block *>(reinterpret_cast<char *>(s->free) + bytes);
+        slab_trim(s);
+    };
+    EXPECT_BROKEN(circle(), "class 64 .*a slab's free list does not end");
+    EXPECT_BROKEN(stray(PAGE_BYTES), "class 64 .*a slab's free list does not end, or leaves the slab");
+    EXPECT_BROKEN(stray(-(ptrdiff_t)PAGE_BYTES), "class 64 .*a slab's free list does not end, or leaves the slab");
+}
+
+TEST_F(BrokenDeathTest, ListOfSlabs)
+{
+    auto break_list = [] {
+        slab *s = slab_of(thin_slabs());
+        s->next->prev = s->next;
+        slab_trim_all(s->owner);
+    };
+    EXPECT_BROKEN(break_list(), "class 64 .*the list of slabs");
+}
+
+TEST_F(BrokenDeathTest, HollowWithoutHollowPages)
+{
+    auto carve = [] {
+        slab *s = slab_of(thin_slabs());
+        uint32_t count;
+        slab_carve_hollow(s, &count);
+    };
+    EXPECT_BROKEN(carve(), "class 64 .*a slab has no page left");
+}
+
+TEST_F(BrokenDeathTest, BinWhereBlocksAreSampled)
+{
+    auto circle = [] {
+        block *only = take(64);
+        only->next = only;
+        tcache_self()->heads[CLASS_64] = only;
+        guard_visit visit = {};
+        visit.counts = visit.bin_was_empty = true;
+        guard_visit_refilled(visit, tcache_self(), CLASS_64);
+    };
+    EXPECT_BROKEN(circle(), "class 4 .*the list that a thread allocates from does not end");
+}

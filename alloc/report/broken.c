@@ -1,0 +1,61 @@
+/* broken.c: see broken.h. */
+#include "report/broken.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sizeclass.h"
+#include "os/os.h"
+#include "report/text.h"
+
+enum { LINE_BYTES = 320 };
+
+static const char *const texts[] = {
+#define X(name, text) [BROKEN_##name] = text,
+    BROKEN_BOUNDS(X)
+#undef X
+};
+
+/* Of the first thread that finds a broken list: no other one reads or writes them. The crash handler writes one record at
+ * a time, so a second thread, which ends the process too, has no need of its own. Not thread-local: a
+ * program that loads the library late has little room for more. */
+static struct broken_facts facts;
+static _Atomic(int32_t) facts_thread; /* 0: nobody has them */
+
+static bool facts_are_mine(void)
+{
+    int32_t self = (int32_t)syscall(SYS_gettid), holder = 0;
+    /* relaxed: they are never handed on. */
+    return atomic_compare_exchange_strong_explicit(&facts_thread, &holder, self, memory_order_relaxed,
+                                                   memory_order_relaxed) || holder == self;
+}
+
+HAK_NORETURN HAK_COLD void broken(enum broken_bound bound, uint32_t class_index, const void *address)
+{
+    char line[LINE_BYTES];
+    struct text text = {line, sizeof line, 0};
+    if (facts_are_mine()) facts = (struct broken_facts){texts[bound], address, class_index};
+    text_add(&text, "hakmem: broken: class ");
+    text_add_number(&text, class_index);
+    text_add(&text, " (");
+    text_add_number(&text, class_index < CLASS_COUNT ? sizeclass_bytes(class_index) : 0);
+    text_add(&text, " bytes): ");
+    text_add(&text, texts[bound]);
+    text_add(&text, "; found at ");
+    text_add_address(&text, address);
+    text_add(&text, ": a block was freed twice, or written to after free\n");
+    os_write_error(text.bytes, text.length);
+    abort();
+}
+
+struct broken_facts broken_take(void)
+{
+    struct broken_facts taken = {.text = NULL};
+    /* relaxed: the calling thread wrote it, or another one did. */
+    if (atomic_load_explicit(&facts_thread, memory_order_relaxed) != (int32_t)syscall(SYS_gettid)) return taken;
+    taken = facts;
+    facts.text = NULL;
+    return taken;
+}
