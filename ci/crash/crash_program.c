@@ -24,6 +24,7 @@
 #include "hakmem/hakmem.h"
 
 /* Weak: nothing defines them until the library is preloaded. */
+#pragma weak hak_purge
 #pragma weak hak_crash_handler_install
 #pragma weak hak_crash_handler_remove
 #pragma weak hak_crash_context
@@ -171,6 +172,17 @@ static void bad_link(void)
         char *volatile next = malloc(64);
         if (next == NULL) _exit(3);
     }
+}
+
+/* The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many. */
+static void freed_twice(void)
+{
+    char *volatile block = malloc(64);
+    tell("block", (uintptr_t)block);
+    hak_purge();
+    free(block);
+    free(block);
+    hak_purge();
 }
 
 static void child(void)
@@ -421,6 +433,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "misuse") == 0 && argc > 2) misuse(argv[2]);
     if (strcmp(how, "abort_after") == 0) abort_after();
     if (strcmp(how, "bad_link") == 0) bad_link();
+    if (strcmp(how, "freed_twice") == 0) freed_twice();
     if (strcmp(how, "child") == 0) child();
     if (strcmp(how, "two_threads") == 0) two_threads();
     if (strcmp(how, "second_waits") == 0) second_waits();
