@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <vector>
 
 extern "C" {
@@ -23,6 +24,8 @@ class BrokenDeathTest : public test::HeapTest {
   protected:
     static block *take(size_t size_bytes) { return static_cast<block *>(hak_malloc(size_bytes)); }
 };
+
+class FreedAtOnce : public test::HeapTest {};
 
 // A walk without a bound ends by SIGALRM.
 #define EXPECT_BROKEN(statement, text)                                                                         \
@@ -161,4 +164,25 @@ TEST_F(BrokenDeathTest, BinWhereBlocksAreSampled)
         guard_visit_refilled(visit, tcache_self(), CLASS_64);
     };
     EXPECT_BROKEN(circle(), "class 4 .*the list that a thread allocates from does not end");
+}
+
+// Two threads free one run or huge block at the same moment. Its memory is free once, and not given to two.
+TEST_F(FreedAtOnce, ARunOrAHugeBlock)
+{
+    if (SANITIZED) GTEST_SKIP() << "the sanitizer reports the double free";
+    for (size_t size : {3 * test::MIB, test::MIB}) {
+        for (int round = 0; round < test::rounds(500); round++) {
+            void *block = hak_malloc(size);
+            std::atomic<int> waiting{2};
+            test::in_threads(2, [&](int) {
+                waiting--;
+                while (waiting > 0) continue;
+                hak_free(block);
+            });
+            void *first = hak_malloc(size), *second = hak_malloc(size);
+            EXPECT_NE(first, second) << round;
+            hak_free(first);
+            hak_free(second);
+        }
+    }
 }

@@ -10,6 +10,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "report/failfast.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 
@@ -287,7 +288,11 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
 
 void huge_free(void *pointer)
 {
-    struct huge *huge = descriptor_of(pointer);
+    struct huge *huge = pagemap_descriptor_take(pointer);
+    if (HAK_UNLIKELY(huge == NULL)) { /* else the mapping would be cached twice, and given to two threads */
+        if (VALIDATE) failfast_refused(FAILFAST_double_free, pointer, "another thread frees it at the same time");
+        return;
+    }
     leave(huge);
     struct huge *over = cache_put(huge);
     while (over != NULL) {

@@ -33,7 +33,7 @@ void *large_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
 void large_free(void *pointer)
 {
     struct slab *run = slab_of(pointer);
-    pagemap_tag_set(pointer, 1, 0);
+    if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_RUN))) return; /* another thread frees it at the same time */
     pool_free(superslab_of(run), run->page_index, run->page_count, 0);
 }
 

@@ -133,6 +133,19 @@ void pagemap_descriptor_set(const void *start, void *descriptor)
                           memory_order_release);
 }
 
+void *pagemap_descriptor_take(const void *start)
+{
+    /* relaxed, here and below: whoever frees a block has had it handed over. */
+    return atomic_exchange_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], NULL, memory_order_relaxed);
+}
+
+bool pagemap_tag_take(const void *start, uint32_t tag)
+{
+    pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&tags[(uintptr_t)start >> PAGE_SHIFT], &tag, 0, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
 /* Whether the system would give so much anywhere: at a limit, no place of the window is worth a try. */
 static bool is_to_be_had(size_t size_bytes)
 {
