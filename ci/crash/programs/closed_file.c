@@ -1,5 +1,5 @@
 /* closed_file.c: a line is written to a file that is closed; the block was the C library's, and has an owner again. */
-// expect: library=release cause=use_after_free,abort grade=likely
+// expect: library=release cause=use_after_free,abort,wild_write grade=likely
 #include "program.h"
 
 struct log {

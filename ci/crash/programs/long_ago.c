@@ -1,5 +1,5 @@
 /* long_ago.c: a session is freed and stays in a table; more than a million blocks later somebody looks at it. */
-// expect: library=both cause=use_after_free grade=likely
+// expect: library=both cause=use_after_free grade=not_found
 #include "program.h"
 
 struct session {

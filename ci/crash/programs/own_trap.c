@@ -1,5 +1,5 @@
 /* own_trap.c: a switch over kinds has a trap where no kind should lead to; one does. */
-// expect: library=both cause=illegal_instruction,abort,assertion grade=found
+// expect: library=both cause=illegal_instruction,abort,assertion,trap grade=found
 #include "program.h"
 
 struct token {

@@ -1,5 +1,5 @@
 /* sorted_pointer.c: one of a table's pointers is made of a number; then the table is sorted, which moves it about. */
-// expect: library=both cause=wild_read,wild_write grade=likely
+// expect: library=both cause=wild_read,wild_write,bad_value_stored grade=likely
 #include "program.h"
 
 enum { ITEMS = 9 };

@@ -1,5 +1,5 @@
 /* truncated_file.c: a file is made shorter while it is mapped. */
-// expect: library=both cause=unmapped grade=likely
+// expect: library=both cause=unmapped,out_of_range grade=likely
 #include <sys/mman.h>
 
 #include "program.h"

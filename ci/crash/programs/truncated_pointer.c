@@ -1,5 +1,5 @@
 /* truncated_pointer.c: a pointer is passed through a handle of 32 bits. */
-// expect: library=both cause=wild_read,wild_write grade=likely
+// expect: library=both cause=wild_read,wild_write,bad_value_stored grade=likely
 #include "program.h"
 
 struct window {

@@ -1,5 +1,5 @@
 /* unset_handler.c: a command for which the table of handlers never had one. No store is to blame: the call is. */
-// expect: library=both cause=bad_function_pointer,uninitialised grade=likely
+// expect: library=both cause=bad_function_pointer,uninitialised,never_set grade=likely
 #include "program.h"
 
 enum { COMMANDS = 8 };

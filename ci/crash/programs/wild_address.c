@@ -1,5 +1,5 @@
 /* wild_address.c: registers of a device are read at the address that another machine has them at. */
-// expect: library=both cause=wild_read,wild_write grade=found
+// expect: library=both cause=wild_read,wild_write,bad_value_stored grade=found
 #include "program.h"
 
 struct registers {

@@ -1,5 +1,5 @@
 /* wrong_cast.cc: a circle is taken for a picture, whose pixels' pointer stands where the circle has its radius. */
-// expect: library=both cause=wild_read,wild_write grade=not_found
+// expect: library=both cause=wild_read,wild_write,bad_value_stored grade=not_found
 #include "program.h"
 
 struct Shape {

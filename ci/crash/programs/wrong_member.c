@@ -1,5 +1,5 @@
 /* wrong_member.c: a value of the kind text gets a number: the member is another one, and the kind stays. */
-// expect: library=both cause=wild_read,wild_write grade=found
+// expect: library=both cause=wild_read,wild_write,bad_value_stored grade=found
 // build: -O0
 #include "program.h"
 

@@ -122,15 +122,16 @@ class Replay:
         refused = command.probe()
         if refused:
             raise NotFound(refused)
+        plain = self.launch("rr-plain")
         recording = rr.Recording(self.report, self.launch("rr"), self.stress, self.options.tries, say, command)
-        return self.with_tracer(recording.session(self.options.keep is not None))
+        return self.with_tracer(recording.session(self.options.keep is not None, plain))
 
     def gdb(self):
         if self.report.forked:
             raise NotFound("gdb records the process that it starts, and the one that crashed was forked")
-        launcher = self.launch("gdb", added=reverse.PLAIN)
+        plain, launcher = self.launch("gdb-plain"), self.launch("gdb", added=reverse.PLAIN)
         again = self.rerunner(launcher).again
-        return self.with_tracer(reverse.of_gdb(self.report, again, launcher))
+        return self.with_tracer(reverse.of_gdb(self.report, again, launcher, plain, self.stress))
 
     def valgrind(self):
         launcher = self.launch("valgrind", with_calls=False)

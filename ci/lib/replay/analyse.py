@@ -8,7 +8,7 @@ than the block: then the harm was done by whoever freed the block that the reade
 
 import known
 import verdict as verdicts
-from history import CALL
+from history import CALL, FREED, count_of
 from judge import Judge, name_of
 from launch import NotFound
 from report import value_class
@@ -18,6 +18,7 @@ HOPS_MAX = 8
 SMALL = 4096  # values below are NULL with an offset
 FILLING = 0xd1d1d1d1d1d1d1d1
 KEPT_MAX = 63  # of calls.c
+FREES_TRIED = 4  # of the last ones at a place; and the first two
 HARM = ("overflow", "use_after_free", "double_free", "use_after_return")
 
 
@@ -31,7 +32,9 @@ class Analysis:
         self.user = self.judge.culprit(self.crash["stack"])
 
     def refresh(self):
-        self.judge = Judge(self.report, self.tracer.history(), self.tracer.symbols())
+        """After a run: its log of calls, which is the one before where as many calls are in it."""
+        if count_of(self.tracer.calls()) != self.judge.history.count:
+            self.judge = Judge(self.report, self.tracer.history(), self.tracer.symbols())
 
     def make(self, grade, cause, culprit, why, stack, **more):
         if culprit is None and grade != verdicts.NOT_FOUND:
@@ -61,6 +64,64 @@ class Analysis:
                               if not row["module"].endswith("libreplay-calls.so")), 0)
                 frame, stack = by, hit["stack"][first:]
         return self.make(grade, cause, frame, why, stack, **more)
+
+    def used_after_free(self, address, why, **more):
+        """The block at an address was freed, and used. The memory may have had several owners, one after the other: the free
+        that did it is the one without which the crash does not come."""
+        blocks = [block for block in self.judge.history.blocks_at(address, self.crash["calls"]) if block.freed]
+        block, is_proved = self.guilty_free(blocks)
+        more.setdefault("block_hit", self.judge.describe(block, address))
+        others = []
+        if not is_proved:
+            others = [(self.judge.frame_of(other.freed), "it freed a block that was there too")
+                      for other in reversed(blocks) if other is not block][:2]
+        return self.freed(FOUND if is_proved else LIKELY, "use_after_free", block.freed, why, alternatives=others, **more)
+
+    def guilty_free(self, blocks):
+        """Of blocks that were freed at one place, the last first: the one whose free did it, and whether that is proved."""
+        if not self.judge.history.is_whole and len(blocks) > 1:
+            raise NotFound(f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
+                           "malloc are not written down any more")
+        for block in dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]]):
+            changed = self.without_frees([block])
+            if changed is None:
+                break
+            if changed == "gone":
+                return block, True
+        meant = self.meant(blocks)
+        return (meant, True) if meant else (blocks[-1], len(blocks) == 1 and self.judge.history.is_whole)
+
+    def without_frees(self, blocks):
+        """A run in which the frees of some blocks are left out: "gone", the crash does not come; "same": it does; "else":
+        another one does. None: the program cannot be run so."""
+        numbers = ",".join(str(block.freed.index + 1) for block in blocks[-KEPT_MAX:])
+        self.say(f"runs with {len(blocks[-KEPT_MAX:])} frees of the block left out")
+        try:
+            crash = self.tracer.changed("HAKMEM_REPLAY_KEEP=" + numbers)
+        except NotFound as reason:
+            self.say(str(reason))
+            return None
+        if crash is None:
+            return "gone"
+        same = crash["pc"] == self.crash["pc"] and value_class(crash["bad"]) == value_class(self.crash["bad"])
+        if not same:
+            return "else"
+        self.without = crash
+        return "same"
+
+    def meant(self, blocks):
+        """Which of the blocks that were at one place the pointer meant by which the bad value was read: the one that was there
+        when the pointer was stored, or that was allocated by the function that returned it. None: not known."""
+        origin = (self.crash["origin"] or {}).get("base_origin") or {}
+        if origin.get("cell"):
+            hit = self.store_before(origin["cell"])
+            moment = hit["calls"] if hit else None
+            there = [block for block in blocks if moment is not None and block.allocated.index < moment]
+            return there[-1] if there and moment is not None else None
+        if origin.get("callee"):
+            there = [block for block in blocks if self.judge.frame_of(block.allocated)["function"] == origin["callee"]]
+            return there[0] if len(there) == 1 else None
+        return None
 
     # --- which kind of crash -----------------------------------------------------------------------------------------
 
@@ -285,9 +346,7 @@ class Analysis:
             return None
         block = self.judge.history.block_at(address, self.crash["calls"])
         if block is not None and block.freed is not None:
-            self.about["block_hit"] = self.judge.describe(block, address)
-            return self.freed(FOUND, "use_after_free", block.freed, "it freed a block that was used afterwards",
-                              word=address)
+            return self.used_after_free(address, "it freed a block that was used afterwards", word=address)
         if not self.tracer.can_note_unmaps or value_class(address) != "address":
             return None
         rows = self.tracer.unmaps(address)
@@ -398,9 +457,8 @@ class Analysis:
             first = (address, block)
         if first is None or first[1] is None:
             return None
-        return self.freed(FOUND, "use_after_free", first[1].freed, "it freed a block that the program still led to, and whose "
-                          "first words are then the heap's", word=first[0], bad=None,
-                          block_hit=self.judge.describe(first[1], first[0]))
+        return self.used_after_free(first[0], "it freed a block that the program still led to, and whose first words are then "
+                                    "the heap's", word=first[0], bad=None)
 
     def trace(self, cell, bound):
         """Who made a cell hold its value: a store, through copies; or nobody since its block was allocated."""
@@ -409,10 +467,15 @@ class Analysis:
         block = self.judge.history.block_at(word, moment)
         self.about.update(word=word, block_hit=self.judge.describe(block, word))
         if block is not None and block.freed is not None:
-            return self.freed(FOUND, "use_after_free", block.freed, "it freed a block that was still in use; the heap then "
-                              "keeps a link there, or gives it to others")
+            return self.used_after_free(word, "it freed a block that was still in use; the heap then keeps a link there, or "
+                                        "gives it to others")
         hit = self.last_store(cell, bound)
         self.refresh()
+        before = self.moved_from(cell, block, hit)
+        if before is not None:
+            self.hits.append(hit)
+            self.say(f"realloc moved it to {word:#x} from {before['address']:#x}")
+            return self.of_moved(cell, before, hit, block)
         if hit is None or block is not None and hit["calls"] is not None and hit["calls"] <= block.allocated.index:
             return self.never_written(cell, block, hit)
         self.hits.append(hit)
@@ -425,6 +488,28 @@ class Analysis:
             if verdict:
                 return verdict
         return self.stored(hit, cell, block)
+
+    def moved_from(self, cell, block, hit):
+        """The cell of the block before, from which realloc copied; None: it did not."""
+        if block is None or hit is None or hit["calls"] != block.allocated.index:
+            return None
+        calls = self.judge.history.before(block.allocated.index)
+        last = calls[-1] if calls else None
+        if last is None or last.operation != FREED or last.caller != block.allocated.caller:
+            return None
+        return {**cell, "address": last.block + cell["address"] - block.start}
+
+    def of_moved(self, cell, before, hit, block):
+        earlier = self.last_store(before, {"calls_below": hit["calls"]})
+        self.refresh()
+        if earlier is None or self.judge.in_allocator(earlier["stack"]):
+            raise NotFound("realloc copied the value, and where it came from before is not known")
+        self.hits.append(earlier)
+        self.about["word"] = before["address"]
+        by, value = self.judge.culprit(earlier["stack"]), cell["value"]
+        cause = "null_stored" if value < SMALL else "bad_value_stored"
+        return self.make(FOUND, cause, by, f"it stored {'NULL' if value == 0 else f'{value:#x}'} in a block that realloc moved "
+                         "later, which was used as a pointer then", earlier["stack"])
 
     def last_store(self, cell, bound):
         """Also one of the value that was there already."""
@@ -480,47 +565,27 @@ class Analysis:
         second, first = self.judge.history.second_free(block.start, hit["calls"])
         if second is not None:
             return {**self.of_double(FOUND, second, first, block), "store": by, "word": cell["address"]}
-        is_old = self.without_frees(cell, block)
-        if is_old is None:
-            is_old = self.is_old_pointer(block, earlier)
-        if is_old is None:
-            return self.make(LIKELY, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"],
-                             alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: "
-                                            "too early, if the reader still meant that one")])
-        if not is_old:
+        blocks = [one for one in self.judge.history.blocks_at(cell["address"], block.allocated.index) if one.freed]
+        changed = self.without_frees(blocks)
+        is_new = changed == "same" and ((self.without["origin"] or {}).get("cell") or {}).get("address") != cell["address"]
+        meant = None if is_new or changed == "gone" else self.meant([*blocks, block])
+        if is_new or meant is block:
             return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"])
-        return self.freed(FOUND, "use_after_free", earlier.freed, "it freed a block that was still in use, which malloc then "
-                          f"gave to {(by or {}).get('function') or 'another'}", store=by)
+        if changed == "gone" or meant is not None:
+            why = f"it freed a block that was still in use, which malloc then gave to {(by or {}).get('function') or 'another'}"
+            verdict = self.used_after_free_of(blocks, cell["address"], why, by)
+            if verdict:
+                return verdict
+        return self.make(LIKELY, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"],
+                         alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: too "
+                                        "early, if the reader still meant that one")])
 
-    def without_frees(self, cell, block):
-        """Runs with the blocks kept that were freed at the word's address before. Where the crash stays, the reader means
-        the block that is there now: False. Where it goes away, the reader means one of those before: True. None: the
-        program does not repeat its runs, or neither was seen."""
-        if not hasattr(self.tracer, "changed"):
+    def used_after_free_of(self, blocks, address, why, by):
+        block, is_proved = self.guilty_free(blocks)
+        if not is_proved:
             return None
-        earlier = self.judge.history.blocks_at(cell["address"], block.allocated.index)
-        numbers = [str(one.freed.index + 1) for one in earlier if one.freed][-KEPT_MAX:]
-        self.say(f"a run in which {len(numbers)} earlier frees of the block are left out")
-        crash = self.tracer.changed("HAKMEM_REPLAY_KEEP=" + ",".join(numbers))
-        if crash is None:
-            return True
-        same = crash["pc"] == self.crash["pc"] and value_class(crash["bad"]) == value_class(self.crash["bad"])
-        moved = (crash["origin"] or {}).get("cell", {}).get("address") != cell["address"] if same else False
-        return False if same and moved else None
-
-    def is_old_pointer(self, block, earlier):
-        """Whether the pointer by which the bad one was read is older than the block there. Where it lies in memory: by when
-        it was stored; where a function returned it: by which of the two blocks that function had from malloc. None: not
-        known."""
-        origin = (self.crash["origin"] or {}).get("base_origin") or {}
-        if origin.get("cell"):
-            hit = self.store_before(origin["cell"])
-            return None if hit is None or hit["calls"] is None else hit["calls"] <= block.allocated.index
-        if origin.get("callee"):
-            names = [self.judge.frame_of(one.allocated)["function"] for one in (block, earlier)]
-            if names[0] != names[1] and origin["callee"] in names:
-                return origin["callee"] == names[1]
-        return None
+        return self.freed(FOUND, "use_after_free", block.freed, why, store=by,
+                          block_hit=self.about.get("block_hit") or self.judge.describe(block, address))
 
     def stored_static(self, hit, cell, by, cause, what):
         here = next((row for row in [hit.get("cell_symbol")] if row), None)
@@ -567,9 +632,10 @@ class Analysis:
     def prove_uninitialised(self, cell, block):
         """Runs with the block filled when it was allocated. "filled": the filling was used; "written": the program had
         written the word; "": neither was seen."""
-        if not hasattr(self.tracer, "changed"):
+        try:
+            crash = self.tracer.changed(f"HAKMEM_REPLAY_FILL={block.allocated.index + 1}", cell["address"])
+        except NotFound:
             return ""
-        crash = self.tracer.changed(f"HAKMEM_REPLAY_FILL={block.allocated.index + 1}", cell["address"])
         if crash is None:
             return ""
         mask = (1 << 8 * cell["size"]) - 1

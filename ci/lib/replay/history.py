@@ -26,15 +26,24 @@ class Block:
         return self.start <= address < self.start + max(self.usable_bytes, 1)
 
 
+def count_of(path):
+    """Calls that a log has seen; 0: there is none."""
+    try:
+        with open(path, "rb") as file:
+            return CALL.unpack(file.read(CALL.size))[0]
+    except (OSError, struct.error):
+        return 0
+
+
 class History:
     def __init__(self, path):
-        self.calls, self.moments, self.is_whole = [], {}, False
-        try:
-            with open(path, "rb") as file:
-                count = CALL.unpack(file.read(CALL.size))[0]
-                ring = file.read(CALL.size * min(count, CALLS_MAX))
-        except (OSError, struct.error):
+        self.calls, self.moments, self.is_whole, self.count = [], {}, False, count_of(path)
+        count = self.count
+        if count == 0:
             return
+        with open(path, "rb") as file:
+            file.seek(CALL.size)
+            ring = file.read(CALL.size * min(count, CALLS_MAX))
         self.is_whole = 0 < count <= CALLS_MAX
         for index in range(max(0, count - CALLS_MAX), count):
             fields = CALL.unpack_from(ring, index % CALLS_MAX * CALL.size)

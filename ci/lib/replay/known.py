@@ -90,6 +90,8 @@ def of_abort(judge, stack):
         return None
     if names & ASSERTIONS:
         return verdicts.make(FOUND, "assertion", by, "its assertion failed", stack)
+    if "__cxa_pure_virtual" in names:
+        return verdicts.make(FOUND, "abort", by, "it called a pure virtual function", stack)
     if names & TERMINATORS:
         if "__cxa_throw" in names:
             return verdicts.make(FOUND, "uncaught_exception", by, "it threw an exception that nobody caught", stack)

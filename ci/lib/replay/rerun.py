@@ -27,6 +27,7 @@ class Rerun:
     def task(self, cells, **more):
         return {"cells": cells, "detail": None, "expect": self.report.signature(), "load": None, "load_detail": None,
                 "unmaps": None, "throws": False, "settle": None, "until": None,
+                "below": None,
                 "fault": self.again.fault if self.again else None, "follow": self.follow[0], "go_on": False,
                 "read": self.report.words_to_read(self.again),
                 "allocator": os.path.realpath(self.report.library) if self.report.library else "", **more}
@@ -83,18 +84,18 @@ class Rerun:
         self.crash = result["crash"]
 
     def last_store(self, cell, bound=None):
-        """The last store of its value into a cell: before the hit `bound`, else before the crash. None: there is none."""
-        cells = [cell]
-        if bound is not None:
-            cells.append({**bound["cell"], "value": bound["cell"]["value"]})
+        """The last store of its value into a cell: before the hit `bound`, or before a number of calls of malloc
+        ({"calls_below": N}), else before the crash. None: there is none."""
+        cells, below = self.bounded(cell, bound)
         what = f"watches {cell['address']:#x}"
         result = self.run(what, cells)
-        stores = result["stores"]
-        if bound is not None:
-            if [1, bound["number"]] not in stores:
+        rows = result["stores"]
+        if len(cells) > 1:
+            ends = [place for place, row in enumerate(rows) if row[:2] == [1, bound["number"]]]
+            if not ends:
                 raise NotFound("a store that one run saw was not seen in the next one")
-            stores = stores[:stores.index([1, bound["number"]])]
-        numbers = [number for index, number in stores if index == 0]
+            rows = rows[:ends[0]]
+        numbers = [number for index, number, calls in rows if index == 0 and (below is None or calls < below)]
         if not numbers:
             return None
         hit = self.hit(result, numbers[-1])
@@ -104,13 +105,23 @@ class Rerun:
             raise NotFound("a store that one run saw was not seen in the next one")
         return hit
 
+    @staticmethod
+    def bounded(cell, bound):
+        """The cells to watch, the second one that of the bound; and the number of calls where that is the bound. A store that
+        changed nothing (number 0) is none that can be waited for."""
+        if bound is None:
+            return [cell], None
+        if "calls_below" in bound or bound["number"] == 0:
+            return [cell], bound.get("calls_below", bound.get("calls"))
+        return [cell, bound["cell"]], None
+
     def settle(self, cell, hit, bound=None):
         """A store of the value that the cell had already, after the last one that changed it (hit, or None); and whether all
         were seen."""
-        cells = [cell] + ([bound["cell"]] if bound is not None else [])
+        cells, below = self.bounded(cell, bound)
         try:
             result = self.run(f"watches each access to {cell['address']:#x}", cells, settle=[0, hit["number"] if hit else 0],
-                              until=[1, bound["number"]] if bound is not None else None)
+                              until=[1, bound["number"]] if len(cells) > 1 else None, below=below)
         except NotFound as reason:
             self.say(str(reason))
             return None, False
@@ -153,6 +164,9 @@ class Rerun:
         if "failed" in result:
             raise NotFound(result["failed"])
         return result["crash"]
+
+    def calls(self):
+        return self.launcher.calls
 
     def history(self):
         return History(self.launcher.calls)

@@ -10,6 +10,7 @@ import time
 
 from history import History
 from launch import HERE, SILENT_SECONDS, NotFound, end_group, last_line
+from rerun import Rerun
 from symbols import Symbols
 
 # gdb records no AVX, which the C library and the dynamic linker's lazy binding use where the processor has it.
@@ -26,7 +27,9 @@ class Session:
 
     can_note_unmaps = False
 
-    def __init__(self, name, report, again, launcher, start):
+    def __init__(self, name, report, again, launcher, start, plain, stress):
+        """plain: a launcher for runs beside this one."""
+        self.plain, self.stress, self.runs = plain, stress, None
         self.name, self.report, self.again, self.launcher, self.start = name, report, again, launcher, start
         self.budget = launcher.budget
         self.log = self.crash = self.process = self.stream = None
@@ -112,7 +115,8 @@ class Session:
         """The last store of its value into a cell: before the hit `bound`, else before the crash. None: there is none."""
         self.go_to(bound)
         self.at_crash = False
-        hit = self.ask(f"goes back to the last store to {cell['address']:#x}", do="store", cell=cell, same=False)
+        hit = self.ask(f"goes back to the last store to {cell['address']:#x}", do="store", cell=cell, same=False,
+                       below=(bound or {}).get("calls_below"))
         if hit is not None:
             hit["bound"] = bound
         self.moves.append(hit)
@@ -124,7 +128,8 @@ class Session:
         try:
             self.go_to(bound)
             self.at_crash, self.moves = False, [None]
-            last = self.ask(f"goes back through the accesses to {cell['address']:#x}", do="store", cell=cell, same=True)
+            last = self.ask(f"goes back through the accesses to {cell['address']:#x}", do="store", cell=cell, same=True,
+                            below=(bound or {}).get("calls_below"))
         except NotFound as reason:
             self.budget.say(str(reason))
             return None, False
@@ -136,10 +141,12 @@ class Session:
 
     def go_to(self, bound):
         """To the crash, or to the hit `bound`: the way back is gone again where the session has moved since."""
+        if bound is not None and "calls_below" in bound:
+            bound = None
         if bound is None and not self.at_crash or bound is not None and self.moves[-1:] != [bound]:
             self.go_to_crash()
             for hit in self.path_to(bound):
-                self.ask("goes back", do="store", cell=hit["cell"], same=hit.get("is_same", False))
+                self.ask("goes back", do="store", cell=hit["cell"], same=hit.get("is_same", False), below=None)
                 self.at_crash = False
 
     @staticmethod
@@ -159,6 +166,15 @@ class Session:
         answer = self.ask("goes back through a loop", do="loads", pc=pc)
         return [row for row in answer["rows"] if row[0] is not None], answer["origin"]
 
+    def changed(self, variable, address=None):
+        """As rerun.Rerun.changed: plain runs under gdb, where those repeat the crash. Raises NotFound where they do not."""
+        if self.runs is None:
+            self.runs = Rerun(self.report, self.plain, self.stress, 1, self.budget.say)
+        return self.runs.changed(variable, address)
+
+    def calls(self):
+        return self.launcher.calls
+
     def history(self):
         return History(self.launcher.calls)
 
@@ -177,19 +193,19 @@ class Session:
         end_group(self.process)
 
 
-def of_gdb(report, again, launcher):
+def of_gdb(report, again, launcher, plain, stress):
     """A session on one run of the program, of which gdb records each instruction."""
     launcher.clear()
     launcher.runs += 1
-    session = Session("gdb", report, again, launcher, "record")
+    session = Session("gdb", report, again, launcher, "record", plain, stress)
     session.open(launcher.gdb_command("reverse_script.py"), launcher.gdb_environment(""))
     return session
 
 
-def of_rr(report, again, launcher, rr):
+def of_rr(report, again, launcher, rr, plain, stress):
     """A session on rr's recording; rr: the command that replays it, up to gdb's arguments. rr connects gdb in front of the
     first -ex; a script by itself would run before that."""
-    session = Session("rr", report, again, launcher, "")
+    session = Session("rr", report, again, launcher, "", plain, stress)
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/"),
                    "LC_ALL": "C.UTF-8"}
     session.open([*rr, "--", "-nx", "-batch", "-ex", "handle all nostop noprint pass", "-ex",

@@ -3,7 +3,7 @@ over the socket that the task (see watch_script.py) names as "socket":
 
   {"do": "crash"}                    go to the crash, also from its past
   {"do": "store", "cell": C}         back from here to the last store that gave the cell its value; value None: any.
-                                     "same": also of the value that it had already
+                                     "same": also of the value that it had already; "below": before that many calls of malloc
   {"do": "loads", "pc": P}           back from here through the runs of an instruction: [address, value] that it read
 
 The task has also "start": "" where the program has been continued to its crash; "record": start it here and record each
@@ -46,12 +46,12 @@ class Session:
             return {"failed": "the crash was not reached again: " + log["ended"]}
         return self.crash
 
-    def store(self, cell, same):
+    def store(self, cell, same, below):
         """Goes back to just before the store. None: the beginning came first. same: also to one of the value that was there
         already, which no write watchpoint tells of; then among the last ACCESSES_MAX accesses."""
         address, size, wanted = cell["address"], cell["size"], cell["value"]
         after = inside.read(address, size)
-        if wanted is not None and after != wanted:
+        if wanted is not None and after != wanted and below is None:
             return {"failed": f"{address:#x} does not hold {wanted:#x} any more"}
         watch = gdb.Breakpoint(f"*({inside.TYPES[size]} *){address:#x}", gdb.BP_WATCHPOINT,
                                gdb.WP_ACCESS if same else gdb.WP_WRITE)
@@ -63,7 +63,8 @@ class Session:
                 now, frame = inside.read(address, size), gdb.newest_frame()
                 is_same = same and inside.signal_number() == 0 and \
                     flow.is_store_to(flow.at(frame.pc()), frame, address)
-                if (now != after or is_same) and (wanted is None or after == wanted):
+                is_late = below is not None and (seen.calls_so_far() or 0) >= below
+                if (now != after or is_same) and (wanted is None or after == wanted) and not is_late:
                     return seen.hit({**cell, "value": after}, self.task["allocator"], behind=False)
                 after = now
             return {"unsettled": True} if same else {"failed": f"the word was written {STOPS_MAX} times"}
@@ -94,7 +95,7 @@ class Session:
         if question["do"] == "crash":
             return self.go_to_crash()
         if question["do"] == "store":
-            return self.store(question["cell"], question["same"])
+            return self.store(question["cell"], question["same"], question["below"])
         return self.loads(question["pc"])
 
 

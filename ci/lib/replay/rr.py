@@ -135,11 +135,11 @@ class Recording:
         if done.returncode != 0:
             self.say("rr pack failed: " + (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
 
-    def session(self, keeps):
-        """The tracer that goes back in it."""
+    def session(self, keeps, plain):
+        """The tracer that goes back in it. keeps: the recording is kept; plain: a launcher for runs beside it."""
         self.record()
         if keeps:
             self.pack()
         process = ["-f", str(self.again.data["process"])] if self.again.forked else []
         return reverse.of_rr(self.report, self.again, self.launcher,
-                             [self.rr.path, "replay", *self.rr.options, *process, self.trace])
+                             [self.rr.path, "replay", *self.rr.options, *process, self.trace], plain, self.stress)

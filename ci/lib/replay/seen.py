@@ -38,11 +38,17 @@ def is_expected(crash, expect):
     return crash["module"] == expect["module"] and crash["offset"] == expect["offset"]
 
 
+_places = {}
+
+
 def calls_so_far():
-    try:
-        return int(gdb.parse_and_eval("(unsigned long)'hakmem_replay_count'"))
-    except gdb.error:
-        return None
+    """How many calls of malloc and its kin there were; None: they are not counted."""
+    if "count" not in _places:
+        try:
+            _places["count"] = int(gdb.parse_and_eval("(unsigned long)&'hakmem_replay_count'"))
+        except gdb.error:
+            return None  # the library is not loaded yet, or not used
+    return inside.read_word(_places["count"])
 
 
 def stack_range():

@@ -9,6 +9,7 @@ registers, and writes what it saw, up to the crash, as JSON. The task is the JSO
   load       address of an instruction: note what it reads, the last ones
   settle     [cell, number] of a store from which on every store of the value to the first cell is kept; None: none is
   until      [cell, number] of the store at which that ends, or None
+  below      or the number of calls of malloc at which it ends
   load_detail   number of the stop there of which the pointer's origin is wanted, or None
   throws     whether to keep the stack of the last exception that was thrown
   unmaps     an address: note which calls took its memory away
@@ -59,7 +60,7 @@ class Watch(gdb.Breakpoint):
         if self.cell["value"] is not None and value != self.cell["value"]:
             return
         self.count += 1
-        self.log["stores"].append([self.index, self.count])
+        self.log["stores"].append([self.index, self.count, seen.calls_so_far() or 0])
         if [self.index, self.count] == self.wanted["until"]:
             self.log["closed"] = True
         detail = self.wanted["detail"]
@@ -80,7 +81,8 @@ class Access(gdb.Breakpoint):
 
     def stop(self):
         self.count += 1
-        if self.log["closed"]:
+        below = self.wanted["below"]
+        if self.log["closed"] or below is not None and (seen.calls_so_far() or 0) >= below:
             return False
         try:
             frame = gdb.newest_frame()
