@@ -220,6 +220,8 @@ def work(options):
     folder = options.keep or tempfile.mkdtemp(prefix="hakmem-replay.")
     try:
         os.makedirs(folder, exist_ok=True)
+        if options.keep and os.path.dirname(os.path.abspath(options.report)) != os.path.abspath(folder):
+            shutil.copy2(options.report, folder)
         result = Replay(options, report, os.path.abspath(folder)).find()
         write(result, options.json)
         return verdicts.STATUS[result["grade"]]
