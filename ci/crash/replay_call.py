@@ -1,4 +1,4 @@
-"""Calls ci/replay, for its tests: a call that takes too long is ended with all that it has started."""
+"""Calls ci/replay, for its tests. A call that takes too long is ended with all that it has started."""
 
 import glob
 import os
@@ -28,13 +28,23 @@ def descendants(pid):
     return found
 
 
-def end(process):
-    for pid in [*descendants(process.pid), process.pid]:
+def kill(pids):
+    for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+def end(process):
+    kill([*descendants(process.pid), process.pid])
     process.wait()
+
+
+def end_with_children(number, _frame):
+    """A handler for SIGTERM, which ctest and timeout send: everything that this test has started ends too."""
+    kill(descendants(os.getpid()))
+    raise SystemExit(128 + number)
 
 
 def call(words, seconds_max, **more):

@@ -1,6 +1,7 @@
 /* count_race.c: two threads give up the last two references to a picture; each sees that none is left, which a barrier
  * makes certain, and each frees it. */
-// expect: library=both cause=double_free grade=found
+// expect: library=release cause=double_free grade=found
+// expect: library=validate cause=double_free grade=found seconds=10
 #include "program.h"
 
 struct picture {

@@ -1,5 +1,5 @@
 /* interior_free.c: a reader moves a message's pointer behind the header, and its end frees what it points to then. */
-// expect: library=validate cause=bad_free grade=found
+// expect: library=validate cause=bad_free grade=found seconds=10
 #include "program.h"
 
 struct message {

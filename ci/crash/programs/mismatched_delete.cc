@@ -1,5 +1,5 @@
 /* mismatched_delete.cc: an array is given to delete without brackets. */
-// expect: library=validate cause=bad_free grade=found
+// expect: library=validate cause=bad_free grade=found seconds=10
 #include "program.h"
 
 struct Row {

@@ -5,6 +5,7 @@
  *
  *   expect: library=L cause=A,B grade=G    with library L (release, validate, both) the program crashes; the cause is
  *                                          A or B; the verdict's grade is at least G (found, likely, not_found)
+ *           seconds=N                      optional: the answer comes within N seconds, on a machine with other work
  *   build: OPTIONS                         added to the compiler's; the word stripped: without symbols
  *   run: MODE                              sh: started by a shell's script; signal NAME: gets that signal once it has
  *                                          said "ready"

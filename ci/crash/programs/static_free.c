@@ -1,5 +1,5 @@
 /* static_free.c: settings are freed one and all; one has kept its default, which is no block. */
-// expect: library=validate cause=bad_free grade=found
+// expect: library=validate cause=bad_free grade=found seconds=10
 #include "program.h"
 
 static char default_name[] = "nobody";
