@@ -26,9 +26,9 @@ foreach(source IN LISTS bugs)
     set_tests_properties(soak.replay.${bug} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 3000)
 endforeach()
 
-# crash.program.PROGRAM: programs that crash for reasons of their own, with each library that they name. The head of a
-# source says how it is compiled: see crash/programs/program.h. soak.program.PROGRAM: three times each. crash.programs:
-# only that each crashes with a record.
+# crash.program.PROGRAM: programs that crash for reasons of their own, with one library. The head of a source says how it
+# is compiled: see crash/programs/program.h. soak.program.PROGRAM: three times with each library. crash.programs: only
+# that each crashes with a record.
 set(programs_test ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs_test)
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs/*.c
     ${CMAKE_CURRENT_SOURCE_DIR}/crash/programs/*.cc)
@@ -58,7 +58,7 @@ foreach(source IN LISTS programs)
     target_compile_options(${target} PRIVATE ${options})
     list(APPEND program_targets ${target})
     set(command Python3::Interpreter ${programs_test} ${CMAKE_BINARY_DIR} ${name})
-    add_test(NAME crash.program.${name} COMMAND ${command})
+    add_test(NAME crash.program.${name} COMMAND ${command} --first)
     set_tests_properties(crash.program.${name} PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
     add_test(NAME soak.program.${name} COMMAND ${command} --times 3)
     set_tests_properties(soak.program.${name} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 1800)
