@@ -349,7 +349,13 @@ class Analysis:
             return self.used_after_free(address, "it freed a block that was used afterwards", word=address)
         if not self.tracer.can_note_unmaps or value_class(address) != "address":
             return None
+        is_here = address == self.crash["address"] and self.crash["protection"].startswith("r")
         rows = self.tracer.unmaps(address)
+        if is_here:
+            rows = [row for row in rows if row["call"] in ("mprotect", "ftruncate")]
+            if not rows and self.crash.get("writes") and self.crash["signal"] == 11:
+                return self.make(FOUND, "wild_write", self.user, "it wrote to memory that is mapped for reading only",
+                                 self.crash["stack"], word=address)
         rows = [row for row in rows if row["call"] != "ftruncate"] or (rows if self.crash["signal"] == 7 else [])
         if not rows or self.judge.in_allocator(rows[-1]["stack"]):
             return None

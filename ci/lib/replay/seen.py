@@ -84,13 +84,13 @@ def crash_facts(crash, task):
 
     access   "operand": the instruction used memory; "jump": it was fetched from nowhere; "none"
     bad      the value that made the address bad, register its register, part "base" or "index"
-    address  the address that was used
+    address  the address that was used; protection that of its mapping, as r--p; "": it has none
     origin   of the bad value, see flow.py
     stack_overflow   the stack pointer lies below its stack
     """
     frame = gdb.newest_frame()
     crash.update(stack=inside.stack(), calls=calls_so_far(), access="none", bad=None, register=None, part="", address=None,
-                 origin=None, instruction="", stack_overflow=False,
+                 origin=None, instruction="", stack_overflow=False, protection="",
                  frame_sizes=inside.frame_sizes(), log=log_address(),
                  stack_range=stack_range(), read=[[at, inside.read_word(at)] for at in task["read"]])
     if crash["signal"] not in (7, 11):
@@ -148,6 +148,8 @@ def below_stack(pointer, row, operand, fault):
 
 def operand_facts(crash, operand):
     name, bad, part = flow.bad_part(operand)
+    mapping = inside.mapping_of(operand["address"])
+    crash["protection"] = mapping[4] if mapping else ""
     crash.update(access="operand", address=operand["address"], register=name, bad=bad, part=part, writes=operand["writes"])
     if name is None:
         crash["origin"] = {"kind": "constant", "function": crash["stack"][0]["function"], "pc": crash["pc"],

@@ -12,7 +12,7 @@ registers, and writes what it saw, up to the crash, as JSON. The task is the JSO
   below      or the number of calls of malloc at which it ends
   load_detail   number of the stop there of which the pointer's origin is wanted, or None
   throws     whether to keep the stack of the last exception that was thrown
-  unmaps     an address: note which calls took its memory away
+  unmaps     an address: note which calls took its memory away, since it was mapped
   follow     "parent" or "child": who is followed where the program forks; a number: the child of that fork alone
   go_on      let the program's own handler run afterwards, which writes a new record
   allocator  path of the module that holds the malloc
@@ -133,7 +133,7 @@ class Throw(gdb.Breakpoint):
 
 def run_and_note_calls(task, log):
     """Runs the program with a stop at each call that can take memory away; notes those that take the address."""
-    gdb.execute("catch syscall munmap mprotect mremap ftruncate", to_string=True)
+    gdb.execute("catch syscall mmap munmap mprotect mremap ftruncate", to_string=True)
     gdb.execute("run", to_string=True)
     for _ in range(CALLS_MAX):
         if gdb.selected_inferior().pid == 0 or inside.signal_number() != 0:
@@ -141,7 +141,10 @@ def run_and_note_calls(task, log):
         frame = gdb.newest_frame()
         number, first, second = (inside.register(frame, name) for name in ("orig_rax", "rdi", "rsi"))
         is_entry = inside.register(frame, "rax") == inside.WORD - 37  # -ENOSYS until the call is done
-        if is_entry and (number == 77 or first <= task["unmaps"] < first + second):
+        result = inside.register(frame, "rax")
+        if number == 9 and not is_entry and result <= task["unmaps"] < result + second:
+            log["unmaps"].clear()  # there is memory again
+        if number != 9 and is_entry and (number == 77 or first <= task["unmaps"] < first + second):
             inside.forget()
             log["unmaps"].append({"call": {11: "munmap", 10: "mprotect", 25: "mremap", 77: "ftruncate"}.get(number, "?"),
                                   "stack": inside.stack(), "calls": seen.calls_so_far()})
