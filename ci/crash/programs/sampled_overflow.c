@@ -1,15 +1,19 @@
 /* sampled_overflow.c: a loop writes one word too many into a block that is sampled: it crashes there and then. */
 // expect: library=release cause=overflow grade=found seconds=10
 // set: HAKMEM_GUARD_SAMPLE=1
+#include <malloc.h>
+
 #include "program.h"
 
+enum { WORDS = 138, TABLE_BYTES = WORDS * 8 }; /* 1104 may be used where it is sampled, else more */
+
 struct table {
-    uint64_t values[10];
+    uint64_t values[WORDS];
 };
 
 PLAINLY static struct table *table_make(void)
 {
-    return (struct table *)need(calloc(1, sizeof(struct table)));
+    return (struct table *)need(malloc(TABLE_BYTES));
 }
 
 PLAINLY static void table_set(struct table *table, size_t place, uint64_t value)
@@ -25,12 +29,12 @@ PLAINLY static void table_fill(struct table *table, size_t count)
 
 int main(void)
 {
-    enum { TABLES = 200 };
-    earlier_owners(sizeof(struct table));
+    enum { TABLES = 500 };
+    earlier_owners(TABLE_BYTES);
     for (int i = 0; i < TABLES; i++) {
         struct table *table = table_make();
-        table_fill(table, 10);
-        if (i >= TABLES / 2) table_fill(table, 11);
+        table_fill(table, WORDS);
+        if (malloc_usable_size(table) == TABLE_BYTES) table_fill(table, WORDS + 1);
     }
-    return 4;
+    return 3;
 }
