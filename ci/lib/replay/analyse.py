@@ -92,8 +92,8 @@ class Analysis:
         return (meant, True) if meant else (blocks[-1], len(blocks) == 1 and self.judge.history.is_whole)
 
     def without_frees(self, blocks):
-        """A run in which the frees of some blocks are left out: "gone", the crash does not come; "same": it does; "else":
-        another one does. None: the program cannot be run so."""
+        """A run in which the frees of some blocks are left out: "gone", the program comes further; "same": it crashes as
+        before; "else": before that. None: the program cannot be run so."""
         numbers = ",".join(str(block.freed.index + 1) for block in blocks[-KEPT_MAX:])
         self.say(f"runs with {len(blocks[-KEPT_MAX:])} frees of the block left out")
         try:
@@ -101,10 +101,10 @@ class Analysis:
         except NotFound as reason:
             self.say(str(reason))
             return None
-        if crash is None:
+        if crash is None or (crash["calls"] or 0) > (self.crash["calls"] or 0):
             return "gone"
         same = crash["pc"] == self.crash["pc"] and value_class(crash["bad"]) == value_class(self.crash["bad"])
-        if not same:
+        if not same or crash["calls"] != self.crash["calls"]:
             return "else"
         self.without = crash
         return "same"
@@ -134,8 +134,9 @@ class Analysis:
         if crash["signal"] == 6:
             return self.stopped()
         if crash["stack_overflow"]:
-            verdict = known.of_recursion(self.judge, self.again, stack, True) or \
-                known.of_large_frame(self.judge, self.again, stack, crash["frame_sizes"])
+            rows = [known.of_recursion(self.judge, self.again, stack, True),
+                    known.of_large_frame(self.judge, self.again, stack, crash["frame_sizes"])]
+            verdict = next((row for row in rows if row and row["grade"] == FOUND), rows[0] or rows[1])
             if verdict:
                 return verdict
         if crash["access"] == "none":

@@ -18,6 +18,8 @@ TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigne
 
 MAPPING = re.compile(r"\s*(0x[0-9a-f]+)\s+(0x[0-9a-f]+)\s+0x[0-9a-f]+\s+(0x[0-9a-f]+)\s+(?:([r-][w-][x-][ps])(?:\s+|$))?(.*)$")
 
+OUTERMOST = ("_start", "clone", "clone3")
+
 _maps = {}
 _state = {"signal": 0}
 
@@ -177,6 +179,8 @@ def stack(limit=48, behind=False):
         frame = gdb.newest_frame()
         while frame is not None and len(rows) < limit:
             rows.append(frame_facts(frame, is_caller))
+            if rows[-1]["function"] in OUTERMOST:
+                break  # what seems to stand below is none
             is_caller = frame.type() == gdb.NORMAL_FRAME
             frame = frame.older()
     except (gdb.error, gdb.MemoryError):

@@ -14,6 +14,8 @@ SENDERS = {"raise", "gsignal", "kill", "pthread_kill", "__pthread_kill", "__pthr
            "__pthread_kill_internal", "tgkill", "sigqueue", "pthread_sigqueue", "abort", "__GI_abort", "__GI_raise"}
 RECURSION_MIN = 12  # frames of one function among the first ones
 NEAR_STACK_BYTES = 1 << 16
+RED_ZONE_BYTES = 256
+NO_ACCESS = 2  # SEGV_ACCERR: mapped, as the page that ends a stack is
 LARGE_FRAME_BYTES = 1 << 16
 FAILED_FREES = {"interior_pointer", "misaligned_pointer", "stack_pointer", "static_pointer", "unmapped_pointer",
                 "foreign_pointer", "never_returned", "mismatched_delete", "wrong_size", "wrong_aligned_size",
@@ -132,6 +134,12 @@ def of_recursion(judge, report, stack, is_certain=False):
     if by is not None and (near or is_certain):
         return verdicts.make(FOUND, "stack_overflow", by, "it calls itself, perhaps through others, until the stack is full",
                              stack)
+    if own and near and report.code == NO_ACCESS and report.fault > pointer:
+        return verdicts.make(FOUND, "stack_overflow", own[0], "its variables reach over the page that ends the stack, and lie "
+                             "below it", stack)
+    if own and near and -RED_ZONE_BYTES <= report.fault - pointer < RED_ZONE_BYTES:
+        return verdicts.make(LIKELY, "stack_overflow", own[0], "its own variables, or a call that it made, are beyond the end "
+                             "of the stack", stack, alternatives=[(None, "a caller that left too little of the stack")])
     return None
 
 

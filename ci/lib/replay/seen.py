@@ -6,6 +6,7 @@ import gdb
 import flow
 import inside
 
+BESIDE_BYTES = 256
 STOPS_MAX = 64  # signals that the program handles itself, before the crash
 
 
@@ -141,7 +142,7 @@ def below_stack(pointer, row, operand, fault):
     uses_stack = is_push or operand["base"] in ("rsp", "rbp")
     mapping = inside.mapping_of(pointer)
     if mapping is None or "w" not in mapping[4]:
-        return uses_stack and abs(address - pointer) < 1 << 24
+        return abs(address - pointer) < 1 << 24
     return uses_stack and address < mapping[0] and pointer - address < 1 << 20 and \
         inside.mapping_of(address) is None or is_push and inside.read_word(pointer - 8) is None
 
@@ -230,14 +231,17 @@ def hit(cell, allocator, behind):
 
 
 def guess_sources(seen, cell):
-    """Where a mover may have had the value from, where its instruction does not tell."""
-    if cell["size"] != 8 or cell["value"] <= 0xffff:
+    """Where a mover may have had the value from, where its instruction does not tell. Words beside the cell that hold it too
+    are of the same copy, and memset copies from nowhere."""
+    if cell["size"] != 8 or cell["value"] <= 0xffff or "set" in seen["stack"][0]["function"]:
         return
-    found = flow.pointed_words(gdb.newest_frame(), cell["value"], {cell["address"]})
+    beside = set(range(cell["address"] - BESIDE_BYTES, cell["address"] + BESIDE_BYTES, 8)) if \
+        seen["store"]["kind"] == "bulk" else {cell["address"]}
+    found = flow.pointed_words(gdb.newest_frame(), cell["value"], beside)
     if found:
         seen["sources"], seen["how"] = found[:3], "a register points to it"
         return
-    seen["sources"] = inside.search(cell["value"], {cell["address"]}, 3) or []
+    seen["sources"] = inside.search(cell["value"], beside, 3) or []
     seen["how"] = "the only words that hold it"
 
 

@@ -82,10 +82,10 @@ class Memcheck:
         raise NotFound("memcheck saw no bad write, read or free" + (f": {failed}" if failed else ""))
 
     def verdict(self, error):
-        """Another heap, another run: found where memcheck knows the block; else it may be another error than the crash's."""
+        """Another heap, another run: it may be another error than the one that the crash came of."""
         about = error["block"].removeprefix("Address ")
         stack, why = error["stacks"][0], f"memcheck: {error['what']}; the address {about}"
-        is_freed, grade = "free'd" in error["block"], verdicts.FOUND if "of size" in error["block"] else verdicts.LIKELY
+        is_freed = "free'd" in error["block"]
         cause = {"InvalidFree": "double_free" if is_freed else "bad_free", "MismatchedFree": "bad_free"}.get(error["kind"])
         if cause is None:
             known = "overflow" if "of size" in error["block"] else "wild_write" if error["kind"] == "InvalidWrite" else \
@@ -93,4 +93,5 @@ class Memcheck:
             cause = "use_after_free" if is_freed else known
         if error["kind"] == "InvalidRead" and len(error["stacks"]) > 1 and is_freed:
             stack, why = error["stacks"][1], f"memcheck: it freed a block that the program still read: {error['block']}"
-        return verdicts.make(grade, cause, self.judge.culprit(stack), why, stack)
+        return verdicts.make(verdicts.LIKELY, cause, self.judge.culprit(stack), why, stack,
+                             alternatives=[(None, "another error, which memcheck's heap hides")])
