@@ -77,7 +77,7 @@ class Replay:
         self.options, self.report, self.folder = options, report, folder
         self.stress = os.path.join(options.build, "hakmem-stress")
         self.budget = launch.Budget(options.seconds, say)
-        self.launcher = None
+        self.say, self.launcher = self.budget.say, None
 
     def input_path(self):
         if self.options.stdin:
@@ -91,7 +91,7 @@ class Replay:
         calls = os.path.join(self.options.build, "libreplay-calls.so")
         with_calls = with_calls and not self.report.is_suite()  # it insists on a malloc that is the allocator's
         if with_calls and not os.path.exists(calls):
-            say(f"'{calls}' is not built: blocks will not be named, and nothing is found for certain; build it by "
+            self.say(f"'{calls}' is not built: blocks will not be named, and nothing is found for certain; build it by "
                 "cmake --build --preset release --target replay-calls")
             with_calls = False
         self.launcher = launch.Launcher(self.report, folder, calls if with_calls else None, self.budget, self.input_path(),
@@ -100,12 +100,12 @@ class Replay:
 
     def with_tracer(self, tracer):
         try:
-            return analyse(self.report, tracer, say)
+            return analyse(self.report, tracer, self.say)
         finally:
             tracer.close()
 
     def rerunner(self, launcher):
-        return Rerun(self.report, launcher, self.stress, self.options.tries, say)
+        return Rerun(self.report, launcher, self.stress, self.options.tries, self.say)
 
     def record(self):
         """What the record tells by itself."""
@@ -123,7 +123,7 @@ class Replay:
         if refused:
             raise NotFound(refused)
         plain = self.launch("rr-plain")
-        recording = rr.Recording(self.report, self.launch("rr"), self.stress, self.options.tries, say, command)
+        recording = rr.Recording(self.report, self.launch("rr"), self.stress, self.options.tries, self.say, command)
         return self.with_tracer(recording.session(self.options.keep is not None, plain))
 
     def gdb(self):
@@ -144,7 +144,7 @@ class Replay:
         if refused:
             raise NotFound(refused)
         if method in COSTS:
-            say(f"{method}: {COSTS[method]}; at most {self.budget.left():.0f} s")
+            self.say(f"{method}: {COSTS[method]}; at most {self.budget.left():.0f} s")
         return getattr(self, method)()
 
     def find(self):
@@ -160,13 +160,13 @@ class Replay:
                 verdict = self.one(method)
             except NotFound as reason:
                 if method != "record" or len(methods) == 1:
-                    say(f"{method}: {reason}")
+                    self.say(f"{method}: {reason}")
                     reasons.append(f"{method}: {reason}")
                 continue
             result = self.result(method, verdict, verdict["why"])
             if verdict["grade"] == verdicts.FOUND:
                 return result
-            say(f"{method}: likely: {verdicts.place(verdict['culprit'])}: {verdict['why']}")
+            self.say(f"{method}: likely: {verdicts.place(verdict['culprit'])}: {verdict['why']}")
             likely = likely or result
         return likely or self.result(methods[-1] if len(methods) == 1 else None, None, "; ".join(reasons))
 

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -47,16 +48,34 @@ class Ended(Exception):
 
 
 class Budget:
-    """The seconds that all methods have together, and how long the one that runs may take."""
+    """The seconds that all methods have together, and what is being done: while nothing else is said, a line tells that
+    every few seconds."""
 
     def __init__(self, seconds, say):
-        self.end, self.say = time.monotonic() + seconds, say
+        self.end, self.told = time.monotonic() + seconds, say
+        self.last = self.begin = time.monotonic()
+        self.doing_now = "reads the record"
+        threading.Thread(target=self.tell, daemon=True).start()
 
-    def left(self, at_most=None):
+    def say(self, text):
+        self.last = time.monotonic()
+        self.told(text)
+
+    def doing(self, text):
+        self.doing_now, self.begin = text, time.monotonic()
+
+    def tell(self):
+        while True:
+            time.sleep(0.2)
+            now = time.monotonic()
+            if now - self.last >= SILENT_SECONDS:
+                self.say(f"{self.doing_now}: {now - self.begin:.0f} s so far, at most {max(0, self.end - self.begin):.0f} s")
+
+    def left(self):
         left = self.end - time.monotonic()
         if left <= 0:
             raise NotFound("the time is over; --seconds gives more")
-        return left if at_most is None else min(left, at_most)
+        return left
 
 
 # --- the command as two processes ------------------------------------------------------------------------------------
@@ -126,24 +145,16 @@ def descendants(root):
     return found
 
 
-def call(command, environment, log, seconds_max, folder=None, tick=None, input_path=os.devnull):
-    """Runs a command in a process group of its own, and ends that when the time is over. '' or what went wrong. tick:
-    called every few seconds with those that passed."""
-    begin = time.monotonic()
+def call(command, environment, log, seconds_max, folder=None, input_path=os.devnull):
+    """Runs a command in a process group of its own, and ends that when the time is over. '' or what went wrong."""
     with open(input_path, "rb") as standard_input:
         process = subprocess.Popen(command, env=environment, stdin=standard_input, stdout=log, stderr=log,
                                    start_new_session=True, cwd=folder)
     try:
-        while True:
-            left = begin + seconds_max - time.monotonic()
-            if left <= 0:
-                return f"it did not end within {seconds_max:.0f} s"
-            try:
-                process.wait(timeout=min(left, SILENT_SECONDS))
-                return ""
-            except subprocess.TimeoutExpired:
-                if tick:
-                    tick(time.monotonic() - begin)
+        process.wait(timeout=seconds_max)
+        return ""
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {seconds_max:.0f} s"
     finally:
         end_group(process)
 
@@ -227,12 +238,10 @@ class Launcher:
         task = {"out": base + ".result.json", **task}
         with open(base + ".task.json", "w", encoding="utf-8") as file:
             json.dump(task, file)
-        seconds_max = self.budget.left()
-
-        def tick(seconds):
-            self.budget.say(f"run {self.runs}: {what}: {seconds:.0f} s so far, at most {seconds_max:.0f} s")
+        self.budget.doing(f"run {self.runs}: {what}")
         with open(base + ".log", "wb") as log:
-            failed = call(self.gdb_command(script), self.gdb_environment(base + ".task.json"), log, seconds_max, tick=tick)
+            failed = call(self.gdb_command(script), self.gdb_environment(base + ".task.json"), log, self.budget.left())
+        self.budget.doing("thinks about what was seen")
         if os.path.exists(task["out"]):
             with open(task["out"], encoding="utf-8", errors="surrogateescape") as file:
                 return json.load(file)

@@ -6,10 +6,9 @@ import os
 import socket
 import subprocess
 import tempfile
-import time
 
 from history import History
-from launch import HERE, SILENT_SECONDS, NotFound, end_group, last_line
+from launch import HERE, NotFound, end_group, last_line
 from rerun import Rerun
 from symbols import Symbols
 
@@ -65,7 +64,7 @@ class Session:
 
     def connect(self, listener):
         listener.settimeout(1)
-        begin = time.monotonic()
+        self.budget.doing(f"{self.name} starts")
         with listener:
             while True:
                 try:
@@ -75,16 +74,10 @@ class Session:
                 except TimeoutError:
                     if self.process.poll() is not None:
                         raise NotFound("gdb did not start: " + last_line(self.log_path)) from None
-                    self.tick("starts", begin)
-
-    def tick(self, what, begin):
-        left = self.budget.left()
-        seconds = time.monotonic() - begin
-        if seconds >= SILENT_SECONDS and int(seconds) % SILENT_SECONDS == 0:
-            self.budget.say(f"{self.name}: {what}: {seconds:.0f} s so far, at most {left + seconds:.0f} s")
+                    self.budget.left()
 
     def ask(self, what, **question):
-        begin = time.monotonic()
+        self.budget.doing(f"{self.name} {what}")
         self.line.sendall((json.dumps(question) + "\n").encode())
         self.line.settimeout(1)
         text = b""
@@ -92,7 +85,7 @@ class Session:
             try:
                 more = self.line.recv(1 << 20)
             except TimeoutError:
-                self.tick(what, begin)
+                self.budget.left()
                 continue
             if not more:
                 raise NotFound("gdb ended: " + last_line(self.log_path))

@@ -113,13 +113,10 @@ class Recording:
             self.launcher.clear()
             self.launcher.runs += 1
             path = os.path.join(self.launcher.folder, f"record{number}.log")
-            seconds_max = self.launcher.budget.left()
-
-            def tick(seconds, number=number, seconds_max=seconds_max):
-                self.say(f"rr: recording {number} of {self.tries}: {seconds:.0f} s so far, at most {seconds_max:.0f} s")
+            self.launcher.budget.doing(f"rr: recording {number} of {self.tries}")
             with open(path, "wb") as file:
-                failed = call(self.command(number > 1 and not self.is_seeded), self.environment()[0], file, seconds_max,
-                              self.report.directory, tick, self.launcher.input_path)
+                failed = call(self.command(number > 1 and not self.is_seeded), self.environment()[0], file,
+                              self.launcher.budget.left(), self.report.directory, self.launcher.input_path)
             why = failed or self.refusal()
             if not why:
                 return

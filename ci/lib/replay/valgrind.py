@@ -63,13 +63,9 @@ class Memcheck:
     def find(self):
         out, log = (os.path.join(self.launcher.folder, name) for name in ("memcheck.xml", "memcheck.log"))
         self.launcher.runs += 1
-        seconds_max = self.launcher.budget.left()
-
-        def tick(seconds):
-            self.launcher.budget.say(f"valgrind: memcheck runs the program: {seconds:.0f} s so far, at most "
-                                     f"{seconds_max:.0f} s")
+        self.launcher.budget.doing("valgrind: memcheck runs the program")
         with open(log, "wb") as file:
-            failed = call(self.command(out), self.environment(), file, seconds_max, self.report.directory, tick,
+            failed = call(self.command(out), self.environment(), file, self.launcher.budget.left(), self.report.directory,
                           self.launcher.input_path)
         if not os.path.exists(out):
             raise NotFound("valgrind gave no result: " + (failed or last_line(log)))
