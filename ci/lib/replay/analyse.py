@@ -17,6 +17,7 @@ from verdict import FOUND, LIKELY
 HOPS_MAX = 8
 SMALL = 4096  # values below are NULL with an offset
 FILLING = 0xd1d1d1d1d1d1d1d1
+STORES = ("null_stored", "bad_value_stored", "never_set", "overflow", "wild_write", "bad_function_pointer", "uninitialised")
 KEPT_MAX = 63  # of calls.c
 FREES_TRIED = 4  # of the last ones at a place; and the first two
 HARM = ("overflow", "use_after_free", "double_free", "use_after_return")
@@ -29,6 +30,7 @@ class Analysis:
         self.crash = tracer.crash
         self.judge = Judge(report, tracer.history(), tracer.symbols())
         self.hits, self.about, self.is_settled = [], {}, True
+        self.is_direct = False  # what was written is known by the validate library, not by whose block it was
         self.user = self.judge.culprit(self.crash["stack"])
 
     def refresh(self):
@@ -42,8 +44,9 @@ class Analysis:
         more = {**self.about, "hops": max(0, len(self.hits) - 1), **more}
         if self.hits:
             more.setdefault("thread", self.hits[-1]["thread"])
-        if grade == FOUND and more.get("block_hit") and not self.judge.history.is_whole:
-            grade = LIKELY  # calls of malloc were not all written down: the block may have been another's
+        if grade == FOUND and not self.is_direct and not self.judge.history.is_whole and (more.get("block_hit") or cause in STORES):
+            grade = LIKELY
+            more["alternatives"] = [(None, "who freed the memory before: not all calls of malloc were written down")]
         if grade == FOUND and not self.is_settled and cause in ("null_stored", "bad_value_stored", "never_set"):
             grade = LIKELY
             more["alternatives"] = [(None, "a later store of the same value: the word was used too often to see all of them")]
@@ -174,7 +177,7 @@ class Analysis:
 
     def damaged_bytes(self):
         """The last to write to the bytes that a check found changed."""
-        word, find = self.again.damaged_word(), self.again.failfast
+        word, find, self.is_direct = self.again.damaged_word(), self.again.failfast, True
         cell = {"address": word, "size": 8, "value": None}
         self.say(f"watches the bytes that were overwritten, at {find['bad_address']}")
         hit = self.tracer.last_store(cell)
