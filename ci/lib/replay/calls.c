@@ -102,6 +102,11 @@ typedef void (*of_pointer_and_size)(void *, size_t);
 typedef void *(*of_array)(void *, size_t, size_t);
 typedef size_t (*measure)(void *);
 typedef int (*of_place)(void **, size_t, size_t);
+typedef void *(*of_size_and_tag)(size_t, void *);
+typedef void *(*of_two_and_tag)(size_t, size_t, void *);
+typedef void (*of_two_pointers)(void *, void *);
+typedef void (*of_pointer_and_two)(void *, size_t, size_t);
+typedef void (*of_pointer_size_and_tag)(void *, size_t, void *);
 
 DECLARE(malloc);
 DECLARE(calloc);
@@ -121,6 +126,21 @@ DECLARE(_ZdlPv);
 DECLARE(_ZdaPv);
 DECLARE(_ZdlPvm);
 DECLARE(_ZdaPvm);
+DECLARE(_ZnwmRKSt9nothrow_t);
+DECLARE(_ZnamRKSt9nothrow_t);
+DECLARE(_ZnwmSt11align_val_t);
+DECLARE(_ZnamSt11align_val_t);
+DECLARE(_ZnwmSt11align_val_tRKSt9nothrow_t);
+DECLARE(_ZnamSt11align_val_tRKSt9nothrow_t);
+DECLARE(_ZdlPvSt11align_val_t);
+DECLARE(_ZdaPvSt11align_val_t);
+DECLARE(_ZdlPvRKSt9nothrow_t);
+DECLARE(_ZdaPvRKSt9nothrow_t);
+DECLARE(_ZdlPvmSt11align_val_t);
+DECLARE(_ZdaPvmSt11align_val_t);
+DECLARE(_ZdlPvSt11align_val_tRKSt9nothrow_t);
+DECLARE(_ZdaPvSt11align_val_tRKSt9nothrow_t);
+DECLARE(free_aligned_sized);
 
 /* Writes down a free. False: it is one of those that are not to be done. */
 static bool put_free(void *block, void *caller)
@@ -217,7 +237,8 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
     return error;
 }
 
-/* The operators of C++, by the names that the linker knows: new, new[], delete, delete[], and with sizes. */
+/* The operators of C++, by the names that the linker knows: new, new[], delete, delete[], with sizes,
+ * alignments and std::nothrow. */
 #define NEW(name)                                                       \
     void *name(size_t size_bytes);                                      \
     void *name(size_t size_bytes)                                       \
@@ -236,9 +257,61 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
     {                                                    \
         if (put_free(block, CALLER)) NEXT(of_pointer_and_size, name)(block, size_bytes); \
     }
+/* The tag is a reference to std::nothrow; std::align_val_t is a number of bytes. */
+#define NEW_NOTHROW(name)                                                        \
+    void *name(size_t size_bytes, void *tag);                                    \
+    void *name(size_t size_bytes, void *tag)                                     \
+    {                                                                            \
+        return put_new(NEXT(of_size_and_tag, name)(size_bytes, tag), size_bytes, CALLER); \
+    }
+#define NEW_ALIGNED(name)                                                                \
+    void *name(size_t size_bytes, size_t align_bytes);                                   \
+    void *name(size_t size_bytes, size_t align_bytes)                                    \
+    {                                                                                    \
+        return put_new(NEXT(of_two, name)(size_bytes, align_bytes), size_bytes, CALLER); \
+    }
+#define NEW_ALIGNED_NOTHROW(name)                                                                      \
+    void *name(size_t size_bytes, size_t align_bytes, void *tag);                                      \
+    void *name(size_t size_bytes, size_t align_bytes, void *tag)                                       \
+    {                                                                                                  \
+        return put_new(NEXT(of_two_and_tag, name)(size_bytes, align_bytes, tag), size_bytes, CALLER);  \
+    }
+#define DELETE_NOTHROW(name)                                              \
+    void name(void *block, void *tag);                                    \
+    void name(void *block, void *tag)                                     \
+    {                                                                     \
+        if (put_free(block, CALLER)) NEXT(of_two_pointers, name)(block, tag); \
+    }
+#define DELETE_SIZED_ALIGNED(name)                                                              \
+    void name(void *block, size_t size_bytes, size_t align_bytes);                              \
+    void name(void *block, size_t size_bytes, size_t align_bytes)                               \
+    {                                                                                           \
+        if (put_free(block, CALLER)) NEXT(of_pointer_and_two, name)(block, size_bytes, align_bytes); \
+    }
+#define DELETE_ALIGNED_NOTHROW(name)                                                         \
+    void name(void *block, size_t align_bytes, void *tag);                                   \
+    void name(void *block, size_t align_bytes, void *tag)                                    \
+    {                                                                                        \
+        if (put_free(block, CALLER)) NEXT(of_pointer_size_and_tag, name)(block, align_bytes, tag); \
+    }
 NEW(_Znwm)
 NEW(_Znam)
+NEW_NOTHROW(_ZnwmRKSt9nothrow_t)
+NEW_NOTHROW(_ZnamRKSt9nothrow_t)
+NEW_ALIGNED(_ZnwmSt11align_val_t)
+NEW_ALIGNED(_ZnamSt11align_val_t)
+NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t)
+NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t)
 DELETE(_ZdlPv)
 DELETE(_ZdaPv)
 DELETE_SIZED(_ZdlPvm)
 DELETE_SIZED(_ZdaPvm)
+DELETE_SIZED(_ZdlPvSt11align_val_t)
+DELETE_SIZED(_ZdaPvSt11align_val_t)
+DELETE_NOTHROW(_ZdlPvRKSt9nothrow_t)
+DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t)
+DELETE_SIZED_ALIGNED(_ZdlPvmSt11align_val_t)
+DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t)
+DELETE_ALIGNED_NOTHROW(_ZdlPvSt11align_val_tRKSt9nothrow_t)
+DELETE_ALIGNED_NOTHROW(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+DELETE_SIZED_ALIGNED(free_aligned_sized)
