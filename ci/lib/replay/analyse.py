@@ -10,8 +10,8 @@ import known
 import verdict as verdicts
 from history import CALL, FREED, count_of
 from judge import Judge, name_of
-from launch import NotFound
-from report import value_class
+from launch import NotFound, Unseen
+from report import number, value_class
 from verdict import FOUND, LIKELY
 
 HOPS_MAX = 8
@@ -19,6 +19,7 @@ SMALL = 4096  # values below are NULL with an offset
 FILLING = 0xd1d1d1d1d1d1d1d1
 STORES = ("null_stored", "bad_value_stored", "never_set", "overflow", "wild_write", "bad_function_pointer", "uninitialised")
 KEPT_MAX = 63  # of calls.c
+NEAR_BYTES = 64  # from where memory begins: a loop that comes from below crashes there
 FREES_TRIED = 4  # of the last ones at a place; and the first two
 HARM = ("overflow", "use_after_free", "double_free", "use_after_return")
 
@@ -31,6 +32,7 @@ class Analysis:
         self.judge = Judge(report, tracer.history(), tracer.symbols())
         self.hits, self.about, self.is_settled = [], {}, True
         self.is_direct = False  # what was written is known by the validate library, not by whose block it was
+        self.is_guess = False  # the word that the bad value was loaded from
         self.user = self.judge.culprit(self.crash["stack"])
 
     def refresh(self):
@@ -47,6 +49,9 @@ class Analysis:
         if grade == FOUND and not self.is_direct and not self.judge.history.is_whole and (more.get("block_hit") or cause in STORES):
             grade = LIKELY
             more["alternatives"] = [(None, "who freed the memory before: not all calls of malloc were written down")]
+        if grade == FOUND and self.is_guess and cause not in ("use_after_free", "double_free"):  # they are proved by a run
+            grade = LIKELY
+            more["alternatives"] = [*more.get("alternatives", []), (self.user, "it may have had the bad value from elsewhere")]
         if grade == FOUND and not self.is_settled and cause in ("null_stored", "bad_value_stored", "never_set"):
             grade = LIKELY
             more["alternatives"] = [(None, "a later store of the same value: the word was used too often to see all of them")]
@@ -85,14 +90,19 @@ class Analysis:
         if not self.judge.history.is_whole and len(blocks) > 1:
             raise NotFound(f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
                            "malloc are not written down any more")
+        innocent = []
         for block in dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]]):
             changed = self.without_frees([block])
             if changed is None:
                 break
             if changed == "gone":
                 return block, True
+            if changed == "same":
+                innocent.append(block)
         meant = self.meant(blocks)
-        return (meant, True) if meant else (blocks[-1], len(blocks) == 1 and self.judge.history.is_whole)
+        if meant is not None:
+            return meant, meant not in innocent
+        return blocks[-1], len(blocks) == 1 and not innocent and self.judge.history.is_whole
 
     def without_frees(self, blocks):
         """A run in which the frees of some blocks are left out: "gone", the program comes further; "same": it crashes as
@@ -152,7 +162,8 @@ class Analysis:
     def stopped(self):
         """Where the malloc, or the C library, or the program stopped it."""
         verdict = known.of_abort(self.judge, self.crash["stack"])
-        if verdict and verdict["cause"] == "uncaught_exception" and verdict["grade"] == LIKELY:
+        if verdict and verdict["cause"] == "uncaught_exception" and verdict["grade"] == LIKELY and \
+                known.UNWINDERS & set(self.judge.prefix(self.crash["stack"])):
             return self.thrown(verdict)
         verdict = verdict or known.of_failfast(self.judge, self.again)
         if verdict:
@@ -178,7 +189,8 @@ class Analysis:
     def damaged_bytes(self):
         """The last to write to the bytes that a check found changed."""
         word, find, self.is_direct = self.again.damaged_word(), self.again.failfast, True
-        cell = {"address": word, "size": 8, "value": None}
+        bad = number(find["bad_address"])  # the byte alone: those beside it in its word may be rightly written
+        cell = {"address": bad, "size": 1, "value": None}
         self.say(f"watches the bytes that were overwritten, at {find['bad_address']}")
         hit = self.tracer.last_store(cell)
         if hit is None:
@@ -350,7 +362,8 @@ class Analysis:
             return None
         block = self.judge.history.block_at(address, self.crash["calls"])
         if block is not None and block.freed is not None:
-            return self.used_after_free(address, "it freed a block that was used afterwards", word=address)
+            return self.unless_overrun(block.start, self.used_after_free(
+                address, "it freed a block that was used afterwards", word=address))
         if not self.tracer.can_note_unmaps or value_class(address) != "address":
             return None
         is_here = address == self.crash["address"] and self.crash["protection"].startswith("r")
@@ -367,8 +380,18 @@ class Analysis:
         if by is None:
             return None
         grade = FOUND if row["call"] != "ftruncate" else LIKELY
-        return self.make(grade, "unmapped", by, f"its {row['call']} took away the memory that was used afterwards",
-                         row["stack"], word=address)
+        return self.unless_overrun(row["start"], self.make(
+            grade, "unmapped", by, f"its {row['call']} took away the memory that was used afterwards", row["stack"], word=address))
+
+    def unless_overrun(self, start, verdict):
+        """A verdict on memory that is gone, which began at start. It is likely only, where the program may have come there
+        from the memory below: by an index, or by a pointer that runs."""
+        origin, address = self.crash["origin"] or {}, self.crash["address"]
+        is_direct = origin.get("kind") in ("load", "call", "constant") and not origin.get("ambiguous")
+        if verdict["grade"] != FOUND or self.crash["part"] != "index" and (is_direct or not 0 <= address - start < NEAR_BYTES):
+            return verdict
+        return {**verdict, "grade": LIKELY, "alternatives": [*verdict["alternatives"], (
+            self.user, "it went past the end of the memory below, which is its own")]}
 
     def out_of_range(self):
         """The base can be read, base plus index cannot. Who made the index is not always known."""
@@ -386,8 +409,10 @@ class Analysis:
             if verdict["cause"] != "uninitialised":
                 why += f", which {(verdict['culprit'] or {}).get('function') or 'another'} stored"
             return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
-        grade = FOUND if origin["kind"] in ("constant", "computed") else LIKELY
-        return self.make(grade, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
+        if origin["kind"] == "constant" and not origin.get("ambiguous"):
+            return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
+        return self.make(LIKELY, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"],
+                         alternatives=[(None, "a store of the values that the index was computed from")])
 
     def store_before(self, cell):
         try:
@@ -407,7 +432,7 @@ class Analysis:
         cause = "null_stored" if is_null else "wild_write" if crash.get("writes") else "wild_read"
         if crash["access"] == "jump":
             cause = "bad_function_pointer"
-        if origin["kind"] == "constant":
+        if origin["kind"] == "constant" and not origin.get("ambiguous"):
             what = "NULL" if is_null else f"the address {bad:#x}" if bad else "an address"
             return self.make(FOUND, cause, by, f"it uses {what}, which its own code holds", crash["stack"], bad=bad)
         if origin["kind"] == "call":
@@ -425,13 +450,17 @@ class Analysis:
     def from_cell(self, origin, is_jump):
         loads = []
         cell = origin.get("cell")
-        if cell is None:
-            size, value = origin["size"], origin["value"]
+        if cell is None or origin.get("ambiguous"):
+            size, value = (origin["size"], origin["value"]) if cell is None else (cell["size"], cell["value"])
             loads, base = self.tracer.loads(origin["pc"])
-            if not loads or loads[-1][1] is None or loads[-1][1] & (1 << 8 * size) - 1 != value:
+            is_read = bool(loads) and loads[-1][1] is not None and loads[-1][1] & (1 << 8 * size) - 1 == value
+            if not is_read and cell is None:
                 return self.from_code({**origin, "kind": "unknown"})
-            cell = {"address": loads[-1][0], "size": size, "value": value}
-            origin = self.crash["origin"] = {**origin, "base_origin": base, "stack": self.stack_part(cell["address"])}
+            if is_read:
+                cell = {"address": loads[-1][0], "size": size, "value": value}
+                origin = self.crash["origin"] = {**origin, "base_origin": base, "stack": self.stack_part(cell["address"])}
+            else:
+                self.is_guess, loads = True, []
         self.about.update(suspect=cell["address"], bad=cell["value"], how="the bad pointer was loaded from it: " +
                           origin["asm"], word=cell["address"])
         self.say(f"the bad pointer {cell['value']:#x} was loaded from {cell['address']:#x}: {origin['asm']}")
@@ -479,7 +508,7 @@ class Analysis:
         if block is not None and block.freed is not None:
             return self.used_after_free(word, "it freed a block that was still in use; the heap then keeps a link there, or "
                                         "gives it to others")
-        hit = self.last_store(cell, bound)
+        hit = self.last_store(cell, bound, block)
         self.refresh()
         before = self.moved_from(cell, block, hit)
         if before is not None:
@@ -521,9 +550,14 @@ class Analysis:
         return self.make(FOUND, cause, by, f"it stored {'NULL' if value == 0 else f'{value:#x}'} in a block that realloc moved "
                          "later, which was used as a pointer then", earlier["stack"])
 
-    def last_store(self, cell, bound):
-        """Also one of the value that was there already."""
-        hit = self.tracer.last_store(cell, bound)
+    def last_store(self, cell, bound, block=None):
+        """Also one of the value that was there already. block: the one that the cell is in."""
+        try:
+            hit = self.tracer.last_store(cell, bound)
+        except Unseen as reason:
+            if block is None or reason.calls > block.allocated.index:
+                raise
+            hit = None  # before it was allocated: the system may have taken the memory, and given it back as zeroes
         if cell["value"] is None:
             return hit
         same, is_settled = self.tracer.settle(cell, hit, bound)
@@ -540,6 +574,9 @@ class Analysis:
             here, there = self.judge.culprit(hit["stack"]) or {}, verdict["culprit"] or {}
             is_spill = (here.get("function"), here.get("module")) == (there.get("function"), there.get("module")) and \
                 verdict["cause"] in ("null_stored", "bad_value_stored")
+            if hit["store"].get("ambiguous") and verdict["grade"] == FOUND:
+                verdict = {**verdict, "grade": LIKELY, "alternatives": [*verdict["alternatives"], (
+                    self.judge.culprit(hit["stack"]), "it may have had the value from elsewhere, on another path")]}
             if verdict["cause"] != "never_set" and not is_spill:
                 return verdict
         except NotFound as reason:
@@ -581,6 +618,10 @@ class Analysis:
         meant = None if is_new or changed == "gone" else self.meant([*blocks, block])
         if is_new or meant is block:
             return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"])
+        if self.came_over(hit, block):
+            return self.make(LIKELY, "overflow", by, "it wrote on from the end of the block before", hit["stack"],
+                             alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: too "
+                                            "early, if the writer still meant that one")])
         if changed == "gone" or meant is not None:
             why = f"it freed a block that was still in use, which malloc then gave to {(by or {}).get('function') or 'another'}"
             verdict = self.used_after_free_of(blocks, cell["address"], why, by)
@@ -589,6 +630,15 @@ class Analysis:
         return self.make(LIKELY, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"],
                          alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: too "
                                         "early, if the reader still meant that one")])
+
+    def came_over(self, hit, block):
+        """Whether the function that stored wrote the word in front of the block too, with no call of malloc in between."""
+        try:
+            before = self.tracer.last_store({"address": block.start - 8, "size": 8, "value": None}, hit)
+        except NotFound:
+            return False
+        return before is not None and before["calls"] == hit["calls"] and \
+            before["stack"][0]["function"] == hit["stack"][0]["function"]
 
     def used_after_free_of(self, blocks, address, why, by):
         block, is_proved = self.guilty_free(blocks)
@@ -622,13 +672,18 @@ class Analysis:
                 return self.make(LIKELY, "uninitialised", self.user, "it used a variable of its own that nothing was seen to "
                                  "set", self.crash["stack"])
             where = f" {self.crash['origin']['symbol'][0]}" if self.crash["origin"].get("symbol") else ""
+            if cell["value"] != 0:
+                return self.make(LIKELY, "never_set", self.user, f"it used the variable{where}, which no instruction was seen "
+                                 f"to set to {cell['value']:#x}", self.crash["stack"],
+                                 alternatives=[(None, "a system call that wrote it, such as read")])
             return self.make(FOUND, "never_set", self.user, f"it used the variable{where}, which nothing had set",
                              self.crash["stack"])
         frame = self.judge.frame_of(block.allocated)
         left = self.judge.culprit(earlier["stack"]) if earlier else None
         if block.is_zeroed:
-            return self.make(FOUND, "uninitialised", frame, f"it allocated the block, zeroed; byte {cell['address'] - block.start} "
-                             "was never written since", [frame])
+            others = [] if self.is_settled else [(None, "a store of NULL: the word was used too often to see all of them")]
+            return self.make(FOUND if self.is_settled else LIKELY, "uninitialised", frame, "it allocated the block, zeroed; "
+                             f"byte {cell['address'] - block.start} was never written since", [frame], alternatives=others)
         proof = self.prove_uninitialised(cell, block)
         if proof == "written":
             return self.make(LIKELY, "null_stored", self.user, "it used a NULL that the program stored where NULL was before",

@@ -11,6 +11,7 @@ of a register came from:
             call      it was returned by the function in "callee"
             unknown   the search ended
   function, pc, asm   the instruction
+  ambiguous           another instruction may have set the register, on another path to its use
 """
 
 import re
@@ -31,6 +32,10 @@ ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 LOOK_BACK = 60  # instructions before one of interest
 FRAMES_MAX = 6  # from the instruction upward
 BYTES_BEFORE = 160  # decoded before an address of a function without a symbol
+BYTES_BEHIND = 1024  # decoded behind an instruction of interest: a path may lead back from there
+ENDS = re.compile(r"^(notrack )?(jmp|ret|ud2|hlt)|^call.*<(abort|_?exit|_Exit|__assert_fail|__stack_chk_fail|__cxa_throw|"
+                  r"_Unwind_Resume)[@>+]")  # behind them the program does not go on
+JUMP = re.compile(r"(?:notrack |bnd )?j\w+\s+(0x[0-9a-f]+)")
 
 
 # --- instructions --------------------------------------------------------------------------------------------------
@@ -188,40 +193,95 @@ def constant(frame, row, operand, value):
 
 
 def in_rows(frame, rows, name, value):
-    """The origin of a register among instructions of one function, or ("argument", name): set before them."""
-    for row in reversed(rows):
-        mnemonic, operands = split(row)
-        if mnemonic.startswith("call"):
-            if name == "rax":
-                return result("call", frame, row, callee=callee_of(row))
-            if name not in SAVED_BY_CALLEE and name != "rsp":
-                return result("unknown", frame, row)  # a call leaves nothing in it: the code jumps around here
+    """The origin of a register behind rows of one function, or ("argument", name, is_ambiguous): set before them. It is
+    ambiguous where the program may have come by another path, on which the register was set elsewhere."""
+    around = decode(rows[0]["addr"], rows[-1]["addr"] + BYTES_BEHIND) if rows else []
+    ways, place, is_ambiguous = ways_to(around), len(rows), False
+    for _ in range(LOOK_BACK):
+        places = [one for one in set_at(around, ways, place, name) if not is_other_constant(around, one, value)]
+        is_ambiguous = is_ambiguous or len(places) > 1
+        place = max((one for one in places if one < place), default=max(places, default=-1))
+        found = ("argument", name) if place < 0 else at_row(frame, around[place], name, value)
+        if isinstance(found, tuple) and len(found) == 3:
+            _, name, value = found  # passed on from another register
             continue
-        if not operands or mnemonic.startswith(("test", "cmp", "j", "push", "nop", "bt", "ucomis", "comis", "endbr")):
+        if isinstance(found, tuple):
+            return (*found, is_ambiguous)
+        return {**found, "ambiguous": True} if is_ambiguous else found
+    return ("argument", name, True)
+
+
+def ways_to(rows):
+    """For each row the places of those from which the program comes to it; -1: from before the first one."""
+    places = {row["addr"]: place for place, row in enumerate(rows)}
+    ways = {0: [-1]}
+    for place, row in enumerate(rows):
+        if not ENDS.search(row["asm"]):
+            ways.setdefault(place + 1, []).append(place)
+        target = JUMP.match(row["asm"])
+        if target and int(target[1], 16) in places:
+            ways.setdefault(places[int(target[1], 16)], []).append(place)
+    return ways
+
+
+def set_at(rows, ways, place, name):
+    """The places of the rows that may have set a register last, before a place; -1: none of them did."""
+    found, known, more = set(), set(), list(ways.get(place, ()))
+    while more:
+        one = more.pop()
+        if one in known:
             continue
-        if mnemonic.startswith("pop"):
-            if whole(operands[0]) == name:
-                return ("argument", name)
-            continue
-        if not is_register(operands[-1]) or whole(operands[-1]) != name:
-            continue
-        step = constant_step(mnemonic, operands)
-        if step is not None:
-            name, value = step[0], (value - step[1]) & inside.WORD
-            continue
-        if mnemonic.startswith("xor") and operands[0] == operands[-1]:
-            return result("constant", frame, row) if value == 0 else result("unknown", frame, row)
-        if mnemonic.startswith(("mov", "cltq", "vmov")) and len(operands) == 2:
-            if is_register(operands[0]):
-                name = whole(operands[0])
-                continue
-            if is_memory(operands[0]):
-                return loaded(frame, row, operands, value, mnemonic)
-            return constant(frame, row, operands[0], value) or result("unknown", frame, row)
-        if mnemonic.startswith("cmov") and is_register(operands[0]):
-            return result("unknown", frame, row)
-        return result("computed", frame, row)
-    return ("argument", name)
+        known.add(one)
+        if one < 0 or sets(rows[one], name):
+            found.add(one)
+        else:
+            more += ways.get(one, ())
+    return found
+
+
+def sets(row, name):
+    mnemonic, operands = split(row)
+    if mnemonic.startswith("call"):
+        return name not in SAVED_BY_CALLEE and name != "rsp"
+    if not operands or mnemonic.startswith(("test", "cmp", "j", "push", "nop", "bt", "ucomis", "comis", "endbr")):
+        return False
+    return is_register(operands[-1]) and whole(operands[-1]) == name
+
+
+def is_other_constant(rows, place, value):
+    """Whether a row sets a register to a constant that is not the value."""
+    mnemonic, operands = split(rows[place]) if place >= 0 else ("", [])
+    if len(operands) != 2 or not is_register(operands[1]):
+        return False
+    if mnemonic.startswith("xor") and operands[0] == operands[1]:
+        return value != 0
+    return mnemonic.startswith("mov") and operands[0].startswith("$") and \
+        constant(gdb.selected_frame(), rows[place], operands[0], value) is None
+
+
+def at_row(frame, row, name, value):
+    """The origin of a register that a row sets; ("argument", name); or ("passed", name, value): from another register."""
+    mnemonic, operands = split(row)
+    if mnemonic.startswith("call"):
+        if name == "rax":
+            return result("call", frame, row, callee=callee_of(row))
+        return result("unknown", frame, row)  # a call leaves nothing in it: the code jumps around here
+    if mnemonic.startswith("pop"):
+        return ("argument", name)
+    step = constant_step(mnemonic, operands)
+    if step is not None:
+        return ("passed", step[0], (value - step[1]) & inside.WORD)
+    if mnemonic.startswith("xor") and operands[0] == operands[-1]:
+        return result("constant", frame, row) if value == 0 else result("unknown", frame, row)
+    if mnemonic.startswith(("mov", "cltq", "vmov")) and len(operands) == 2:
+        if is_register(operands[0]):
+            return ("passed", whole(operands[0]), value)
+        if is_memory(operands[0]):
+            return loaded(frame, row, operands, value, mnemonic)
+        return constant(frame, row, operands[0], value) or result("unknown", frame, row)
+    if mnemonic.startswith("cmov") and is_register(operands[0]):
+        return result("unknown", frame, row)
+    return result("computed", frame, row)
 
 
 def constant_step(mnemonic, operands):
@@ -268,6 +328,7 @@ def origin(name, value, pc=None, start=0):
     for as long as it was passed on. "level" of the answer is the frame's."""
     name = whole(name)
     last = {"kind": "unknown", "function": "", "pc": 0, "asm": "", "level": start}
+    is_ambiguous = False
     rows_of = inside.frames(start + FRAMES_MAX)
     for level, frame in enumerate(rows_of[start:]):
         frame.select()
@@ -286,8 +347,8 @@ def origin(name, value, pc=None, start=0):
                 pass
         if not isinstance(found, tuple):
             rows_of[0].select()
-            return {**found, "level": start + level}
-        name = found[1]
+            return {**found, "level": start + level, **({"ambiguous": True} if is_ambiguous else {})}
+        name, is_ambiguous = found[1], is_ambiguous or found[2]
         if name not in SAVED_BY_CALLEE and name not in ARGUMENTS:
             break
     if rows_of:
@@ -311,7 +372,10 @@ def of_arguments(rows_of, start, name, value):
         for one in (name, *ARGUMENTS[:3]):
             found = in_rows(frame, rows, one, value)
             if isinstance(found, tuple):
+                is_ambiguous = found[2]
                 found = origin(found[1], value, None, start + level + 1) if found[1] in ARGUMENTS else None
+                if found and is_ambiguous:
+                    found = {**found, "ambiguous": True}
             if found and (found["kind"] == "constant" or found.get("cell")):
                 rows_of[0].select()
                 return found
@@ -434,7 +498,7 @@ def moved(frame, row, operands, mnemonic, target):
     name = whole(operands[0])
     if not name.startswith(("xmm", "ymm", "zmm")):
         found = origin(name, target["value"], row["addr"])
-        return {key: found[key] for key in found if key in ("kind", "cell", "callee")} | {"from": found["asm"]}
+        return {key: found[key] for key in found if key in ("kind", "cell", "callee", "ambiguous")} | {"from": found["asm"]}
     start = address_of(row, operands[1], frame)
     for one in reversed(before(row["addr"])):
         words = split(one)

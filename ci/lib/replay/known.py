@@ -1,9 +1,12 @@
 """What a crash record tells by itself, before anything runs: a find of a check or of a sampled block, a program that
 stopped itself, and the other crashes whose own stack is the answer."""
 
+import re
+import subprocess
 from collections import Counter
 
 import verdict as verdicts
+from judge import GENERATED
 from report import number, rows_of
 from verdict import FOUND, LIKELY
 
@@ -12,9 +15,12 @@ TERMINATORS = {"std::terminate", "__cxxabiv1::__terminate", "__cxa_call_terminat
                "__gnu_cxx::__verbose_terminate_handler", "__cxa_rethrow", "std::__terminate"}
 SENDERS = {"raise", "gsignal", "kill", "pthread_kill", "__pthread_kill", "__pthread_kill_implementation",
            "__pthread_kill_internal", "tgkill", "sigqueue", "pthread_sigqueue", "abort", "__GI_abort", "__GI_raise"}
+UNWINDERS = {"__cxa_call_terminate", "__clang_call_terminate", "__gxx_personality_v0", "_Unwind_RaiseException",
+             "_Unwind_Resume"}  # an exception is on its way: it is none of std::terminate's other callers
 RECURSION_MIN = 12  # frames of one function among the first ones
 NEAR_STACK_BYTES = 1 << 16
 RED_ZONE_BYTES = 256
+PAGE_BYTES = 4096
 NO_ACCESS = 2  # SEGV_ACCERR: mapped, as the page that ends a stack is
 LARGE_FRAME_BYTES = 1 << 16
 FAILED_FREES = {"interior_pointer", "misaligned_pointer", "stack_pointer", "static_pointer", "unmapped_pointer",
@@ -85,13 +91,19 @@ def of_failfast(judge, report):
 
 def of_abort(judge, stack):
     """A program that stopped itself; None: it was the malloc that did, or it is not known."""
-    by, names = judge.culprit(stack), set(judge.prefix(stack))
+    by, names = judge.culprit(stack), {name.removeprefix("__GI_") for name in judge.prefix(stack)}
     if judge.in_allocator(stack):
         return None
     if by is None:
         return None
-    if names & ASSERTIONS:
+    # The C++ library's checks are in headers, and so the program's; the C library's are of what others may have damaged.
+    called = next((name.removeprefix("__GI_") for name in reversed(judge.prefix(stack))
+                   if not name.startswith(GENERATED)), "")
+    if called in ASSERTIONS:
         return verdicts.make(FOUND, "assertion", by, "its assertion failed", stack)
+    if names & ASSERTIONS:
+        return verdicts.make(LIKELY, "assertion", by, f"an assertion failed in {called}, which it called", stack,
+                             alternatives=[(None, f"a write to the data that {called} checked")])
     if "__cxa_pure_virtual" in names:
         return verdicts.make(FOUND, "abort", by, "it called a pure virtual function", stack)
     if names & TERMINATORS:
@@ -104,8 +116,11 @@ def of_abort(judge, stack):
                              stack)
     if names & {"__fortify_fail", "__chk_fail"}:
         return verdicts.make(FOUND, "overflow", by, "the C library's check of its buffer failed", stack)
-    if "abort" in names or "__GI_abort" in names:
+    if called == "abort":
         return verdicts.make(FOUND, "abort", by, "it called abort", stack)
+    if "abort" in names:
+        return verdicts.make(LIKELY, "abort", by, f"abort was called in {called}, which it called", stack,
+                             alternatives=[(None, f"a write to the data that {called} checked")])
     return None
 
 
@@ -123,15 +138,28 @@ def of_sent(judge, report, stack):
                          "faulted", stack)
 
 
+def is_trap(frame):
+    """Whether a frame's instruction is one that compilers put where the program is to stop."""
+    begin = frame["offset"]
+    try:
+        done = subprocess.run(["objdump", "-d", f"--start-address={begin:#x}", f"--stop-address={begin + 2:#x}",
+                               frame["module"]], capture_output=True, text=True, timeout=60, check=False, errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return bool(re.search(rf"^ *{begin:x}:.*\t(ud2|ud1|udf|brk)\b", done.stdout, re.MULTILINE))
+
+
 def of_recursion(judge, report, stack, is_certain=False):
     """A stack that ran out. is_certain: the stack pointer is known to lie outside."""
     pointer = report.registers.get("rsp") or report.registers.get("sp")
     near = report.fault is not None and pointer is not None and abs(report.fault - pointer) < NEAR_STACK_BYTES
+    # Above the stack pointer, beyond its page, may also be the other end of the stack.
+    is_end = near and pointer - PAGE_BYTES <= report.fault <= pointer | PAGE_BYTES - 1
     own = [frame for frame in stack if frame["module"].startswith("/") and not judge.is_foreign(frame)]
     counts = Counter((frame["module"], frame["function"] or frame["offset"]) for frame in own)
     often = {key for key, count in counts.items() if count >= RECURSION_MIN}
     by = next((frame for frame in own if (frame["module"], frame["function"] or frame["offset"]) in often), None)
-    if by is not None and (near or is_certain):
+    if by is not None and (is_end or is_certain):
         return verdicts.make(FOUND, "stack_overflow", by, "it calls itself, perhaps through others, until the stack is full",
                              stack)
     if own and near and report.code == NO_ACCESS and report.fault > pointer:
@@ -167,10 +195,13 @@ def of_record(judge, report):
     by = judge.culprit(stack)
     if report.signal == 8 and by:
         if report.code == DIVIDES:
-            return verdicts.make(FOUND, "division_by_zero", by, "it divided an integer by zero", stack)
+            return verdicts.make(FOUND, "division_by_zero", by, "it divided an integer by zero, or the least one by -1", stack)
         return verdicts.make(FOUND, "trap", by, "its arithmetic trapped", stack)
     if report.signal == 4 and by and stack[0]["module"]:
-        return verdicts.make(FOUND, "trap", by, "it ran into an instruction that stops the program", stack)
+        if is_trap(stack[0]):
+            return verdicts.make(FOUND, "trap", by, "it ran into an instruction that stops the program", stack)
+        return verdicts.make(LIKELY, "trap", by, "the processor does not know its instruction", stack,
+                             alternatives=[(None, "a jump through a bad pointer to where no instruction begins")])
     return of_recursion(judge, report, stack)
 
 

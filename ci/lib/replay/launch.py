@@ -39,6 +39,14 @@ class NotFound(Exception):
     """Why a method found nothing, in one line."""
 
 
+class Unseen(NotFound):
+    """A value came into memory without a store that was seen, after a number of calls of malloc."""
+
+    def __init__(self, address, calls):
+        super().__init__(f"no instruction was seen to write the last value to {address:#x}: a system call such as read did")
+        self.calls = calls
+
+
 class Ended(Exception):
     """A signal asks ci/replay to end."""
 

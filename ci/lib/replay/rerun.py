@@ -4,7 +4,7 @@ the crash is now; each question is another run, with watchpoints. A run that cra
 import os
 
 from history import History
-from launch import NotFound
+from launch import NotFound, Unseen
 from report import read as read_report, value_class
 from symbols import Symbols
 
@@ -95,7 +95,10 @@ class Rerun:
             if not ends:
                 raise NotFound("a store that one run saw was not seen in the next one")
             rows = rows[:ends[0]]
-        numbers = [number for index, number, calls in rows if index == 0 and (below is None or calls < below)]
+        rows = [row[1:] for row in rows if row[0] == 0 and (below is None or row[2] < below)]
+        if rows and rows[-1][0] is None:
+            raise Unseen(cell["address"], rows[-1][1])
+        numbers = [number for number, _ in rows if number is not None]
         if not numbers:
             return None
         hit = self.hit(result, numbers[-1])
@@ -145,8 +148,9 @@ class Rerun:
         return [row[1:] for row in rows], result.get("load_origin")
 
     def thrown(self):
-        """The stack of the last exception that was thrown; None: there was none."""
-        return self.run("notes who throws", throws=True).get("thrown")
+        """The stack of the last exception that the thread threw; None: there was none."""
+        result = self.run("notes who throws", throws=True)
+        return result["thrown"].get(str(result["crash"]["thread"]))
 
     def unmaps(self, address):
         """Calls to the system that took away the memory at an address, first to last."""

@@ -44,6 +44,7 @@ class Watch(gdb.Breakpoint):
         cell = task["cells"][index]
         super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
         self.index, self.cell, self.wanted, self.log, self.count = index, cell, task, log, 0
+        self.is_held = True  # the value, as far as stores tell
 
     def stop(self):
         return self.noted() or [self.index, self.count] == self.wanted["settle"] and not self.log["settling"]
@@ -58,7 +59,11 @@ class Watch(gdb.Breakpoint):
     def note(self):
         value = inside.read(self.cell["address"], self.cell["size"])
         if self.cell["value"] is not None and value != self.cell["value"]:
+            if self.is_held:
+                self.log["stores"].append([self.index, None, seen.calls_so_far() or 0])
+            self.is_held = False
             return
+        self.is_held = True
         self.count += 1
         self.log["stores"].append([self.index, self.count, seen.calls_so_far() or 0])
         if [self.index, self.count] == self.wanted["until"]:
@@ -119,7 +124,7 @@ class Load(gdb.Breakpoint):
 
 
 class Throw(gdb.Breakpoint):
-    """Keeps the stack of the last exception that was thrown."""
+    """Keeps the stack of the last exception that each thread threw."""
 
     def __init__(self, log):
         super().__init__("__cxa_throw")
@@ -127,7 +132,7 @@ class Throw(gdb.Breakpoint):
 
     def stop(self):
         inside.forget()
-        self.log["thrown"] = inside.stack()
+        self.log["thrown"][gdb.selected_thread().num] = inside.stack()
         return False
 
 
@@ -146,7 +151,7 @@ def run_and_note_calls(task, log):
             log["unmaps"].clear()  # there is memory again
         if number != 9 and is_entry and (number == 77 or first <= task["unmaps"] < first + second):
             inside.forget()
-            log["unmaps"].append({"call": {11: "munmap", 10: "mprotect", 25: "mremap", 77: "ftruncate"}.get(number, "?"),
+            log["unmaps"].append({"start": 0 if number == 77 else first, "call": {11: "munmap", 10: "mprotect", 25: "mremap", 77: "ftruncate"}.get(number, "?"),
                                   "stack": inside.stack(), "calls": seen.calls_so_far()})
             del log["unmaps"][:-16]
         gdb.execute("continue", to_string=True)
@@ -191,7 +196,7 @@ def settle(task, log, watches):
 
 def run(task):
     log = seen.new_log()
-    log.update(settling=False, closed=False, restores=[], unsettled=False)
+    log.update(settling=False, closed=False, restores=[], unsettled=False, thrown={})
     follow(task["follow"])
     if task["throws"]:
         Throw(log)
