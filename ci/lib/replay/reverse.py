@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -53,8 +54,7 @@ class Session:
             self.connect(listener)
             self.go_to_crash()
         finally:
-            os.unlink(self.folder + "/s")
-            os.rmdir(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)  # with or without the socket
 
     def allocator(self):
         return os.path.realpath(self.report.library) if self.report.library else ""
