@@ -10,7 +10,7 @@ namespace {
 
 class Large : public test::HeapTest {};
 
-char *alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
+char *run_alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
 
 } // namespace
 
@@ -20,7 +20,7 @@ TEST_F(Large, EveryPageCount)
     for (size_t pages = 1; pages <= RUN_PAGES_MAX; pages++)
         for (size_t size : {(pages - 1) * PAGE_BYTES + 1, pages * PAGE_BYTES}) {
             if (size <= SMALL_BYTES_MAX) continue;
-            char *run = alloc(size);
+            char *run = run_alloc(size);
             ASSERT_NE(run, nullptr);
             EXPECT_TRUE(test::is_aligned(run, PAGE_BYTES));
             EXPECT_EQ(hak_malloc_usable_size(run), pages * PAGE_BYTES);
@@ -54,7 +54,7 @@ TEST_F(Large, EveryAlignment)
 
 TEST_F(Large, ResizesInPlace)
 {
-    char *run = alloc(20 * PAGE_BYTES);
+    char *run = run_alloc(20 * PAGE_BYTES);
     test::pattern_fill(run, 20 * PAGE_BYTES, 1, 512);
     size_t claimed = pool_figures().claimed_pages;
     EXPECT_TRUE(large_resize(run, 5 * PAGE_BYTES + 1));
@@ -74,13 +74,13 @@ TEST_F(Large, ResizesInPlace)
 
 TEST_F(Large, DoesNotGrowOverANeighbour)
 {
-    char *whole = alloc(20 * PAGE_BYTES);
+    char *whole = run_alloc(20 * PAGE_BYTES);
     ASSERT_TRUE(large_resize(whole, 10 * PAGE_BYTES));
     // The first fit from the top may lie elsewhere: take until one lands behind.
     std::vector<char *> others;
     char *behind = nullptr;
     for (int i = 0; i < 200 && behind == nullptr; i++) {
-        others.push_back(alloc(10 * PAGE_BYTES));
+        others.push_back(run_alloc(10 * PAGE_BYTES));
         if (others.back() == whole + 10 * PAGE_BYTES) behind = others.back();
     }
     ASSERT_NE(behind, nullptr);
@@ -101,11 +101,11 @@ TEST_F(Large, FreedNeighboursServeALongerRun)
 {
     hak_stats before, after;
     std::vector<char *> runs;
-    for (int i = 0; i < 64; i++) runs.push_back(alloc(PAGE_BYTES));
+    for (int i = 0; i < 64; i++) runs.push_back(run_alloc(PAGE_BYTES));
     test::Rng().shuffle(runs);
     for (char *run : runs) hak_free(run);
     hak_stats_get(&before);
-    char *first = alloc(RUN_BYTES_MAX), *second = alloc(RUN_BYTES_MAX);
+    char *first = run_alloc(RUN_BYTES_MAX), *second = run_alloc(RUN_BYTES_MAX);
     hak_stats_get(&after);
     EXPECT_EQ(after.reserved_bytes, before.reserved_bytes);
     hak_free(first);
@@ -121,7 +121,7 @@ TEST_F(Large, ThreadsFreeEachOthersRuns)
         test::Rng rng((uint64_t)thread);
         for (int i = 0; i < test::rounds(4000); i++) {
             size_t size = rng.between(SMALL_BYTES_MAX + 1, RUN_BYTES_MAX / 4);
-            char *run = alloc(size);
+            char *run = run_alloc(size);
             if (rng.below(4) == 0) run = static_cast<char *>(hak_realloc(run, size / 2 + 40000));
             size_t usable = hak_malloc_usable_size(run);
             *reinterpret_cast<size_t *>(run) = usable;
