@@ -5,7 +5,7 @@ set(hakmem_includes ${CMAKE_CURRENT_SOURCE_DIR}/include)
 
 hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
 # The hook and the inspector are for tests; the release library has neither.
-hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c heap/inspect.c ${FAULTS})
+hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c debug/inspect.c ${FAULTS})
 hakmem_count(alloc-tests-c)
 hakmem_count(alloc-tests-release-c)
 
@@ -38,9 +38,9 @@ function(hakmem_add_threads_test name program)
     set_tests_properties(program/${name} PROPERTIES ENVIRONMENT HAKMEM_FAILFAST_LEVEL=${ARGV2})
   endif()
 endfunction()
-set(threads entry/threads_program.c)
-hakmem_c_program(threads-hak ${threads} entry/calls_hak.c $<TARGET_OBJECTS:alloc-tests-release-c>)
-hakmem_c_program(threads-hak-validate ${threads} entry/calls_hak.c $<TARGET_OBJECTS:alloc-tests-c>)
+set(threads programs/threads_program.c)
+hakmem_c_program(threads-hak ${threads} programs/calls_hak.c $<TARGET_OBJECTS:alloc-tests-release-c>)
+hakmem_c_program(threads-hak-validate ${threads} programs/calls_hak.c $<TARGET_OBJECTS:alloc-tests-c>)
 hakmem_add_threads_test(threads-hak threads-hak)
 foreach(level 1 2 3)
   hakmem_add_threads_test(threads-hak-validate.${level} threads-hak-validate ${level})
@@ -76,22 +76,22 @@ function(hakmem_link_program name)
   hakmem_add_override_test(link/${name} ${name})
 endfunction()
 
-hakmem_link_program(beside-program entry/beside_program.c)
+hakmem_link_program(beside-program programs/beside_program.c)
 
 # As the preset debug builds it: what only the validating build has must be gone without an optimiser too, or this does
 # not link.
 hakmem_objects(unoptimised-c 0 1 ${CORE})
 target_compile_options(unoptimised-c PRIVATE -O0)
-hakmem_c_program(threads-malloc-unoptimised ${threads} entry/calls_malloc.c entry/malloc.c
+hakmem_c_program(threads-malloc-unoptimised ${threads} programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:unoptimised-c>)
 hakmem_add_threads_test(threads-malloc-unoptimised threads-malloc-unoptimised)
 
 # The same threads on malloc: of what programs link, and of the validating objects.
-hakmem_c_program(threads-malloc ${threads} entry/calls_malloc.c)
+hakmem_c_program(threads-malloc ${threads} programs/calls_malloc.c)
 target_link_libraries(threads-malloc PRIVATE ${override} hakmem_static)
 add_dependencies(threads-malloc hakmem_override_object)
 set_target_properties(threads-malloc PROPERTIES LINK_DEPENDS "${override};${archive}")
-hakmem_c_program(threads-malloc-validate ${threads} entry/calls_malloc.c entry/malloc.c
+hakmem_c_program(threads-malloc-validate ${threads} programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:alloc-tests-c>)
 hakmem_add_threads_test(threads-malloc threads-malloc)
 foreach(level 1 2 3)
@@ -101,9 +101,9 @@ endforeach()
 # What the heap says of a wrong program. There is no dynamic linker to help here, and perhaps no glibc. (Of a double free
 # it tells no stacks: to it the whole program is one module, its own.)
 set(frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
-hakmem_c_program(wrong-program entry/wrong_program.c entry/calls_malloc.c entry/malloc.c
+hakmem_c_program(wrong-program programs/wrong_program.c programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:alloc-tests-release-c>)
-hakmem_c_program(wrong-program-validate entry/wrong_program.c entry/calls_malloc.c entry/malloc.c
+hakmem_c_program(wrong-program-validate programs/wrong_program.c programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:alloc-tests-c>)
 target_compile_options(wrong-program PRIVATE ${frames})
 target_compile_options(wrong-program-validate PRIVATE ${frames})
@@ -129,7 +129,7 @@ foreach(kind "" -static)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/static-c${kind})
   add_test(NAME link/static-c${kind} COMMAND sh -c
       "'${CMAKE_C_COMPILER}' ${kind} -O2 -I'${hakmem_includes}' -o '${program}' \
-      '${CMAKE_CURRENT_SOURCE_DIR}/entry/plain_program.c' '${override}' '${archive}' -pthread && \
+      '${CMAKE_CURRENT_SOURCE_DIR}/programs/plain_program.c' '${override}' '${archive}' -pthread && \
       ${emulator} '${program}'")
   set_tests_properties(link/static-c${kind} PROPERTIES LABELS unit TIMEOUT 60)
 endforeach()

@@ -2,8 +2,8 @@
 # taken for uninitialised memory. So there is no C++ here, and in its place: threads_program (c_tests.cmake), during
 # which the allocator may decide nothing by memory that it has not written; and msan_program, which asks the sanitizer
 # what it believes of the blocks that a program gets.
-hakmem_c_program(msan-program entry/msan_program.c $<TARGET_OBJECTS:alloc-tests-release-c>)
-hakmem_c_program(msan-program-validate entry/msan_program.c $<TARGET_OBJECTS:alloc-tests-c>)
+hakmem_c_program(msan-program programs/msan_program.c $<TARGET_OBJECTS:alloc-tests-release-c>)
+hakmem_c_program(msan-program-validate programs/msan_program.c $<TARGET_OBJECTS:alloc-tests-c>)
 
 function(hakmem_add_msan_test name program)
   add_test(NAME program/msan-marks${name} COMMAND ${program} marks)

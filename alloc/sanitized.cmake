@@ -1,10 +1,10 @@
-# What the sanitizers see of blocks: programs that use them wrongly, and rightly (entry/sanitized_program.c), over the
+# What the sanitizers see of blocks: programs that use them wrongly, and rightly (programs/sanitized_program.c), over the
 # release and the validating objects. In trees that have a sanitizer; each has its own cases.
 
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 function(hakmem_sanitized_program name)
-  add_executable(${name} entry/sanitized_program.c ${ARGN})
+  add_executable(${name} programs/sanitized_program.c ${ARGN})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
   # -O1: what the program does wrongly is to be done as it says, and seen where it says.
@@ -20,7 +20,7 @@ hakmem_sanitized_program(sanitized-program-validate $<TARGET_OBJECTS:alloc-tests
 
 # hakmem_sanitized_test(LABEL CASE ARGUMENT...): over both, whatever the level; hakmem_framed_test: with frames.
 function(hakmem_sanitized_add label name)
-  add_test(NAME ${label}/${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/entry/sanitized_check
+  add_test(NAME ${label}/${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/programs/sanitized_check
            ${ARGN})
   set_tests_properties(${label}/${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
   if(label STREQUAL tsan)

@@ -8,17 +8,25 @@ set(TESTS
     superslab/superslab_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
     cache/cancel_test.cc cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
-    heap/calloc_test.cc heap/describe_test.cc heap/fault_test.cc heap/huge_test.cc heap/inspect_test.cc
-    heap/large_test.cc heap/options_test.cc heap/realloc_test.cc heap/stats_test.cc
-    entry/api_test.cc entry/crash_stack_test.cc entry/record_write_test.cc
+    heap/calloc_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc heap/options_test.cc
+    heap/realloc_test.cc heap/stats_test.cc
+    debug/describe_test.cc debug/inspect_test.cc
+    crash/crash_stack_test.cc crash/record_write_test.cc
+    entry/api_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # What the debug-validation build does without.
-set(RELEASE_TESTS heap/broken_test.cc heap/guard_rate_test.cc heap/guard_report_test.cc heap/guard_test.cc litmus/guard_litmus_test.cc)
+set(RELEASE_TESTS
+    guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
+    heap/broken_test.cc
+    litmus/guard_litmus_test.cc)
 # A failed check ends the process: these are death tests.
 set(VALIDATE_TESTS
+    os/hooks_test.cc os/maps_test.cc
+    report/report_test.cc
+    slab/validate_test.cc
     cache/fork_lock_test.cc
-    heap/counters_test.cc heap/frame_test.cc litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc
-    os/hooks_test.cc os/maps_test.cc report/report_test.cc slab/validate_test.cc)
+    debug/counters_test.cc debug/frame_test.cc
+    litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
 # Each of these runs in a child whose heap has not started: without what runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc)
 
@@ -95,7 +103,7 @@ if(HAKMEM_SANITIZE)
   return() # a sanitizer has replaced malloc already
 endif()
 
-hakmem_link_program(static-cxx entry/static_program.cc)
+hakmem_link_program(static-cxx programs/static_program.cc)
 target_link_libraries(static-cxx PRIVATE ${override} ${override_cxx})
 
 if(HAKMEM_STATIC_ONLY)
@@ -114,13 +122,13 @@ function(hakmem_add_preload_test name library)
   hakmem_add_override_test(${name} ${runner} ${variables} ${arg_PROGRAM})
 endfunction()
 
-add_executable(override-tests entry/override_test.cc)
+add_executable(override-tests programs/override_test.cc)
 target_include_directories(override-tests PRIVATE ${hakmem_includes})
 target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -fno-builtin)
 target_link_libraries(override-tests PRIVATE GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
 # Its hak_stats_get is weak: found in what is preloaded, if anything is.
-add_executable(plain-program entry/plain_program.c)
+add_executable(plain-program programs/plain_program.c)
 target_include_directories(plain-program PRIVATE ${hakmem_includes})
 target_link_libraries(plain-program PRIVATE Threads::Threads)
 

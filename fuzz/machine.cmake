@@ -9,7 +9,7 @@ foreach(part CORE CHECKS)
 endforeach()
 
 # The inspector judges, so it is not instrumented.
-set(inspector ${PROJECT_SOURCE_DIR}/alloc/heap/inspect.c)
+set(inspector ${PROJECT_SOURCE_DIR}/alloc/debug/inspect.c)
 list(REMOVE_ITEM CHECKS ${inspector})
 
 # fuzz_fibers(SUFFIX VALIDATE INSTRUMENTED FILE...): the objects hakmem_fibers${SUFFIX} and explore_inside${SUFFIX}; see

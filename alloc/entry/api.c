@@ -1,12 +1,12 @@
 /* api.c: the hak_* functions, a line or a few each. What they promise stands in hakmem.h. Under VALIDATE blocks may
- * have frames, all of them or none: then heap/frame.c serves, over the same heap. */
+ * have frames, all of them or none: then debug/frame.c serves, over the same heap. */
 #include <errno.h>
 
 #include "base/bits.h"
+#include "debug/frame.h"
+#include "debug/quarantine.h"
 #include "hakmem/hakmem.h"
-#include "heap/frame.h"
 #include "heap/heap.h"
-#include "heap/quarantine.h"
 #include "heap/stats.h"
 #include "os/os.h"
 #include "os/sanitizer.h"

@@ -13,7 +13,7 @@
 #include "hakmem/hakmem.h"
 
 extern "C" {
-#include "heap/frame.h"
+#include "debug/frame.h"
 }
 
 namespace std {

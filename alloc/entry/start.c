@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include "cache/thread.h"
-#include "entry/crash.h"
+#include "crash/crash.h"
+#include "debug/explain.h"
+#include "debug/explain_next.h"
+#include "guard/guard.h"
+#include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
-#include "heap/explain.h"
-#include "heap/explain_next.h"
-#include "heap/guard.h"
-#include "heap/guard_sample.h"
 #include "heap/options.h"
 #include "os/os.h"
 

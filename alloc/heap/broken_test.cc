@@ -9,8 +9,8 @@
 #include <vector>
 
 extern "C" {
-#include "heap/describe.h"
-#include "heap/guard_sample.h"
+#include "debug/describe.h"
+#include "guard/guard_sample.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/trim.h"

@@ -2,7 +2,7 @@
  *
  *   heap_alloc(size)
  *     pop from the bin                                                     done
- *     guard_sample_alloc       heap/guard_sample.c   only where sampling was asked for: a block of its own
+ *     guard_sample_alloc       guard/guard_sample.c  only where sampling was asked for: a block of its own
  *     tcache_refill            cache/tcache.c   the bin is empty, or size is 0
  *       magazine_pop           cache/tcache.c   a parked list
  *       remote_drain           slab/remote.c    what other threads gave back
@@ -19,7 +19,7 @@
  *       slab_trim_shrunk       slab/trim.c      little is left in use: caches emptied, slabs trimmed
  *     heap_free_other          heap/heap.c      not a block of this thread's heap
  *       tcache_free_remote     cache/tcache.c   another heap's: remote_stage, remote_post
- *       guard_free             heap/guard.c     a sampled block
+ *       guard_free             guard/guard.c    a sampled block
  *       large_free, huge_free                   a run, a mapping; NULL and foreign pointers: nothing
  */
 #pragma once

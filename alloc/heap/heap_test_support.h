@@ -7,8 +7,8 @@ extern "C" {
 #include "base/config.h"
 #include "base/sizeclass.h"
 #include "cache/tcache.h"
+#include "debug/inspect.h"
 #include "hakmem/hakmem.h"
-#include "heap/inspect.h"
 }
 
 namespace test {

@@ -2,10 +2,10 @@
 #include "heap/stats.h"
 
 #include "cache/thread.h"
+#include "debug/counters_print.h"
+#include "guard/guard.h"
+#include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
-#include "heap/counters_print.h"
-#include "heap/guard.h"
-#include "heap/guard_sample.h"
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "report/settings.h"

@@ -1,4 +1,4 @@
-// crash_litmus_test.cc: the pair of entry/crash.c, one hand-over. In a child, whose signal handlers are its own.
+// crash_litmus_test.cc: the pair of crash/crash.c, one hand-over. In a child, whose signal handlers are its own.
 #include "litmus/litmus_test_support.h"
 
 #include <csetjmp>

@@ -1,11 +1,11 @@
-// guard_litmus_test.cc: the pairs of heap/guard.c and heap/guard_sample.c, one hand-over each. In children, since the
+// guard_litmus_test.cc: the pairs of guard/guard.c and guard/guard_sample.c, one hand-over each. In children, since the
 // range is made once in a process. Of the release build: the other one has none.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
+#include "guard/guard.h"
+#include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
-#include "heap/guard.h"
-#include "heap/guard_sample.h"
 #include "os/libc.h"
 }
 

@@ -1,11 +1,11 @@
-// quarantine_litmus_test.cc: the pairs of heap/quarantine.c, one hand-over each. The rings of these tests' threads are the
+// quarantine_litmus_test.cc: the pairs of debug/quarantine.c, one hand-over each. The rings of these tests' threads are the
 // process's first: a ring is made where none is left over.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
-#include "heap/frame.h"
-#include "heap/lookup.h"
-#include "heap/quarantine.h"
+#include "debug/frame.h"
+#include "debug/lookup.h"
+#include "debug/quarantine.h"
 }
 
 namespace {

@@ -2,8 +2,8 @@
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
+#include "debug/frame.h"
 #include "hakmem/hakmem.h"
-#include "heap/frame.h"
 #include "report/failfast.h"
 #include "report/settings.h"
 }

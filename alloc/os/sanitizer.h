@@ -5,7 +5,7 @@
  * holds, and no others: superslabs are poisoned as they are made, a block's bytes are opened as it goes to the
  * program, and closed as it comes back. What lies between the size asked for and the block's end is thereby a redzone. Descriptors lie
  * apart from blocks, and are the allocator's to touch. The allocator's own accesses to closed bytes are links of free
- * blocks (base/list.h) and frames (heap/frame_layout.c).
+ * blocks (base/list.h) and frames (debug/frame_layout.c).
  *
  * LeakSanitizer: superslabs and huge blocks are roots: what only they point to is not lost. It does not look into what
  * is poisoned, so what a freed block points to is.

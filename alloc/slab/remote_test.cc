@@ -6,7 +6,7 @@
 extern "C" {
 #include "base/sync_point.h"
 #include "cache/tcache.h"
-#include "heap/inspect.h"
+#include "debug/inspect.h"
 #include "slab/remote.h"
 #include "superslab/pool.h"
 }

@@ -6,7 +6,7 @@
 
 extern "C" {
 #include "cache/tcache.h"
-#include "heap/inspect.h"
+#include "debug/inspect.h"
 #include "os/os_fault.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"

@@ -4,7 +4,7 @@
  *   tags[p >> 16]         owner id << 8 | class, of the page's slab. Owner 0 is nobody: CLASS_RUN
  *                         and CLASS_HUGE stand there with owner 0 on the first page of a page run
  *                         or huge block; CLASS_GUARD on all pages of the sampled blocks' range
- *                         (heap/guard.h); 0 is a page that is not ours, or is free
+ *                         (guard/guard.h); 0 is a page that is not ours, or is free
  *   descriptors[p >> 22]  the superslab (or huge descriptor) that begins in this 4 MiB
  *
  * One load of a tag answers free()'s question. Where the system refuses so large a reservation

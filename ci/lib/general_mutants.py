@@ -24,7 +24,7 @@ from mutant_copy import Copy, Stop, by_what, end_session, failed_test, first_lin
 TREE = "release"
 LEAST_KILLED = 0.85
 # What is in no program of that tree, and tests.
-LEFT_OUT = re.compile(r"_test|test_support|_program|litmus/|/include/|entry/calls|os/sanitizer|heap/sanitizer_report|os_fault")
+LEFT_OUT = re.compile(r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault")
 # Tests of the suite itself, which runs nothing of alloc/ or only against libc.
 OF_THE_SUITE = r"conform-unit|\.system$|override/libc|explore-unit\.(Explore[A-Z]|Arena|ZeroPage)"
 # What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs the

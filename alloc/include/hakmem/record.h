@@ -1,4 +1,4 @@
-/* record.h: the format of a crash record, defined here alone; entry/crash.c writes it, hakmem-stress report
+/* record.h: the format of a crash record, defined here alone; crash/crash.c writes it, hakmem-stress report
  * reads it. C and C++.
  *
  *   magic (8 bytes), version (4)

@@ -1,0 +1,361 @@
+/* crash.c: the crash handler of hakmem/crash.h.
+ *
+ * One thread writes a record at a time; `writer` says which. Others that crash meanwhile wait for it, at most
+ * WAIT_MS, and go on without a record of their own. The signals of ours stay open while the handler runs, so that a
+ * fault of its own can be told from the first: inside a step of crash_try it only costs that step, elsewhere it ends
+ * the process. All is static; nothing is locked, since the crash may have happened anywhere. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/thread.h"
+#include "crash/crash.h"
+#include "crash/crash_record.h"
+#include "crash/crash_stack.h"
+#include "crash/crash_try.h"
+#include "guard/guard.h"
+#include "hakmem/crash.h"
+#include "os/libc.h"
+#include "os/os.h"
+#include "report/failfast.h"
+
+enum {
+    SIGNALS = 5,
+    DIRECTORY_BYTES_MAX = 2048,
+    PATH_BYTES_MAX = DIRECTORY_BYTES_MAX + 80, /* and "/hakmem-PID-TID-N.crash.tmp" */
+    LINE_BYTES_MAX = 2 * PATH_BYTES_MAX + 256,
+    WAIT_MS = 2000,
+    RECORDS_MAX = 16, /* of one process: a program that survives its crashes is not to fill the disk */
+    NUMBERS_MAX = 1000, /* tried for a name that is free */
+};
+
+static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static struct sigaction previous[SIGNALS];
+static bool installed;
+static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no record, only what a sampled block has found */
+static _Atomic(uint64_t) writer; /* process id << 32 | thread id; of another process after fork: nobody */
+static unsigned records; /* written; by the writer */
+
+/* --- text ------------------------------------------------------------------------------------------------- */
+
+struct text {
+    size_t length;
+    char bytes[LINE_BYTES_MAX];
+};
+
+static void add(struct text *text, const char *more)
+{
+    for (; *more != '\0' && text->length < sizeof text->bytes - 1; more++) text->bytes[text->length++] = *more;
+    text->bytes[text->length] = '\0';
+}
+
+static void add_number(struct text *text, uint64_t number, unsigned base)
+{
+    char digits[21];
+    char *digit = digits + sizeof digits - 1;
+    *digit = '\0';
+    do {
+        *--digit = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number != 0);
+    add(text, digit);
+}
+
+/* "ENOSPC (No space left on device)": both without the locale, which could allocate. */
+static void add_error(struct text *text, int error)
+{
+    const char *name = os_error_name(error), *what = os_error_text(error);
+    add(text, name != NULL ? name : "error ");
+    if (name == NULL) add_number(text, (uint64_t)error, 10);
+    if (what == NULL) return;
+    add(text, " (");
+    add(text, what);
+    add(text, ")");
+}
+
+static void say(struct text *text)
+{
+    add(text, "\n");
+    os_write_error(text->bytes, text->length);
+}
+
+/* --- the file --------------------------------------------------------------------------------------------- */
+
+static int write_all(int fd, const char *bytes, size_t size_bytes)
+{
+    while (size_bytes > 0) {
+        ssize_t count = write(fd, bytes, size_bytes);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return errno;
+        if (count == 0) return EIO;
+        bytes += count;
+        size_bytes -= (size_t)count;
+    }
+    return 0;
+}
+
+static void path_make(struct text *path, unsigned number)
+{
+    path->length = 0;
+    add(path, directory);
+    add(path, "/hakmem-");
+    add_number(path, (uint64_t)getpid(), 10);
+    add(path, "-");
+    add_number(path, (uint64_t)syscall(SYS_gettid), 10);
+    add(path, "-");
+    add_number(path, number, 10);
+    add(path, ".crash");
+}
+
+/* Writes beside and renames, so that a file with the final name is whole. Neither name may be in use: process ids
+ * come again. 0, or an errno value. */
+static int file_write(struct text *path, const void *bytes, size_t size_bytes)
+{
+    static struct text beside;
+    int fd = -1;
+    for (unsigned number = records; fd < 0 && number < records + NUMBERS_MAX; number++) {
+        path_make(path, number);
+        beside = *path;
+        add(&beside, ".tmp");
+        if (access(path->bytes, F_OK) == 0) continue;
+        fd = open(beside.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    if (fd < 0) return errno;
+    int error = write_all(fd, bytes, size_bytes);
+    if (close(fd) != 0 && error == 0) error = errno;
+    if (error == EFBIG) { /* the limit on files sends a signal too, which would end a program that survives the crash */
+        const struct timespec at_once = {.tv_sec = 0};
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, SIGXFSZ);
+        sigtimedwait(&one, NULL, &at_once);
+    }
+    if (error == 0 && rename(beside.bytes, path->bytes) != 0) error = errno;
+    if (error != 0) unlink(beside.bytes);
+    return error;
+}
+
+/* The line of a sampled block; where free found it, that line is out already. */
+static void say_guard(int signal_number, const siginfo_t *info)
+{
+    static struct guard_history history;
+    if (crash_has_address(signal_number, info) && guard_find((uint64_t)(uintptr_t)info->si_addr, &history)) guard_say(&history);
+}
+
+static void report(int signal_number, const siginfo_t *info, const void *signal_context)
+{
+    static struct text line, path;
+    say_guard(signal_number, info);
+    if (records == RECORDS_MAX || directory[0] == '\0') return;
+    size_t size_bytes;
+    const void *record = crash_record_make(signal_number, info, signal_context, &size_bytes);
+    int error = file_write(&path, record, size_bytes);
+    records++;
+
+    line.length = 0;
+    add(&line, "hakmem: crash: SIG");
+    add(&line, os_signal_name(signal_number));
+    if (crash_has_address(signal_number, info)) {
+        add(&line, " at 0x");
+        add_number(&line, (uint64_t)(uintptr_t)info->si_addr, 16);
+    }
+    if (error == 0) {
+        add(&line, "; report: ");
+        add(&line, path.bytes);
+        add(&line, "; read it with: hakmem-stress report ");
+        add(&line, path.bytes);
+    } else {
+        add(&line, "; no report: ");
+        add(&line, path.bytes);
+        add(&line, " cannot be written: ");
+        add_error(&line, error);
+    }
+    say(&line);
+}
+
+/* --- the handler ------------------------------------------------------------------------------------------ */
+
+static uint64_t self(void)
+{
+    return (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid);
+}
+
+/* True: the caller is the writer now. False: another one was, and is done or has had its time. */
+static bool writer_take(uint64_t me)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    for (int waited_ms = 0; waited_ms < WAIT_MS; waited_ms++) {
+        /* acquire: pairs with the release in writer_release; what the last writer left is seen. */
+        uint64_t holder = 0;
+        if (atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_acquire, memory_order_relaxed))
+            return waited_ms == 0;
+        bool is_gone = holder >> 32 != me >> 32; /* of the process that we were forked from */
+        /* relaxed: fork has copied what that one left. */
+        if (is_gone && atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed,
+                                                               memory_order_relaxed))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+static void writer_release(uint64_t me)
+{
+    atomic_compare_exchange_strong_explicit(&writer, &me, 0, memory_order_release, memory_order_relaxed);
+}
+
+/* The signal once more, with the same siginfo, to this thread, for when the handler returns: the process ends where it
+ * crashed, and a core shows that place. */
+static void end_by_default(int signal_number, siginfo_t *info)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal_number);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(signal_number, &standard, NULL);
+    pid_t process = getpid();
+    pid_t thread = (pid_t)syscall(SYS_gettid);
+    if (syscall(SYS_rt_tgsigqueueinfo, process, thread, signal_number, info) != 0)
+        syscall(SYS_tgkill, process, thread, signal_number);
+}
+
+/* With the signals blocked that would be without us: those that were, those that the action blocks, and itself. */
+static void call_previous(struct sigaction *action, int signal_number, siginfo_t *info, void *signal_context)
+{
+    struct sigaction now = *action;
+    if ((now.sa_flags & (int)SA_RESETHAND) != 0) *action = (struct sigaction){.sa_handler = SIG_DFL};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    memcpy(&blocked, &((ucontext_t *)signal_context)->uc_sigmask, _NSIG / 8); /* what the kernel has written of it */
+    sigorset(&blocked, &blocked, &now.sa_mask);
+    if ((now.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal_number);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+    if ((now.sa_flags & SA_SIGINFO) != 0) {
+        now.sa_sigaction(signal_number, info, signal_context);
+    } else {
+        now.sa_handler(signal_number);
+    }
+}
+
+/* What would have happened without us. */
+static void go_on(uint64_t me, int signal_number, siginfo_t *info, void *signal_context)
+{
+    struct sigaction *action = NULL;
+    for (int i = 0; i < SIGNALS; i++)
+        if (signals[i] == signal_number) action = &previous[i];
+    bool is_sent = info->si_code <= 0; /* by kill, raise, abort: that can be ignored, a fault cannot */
+    if (action == NULL || action->sa_handler == SIG_DFL || (action->sa_handler == SIG_IGN && !is_sent)) {
+        end_by_default(signal_number, info); /* still the writer, so that nobody ends the process in between */
+        return;
+    }
+    writer_release(me);
+    if (action->sa_handler != SIG_IGN) call_previous(action, signal_number, info, signal_context);
+}
+
+static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
+{
+    int saved = errno;
+    uint64_t me = self();
+    if (atomic_load_explicit(&writer, memory_order_relaxed) == me) {
+        crash_try_fail();
+        end_by_default(signal_number, info);
+        return;
+    }
+    if (writer_take(me)) report(signal_number, info, signal_context);
+    guard_misuse_forget();
+    if (VALIDATE) failfast_kept_forget();
+    errno = saved;
+    go_on(me, signal_number, info, signal_context);
+}
+
+/* --- installing ------------------------------------------------------------------------------------------- */
+
+/* The directory's absolute path, since the program may change its own. */
+static int directory_set(const char *dir)
+{
+    char absolute[PATH_MAX];
+    struct stat status;
+    if (realpath(dir, absolute) == NULL) return errno;
+    if (strlen(absolute) > DIRECTORY_BYTES_MAX) return ENAMETOOLONG;
+    if (stat(absolute, &status) != 0) return errno;
+    if (!S_ISDIR(status.st_mode)) return ENOTDIR;
+    if (access(absolute, W_OK | X_OK) != 0) return errno;
+    strcpy(directory, absolute);
+    return 0;
+}
+
+static void install(void)
+{
+    int saved = errno;
+    crash_record_prepare();
+    crash_stack_want(true);
+    thread_watch(crash_stack);
+    crash_stack(true);
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigfillset(&action.sa_mask);
+    for (int i = 0; i < SIGNALS; i++) sigdelset(&action.sa_mask, signals[i]);
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &previous[i]);
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
+    installed = true;
+    errno = saved;
+}
+
+int hak_crash_handler_install(const char *dir)
+{
+    if (installed && directory[0] != '\0') return EALREADY;
+    int saved = errno;
+    int error = dir == NULL || *dir == '\0' ? ENOENT : directory_set(dir);
+    errno = saved;
+    if (error == 0 && !installed) install();
+    return error;
+}
+
+void crash_start_for_guards(void)
+{
+    if (!installed) install();
+}
+
+void hak_crash_handler_remove(void)
+{
+    if (!installed) return;
+    int saved = errno;
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction now;
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_sigaction == on_signal)
+            sigaction(signals[i], &previous[i], NULL);
+    }
+    crash_stack_want(false);
+    installed = false;
+    directory[0] = '\0';
+    errno = saved;
+}
+
+void hak_crash_context(const struct hak_crash_facts *context)
+{
+    crash_record_set_context(context);
+}
+
+void crash_start(void)
+{
+    const char *dir = secure_getenv("HAKMEM_CRASH_DIR");
+    if (dir == NULL || *dir == '\0') return;
+    int error = hak_crash_handler_install(dir);
+    if (error == 0 || error == EALREADY) return;
+    struct text line = {.length = 0};
+    add(&line, "hakmem: HAKMEM_CRASH_DIR=");
+    add(&line, dir);
+    add(&line, ": ");
+    add_error(&line, error);
+    add(&line, "; no crash will be reported: name a directory that this program may write to");
+    say(&line);
+}

@@ -1,0 +1,111 @@
+/* crash_origin.c: see crash_origin.h. */
+#include "crash/crash_origin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "crash/crash_modules.h"
+#include "crash/record_write.h"
+
+enum {
+    ARGUMENTS_BYTES_MAX = 16 * 1024,
+    ENVIRONMENT_BYTES_MAX = 40 * 1024,
+    INPUT_BYTES_MAX = 4096,
+};
+
+/* A file's first bytes. */
+struct kept {
+    char *bytes;
+    size_t room, length;
+    bool is_cut; /* the file is longer */
+};
+
+/* A file, as stat tells of it. */
+struct looks {
+    bool is_known;
+    uint64_t bytes, mtime_ns;
+};
+
+static char argument_bytes[ARGUMENTS_BYTES_MAX], environment_bytes[ENVIRONMENT_BYTES_MAX];
+static struct kept arguments = {.bytes = argument_bytes, .room = sizeof argument_bytes};
+static struct kept environment = {.bytes = environment_bytes, .room = sizeof environment_bytes};
+static char input[INPUT_BYTES_MAX];
+static size_t input_length;
+static struct looks program, library;
+static pid_t installed_process;
+
+static void keep(struct kept *kept, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    char more;
+    for (;;) {
+        size_t room = kept->room - kept->length;
+        ssize_t count = read(fd, room > 0 ? kept->bytes + kept->length : &more, room > 0 ? room : 1);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) break;
+        kept->is_cut = room == 0;
+        if (kept->is_cut) break;
+        kept->length += (size_t)count;
+    }
+    close(fd);
+}
+
+static void look(struct looks *looks, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0) return;
+    looks->is_known = true;
+    looks->bytes = (uint64_t)status.st_size;
+    looks->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+}
+
+static void look_at_library(const struct module *module, void *unused)
+{
+    (void)unused;
+    uint64_t here = (uint64_t)(uintptr_t)look_at_library;
+    if (here >= module->start && here < module->end) look(&library, module->path);
+}
+
+void origin_keep(void)
+{
+    bool is_first = installed_process == 0;
+    installed_process = getpid();
+    if (!is_first) return;
+    keep(&arguments, "/proc/self/cmdline");
+    keep(&environment, "/proc/self/environ");
+    ssize_t length = readlink("/proc/self/fd/0", input, sizeof input);
+    if (length > 0) input_length = (size_t)length;
+    look(&program, "/proc/self/exe");
+    modules_for_each(look_at_library, NULL);
+}
+
+static void write_kept(struct record_writer *writer, enum record_field field, const struct kept *kept)
+{
+    if (kept->length == 0) return;
+    record_bytes(writer, field, kept->bytes, kept->length);
+    if (kept->is_cut) record_cut(writer, field);
+}
+
+static void write_looks(struct record_writer *writer, enum record_field bytes, enum record_field mtime,
+                        const struct looks *looks)
+{
+    if (!looks->is_known) return;
+    record_number(writer, bytes, looks->bytes);
+    record_number(writer, mtime, looks->mtime_ns);
+}
+
+void origin_write(struct record_writer *writer)
+{
+    record_number(writer, RECORD_installed_process, (uint64_t)installed_process);
+    write_looks(writer, RECORD_program_bytes, RECORD_program_mtime_ns, &program);
+    write_looks(writer, RECORD_library_bytes, RECORD_library_mtime_ns, &library);
+    if (input_length > 0) record_bytes(writer, RECORD_standard_input, input, input_length);
+    write_kept(writer, RECORD_arguments, &arguments);
+    write_kept(writer, RECORD_environment, &environment);
+}

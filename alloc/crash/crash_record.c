@@ -1,0 +1,341 @@
+/* crash_record.c: see crash_record.h. No lock, no allocation, no stdio; memory that a crash may have broken is read
+ * through os_peek, and what might still fault is a step of crash_try. */
+#include "crash/crash_record.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/policy.h"
+#include "crash/crash_modules.h"
+#include "crash/crash_origin.h"
+#include "crash/crash_try.h"
+#include "crash/record_write.h"
+#include "debug/describe.h"
+#include "guard/guard.h"
+#include "hakmem/crash.h"
+#include "os/libc.h"
+#include "os/peek.h"
+#include "os/registers.h"
+#include "report/failfast.h"
+
+enum {
+    FRAMES_MAX = 128,
+    FRAMES_OWN_MAX = 16,                  /* of the handler and the unwinder, above the frame that crashed */
+    MODULES_BYTES_MAX = 64 * 1024,
+    OPERATIONS_BYTES_MAX = 96 * 1024,
+    TEXT_BYTES_MAX = 4096,
+};
+
+static unsigned char buffer[RECORD_BYTES_MAX];
+static struct record_writer writer;
+static struct hak_crash_facts context;
+static struct os_register registers[OS_REGISTERS_MAX];
+static size_t register_count;
+
+void crash_record_prepare(void)
+{
+    void *frame;
+    os_backtrace(&frame, 1);
+    modules_remember();
+    origin_keep();
+}
+
+void crash_record_set_context(const struct hak_crash_facts *new_context)
+{
+    context = new_context == NULL ? (struct hak_crash_facts){.seed = NULL} : *new_context;
+}
+
+/* --- where it stopped ------------------------------------------------------------------------------------- */
+
+struct frames {
+    void *of_handler[FRAMES_MAX];
+    int count;
+};
+
+static struct frames frames;
+
+static void unwind(void *unused)
+{
+    (void)unused;
+    frames.count = os_backtrace(frames.of_handler, FRAMES_MAX);
+}
+
+/* Without the unwinder's help: the word at the stack pointer, where a call that went wrong left its return address,
+ * and the chain of frame pointers for as long as it goes up. */
+static void walk_frame_pointers(const void *signal_context)
+{
+    bool readable;
+    uint64_t link = os_link_register(signal_context);
+    if (link == 0) link = os_peek_word((const void *)(uintptr_t)registers[OS_REGISTER_SP].value, &readable);
+    record_add_number(&writer, link);
+    uint64_t frame = registers[OS_REGISTER_FP].value;
+    for (int i = 0; i < FRAMES_MAX && frame != 0 && frame % 8 == 0; i++) {
+        uint64_t two[2];
+        if (!os_peek((const void *)(uintptr_t)frame, two, sizeof two) || two[1] == 0) return;
+        if (two[1] != link) record_add_number(&writer, two[1]);
+        if (two[0] <= frame) return;
+        frame = two[0];
+    }
+}
+
+/* The unwinder begins in the handler: what comes before the program counter is ours. */
+static void write_backtrace(const void *signal_context)
+{
+    uint64_t pc = registers[OS_REGISTER_PC].value;
+    record_open(&writer, RECORD_backtrace);
+    record_add_number(&writer, pc);
+    frames.count = 0;
+    int first = 0;
+    if (crash_try(unwind, NULL))
+        while (first < frames.count && first < FRAMES_OWN_MAX && (uint64_t)(uintptr_t)frames.of_handler[first] != pc)
+            first++;
+    bool found = first < frames.count && first < FRAMES_OWN_MAX && first + 1 < frames.count;
+    if (found) {
+        for (int i = first + 1; i < frames.count; i++)
+            record_add_number(&writer, (uint64_t)(uintptr_t)frames.of_handler[i]);
+    } else {
+        walk_frame_pointers(signal_context);
+    }
+    record_close(&writer);
+}
+
+static void write_registers(void)
+{
+    for (size_t i = 0; i < register_count; i++) {
+        record_open(&writer, RECORD_register);
+        record_add_number(&writer, registers[i].value);
+        record_add(&writer, registers[i].name, strlen(registers[i].name));
+        record_close_whole(&writer);
+    }
+}
+
+/* --- what the heap knows ---------------------------------------------------------------------------------- */
+
+static void write_place(uint64_t address, const char *what)
+{
+    struct describe_place place;
+    bool known = describe_address(address, &place);
+    if (!known && strcmp(what, "fault") != 0 && strcmp(what, "free") != 0) return;
+    record_open(&writer, RECORD_place);
+#define X(name, text) record_add_number(&writer, place.name);
+    RECORD_PLACE(X)
+#undef X
+    for (uint64_t i = 0; i < place.word_count; i++) record_add_number(&writer, place.words[i]);
+    unsigned char length = (unsigned char)strlen(what);
+    record_add(&writer, &length, 1);
+    record_add(&writer, what, length);
+    record_close_whole(&writer);
+}
+
+/* What a sampled block found: at this fault's address, or in the free that ends the process. */
+static void write_guard(const struct guard_history *history)
+{
+    const struct guard_event *allocated = &history->allocated, *freed = &history->freed;
+    const uint64_t numbers[] = {history->address,  (uint64_t)history->finding, history->start,
+                                history->size_bytes, (uint64_t)history->state,   allocated->thread,
+                                freed->thread,     allocated->count,           freed->count};
+    static_assert(sizeof numbers / sizeof numbers[0] == RECORD_GUARD_NUMBERS, "one for each in RECORD_GUARD");
+    record_open(&writer, RECORD_guard);
+    for (size_t i = 0; i < RECORD_GUARD_NUMBERS; i++) record_add_number(&writer, numbers[i]);
+    for (uint32_t i = 0; i < allocated->count; i++) record_add_number(&writer, allocated->frames[i]);
+    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, freed->frames[i]);
+    record_close_whole(&writer);
+}
+
+static void write_short_text(const char *text)
+{
+    unsigned char length = (unsigned char)strnlen(text, UCHAR_MAX);
+    record_add(&writer, &length, 1);
+    record_add(&writer, text, length);
+}
+
+/* What the failed check found whose abort this is. */
+static void write_failfast(void *unused)
+{
+    (void)unused;
+    if (!VALIDATE) return;
+    const char *report;
+    size_t report_bytes;
+    const struct failfast_find *find = failfast_kept(&report, &report_bytes);
+    if (find == NULL) return;
+    const struct failfast_event *allocated = &find->allocated, *freed = &find->freed;
+    const uint64_t numbers[] = {
+        (uintptr_t)find->address, find->kind,        find->state,      find->class_index, (uintptr_t)find->block_start,
+        find->block_bytes,        (uintptr_t)find->bad_address, find->bad_bytes, find->value, allocated->thread,
+        freed->thread,            allocated->count,  freed->count};
+    static_assert(sizeof numbers / sizeof numbers[0] == RECORD_FAILFAST_NUMBERS, "one for each in RECORD_FAILFAST");
+    record_open(&writer, RECORD_failfast);
+    for (size_t i = 0; i < RECORD_FAILFAST_NUMBERS; i++) record_add_number(&writer, numbers[i]);
+    for (uint32_t i = 0; i < allocated->count; i++) record_add_number(&writer, allocated->frames[i]);
+    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, freed->frames[i]);
+    write_short_text(find->name);
+    write_short_text(find->text);
+    write_short_text(find->call);
+    record_close_whole(&writer);
+    record_bytes(&writer, RECORD_failfast_report, report, report_bytes);
+}
+
+struct fault {
+    bool has_address;
+    uint64_t address;
+    int signal_number;
+};
+
+static void write_guards(void *fault_pointer)
+{
+    const struct fault *fault = fault_pointer;
+    static struct guard_history history;
+    if (fault->has_address && guard_find(fault->address, &history)) {
+        write_guard(&history);
+    } else if (fault->signal_number == SIGABRT && guard_misuse(&history)) {
+        write_place(history.address, "free");
+        write_guard(&history);
+    }
+}
+
+static void write_places(void *fault_pointer)
+{
+    const struct fault *fault = fault_pointer;
+    if (fault->has_address) write_place(fault->address, "fault");
+    for (size_t i = 0; i < register_count; i++) write_place(registers[i].value, registers[i].name);
+}
+
+static void write_suspect(void *unused)
+{
+    (void)unused;
+    struct describe_suspect suspect;
+    if (!describe_bad_link(&suspect)) return;
+    record_number(&writer, RECORD_suspect_address, (uint64_t)(uintptr_t)suspect.word);
+    record_number(&writer, RECORD_suspect_value, suspect.value);
+    record_number(&writer, RECORD_suspect_class, suspect.class_index);
+    record_text(&writer, RECORD_suspect_text, suspect.text);
+    for (uint32_t i = 0; i < suspect.copy_count; i++)
+        record_number(&writer, RECORD_suspect_copy, (uint64_t)(uintptr_t)suspect.copies[i]);
+}
+
+/* The fields that a step wrote before it faulted stand; the one that it was at does not. */
+static void try_to_write(void (*step)(void *), void *argument, enum record_field field)
+{
+    if (crash_try(step, argument)) return;
+    record_drop(&writer);
+    record_cut(&writer, field);
+}
+
+/* --- whose it is ------------------------------------------------------------------------------------------ */
+
+static void write_module(const struct module *module, void *end)
+{
+    uint64_t here = (uint64_t)(uintptr_t)crash_record_make; /* code: .bss may be a mapping without a name */
+    uint64_t headers = getauxval(AT_PHDR);
+    if (here >= module->start && here < module->end) {
+        record_text(&writer, RECORD_library, module->path);
+        record_bytes(&writer, RECORD_library_build_id, module->build_id, module->build_id_bytes);
+    }
+    if (headers >= module->start && headers < module->end)
+        record_bytes(&writer, RECORD_program_build_id, module->build_id, module->build_id_bytes);
+    if (writer.used_bytes > *(const size_t *)end) {
+        record_cut(&writer, RECORD_module);
+        return;
+    }
+    unsigned char id_bytes = (unsigned char)module->build_id_bytes;
+    record_open(&writer, RECORD_module);
+    record_add_number(&writer, module->base);
+    record_add_number(&writer, module->start);
+    record_add_number(&writer, module->end);
+    record_add(&writer, &id_bytes, 1);
+    record_add(&writer, module->build_id, id_bytes);
+    record_add(&writer, module->path, strlen(module->path));
+    record_close_whole(&writer);
+}
+
+static void write_modules(void)
+{
+    size_t end = writer.used_bytes + MODULES_BYTES_MAX;
+    modules_for_each(write_module, &end);
+}
+
+static void write_link(enum record_field field, const char *path)
+{
+    static char target[TEXT_BYTES_MAX];
+    ssize_t length = readlink(path, target, sizeof target);
+    if (length > 0) record_bytes(&writer, field, target, (size_t)length);
+}
+
+static void write_process(void)
+{
+    char name[16] = "";
+    struct timespec now;
+    prctl(PR_GET_NAME, name);
+    clock_gettime(CLOCK_REALTIME, &now);
+    record_number(&writer, RECORD_process, (uint64_t)getpid());
+    record_number(&writer, RECORD_thread, (uint64_t)syscall(SYS_gettid));
+    record_bytes(&writer, RECORD_thread_name, name, strnlen(name, sizeof name));
+    record_number(&writer, RECORD_time_ns, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    record_text(&writer, RECORD_architecture, os_architecture());
+    record_text(&writer, RECORD_library_version, VALIDATE ? HAKMEM_VERSION " validate" : HAKMEM_VERSION " release");
+    write_link(RECORD_program, "/proc/self/exe");
+    write_link(RECORD_directory, "/proc/self/cwd");
+}
+
+/* --- what the host program knows -------------------------------------------------------------------------- */
+
+static void write_number_at(enum record_field field, const uint64_t *number)
+{
+    uint64_t value;
+    if (number != NULL && os_peek(number, &value, sizeof value)) record_number(&writer, field, value);
+}
+
+static void write_reproduce(void *unused)
+{
+    (void)unused;
+    const char *text = context.reproduce;
+    if (text != NULL) record_bytes(&writer, RECORD_reproduce, text, strnlen(text, TEXT_BYTES_MAX));
+}
+
+static void write_operations(void *unused)
+{
+    (void)unused;
+    if (context.operations == NULL) return;
+    record_open(&writer, RECORD_operations);
+    size_t room = record_room(&writer);
+    if (room > OPERATIONS_BYTES_MAX) room = OPERATIONS_BYTES_MAX;
+    size_t took = context.operations((char *)record_here(&writer), room);
+    record_took(&writer, took < room ? took : room);
+    record_close(&writer);
+}
+
+const void *crash_record_make(int signal_number, const siginfo_t *info, const void *signal_context, size_t *size_bytes)
+{
+    register_count = os_registers(signal_context, registers);
+    record_begin(&writer, buffer, sizeof buffer);
+    record_number(&writer, RECORD_signal, (uint64_t)signal_number);
+    record_number(&writer, RECORD_signal_code, (uint64_t)(int64_t)info->si_code);
+    /* With other codes below 1, such as SI_TIMER, these bytes are no process id. */
+    if (info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE)
+        record_number(&writer, RECORD_signal_sender, (uint64_t)info->si_pid);
+    struct fault fault = {.has_address = crash_has_address(signal_number, info),
+                          .address = (uint64_t)(uintptr_t)info->si_addr,
+                          .signal_number = signal_number};
+    if (fault.has_address) record_number(&writer, RECORD_fault_address, fault.address);
+    write_registers();
+    write_backtrace(signal_context);
+    try_to_write(write_suspect, NULL, RECORD_suspect_address);
+    try_to_write(write_guards, &fault, RECORD_guard);
+    if (VALIDATE && signal_number == SIGABRT) try_to_write(write_failfast, NULL, RECORD_failfast);
+    try_to_write(write_places, &fault, RECORD_place);
+    write_process();
+    write_number_at(RECORD_seed, context.seed);
+    write_number_at(RECORD_clock, context.clock);
+    write_number_at(RECORD_schedule_hash, context.schedule_hash);
+    try_to_write(write_reproduce, NULL, RECORD_reproduce);
+    write_modules();
+    try_to_write(write_operations, NULL, RECORD_operations);
+    origin_write(&writer);
+    *size_bytes = record_finish(&writer);
+    return buffer;
+}

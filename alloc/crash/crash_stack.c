@@ -1,0 +1,62 @@
+/* crash_stack.c: see crash_stack.h. */
+#include "crash/crash_stack.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "base/policy.h"
+#include "os/os.h"
+
+enum { STACK_BYTES = 128 * 1024 }; /* the kernel's frame, the unwinder, one previous handler */
+
+static HAK_TLS char *stack; /* of this thread, below it a page that nobody may touch */
+
+/* relaxed everywhere: a thread that begins meanwhile may be seen either way. */
+static _Atomic(bool) is_wanted;
+
+void crash_stack_want(bool wanted)
+{
+    atomic_store_explicit(&is_wanted, wanted, memory_order_relaxed);
+}
+
+static void give(void)
+{
+    stack_t now;
+    if (!atomic_load_explicit(&is_wanted, memory_order_relaxed)) return;
+    if (HAK_MINE(stack) != NULL || sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
+    size_t guard_bytes = os_page_bytes();
+    char *start = mmap(NULL, guard_bytes + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) return;
+    stack_t ours = {.ss_sp = start + guard_bytes, .ss_size = STACK_BYTES};
+    if (mprotect(start + guard_bytes, STACK_BYTES, PROT_READ | PROT_WRITE) != 0 || sigaltstack(&ours, NULL) != 0) {
+        munmap(start, guard_bytes + STACK_BYTES);
+        return;
+    }
+    HAK_MINE(stack) = start;
+}
+
+/* Somebody may have put another one in its place; then that one stays. */
+static void take(void)
+{
+    if (HAK_MINE(stack) == NULL) return;
+    stack_t now, none = {.ss_flags = SS_DISABLE};
+    size_t guard_bytes = os_page_bytes();
+    bool is_ours = sigaltstack(NULL, &now) == 0 && now.ss_sp == HAK_MINE(stack) + guard_bytes;
+    if (is_ours && sigaltstack(&none, NULL) != 0) return; /* running on it */
+    munmap(HAK_MINE(stack), guard_bytes + STACK_BYTES);
+    HAK_MINE(stack) = NULL;
+}
+
+void crash_stack(bool begins)
+{
+    int saved = errno;
+    if (begins) {
+        give();
+    } else {
+        take();
+    }
+    errno = saved;
+}

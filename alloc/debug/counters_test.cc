@@ -1,0 +1,128 @@
+// counters_test.cc: each refill stage and each way of a free is counted, once, in its class.
+#include "heap/heap_test_support.h"
+
+#include <map>
+
+extern "C" {
+#include "debug/counters_print.h"
+}
+
+namespace {
+
+const size_t BYTES = 2048; // of a class without colours: its slabs hold one number of blocks
+const uint32_t C = sizeclass_of(BYTES);
+
+class Counters : public test::HeapTest {
+  protected:
+    void SetUp() override
+    {
+        HeapTest::SetUp();
+        for (int counter = 0; counter < COUNTER_COUNT; counter++)
+            for (uint32_t c = 0; c < COUNTED_COUNT; c++) before[{counter, c}] = counters_of_class((enum counter)counter, c);
+    }
+    uint64_t since(enum counter counter, uint32_t class_index)
+    {
+        return counters_of_class(counter, class_index) - before[{(int)counter, class_index}];
+    }
+    static std::vector<void *> take(size_t size, size_t count)
+    {
+        std::vector<void *> blocks;
+        for (size_t i = 0; i < count; i++) blocks.push_back(hak_malloc(size));
+        return blocks;
+    }
+    static void give_back(const std::vector<void *> &blocks)
+    {
+        for (void *b : blocks) hak_free(b);
+    }
+    std::map<std::pair<int, uint32_t>, uint64_t> before;
+};
+
+} // namespace
+
+TEST_F(Counters, FreshMemoryThenTheSlabsList)
+{
+    uint32_t per_carve = CARVE_BYTES / BYTES, per_slab = (uint32_t)(PAGE_BYTES / BYTES);
+    std::vector<void *> blocks = take(BYTES, 2 * per_slab);
+    EXPECT_EQ(since(COUNTER_slab_pool, C) + since(COUNTER_slab_superslab, C), 2u);
+    EXPECT_EQ(since(COUNTER_refill_carved, C), 2 * per_slab / per_carve);
+    EXPECT_EQ(since(COUNTER_refill_slab, C), 0u);
+    void *kept = blocks.back();
+    blocks.pop_back();
+    give_back(blocks);
+    EXPECT_EQ(since(COUNTER_free_own, C), blocks.size());
+    tcache_flush(tcache_self());
+    void *again = hak_malloc(BYTES);
+    EXPECT_EQ(since(COUNTER_refill_slab, C), 1u);
+    EXPECT_EQ(counters_of_all(COUNTER_free_own),
+              [] { uint64_t sum = 0; for (uint32_t c = 0; c < COUNTED_COUNT; c++) sum += counters_of_class(COUNTER_free_own, c); return sum; }());
+    hak_free(kept);
+    hak_free(again);
+}
+
+TEST_F(Counters, ParkedListsAndMagazines)
+{
+    uint32_t credit = sizeclass_credit(C);
+    tcache_fill_credits(tcache_self());
+    std::vector<void *> blocks = take(BYTES, 8 * credit);
+    give_back(blocks);
+    EXPECT_EQ(since(COUNTER_free_own, C), 8 * credit);
+    EXPECT_EQ(since(COUNTER_free_parked, C), 7u);
+    EXPECT_EQ(since(COUNTER_free_overflow, C), 7u - MAGAZINES_MAX);
+    give_back(take(BYTES, 3 * credit));
+    EXPECT_GT(since(COUNTER_refill_magazine, C), 0u);
+}
+
+TEST_F(Counters, TrimmedMemoryIsCountedWhenItComesBack)
+{
+    std::vector<void *> blocks = take(BYTES, 320), kept;
+    for (size_t i = 0; i < blocks.size(); i++) {
+        if (i % 32 == 0) kept.push_back(blocks[i]);
+        else hak_free(blocks[i]);
+    }
+    hak_purge();
+    EXPECT_EQ(since(COUNTER_refill_hollow, C), 0u);
+    std::vector<void *> again = take(BYTES, 315);
+    EXPECT_GT(since(COUNTER_refill_hollow, C), 0u);
+    give_back(again);
+    give_back(kept);
+}
+
+TEST_F(Counters, FreesOfAnotherHeapsBlocks)
+{
+    uint32_t stage = sizeclass_stage_blocks(C);
+    std::vector<void *> blocks = take(BYTES, PAGE_BYTES / BYTES);
+    size_t staged = blocks.size() - EARLY_FREES_MAX;
+    test::in_thread([&] { give_back(blocks); });
+    EXPECT_EQ(since(COUNTER_free_unstaged, C), (uint64_t)EARLY_FREES_MAX);
+    EXPECT_EQ(since(COUNTER_free_staged, C), staged);
+    EXPECT_GE(since(COUNTER_free_posted, C), (staged + stage - 1) / stage);
+    EXPECT_EQ(since(COUNTER_free_own, C), 0u);
+    while (since(COUNTER_refill_drained, C) == 0 && blocks.size() < 10000) blocks.push_back(hak_malloc(BYTES));
+    EXPECT_EQ(since(COUNTER_refill_drained, C), 1u);
+    for (size_t i = PAGE_BYTES / BYTES; i < blocks.size(); i++) hak_free(blocks[i]);
+}
+
+TEST_F(Counters, LargeAndHuge)
+{
+    hak_free(hak_malloc(PAGE_BYTES));
+    hak_free(hak_malloc(RUN_BYTES_MAX + 1));
+    hak_free(hak_calloc(1, 3 * PAGE_BYTES));
+    EXPECT_EQ(since(COUNTER_alloc_large, COUNTED_RUN), 2u);
+    EXPECT_EQ(since(COUNTER_free_large, COUNTED_RUN), 2u);
+    EXPECT_EQ(since(COUNTER_alloc_large, COUNTED_HUGE), 1u);
+    EXPECT_EQ(since(COUNTER_free_large, COUNTED_HUGE), 1u);
+}
+
+TEST_F(Counters, Printed)
+{
+    hak_free(hak_malloc(BYTES));
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    hak_stats_print(stream);
+    fclose(stream);
+    std::string all(text, size);
+    free(text);
+    for (const char *name : {"counter refill_magazine", "counter free_posted", "class   2048", "free_own="})
+        EXPECT_NE(all.find(name), std::string::npos) << name << "\n" << all;
+}

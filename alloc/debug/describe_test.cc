@@ -1,0 +1,242 @@
+// describe_test.cc: what the heap says of addresses: of blocks of each kind, at both of their ends, and of anything.
+#include "heap/heap_test_support.h"
+
+#include <sys/mman.h>
+
+#include <set>
+#include <vector>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "debug/describe.h"
+}
+
+namespace {
+
+uint64_t number_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
+
+class Describe : public test::HeapTest {};
+
+describe_place place_of(uint64_t address)
+{
+    describe_place place;
+    bool known = describe_address(address, &place);
+    EXPECT_EQ(known, place.kind != RECORD_KIND_none);
+    EXPECT_EQ(place.address, address);
+    return place;
+}
+
+} // namespace
+
+TEST_F(Describe, EveryByteOfABlock)
+{
+    for (size_t size : {(size_t)16, (size_t)100, (size_t)1024, (size_t)5000, (size_t)32768}) {
+        char *block = static_cast<char *>(hak_malloc(size));
+        size_t usable = hak_malloc_usable_size(block);
+        memset(block, 0x5a, usable);
+        for (size_t offset : {(size_t)0, (size_t)1, usable / 2, usable - 1}) {
+            describe_place place = place_of(number_of(block) + offset);
+            EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_slab);
+            EXPECT_EQ(place.block_start, number_of(block));
+            EXPECT_EQ(place.block_bytes, usable);
+            EXPECT_EQ(place.offset, offset);
+            EXPECT_EQ(place.owner, tcache_self()->heap->owner.id);
+            EXPECT_EQ(place.owner_is_orphan, 0u);
+            EXPECT_EQ(place.superslab, number_of(block) & ~((uint64_t)SUPERSLAB_BYTES - 1));
+            EXPECT_EQ(place.state, (uint64_t)(VALIDATE ? RECORD_STATE_live : RECORD_STATE_unknown));
+            EXPECT_EQ(place.words[0], 0x5a5a5a5a5a5a5a5aull);
+            EXPECT_EQ(place.word_count, std::min<uint64_t>(usable / 8, RECORD_WORDS));
+        }
+        EXPECT_NE(place_of(number_of(block) + usable).block_start, number_of(block));
+        hak_free(block);
+        EXPECT_EQ(place_of(number_of(block)).state, (uint64_t)RECORD_STATE_free) << "it is in this thread's bin";
+    }
+}
+
+TEST_F(Describe, EachBlockOfASlabOfManyPages)
+{
+    std::vector<void *> blocks(40);
+    std::set<uint64_t> pages;
+    for (void *&block : blocks) block = hak_malloc(12000);
+    for (void *block : blocks) {
+        describe_place place = place_of(number_of(block) + 11999);
+        EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_slab);
+        EXPECT_EQ(place.block_start, number_of(block));
+        pages.insert(number_of(block) / PAGE_BYTES - place.slab_start / PAGE_BYTES);
+    }
+    EXPECT_GT(pages.size(), 3u) << "the slabs have fewer pages";
+    for (void *block : blocks) hak_free(block);
+}
+
+TEST_F(Describe, ASlabsPagesHaveMoreBytesThanItsBlocks)
+{
+    void *block = hak_malloc(100);
+    describe_place first = place_of(number_of(block));
+    describe_place behind = place_of(first.slab_start + first.slab_capacity * first.block_bytes);
+    EXPECT_EQ(behind.kind, (uint64_t)RECORD_KIND_slab);
+    EXPECT_EQ(behind.slab_start, first.slab_start);
+    EXPECT_EQ(behind.state, (uint64_t)RECORD_STATE_outside);
+    EXPECT_EQ(behind.block_start, 0u);
+    EXPECT_EQ(behind.block_bytes, 0u);
+    hak_free(block);
+}
+
+TEST_F(Describe, RunsAndHugeBlocksToTheirLastPages)
+{
+    char *run = static_cast<char *>(hak_malloc(300000));
+    size_t run_bytes = hak_malloc_usable_size(run);
+    for (size_t offset : {(size_t)0, (size_t)PAGE_BYTES, run_bytes - 1}) {
+        describe_place place = place_of(number_of(run) + offset);
+        EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_run);
+        EXPECT_EQ(place.block_start, number_of(run));
+        EXPECT_EQ(place.block_bytes, run_bytes);
+        EXPECT_EQ(place.offset, offset);
+    }
+    char *huge = static_cast<char *>(hak_malloc((size_t)20 << 20));
+    size_t huge_bytes = hak_malloc_usable_size(huge);
+    for (size_t offset : {(size_t)0, (size_t)SUPERSLAB_BYTES, huge_bytes - 1}) {
+        describe_place place = place_of(number_of(huge) + offset);
+        EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_huge);
+        EXPECT_EQ(place.block_start, number_of(huge));
+        EXPECT_EQ(place.block_bytes, huge_bytes);
+        EXPECT_EQ(place.offset, offset);
+    }
+    EXPECT_NE(place_of(number_of(huge) + huge_bytes).block_start, number_of(huge));
+    hak_free(run);
+    hak_free(huge);
+    EXPECT_NE(place_of(number_of(run)).kind, (uint64_t)RECORD_KIND_run);
+    EXPECT_NE(place_of(number_of(huge)).kind, (uint64_t)RECORD_KIND_huge);
+}
+
+TEST_F(Describe, AnyAddressWhatever)
+{
+    char *block = static_cast<char *>(hak_malloc(100));
+    static char outside[64];
+    char on_stack = 0;
+    for (uint64_t address : {(uint64_t)0, (uint64_t)1, UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 47,
+                             ((uint64_t)1 << 47) - 1, number_of(outside), number_of(&on_stack)})
+        EXPECT_EQ(place_of(address).kind, (uint64_t)RECORD_KIND_none) << std::hex << address;
+    uint64_t base = number_of(block) & ~((uint64_t)SUPERSLAB_BYTES - 1);
+    for (uint64_t offset = 0; offset < SUPERSLAB_BYTES; offset += 4093) {
+        describe_place place = place_of(base + offset);
+        EXPECT_NE(place.kind, (uint64_t)RECORD_KIND_none);
+        if (place.block_start != 0) {
+            EXPECT_LE(place.block_start, base + offset);
+            EXPECT_LT(base + offset, place.block_start + place.block_bytes);
+        }
+    }
+    hak_free(block);
+}
+
+// Of a slab that has a list of its own: what is on it is free, and a link that leads elsewhere is told.
+TEST_F(Describe, ASlabsOwnList)
+{
+    std::vector<void *> blocks(40);
+    for (void *&block : blocks) block = hak_malloc(256); // of which what is before the slab is a multiple too
+    for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+    hak_purge(); // from the thread's cache to the slab
+    for (size_t i = 0; i < blocks.size(); i++) {
+        describe_place place = place_of(number_of(blocks[i]));
+        EXPECT_EQ(place.state == RECORD_STATE_free, i % 2 == 0) << i;
+        EXPECT_EQ(place.list_value, 0u);
+    }
+    describe_place slab = place_of(number_of(blocks[1]));
+    void *first = reinterpret_cast<void *>(slab.list_head);
+    ASSERT_NE(first, nullptr);
+    void *&link = *static_cast<void **>(first);
+    void *sound = link;
+    for (uint64_t bad : {(uint64_t)0x123450, number_of(sound) + 16, slab.slab_start - slab.block_bytes,
+                         slab.slab_start + slab.slab_capacity * slab.block_bytes}) {
+        link = reinterpret_cast<void *>(bad);
+        describe_place place = place_of(number_of(blocks[1]));
+        EXPECT_EQ(place.list_word, number_of(first));
+        EXPECT_EQ(place.list_value, bad);
+    }
+    link = first; // a circle ends the walk by its bound
+    EXPECT_EQ(place_of(number_of(blocks[1])).list_value, 0u);
+    link = sound;
+    for (size_t i = 1; i < blocks.size(); i += 2) hak_free(blocks[i]);
+}
+
+// A sound heap has no bad link, whatever was freed; each way to spoil one is told, and where it stands.
+TEST_F(Describe, BadLinks)
+{
+    describe_suspect suspect;
+    void *blocks[8];
+    for (void *&block : blocks) block = hak_malloc(208);
+    for (void *block : blocks) hak_free(block);
+    EXPECT_FALSE(describe_bad_link(&suspect));
+    uint32_t class_index = sizeclass_of(208);
+    void **word = static_cast<void **>(blocks[5]); /* in the midst of the list: the last freed is first */
+    void *link = *word;
+    const uint64_t on_stack = number_of(&suspect) & ~(uint64_t)15;
+    for (uint64_t bad : {(uint64_t)0x123450, number_of(link) + 8, number_of(link) + 16, on_stack}) {
+        *word = (void *)(uintptr_t)bad;
+        ASSERT_TRUE(describe_bad_link(&suspect)) << std::hex << bad;
+        EXPECT_EQ(suspect.word, word);
+        EXPECT_EQ(suspect.value, bad);
+        EXPECT_EQ(suspect.class_index, class_index);
+        EXPECT_EQ(suspect.copy_count, 0u);
+    }
+    *word = link;
+    EXPECT_FALSE(describe_bad_link(&suspect));
+    void *&head = reinterpret_cast<void *&>(tcache_self()->heads[class_index]);
+    void *sound = head;
+    head = (void *)(uintptr_t)0x123450;
+    *static_cast<uint64_t *>(blocks[3]) = 0x123450; /* as if malloc had given it out with its link in it */
+    ASSERT_TRUE(describe_bad_link(&suspect));
+    EXPECT_EQ(suspect.word, (void *)&head);
+    EXPECT_EQ(std::count(suspect.copies, suspect.copies + suspect.copy_count, blocks[3]), 1);
+    *static_cast<void **>(blocks[3]) = blocks[2];
+    head = sound;
+    EXPECT_FALSE(describe_bad_link(&suspect));
+}
+
+// A list that is a circle, with blocks before the circle or without, is found at one of the circle's blocks.
+TEST_F(Describe, AListThatIsACircle)
+{
+    std::vector<void **> blocks(12);
+    for (void **&block : blocks) block = static_cast<void **>(hak_malloc(208));
+    for (void **block : blocks) hak_free(block);
+    std::reverse(blocks.begin(), blocks.end()); // the last freed is first in the list
+    void *link = *blocks.back();
+    describe_suspect suspect;
+    for (size_t first = 0; first < blocks.size(); first++) {
+        *blocks.back() = blocks[first];
+        ASSERT_TRUE(describe_bad_link(&suspect)) << first;
+        auto at = std::find(blocks.begin() + (ptrdiff_t)first, blocks.end(), suspect.word);
+        ASSERT_NE(at, blocks.end()) << first;
+        EXPECT_EQ(suspect.value, number_of(**at));
+        EXPECT_EQ(suspect.class_index, sizeclass_of(208));
+        EXPECT_EQ(std::string(suspect.text), "the list does not end: a block was freed twice");
+        EXPECT_EQ(place_of(number_of(blocks[first]) + 1).state, (uint64_t)RECORD_STATE_free);
+    }
+    *blocks.back() = link;
+    EXPECT_FALSE(describe_bad_link(&suspect));
+}
+
+// While other threads allocate, free and end, every answer is consistent in itself.
+TEST_F(Describe, WhileTheHeapChanges)
+{
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> shown{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++)
+        threads.emplace_back([&, i] {
+            for (uint64_t round = 0; !stop; round++) {
+                void *block = hak_malloc(16 + (round * 7919 + (uint64_t)i) % 100000);
+                shown = number_of(block);
+                hak_free(block);
+            }
+        });
+    for (int round = 0; round < test::rounds(20000); round++) {
+        uint64_t address = shown;
+        if (address == 0) continue;
+        describe_place place = place_of(address);
+        if (place.block_start == 0) continue;
+        EXPECT_LE(place.block_start, address);
+        EXPECT_LT(address, place.block_start + place.block_bytes);
+    }
+    stop = true;
+    for (std::thread &thread : threads) thread.join();
+}

@@ -1,0 +1,119 @@
+/* explain.c: see explain.h. */
+#include "debug/explain.h"
+
+#include "base/config.h"
+#include "debug/explain_next.h"
+#include "debug/frame_layout.h"
+#include "debug/lookup.h"
+#include "debug/quarantine.h"
+#include "debug/trace.h"
+#include "hakmem/record.h"
+#include "report/failfast.h"
+#include "report/settings.h"
+#include "report/text.h"
+
+static const struct {
+    const char *name;
+    enum record_kind kind;
+} kinds[] = {
+    [LOOKUP_NONE] = {"no memory of the heap", RECORD_KIND_none},
+    [LOOKUP_FREE_PAGE] = {"a page that is free", RECORD_KIND_free},
+    [LOOKUP_SMALL] = {"a small block", RECORD_KIND_slab},
+    [LOOKUP_RUN] = {"a page run", RECORD_KIND_run},
+    [LOOKUP_HUGE] = {"a huge block", RECORD_KIND_huge},
+};
+
+/* "offset 16 of 100 bytes that begin at 0x..." */
+static void add_offset(struct text *text, const void *address, const char *start, size_t bytes)
+{
+    text_add(text, "hakmem:   offset ");
+    text_add_signed(text, (const char *)address - start);
+    text_add(text, " of ");
+    text_add_number(text, bytes);
+    text_add(text, " bytes that begin at ");
+    text_add_address(text, start);
+    text_add(text, "\n");
+}
+
+static void add_block(struct text *text, const struct lookup *at)
+{
+    text_add(text, "hakmem:   in ");
+    text_add(text, kinds[at->kind].name);
+    if (at->start != NULL) {
+        text_add(text, " of ");
+        text_add_number(text, at->bytes);
+        text_add(text, " bytes at ");
+        text_add_address(text, at->start);
+    }
+    if (at->kind == LOOKUP_SMALL) {
+        text_add(text, ", class ");
+        text_add_number(text, at->class_index);
+        text_add(text, ", heap ");
+        text_add_number(text, at->owner_id);
+    }
+    text_add(text, "\n");
+}
+
+/* The program's block, by the frame's copy, since what stands before the block may be what was overwritten. */
+static bool find_framed(const struct lookup *at, struct framed *framed)
+{
+    return at->live && failfast_level() >= LEVEL_FRAMES && frame_read_copy(at, framed);
+}
+
+struct state {
+    const char *name;
+    enum record_state state;
+};
+
+static struct state state_of(const struct lookup *at, const struct framed *by_copy)
+{
+    struct framed framed;
+    if (at->start == NULL) return (struct state){"never handed out", RECORD_STATE_not_carved};
+    if (!at->live) return (struct state){"free", RECORD_STATE_not_live};
+    if (by_copy == NULL) return (struct state){"live", RECORD_STATE_live};
+    if (quarantine_holds(at->start)) return (struct state){"freed, in the quarantine", RECORD_STATE_free};
+    bool is_freed = frame_read(at, by_copy->user, &framed) && framed.word.state == FRAME_FREED;
+    return is_freed ? (struct state){"freed", RECORD_STATE_free} : (struct state){"live", RECORD_STATE_live};
+}
+
+/* The rest of the line "found by thread N": from where. */
+static void add_finder(struct text *text, const struct failfast_event *finder)
+{
+    text_add(text, finder->count == 0 ? "\n" : ", at\n");
+    trace_add_places(text, finder);
+}
+
+static void explain(struct text *text, enum failfast_kind kind, struct failfast_find *find)
+{
+    const void *address = find->address;
+    struct lookup at = heap_lookup(address);
+    struct framed framed;
+    struct failfast_event finder;
+    const void *user = address;
+    trace_here(&finder);
+    add_finder(text, &finder);
+    add_block(text, &at);
+    find->kind = kinds[at.kind].kind;
+    if (at.kind >= LOOKUP_SMALL) {
+        bool has_frame = find_framed(&at, &framed);
+        struct state state = state_of(&at, has_frame ? &framed : NULL);
+        text_add(text, "hakmem:   state: ");
+        text_add(text, state.name);
+        text_add(text, "\n");
+        if (has_frame) add_offset(text, address, framed.user, framed.word.size_bytes);
+        if (has_frame) user = framed.user;
+        find->state = state.state;
+        find->class_index = at.class_index;
+        find->block_start = has_frame ? framed.user : at.start;
+        find->block_bytes = has_frame ? framed.word.size_bytes : at.bytes;
+    }
+    trace_find(user, &find->allocated, &find->freed);
+    trace_describe(text, user);
+    explain_next(text, kind, (const struct failfast_event *const[]){&finder, &find->allocated, &find->freed}, 3);
+}
+
+void explain_start(void)
+{
+    /* relaxed: a constant, and what it needs is there before any thread is. */
+    __atomic_store_n(&failfast_explain, explain, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,112 @@
+/* explain_next.c: see explain_next.h. */
+#include "debug/explain_next.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "debug/trace.h"
+#include "report/text.h"
+
+enum { COMMAND_BYTES_MAX = 2048, ENTRY_BYTES_MAX = 512 };
+
+/* The command line, and LD_PRELOAD, as the process was started: a program may overwrite both. */
+static char command[COMMAND_BYTES_MAX], preload_entry[ENTRY_BYTES_MAX];
+static size_t command_bytes; /* 0: not known */
+static bool has_preload;
+
+/* Words, each ended by a zero. 0: they are too long, or cannot be read. */
+static size_t read_command(char *words)
+{
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(file, words + length, COMMAND_BYTES_MAX - length)) > 0 || (got < 0 && errno == EINTR))
+        if (got > 0) length += (size_t)got;
+    close(file);
+    return length == COMMAND_BYTES_MAX || length == 0 || words[length - 1] != '\0' ? 0 : length;
+}
+
+/* What LD_PRELOAD is set to. False: it is not set, or too long. */
+static bool read_preload(char *value)
+{
+    static const char name[] = "LD_PRELOAD=";
+    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    char chunk[ENTRY_BYTES_MAX], entry[ENTRY_BYTES_MAX];
+    size_t length = 0;
+    ssize_t got;
+    bool is_found = false;
+    while (!is_found && ((got = read(file, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)))
+        for (ssize_t i = 0; i < got && !is_found; i++) {
+            if (length < sizeof entry) entry[length] = chunk[i];
+            length++;
+            if (chunk[i] != '\0') continue;
+            is_found = length <= sizeof entry && strncmp(entry, name, sizeof name - 1) == 0;
+            length = is_found ? length : 0;
+        }
+    close(file);
+    if (is_found) memcpy(value, entry + sizeof name - 1, length - (sizeof name - 1));
+    return is_found;
+}
+
+void explain_next_start(void)
+{
+    int saved = errno;
+    command_bytes = read_command(command);
+    has_preload = read_preload(preload_entry);
+    errno = saved;
+}
+
+static void add_words(struct text *text, const char *words, size_t length)
+{
+    for (size_t at = 0; at < length; at += strlen(words + at) + 1) {
+        text_add(text, " ");
+        text_add_word(text, words + at);
+    }
+}
+
+/* For gdb: the program alone has the library. */
+static void add_debugger(struct text *text, const char *preload)
+{
+    text_add(text, "gdb");
+    if (preload != NULL) {
+        text_add(text, " -ex 'set environment LD_PRELOAD ");
+        text_add(text, preload);
+        text_add(text, "'");
+    }
+    text_add(text, " -ex run --args");
+}
+
+static void add_again(struct text *text, const char *preload)
+{
+    if (preload != NULL) {
+        text_add(text, "LD_PRELOAD=");
+        text_add_word(text, preload);
+        text_add(text, " ");
+    }
+    text_add(text, "HAKMEM_FAILFAST_LEVEL=3");
+}
+
+void explain_next(struct text *text, enum failfast_kind kind, const struct failfast_event *const *events,
+                  uint32_t event_count)
+{
+    bool wants_debugger = kind == FAILFAST_law || kind == FAILFAST_heap_not_held;
+    const char *preload = has_preload ? preload_entry : NULL;
+    text_add(text, "hakmem:   next: ");
+    if (wants_debugger || !trace_add_command(text, events, event_count)) {
+        if (command_bytes == 0) {
+            text_add(text, wants_debugger ? "run again under a debugger"
+                                          : "run again with HAKMEM_FAILFAST_LEVEL=3 in the environment");
+        } else if (wants_debugger) {
+            add_debugger(text, preload);
+        } else {
+            add_again(text, preload);
+        }
+        add_words(text, command, command_bytes);
+    }
+    text_add(text, "\n");
+}

@@ -1,0 +1,273 @@
+/* frame.c: see frame.h. */
+#include "debug/frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "debug/explain.h"
+#include "debug/frame_layout.h"
+#include "debug/quarantine.h"
+#include "debug/stray.h"
+#include "debug/trace.h"
+#include "heap/heap.h"
+#include "os/sanitizer.h"
+#include "report/failfast.h"
+#include "report/settings.h"
+#include "report/text.h"
+
+enum { DETAIL_BYTES = 96 }; /* the longest of the texts below */
+
+bool frames_on(void)
+{
+    return failfast_level() >= LEVEL_FRAMES;
+}
+
+/* --- allocation ----------------------------------------------------------------------------------------- */
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+static size_t front_bytes(size_t align_bytes)
+{
+    return align_bytes > FRAME_FRONT_BYTES ? align_bytes : FRAME_FRONT_BYTES;
+}
+
+/* What the heap is asked for. False where the sum wraps. */
+static bool whole_bytes(size_t front, size_t size_bytes, size_t *whole)
+{
+    return size_bytes <= PTRDIFF_MAX && !__builtin_add_overflow(front, size_bytes, whole) &&
+           !__builtin_add_overflow(*whole, (size_t)FRAME_REAR_BYTES, whole);
+}
+
+bool frame_size_fits(size_t count, size_t size_bytes)
+{
+    size_t total_bytes;
+    if (!__builtin_mul_overflow(count, size_bytes, &total_bytes) && total_bytes <= PTRDIFF_MAX) return true;
+    if (failfast_level() >= LEVEL_TRACES)
+        failfast_refused(FAILFAST_size_overflow, (const void *)(count == 1 ? size_bytes : count),
+                         "the address above is the size, or the count of the array");
+    errno = ENOMEM;
+    return false;
+}
+
+static char *obtain(size_t front, size_t whole, bool zero)
+{
+    return zero && front == FRAME_FRONT_BYTES ? heap_calloc(1, whole) : heap_alloc_aligned(front, whole);
+}
+
+static void *frame_put(char *start, size_t front, struct frame_word word)
+{
+    const struct framed framed = {start, heap_usable_size(start), start + front, word};
+    frame_write(&framed);
+    return framed.user;
+}
+
+/* The same of a block that was shorter or longer: the end of its frame becomes the program's. */
+static void *frame_put_resized(char *start, size_t front, struct frame_word word, size_t old_bytes)
+{
+    char *user = frame_put(start, front, word);
+    if (MSAN && word.size_bytes > old_bytes) sanitizer_fresh(user + old_bytes, word.size_bytes - old_bytes);
+    return user;
+}
+
+void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero)
+{
+    size_t whole, front = front_bytes(align_bytes);
+    if (!frame_size_fits(1, size_bytes)) return NULL;
+    if (!whole_bytes(front, size_bytes, &whole)) return no_memory();
+    int saved = errno;
+    char *start = obtain(front, whole, zero);
+    if (start == NULL && quarantine_empty()) {
+        start = obtain(front, whole, zero);
+        if (start != NULL) errno = saved;
+    }
+    if (start == NULL) return NULL;
+    explain_start();
+    char *user = frame_put(start, front, (struct frame_word){size_bytes, align_bytes, family, FRAME_LIVE});
+    if (zero && front != FRAME_FRONT_BYTES) memset(user, 0, size_bytes);
+    trace_allocated(user, size_bytes);
+    return user;
+}
+
+/* --- checks ----------------------------------------------------------------------------------------------- */
+
+static HAK_COLD bool refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset)
+{
+    char words[DETAIL_BYTES];
+    struct text detail = {words, sizeof words, 0};
+    text_add(&detail, "first changed byte: offset ");
+    text_add_signed(&detail, offset);
+    text_add(&detail, " of ");
+    text_add_number(&detail, framed->word.size_bytes);
+    text_add_bytes(&detail, "", 1);
+    return failfast_refused_bytes(kind, framed->user, detail.bytes,
+                                  (struct failfast_bytes){framed->user + offset, frame_changed_count(framed, offset, false)});
+}
+
+/* No intact frame stands before the pointer, in a block that the heap has given out. */
+static HAK_COLD bool refuse_frameless(const struct lookup *at, const void *pointer)
+{
+    struct framed framed;
+    ptrdiff_t offset;
+    if (frame_read_copy(at, &framed) && framed.user == pointer) {
+        if (frame_changed_before(&framed, &offset)) return refuse_changed(FAILFAST_write_before, &framed, offset);
+    } else if (pointer == at->start + FRAME_FRONT_BYTES) { /* what is before it and what is behind it is gone */
+        return failfast_refused_bytes(FAILFAST_write_before, pointer, "and the block's end is overwritten too",
+                                      (struct failfast_bytes){.first = at->start});
+    }
+    return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
+}
+
+/* Whether a live, framed block starts at pointer, intact; a report if not. `freed`: what to call one that has
+ * been freed. */
+static bool check(const void *pointer, enum failfast_kind freed, struct lookup *at, struct framed *framed)
+{
+    *at = heap_lookup(pointer);
+    if (at->kind == LOOKUP_NONE || at->kind == LOOKUP_FREE_PAGE) return stray_refused(pointer, freed);
+    if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
+    if (at->start == NULL)
+        return failfast_refused(FAILFAST_never_returned, pointer, "in a slab, where no block of it can be");
+    if (!at->live) return failfast_refused(freed, pointer, NULL);
+    if (!frame_read(at, pointer, framed)) return refuse_frameless(at, pointer);
+    if (framed->word.state == FRAME_FREED) return failfast_refused(freed, pointer, "it waits in the quarantine");
+    ptrdiff_t offset;
+    if (frame_changed_before(framed, &offset)) return refuse_changed(FAILFAST_write_before, framed, offset);
+    if (frame_changed_after(framed, &offset)) return refuse_changed(FAILFAST_write_after, framed, offset);
+    return true;
+}
+
+/* --- free --------------------------------------------------------------------------------------------------- */
+
+static const char *const family_names[] = {"malloc", "new", "new[]"};
+
+static HAK_COLD bool refuse_family(const struct framed *framed, const char *by)
+{
+    char words[DETAIL_BYTES];
+    struct text detail = {words, sizeof words, 0};
+    text_add(&detail, "allocated by ");
+    text_add(&detail, family_names[framed->word.family]);
+    text_add(&detail, ", and now ");
+    text_add(&detail, by);
+    text_add_bytes(&detail, "", 1);
+    return failfast_refused(FAILFAST_mismatched_delete, framed->user, detail.bytes);
+}
+
+static HAK_COLD bool refuse_number(enum failfast_kind kind, const struct framed *framed, size_t is, size_t said)
+{
+    char words[DETAIL_BYTES];
+    struct text detail = {words, sizeof words, 0};
+    text_add(&detail, "allocated with ");
+    text_add_number(&detail, is);
+    text_add(&detail, ", freed with ");
+    text_add_number(&detail, said);
+    text_add_bytes(&detail, "", 1);
+    return failfast_refused(kind, framed->user, detail.bytes);
+}
+
+static bool check_said(const struct framed *framed, const struct frame_said *said)
+{
+    static const char *const frees[] = {"free", "delete", "delete[]"};
+    const struct frame_word *word = &framed->word;
+    if (said->family != word->family) return refuse_family(framed, frees[said->family]);
+    if (said->has_align && said->align_bytes != word->align_bytes)
+        return refuse_number(FAILFAST_wrong_alignment, framed, word->align_bytes, said->align_bytes);
+    if (said->has_size && said->size_bytes != word->size_bytes)
+        return refuse_number(said->has_align ? FAILFAST_wrong_aligned_size : FAILFAST_wrong_size, framed,
+                             word->size_bytes, said->size_bytes);
+    return true;
+}
+
+static void release(const struct framed *framed, enum failfast_kind freed)
+{
+    if (!frame_state_change(framed, FRAME_LIVE, FRAME_FREED)) {
+        failfast_refused(freed, framed->user, "by two threads at one time");
+        return;
+    }
+    trace_freed(framed->user);
+    quarantine_put(framed);
+}
+
+void frame_free(void *pointer, struct frame_said said)
+{
+    if (pointer == NULL) return;
+    struct lookup at;
+    struct framed framed;
+    const char *call = failfast_call_set("free");
+    if (check(pointer, FAILFAST_double_free, &at, &framed) && check_said(&framed, &said))
+        release(&framed, FAILFAST_double_free);
+    failfast_call_set(call);
+}
+
+size_t frame_usable_size(const void *pointer)
+{
+    struct lookup at = heap_lookup(pointer);
+    struct framed framed;
+    if (at.kind == LOOKUP_NONE || at.kind == LOOKUP_FREE_PAGE) return 0; /* NULL, or not ours */
+    const char *call = failfast_call_set("malloc_usable_size");
+    size_t size_bytes = check(pointer, FAILFAST_double_free, &at, &framed) ? framed.word.size_bytes : 0;
+    failfast_call_set(call);
+    return size_bytes;
+}
+
+/* --- realloc ---------------------------------------------------------------------------------------------- */
+
+static void *realloc_moved(const struct framed *framed, size_t size_bytes)
+{
+    int saved = errno;
+    void *moved = frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
+    size_t old_bytes = framed->word.size_bytes;
+    if (moved != NULL) {
+        memcpy(moved, framed->user, old_bytes < size_bytes ? old_bytes : size_bytes);
+        release(framed, FAILFAST_realloc_freed);
+        return moved;
+    }
+    if (size_bytes > old_bytes) return NULL;
+    errno = saved; /* too long a block, but it holds */
+    struct framed shorter = *framed;
+    shorter.word.size_bytes = size_bytes;
+    frame_write(&shorter);
+    return framed->user;
+}
+
+static void *realloc_checked(void *pointer, size_t size_bytes)
+{
+    struct lookup at;
+    struct framed framed;
+    if (!check(pointer, FAILFAST_realloc_freed, &at, &framed)) return NULL;
+    if (framed.word.family != FAMILY_MALLOC) {
+        refuse_family(&framed, "realloc");
+        return NULL;
+    }
+    if (size_bytes == 0) {
+        release(&framed, FAILFAST_realloc_freed);
+        return NULL;
+    }
+    size_t whole, front = (size_t)(framed.user - framed.start);
+    if (!frame_size_fits(1, size_bytes)) return NULL;
+    if (!whole_bytes(front, size_bytes, &whole)) return no_memory();
+    struct frame_word word = framed.word;
+    word.size_bytes = size_bytes;
+    if (at.kind != LOOKUP_SMALL && whole > SMALL_BYTES_MAX) { /* the heap may have a way without a copy */
+        char *start = heap_realloc(framed.start, whole);
+        if (start == NULL) return NULL;
+        if (start != framed.start) trace_freed(framed.user);
+        trace_allocated(start + front, size_bytes);
+        return frame_put_resized(start, front, word, framed.word.size_bytes);
+    }
+    if (whole <= framed.bytes && whole >= framed.bytes / 2)
+        return frame_put_resized(framed.start, front, word, framed.word.size_bytes);
+    return realloc_moved(&framed, size_bytes);
+}
+
+void *frame_realloc(void *pointer, size_t size_bytes)
+{
+    if (pointer == NULL) return frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
+    const char *call = failfast_call_set("realloc");
+    void *moved = realloc_checked(pointer, size_bytes);
+    failfast_call_set(call);
+    return moved;
+}

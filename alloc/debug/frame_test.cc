@@ -1,0 +1,265 @@
+// frame_test.cc: frames and the quarantine, called by themselves: the program runs at level 1, so that hak_* and the
+// fixtures see blocks without frames.
+#include "heap/heap_test_support.h"
+
+extern "C" {
+#include "debug/frame.h"
+#include "debug/frame_layout.h"
+#include "debug/lookup.h"
+#include "debug/quarantine.h"
+#include "os/os_fault.h"
+}
+
+namespace {
+
+char *take(size_t size, size_t align = 0, bool zero = false, frame_family family = FAMILY_MALLOC)
+{
+    return static_cast<char *>(frame_alloc(family, align, size, zero));
+}
+
+void release(void *block, frame_family family = FAMILY_MALLOC) { frame_free(block, {family, false, false, 0, 0}); }
+
+class FrameTest : public test::HeapTest {
+  protected:
+    void TearDown() override
+    {
+        quarantine_empty();
+        test::HeapTest::TearDown();
+    }
+};
+class FrameDeathTest : public FrameTest {};
+
+std::string offset_report(const char *kind, long offset, size_t size)
+{
+    return std::string("hakmem: failfast: ") + kind + ": (.|\n)*first changed byte: offset " + std::to_string(offset) +
+           " of " + std::to_string(size) + "\n";
+}
+
+std::vector<size_t> sizes()
+{
+    std::vector<size_t> all = test::all_kinds_of_sizes();
+    for (size_t size : std::vector<size_t>(all))
+        if (size > 40) all.push_back(size - 32), all.push_back(size - 31); // fills the heap's block, and the next
+    return all;
+}
+
+} // namespace
+
+TEST_F(FrameTest, ABlockIsWholeAndAlignedAndKnowsItsSize)
+{
+    for (size_t size : sizes()) {
+        for (size_t align : {0u, 1u, 8u, 16u, 32u, 64u, 4096u, 65536u, 1u << 22, 1u << 23}) {
+            if (align > 4096 && size % 7 != 0) continue; // these cost a mapping each
+            char *block = take(size, align);
+            ASSERT_NE(block, nullptr) << size << " aligned to " << align;
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % std::max<size_t>(align, 16), 0u);
+            EXPECT_EQ(frame_usable_size(block), size);
+            memset(block, 0xff, size);
+            release(block);
+        }
+    }
+}
+
+TEST_F(FrameTest, CallocIsZeroAlsoWhereJunkWas)
+{
+    for (size_t size : sizes()) {
+        for (size_t align : {0u, 64u}) {
+            char *dirty = take(size);
+            memset(dirty, 0xff, size);
+            release(dirty);
+            quarantine_empty();
+            char *block = take(size, align, true);
+            EXPECT_EQ(frame_first_other(block, size, 0), size);
+            release(block);
+        }
+    }
+}
+
+TEST_F(FrameTest, ReallocKeepsContentAndSize)
+{
+    for (size_t from : sizes()) {
+        for (size_t to : {(size_t)1, from / 3 + 1, from + 1, 2 * from + 40, (size_t)40000, (size_t)3 << 20}) {
+            char *block = take(from);
+            for (size_t i = 0; i < from; i++) block[i] = static_cast<char>(i * 7);
+            block = static_cast<char *>(frame_realloc(block, to));
+            ASSERT_NE(block, nullptr);
+            EXPECT_EQ(frame_usable_size(block), to);
+            size_t kept = std::min(from, to), same = 0;
+            while (same < kept && block[same] == static_cast<char>(same * 7)) same++;
+            EXPECT_EQ(same, kept) << from << " to " << to;
+            release(block);
+        }
+    }
+    EXPECT_EQ(frame_realloc(take(10), 0), nullptr);
+}
+
+TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
+{
+    char *block = take(20000);
+    memset(block, 7, 20000);
+    os_fault_install(1, true);
+    std::vector<char *> others;
+    while (char *other = take(100)) others.push_back(other);
+    errno = 5;
+    EXPECT_EQ(frame_realloc(block, 100), block);
+    EXPECT_EQ(errno, 5);
+    EXPECT_EQ(frame_realloc(block, 30000), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    os_fault_remove();
+    EXPECT_EQ(frame_usable_size(block), 100u);
+    EXPECT_EQ(frame_first_other(block, 100, 7), 100u);
+    release(block);
+    for (char *other : others) release(other);
+}
+
+TEST_F(FrameTest, SizesThatWrapAreRefused)
+{
+    char *block = take(100);
+    for (size_t size : {SIZE_MAX, SIZE_MAX - 31, (size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1}) {
+        for (size_t align : {(size_t)0, (size_t)64, (size_t)1 << 62}) {
+            errno = 0;
+            EXPECT_EQ(take(size, align), nullptr);
+            EXPECT_EQ(errno, ENOMEM);
+        }
+        EXPECT_EQ(frame_realloc(block, size), nullptr);
+    }
+    EXPECT_EQ(frame_usable_size(block), 100u);
+    EXPECT_FALSE(frame_size_fits(SIZE_MAX / 2, 3));
+    EXPECT_TRUE(frame_size_fits(0, SIZE_MAX));
+    release(block);
+}
+
+TEST_F(FrameTest, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
+{
+    for (size_t size : {1u, 1000u, 20000u}) {
+        char *first = take(size);
+        size_t waits = 0, bytes = heap_lookup(first).bytes;
+        release(first);
+        while (heap_lookup(first).live && waits < 5000) {
+            release(take(size));
+            waits++;
+        }
+        EXPECT_LE(waits, (size_t)QUARANTINE_BLOCKS_MAX);
+        EXPECT_LE(waits * bytes, (size_t)QUARANTINE_BYTES_MAX);
+        EXPECT_GE(waits, 1u);
+        const size_t by_bytes = std::max<size_t>(QUARANTINE_BYTES_MIN / bytes, 1);
+        EXPECT_GE(waits + 1, std::min<size_t>(QUARANTINE_BYTES_MIN / QUARANTINE_MEAN_BYTES, by_bytes));
+        quarantine_empty();
+    }
+    char *block = take(100);
+    test::in_thread([&] {
+        release(take(10)); // the thread takes a heap
+        release(block);
+        EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
+    });
+    EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
+}
+
+// Bytes that wait in the calling thread: as many as are put before the first one leaves.
+size_t bytes_that_wait()
+{
+    char *first = take(1000);
+    size_t bytes = heap_lookup(first).bytes, waits = 0;
+    for (release(first); heap_lookup(first).live && waits < 5000; waits++) release(take(1000));
+    return waits * bytes;
+}
+
+TEST_F(FrameTest, AsMuchWaitsAsAThreadHasBothFreedAndInUse)
+{
+    const size_t little = 4 * QUARANTINE_BYTES_MIN, much = QUARANTINE_BYTES_MAX / 2;
+    test::in_thread([&] {
+        for (int i = 0; i < 4000; i++) release(take(1000));
+        EXPECT_LE(bytes_that_wait(), little) << "freed much, has little in use";
+    });
+    test::in_thread([&] {
+        std::vector<char *> in_use;
+        for (int i = 0; i < 4000; i++) in_use.push_back(take(1000));
+        EXPECT_LE(bytes_that_wait(), little) << "freed little, has much in use";
+        for (int i = 0; i < 4000; i++) release(take(1000));
+        EXPECT_GE(bytes_that_wait(), much);
+        for (char *block : in_use) release(block);
+    });
+}
+
+TEST_F(FrameTest, AChildGetsBackWhatWaitedInThreadsThatItHasNot)
+{
+    std::atomic<int> ready{0};
+    std::atomic<bool> is_over{false};
+    char *blocks[] = {take(100), take(100)};
+    std::vector<std::thread> others;
+    for (char *block : blocks)
+        others.emplace_back([&, block] {
+            release(take(10));
+            release(block);
+            ready++;
+            while (!is_over) std::this_thread::yield();
+        });
+    while (ready != 2) std::this_thread::yield();
+    for (char *block : blocks) EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
+    EXPECT_TRUE(test::in_child([&] {
+        for (char *block : blocks) EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
+    }));
+    is_over = true;
+    for (std::thread &other : others) other.join();
+}
+
+TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
+{
+    for (size_t size : {(size_t)100, (size_t)5000, (size_t)200000, (size_t)20 << 20}) {
+        char *block = static_cast<char *>(hak_malloc(size));
+        for (size_t offset : {(size_t)0, size / 2, size - 1}) EXPECT_EQ(heap_lookup(block + offset).start, block);
+        EXPECT_TRUE(heap_lookup(block).live);
+        hak_free(block);
+        EXPECT_FALSE(heap_lookup(block).live);
+    }
+    int local;
+    for (const void *stranger : {(const void *)&local, (const void *)nullptr, (const void *)~(uintptr_t)0})
+        EXPECT_EQ(heap_lookup(stranger).kind, LOOKUP_NONE);
+}
+
+// Every byte of a frame: which kind, and which offset.
+TEST_F(FrameDeathTest, EveryByteOfAFrameIsLookedAt)
+{
+    for (size_t size : {0u, 1u, 20u}) {
+        char *block = take(size);
+        long end = heap_lookup(block).start + heap_lookup(block).bytes - block;
+        for (long offset = -16; offset < end; offset++) {
+            if (offset >= 0 && offset < (long)size) continue;
+            EXPECT_DEATH({ block[offset] ^= 0x10; release(block); },
+                         offset_report(offset < 0 ? "write_before" : "write_after", offset, size));
+        }
+        release(block);
+    }
+}
+
+TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
+{
+    char *block = take(100);
+    struct lookup at = heap_lookup(block);
+    ASSERT_EQ(block, at.start + FRAME_FRONT_BYTES);
+    EXPECT_DEATH({ memset(at.start, 'x', at.bytes); release(block); },
+                 "write_before: (.|\n)*and the block's end is overwritten too");
+    for (char *inside : {at.start, block + 16}) // before the first there is no room for a frame
+        EXPECT_DEATH(release(inside), "interior_pointer: ");
+    release(block);
+}
+
+TEST_F(FrameDeathTest, EveryByteOfABlockInQuarantineIsLookedAt)
+{
+    char *block = take(20);
+    for (long offset = -16; offset < 32; offset++)
+        EXPECT_DEATH({ release(block); block[offset] ^= 1; quarantine_empty(); },
+                     offset_report("write_after_free", offset, 20));
+    release(block);
+}
+
+TEST_F(FrameDeathTest, WhatFreeSaysMustBeTrue)
+{
+    char *block = take(100, 64);
+    EXPECT_DEATH(release(block, FAMILY_NEW), "mismatched_delete: (.|\n)*allocated by malloc, and now delete\n");
+    EXPECT_DEATH(frame_free(block, {FAMILY_MALLOC, true, false, 99, 0}),
+                 "wrong_size: (.|\n)*with 100, freed with 99\n");
+    EXPECT_DEATH(frame_free(block, {FAMILY_MALLOC, false, true, 0, 32}),
+                 "wrong_alignment: (.|\n)*with 64, freed with 32\n");
+    frame_free(block, {FAMILY_MALLOC, true, true, 100, 64});
+}

@@ -1,0 +1,137 @@
+/* inspect.c: see inspect.h. */
+#include "debug/inspect.h"
+
+#include <stddef.h>
+
+#include "slab/remote.h"
+#include "slab/slab.h"
+#include "slab/validate.h"
+#include "superslab/pagemap.h"
+#include "superslab/pool.h"
+
+static void broken(struct hak_inspect_report *report, const char *law, const void *address)
+{
+    if (report->broken_law != NULL) return;
+    report->broken_law = law;
+    report->address = address;
+}
+
+/* |free|, bounded by the capacity: a longer list has a cycle. */
+static uint32_t free_count(const struct slab *slab)
+{
+    uint32_t count = 0;
+    for (const struct block *block = slab->free; block != NULL && count <= slab->capacity;
+         block = link_get(&block->next))
+        count++;
+    return count;
+}
+
+static void check_slab(struct hak_inspect_report *report, struct superslab *superslab,
+                       struct slab *slab)
+{
+    char *start = superslab_page_start(superslab, slab);
+    uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed);
+    uint32_t freed = free_count(slab);
+    report->slab_count++;
+    report->used_blocks += used;
+    if (used == 0) report->empty_slab_count++;
+    if (used + freed != slab->carved_count || slab->carved_count > slab->capacity)
+        broken(report, "law 1: used + free = carved <= capacity", start);
+    if (slab->listed != (freed > 0 || slab->carved_count < slab->capacity))
+        broken(report, "law 1: listed exactly when it can give blocks", start);
+    if (remote_is_queued(slab)) report->pending_slab_count++;
+    report->pending_blocks += remote_count(slab);
+    if (remote_is_queued(slab) != (remote_count(slab) > 0) || remote_count(slab) > used)
+        broken(report, "law 2: blocks are pending on a queued slab, and in use", start);
+    uint16_t hollow_pages = 0;
+    for (uint32_t i = 0; i < slab->page_count; i++) hollow_pages |= slab[i].hollow_pages;
+    if (slab->hollow != (hollow_pages != 0) || (slab->hollow && slab->carved_count == slab->capacity))
+        broken(report, "law 1: a hollow slab has blocks to carve where its pages' bits say", start);
+    if (slab->page_index != slab - superslab->slabs)
+        broken(report, "law 6: the descriptor knows its page", start);
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < slab->page_count; i++) {
+        uint32_t tag = slab->owner->tag | slab->class_index;
+        if (slab[i].page_offset != i || pagemap_tag(start + (size_t)i * PAGE_BYTES) != tag)
+            broken(report, "law 6: the page map agrees with the slab", start);
+        if (VALIDATE) live += validate_live_count(superslab, slab->page_index + i);
+    }
+    report->live_blocks += live;
+    if (live > used) broken(report, "law 1: live blocks are in use", start);
+}
+
+static void check_superslab(struct superslab *superslab, void *context)
+{
+    struct hak_inspect_report *report = context;
+    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
+    uint64_t accounted = free_pages;
+    for (uint32_t page = 0; page < SUPERSLAB_PAGES; page++) {
+        struct slab *slab = &superslab->slabs[page];
+        char *start = superslab_page_start(superslab, slab);
+        uint32_t tag = pagemap_tag(start);
+        if (free_pages >> page & 1) {
+            if (tag != 0) broken(report, "law 6: a free page has no tag", start);
+            continue;
+        }
+        if (accounted >> page & 1) continue; /* inside the slab or run before it */
+        if (tag == 0) {
+            broken(report, "law 6: a page in use has a tag", start);
+            continue;
+        }
+        accounted |= bits_range(page, slab->page_count);
+        if (tag == CLASS_RUN) {
+            report->run_count++;
+            if (VALIDATE) report->live_blocks += validate_live_count(superslab, page);
+        } else {
+            check_slab(report, superslab, slab);
+        }
+    }
+    if (accounted != ~0ull) broken(report, "law 6: every page is accounted for", superslab_base(superslab));
+}
+
+/* Slabs on an owner's queue; more than limit where the queue has a cycle. */
+static uint64_t check_queue(struct hak_inspect_report *report, const struct owner *owner, uint64_t limit)
+{
+    uint64_t count = 0;
+    const struct slab *slab = atomic_load_explicit(&owner->pending, memory_order_relaxed);
+    if (slab != NULL && owner_is_orphan(owner)) broken(report, "law 2: an orphan's queue is empty", owner);
+    for (; slab != NULL && count <= limit; slab = slab->next_pending) {
+        if (slab->owner != owner || !remote_is_queued(slab))
+            broken(report, "law 2: a queue holds its owner's slabs with pending blocks", slab);
+        count++;
+    }
+    return count;
+}
+
+static void check_owner(struct hak_inspect_report *report, const struct owner *owner)
+{
+    for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) {
+        const struct slab *first = owner->slabs[class_index];
+        const struct slab *slab = first;
+        while (slab != NULL) {
+            if (slab->owner != owner || slab->class_index != class_index || !slab->listed ||
+                slab->next->prev != slab) {
+                broken(report, "law 4: a list holds its owner's slabs of its class", slab);
+                break;
+            }
+            slab = slab->next == first ? NULL : slab->next;
+        }
+    }
+}
+
+bool hak_inspect(struct hak_inspect_report *report)
+{
+    *report = (struct hak_inspect_report){.broken_law = NULL};
+    pool_for_each(check_superslab, report);
+    uint64_t queued_count = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        const struct owner *owner = owner_with_id(id);
+        if (owner == NULL) continue;
+        check_owner(report, owner);
+        queued_count += check_queue(report, owner, report->pending_slab_count);
+    }
+    if (report->pending_slab_count != 0) broken(report, "law 2: at rest nothing is pending", NULL);
+    if (queued_count != report->pending_slab_count)
+        broken(report, "law 2: a slab with pending blocks is on a queue, once", NULL);
+    return report->broken_law == NULL;
+}

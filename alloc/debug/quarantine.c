@@ -1,0 +1,241 @@
+/* quarantine.c: see quarantine.h. A ring for each thread, in metadata memory; a thread that ends leaves its ring,
+ * empty, to a later one. */
+#include "debug/quarantine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cache/thread.h"
+#include "heap/heap.h"
+#include "os/meta.h"
+#include "os/sanitizer.h"
+#include "report/failfast.h"
+#include "report/settings.h"
+#include "report/text.h"
+
+/* What the block was when it came, whatever has been written over its frame since. */
+struct entry {
+    char *start, *user;
+    struct frame_word word;
+    uint32_t bytes;
+};
+
+struct ring {
+    struct entry entries[QUARANTINE_BLOCKS_MAX];
+    uint32_t begin, end; /* of what waits; modulo the number of entries. Each changes by one store (step) */
+    size_t bytes;
+    size_t put_bytes; /* since the thread took the ring */
+    _Atomic(int32_t) thread; /* the kernel's id of whose it is; 0: nobody's, and empty */
+    struct ring *next; /* of all; fixed */
+};
+
+static_assert((QUARANTINE_BLOCKS_MAX & (QUARANTINE_BLOCKS_MAX - 1)) == 0, "begin and end may wrap");
+
+static _Atomic(struct ring *) rings;
+static HAK_TLS struct ring *mine;
+
+/* --- leaving ------------------------------------------------------------------------------------------- */
+
+static bool first_changed(const struct framed *framed, ptrdiff_t *offset)
+{
+    if (frame_changed_before(framed, offset)) return true;
+    size_t at = frame_first_other(framed->user, framed->word.size_bytes, FRAME_JUNK);
+    *offset = (ptrdiff_t)at;
+    return at < framed->word.size_bytes || frame_changed_after(framed, offset);
+}
+
+/* The process outlives the report: the block is made as new, so that there is one alone. */
+static HAK_COLD void tell(const struct entry *entry, const struct framed *framed, ptrdiff_t offset)
+{
+    char words[96];
+    struct text detail = {words, sizeof words, 0};
+    text_add(&detail, "first changed byte: offset ");
+    text_add_signed(&detail, offset);
+    text_add(&detail, " of ");
+    text_add_number(&detail, entry->word.size_bytes);
+    text_add_bytes(&detail, "", 1);
+    failfast_refused_bytes(FAILFAST_write_after_free, entry->user, detail.bytes,
+                           (struct failfast_bytes){entry->user + offset, frame_changed_count(framed, offset, true)});
+    frame_write(framed);
+    memset(entry->user, FRAME_JUNK, entry->word.size_bytes);
+    if (ASAN) sanitizer_close(framed->start, framed->bytes);
+}
+
+static void check(const struct entry *entry)
+{
+    struct framed framed = {entry->start, entry->bytes, entry->user, entry->word};
+    ptrdiff_t offset;
+    if (!first_changed(&framed, &offset)) return;
+    const char *call = failfast_call_set("quarantine");
+    tell(entry, &framed, offset);
+    failfast_call_set(call);
+}
+
+static struct entry *entry_at(struct ring *ring, uint32_t index)
+{
+    return &ring->entries[index % QUARANTINE_BLOCKS_MAX];
+}
+
+/* relaxed, as all of a ring that its thread changes and another one's report may read: the report is a guess then. */
+static void step(uint32_t *place)
+{
+    __atomic_store_n(place, *place + 1, __ATOMIC_RELAXED);
+}
+
+/* The entry leaves the ring first: what happens then, a report or a fork, does not find it twice. */
+static void leave(struct ring *ring)
+{
+    struct entry entry = *entry_at(ring, ring->begin);
+    ring->bytes -= entry.bytes;
+    step(&ring->begin);
+    check(&entry);
+    heap_free(entry.start);
+}
+
+static bool empty(struct ring *ring)
+{
+    bool any = ring->begin != ring->end;
+    while (ring->begin != ring->end) leave(ring);
+    ring->bytes = 0; /* in a forked child it may be half changed */
+    return any;
+}
+
+bool quarantine_empty(void)
+{
+    return HAK_MINE(mine) != NULL && empty(HAK_MINE(mine));
+}
+
+void quarantine_sweep(void)
+{
+    if (HAK_MINE(mine) == NULL || failfast_level() < LEVEL_TRACES) return;
+    for (uint32_t i = HAK_MINE(mine)->begin; i != HAK_MINE(mine)->end; i++) check(entry_at(HAK_MINE(mine), i));
+}
+
+bool quarantine_holds(const char *start)
+{
+    /* acquire: pairs with the release in ring_take. */
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
+        uint32_t begin = __atomic_load_n(&ring->begin, __ATOMIC_RELAXED);
+        uint32_t count = __atomic_load_n(&ring->end, __ATOMIC_RELAXED) - begin;
+        for (uint32_t i = 0; i < count && i < QUARANTINE_BLOCKS_MAX; i++)
+            if (__atomic_load_n(&entry_at(ring, begin + i)->start, __ATOMIC_RELAXED) == start) return true;
+    }
+    return false;
+}
+
+/* --- a thread's ring ------------------------------------------------------------------------------------ */
+
+static void thread_ends(void)
+{
+    struct ring *ring = HAK_MINE(mine);
+    if (ring == NULL) return;
+    empty(ring);
+    HAK_MINE(mine) = NULL;
+    /* release: pairs with the acquire in ring_claim; the ring is empty then. */
+    atomic_store_explicit(&ring->thread, 0, memory_order_release);
+}
+
+static int32_t thread_id(void) { return (int32_t)syscall(SYS_gettid); }
+
+/* The rings of threads that do not exist here: what waited in them goes back. Each is a prefix of what its thread
+ * did (cache/fork.h): at worst the block that was just leaving is lost. */
+static void fork_child_rings(void)
+{
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next) {
+        if (ring != HAK_MINE(mine)) empty(ring);
+        atomic_store_explicit(&ring->thread, ring == mine ? thread_id() : 0, memory_order_relaxed);
+    }
+}
+
+static bool is_gone(int32_t thread)
+{
+    int saved = errno;
+    bool gone = syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return gone;
+}
+
+/* A thread whose first free falls into its last destructors is not told of its end (cache/thread.h): what it left
+ * is found here. */
+static bool ring_claim(struct ring *ring)
+{
+    int32_t thread = atomic_load_explicit(&ring->thread, memory_order_relaxed);
+    if (thread != 0 && !is_gone(thread)) return false;
+    /* acquire: pairs with the release in thread_ends; a thread that is gone has written what it wrote. */
+    return atomic_compare_exchange_strong_explicit(&ring->thread, &thread, thread_id(), memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static struct ring *ring_take(void)
+{
+    /* acquire: pairs with the release below. */
+    struct ring *head = atomic_load_explicit(&rings, memory_order_acquire);
+    for (struct ring *ring = head; ring != NULL; ring = ring->next)
+        if (ring_claim(ring)) return ring;
+    struct ring *made = meta_alloc(sizeof *made);
+    if (made == NULL) return NULL;
+    atomic_store_explicit(&made->thread, thread_id(), memory_order_relaxed);
+    do {
+        made->next = head;
+        /* release: publishes the ring; pairs with the acquires above and in quarantine_holds. */
+    } while (!atomic_compare_exchange_weak_explicit(&rings, &head, made, memory_order_release, memory_order_relaxed));
+    return made;
+}
+
+/* False where nobody would tell us of the thread's end: its blocks do not wait. */
+static bool ring_start(void)
+{
+    if (HAK_MINE(mine) != NULL) return true;
+    if (tcache_self()->state != THREAD_LIVE) return false;
+    /* relaxed: every thread that comes here sets the same. */
+    __atomic_store_n(&thread_before_end, thread_ends, __ATOMIC_RELAXED);
+    __atomic_store_n(&thread_after_fork, fork_child_rings, __ATOMIC_RELAXED);
+    HAK_MINE(mine) = ring_take();
+    if (HAK_MINE(mine) == NULL) return false;
+    empty(HAK_MINE(mine));
+    HAK_MINE(mine)->put_bytes = 0;
+    return true;
+}
+
+/* Bytes that may wait. A block that waits keeps its page from going back to the system. */
+static size_t limit_bytes(const struct ring *ring)
+{
+    const struct heap *heap = tcache_self()->heap;
+    size_t used_bytes = heap != NULL ? heap->owner.used_bytes : 0;
+    size_t limit = (used_bytes < ring->put_bytes ? used_bytes : ring->put_bytes) >> QUARANTINE_SHARE_LOG2;
+    if (limit < QUARANTINE_BYTES_MIN) return QUARANTINE_BYTES_MIN;
+    return limit < QUARANTINE_BYTES_MAX ? limit : QUARANTINE_BYTES_MAX;
+}
+
+static bool has_room(const struct ring *ring, size_t bytes)
+{
+    size_t limit = limit_bytes(ring), count = ring->end - ring->begin;
+    return count == 0 || (count < limit / QUARANTINE_MEAN_BYTES && ring->bytes + bytes <= limit);
+}
+
+void quarantine_put(const struct framed *framed)
+{
+    if (framed->bytes > QUARANTINE_BLOCK_BYTES_MAX || !ring_start()) {
+        heap_free(framed->start);
+        return;
+    }
+    memset(framed->user, FRAME_JUNK, framed->word.size_bytes);
+    if (ASAN) sanitizer_close(framed->start, framed->bytes);
+    struct ring *ring = HAK_MINE(mine);
+    while (!has_room(ring, framed->bytes)) leave(ring);
+    struct frame_word word = framed->word;
+    word.state = FRAME_FREED;
+    struct entry *entry = entry_at(ring, ring->end);
+    __atomic_store_n(&entry->start, framed->start, __ATOMIC_RELAXED);
+    entry->user = framed->user;
+    entry->word = word;
+    entry->bytes = (uint32_t)framed->bytes;
+    ring->bytes += framed->bytes;
+    ring->put_bytes += framed->bytes;
+    atomic_signal_fence(memory_order_release); /* the entry first: a child may be forked in between */
+    step(&ring->end);
+}

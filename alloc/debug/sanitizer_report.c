@@ -1,0 +1,127 @@
+/* sanitizer_report.c: see sanitizer_report.h. Called in the midst of an error, by one thread at a time: one static
+ * buffer, no lock, nothing allocated, and memory that may not be there is read by the system (debug/describe.h). */
+#include "debug/sanitizer_report.h"
+
+#include "base/config.h"
+#include "base/sizeclass.h"
+#include "debug/describe.h"
+#include "debug/frame_layout.h"
+#include "debug/trace.h"
+#include "os/os.h"
+#include "os/sanitizer.h"
+#include "report/settings.h"
+#include "report/text.h"
+
+enum { REPORT_BYTES = 8192 };
+
+/* A block, as the program knows it. */
+struct blamed {
+    const char *start;
+    size_t size_bytes; /* 0: not known */
+    bool is_freed;
+};
+
+static const char *const kind_names[] = {
+    [RECORD_KIND_none] = "",
+    [RECORD_KIND_slab] = "a small block",
+    [RECORD_KIND_run] = "a page run",
+    [RECORD_KIND_huge] = "a huge block",
+    [RECORD_KIND_guard] = "a sampled block",
+    [RECORD_KIND_free] = "a page that is free",
+};
+
+/* The heap's block of this start and length. In a frame that the heap has back, the copy still stands at the end. */
+static struct blamed blame(char *start, size_t bytes, bool is_huge)
+{
+    struct framed framed;
+    if (VALIDATE && failfast_level() >= LEVEL_FRAMES && frame_peek(start, bytes, &framed))
+        return (struct blamed){framed.user, framed.word.size_bytes, !sanitizer_is_open(framed.user)};
+    bool is_open = sanitizer_is_open(start);
+    size_t looked_bytes = is_huge && !is_open ? 0 : bytes;
+    return (struct blamed){start, is_open ? sanitizer_open_bytes(start, looked_bytes) : 0, !is_open};
+}
+
+static void add_count(struct text *text, size_t bytes, const char *where)
+{
+    text_add_number(text, bytes);
+    text_add(text, bytes == 1 ? " byte " : " bytes ");
+    text_add(text, where);
+}
+
+/* "12 bytes behind a block of 100 bytes at 0x..., which is in use" */
+static void add_relation(struct text *text, const char *address, const struct blamed *block)
+{
+    if (address < block->start) {
+        add_count(text, (size_t)(block->start - address), "before");
+    } else if (!block->is_freed && address >= block->start + block->size_bytes) {
+        add_count(text, (size_t)(address - block->start) - block->size_bytes, "behind");
+    } else {
+        add_count(text, (size_t)(address - block->start), "into");
+    }
+    text_add(text, " a block ");
+    if (block->size_bytes != 0) {
+        text_add(text, "of ");
+        add_count(text, block->size_bytes, "");
+    }
+    text_add(text, "at ");
+    text_add_address(text, block->start);
+    text_add(text, block->is_freed ? ", which is free" : ", which is in use");
+}
+
+/* The block that begins where this one ends, if the address is rather before that one than in this one. */
+static bool next_is_near(const struct describe_place *place, const char *address, const struct blamed *block,
+                         struct blamed *next)
+{
+    char *start = (char *)(uintptr_t)(place->block_start + place->block_bytes);
+    if (place->kind != RECORD_KIND_slab || start - address > GRANULE_BYTES || sanitizer_is_open(address)) return false;
+    if (!block->is_freed && address < block->start + block->size_bytes) return false;
+    struct describe_place after;
+    if (!describe_heap_address((uintptr_t)start, &after) || after.kind != RECORD_KIND_slab) return false;
+    *next = (struct blamed){start, sanitizer_open_bytes(start, after.block_bytes), !sanitizer_is_open(start)};
+    return !next->is_freed;
+}
+
+static void add_block(struct text *text, const struct describe_place *place, const char *address)
+{
+    struct blamed next, block = blame((char *)(uintptr_t)place->block_start, place->block_bytes,
+                                      place->kind == RECORD_KIND_huge);
+    text_add(text, " is ");
+    add_relation(text, address, &block);
+    if (block.start == (const char *)(uintptr_t)place->block_start && next_is_near(place, address, &block, &next)) {
+        text_add(text, ",\nhakmem:   and ");
+        add_relation(text, address, &next);
+    }
+    text_add(text, "\nhakmem:   in ");
+    text_add(text, kind_names[place->kind]);
+    text_add(text, " of the heap's, ");
+    add_count(text, place->block_bytes, "at ");
+    text_add_address(text, (const void *)(uintptr_t)place->block_start);
+    text_add(text, "\n");
+    if (!VALIDATE) return;
+    trace_describe(text, block.start);
+    if (!trace_is_on()) text_add(text, "hakmem:   HAKMEM_FAILFAST_LEVEL=2 tells where and by which threads, too\n");
+}
+
+static void report(const void *address)
+{
+    static char buffer[REPORT_BYTES];
+    struct text text = {buffer, sizeof buffer, 0};
+    struct describe_place place;
+    if (!describe_heap_address((uintptr_t)address, &place)) return;
+    text_add(&text, "hakmem: ");
+    text_add_address(&text, address);
+    if (place.block_start != 0) {
+        add_block(&text, &place, address);
+    } else {
+        text_add(&text, " is in the heap, in ");
+        text_add(&text, place.kind == RECORD_KIND_free ? kind_names[RECORD_KIND_free] : "no block");
+        text_add(&text, "\n");
+    }
+    os_write_error(text.bytes, text.length);
+}
+
+void sanitizer_report_start(void)
+{
+    /* relaxed: a constant, and what it needs is there before any thread is. */
+    if (ASAN) __atomic_store_n(&sanitizer_explain, report, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,84 @@
+/* stray.c: see stray.h. */
+#include "debug/stray.h"
+
+#include <stdint.h>
+
+#include "debug/lookup.h"
+#include "heap/heap.h"
+#include "heap/huge.h"
+#include "os/maps.h"
+#include "report/settings.h"
+#include "superslab/pagemap.h"
+
+/* Where an address lies, as the kernel sees it. */
+struct place {
+    uintptr_t address, stack; /* some address of this thread's stack */
+    uintptr_t module_end;     /* of a module's writable data so far: what follows at once is its zeroed part */
+    bool is_mapped, is_stack, is_static;
+};
+
+static bool visit(const struct maps_entry *entry, void *context)
+{
+    struct place *place = context;
+    bool is_module = entry->is_file && entry->is_writable;
+    bool is_zeroed = !entry->is_file && entry->name[0] == '\0' && entry->low == place->module_end;
+    place->module_end = is_module ? entry->high : 0;
+    if (place->address >= entry->high) return false;
+    if (place->address < entry->low) return true;
+    place->is_mapped = true;
+    place->is_static = is_module || is_zeroed;
+    /* A thread's stack can lie beside other mappings in one entry; it ends below the thread's control block. */
+    uintptr_t control = (uintptr_t)__builtin_thread_pointer();
+    place->is_stack = entry->name[0] == '[' && entry->name[1] == 's' && entry->name[2] == 't';
+    if (!entry->is_file && place->stack >= entry->low && place->stack < entry->high)
+        place->is_stack = place->address < control || control < entry->low;
+    return true;
+}
+
+static bool refuse_unknown(const void *pointer, enum failfast_kind freed)
+{
+    if (huge_is_cached(pointer))
+        return failfast_refused(freed, pointer, "a huge block, whose mapping is kept for the next one");
+    struct place place = {.address = (uintptr_t)pointer, .stack = (uintptr_t)__builtin_frame_address(0)};
+    bool is_known = maps_scan(visit, &place);
+    if (place.is_stack) return failfast_refused(FAILFAST_stack_pointer, pointer, NULL);
+    if (place.is_static) return failfast_refused(FAILFAST_static_pointer, pointer, NULL);
+    if (is_known && !place.is_mapped && pagemap_was_ours(pointer))
+        return failfast_refused(FAILFAST_unmapped_pointer, pointer, NULL);
+    const char *detail = is_known && !place.is_mapped ? "nothing is mapped there" : NULL;
+    return failfast_refused(FAILFAST_foreign_pointer, pointer, detail);
+}
+
+bool stray_refused(const void *pointer, enum failfast_kind freed)
+{
+    switch (heap_lookup(pointer).kind) {
+    case LOOKUP_RUN: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a page run");
+    case LOOKUP_HUGE: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a huge block");
+    case LOOKUP_FREE_PAGE: return failfast_refused(freed, pointer, "its page is free now");
+    case LOOKUP_SMALL: return failfast_refused(freed, pointer, "its slab was made a moment ago");
+    case LOOKUP_NONE: break;
+    }
+    return refuse_unknown(pointer, freed);
+}
+
+static bool is_stray(const void *pointer)
+{
+    return pagemap_tag_checked(pointer) == 0 && failfast_level() != LEVEL_NONE;
+}
+
+bool heap_may_free(const void *pointer)
+{
+    if (pointer == NULL) return true;
+    const char *call = failfast_call_set("free");
+    bool may = is_stray(pointer) ? stray_refused(pointer, FAILFAST_double_free) : validate_free(pointer);
+    failfast_call_set(call);
+    return may;
+}
+
+bool heap_may_resize(const void *pointer)
+{
+    const char *call = failfast_call_set("realloc");
+    bool may = is_stray(pointer) ? stray_refused(pointer, FAILFAST_realloc_freed) : validate_live(pointer);
+    failfast_call_set(call);
+    return may;
+}

@@ -1,0 +1,274 @@
+/* trace.c: see trace.h. */
+#include "debug/trace.h"
+
+#include <assert.h>
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/policy.h"
+#include "os/libc.h"
+#include "os/maps.h"
+#include "os/peek.h"
+#include "report/failfast.h"
+#include "report/settings.h"
+#include "report/text.h"
+
+enum { WAYS = 4, STACK_BYTES_MAX = 256 << 20 };
+
+/* Every word is written and read atomically and without order: a record that two threads write at one time is
+ * a mixture, and a report says so by its addresses. */
+struct record {
+    uintptr_t block;
+    size_t size_bytes;
+    uintptr_t allocated[TRACE_DEPTH], freed[TRACE_DEPTH]; /* up to a 0 */
+    uint32_t used_at;                                     /* by the clock of the table */
+    int32_t allocated_by, freed_by;                       /* kernel's ids of threads; 0: not known */
+};
+
+static struct record records[TRACE_RECORDS];
+static uint32_t clock_now;
+
+#define LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+
+/* --- the table ------------------------------------------------------------------------------------------ */
+
+static struct record *set_of(uintptr_t block)
+{
+    return &records[(block >> 4) * 0x9e3779b97f4a7c15 >> 32 & (TRACE_RECORDS / WAYS - 1) * WAYS];
+}
+
+static struct record *find(uintptr_t block)
+{
+    struct record *set = set_of(block);
+    for (uint32_t way = 0; way < WAYS; way++)
+        if (LOAD(set[way].block) == block) return &set[way];
+    return NULL;
+}
+
+/* The block's record, else the one of its set that was used least lately. */
+static struct record *find_or_oldest(uintptr_t block)
+{
+    struct record *found = find(block), *set = set_of(block);
+    if (found != NULL) return found;
+    found = set;
+    for (uint32_t way = 1; way < WAYS; way++)
+        if ((int32_t)(LOAD(set[way].used_at) - LOAD(found->used_at)) < 0) found = &set[way];
+    return found;
+}
+
+/* --- the stack ------------------------------------------------------------------------------------------ */
+
+/* Where the linker put this library, whose own functions are left out. */
+extern const char __ehdr_start[] HAK_HIDDEN;
+extern const char _end[] HAK_HIDDEN;
+
+/* The upper end of the caller's stack: a thread's control block lies there, but for the first one's. 0: none of
+ * the two is above `frame`, as on a stack that the program made. */
+static uintptr_t stack_end(uintptr_t frame)
+{
+    uintptr_t control = (uintptr_t)__builtin_thread_pointer(), first = os_first_stack_end();
+    if (frame < control && control - frame < STACK_BYTES_MAX) return control;
+    return frame < first && first - frame < STACK_BYTES_MAX ? first : 0;
+}
+
+/* Each frame pointer points to the caller's, and to the return address behind it. The chain must rise. */
+static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
+    uint32_t count = 0;
+    while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame + 2 * sizeof frame <= end) {
+        const uintptr_t *words = (const uintptr_t *)frame;
+        uintptr_t next = words[0], address = words[1];
+        /* A sanitized program and the library are one module: of it nothing is left out. */
+        bool is_own = !ASAN && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
+        if (!is_own && address < 4096) break;
+        if (!is_own) STORE(addresses[count++], address);
+        if (next <= frame) break;
+        frame = next;
+    }
+    if (count < TRACE_DEPTH) STORE(addresses[count], 0);
+}
+
+bool trace_is_on(void) { return failfast_level() >= (ASAN ? LEVEL_FRAMES : LEVEL_TRACES); }
+
+/* A system call each time: who is to see races of two threads has time. */
+static int32_t thread_id(void) { return ASAN ? (int32_t)syscall(SYS_gettid) : 0; }
+
+void trace_allocated(const void *block, size_t size_bytes)
+{
+    if (!trace_is_on()) return;
+    struct record *record = find_or_oldest((uintptr_t)block);
+    STORE(record->block, 0);
+    STORE(record->size_bytes, size_bytes);
+    STORE(record->used_at, __atomic_add_fetch(&clock_now, 1, __ATOMIC_RELAXED));
+    STORE(record->freed[0], 0);
+    STORE(record->freed_by, 0);
+    STORE(record->allocated_by, thread_id());
+    capture(record->allocated);
+    STORE(record->block, (uintptr_t)block);
+}
+
+void trace_freed(const void *block)
+{
+    if (!trace_is_on()) return;
+    struct record *record = find((uintptr_t)block);
+    if (record == NULL) return;
+    STORE(record->used_at, __atomic_add_fetch(&clock_now, 1, __ATOMIC_RELAXED));
+    STORE(record->freed_by, thread_id());
+    capture(record->freed);
+}
+
+/* --- in a report ---------------------------------------------------------------------------------------- */
+
+static_assert((int)TRACE_DEPTH == (int)FAILFAST_FRAMES, "an event holds what a record does");
+
+static void copy_event(struct failfast_event *event, int32_t thread, const uintptr_t *addresses)
+{
+    *event = (struct failfast_event){.thread = (uint32_t)thread};
+    while (event->count < TRACE_DEPTH && LOAD(addresses[event->count]) != 0) {
+        event->frames[event->count] = LOAD(addresses[event->count]);
+        event->count++;
+    }
+}
+
+size_t trace_find(const void *block, struct failfast_event *allocated, struct failfast_event *freed)
+{
+    const struct record *record = trace_is_on() ? find((uintptr_t)block) : NULL;
+    if (record == NULL) return 0;
+    copy_event(allocated, LOAD(record->allocated_by), record->allocated);
+    copy_event(freed, LOAD(record->freed_by), record->freed);
+    return LOAD(record->size_bytes);
+}
+
+void trace_here(struct failfast_event *event)
+{
+    uintptr_t addresses[TRACE_DEPTH];
+    *event = (struct failfast_event){.count = 0};
+    if (!trace_is_on()) return;
+    capture(addresses);
+    copy_event(event, 0, addresses);
+}
+
+/* The file that an address is in. base is what to take off an address to have it as addr2line wants it. */
+struct module {
+    uintptr_t address, base;
+    bool is_found;
+    char name[MAPS_NAME_BYTES];
+};
+
+static bool visit(const struct maps_entry *entry, void *context)
+{
+    struct module *module = context;
+    if (module->address < entry->low) return true;
+    if (entry->is_file && strcmp(entry->name, module->name) != 0) {
+        memcpy(module->name, entry->name, sizeof module->name);
+        module->base = entry->low - entry->file_offset;
+    }
+    module->is_found = module->address < entry->high && entry->is_file;
+    return module->address < entry->high;
+}
+
+/* A program that is linked to fixed addresses has them in its file. */
+static bool is_fixed(uintptr_t base)
+{
+    ElfW(Ehdr) file;
+    return os_peek((const void *)base, &file, sizeof file) && memcmp(file.e_ident, ELFMAG, SELFMAG) == 0 &&
+           file.e_type == ET_EXEC;
+}
+
+/* A return address is the instruction behind the call; the one before it is in the call. */
+static void find_module(uintptr_t return_address, struct module *module)
+{
+    *module = (struct module){.address = return_address - 1};
+    maps_scan(visit, module);
+    if (module->is_found && is_fixed(module->base)) module->base = 0;
+}
+
+static void add_place(struct text *text, uintptr_t return_address)
+{
+    struct module module;
+    find_module(return_address, &module);
+    text_add(text, "hakmem:     ");
+    if (module.is_found) {
+        text_add(text, module.name);
+        text_add(text, "+");
+        text_add_hex(text, module.address - module.base);
+    } else {
+        text_add_address(text, (const void *)module.address);
+    }
+    text_add(text, "\n");
+}
+
+void trace_add_places(struct text *text, const struct failfast_event *event)
+{
+    for (uint32_t i = 0; i < event->count; i++) add_place(text, event->frames[i]);
+}
+
+/* "hakmem:   by thread 4711, freed at", and where; without the thread where it is not known. */
+static void add_event(struct text *text, const char *what, const struct failfast_event *event)
+{
+    if (event->count == 0 && event->thread == 0) return;
+    text_add(text, "hakmem:   ");
+    if (event->thread != 0) {
+        text_add(text, "by thread ");
+        text_add_number(text, event->thread);
+        text_add(text, ", ");
+    }
+    text_add(text, what);
+    trace_add_places(text, event);
+}
+
+void trace_describe(struct text *text, const void *block)
+{
+    struct failfast_event allocated = {.count = 0}, freed = {.count = 0};
+    size_t size_bytes = trace_find(block, &allocated, &freed);
+    if (!trace_is_on() || find((uintptr_t)block) == NULL) return;
+    text_add(text, "hakmem:   last asked for there: ");
+    text_add_number(text, size_bytes);
+    text_add(text, " bytes\n");
+    add_event(text, "allocated at\n", &allocated);
+    add_event(text, "freed at\n", &freed);
+}
+
+struct call {
+    uintptr_t address, base; /* base 0 and no module: not in a file */
+    bool is_found;
+};
+
+enum { EVENTS_MAX = 3 };
+
+bool trace_add_command(struct text *text, const struct failfast_event *const *events, uint32_t event_count)
+{
+    struct call calls[EVENTS_MAX * TRACE_DEPTH];
+    struct module module;
+    uint32_t count = 0, best = 0, best_count = 0;
+    for (uint32_t event = 0; event < event_count && event < EVENTS_MAX; event++)
+        for (uint32_t i = 0; i < events[event]->count; i++) {
+            find_module(events[event]->frames[i], &module);
+            calls[count++] = (struct call){module.address, module.base, module.is_found};
+        }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t same = 0;
+        for (uint32_t k = 0; k < count; k++) same += calls[k].is_found && calls[k].base == calls[i].base;
+        if (calls[i].is_found && same > best_count) {
+            best = i;
+            best_count = same;
+        }
+    }
+    if (best_count == 0) return false;
+    find_module(calls[best].address + 1, &module);
+    text_add(text, "addr2line -Cfipe ");
+    text_add_word(text, module.name);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!calls[i].is_found || calls[i].base != module.base) continue;
+        text_add(text, " ");
+        text_add_hex(text, calls[i].address - module.base);
+    }
+    return true;
+}

@@ -1,0 +1,107 @@
+// guard_report_test.cc: a pointer that free or realloc cannot take, where it looks like one to a sampled block.
+#include "guard/guard_test_support.h"
+
+#include <setjmp.h>
+
+extern "C" {
+#include "os/meta.h"
+}
+
+namespace {
+
+using test::as_bytes;
+
+sigjmp_buf survived;
+
+class GuardReport : public test::GuardTest {
+  protected:
+    static void expect_abort(uint32_t slots, const std::function<void()> &body)
+    {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            if (!guard_start(slots)) _exit(2);
+            body();
+            _exit(1);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << "status " << status;
+    }
+};
+
+} // namespace
+
+TEST_F(GuardReport, MisuseEndsTheProcess)
+{
+    expect_abort(2, [] {
+        void *block = guard_alloc(100);
+        hak_free(block);
+        hak_free(block);
+    });
+    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 16); });
+    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 112); });
+    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) - 4096); }); // before the first slot
+    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 40000); }); // behind the last slot
+    expect_abort(2, [] {
+        void *block = guard_alloc(100);
+        hak_free(block);
+        hak_realloc(block, 100);
+    });
+}
+
+// As a crash handler's caller may: the process goes on behind the call that was to end it.
+TEST_F(GuardReport, WhatWasMisusedIsKnownUntilTheHandlerIsDone)
+{
+    with(2, 0, [] {
+        struct sigaction action = {};
+        action.sa_handler = [](int) { siglongjmp(survived, 1); };
+        ASSERT_EQ(sigaction(SIGABRT, &action, nullptr), 0);
+        guard_history history;
+        EXPECT_FALSE(guard_misuse(&history));
+        void *block = guard_alloc(100);
+        hak_free(block);
+        if (sigsetjmp(survived, 1) == 0) hak_free(block);
+        ASSERT_TRUE(guard_misuse(&history));
+        EXPECT_EQ(history.address, (uint64_t)(uintptr_t)block);
+        EXPECT_EQ(history.finding, RECORD_FINDING_freed_twice);
+        EXPECT_EQ(history.state, RECORD_STATE_freed);
+        test::in_thread([] {
+            guard_history other;
+            EXPECT_FALSE(guard_misuse(&other));
+            guard_misuse_forget();
+        });
+        EXPECT_TRUE(guard_misuse(&history));
+        guard_misuse_forget();
+        EXPECT_FALSE(guard_misuse(&history));
+    });
+}
+
+// The records are memory like other: what a wild write left there must not lead a report to frames that are none.
+TEST_F(GuardReport, AWildWriteHasHitTheRecords)
+{
+    const char *behind = static_cast<char *>(meta_alloc(64)); // the records come next
+    with(2, 0, [behind] {
+        constexpr uint32_t size_bytes = 1237;
+        void *block = guard_alloc(size_bytes);
+        guard_history history;
+        ASSERT_TRUE(guard_find((uint64_t)(uintptr_t)block, &history));
+        EXPECT_EQ(history.size_bytes, size_bytes);
+        const guard_event allocated = history.allocated;
+        ASSERT_GT(allocated.count, 0u);
+        uint32_t hits = 0;
+        for (const char *at = behind; at < behind + 4096; at += sizeof(uint32_t)) {
+            if (memcmp(at, &allocated, sizeof allocated) != 0) continue;
+            auto *event = reinterpret_cast<guard_event *>(const_cast<char *>(at));
+            event[0].count = GUARD_FRAMES + 1; // allocated
+            event[1].count = UINT32_MAX;       // freed
+            hits++;
+        }
+        ASSERT_EQ(hits, 1u);
+        ASSERT_TRUE(guard_find((uint64_t)(uintptr_t)block, &history));
+        EXPECT_EQ(history.size_bytes, size_bytes);
+        EXPECT_EQ(history.allocated.thread, allocated.thread);
+        EXPECT_EQ(history.allocated.count, 0u);
+        EXPECT_EQ(history.freed.count, 0u);
+    });
+}

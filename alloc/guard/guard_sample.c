@@ -1,0 +1,113 @@
+/* guard_sample.c: see guard_sample.h. */
+#include "guard/guard_sample.h"
+
+#include "base/config.h"
+#include "base/sizeclass.h"
+#include "guard/guard.h"
+#include "report/broken.h"
+
+enum {
+    DUE_MAX = 64, /* samples that may be due at once, */
+    LATE_MIN = 4096, /* or so many allocations */
+};
+
+struct sampler {
+    int64_t left;    /* allocations until the next sample; below 0: so many too late */
+    uint64_t random; /* 0: the thread has not drawn yet */
+    bool is_sampling; /* the unwinder may allocate */
+};
+
+static HAK_TLS struct sampler sampler;
+static _Atomic(uint64_t) samplers;
+
+static struct sampler *sampler_self(void)
+{
+    return &HAK_MINE(sampler);
+}
+
+_Atomic(uint32_t) guard_sample_rate;
+
+void guard_sample_set(uint32_t rate)
+{
+    /* release: pairs with the acquire in guard_sample_is_on. */
+    atomic_store_explicit(&guard_sample_rate, rate, memory_order_release);
+}
+
+/* Marsaglia's xorshift. Threads differ by their order, so that a run that repeats its schedule repeats its samples. */
+static int64_t draw(uint32_t rate)
+{
+    struct sampler *mine = sampler_self();
+    uint64_t random = mine->random;
+    if (random == 0)
+        random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    mine->random = random;
+    return (int64_t)((random >> 32) % (2 * (uint64_t)rate)) + 1;
+}
+
+static void count(uint32_t allocations)
+{
+    struct sampler *mine = sampler_self();
+    /* relaxed: a number like any other, once sampling is on. */
+    uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
+    if (rate == 0) return;
+    if (mine->random == 0) mine->left = draw(rate);
+    mine->left -= allocations;
+    int64_t least = -(int64_t)rate * DUE_MAX;
+    if (least > -LATE_MIN) least = -LATE_MIN;
+    if (mine->left < least) mine->left = least;
+}
+
+static bool is_due(const struct tcache *tcache)
+{
+    struct sampler *mine = sampler_self();
+    return mine->random != 0 && mine->left <= 0 && !mine->is_sampling && tcache->heap != NULL;
+}
+
+void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes)
+{
+    struct sampler *mine = sampler_self();
+    if (!is_due(tcache) || size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return NULL;
+    uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
+    if (rate == 0) return NULL;
+    mine->is_sampling = true;
+    void *block = guard_alloc(size_bytes);
+    mine->is_sampling = false;
+    /* Where no slot is free what was due is dropped. */
+    mine->left = block != NULL ? mine->left + draw(rate) : draw(rate);
+    return block;
+}
+
+struct guard_visit guard_visit_begin(const struct tcache *tcache, uint32_t class_index)
+{
+    struct guard_visit visit = {.bin_was_empty = tcache->heads[class_index] == NULL};
+    visit.counts = class_index != CLASS_EMPTY && sizeclass_bytes(class_index) <= GUARD_BYTES_MAX;
+    if (tcache->heap == NULL) return visit;
+    visit.parked = tcache->heap->parked;
+    visit.credit = tcache->heap->parking[class_index].credit;
+    return visit;
+}
+
+void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache, uint32_t class_index)
+{
+    if (!visit.counts || !visit.bin_was_empty) return;
+    if (tcache->heap != NULL && tcache->heap->parked < visit.parked) {
+        count(visit.credit);
+        return;
+    }
+    /* The bin's blocks are among those that are out of the heap's slabs. */
+    size_t length_max = tcache->heap != NULL ? tcache->heap->owner.used_bytes / sizeclass_bytes(class_index) : 0;
+    uint32_t length = 1; /* the block that malloc returns */
+    for (const struct block *block = tcache->heads[class_index]; block != NULL; block = link_get(&block->next))
+        if (length++ >= length_max) broken(BROKEN_bin, class_index, block);
+    count(length);
+}
+
+void guard_visit_parked(struct guard_visit visit, struct tcache *tcache, uint32_t class_index)
+{
+    if (!visit.counts || !visit.bin_was_empty) return;
+    count(visit.credit);
+    if (is_due(tcache)) tcache_empty_bin(tcache, class_index);
+}

@@ -1,0 +1,381 @@
+// guard_test.cc: sampled blocks: where they lie, what faults, when an address comes again, what is known of an
+// address. How often malloc gives one: guard_rate_test.cc; misuse: guard_report_test.cc.
+#include "guard/guard_test_support.h"
+
+extern "C" {
+#include "debug/describe.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/os_fault.h"
+#include "os/peek.h"
+}
+
+namespace {
+
+using test::as_bytes;
+using test::is_sampled;
+
+constexpr size_t kRounded = 16;
+
+size_t rounded(size_t size) { return (size + kRounded - 1) / kRounded * kRounded; }
+
+bool is_readable(const void *address)
+{
+    char byte;
+    return os_peek(address, &byte, 1);
+}
+
+// The first that is sampled; the others are freed when it has come.
+void *sampled_malloc(size_t size)
+{
+    std::vector<void *> others;
+    void *block = nullptr;
+    for (int i = 0; i < 1000000 && block == nullptr; i++) {
+        void *next = hak_malloc(size);
+        if (is_sampled(next)) block = next;
+        else others.push_back(next);
+    }
+    for (void *other : others) hak_free(other);
+    EXPECT_NE(block, nullptr) << "no block of " << size << " bytes was sampled";
+    return block;
+}
+
+class Guard : public test::GuardTest {};
+
+} // namespace
+
+TEST_F(Guard, EverySizeEndsAtTheEndOfItsPage)
+{
+    with(3, 0, [] {
+        for (size_t size = 1; size <= GUARD_BYTES_MAX; size++) {
+            char *block = as_bytes(guard_alloc(size));
+            ASSERT_NE(block, nullptr);
+            char *end = block + rounded(size);
+            ASSERT_TRUE(test::is_aligned(block, 16) && test::is_aligned(end, os_page_bytes())) << size;
+            ASSERT_EQ(hak_malloc_usable_size(block), rounded(size));
+            test::pattern_fill(block, rounded(size), size);
+            ASSERT_TRUE(is_readable(end - 1) && !is_readable(end) && !is_readable(end - os_page_bytes() - 1)) << size;
+            ASSERT_TRUE(test::pattern_holds(block, rounded(size), size));
+            hak_free(block);
+            ASSERT_FALSE(is_readable(block) || is_readable(end - 1)) << size;
+            ASSERT_EQ(hak_malloc_usable_size(block), 0u);
+        }
+    });
+}
+
+TEST_F(Guard, AnAddressComesAgainBehindAllOthers)
+{
+    with(5, 0, [] {
+        std::vector<void *> blocks;
+        for (int i = 0; i < 5; i++) blocks.push_back(guard_alloc(64));
+        for (int i : {3, 0, 4, 1, 2}) hak_free(blocks[static_cast<size_t>(i)]);
+        for (int round = 0; round < 3; round++)
+            for (size_t i : {3, 0, 4, 1, 2}) {
+                void *block = guard_alloc(64);
+                EXPECT_EQ(block, blocks[i]);
+                EXPECT_TRUE(test::is_zero(block, 64)) << "its memory was taken";
+                memset(block, 'x', 64);
+                hak_free(block);
+            }
+    });
+}
+
+TEST_F(Guard, NoneWhenEverySlotIsLive)
+{
+    with(4, 1, [] {
+        std::vector<void *> guarded, all;
+        while (void *block = guard_alloc(100)) guarded.push_back(block);
+        EXPECT_EQ(guarded.size(), 4u);
+        for (int i = 0; i < 5000; i++) {
+            all.push_back(hak_malloc(100));
+            ASSERT_NE(all.back(), nullptr);
+            ASSERT_FALSE(is_sampled(all.back()));
+        }
+        hak_free(guarded[2]);
+        EXPECT_EQ(guard_figures().live, 3u);
+        void *block = sampled_malloc(100);
+        EXPECT_EQ(block, guarded[2]);
+        EXPECT_EQ(guard_figures().live, 4u);
+        EXPECT_EQ(guard_figures().sampled, 5u);
+        for (void *one : all) hak_free(one);
+    });
+}
+
+TEST_F(Guard, OnePageOfAddressSpaceIsEnough)
+{
+    with(1, 0, [] {
+        void *block = guard_alloc(1);
+        EXPECT_EQ(guard_alloc(1), nullptr);
+        hak_free(block);
+        EXPECT_EQ(guard_alloc(1), block);
+    });
+    with(GUARD_SLOTS_MAX, 0, [] {
+        std::vector<void *> blocks;
+        while (void *block = guard_alloc(16)) blocks.push_back(block);
+        EXPECT_EQ(blocks.size(), (size_t)GUARD_SLOTS_MAX) << "or the system refuses so many mappings";
+        for (void *block : blocks) hak_free(block);
+    });
+}
+
+namespace {
+
+size_t mappings()
+{
+    size_t lines = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    for (int c; maps != nullptr && (c = fgetc(maps)) != EOF;) lines += c == '\n';
+    if (maps != nullptr) fclose(maps);
+    return lines;
+}
+
+} // namespace
+
+TEST_F(Guard, FreedSlotsAreOneMapping)
+{
+    with(500, 0, [] {
+        std::vector<void *> blocks(500, nullptr);
+        size_t before = mappings();
+        for (int round = 0; round < 2; round++) {
+            for (void *&block : blocks) {
+                block = guard_alloc(100);
+                memset(block, 'x', 100);
+            }
+            EXPECT_GE(mappings(), before + 900);
+            for (void *block : blocks) hak_free(block);
+            EXPECT_LE(mappings(), before + 20);
+        }
+    });
+}
+
+TEST_F(Guard, ReallocStaysOnlyWhereItEndsAtTheSamePlace)
+{
+    with(16, 0, [] {
+        for (size_t size : {16u, 17u, 100u, 1000u, 4096u})
+            for (size_t next : {1u, 16u, 17u, 33u, 99u, 112u, 113u, 500u, 4096u, 4097u, 40000u, 3000000u}) {
+                void *block = guard_alloc(size);
+                test::pattern_fill(block, size, size);
+                void *moved = hak_realloc(block, next);
+                ASSERT_NE(moved, nullptr);
+                EXPECT_EQ(moved == block, rounded(size) == rounded(next)) << size << " " << next;
+                EXPECT_EQ(is_readable(block), moved == block);
+                EXPECT_GE(hak_malloc_usable_size(moved), next);
+                EXPECT_TRUE(moved == block || test::pattern_holds(moved, 1, size));
+                size_t kept = size < next ? size : next;
+                std::vector<unsigned char> bytes(size);
+                test::pattern_fill(bytes.data(), size, size);
+                EXPECT_EQ(memcmp(moved, bytes.data(), kept), 0) << size << " " << next;
+                hak_free(moved);
+            }
+        void *block = guard_alloc(100);
+        EXPECT_EQ(hak_realloc(block, 0), nullptr);
+        EXPECT_FALSE(is_readable(block));
+        block = guard_alloc(100);
+        errno = 0;
+        EXPECT_EQ(hak_realloc(block, SIZE_MAX), nullptr);
+        EXPECT_EQ(errno, ENOMEM);
+        EXPECT_TRUE(is_readable(block));
+    });
+}
+
+TEST_F(Guard, CallocIsZeroAndSizedFreesTakeIt)
+{
+    with(4, 1, [] {
+        int seen = 0;
+        for (int i = 0; i < 20000; i++) {
+            void *block = hak_calloc(3, 70);
+            ASSERT_TRUE(test::is_zero(block, 210));
+            memset(block, 'x', 210);
+            seen += is_sampled(block);
+            if (i % 2 == 0) hak_free_sized(block, 210);
+            else hak_free_aligned_sized(block, 16, 210);
+        }
+        EXPECT_GT(seen, 100);
+    });
+}
+
+TEST_F(Guard, WhatIsNeverSampled)
+{
+    with(64, 1, [] {
+        std::vector<void *> blocks;
+        for (int i = 0; i < 3000; i++) {
+            for (size_t align : {32u, 64u, 128u, 1024u, 4096u}) {
+                blocks.push_back(hak_aligned_alloc(align, 100));
+                ASSERT_TRUE(test::is_aligned(blocks.back(), align));
+                ASSERT_FALSE(is_sampled(blocks.back()));
+            }
+            for (size_t size : {(size_t)0, (size_t)GUARD_BYTES_MAX + 1, (size_t)SMALL_BYTES_MAX}) {
+                blocks.push_back(hak_malloc(size));
+                ASSERT_FALSE(is_sampled(blocks.back())) << size;
+            }
+            hak_free(hak_malloc(50));
+        }
+        for (void *block : blocks) hak_free(block);
+        hak_free(sampled_malloc(50));
+    });
+}
+
+TEST_F(Guard, ForkedChildHasItsOwn)
+{
+    with(4, 1, [] {
+        void *block = guard_alloc(100), *before = guard_alloc(100);
+        memset(block, 'p', 100);
+        hak_free(before);
+        std::atomic<int> step{0};
+        std::thread holder([&] { // in the child this thread is gone, and holds the lock
+            lock_acquire(LOCK_GUARD);
+            step = 1;
+            while (step == 1) usleep(1000);
+            lock_release(LOCK_GUARD);
+        });
+        while (step == 0) usleep(1000);
+        EXPECT_TRUE(test::in_child([&] {
+            EXPECT_EQ(as_bytes(block)[99], 'p');
+            memset(block, 'c', 100);
+            hak_free(block);
+            EXPECT_FALSE(is_readable(block));
+            std::vector<void *> blocks;
+            while (void *next = guard_alloc(10)) blocks.push_back(next);
+            EXPECT_EQ(blocks.size(), 4u) << "no slot was lost";
+            for (void *next : blocks) hak_free(next);
+            hak_free(sampled_malloc(200));
+        }));
+        step = 2;
+        holder.join();
+        EXPECT_TRUE(is_readable(block));
+        EXPECT_EQ(as_bytes(block)[99], 'p');
+        hak_free(block);
+    });
+}
+
+TEST_F(Guard, ThreadsEndAndOthersFree)
+{
+    with(64, 1, [] {
+        std::vector<void *> blocks(8);
+        test::in_threads(8, [&](int i) {
+            blocks[static_cast<size_t>(i)] = sampled_malloc(100);
+            memset(blocks[static_cast<size_t>(i)], 'a' + i, 100);
+        });
+        for (size_t i = 0; i < 8; i++) EXPECT_EQ(as_bytes(blocks[i])[99], 'a' + static_cast<int>(i));
+        for (size_t i = 0; i < 4; i++) hak_free(blocks[i]);
+        test::in_threads(4, [&](int i) { hak_free(blocks[4 + static_cast<size_t>(i)]); }); // their first call
+        for (void *block : blocks) EXPECT_FALSE(is_readable(block));
+        guard_sample_set(0);
+        test::expect_at_rest();
+    });
+}
+
+TEST_F(Guard, PurgeLeavesLiveOnes)
+{
+    with(8, 0, [] {
+        void *live = guard_alloc(100), *freed = guard_alloc(100);
+        memset(live, 'l', 100);
+        hak_free(freed);
+        hak_purge();
+        EXPECT_EQ(as_bytes(live)[99], 'l');
+        EXPECT_FALSE(is_readable(freed));
+        hak_free(live);
+        test::expect_at_rest();
+    });
+}
+
+TEST_F(Guard, ManyThreadsOneQueue)
+{
+    with(32, 1, [] {
+        std::atomic<uint64_t> sampled{0};
+        test::in_threads(8, [&](int thread) {
+            test::Rng rng(static_cast<uint64_t>(thread) + 1);
+            std::vector<std::pair<void *, size_t>> blocks;
+            for (int i = 0; i < test::rounds(20000); i++) {
+                size_t size = rng.between(1, 5000);
+                void *block = hak_malloc(size);
+                sampled += is_sampled(block);
+                test::pattern_fill(block, size, size, 61);
+                blocks.emplace_back(block, size);
+                if (blocks.size() < 200) continue;
+                std::swap(blocks[rng.below(200)], blocks.back());
+                ASSERT_TRUE(test::pattern_holds(blocks.back().first, blocks.back().second, blocks.back().second, 61));
+                hak_free(blocks.back().first);
+                blocks.pop_back();
+            }
+            for (auto [block, size] : blocks) hak_free(block);
+        });
+        EXPECT_GT(sampled, 100u);
+        guard_sample_set(0);
+        std::vector<void *> all;
+        while (void *block = guard_alloc(16)) all.push_back(block);
+        EXPECT_EQ(all.size(), 32u) << "a slot was lost, or is there twice";
+        std::sort(all.begin(), all.end());
+        EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
+        for (void *block : all) hak_free(block);
+        test::expect_at_rest();
+    });
+}
+
+TEST_F(Guard, SystemThatRefuses)
+{
+    with(2, 0, [] {
+        os_fault_install(1, true);
+        EXPECT_EQ(guard_alloc(100), nullptr);
+        guard_sample_set(1);
+        hak_free(hak_malloc(100));
+        os_fault_remove();
+        guard_sample_set(0);
+        void *block = guard_alloc(100), *other = guard_alloc(100);
+        EXPECT_TRUE(block != nullptr && other != nullptr) << "no slot was lost";
+        os_fault_install(1, true);
+        hak_free(block); // stays readable; else as ever
+        os_fault_remove();
+        EXPECT_EQ(guard_alloc(100), block);
+    });
+    EXPECT_TRUE(test::in_child([] {
+        os_fault_install(1, true);
+        bool started = guard_start(1 << 14); // so large that its books are a mapping too
+        os_fault_remove();
+        EXPECT_FALSE(started);
+        EXPECT_TRUE(guard_start(2));
+    }));
+}
+
+TEST_F(Guard, WhatIsSaidOfAnAddress)
+{
+    with(3, 0, [] {
+        char *first = as_bytes(guard_alloc(100)), *second = as_bytes(guard_alloc(4096));
+        auto say = [](const char *address) {
+            describe_place place;
+            guard_history history;
+            EXPECT_TRUE(describe_address((uint64_t)(uintptr_t)address, &place));
+            EXPECT_TRUE(guard_find((uint64_t)(uintptr_t)address, &history));
+            EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_guard);
+            EXPECT_EQ(place.block_start, history.start);
+            EXPECT_EQ(place.state, (uint64_t)history.state);
+            EXPECT_EQ(place.offset, place.block_start == 0 ? 0 : (uint64_t)(uintptr_t)address - place.block_start);
+            return history;
+        };
+        auto start = [](const char *block) { return (uint64_t)(uintptr_t)block; };
+        guard_history at = say(first + 99);
+        EXPECT_EQ(at.start, start(first));
+        EXPECT_EQ(at.size_bytes, 100u);
+        EXPECT_EQ(at.finding, RECORD_FINDING_none);
+        EXPECT_EQ(at.state, RECORD_STATE_live);
+        EXPECT_EQ(at.allocated.thread, (uint32_t)gettid());
+        EXPECT_GT(at.allocated.count, 1u);
+        EXPECT_EQ(at.freed.thread, 0u);
+        EXPECT_EQ(say(first + 112).finding, RECORD_FINDING_past_end);
+        EXPECT_EQ(say(first + 112).start, start(first));
+        at = say(second - 1); // between the two: the nearer one
+        EXPECT_EQ(at.start, start(second));
+        EXPECT_EQ(at.finding, RECORD_FINDING_before);
+        hak_free(first);
+        at = say(first + 8);
+        EXPECT_EQ(at.finding, RECORD_FINDING_use_after);
+        EXPECT_EQ(at.state, RECORD_STATE_freed);
+        EXPECT_EQ(at.freed.thread, (uint32_t)gettid());
+        EXPECT_GT(at.freed.count, 1u);
+        at = say(second + 2 * os_page_bytes()); // a slot that no block has had
+        EXPECT_EQ(at.start, 0u);
+        guard_history none;
+        for (uint64_t address : {(uint64_t)0, (uint64_t)8, start(second) + (1u << 30), UINT64_MAX, (uint64_t)1 << 63})
+            EXPECT_FALSE(guard_find(address, &none)) << address;
+        hak_free(second);
+    });
+}
