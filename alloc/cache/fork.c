@@ -1,6 +1,7 @@
 /* fork.c: see fork.h. One thread is left: every load and store may be relaxed. */
 #include "cache/fork.h"
 
+#include "base/hooks.h"
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "os/lock.h"
@@ -55,5 +56,5 @@ void fork_child(void)
         if (owner != NULL && remote_is_pending(owner)) remote_drain_orphan(owner);
     }
     thread_recount_warm();
-    if (VALIDATE && thread_after_fork != NULL) thread_after_fork();
+    if (VALIDATE) hooks.thread_after_fork();
 }

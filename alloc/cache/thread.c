@@ -17,29 +17,22 @@ static bool end_key_made; /* written once under LOCK_START */
 /* Orphans that are not REST_EMPTY. A figure that orders nothing: relaxed everywhere. */
 static _Atomic(uint32_t) warm_count;
 
-void (*thread_before_end)(void);
-void (*thread_after_fork)(void);
-static _Atomic(thread_watch_fn *) watch;
-
 void thread_watch(thread_watch_fn *new_watch)
 {
     /* release: publishes what the function uses. Pairs with the acquire in watch_call. */
-    atomic_store_explicit(&watch, new_watch, memory_order_release);
+    atomic_store_explicit(&hooks.thread_watch, new_watch, memory_order_release);
 }
 
 static void watch_call(bool begins)
 {
-    thread_watch_fn *function = atomic_load_explicit(&watch, memory_order_acquire);
+    thread_watch_fn *function = atomic_load_explicit(&hooks.thread_watch, memory_order_acquire);
     if (function != NULL) function(begins);
 }
 
 void thread_end(void *tcache)
 {
     struct tcache *self = tcache;
-    if (VALIDATE) {
-        void (*call)(void) = __atomic_load_n(&thread_before_end, __ATOMIC_RELAXED);
-        if (call != NULL) call();
-    }
+    if (VALIDATE) hooks.thread_before_end();
     self->state = THREAD_ENDED;
     watch_call(false);
     if (self->heap != NULL) thread_leave(self);

@@ -10,12 +10,8 @@
  * the last round of destructors: nobody tells of a later moment. */
 #pragma once
 
+#include "base/hooks.h"
 #include "cache/tcache.h"
-
-/* Under VALIDATE, what a layer above does when a thread ends that has a heap still, and in the child after fork when
- * the heaps are mended. NULL: nothing. Set for good, atomically. */
-extern HAK_HIDDEN void (*thread_before_end)(void);
-extern HAK_HIDDEN void (*thread_after_fork)(void);
 
 /* Makes the process ready: page map, key, fork handler. True when it is. Any thread; cheap when done. */
 bool thread_process_start(void);
@@ -37,9 +33,7 @@ void thread_leave(struct tcache *tcache);
  * local. */
 HAK_COLD void thread_succeed(struct tcache *tcache, struct owner *owner);
 
-/* Called in every thread that begins from now on, when it has its heap, with true, and at its end, with false.
- * Not in threads of which nobody tells the end. The function may not enter the heap. NULL: none. */
-typedef void thread_watch_fn(bool begins);
+/* Called in every thread that begins from now on, and at its end (base/hooks.h). NULL: none. */
 void thread_watch(thread_watch_fn *new_watch);
 
 /* A round of the tick: gives back what orphans have cached since before the last round. */

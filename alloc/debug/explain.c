@@ -2,6 +2,7 @@
 #include "debug/explain.h"
 
 #include "base/config.h"
+#include "base/hooks.h"
 #include "debug/explain_next.h"
 #include "debug/frame_layout.h"
 #include "debug/lookup.h"
@@ -83,7 +84,7 @@ static void add_finder(struct text *text, const struct failfast_event *finder)
     trace_add_places(text, finder);
 }
 
-static void explain(struct text *text, enum failfast_kind kind, struct failfast_find *find)
+static void explain(struct text *text, uint32_t kind, struct failfast_find *find)
 {
     const void *address = find->address;
     struct lookup at = heap_lookup(address);
@@ -115,5 +116,5 @@ static void explain(struct text *text, enum failfast_kind kind, struct failfast_
 void explain_start(void)
 {
     /* relaxed: a constant, and what it needs is there before any thread is. */
-    __atomic_store_n(&failfast_explain, explain, __ATOMIC_RELAXED);
+    __atomic_store_n(&hooks.failfast_explain, explain, __ATOMIC_RELAXED);
 }

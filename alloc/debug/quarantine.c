@@ -129,7 +129,7 @@ bool quarantine_holds(const char *start)
 
 /* --- a thread's ring ------------------------------------------------------------------------------------ */
 
-static void thread_ends(void)
+void quarantine_thread_ends(void)
 {
     struct ring *ring = HAK_MINE(mine);
     if (ring == NULL) return;
@@ -143,7 +143,7 @@ static int32_t thread_id(void) { return (int32_t)syscall(SYS_gettid); }
 
 /* The rings of threads that do not exist here: what waited in them goes back. Each is a prefix of what its thread
  * did (cache/fork.h): at worst the block that was just leaving is lost. */
-static void fork_child_rings(void)
+void quarantine_after_fork(void)
 {
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next) {
         if (ring != HAK_MINE(mine)) empty(ring);
@@ -165,7 +165,7 @@ static bool ring_claim(struct ring *ring)
 {
     int32_t thread = atomic_load_explicit(&ring->thread, memory_order_relaxed);
     if (thread != 0 && !is_gone(thread)) return false;
-    /* acquire: pairs with the release in thread_ends; a thread that is gone has written what it wrote. */
+    /* acquire: pairs with the release in quarantine_thread_ends; a thread that is gone has written what it wrote. */
     return atomic_compare_exchange_strong_explicit(&ring->thread, &thread, thread_id(), memory_order_acquire,
                                                    memory_order_relaxed);
 }
@@ -191,9 +191,6 @@ static bool ring_start(void)
 {
     if (HAK_MINE(mine) != NULL) return true;
     if (tcache_self()->state != THREAD_LIVE) return false;
-    /* relaxed: every thread that comes here sets the same. */
-    __atomic_store_n(&thread_before_end, thread_ends, __ATOMIC_RELAXED);
-    __atomic_store_n(&thread_after_fork, fork_child_rings, __ATOMIC_RELAXED);
     HAK_MINE(mine) = ring_take();
     if (HAK_MINE(mine) == NULL) return false;
     empty(HAK_MINE(mine));

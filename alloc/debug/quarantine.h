@@ -30,5 +30,11 @@ bool quarantine_empty(void);
 /* On slow paths: at level 3, looks at every block of the calling thread's. */
 void quarantine_sweep(void);
 
+/* The calling thread ends: what waits goes back, and its ring is for another. */
+void quarantine_thread_ends(void);
+
+/* In the child after fork: the rings of threads that do not exist there. */
+void quarantine_after_fork(void);
+
 /* Whether a block that starts here waits in any thread's: by a search. A hint; for reports. */
 bool quarantine_holds(const char *start);

@@ -102,8 +102,9 @@ static void add_block(struct text *text, const struct describe_place *place, con
     if (!trace_is_on()) text_add(text, "hakmem:   HAKMEM_FAILFAST_LEVEL=2 tells where and by which threads, too\n");
 }
 
-static void report(const void *address)
+void sanitizer_report(const void *address)
 {
+    if (!ASAN) return; /* nothing of it is in other builds */
     static char buffer[REPORT_BYTES];
     struct text text = {buffer, sizeof buffer, 0};
     struct describe_place place;
@@ -118,10 +119,4 @@ static void report(const void *address)
         text_add(&text, "\n");
     }
     os_write_error(text.bytes, text.length);
-}
-
-void sanitizer_report_start(void)
-{
-    /* relaxed: a constant, and what it needs is there before any thread is. */
-    if (ASAN) __atomic_store_n(&sanitizer_explain, report, __ATOMIC_RELAXED);
 }

@@ -3,5 +3,5 @@
  * where the block was allocated and freed, and by which threads. */
 #pragma once
 
-/* Lets the sanitizer's reports ask. Any number of times, any thread. */
-void sanitizer_report_start(void);
+/* The hook: under ASAN an error at this address is about to be reported. Any thread, any address. */
+void sanitizer_report(const void *address);

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/hooks.h"
 #include "cache/thread.h"
-#include "debug/quarantine.h"
-#include "debug/sanitizer_report.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
 #include "heap/huge.h"
@@ -37,7 +36,7 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
  * clock is not asked. */
 static void tick(struct tcache *tcache)
 {
-    if (VALIDATE) quarantine_sweep();
+    if (VALIDATE) hooks.heap_tick();
     /* What a thread gathered for others and does not go on with is not kept from them. */
     if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds()) && tcache->heap != NULL) {
         tcache->tick_rounds = pool_tick_rounds();
@@ -188,7 +187,6 @@ size_t heap_usable_size(const void *pointer)
 
 void heap_tell_given(void *block, size_t size_bytes)
 {
-    if (ASAN) sanitizer_report_start();
     sanitizer_given(block, heap_usable_size(block), block, size_bytes);
 }
 

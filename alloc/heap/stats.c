@@ -1,8 +1,8 @@
 /* stats.c: see stats.h. Reads only what may be read while others write: page map, used counts. */
 #include "heap/stats.h"
 
+#include "base/hooks.h"
 #include "cache/thread.h"
-#include "debug/counters_print.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
@@ -69,5 +69,5 @@ void stats_print(FILE *stream)
     OPTIONS(X)
 #undef X
     if (VALIDATE) failfast_settings_print(stream);
-    if (VALIDATE) counters_print(stream);
+    if (VALIDATE) hooks.stats_print(stream);
 }

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/config.h"
+#include "base/hooks.h"
 
 #if HAK_SANITIZE_ADDRESS
 #include <sanitizer/asan_interface.h>
@@ -16,8 +17,6 @@
 #if HAK_SANITIZE_MEMORY
 #include <sanitizer/msan_interface.h>
 #endif
-
-sanitizer_explain_fn *sanitizer_explain;
 
 enum {
     WIDE_BYTES = 1 << 20,        /* from here on the shadow is given back to the system, not written */
@@ -73,8 +72,7 @@ void sanitizer_unroot(void *start, size_t bytes) { __lsan_unregister_root_region
 /* The sanitizer's runtime calls this before it prints a report. */
 __attribute__((visibility("default"))) void __asan_on_error(void)
 {
-    sanitizer_explain_fn *explain = __atomic_load_n(&sanitizer_explain, __ATOMIC_RELAXED);
-    if (explain != NULL) explain(__asan_get_report_address());
+    hooks.sanitizer_report(__asan_get_report_address());
 }
 
 #else

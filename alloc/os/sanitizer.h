@@ -54,8 +54,3 @@ void sanitizer_zeroed(void *start, size_t bytes);
 /* A range may hold the only pointer to a block of libc's; and no longer: the same range, as a whole. */
 void sanitizer_root(void *start, size_t bytes);
 void sanitizer_unroot(void *start, size_t bytes);
-
-/* Called with the address of an error that AddressSanitizer is about to report. NULL: nothing. Set for good,
- * atomically. */
-typedef void sanitizer_explain_fn(const void *address);
-extern HAK_HIDDEN sanitizer_explain_fn *sanitizer_explain;

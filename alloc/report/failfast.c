@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/hooks.h"
 #include "os/os.h"
 #include "os/peek.h"
 #include "report/settings.h"
@@ -28,8 +29,6 @@ static const char *const texts[] = {
     FAILFAST_KINDS(X)
 #undef X
 };
-
-failfast_explain_fn *failfast_explain;
 
 /* The report is built in one static buffer: a thread may have a small stack. Who holds it, by the kernel's id. */
 static _Atomic(int32_t) buffer_thread;
@@ -142,7 +141,7 @@ static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find,
     text_add(&text, "\nhakmem:   found by thread ");
     text_add_number(&text, (uint64_t)syscall(SYS_gettid));
     /* relaxed: a constant, see explain_start. */
-    failfast_explain_fn *explain = __atomic_load_n(&failfast_explain, __ATOMIC_RELAXED);
+    failfast_explain_fn *explain = __atomic_load_n(&hooks.failfast_explain, __ATOMIC_RELAXED);
     if (explain != NULL) {
         explain(&text, kind, find);
     } else {

@@ -57,7 +57,7 @@ struct failfast_find {
     const void *bad_address; /* the first byte that was overwritten, or the link; NULL: none is known */
     uint64_t bad_bytes;      /* how many were; 0: not counted */
     uint64_t value;          /* the aligned 8 bytes around bad_address */
-    /* What failfast_explain fills in; all 0 where it does not know. */
+    /* What the hook failfast_explain fills in; all 0 where it does not know. */
     const void *block_start;
     size_t block_bytes;
     uint32_t kind, state, class_index;
@@ -84,12 +84,6 @@ bool failfast_refused(enum failfast_kind kind, const void *address, const char *
 /* The same, of bytes that were overwritten. */
 bool failfast_refused_bytes(enum failfast_kind kind, const void *address, const char *detail,
                             struct failfast_bytes bytes);
-
-/* What the layers above know of an address, added to each report and to the find. The report ends with "found by thread
- * N" then: first of all comes the rest of that line. One thread at a time. NULL: nothing is known. */
-struct text;
-typedef void failfast_explain_fn(struct text *text, enum failfast_kind kind, struct failfast_find *find);
-extern HAK_HIDDEN failfast_explain_fn *failfast_explain;
 
 /* --- for the crash record ------------------------------------------------------------------------------------ */
 

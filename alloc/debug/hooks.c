@@ -1,0 +1,17 @@
+/* hooks.c: the table of base/hooks.h, as this build has it. */
+#include "base/hooks.h"
+
+#include <stddef.h>
+
+#include "base/policy.h"
+#include "debug/counters_print.h"
+#include "debug/quarantine.h"
+#include "debug/sanitizer_report.h"
+
+struct hooks hooks = {
+    .heap_tick = VALIDATE ? quarantine_sweep : NULL,
+    .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,
+    .thread_after_fork = VALIDATE ? quarantine_after_fork : NULL,
+    .stats_print = VALIDATE ? counters_print : NULL,
+    .sanitizer_report = ASAN ? sanitizer_report : NULL,
+};
