@@ -38,15 +38,15 @@ if(HAKMEM_FUZZ AND NOT HAKMEM_FUZZ_ENGINE)
 endif()
 
 # The part of the suite's engine that runs and judges one op, with the allocator linked in. fuzz_machine(SUFFIX FULL_LOG2):
-# blocks of up to that many bytes, as a power of two, are filled and judged whole (engine/content.h).
+# blocks of up to that many bytes, as a power of two, are filled and judged whole (engine/op/content.h).
 set(engine ${PROJECT_SOURCE_DIR}/stress/engine)
-set_source_files_properties(${engine}/interp.cc PROPERTIES COMPILE_OPTIONS "-include;${explore}/own_libc.h")
+set_source_files_properties(${engine}/seat/interp.cc PROPERTIES COMPILE_OPTIONS "-include;${explore}/own_libc.h")
 function(fuzz_machine suffix full_log2)
   set(name fuzz_machine${suffix})
   add_library(${name} STATIC op_machine.cc no_scheduler.cc
-    ${engine}/claim_map.cc ${engine}/content.cc ${engine}/failure.cc ${engine}/interp.cc ${engine}/latency.cc
-    ${engine}/line_map.cc ${engine}/mapped.cc ${engine}/op.cc ${engine}/oracle.cc ${engine}/rng.cc
-    ${engine}/schedule_mark.cc ${PROJECT_SOURCE_DIR}/stress/program/op_print.cc)
+    ${engine}/base/mapped.cc ${engine}/base/rng.cc ${engine}/op/content.cc ${engine}/op/latency.cc ${engine}/op/op.cc
+    ${engine}/judge/claim_map.cc ${engine}/judge/failure.cc ${engine}/judge/line_map.cc ${engine}/judge/oracle.cc
+    ${engine}/seat/interp.cc ${engine}/seat/schedule_mark.cc ${PROJECT_SOURCE_DIR}/stress/program/op_print.cc)
   fuzz_harness(${name})
   target_compile_definitions(${name} PRIVATE HAKMEM_STRESS_DIRECT=1 STRESS_CONTENT_FULL_LOG2=${full_log2})
   target_compile_options(${name} PRIVATE -fno-sanitize=all -O2

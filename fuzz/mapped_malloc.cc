@@ -1,6 +1,6 @@
-// The suite's memory for itself (engine/mapped.h), from malloc: in the targets that test its readers, where lists must
-// be cheap, and where AddressSanitizer must see one that is read past its end.
-#include "engine/mapped.h"
+// The suite's memory for itself (engine/base/mapped.h), from malloc: in the targets that test its readers, where lists
+// must be cheap, and where AddressSanitizer must see one that is read past its end.
+#include "engine/base/mapped.h"
 
 #include <sys/mman.h>
 

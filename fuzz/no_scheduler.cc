@@ -1,5 +1,5 @@
 // The interpreter asks the suite's seeded scheduler; here there is none, since the machine's threads are coroutines.
-#include "engine/sched.h"
+#include "engine/seat/sched.h"
 
 namespace stress {
 

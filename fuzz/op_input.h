@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/op.h"
+#include "engine/op/op.h"
 #include "fuzz/op_stop.h"
 
 namespace fuzz {

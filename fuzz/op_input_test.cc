@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "fuzz/boundary_sizes.h"
 #include "fuzz/op_input_text.h"
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <optional>
 
-#include "engine/claim_map.h"
-#include "engine/interp.h"
+#include "engine/judge/claim_map.h"
+#include "engine/seat/interp.h"
 #include "explore/arena.h"
 #include "explore/fiber.h"
 #include "explore/image.h"

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/op.h"
+#include "engine/op/op.h"
 #include "fuzz/op_stop.h"
 
 namespace fuzz {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 
 namespace fuzz {
 namespace {

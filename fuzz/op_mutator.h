@@ -2,7 +2,7 @@
 // find in seconds. Everything is drawn from the generator that is given: one seed gives one result.
 #pragma once
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "fuzz/op_input.h"
 
 namespace fuzz {

@@ -18,7 +18,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/cli_numbers.h"
+#include "engine/base/cli_numbers.h"
 #include "fuzz/op_input_text.h"
 #include "fuzz/op_shrink.h"
 #include "program/program_file.h"

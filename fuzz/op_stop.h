@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/op.h"
+#include "engine/op/op.h"
 
 namespace fuzz {
 

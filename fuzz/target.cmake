@@ -45,7 +45,8 @@ function(fuzz_program_afl name)
     # The few files that it needs, since those of the suite's library are not made for a shared one.
     set(here ${PROJECT_SOURCE_DIR}/fuzz)
     add_library(${name}-mutator MODULE EXCLUDE_FROM_ALL ${here}/afl_mutator.cc ${here}/boundary_sizes.cc
-      ${here}/op_input.cc ${here}/op_mutator.cc ${here}/shape_${arg_SHAPE}.cc ${PROJECT_SOURCE_DIR}/stress/engine/op.cc)
+      ${here}/op_input.cc ${here}/op_mutator.cc ${here}/shape_${arg_SHAPE}.cc
+      ${PROJECT_SOURCE_DIR}/stress/engine/op/op.cc)
     fuzz_harness(${name}-mutator)
     set_target_properties(${name}-mutator PROPERTIES PREFIX "")
     add_dependencies(fuzz-afl ${name}-mutator)

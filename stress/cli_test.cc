@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "engine/build.h"
-#include "engine/spawn_for_test.h"
+#include "engine/base/build.h"
+#include "engine/base/spawn_for_test.h"
 
 namespace stress {
 namespace {

@@ -5,14 +5,14 @@
 #include "campaign/report.h"
 #include "command/all.h"
 #include "command/command.h"
-#include "engine/build.h"
-#include "engine/execute.h"
-#include "engine/options.h"
-#include "engine/own_new.h"
-#include "engine/progress.h"
-#include "engine/rng.h"
-#include "engine/scenario.h"
-#include "engine/subject_load.h"
+#include "engine/base/build.h"
+#include "engine/base/progress.h"
+#include "engine/base/rng.h"
+#include "engine/run/execute.h"
+#include "engine/run/options.h"
+#include "engine/run/scenario.h"
+#include "engine/subject/own_new.h"
+#include "engine/subject/subject_load.h"
 
 namespace {
 

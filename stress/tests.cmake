@@ -6,29 +6,29 @@ include(GoogleTest)
 add_executable(stress-test
   cli_test.cc
   command/command_test.cc
-  engine/claim_map_test.cc
-  engine/progress_test.cc
-  engine/queue_test.cc
-  engine/sched_test.cc
-  engine/seat_report_test.cc
-  engine/spawn_for_test.cc
+  engine/base/progress_test.cc
+  engine/base/queue_test.cc
+  engine/base/spawn_for_test.cc
+  engine/judge/claim_map_test.cc
+  engine/seat/sched_test.cc
+  engine/seat/seat_report_test.cc
   program/program_test.cc
   ${CAMPAIGN_TESTS})
 # One thread each, in this process alone: ThreadSanitizer has nothing to see.
 if(NOT STRESS_THREAD_SANITIZED)
   target_sources(stress-test PRIVATE
-    engine/content_test.cc
-    engine/latency_test.cc
-    engine/line_map_test.cc
-    engine/memory_law_test.cc
-    engine/memory_test.cc
-    engine/mix_test.cc
-    engine/op_test.cc
-    engine/options_test.cc
-    engine/oracle_test.cc
-    engine/result_test.cc
-    engine/rng_test.cc
-    engine/samples_test.cc
+    engine/base/rng_test.cc
+    engine/op/content_test.cc
+    engine/op/latency_test.cc
+    engine/op/mix_test.cc
+    engine/op/op_test.cc
+    engine/judge/line_map_test.cc
+    engine/judge/memory_law_test.cc
+    engine/judge/memory_test.cc
+    engine/judge/oracle_test.cc
+    engine/judge/samples_test.cc
+    engine/run/options_test.cc
+    engine/run/result_test.cc
     inject/repeat_test.cc
     program/minimise_test.cc
     program/program_file_test.cc
@@ -39,7 +39,8 @@ endif()
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc
     canary/shrink_test.cc canary/inject_canary_test.cc canary/inject_lines_test.cc
-    engine/fault_os_test.cc engine/process_ops_test.cc) # these compare mallocs, which a sanitizer is one of
+    # These compare mallocs, which a sanitizer is one of.
+    engine/subject/fault_os_test.cc engine/team/process_ops_test.cc)
   foreach(bug IN LISTS STRESS_CANARIES)
     add_dependencies(stress-test canary-${bug})
   endforeach()
@@ -62,7 +63,7 @@ stress_unit_tests("${planted}" once)
 # What every malloc must do: on our own two, on libc, and the checks themselves on libraries with planted bugs.
 if(NOT STRESS_SANITIZED)
   hakmem_read_once(conform/conform_test.cc campaign/runs_for_test.cc)
-  add_executable(conform-test conform/conform_test.cc engine/spawn_for_test.cc)
+  add_executable(conform-test conform/conform_test.cc engine/base/spawn_for_test.cc)
   add_dependencies(conform-test hakmem-stress conform-canaries)
   target_link_libraries(conform-test PRIVATE stress_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
   gtest_discover_tests(conform-test TEST_PREFIX "conform-unit." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS conform

@@ -2,8 +2,8 @@
 // 1025 bytes, with any number of ops around them.
 #include <cstdint>
 
+#include "engine/op/op.h"
 #include "fuzz/find.h"
-#include "engine/op.h"
 #include "fuzz/op_input.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "bench/output.h"
-#include "engine/cli_numbers.h"
+#include "engine/base/cli_numbers.h"
 
 namespace {
 

@@ -16,9 +16,9 @@
 #include "campaign/soak_state.h"
 #include "campaign/summary.h"
 #include "campaign/words.h"
-#include "engine/clock.h"
-#include "engine/progress.h"
-#include "engine/rng.h"
+#include "engine/base/clock.h"
+#include "engine/base/progress.h"
+#include "engine/base/rng.h"
 
 namespace stress {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "engine/clock.h"
+#include "engine/base/clock.h"
 
 namespace stress {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "campaign/campaign.h"
 #include "campaign/words.h"
-#include "engine/cli_numbers.h"
-#include "engine/progress.h"
+#include "engine/base/cli_numbers.h"
+#include "engine/base/progress.h"
 
 namespace stress {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "campaign/html.h"
 #include "campaign/svg.h"
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 
 namespace stress {
 namespace {

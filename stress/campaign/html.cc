@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 
 namespace stress {
 namespace {

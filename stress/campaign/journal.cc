@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 
 namespace stress {
 

@@ -1,5 +1,5 @@
 #include "campaign/judge.h"
-#include "engine/libc.h"
+#include "engine/base/libc.h"
 
 #include <string.h>
 

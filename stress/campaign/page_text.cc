@@ -4,7 +4,7 @@
 #include "campaign/html.h"
 #include "campaign/page_sections.h"
 #include "campaign/words.h"
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 
 namespace stress {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "campaign/html.h"
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 
 namespace stress {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <ostream>
 
-#include "engine/fault_os.h"
-#include "engine/scenario.h"
-#include "engine/spawn_for_test.h"
+#include "engine/base/spawn_for_test.h"
+#include "engine/run/scenario.h"
+#include "engine/subject/fault_os.h"
 
 namespace stress {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <ostream>
 
-#include "engine/fault_os.h"
-#include "engine/spawn_for_test.h"
+#include "engine/base/spawn_for_test.h"
+#include "engine/subject/fault_os.h"
 
 namespace stress {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <sstream>
 
-#include "engine/fault_os.h"
-#include "engine/spawn_for_test.h"
+#include "engine/base/spawn_for_test.h"
+#include "engine/subject/fault_os.h"
 
 namespace stress {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/spawn_for_test.h"
+#include "engine/base/spawn_for_test.h"
 
 namespace stress {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <ostream>
 
-#include "engine/spawn_for_test.h"
+#include "engine/base/spawn_for_test.h"
 #include "program/program_file.h"
 
 namespace stress {

@@ -3,8 +3,8 @@
 
 #include "campaign/command.h"
 #include "command/command.h"
-#include "engine/build.h"
-#include "engine/scenario.h"
+#include "engine/base/build.h"
+#include "engine/run/scenario.h"
 
 namespace stress {
 

@@ -1,7 +1,7 @@
 // A scenario again and again: --soak.
 #pragma once
 
-#include "engine/options.h"
+#include "engine/run/options.h"
 
 namespace stress {
 

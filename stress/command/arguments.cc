@@ -5,10 +5,10 @@
 #include <charconv>
 
 #include "command/command.h"
-#include "engine/cli_numbers.h"
-#include "engine/build.h"
-#include "engine/progress.h"
-#include "engine/scenario.h"
+#include "engine/base/build.h"
+#include "engine/base/cli_numbers.h"
+#include "engine/base/progress.h"
+#include "engine/run/scenario.h"
 
 namespace stress {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/options.h"
+#include "engine/run/options.h"
 
 namespace stress {
 

@@ -4,8 +4,8 @@
 #include "command/arguments.h"
 #include "command/command.h"
 #include "conform/run.h"
-#include "engine/progress.h"
-#include "engine/subject_load.h"
+#include "engine/base/progress.h"
+#include "engine/subject/subject_load.h"
 
 namespace stress {
 

@@ -2,10 +2,10 @@
 #include <unistd.h>
 
 #include "command/command.h"
-#include "engine/build.h"
-#include "engine/progress.h"
-#include "engine/scenario.h"
-#include "engine/subject_load.h"
+#include "engine/base/build.h"
+#include "engine/base/progress.h"
+#include "engine/run/scenario.h"
+#include "engine/subject/subject_load.h"
 #include "inject/inject.h"
 
 namespace stress {

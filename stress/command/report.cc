@@ -7,7 +7,7 @@
 
 #include "command/arguments.h"
 #include "command/command.h"
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 #include "replay/record_report.h"
 #include "replay/symbols.h"
 

@@ -6,9 +6,9 @@
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"
-#include "engine/execute.h"
-#include "engine/progress.h"
-#include "engine/subject_load.h"
+#include "engine/base/progress.h"
+#include "engine/run/execute.h"
+#include "engine/subject/subject_load.h"
 #include "program/program_file.h"
 #include "program/run_log.h"
 

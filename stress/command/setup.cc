@@ -1,5 +1,5 @@
 #include "command/setup.h"
-#include "engine/libc.h"
+#include "engine/base/libc.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "command/arguments.h"
-#include "engine/options.h"
+#include "engine/run/options.h"
 #include "program/program.h"
 
 namespace stress {

@@ -5,7 +5,7 @@
 
 #include "command/arguments.h"
 #include "command/command.h"
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 #include "program/program_file.h"
 
 namespace stress {

@@ -15,8 +15,8 @@
 #include <cstring>
 
 #include "command/setup.h"
-#include "engine/execute.h"
-#include "engine/team.h"
+#include "engine/run/execute.h"
+#include "engine/team/team.h"
 
 namespace stress {
 

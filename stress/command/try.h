@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "engine/options.h"
-#include "engine/support.h"
+#include "engine/run/options.h"
+#include "engine/subject/support.h"
 #include "program/program.h"
 
 namespace stress {

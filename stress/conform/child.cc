@@ -1,6 +1,6 @@
 #include "conform/child.h"
-#include "engine/clock.h"
-#include "engine/libc.h"
+#include "engine/base/clock.h"
+#include "engine/base/libc.h"
 
 #include <signal.h>
 #include <sys/mman.h>

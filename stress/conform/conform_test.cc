@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "conform/check.h"
-#include "engine/spawn_for_test.h"
+#include "engine/base/spawn_for_test.h"
 
 namespace stress {
 namespace {

@@ -10,7 +10,7 @@
 #include "conform/child.h"
 #include "conform/files.h"
 #include "conform/report.h"
-#include "engine/build.h"
+#include "engine/base/build.h"
 
 namespace stress::conform {
 namespace {

@@ -1,5 +1,5 @@
 #include "conform/support.h"
-#include "engine/libc.h"
+#include "engine/base/libc.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #include "conform/check.h"
-#include "engine/clock.h"
+#include "engine/base/clock.h"
 
 namespace stress::conform {
 

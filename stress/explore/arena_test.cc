@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "explore/explore_test_support.h"
 #include "explore/resident.h"
 #include "explore/zero_page.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/build.h"
+#include "engine/base/build.h"
 
 // A part at a time: what is not zero mostly says so in its first words.
 STRESS_WIDE_VECTORS bool stress_page_is_zero(const void *page)

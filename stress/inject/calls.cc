@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/fault_os.h"
+#include "engine/subject/fault_os.h"
 #include "inject/inject.h"
 
 namespace stress::inject {

@@ -14,9 +14,9 @@
 #include <cstring>
 #include <new>
 
-#include "engine/execute.h"
-#include "engine/libc.h"
-#include "engine/scenario.h"
+#include "engine/base/libc.h"
+#include "engine/run/execute.h"
+#include "engine/run/scenario.h"
 #include "inject/inject.h"
 
 namespace stress::inject {

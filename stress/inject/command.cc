@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "engine/cli_numbers.h"
-#include "engine/progress.h"
-#include "engine/rng.h"
+#include "engine/base/cli_numbers.h"
+#include "engine/base/progress.h"
+#include "engine/base/rng.h"
 #include "inject/inject.h"
 
 namespace stress::inject {

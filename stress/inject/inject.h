@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/injection.h"
-#include "engine/options.h"
-#include "engine/support.h"
+#include "engine/run/injection.h"
+#include "engine/run/options.h"
+#include "engine/subject/support.h"
 
 namespace stress::inject {
 

@@ -2,7 +2,7 @@
 // fault, where libc keeps some.
 #include <fmt/core.h>
 
-#include "engine/whitebox.h"
+#include "engine/subject/whitebox.h"
 #include "inject/inject.h"
 
 namespace stress::inject {

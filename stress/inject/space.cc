@@ -1,7 +1,7 @@
 // A limit on address space that doubles from run to run until nothing is refused.
 #include <fmt/core.h>
 
-#include "engine/build.h"
+#include "engine/base/build.h"
 #include "inject/inject.h"
 
 namespace stress::inject {

@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "engine/progress.h"
+#include "engine/base/progress.h"
 #include "inject/inject.h"
 
 namespace stress::inject {

@@ -1,4 +1,4 @@
-# The libraries of the Dlopen op, plugin/lib<name>.so beside the program; engine/dlopen_op.cc names them.
+# The libraries of the Dlopen op, plugin/lib<name>.so beside the program; engine/team/dlopen_op.cc names them.
 foreach(plugin IN ITEMS dynamic_tls.c static_tls.c objects.cc base.c dependent.c)
   get_filename_component(name ${plugin} NAME_WE)
   add_library(plugin-${name} MODULE plugin/${plugin})

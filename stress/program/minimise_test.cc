@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "program/op_text.h"
 
 namespace stress {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "engine/op.h"
+#include "engine/op/op.h"
 
 namespace stress {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "engine/build.h"
-#include "engine/fault_os.h"
+#include "engine/base/build.h"
+#include "engine/subject/fault_os.h"
 
 namespace stress {
 namespace {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/mapped.h"
-#include "engine/op.h"
-#include "engine/options.h"
-#include "engine/scenario.h"
+#include "engine/base/mapped.h"
+#include "engine/op/op.h"
+#include "engine/run/options.h"
+#include "engine/run/scenario.h"
 
 namespace stress {
 

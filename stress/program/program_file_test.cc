@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 
 namespace stress {
 namespace {

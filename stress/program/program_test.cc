@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "program/op_text.h"
 
 namespace stress {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/result.h"
-#include "engine/run.h"
-#include "engine/seat_log.h"
+#include "engine/run/result.h"
+#include "engine/run/run.h"
+#include "engine/seat/seat_log.h"
 #include "program/program.h"
 
 namespace stress {

@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "engine/rng.h"
+#include "engine/base/rng.h"
 #include "replay/record_report.h"
 
 namespace stress {

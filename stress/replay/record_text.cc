@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-#include "engine/libc.h"
+#include "engine/base/libc.h"
 #include "replay/record_report.h"
 
 namespace stress {

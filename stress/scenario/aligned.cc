@@ -8,7 +8,7 @@
 // (#700, #602, #603), gperftools (#467, #909, #1096) and snmalloc (#597, #671).
 //
 // Each seat keeps few blocks of more than a page of alignment: they cost memory in every malloc.
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

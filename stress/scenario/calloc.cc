@@ -10,7 +10,7 @@
 // trailing bytes between the size asked for and that of the class. Seen in mimalloc 2.2.7, jemalloc 4.0.3 and 5.2.0.
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 
 namespace stress {

@@ -4,7 +4,7 @@
 //
 // Finds exhausted static thread-local storage, deadlocks between the loader's lock and the malloc's, and memory of
 // a thread that outlives the library it belongs to (known failures 23, 26, 27).
-#include "engine/dlopen_op.h"
+#include "engine/team/dlopen_op.h"
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"
 

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/mix.h"
-#include "engine/op.h"
-#include "engine/rng.h"
-#include "engine/scenario.h"
+#include "engine/base/rng.h"
+#include "engine/op/mix.h"
+#include "engine/op/op.h"
+#include "engine/run/scenario.h"
 
 namespace stress {
 

@@ -7,7 +7,7 @@
 // share a line with a live block of another seat. Strict runs fail there; others count the lines and report them.
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

@@ -7,7 +7,7 @@
 // are lost when they are full of holes.
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

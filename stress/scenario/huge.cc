@@ -5,7 +5,7 @@
 // trusts the system for a mapping that was used before.
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

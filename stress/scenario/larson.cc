@@ -8,7 +8,7 @@
 //
 // Checked runs replace one block in about sixteen through calloc, the aligned calls or realloc; which ones
 // the seed decides. Unchecked runs are the classic: free and malloc only.
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

@@ -3,8 +3,8 @@
 // frees it; so at any moment it holds blocks of threads that are gone, and others hold its own.
 #pragma once
 
-#include "engine/mapped.h"
-#include "engine/mix.h"
+#include "engine/base/mapped.h"
+#include "engine/op/mix.h"
 #include "scenario/draws.h"
 
 namespace stress {

@@ -7,8 +7,8 @@
 //
 // Finds NULL dereferenced on error paths, locks and pages lost there, memory touched that was not committed, and
 // mallocs that never recover (known failures 11, 29, 30, 31).
-#include "engine/build.h"
-#include "engine/fault_os.h"
+#include "engine/base/build.h"
+#include "engine/subject/fault_os.h"
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"
 

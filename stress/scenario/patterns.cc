@@ -7,7 +7,7 @@
 //
 // Finds free lists that lose or repeat a block where their order turns, refills that carve what is already on a
 // list, slabs that are given back with one block live, and blocks whose neighbour's free reaches into them.
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

@@ -8,7 +8,7 @@
 // The seeded scheduler gives the allocator a clock of its own, which counts steps: its runs purge, but never wait.
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

@@ -7,8 +7,8 @@
 //
 // Checked runs are swarm: for each thread the seed picks the weights of malloc, calloc, aligned_alloc,
 // posix_memalign, memalign, free and realloc, and switches some of them off. Unchecked runs are malloc and free.
-#include "engine/mapped.h"
-#include "engine/mix.h"
+#include "engine/base/mapped.h"
+#include "engine/op/mix.h"
 #include "scenario/scenarios.h"
 
 namespace stress {

@@ -11,7 +11,7 @@
 // the same order, so the ops by (t, slot, seat) are a sequence that every seat follows: no jam (see draws.h).
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

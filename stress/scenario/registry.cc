@@ -1,5 +1,5 @@
 // The list of scenarios: the only place that names them all.
-#include "engine/scenario.h"
+#include "engine/run/scenario.h"
 #include "scenario/scenarios.h"
 
 namespace stress {

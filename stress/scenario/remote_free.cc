@@ -25,7 +25,7 @@
 // Each phase is drawn by the conductor, a stream of random numbers of which every seat has its own copy.
 #include <algorithm>
 
-#include "engine/mapped.h"
+#include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
 

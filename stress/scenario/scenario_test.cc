@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/build.h"
-#include "engine/interp.h"
-#include "engine/scenario.h"
+#include "engine/base/build.h"
+#include "engine/run/scenario.h"
+#include "engine/seat/interp.h"
 #include "scenario/draws.h"
 
 namespace stress {

@@ -2,7 +2,7 @@
 // file of its name.
 #pragma once
 
-#include "engine/scenario.h"
+#include "engine/run/scenario.h"
 
 namespace stress {
 

@@ -6,7 +6,7 @@
 //
 // Under the seeded scheduler the thread raises them itself at sync points, inside the allocator where that has
 // sync points.
-#include "engine/whitebox.h"
+#include "engine/subject/whitebox.h"
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"
 

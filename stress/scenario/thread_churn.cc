@@ -14,7 +14,7 @@
 // - small-stack: the least stack that POSIX allows, which a malloc must not overflow (23).
 #include <span>
 
-#include "engine/build.h"
+#include "engine/base/build.h"
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"
 

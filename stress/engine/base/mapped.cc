@@ -1,0 +1,75 @@
+#include "engine/base/mapped.h"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace stress {
+namespace {
+
+std::atomic<std::size_t> resident_bytes{0};
+
+constexpr unsigned kLiftsMax = 1000;
+
+std::size_t round_to_page(std::size_t size_bytes)
+{
+    constexpr std::size_t page_bytes = 4096;
+    return size_bytes == 0 ? page_bytes : (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+}  // namespace
+
+void *harness_mmap(std::size_t size_bytes, int more_flags)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | more_flags;
+    // Another thread may lift the limit too: then this one finds it lifted, or set again before it has mapped.
+    for (unsigned tries = 0;; ++tries) {
+        void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+        rlimit limit{};
+        if (start != MAP_FAILED || tries == kLiftsMax || getrlimit(RLIMIT_AS, &limit) != 0) return start;
+        const rlimit lifted{limit.rlim_max, limit.rlim_max};
+        if (limit.rlim_cur == limit.rlim_max) {
+            sched_yield();
+        } else if (setrlimit(RLIMIT_AS, &lifted) == 0) {
+            start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+            setrlimit(RLIMIT_AS, &limit);
+            if (start != MAP_FAILED) return start;
+        }
+    }
+}
+
+void *harness_map(std::size_t size_bytes)
+{
+    const std::size_t mapped_bytes = round_to_page(size_bytes);
+    void *start = harness_mmap(mapped_bytes, MAP_POPULATE);
+    if (start == MAP_FAILED) {
+        std::fprintf(stderr, "hakmem-stress: no memory for the harness itself (%zu bytes); ask for fewer blocks\n",
+                     mapped_bytes);
+        _exit(2);
+    }
+    resident_bytes.fetch_add(mapped_bytes, std::memory_order_relaxed);
+    return start;
+}
+
+void harness_unmap(void *start, std::size_t size_bytes)
+{
+    munmap(start, round_to_page(size_bytes));
+    resident_bytes.fetch_sub(round_to_page(size_bytes), std::memory_order_relaxed);
+}
+
+void harness_count_resident(std::size_t size_bytes)
+{
+    resident_bytes.fetch_add(round_to_page(size_bytes), std::memory_order_relaxed);
+}
+
+std::size_t harness_resident_bytes()
+{
+    return resident_bytes.load(std::memory_order_relaxed);
+}
+
+}  // namespace stress

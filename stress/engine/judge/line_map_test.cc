@@ -1,0 +1,96 @@
+#include "engine/judge/line_map.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/judge/claim_map.h"
+#include "engine/judge/failure.h"
+#include "engine/judge/oracle.h"
+
+namespace stress {
+namespace {
+
+// Addresses that are only numbers to the map.
+void *at(std::uintptr_t address)
+{
+    return reinterpret_cast<void *>(address);
+}
+
+constexpr std::uintptr_t kLine = std::uintptr_t{7} << 30;
+
+TEST(LineMap, TwoSeatsInALineAreFoundOnce)
+{
+    LineMap lines;
+    EXPECT_EQ(lines.claim(at(kLine), 16, 1).line, 0u);
+    EXPECT_EQ(lines.claim(at(kLine + 16), 16, 1).line, 0u);
+    const LineMap::Shared shared = lines.claim(at(kLine + 32), 16, 2);
+    EXPECT_EQ(shared.line, kLine);
+    EXPECT_EQ(shared.seat, 1u);
+    EXPECT_EQ(lines.claim(at(kLine + 48), 16, 3).line, 0u);
+    EXPECT_EQ(lines.shared_count(), 1u);
+}
+
+TEST(LineMap, ALineWithoutLiveBlocksIsAnybodys)
+{
+    LineMap lines;
+    lines.claim(at(kLine), 16, 1);
+    lines.claim(at(kLine + 16), 16, 1);
+    lines.release(at(kLine), 16);
+    EXPECT_EQ(lines.claim(at(kLine), 16, 2).seat, 1u);
+    for (const std::uintptr_t offset : {std::uintptr_t{0}, std::uintptr_t{16}}) lines.release(at(kLine + offset), 16);
+    EXPECT_EQ(lines.claim(at(kLine), 16, 3).line, 0u);
+    EXPECT_EQ(lines.shared_count(), 1u);
+}
+
+TEST(LineMap, TheLinesOfASeatThatHasLeftAreAnybodysUntilTheNextLap)
+{
+    LineMap lines;
+    lines.claim(at(kLine), 16, 1);
+    lines.leave(1);
+    EXPECT_EQ(lines.claim(at(kLine + 16), 16, 2).line, 0u);
+    EXPECT_EQ(lines.claim(at(kLine + 32), 16, 3).seat, 2u) << "the line is the second seat's now";
+    lines.disown();
+    lines.claim(at(kLine + 64), 16, 1);
+    EXPECT_EQ(lines.claim(at(kLine + 80), 16, 2).seat, 1u) << "it is back";
+}
+
+TEST(LineMap, FirstAndLastLineCountAndThoseBetweenAreOneBlocksAlone)
+{
+    LineMap lines;
+    lines.claim(at(kLine - 8), 8, 1);
+    lines.claim(at(kLine + 160), 8, 1);
+    EXPECT_EQ(lines.claim(at(kLine), 160, 2).line, kLine + 128);
+    EXPECT_EQ(lines.shared_count(), 1u);
+    EXPECT_EQ(lines.claim(at(kLine - 48), 16, 2).line, kLine - 64);
+}
+
+TEST(LineMap, BlocksOfALapBeforeBelongToNobody)
+{
+    LineMap lines;
+    lines.claim(at(kLine), 16, 1);
+    lines.disown();
+    EXPECT_EQ(lines.claim(at(kLine + 16), 16, 2).line, 0u);
+    EXPECT_EQ(lines.claim(at(kLine + 32), 16, 1).line, kLine);
+}
+
+// The rule itself, with blocks of ours.
+TEST(LineMap, TheOracleJudgesInStrictRunsAndCountsInOthers)
+{
+    alignas(64) static unsigned char memory[64];
+    for (const bool strict : {true, false}) {
+        std::atomic<bool> stop{false};
+        FailureLog failures(stop);
+        ClaimMap claims;
+        LineMap lines;
+        Oracle oracle(claims, failures);
+        oracle.watch_lines(&lines, strict);
+        const Block first{memory, 16, generation_make(0, 1), 0}, second{memory + 16, 16, generation_make(1, 1), 0};
+        EXPECT_TRUE(oracle.allocated(first, 16, false, {0, 1}));
+        EXPECT_EQ(oracle.allocated(second, 16, false, {1, 1}), !strict);
+        EXPECT_EQ(lines.shared_count(), 1u);
+        ASSERT_EQ(failures.size(), strict ? 1u : 0u);
+        if (strict) EXPECT_STREQ(failures[0].rule, rule::kFalseSharing);
+    }
+}
+
+}  // namespace
+}  // namespace stress

@@ -1,0 +1,60 @@
+// How much memory the subject uses. How much it may use is memory_law.h's.
+//
+// Resident bytes are those of the process (/proc/self/statm) less the harness's own arrays and the
+// resident part of the claim map. What stays in is the program and its libraries, about 6 MiB, the same
+// for every subject. Nothing here allocates.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/mapped.h"
+#include "engine/judge/claim_map.h"
+#include "engine/seat/seat.h"
+
+namespace stress {
+
+// Resident bytes of this process, everything included. 0 when /proc cannot be read.
+std::size_t process_resident_bytes();
+
+// How many mappings this process has (lines of /proc/self/maps). 0 when /proc cannot be read.
+std::size_t process_mapping_count();
+
+// Threads of this process that the system has not ended. 0 when /proc cannot be read.
+std::size_t process_thread_count();
+
+struct MemorySample {
+    std::uint64_t rss_bytes;   // of the subject, as above
+    std::uint64_t live_bytes;  // asked for and not yet freed, summed over seats
+};
+
+// A sample and when it was taken, in seconds since the run began.
+struct TimedSample {
+    double seconds;
+    std::uint64_t live_bytes, rss_bytes, ops;
+};
+
+// Samples are taken by the monitor every few milliseconds and by the main thread between phases. The
+// counters are read while threads work, so live_bytes is off by what is in flight.
+class MemoryMeter {
+public:
+    MemoryMeter(const ClaimMap &claims, const Mapped<Seat *> &seats) : claims_(claims), seats_(seats) {}
+
+    MemorySample sample();
+    // Mappings without those of threads' stacks.
+    std::size_t sample_mappings();
+
+    std::uint64_t peak_rss_bytes() const { return peak_rss_bytes_.load(std::memory_order_relaxed); }
+    std::uint64_t peak_live_bytes() const { return peak_live_bytes_.load(std::memory_order_relaxed); }
+    std::uint64_t peak_mapping_count() const { return peak_mapping_count_.load(std::memory_order_relaxed); }
+
+private:
+    const ClaimMap &claims_;
+    const Mapped<Seat *> &seats_;
+    std::atomic<std::uint64_t> peak_rss_bytes_{0};
+    std::atomic<std::uint64_t> peak_live_bytes_{0};
+    std::atomic<std::uint64_t> peak_mapping_count_{0};
+};
+
+}  // namespace stress

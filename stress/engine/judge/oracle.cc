@@ -1,0 +1,164 @@
+#include "engine/judge/oracle.h"
+
+#include <cerrno>
+#include <cinttypes>
+
+#include "engine/op/content.h"
+
+namespace stress {
+
+std::size_t required_align_bytes(std::size_t size_bytes, std::size_t align_bytes)
+{
+    if (align_bytes != 0) return align_bytes;
+    if (size_bytes >= 16) return 16;
+    return size_bytes >= 8 ? 8 : 1;
+}
+
+bool Oracle::place_ok(const Block &block, Witness witness)
+{
+    const auto address = reinterpret_cast<std::uintptr_t>(block.start);
+    if (!ClaimMap::covers(block.start, block.size_bytes)) {
+        failures_.add(rule::kAddress, witness, "block %p of %zu bytes lies outside the user address space", block.start,
+                      block.size_bytes);
+        return false;
+    }
+    const std::size_t align_bytes = required_align_bytes(block.size_bytes, block.align_bytes);
+    if (address % align_bytes != 0) {
+        failures_.add(rule::kAlignment, witness, "block %p of %zu bytes is not aligned to %zu", block.start,
+                      block.size_bytes, align_bytes);
+        return false;
+    }
+    const std::uintptr_t taken = claims_.claim(block.start, block.size_bytes);
+    if (taken != 0) {
+        failures_.add(rule::kOverlap, witness, "new block %p of %zu bytes overlaps a live block at 0x%" PRIxPTR,
+                      block.start, block.size_bytes, taken);
+        return false;
+    }
+    return lines_ == nullptr || line_ok(block, witness);
+}
+
+bool Oracle::line_ok(const Block &block, Witness witness)
+{
+    const LineMap::Shared shared = lines_->claim(block.start, block.size_bytes, witness.seat);
+    if (shared.line == 0 || !lines_strict_) return true;
+    failures_.add(rule::kFalseSharing, witness,
+                  "new block %p of %zu bytes shares the cache line at 0x%" PRIxPTR " with a live block of thread %u",
+                  block.start, block.size_bytes, shared.line, shared.seat);
+    return false;
+}
+
+bool Oracle::usable_ok(const Block &block, std::size_t usable_bytes, Witness witness)
+{
+    if (usable_bytes >= block.size_bytes) return true;
+    failures_.add(rule::kUsableSize, witness, "malloc_usable_size(%p) is %zu for a block of %zu bytes", block.start,
+                  usable_bytes, block.size_bytes);
+    return false;
+}
+
+bool Oracle::content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
+                        Witness witness)
+{
+    if (content_holds(start, block.size_bytes, kept_bytes, block.generation)) [[likely]] return true;
+    const std::size_t offset = content_first_difference(start, block.size_bytes, kept_bytes, block.generation);
+    if (offset == kNoDifference) {
+        failures_.add(rule, witness, "block %p of %zu bytes changed while it was read", start, block.size_bytes);
+        return false;
+    }
+    failures_.add(rule, witness,
+                  "block %p of %zu bytes: at offset %zu expected 0x%02x, found 0x%02x; generation 0x%" PRIx64
+                  ", allocated by thread %u at its op %" PRIu64,
+                  start, block.size_bytes, offset, content_byte(block.generation, offset),
+                  static_cast<const unsigned char *>(start)[offset], block.generation,
+                  generation_seat(block.generation), generation_op(block.generation));
+    return false;
+}
+
+bool Oracle::claim_end(const Block &block, Witness witness)
+{
+    if (lines_ != nullptr) lines_->release(block.start, block.size_bytes);
+    const std::uintptr_t missing = claims_.release(block.start, block.size_bytes);
+    if (missing == 0) [[likely]] return true;
+    failures_.add(rule::kHandover, witness,
+                  "block %p of %zu bytes arrived here but is not live at 0x%" PRIxPTR
+                  "; allocated by thread %u at its op %" PRIu64,
+                  block.start, block.size_bytes, missing, generation_seat(block.generation),
+                  generation_op(block.generation));
+    return false;
+}
+
+bool Oracle::allocated(const Block &block, std::size_t usable_bytes, bool from_calloc, Witness witness)
+{
+    if (!place_ok(block, witness) || !usable_ok(block, usable_bytes, witness)) return false;
+    if (from_calloc) {
+        const std::size_t offset = content_first_nonzero(block.start, block.size_bytes, block.generation);
+        if (offset != kNoDifference) {
+            failures_.add(rule::kCallocZero, witness, "calloc block %p of %zu bytes has 0x%02x at offset %zu",
+                          block.start, block.size_bytes, static_cast<const unsigned char *>(block.start)[offset],
+                          offset);
+            return false;
+        }
+    }
+    content_fill(block.start, block.size_bytes, block.generation);
+    return true;
+}
+
+bool Oracle::before_free(const Block &block, Witness witness)
+{
+    return content_ok(rule::kContent, block, block.start, block.size_bytes, witness) && claim_end(block, witness);
+}
+
+bool Oracle::errno_kept(int before, int after, Witness witness)
+{
+    if (before == after) [[likely]] return true;
+    failures_.add(rule::kErrnoKept, witness, "free changed errno from %d to %d", before, after);
+    return false;
+}
+
+bool Oracle::before_realloc(const Block &block, Witness witness)
+{
+    return content_ok(rule::kContent, block, block.start, block.size_bytes, witness) && claim_end(block, witness);
+}
+
+bool Oracle::after_realloc(const Block &old, const Block &fresh, std::size_t usable_bytes, Witness witness)
+{
+    if (!place_ok(fresh, witness) || !usable_ok(fresh, usable_bytes, witness)) return false;
+    const std::size_t kept = fresh.size_bytes < old.size_bytes ? fresh.size_bytes : old.size_bytes;
+    if (!content_ok(rule::kReallocContent, old, fresh.start, kept, witness)) return false;
+    content_fill(fresh.start, fresh.size_bytes, fresh.generation);
+    return true;
+}
+
+bool Oracle::realloc_refused(const Block &old, Witness witness)
+{
+    return place_ok(old, witness) &&
+           content_ok(rule::kReallocContent, old, old.start, old.size_bytes, witness);
+}
+
+bool Oracle::still_holds(const Block &block, Witness witness)
+{
+    return content_ok(rule::kContent, block, block.start, block.size_bytes, witness);
+}
+
+bool Oracle::usable_is_enough(const Block &block, std::size_t usable_bytes, Witness witness)
+{
+    return usable_ok(block, usable_bytes, witness);
+}
+
+bool Oracle::impossible_refused(const char *call, bool returned_null, int error, Witness witness)
+{
+    if (!returned_null) {
+        failures_.add(rule::kEnomem, witness, "%s returned a block for a size that cannot exist", call);
+        return false;
+    }
+    if (error == ENOMEM) return true;
+    failures_.add(rule::kEnomem, witness, "%s failed with errno %d instead of ENOMEM", call, error);
+    return false;
+}
+
+void Oracle::exhausted(const char *call, std::size_t size_bytes, int error, Witness witness)
+{
+    failures_.add(error == ENOMEM ? rule::kExhausted : rule::kEnomem, witness,
+                  "%s of %zu bytes returned NULL with errno %d", call, size_bytes, error);
+}
+
+}  // namespace stress

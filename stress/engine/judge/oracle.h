@@ -1,0 +1,84 @@
+// The oracle judges what the subject did. It calls no entry point of the subject itself: the interpreter
+// tells it what was asked for and what came back, so that each rule can be tested with faked answers.
+//
+// Every function returns true when the rules held, and otherwise has recorded a failure. One Oracle
+// serves all threads; it keeps no state of its own besides the claim map and the failure log.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/judge/claim_map.h"
+#include "engine/judge/failure.h"
+#include "engine/judge/line_map.h"
+#include "engine/op/block.h"
+
+namespace stress {
+
+class Oracle {
+public:
+    static constexpr std::size_t kUsableUnknown = ~static_cast<std::size_t>(0);
+
+    Oracle(ClaimMap &claims, FailureLog &failures) : claims_(claims), failures_(failures) {}
+
+    // Optional: judge or, if not strict, count cache lines that two seats share. Set before the run.
+    void watch_lines(LineMap *lines, bool strict)
+    {
+        lines_ = lines;
+        lines_strict_ = strict;
+    }
+
+    // The seat's thread is about to end for this lap.
+    void leave(std::uint32_t seat)
+    {
+        if (lines_ != nullptr) lines_->leave(seat);
+    }
+
+    // A fresh block: address, alignment, no overlap, usable size, zeros if from calloc. Then fills it.
+    bool allocated(const Block &block, std::size_t usable_bytes, bool from_calloc, Witness witness);
+
+    // The block still holds its content, whole, and was handed over once. Ends its claim.
+    bool before_free(const Block &block, Witness witness);
+
+    // free left errno alone.
+    bool errno_kept(int before, int after, Witness witness);
+
+    // The block holds its content, whole, before realloc touches it: or realloc would get the blame. Ends the
+    // claim.
+    bool before_realloc(const Block &block, Witness witness);
+
+    // `fresh` is what came back for `old`: the common part must be kept. Then as allocated().
+    bool after_realloc(const Block &old, const Block &fresh, std::size_t usable_bytes, Witness witness);
+
+    // realloc came back NULL: the block stands, whole, and is live again.
+    bool realloc_refused(const Block &old, Witness witness);
+
+    // A live block still holds its content.
+    bool still_holds(const Block &block, Witness witness);
+
+    bool usable_is_enough(const Block &block, std::size_t usable_bytes, Witness witness);
+
+    // A request that cannot be met came back NULL (returned_null), with this errno.
+    bool impossible_refused(const char *call, bool returned_null, int error, Witness witness);
+
+    // An ordinary request came back NULL: a failure of the run, and the errno is judged too.
+    void exhausted(const char *call, std::size_t size_bytes, int error, Witness witness);
+
+private:
+    bool place_ok(const Block &block, Witness witness);
+    bool content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
+                    Witness witness);
+    bool claim_end(const Block &block, Witness witness);
+    bool usable_ok(const Block &block, std::size_t usable_bytes, Witness witness);
+    bool line_ok(const Block &block, Witness witness);
+
+    ClaimMap &claims_;
+    FailureLog &failures_;
+    LineMap *lines_ = nullptr;
+    bool lines_strict_ = false;
+};
+
+// What a block of this size must be aligned to: what was asked for, else the largest alignment of a
+// fundamental type that fits into the block.
+std::size_t required_align_bytes(std::size_t size_bytes, std::size_t align_bytes);
+
+}  // namespace stress

@@ -1,0 +1,32 @@
+// Which ops a checked scenario draws. Swarm: the seed picks weights and switches some kinds off, so that
+// runs differ in more than the order of the same ops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/rng.h"
+#include "engine/op/op.h"
+
+namespace stress {
+
+struct Mix {
+    // Of Malloc, Calloc, AlignedAlloc, PosixMemalign, Memalign. malloc is never switched off.
+    static constexpr std::size_t kKinds = 5;
+    std::uint32_t kind_weights[kKinds];
+    std::uint32_t realloc_percent;  // of the visits to a live block; the rest frees it
+    bool strict;                    // aligned sizes that some mallocs get wrong; see mix.cc
+};
+
+Mix mix_swarm(Rng &rng, bool strict);
+
+// Malloc alone: what unchecked runs do, as the classic benchmarks.
+Mix mix_malloc_only();
+
+// An op that allocates a block of min to max bytes in the slot; aligned kinds may round the size up.
+Op mix_allocate(const Mix &mix, Rng &rng, std::uint32_t slot, std::size_t min_bytes, std::size_t max_bytes);
+
+// An op for a visit to a live block: free, or realloc to min to max bytes.
+Op mix_visit_live(const Mix &mix, Rng &rng, std::uint32_t slot, std::size_t min_bytes, std::size_t max_bytes);
+
+}  // namespace stress

@@ -1,0 +1,85 @@
+#include "engine/run/execute.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "engine/base/progress.h"
+#include "engine/run/crash.h"
+#include "engine/run/monitor.h"
+#include "engine/run/run.h"
+
+namespace stress {
+namespace {
+
+constexpr int kSkipped = 77;
+
+bool write_json(const std::string &path, const Result &result)
+{
+    if (path.empty()) return true;
+    const bool to_stdout = path == "-";
+    const int fd = to_stdout ? STDOUT_FILENO : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        write_text(STDERR_FILENO,
+                   "hakmem-stress: --json: '" + path + "' could be written before the run, but not now\n");
+        return false;
+    }
+    write_text(fd, result_json(result));
+    if (!to_stdout) close(fd);
+    return true;
+}
+
+// Two seeded runs of one command are equal, or something decided that the seed does not.
+void judge_schedule(const Execution &execution, Result &result)
+{
+    const Options &options = execution.options;
+    if (!result.seeded || !execution.takes_schedule) return;
+    if (!options.expect_schedule.has_value()) {
+        result.reproduce += " --expect-schedule " + schedule_text({result.schedule_hash, result.logical_clock});
+        return;
+    }
+    const ScheduleMark found{result.schedule_hash, result.logical_clock};
+    if (found == *options.expect_schedule) return;
+    result.failures.push_back({rule::kDiverged, "expected schedule " + schedule_text(*options.expect_schedule) +
+                                                    ", found " + schedule_text(found) +
+                                                    "; this run is not the one that was to be repeated"});
+}
+
+}  // namespace
+
+int execute(const Execution &execution, Plan &plan)
+{
+    const Options &options = execution.options;
+    // JSON on stdout must parse: everything for people then goes to stderr.
+    const int out = options.json_path == "-" ? STDERR_FILENO : STDOUT_FILENO;
+    write_text(out, "seed " + std::to_string(execution.seed) + "\n");
+    if (!plan.skip.empty()) {
+        write_text(out, "skipped: " + plan.skip + "\n");
+        return kSkipped;
+    }
+
+    Run run(options, execution.seed, execution.support, plan);
+    if (execution.before_run) execution.before_run(run);
+    crash_report_install(
+        {run.failures(), run.seats(), run.so_far(execution.name, execution.reproduce), options.json_path});
+    const auto on_hang = [&](const std::string &detail) {
+        Result hung = run.so_far(execution.name, execution.reproduce);
+        hung.failures.push_back({rule::kProgress, detail});
+        write_json(options.json_path, hung);
+    };
+    Result result;
+    {
+        Monitor monitor(run.meter(), run.seats(), run.failures(),
+                        {out, options.watchdog_seconds, execution.seed, execution.reproduce, options.check, on_hang});
+        result = run.run(execution.name, execution.reproduce);
+        monitor.stop();
+        for (std::size_t i = 0; i < monitor.samples().size(); ++i) result.samples.push_back(monitor.samples()[i]);
+    }
+    judge_schedule(execution, result);
+    if (execution.after_run) execution.after_run(result);
+    const bool written = write_json(options.json_path, result);
+    write_text(out, result_summary(result));
+    crash_report_remove();
+    return result.passed() && written ? 0 : 1;
+}
+
+}  // namespace stress

@@ -1,0 +1,32 @@
+// Runs a plan on the malloc that this process has, and tells the result: what every command that runs
+// something ends in.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/run/options.h"
+#include "engine/run/result.h"
+#include "engine/run/run.h"
+#include "engine/run/scenario.h"
+#include "engine/subject/support.h"
+
+namespace stress {
+
+struct Execution {
+    const Options &options;
+    std::string name;  // of the scenario, or the file
+    Support support;
+    std::uint64_t seed;
+    std::string reproduce;  // the command that repeats it
+    // Optional: what to do with the run before it starts, and with its result before that is written.
+    std::function<void(Run &)> before_run = nullptr;
+    std::function<void(Result &)> after_run = nullptr;
+    bool takes_schedule = true;  // whether the command that repeats it knows --expect-schedule
+};
+
+// Runs, writes what the options ask for, prints a summary. Returns the exit status: 0 pass, 1 fail, 77 when
+// the plan can prove nothing here, which it says.
+int execute(const Execution &execution, Plan &plan);
+
+}  // namespace stress

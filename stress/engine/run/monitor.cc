@@ -1,0 +1,131 @@
+#include "engine/run/monitor.h"
+
+#include <fmt/core.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/build.h"
+#include "engine/base/progress.h"
+#include "engine/judge/memory_law.h"
+#include "engine/seat/seat_report.h"
+#include "engine/team/team.h"
+
+namespace stress {
+namespace {
+
+constexpr long kSampleNs = 5'000'000;
+constexpr std::uint64_t kShowOnTerminalNs = 200'000'000;
+constexpr std::uint64_t kCountMappingsNs = 20'000'000;
+constexpr std::uint64_t kShowElsewhereNs = 5'000'000'000;
+
+}  // namespace
+
+Monitor::Monitor(MemoryMeter &meter, const Mapped<Seat *> &seats, FailureLog &failures, MonitorSettings settings)
+    : meter_(meter), seats_(seats), failures_(failures), settings_(std::move(settings)),
+      terminal_(isatty(settings_.progress_fd) == 1), start_ns_(clock_ns()), moved_ns_(start_ns_), shown_ns_(start_ns_)
+{
+    seat_report_prepare();
+    running_ = thread_create(thread_, thread_entry, this) == 0;
+}
+
+Monitor::~Monitor()
+{
+    stop();
+    if (line_open_) write_text(settings_.progress_fd, "\r\033[K");
+}
+
+void Monitor::stop()
+{
+    quit_.store(true, std::memory_order_relaxed);
+    if (running_) pthread_join(thread_, nullptr);
+    running_ = false;
+}
+
+void *Monitor::thread_entry(void *self)
+{
+    static_cast<Monitor *>(self)->loop();
+    return nullptr;
+}
+
+void Monitor::loop()
+{
+    while (!quit_.load(std::memory_order_relaxed)) {
+        const MemorySample sample = meter_.sample();
+        const std::uint64_t now_ns = clock_ns(), ops = ops_total();
+        samples_.add({static_cast<double>(now_ns - start_ns_) / 1e9, sample.live_bytes, sample.rss_bytes, ops});
+        watch(now_ns, ops);
+        if (settings_.check && !kSanitized && !kEmulated) {
+            watch_memory(sample);
+            count_mappings(now_ns);
+        }
+        show(now_ns, ops, sample);
+        const timespec pause{0, kSampleNs};
+        nanosleep(&pause, nullptr);
+    }
+}
+
+std::uint64_t Monitor::ops_total() const
+{
+    std::uint64_t ops = 0;
+    for (const Seat *seat : seats_) ops += read(seat->counters.ops);
+    return ops;
+}
+
+void Monitor::watch(std::uint64_t now_ns, std::uint64_t ops)
+{
+    if (ops != moved_ops_) {
+        moved_ops_ = ops;
+        moved_ns_ = now_ns;
+    } else if (settings_.watchdog_seconds > 0 &&
+               static_cast<double>(now_ns - moved_ns_) > settings_.watchdog_seconds * 1e9) {
+        bark();
+    }
+}
+
+// Twice what is judged at the end, and more: the counters lag behind what is being filled. It is not for the
+// verdict but to stop in time.
+void Monitor::watch_memory(const MemorySample &sample)
+{
+    constexpr std::uint64_t lag_bytes = std::uint64_t{1} << 30;
+    const std::uint64_t bound = 2 * memory_bound_bytes(meter_.peak_live_bytes(), seats_.size()) + lag_bytes;
+    if (sample.rss_bytes <= bound || failures_.any()) return;
+    failures_.add(rule::kMemoryBound, seats_[0]->interp.witness(),
+                  "memory runs away: %llu bytes are resident for at most %llu live bytes; stopped at %llu",
+                  static_cast<unsigned long long>(sample.rss_bytes),
+                  static_cast<unsigned long long>(meter_.peak_live_bytes()), static_cast<unsigned long long>(bound));
+}
+
+// Reading the list holds up whoever maps memory, so it takes one part in a hundred of the time at most.
+void Monitor::count_mappings(std::uint64_t now_ns)
+{
+    if (now_ns < count_mappings_ns_) return;
+    meter_.sample_mappings();
+    const std::uint64_t after_ns = clock_ns();
+    count_mappings_ns_ = after_ns + 100 * (after_ns - now_ns) + kCountMappingsNs;
+}
+
+void Monitor::show(std::uint64_t now_ns, std::uint64_t ops, const MemorySample &sample)
+{
+    if (now_ns - shown_ns_ < (terminal_ ? kShowOnTerminalNs : kShowElsewhereNs)) return;
+    const double rate = static_cast<double>(ops - shown_ops_) / (static_cast<double>(now_ns - shown_ns_) / 1e9);
+    const std::string text = progress_text(
+        {static_cast<double>(now_ns - start_ns_) / 1e9, rate, sample.live_bytes, sample.rss_bytes});
+    write_text(settings_.progress_fd, terminal_ ? "\r\033[K" + text : text + "\n");
+    line_open_ = terminal_;
+    shown_ns_ = now_ns;
+    shown_ops_ = ops;
+}
+
+void Monitor::bark()
+{
+    std::string detail = fmt::format("no op was completed for {} s; ops per thread:", settings_.watchdog_seconds);
+    for (const Seat *seat : seats_) detail += fmt::format(" {}:{}", seat->index, read(seat->counters.ops));
+    write_text(STDERR_FILENO, (line_open_ ? "\r\033[K" : "") + ("hakmem-stress: watchdog: " + detail) + "\n");
+    seat_report_all(STDERR_FILENO, seats_);
+    write_text(STDERR_FILENO,
+               fmt::format("hakmem-stress: seed {}; repeat with: {}\n", settings_.seed, settings_.reproduce));
+    settings_.on_hang(detail);
+    _exit(1);
+}
+
+}  // namespace stress

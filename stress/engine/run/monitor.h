@@ -1,0 +1,67 @@
+// The monitor thread: samples memory, prints progress, ends a run that hangs, and stops one whose memory runs
+// away before the machine has none left.
+//
+// It reads the seats' counters relaxed and writes nothing that a worker reads but the stop of a failed run, so
+// it adds no ordering.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/judge/failure.h"
+#include "engine/judge/memory.h"
+#include "engine/judge/samples.h"
+
+namespace stress {
+
+struct MonitorSettings {
+    int progress_fd;          // where progress goes
+    double watchdog_seconds;  // 0: never
+    std::uint64_t seed;
+    std::string reproduce;    // the command that repeats this run
+    bool check;               // whether runaway memory is a failure
+    // Called before a hung run is ended: writes what the run is to leave behind.
+    std::function<void(const std::string &detail)> on_hang;
+};
+
+class Monitor {
+public:
+    Monitor(MemoryMeter &meter, const Mapped<Seat *> &seats, FailureLog &failures, MonitorSettings settings);
+    ~Monitor();
+    Monitor(const Monitor &) = delete;
+    Monitor &operator=(const Monitor &) = delete;
+
+    // Ends the thread; the samples are complete then.
+    void stop();
+    const SampleLog &samples() const { return samples_; }
+
+private:
+    static void *thread_entry(void *self);
+    void loop();
+    std::uint64_t ops_total() const;
+    void watch(std::uint64_t now_ns, std::uint64_t ops);
+    void watch_memory(const MemorySample &sample);
+    void count_mappings(std::uint64_t now_ns);
+    void show(std::uint64_t now_ns, std::uint64_t ops, const MemorySample &sample);
+    [[noreturn]] void bark();
+
+    MemoryMeter &meter_;
+    const Mapped<Seat *> &seats_;
+    FailureLog &failures_;
+    MonitorSettings settings_;
+    SampleLog samples_;
+    bool terminal_;
+    bool line_open_ = false;
+    std::uint64_t start_ns_, moved_ns_, shown_ns_;
+    std::uint64_t count_mappings_ns_ = 0;  // not before
+    std::uint64_t moved_ops_ = 0, shown_ops_ = 0;
+    std::atomic<bool> quit_{false};
+    pthread_t thread_{};
+    bool running_;
+};
+
+}  // namespace stress

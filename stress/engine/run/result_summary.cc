@@ -1,0 +1,58 @@
+#include <fmt/core.h>
+
+#include "engine/base/progress.h"
+#include "engine/run/result.h"
+
+namespace stress {
+
+namespace {
+
+std::string process_lines(const ProcessFigures &figures)
+{
+    std::string text;
+    if (figures.forks != 0)
+        text += fmt::format("  forks      {}, with another thread inside the allocator {}\n", figures.forks,
+                            figures.forks_directed);
+    if (figures.signals != 0)
+        text += fmt::format("  signals    {}, inside the allocator {}\n", figures.signals, figures.signals_inside);
+    if (figures.os_calls != 0)
+        text += fmt::format("  os calls   {} trapped, {} made to fail\n", figures.os_calls, figures.os_failures);
+    if (figures.limits != 0) text += fmt::format("  limits     {} of the address space\n", figures.limits);
+    if (figures.cancellations + figures.small_stacks + figures.destructor_rounds != 0)
+        text += fmt::format("  threads    {} cancelled, {} on the smallest stack, {} destructor rounds\n",
+                            figures.cancellations, figures.small_stacks, figures.destructor_rounds);
+    if (figures.plugins != 0) text += fmt::format("  plugins    {} loaded\n", figures.plugins);
+    return text;
+}
+
+}  // namespace
+
+std::string result_summary(const Result &result)
+{
+    std::string text = fmt::format("{} on {}, {} threads{}{}\n", result.scenario, result.allocator, result.threads,
+                                   result.threads_started > result.threads
+                                       ? fmt::format(" ({} started)", result.threads_started)
+                                       : "",
+                                   result.check ? "" : ", unchecked");
+    text += fmt::format("  ops        {} in {:.2f} s, {} ops/s\n", result.ops, result.seconds,
+                        format_rate(result.ops_per_second()));
+    text += fmt::format("  peak live  {}\n", format_bytes(result.peak_live_bytes));
+    text += fmt::format("  peak rss   {}{}\n", format_bytes(result.peak_rss_bytes),
+                        result.memory_bound_bytes != 0
+                            ? fmt::format(" (bound {})", format_bytes(result.memory_bound_bytes))
+                            : "");
+    text += fmt::format("  end rss    {}, {} after {:.2f} s\n", format_bytes(result.end_rss_bytes),
+                        format_bytes(result.returned_rss_bytes), result.return_seconds);
+    if (result.vma_count_peak != 0) text += fmt::format("  mappings   {}\n", result.vma_count_peak);
+    if (!result.not_judged.empty()) text += fmt::format("  not judged {}\n", result.not_judged);
+    text += process_lines(result.process);
+    if (result.false_shared_lines.has_value())
+        text += fmt::format("  shared     {} cache lines by two threads\n", *result.false_shared_lines);
+    for (const FailureText &failure : result.failures)
+        text += fmt::format("failure: {}: {}\n", failure.rule, failure.detail);
+    if (!result.passed()) text += fmt::format("seed {}; repeat with: {}\n", result.seed, result.reproduce);
+    text += fmt::format("verdict {}\n", result.passed() ? "pass" : "fail");
+    return text;
+}
+
+}  // namespace stress

@@ -1,0 +1,95 @@
+// The part of Run that injects: what is armed, when it ends, and that the subject is well again afterwards.
+#include <cstring>
+
+#include "engine/base/libc.h"
+#include "engine/run/run.h"
+#include "engine/subject/fault_os.h"
+#include "engine/subject/subject.h"
+#include "engine/subject/whitebox.h"
+
+namespace stress {
+namespace {
+
+constexpr std::uint64_t kHeldMax = 8192;
+
+}  // namespace
+
+// Takes what the subject can give while the system refuses it more, so that the run begins where it needs more. The
+// blocks are a list, each in the first word of the next.
+void Run::hold_what_is_left()
+{
+    std::uint64_t count = 0;
+    for (std::size_t size_bytes : {65536U, 16384U, 4096U, 1024U, 256U, 64U, 16U}) {
+        for (; count < kHeldMax; ++count) {
+            const InsideSubject inside;
+            void *const block = subject::call_malloc(size_bytes);
+            if (block == nullptr) break;
+            *static_cast<void **>(block) = held_;
+            held_ = block;
+        }
+    }
+}
+
+void Run::let_go()
+{
+    while (held_ != nullptr) {
+        void *const next = *static_cast<void **>(held_);
+        subject::call_free(held_);
+        held_ = next;
+    }
+}
+
+void Run::injection_begin()
+{
+    if (injection_.refuses_memory()) in_use_before_ = whitebox_in_use();
+    if (!injection_.traps_calls) return;
+    fault_os_arm_process(shared_, 1, true);
+    hold_what_is_left();
+    fault_os_disarm_process();
+    fault_os_arm_process(shared_, injection_.call, injection_.for_ever);
+}
+
+// All is freed, in part while the system refused; now memory can be had again.
+void Run::injection_end()
+{
+    if (injection_.traps_calls) {
+        const FaultOsCounts counts = fault_os_disarm_process();
+        injected_.os_calls += counts.calls;
+        injected_.os_failures += counts.failures;
+    }
+    if (!injection_.refuses_memory() || !options_.check || failed() || !seats_[0]->interp.probe_recovery()) return;
+    let_go();
+    const InUse in_use = whitebox_in_use();
+    injected_.blocks_kept = in_use.blocks - in_use_before_.blocks;
+    injected_.bytes_kept = in_use.bytes - in_use_before_.bytes;
+}
+
+// Once the threads of a lap stand, which need stacks of the system. Here and not before the run: what libc asks of the
+// subject to start a thread is not refused, and can be a whole superslab, in which a small scenario runs to its end.
+void Run::limit_begin()
+{
+    if (injection_.limit_bytes == 0) return;
+    shared_.scarce_begin();
+    int error = memory_limit_set(1);
+    if (error == 0) {
+        hold_what_is_left();
+        error = memory_limit_set(injection_.limit_bytes);
+    }
+    if (error == 0) {
+        injected_.limits += 1;
+        return;
+    }
+    failures_.add(rule::kProvesNothing, seats_[0]->interp.witness(),
+                  "the address space could not be limited to %llu bytes more than is mapped, errno %s; begin with a "
+                  "higher hard limit (ulimit -Hv)",
+                  static_cast<unsigned long long>(injection_.limit_bytes), error_name(error));
+}
+
+void Run::limit_end()
+{
+    if (injection_.limit_bytes == 0) return;
+    memory_limit_set(0);
+    shared_.scarce_end();
+}
+
+}  // namespace stress

@@ -1,0 +1,120 @@
+// The part of Run that judges memory: samples at the rests, and the rules of memory_law.h.
+#include <time.h>
+
+#include <algorithm>
+
+#include "engine/base/build.h"
+#include "engine/run/run.h"
+#include "engine/subject/subject.h"
+#include "engine/team/team.h"
+
+namespace stress {
+
+// The threads of the lap are joined: their caches are flushed, their stacks are the system's.
+void Run::sample_rest(std::uint32_t number)
+{
+    const MemorySample now = meter_.sample();
+    if (options_.check) meter_.sample_mappings();
+    rests_[number] = {now.rss_bytes, now.live_bytes, meter_.peak_live_bytes(), meter_.peak_rss_bytes()};
+    rest_count_ = number + 1;
+}
+
+void Run::judge_plateau(Result &result)
+{
+    PlateauGrowth growth = plateau_growth(&rests_[0], rest_count_, options_.threads);
+    growth.slack_bytes += swing_bytes_;
+    result.plateau_growth_bytes = growth.grown_bytes;
+    if (!growth.judged) result.not_judged = "plateau: --laps " + std::to_string(kPlateauRestsMin) + " or more show it";
+    if (growth.holds()) return;
+    const RestSample &last = rests_[rest_count_ - 1];
+    failures_.add(rule::kPlateau, witness(),
+                  "resident bytes beyond live ones grew by %llu from the first third of %zu laps to the last third, "
+                  "and %llu are allowed; at the end %llu were resident for %llu live",
+                  static_cast<unsigned long long>(growth.grown_bytes), rest_count_,
+                  static_cast<unsigned long long>(growth.slack_bytes), static_cast<unsigned long long>(last.rss_bytes),
+                  static_cast<unsigned long long>(last.live_bytes));
+}
+
+void Run::judge_mappings(const Result &result)
+{
+    std::uint64_t bound = mapping_bound_count(first_mapping_count_, result.peak_live_bytes, options_.threads,
+                                              mapping_limit_count());
+    // The seeded scheduler joins threads at the end of a lap: until then each has its stack and guard.
+    if (options_.schedule == Schedule::Seeded)
+        for (const Seat *seat : seats_) bound += 2 * read(seat->counters.threads_started);
+    if (result.vma_count_peak <= bound) return;
+    failures_.add(rule::kMappings, witness(),
+                  "the process had %llu mappings, %llu at first, for at most %llu live bytes; the bound is %llu",
+                  static_cast<unsigned long long>(result.vma_count_peak),
+                  static_cast<unsigned long long>(first_mapping_count_),
+                  static_cast<unsigned long long>(result.peak_live_bytes), static_cast<unsigned long long>(bound));
+}
+
+// A few calls, so that a malloc without a thread of its own notices that time passes.
+void Run::keep_awake()
+{
+    for (std::size_t size_bytes : {std::size_t{64}, std::size_t{2} << 10, std::size_t{64} << 10}) {
+        void *start = subject::call_malloc(size_bytes);
+        if (start != nullptr) *static_cast<volatile unsigned char *>(start) = 1;
+        subject::call_free(start);
+    }
+    bump(seats_[0]->counters.ops, 1);  // for the watchdog
+}
+
+// Everything is freed: memory must go back to the system within the deadline. Waits only while more than the
+// bound is resident; where the rule does not apply, no longer than the run itself took.
+void Run::await_return(Result &result)
+{
+    const std::uint64_t bound = memory_return_bound_bytes(result.peak_rss_bytes, options_.threads);
+    const double seconds_max =
+        options_.strict ? options_.return_seconds : std::min(options_.return_seconds, measured_seconds_);
+    const std::uint64_t start_ns = clock_ns();
+    result.returned_rss_bytes = result.end_rss_bytes;
+    while (result.returned_rss_bytes > bound && result.return_seconds < seconds_max) {
+        const timespec pause{0, 10'000'000};
+        nanosleep(&pause, nullptr);
+        keep_awake();
+        result.returned_rss_bytes = meter_.sample().rss_bytes;
+        result.return_seconds = static_cast<double>(clock_ns() - start_ns) / 1e9;
+    }
+    if (!options_.strict || result.returned_rss_bytes <= bound) return;
+    failures_.add(rule::kMemoryReturn, witness(),
+                  "%llu bytes were still resident %.1f s after everything was freed; the peak was %llu, the bound "
+                  "is %llu",
+                  static_cast<unsigned long long>(result.returned_rss_bytes), result.return_seconds,
+                  static_cast<unsigned long long>(result.peak_rss_bytes), static_cast<unsigned long long>(bound));
+}
+
+void Run::judge_resident(Result &result)
+{
+    result.memory_bound_bytes = memory_bound_bytes(result.peak_live_bytes, options_.threads);
+    const std::uint64_t most = std::max(result.peak_rss_bytes, result.end_rss_bytes);
+    if (most <= result.memory_bound_bytes) return;
+    failures_.add(rule::kMemoryBound, witness(),
+                  "%llu bytes were resident for at most %llu live bytes; the bound is %llu",
+                  static_cast<unsigned long long>(most), static_cast<unsigned long long>(result.peak_live_bytes),
+                  static_cast<unsigned long long>(result.memory_bound_bytes));
+}
+
+void Run::judge_memory(Result &result)
+{
+    if (kSanitized) {  // shadow memory and quarantine are not the subject's
+        result.not_judged = "memory, and getline beside fork: a sanitizer's own malloc is in them";
+        return;
+    }
+    if (kEmulated) {
+        result.not_judged = "memory: the emulator's own is in it";
+        return;
+    }
+    if (result.process.os_failures != 0) {  // what the system refused to take back stays
+        result.not_judged = "plateau, mappings and memory return: munmap and madvise were made to fail";
+        judge_resident(result);
+        return;
+    }
+    judge_plateau(result);
+    judge_mappings(result);
+    judge_resident(result);
+    if (!failed()) await_return(result);  // what leaks is not worth the wait
+}
+
+}  // namespace stress

@@ -1,0 +1,87 @@
+// A scenario: a name, and a plan that says which ops each seat draws. Loops, threads, checks, progress,
+// memory and reports are the engine's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/rng.h"
+#include "engine/op/op.h"
+#include "engine/run/injection.h"
+#include "engine/run/options.h"
+
+namespace stress {
+
+// The stream of ops of one seat. It may depend on the seed and on what it has drawn itself, never on time or
+// on what other threads do: one seed decides everything.
+class Generator {
+public:
+    virtual ~Generator() = default;
+
+    // Writes up to `room` ops and returns how many; 0: the stream has ended.
+    virtual std::size_t fill(Op *out, std::size_t room) = 0;
+};
+
+// Makes a Generator of a struct with `bool next(Op &op)`; false ends the stream.
+template <typename Draw>
+class GeneratorOf final : public Generator {
+public:
+    explicit GeneratorOf(Draw draw) : draw_(std::move(draw)) {}
+
+    std::size_t fill(Op *out, std::size_t room) override
+    {
+        std::size_t count = 0;
+        while (count < room && draw_.next(out[count])) ++count;
+        return count;
+    }
+
+private:
+    Draw draw_;
+};
+
+template <typename Draw>
+std::unique_ptr<Generator> generator_of(Draw draw)
+{
+    return std::make_unique<GeneratorOf<Draw>>(std::move(draw));
+}
+
+// What a plan may depend on.
+struct Setup {
+    const Options &options;
+    std::uint64_t seed;
+    std::uint32_t seats;
+
+    // The stream of random numbers of a seat; `part` tells several of one seat apart.
+    Rng rng(std::uint32_t seat, std::uint64_t part = 0) const { return Rng(seed, seat + (part << 32)); }
+};
+
+struct Plan {
+    std::size_t slot_count = 0;
+    std::vector<std::unique_ptr<Generator>> generators;  // one for each seat
+    // Live bytes that come and go in turns longer than a lap, where the live set is not steady: rests meet them at
+    // any stage, and a malloc may keep some. The plateau rule allows for as much.
+    std::uint64_t swing_bytes = 0;
+    bool judge_lines = false;  // whether two seats may not share a cache line: false_sharing
+    std::string skip;  // not empty: why this scenario can prove nothing here
+    bool directs_forks = false;  // Fork ops fork while another thread is stopped inside the allocator
+    bool traps_os = false;       // there are FailOs ops
+    Injection injection;         // none, unless a command sets it
+};
+
+struct Scenario {
+    const char *name;
+    const char *purpose;  // one line
+    ScenarioDefaults defaults;
+    Plan (*plan)(const Setup &setup);
+};
+
+std::span<const Scenario> scenarios();
+
+// nullptr when there is none of this name.
+const Scenario *scenario_find(const std::string &name);
+
+}  // namespace stress

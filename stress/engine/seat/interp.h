@@ -1,0 +1,179 @@
+// The interpreter applies one op to the subject and tells the oracle. Each seat has its own.
+//
+// With check off it touches one byte of each fresh block, as the classic benchmarks do, and judges nothing.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/judge/oracle.h"
+#include "engine/op/counters.h"
+#include "engine/op/latency.h"
+#include "engine/op/op.h"
+#include "engine/op/slots.h"
+#include "engine/seat/sched.h"
+#include "engine/seat/trace.h"
+#include "engine/subject/subject.h"
+#include "engine/subject/support.h"
+
+namespace stress {
+
+enum class Applied {
+    Done,
+    Waiting,  // the op before it on its slot did not come, and the run or lap is over; nothing was done
+    Failed,   // the oracle has recorded a failure: the run is to stop
+};
+
+// What interpreters of a run share, besides the slots.
+struct InterpShared {
+    Oracle &oracle;
+    Slots &slots;
+    const std::atomic<bool> &stop;
+    // Whether the system may refuse memory: NULL with ENOMEM is then right. Low half: how many ops or limits are in
+    // force; high half: how many have ended, so that a call that met one is told from one that came later.
+    std::atomic<std::uint32_t> own_scarce{0};
+    std::atomic<std::uint32_t> *scarce = &own_scarce;  // that of the run, where this is a part with slots of its own
+
+    void scarce_begin() { scarce->fetch_add(1, std::memory_order_relaxed); }
+    void scarce_end() { scarce->fetch_add(0x10000 - 1, std::memory_order_relaxed); }
+    std::uint32_t scarce_mark() const { return scarce->load(std::memory_order_relaxed); }
+    bool scarce_since(std::uint32_t mark) const
+    {
+        const std::uint32_t now = scarce_mark();
+        return (now & 0xffff) != 0 || now != mark;
+    }
+};
+
+// Whether this thread is inside the subject. Constant-initialised and in the program itself, so that signal
+// handlers may read it.
+extern constinit thread_local bool inside_subject;
+
+// Marks this thread as inside the subject while it lives. Nothing that throws may be called meanwhile: a thread
+// that is cancelled inside the subject is unwound without a look at this frame, and the mark stays, which is how
+// the rule `cancellation` knows.
+struct InsideSubject {
+    InsideSubject() { inside_subject = true; }
+    ~InsideSubject() { inside_subject = false; }
+};
+
+class Interp {
+public:
+    Interp(InterpShared &shared, Counters &counters, Support support, std::uint32_t seat, bool check)
+        : shared_(shared), counters_(counters), support_(support), seat_(seat), check_(check)
+    {
+    }
+
+    bool checks() const { return check_; }
+
+    // Optional: where latencies and outcomes are written. Set before the run.
+    Latency *latency = nullptr;
+    Trace *trace = nullptr;
+
+    // Applies a memory op; the other kinds are the seat's business (engine/team/process_ops.h).
+    Applied apply(const Op &op)
+    {
+        if (op.link == 0) [[likely]] return apply_now(op) ? Applied::Done : Applied::Failed;
+        return apply_linked(op);
+    }
+
+    // Frees the block of a slot, judged, whatever thread allocated it. For the end of a run.
+    bool sweep(std::uint32_t slot);
+
+    // One request of each kind, while memory is not scarce any more: all must succeed.
+    bool probe_recovery();
+
+    // Requests that cannot be met: NULL, ENOMEM, and the block given to realloc stands.
+    bool probe_impossible();
+
+    Witness witness() const { return {seat_, read(counters_.ops)}; }
+
+    // The slot and link that this seat waits for: slot << 16 | link; 0 when it does not. See team_wait.
+    std::uint64_t waits_for() const { return waits_for_.load(std::memory_order_acquire); }
+
+    // Whether a linked op is in turn.
+    static bool in_turn(const Slots &slots, std::uint32_t slot, std::uint16_t link)
+    {
+        // acquire: pairs with the release in apply_linked; the record and the content of the block come along.
+        const std::uint32_t done = slots.turns[slot].load(std::memory_order_acquire);
+        return link_next(static_cast<std::uint16_t>(done)) == link;
+    }
+
+    // Whether this thread is inside the subject: for handlers that must know.
+    static bool inside() { return inside_subject; }
+
+    const Support &support() const { return support_; }
+
+private:
+    bool apply_now(const Op &op) { return check_ ? apply_checked(op) : apply_plain(op); }
+    Applied apply_linked(const Op &op);
+    bool await_turn(const Op &op);
+
+    bool apply_plain(const Op &op)
+    {
+        Block &block = shared_.slots.blocks[op.slot];
+        bump(counters_.ops, 1);
+        if (op.kind == OpKind::Malloc && block.start == nullptr && latency == nullptr) [[likely]]
+            return allocate_plain(op_size(op), block);
+        if (op.kind == OpKind::Free && block.start != nullptr && latency == nullptr) [[likely]]
+            return release_plain(block);
+        return apply_plain_other(op, block);
+    }
+
+    bool allocate_plain(std::size_t size_bytes, Block &block)
+    {
+        void *start = subject::call_malloc(size_bytes);
+        if (start == nullptr) [[unlikely]] return refused("malloc", size_bytes);
+        if (size_bytes != 0) [[likely]] *static_cast<volatile unsigned char *>(start) = 1;
+        block.start = start;
+        block.size_bytes = size_bytes;
+        count_allocated(size_bytes);
+        return true;
+    }
+
+    bool release_plain(Block &block)
+    {
+        subject::call_free(block.start);
+        block.start = nullptr;
+        count_freed(block.size_bytes);
+        return true;
+    }
+
+    bool apply_plain_other(const Op &op, Block &block);
+    bool apply_checked(const Op &op);
+    bool allocate(const Op &op, Block &block);
+    bool release(const Op &op, Block &block);
+    bool reallocate(const Op &op, Block &block);
+    bool usable(Block &block);
+    bool still_holds(const Block &block);
+    bool refused(const char *call, std::size_t size_bytes);
+    bool fresh_is_sound(const Block &fresh, bool from_calloc);
+    std::size_t usable_bytes(void *start) const;
+    void note(std::uint8_t result, int error, const Block *block = nullptr)
+    {
+        if (trace != nullptr) [[unlikely]] trace->add(result, error, block);
+    }
+    std::uint64_t generation() const { return generation_make(seat_, read(counters_.ops)); }
+
+    void count_allocated(std::size_t size_bytes)
+    {
+        bump(counters_.blocks_allocated, 1);
+        bump(counters_.bytes_allocated, size_bytes);
+    }
+
+    void count_freed(std::size_t size_bytes)
+    {
+        bump(counters_.blocks_freed, 1);
+        bump(counters_.bytes_freed, size_bytes);
+    }
+
+    InterpShared &shared_;
+    Counters &counters_;
+    Support support_;
+    std::uint32_t seat_;
+    bool check_;
+    std::uint32_t scarce_mark_ = 0;  // when the op began; unchecked runs never set it
+    std::atomic<std::uint64_t> waits_for_{0};
+};
+
+}  // namespace stress

@@ -1,0 +1,48 @@
+// What came of each memory op, in a form that two mallocs can be compared by: no addresses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/judge/oracle.h"
+#include "engine/op/block.h"
+
+namespace stress {
+
+// One that was never written is all zero, which no written one is.
+struct OpOutcome {
+    enum Result : std::uint8_t { Skipped, Null, Given, Freed };
+    std::uint8_t result;
+    std::uint8_t aligned;   // 1: as much as the request calls for; or there is no block
+    std::uint16_t sound;    // 1: the oracle had nothing to say
+    std::int32_t error;     // of a refusal: errno, or what posix_memalign returned
+};
+
+// Written by one seat, in the order of its ops, to memory of the caller's; outcomes beyond the room are dropped.
+class Trace {
+public:
+    Trace(OpOutcome *outcomes, std::size_t room) : outcomes_(outcomes), room_(room) {}
+
+    void add(std::uint8_t result, int error, const Block *block)
+    {
+        if (count_ < room_) {
+            const bool aligned =
+                block == nullptr || reinterpret_cast<std::uintptr_t>(block->start) %
+                                            required_align_bytes(block->size_bytes, block->align_bytes) == 0;
+            outcomes_[count_] = {result, aligned, 1, error};
+        }
+        ++count_;
+    }
+
+    // The oracle has found fault with the op that was added last.
+    void mark_unsound()
+    {
+        if (count_ > 0 && count_ <= room_) outcomes_[count_ - 1].sound = 0;
+    }
+
+private:
+    OpOutcome *outcomes_;
+    std::size_t room_, count_ = 0;
+};
+
+}  // namespace stress

@@ -1,0 +1,143 @@
+#include "engine/subject/subject_load.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/personality.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/base/build.h"
+
+namespace stress {
+namespace {
+
+// Holds the library's path in the process that was started with it, so that it does not start again.
+constexpr const char *kGuard = "HAKMEM_STRESS_SUBJECT";
+
+SubjectOutcome refuse(const std::string &error)
+{
+    SubjectOutcome outcome;
+    outcome.error = "hakmem-stress: --allocator: " + error + "\n";
+    return outcome;
+}
+
+std::string program_directory()
+{
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    const std::string program(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+    return program.substr(0, program.rfind('/') + 1);
+}
+
+// What is wrong with the file as a shared library; empty when nothing is. The loader itself would
+// only print a warning and go on with libc's malloc.
+std::string library_fault(const std::string &path)
+{
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return std::strerror(errno);
+    Elf64_Ehdr header{};
+    const ssize_t length = read(fd, &header, sizeof header);
+    close(fd);
+    if (length != static_cast<ssize_t>(sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN)
+        return "not a 64-bit ELF shared library";
+    if (path.find_first_of(": ") != std::string::npos) return "LD_PRELOAD cannot name a path with a space or colon";
+    return "";
+}
+
+bool same_file(const char *a, const char *b)
+{
+    struct stat sa{}, sb{};
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+// Whether the symbol that the program would call comes from this library.
+bool comes_from(const char *symbol, const char *library)
+{
+    void *address = dlsym(RTLD_DEFAULT, symbol);
+    Dl_info info{};
+    return address != nullptr && dladdr(address, &info) != 0 && info.dli_fname != nullptr &&
+           same_file(info.dli_fname, library);
+}
+
+SubjectOutcome prove(const std::string &path)
+{
+    for (const char *symbol : {"malloc", "free", "calloc", "realloc"})
+        if (!comes_from(symbol, path.c_str()))
+            return refuse("'" + path + "' does not provide " + symbol +
+                          "; name a library that overrides malloc, free, calloc and realloc");
+    SubjectOutcome outcome;
+    outcome.ok = true;
+    const char *library = path.c_str();
+    outcome.support = {comes_from("malloc_usable_size", library), comes_from("aligned_alloc", library),
+                       comes_from("posix_memalign", library),     comes_from("memalign", library),
+                       comes_from("reallocarray", library),       comes_from("malloc_trim", library)};
+    if (comes_from("free_sized", library))
+        outcome.support.free_sized =
+            reinterpret_cast<decltype(Support::free_sized)>(dlsym(RTLD_DEFAULT, "free_sized"));
+    if (comes_from("free_aligned_sized", library))
+        outcome.support.free_aligned_sized =
+            reinterpret_cast<decltype(Support::free_aligned_sized)>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));
+    return outcome;
+}
+
+// Whether the program must run again for its addresses to be the same in every run. The setting is already
+// made then, and kept by exec.
+bool layout_to_fix()
+{
+    constexpr unsigned long query = 0xffffffff;
+    const int now = personality(query);
+    if (now >= 0 && (now & ADDR_NO_RANDOMIZE) != 0) return false;
+    if (now >= 0 && personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0) return true;
+    static constexpr char text[] =
+        "hakmem-stress: this system refuses a fixed address layout (personality); the schedule of a malloc that "
+        "decides by addresses may differ from run to run\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    return false;
+}
+
+SubjectOutcome run_again(const std::string &path, char **argv)
+{
+    const char *before = std::getenv("LD_PRELOAD");
+    const std::string preload = before != nullptr && *before != '\0' ? path + ":" + before : path;
+    setenv("LD_PRELOAD", preload.c_str(), 1);
+    setenv(kGuard, path.c_str(), 1);
+    execv("/proc/self/exe", argv);
+    return refuse(std::string("cannot run again: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, char **argv)
+{
+    const char *guard = std::getenv(kGuard);
+    if (kDirect || allocator == "system") {
+        if (guard != nullptr) unsetenv(kGuard);
+        if (fixed_layout && layout_to_fix()) execv("/proc/self/exe", argv);
+        SubjectOutcome outcome;
+        outcome.ok = true;
+        return outcome;
+    }
+    const bool ours = allocator == "hakmem" || allocator == "validate";
+    const std::string named =
+        ours ? program_directory() + (allocator == "hakmem" ? "libhakmem.so" : "libhakmem-validate.so") : allocator;
+    char *resolved = realpath(named.c_str(), nullptr);
+    const std::string path = resolved != nullptr ? resolved : named;
+    std::free(resolved);
+    const bool fix_layout = fixed_layout && layout_to_fix();
+    if (guard != nullptr && path == guard && !fix_layout) return prove(path);
+
+    const std::string fault = library_fault(path);
+    if (!fault.empty())
+        return refuse("cannot use '" + path + "': " + fault +
+                      (ours ? "; build it, or choose system or the path of a library"
+                            : "; name a malloc library, or choose hakmem, validate or system"));
+    return run_again(path, argv);
+}
+
+}  // namespace stress

@@ -1,0 +1,110 @@
+#include "engine/subject/whitebox.h"
+
+#include <dlfcn.h>
+#include <hakmem/hakmem.h>
+#include <hakmem/validate.h>
+
+#include <cstdio>
+
+#include "engine/seat/sched.h"
+
+namespace stress {
+namespace {
+
+template <typename T>
+T symbol(const char *name)
+{
+    return reinterpret_cast<T>(dlsym(RTLD_DEFAULT, name));
+}
+
+hak_sync_point_fn **hook_word()
+{
+    static hak_sync_point_fn **const word = symbol<hak_sync_point_fn **>("hak_sync_point_hook");
+    return word;
+}
+
+hak_clock_fn **clock_word()
+{
+    static hak_clock_fn **const word = symbol<hak_clock_fn **>("hak_clock_hook");
+    return word;
+}
+
+decltype(&hak_inspect) inspect()
+{
+    static const auto function = symbol<decltype(&hak_inspect)>("hak_inspect");
+    return function;
+}
+
+decltype(&hak_purge) purge()
+{
+    static const auto function = symbol<decltype(&hak_purge)>("hak_purge");
+    return function;
+}
+
+decltype(&hak_stats_get) stats_get()
+{
+    static const auto function = symbol<decltype(&hak_stats_get)>("hak_stats_get");
+    return function;
+}
+
+}  // namespace
+
+bool whitebox_has_sync_points()
+{
+    return hook_word() != nullptr;
+}
+
+bool whitebox_set_hook(SyncPointHook *hook)
+{
+    if (hook_word() == nullptr) return false;
+    *hook_word() = hook;
+    return true;
+}
+
+void whitebox_attach_sched()
+{
+    whitebox_set_hook(sched_subject_step);
+    if (clock_word() != nullptr) *clock_word() = sched_subject_ms;
+}
+
+void whitebox_detach_sched()
+{
+    whitebox_set_hook(nullptr);
+    if (clock_word() != nullptr) *clock_word() = nullptr;
+}
+
+bool whitebox_can_inspect()
+{
+    return inspect() != nullptr;
+}
+
+std::string whitebox_broken_law()
+{
+    hak_inspect_report report{};
+    if (inspect() == nullptr || inspect()(&report)) return "";
+    char text[256];
+    std::snprintf(text, sizeof text, "%s; at %p", report.broken_law, report.address);
+    return text;
+}
+
+bool whitebox_shows_use()
+{
+    return purge() != nullptr && stats_get() != nullptr;
+}
+
+// By two accounts where there are two: a block that the program gave back and the subject mislaid is in no hands, but
+// still out of its slab.
+InUse whitebox_in_use()
+{
+    // Found before anything is counted: for a name that is not there the loader allocates a message.
+    const auto look = inspect();
+    if (!whitebox_shows_use()) return {};
+    purge()();
+    hak_inspect_report report{};
+    if (look != nullptr) look(&report);
+    hak_stats stats{};
+    stats_get()(&stats);
+    return {report.live_blocks, stats.small_bytes + stats.run_bytes + stats.huge_bytes};
+}
+
+}  // namespace stress

@@ -1,0 +1,212 @@
+#include "engine/team/last_rites.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <new>
+
+namespace stress {
+namespace {
+
+constexpr std::size_t kRiteSlots = 16;
+constexpr std::size_t kKept = 8;     // slots filled in the thread's life
+constexpr std::size_t kKeys = 3;
+constexpr std::size_t kKeysMade = 40;  // beyond 32 libc allocates room for the values, from the subject
+constexpr std::size_t kKeyUsed[kKeys] = {0, 16, 39};
+// ThreadSanitizer ends its own part of a thread in the last round, after which instrumented code cannot run.
+constexpr int kRounds = kSanitized ? PTHREAD_DESTRUCTOR_ITERATIONS - 2 : PTHREAD_DESTRUCTOR_ITERATIONS;
+constexpr std::uint64_t kOpsOfOne = 1024;  // room for the ops of one thread in the numbering of generations
+constexpr std::uint32_t kRitesSeatOffset = kOpThreadsMax;  // generations tell rites from their seat
+
+// A block that a dead thread left for another.
+struct Cell {
+    enum State : std::uint32_t { Empty, Busy, Full };
+    std::atomic<std::uint32_t> state{Empty};
+    Block block{};
+};
+constexpr std::size_t kCells = 16;
+Cell cells[kCells];
+
+std::atomic<std::uint64_t> rounds_done{0};
+
+// What a thread does in its last moments, with an interpreter and slots of its own.
+struct Rites {
+    Rites(Seat &seat, InterpShared &run, const FailureLog &log, std::uint64_t salt)
+        : failures(log), slots(kRiteSlots), shared{run.oracle, slots, run.stop},
+          interp(shared, counters, seat.interp.support(), seat.index + kRitesSeatOffset, seat.interp.checks()),
+          rng(seat.index, salt)
+    {
+        shared.scarce = run.scarce;
+        counters.ops.store(read(seat.counters.threads_started) * kOpsOfOne, std::memory_order_relaxed);
+    }
+
+    const FailureLog &failures;  // after the first failure the heap is left alone
+    Counters counters;
+    Slots slots;
+    InterpShared shared;
+    Interp interp;
+    Rng rng;
+    int rounds_left[kKeys] = {kRounds, kRounds, kRounds};
+    int calls_left = 1 + kKeys * kRounds;
+
+    bool apply(OpKind kind, std::size_t slot, std::size_t size_bytes = 0, std::uint8_t arg = 0)
+    {
+        return interp.apply(op_make(kind, static_cast<std::uint32_t>(slot), size_bytes, arg)) != Applied::Failed;
+    }
+    std::size_t draw_size() { return rng.one_in(8) ? rng.between(1, 200'000) : rng.between(1, 2000); }
+
+    void trade();
+    void round();
+    void finish();
+};
+
+// Leaves a block in a cell, or takes the one that is there.
+void Rites::trade()
+{
+    Cell &cell = cells[rng.below(kCells)];
+    Block &mine = slots.blocks[kRiteSlots - 1];
+    std::uint32_t seen = cell.state.load(std::memory_order_relaxed);
+    if (seen == Cell::Busy) return;
+    // acquire: the block and its content, of the thread that left it. Pairs with the releases below.
+    if (!cell.state.compare_exchange_strong(seen, Cell::Busy, std::memory_order_acquire)) return;
+    if (seen == Cell::Full && mine.start == nullptr) {
+        mine = cell.block;
+        cell.state.store(Cell::Empty, std::memory_order_release);
+    } else if (seen == Cell::Empty && mine.start != nullptr) {
+        cell.block = mine;
+        mine = {};
+        cell.state.store(Cell::Full, std::memory_order_release);
+    } else {
+        cell.state.store(seen, std::memory_order_release);
+    }
+}
+
+// One destructor's work.
+void Rites::round()
+{
+    if (failures.any()) return;
+    bool sound = apply(OpKind::Free, rng.below(kKept));
+    const std::size_t fresh = kKept + rng.below(kRiteSlots - kKept - 1);
+    sound = sound && apply(OpKind::Calloc, fresh, draw_size(), 1);
+    sound = sound && apply(OpKind::Realloc, rng.below(kRiteSlots - 1), draw_size());
+    sound = sound && apply(OpKind::Free, fresh);
+    sound = sound && apply(OpKind::AlignedAlloc, fresh, 3 * 64 * rng.between(1, 10), 6);
+    sound = sound && apply(OpKind::Malloc, kRiteSlots - 1, draw_size());
+    if (!sound) return;
+    trade();
+    apply(OpKind::Free, kRiteSlots - 1);
+}
+
+void Rites::finish()
+{
+    for (std::size_t slot = 0; slot < kRiteSlots; ++slot)
+        if (!interp.sweep(static_cast<std::uint32_t>(slot))) break;
+}
+
+// The last of a thread's destructors unmaps them. Not harness_map: this may come while memory is refused.
+void unmap(Rites *rites)
+{
+    rites->~Rites();
+    munmap(rites, sizeof(Rites));
+}
+
+void one_call(Rites *rites)
+{
+    rites->round();
+    rounds_done.fetch_add(1, std::memory_order_relaxed);
+    if (--rites->calls_left > 0) return;
+    if (!rites->failures.any()) rites->finish();
+    unmap(rites);
+}
+
+struct Keys {
+    pthread_key_t keys[kKeysMade];
+    bool made = true;
+
+    Keys();
+};
+const Keys &keys();
+
+template <std::size_t which>
+void at_key(void *value)
+{
+    auto *rites = static_cast<Rites *>(value);
+    // Set again, it is called again in the next round; libc gives up after the last one.
+    if (--rites->rounds_left[which] > 0) pthread_setspecific(keys().keys[kKeyUsed[which]], rites);
+    one_call(rites);
+}
+
+Keys::Keys()
+{
+    for (std::size_t i = 0; i < kKeysMade; ++i) {
+        void (*destructor)(void *) = nullptr;
+        if (i == kKeyUsed[0]) destructor = at_key<0>;
+        if (i == kKeyUsed[1]) destructor = at_key<1>;
+        if (i == kKeyUsed[2]) destructor = at_key<2>;
+        made = made && pthread_key_create(&keys[i], destructor) == 0;
+    }
+}
+
+const Keys &keys()
+{
+    static const Keys all;
+    return all;
+}
+
+// The C++ one comes before those of the keys.
+struct Object {
+    Rites *rites = nullptr;
+    ~Object()
+    {
+        if (rites != nullptr) one_call(rites);
+    }
+};
+thread_local Object object;
+
+Rites *make(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
+{
+    void *start = mmap(nullptr, sizeof(Rites), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return nullptr;
+    return new (start) Rites(seat, run, failures, salt);
+}
+
+}  // namespace
+
+bool last_rites_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
+{
+    if (!keys().made || run.scarce_since(run.scarce_mark())) return false;
+    if (object.rites != nullptr) return true;
+    Rites *rites = make(seat, run, failures, salt);
+    if (rites == nullptr) return false;
+    for (std::size_t slot = 0; slot < kKept; ++slot)
+        if (!rites->apply(OpKind::Malloc, slot, rites->draw_size())) break;
+    object.rites = rites;
+    for (std::size_t which = 0; which < kKeys; ++which) {
+        // Where there is no memory for the value it is not called.
+        if (salt == 0 || pthread_setspecific(keys().keys[kKeyUsed[which]], rites) != 0) rites->calls_left -= kRounds;
+    }
+    return true;
+}
+
+void last_rites_sweep(Seat &seat, InterpShared &run, const FailureLog &failures)
+{
+    Rites *rites = nullptr;
+    for (Cell &cell : cells) {
+        if (cell.state.load(std::memory_order_acquire) != Cell::Full) continue;
+        if (rites == nullptr) rites = make(seat, run, failures, 0);
+        if (rites == nullptr) return;
+        rites->slots.blocks[0] = cell.block;
+        cell.state.store(Cell::Empty, std::memory_order_relaxed);
+        if (!failures.any()) rites->interp.sweep(0);
+    }
+    if (rites != nullptr) unmap(rites);
+}
+
+std::uint64_t last_rites_rounds()
+{
+    return rounds_done.load(std::memory_order_relaxed);
+}
+
+}  // namespace stress

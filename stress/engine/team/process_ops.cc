@@ -1,0 +1,171 @@
+#include "engine/team/process_ops.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "engine/subject/fault_os.h"
+#include "engine/subject/whitebox.h"
+#include "engine/team/dlopen_op.h"
+#include "engine/team/fork_child.h"
+#include "engine/team/fork_op.h"
+#include "engine/team/fork_park.h"
+#include "engine/team/last_rites.h"
+#include "engine/team/signals.h"
+#include "engine/team/stream_op.h"
+#include "engine/team/thread_life.h"
+
+namespace stress {
+namespace {
+
+// Below so many there may be none by chance.
+constexpr std::uint64_t kForksToJudge = 8, kSignalsToJudge = 500, kOsCallsToJudge = 50;
+
+std::atomic<std::uint32_t> limits_held{0};
+std::uint64_t rounds_before = 0;
+
+void sleep_ms(std::size_t ms)
+{
+    const timespec pause{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1'000'000};
+    nanosleep(&pause, nullptr);
+}
+
+SeatNext renew(const Op &op, Seat &seat, FailureLog &failures, InterpShared &shared)
+{
+    const auto how = static_cast<RenewHow>(op.arg % kRenewHowCount);
+    if (how == RenewHow::Cancel) {
+        thread_cancel_after(seat, op_size(op));
+        return SeatNext::GoOn;
+    }
+    if (seat.cancel_after != 0) return SeatNext::GoOn;  // it ends by that
+    if (how == RenewHow::Destructors) last_rites_arm(seat, shared, failures, op_size(op));
+    seat.renew = how;
+    return SeatNext::Renew;
+}
+
+void fail_os(const Op &op, Seat &seat, InterpShared &shared)
+{
+    if (!fault_os_installed() && op_size(op) != 0 && !fault_os_install()) return;  // said by the plan
+    if (op_size(op) == 0) {
+        fault_os_disarm();
+        if (seat.holds_failure) shared.scarce_end();
+        seat.holds_failure = false;
+        return;
+    }
+    if (!seat.holds_failure) shared.scarce_begin();
+    seat.holds_failure = true;
+    fault_os_arm(seat.process, op_size(op), op.arg != 0);
+    bump(seat.process.fail_os, 1);
+}
+
+// The limit is the process's: the last one set counts, and it goes when the last seat lets go of it.
+void limit_memory(std::uint64_t bytes, Seat &seat, InterpShared &shared)
+{
+    if (bytes != 0) {
+        if (!seat.holds_limit) {
+            shared.scarce_begin();
+            limits_held.fetch_add(1, std::memory_order_relaxed);
+        }
+        seat.holds_limit = true;
+        if (memory_limit_set(bytes) == 0) bump(seat.process.limits, 1);
+    } else if (seat.holds_limit) {
+        seat.holds_limit = false;
+        if (limits_held.fetch_sub(1, std::memory_order_relaxed) == 1) memory_limit_set(0);
+        shared.scarce_end();
+    }
+}
+
+SeatNext signals(std::uint64_t period_us, Seat &seat, FailureLog &failures)
+{
+    if (period_us == 0) {
+        signals_stop();
+        return SeatNext::GoOn;
+    }
+    const int error = signals_start(seat.process, period_us);
+    if (error == 0) return SeatNext::GoOn;
+    failures.add(rule::kSignal, seat.interp.witness(), "a timer could not be made, errno %d", error);
+    return SeatNext::Failed;
+}
+
+void purge()
+{
+    const InsideSubject inside;
+    subject::call_purge();
+}
+
+}  // namespace
+
+SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &shared)
+{
+    bump(seat.counters.ops, 1);
+    // Before the rest: the subject is called with a pending cancellation, and must not act on it.
+    if (op.kind == OpKind::Purge) {
+        purge();
+        return SeatNext::GoOn;
+    }
+    const CancelOff cancel_off;
+    const auto next = [](bool sound) { return sound ? SeatNext::GoOn : SeatNext::Failed; };
+    switch (op.kind) {
+    case OpKind::Renew: return renew(op, seat, failures, shared);
+    case OpKind::Fork: return next(fork_apply(op, seat, failures, shared));
+    case OpKind::Signals: return signals(op_size(op), seat, failures);
+    case OpKind::Dlopen: return next(dlopen_apply(op_size(op), seat, failures, shared));
+    case OpKind::FailOs: fail_os(op, seat, shared); break;
+    case OpKind::LimitMemory: limit_memory(op_size(op), seat, shared); break;
+    case OpKind::GetLine: return next(getline_apply(op_size(op), seat, failures, shared));
+    case OpKind::FlushAll: flush_all_apply(); break;
+    case OpKind::Sleep: sleep_ms(op_size(op)); break;
+    default: break;
+    }
+    return SeatNext::GoOn;
+}
+
+void process_ops_begin(const ProcessNeeds &needs, FailureLog &failures)
+{
+    thread_life_warm_up();
+    fork_child_deadline_set(needs.watchdog_seconds / 3);
+    signals_begin(failures, needs.signals_restart, needs.signals_bare);
+    if (needs.directs_forks) fork_park_begin();
+    if (needs.traps_os) fault_os_install();
+    rounds_before = last_rites_rounds();
+}
+
+void process_ops_end(const Mapped<Seat *> &seats)
+{
+    for (Seat *seat : seats) stream_close(*seat);
+    fork_park_end();
+    signals_end();
+}
+
+void process_ops_leave(Seat &seat, InterpShared &shared)
+{
+    signals_stop();
+    fail_os(op_make(OpKind::FailOs, 0, 0), seat, shared);
+    limit_memory(0, seat, shared);
+}
+
+void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared)
+{
+    last_rites_sweep(seat, shared, failures);
+    signals_probe_strangers();
+    const std::uint64_t rounds = last_rites_rounds();
+    bump(seat.process.destructor_rounds, rounds - rounds_before);
+    rounds_before = rounds;
+}
+
+void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs, Witness witness,
+                       FailureLog &failures)
+{
+    if (needs.directs_forks && whitebox_has_sync_points() && figures.forks >= kForksToJudge &&
+        figures.forks_directed == 0)
+        failures.add(rule::kProvesNothing, witness,
+                     "of %llu forks none was made while another thread was inside the allocator",
+                     static_cast<unsigned long long>(figures.forks));
+    if (figures.signals >= kSignalsToJudge && figures.signals_inside == 0)
+        failures.add(rule::kProvesNothing, witness, "of %llu signals none came while a thread was inside the allocator",
+                     static_cast<unsigned long long>(figures.signals));
+    if (figures.os_calls >= kOsCallsToJudge && figures.os_failures == 0)
+        failures.add(rule::kProvesNothing, witness, "of %llu trapped system calls for memory none was made to fail",
+                     static_cast<unsigned long long>(figures.os_calls));
+}
+
+}  // namespace stress

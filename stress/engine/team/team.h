@@ -1,0 +1,27 @@
+// Threads of a run. Seats are started by the main thread; a thread may ask for a successor and end, and
+// the main thread joins whoever has ended. Plain pthread_create: std::thread would allocate from the
+// subject.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/mapped.h"
+#include "engine/seat/seat.h"
+
+namespace stress {
+
+std::uint64_t clock_ns();
+
+// 0 or an errno value; see thread_start.cc. The stack is small so that many threads may wait to be joined;
+// stack_bytes 0: the usual.
+int thread_create(pthread_t &thread, void *(*entry)(void *), void *argument, std::size_t stack_bytes = 0);
+void thread_join(pthread_t thread);
+
+// Starts a thread on the seat, which applies the seat's ops; records a failure when the system has no thread.
+void team_start(Seat &seat, FailureLog &failures);
+
+// Runs the threads of the seats to their end and joins them. At deadline_ns (of clock_ns), and when every seat
+// waits for another, it sets stop.
+void team_wait(Mapped<Seat *> &seats, const Slots &slots, std::uint64_t deadline_ns, std::atomic<bool> &stop);
+
+}  // namespace stress

@@ -1,0 +1,20 @@
+// What a thread on a seat does: it applies the seat's ops until the lap is over.
+#pragma once
+
+#include "engine/seat/seat.h"
+
+namespace stress {
+
+enum class Outcome { Done, Successor };
+
+// What the threads of a run share besides their seats; set before the first starts.
+struct WorkerShared {
+    FailureLog *failures;
+    InterpShared *interp;
+    std::uint64_t signal_us;  // see Injection
+};
+extern WorkerShared worker_shared;
+
+Outcome worker_run(Seat &seat);
+
+}  // namespace stress
