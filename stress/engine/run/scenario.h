@@ -10,44 +10,11 @@
 #include <vector>
 
 #include "engine/base/rng.h"
-#include "engine/op/op.h"
 #include "engine/run/injection.h"
 #include "engine/run/options.h"
+#include "engine/seat/generator.h"
 
 namespace stress {
-
-// The stream of ops of one seat. It may depend on the seed and on what it has drawn itself, never on time or
-// on what other threads do: one seed decides everything.
-class Generator {
-public:
-    virtual ~Generator() = default;
-
-    // Writes up to `room` ops and returns how many; 0: the stream has ended.
-    virtual std::size_t fill(Op *out, std::size_t room) = 0;
-};
-
-// Makes a Generator of a struct with `bool next(Op &op)`; false ends the stream.
-template <typename Draw>
-class GeneratorOf final : public Generator {
-public:
-    explicit GeneratorOf(Draw draw) : draw_(std::move(draw)) {}
-
-    std::size_t fill(Op *out, std::size_t room) override
-    {
-        std::size_t count = 0;
-        while (count < room && draw_.next(out[count])) ++count;
-        return count;
-    }
-
-private:
-    Draw draw_;
-};
-
-template <typename Draw>
-std::unique_ptr<Generator> generator_of(Draw draw)
-{
-    return std::make_unique<GeneratorOf<Draw>>(std::move(draw));
-}
 
 // What a plan may depend on.
 struct Setup {

@@ -10,8 +10,9 @@
 
 #include "engine/base/queue.h"
 #include "engine/op/counters.h"
+#include "engine/op/op.h"
 #include "engine/op/process_counts.h"
-#include "engine/run/scenario.h"
+#include "engine/seat/generator.h"
 #include "engine/seat/interp.h"
 #include "engine/seat/seat_log.h"
 
