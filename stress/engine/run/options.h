@@ -6,20 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "engine/seat/schedule_mark.h"
+
 namespace stress {
 
 enum class RemoteMode { Queue, Ring, AllToAll, OwnerExit, FreeOnly, All };
 enum class Schedule { Os, Seeded };
-
-// What tells two seeded runs apart.
-struct ScheduleMark {
-    std::uint64_t hash = 0, clock = 0;
-    bool operator==(const ScheduleMark &) const = default;
-};
-
-// "HASH:CLOCK", 16 hexadecimal digits and a whole number.
-std::string schedule_text(const ScheduleMark &mark);
-bool schedule_parse(const std::string &text, ScheduleMark &mark);
 
 // What a scenario runs with unless it is told otherwise.
 struct ScenarioDefaults {

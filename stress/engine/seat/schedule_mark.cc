@@ -1,8 +1,8 @@
 // The text of a schedule mark: "0123456789abcdef:4711", hash and clock.
+#include "engine/seat/schedule_mark.h"
+
 #include <charconv>
 #include <cstdio>
-
-#include "engine/run/options.h"
 
 namespace stress {
 
