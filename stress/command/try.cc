@@ -15,8 +15,8 @@
 #include <cstring>
 
 #include "command/setup.h"
+#include "engine/base/clock.h"
 #include "engine/run/execute.h"
-#include "engine/team/team.h"
 
 namespace stress {
 

@@ -1,8 +1,10 @@
-// Seconds of CLOCK_MONOTONIC, for what a person reads and for time limits; latency.h measures finer.
+// CLOCK_MONOTONIC, for what a person reads and for time limits; latency.h measures finer.
 // Thread-safe and async-signal-safe; allocates nothing.
 #pragma once
 
 #include <time.h>
+
+#include <cstdint>
 
 namespace stress {
 
@@ -11,6 +13,13 @@ inline double now_seconds()
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+inline std::uint64_t clock_ns()
+{
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 }  // namespace stress

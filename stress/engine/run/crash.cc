@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstring>
 
+#include "engine/base/clock.h"
 #include "engine/base/libc.h"
 #include "engine/base/safe_text.h"
 #include "engine/run/crash_context.h"
 #include "engine/seat/seat_report.h"
-#include "engine/team/team.h"
 
 namespace stress {
 namespace {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/build.h"
+#include "engine/base/clock.h"
 #include "engine/base/progress.h"
 #include "engine/judge/memory_law.h"
 #include "engine/seat/seat_report.h"

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/base/build.h"
+#include "engine/base/clock.h"
 #include "engine/run/crash_context.h"
 #include "engine/seat/sched.h"
 #include "engine/subject/fault_os.h"

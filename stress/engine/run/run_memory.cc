@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "engine/base/build.h"
+#include "engine/base/clock.h"
 #include "engine/run/run.h"
 #include "engine/subject/subject.h"
-#include "engine/team/team.h"
 
 namespace stress {
 

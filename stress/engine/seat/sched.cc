@@ -8,9 +8,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "engine/team/signals.h"
-#include "engine/team/team.h"
 
 namespace stress {
 
@@ -234,7 +234,7 @@ bool Sched::dead(const Thread &thread) const
     return syscall(SYS_tgkill, getpid(), thread.id, 0) != 0 && errno == ESRCH;
 }
 
-void Sched::run()
+void Sched::run(void (*join)(pthread_t thread))
 {
     std::size_t next = choose(false);
     if (next == kNobody) return;  // no thread could be started
@@ -263,7 +263,7 @@ void Sched::run()
         pass_to(next);
     }
     for (std::size_t i = 0; i < count_; ++i) {
-        if (threads_[i].handle != pthread_t{}) thread_join(threads_[i].handle);
+        if (threads_[i].handle != pthread_t{}) join(threads_[i].handle);
         threads_[i].~Thread();
         new (&threads_[i]) Thread();
     }

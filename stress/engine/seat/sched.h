@@ -42,8 +42,8 @@ public:
     // The last act of its body. It keeps the baton while its destructors run, until the system has ended it.
     void leave();
 
-    // Runs all admitted threads to their end and joins them. The main thread's.
-    void run();
+    // Runs all admitted threads to their end, and then joins them by `join`. The main thread's.
+    void run(void (*join)(pthread_t thread));
 
     void point(const char *step);
     void blocked(const char *step);

@@ -64,7 +64,7 @@ Outcome run_workers(std::uint64_t seed, int threads, int steps, void (*step)(Wor
             if (pthread_create(&thread, nullptr, worker_main, &worker) != 0) ADD_FAILURE() << "no thread";
             sched.admitted(worker.ticket, thread);
         }
-        sched.run();
+        sched.run([](pthread_t thread) { pthread_join(thread, nullptr); });
         outcome.clock = sched.clock();
         outcome.hash = sched.hash();
     }

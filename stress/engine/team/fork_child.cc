@@ -12,6 +12,7 @@
 #include <new>
 
 #include "engine/base/build.h"
+#include "engine/base/clock.h"
 #include "engine/base/libc.h"
 #include "engine/seat/sched.h"
 #include "engine/subject/whitebox.h"

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/base/clock.h"
 #include "engine/subject/subject.h"
 #include "engine/subject/whitebox.h"
 #include "engine/team/team.h"

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/subject/fault_os.h"
 #include "engine/team/process_ops.h"
 #include "engine/team/signals.h"
@@ -171,13 +172,6 @@ bool stalled(const Mapped<Seat *> &seats, const Slots &slots)
 
 }  // namespace
 
-std::uint64_t clock_ns()
-{
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 void team_start(Seat &seat, FailureLog &failures)
 {
     seat.has_predecessor = false;
@@ -193,7 +187,7 @@ void team_start(Seat &seat, FailureLog &failures)
 void team_wait(Mapped<Seat *> &seats, const Slots &slots, std::uint64_t deadline_ns, std::atomic<bool> &stop)
 {
     if (sched_now != nullptr) {
-        sched_now->run();
+        sched_now->run(thread_join);
         return;
     }
     for (;;) {

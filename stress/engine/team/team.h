@@ -10,8 +10,6 @@
 
 namespace stress {
 
-std::uint64_t clock_ns();
-
 // 0 or an errno value; see thread_start.cc. The stack is small so that many threads may wait to be joined;
 // stack_bytes 0: the usual.
 int thread_create(pthread_t &thread, void *(*entry)(void *), void *argument, std::size_t stack_bytes = 0);
