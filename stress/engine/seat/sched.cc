@@ -10,11 +10,10 @@
 #include <cstring>
 #include <new>
 
-#include "engine/team/signals.h"
-
 namespace stress {
 
 Sched *sched_now = nullptr;
+constinit thread_local SchedHook *sched_at_point = nullptr;
 
 namespace {
 
@@ -155,7 +154,7 @@ void Sched::point(const char *name)
     step(name);
     Thread &me = threads_[my_ticket - 1];
     me.blocked_at = 0;
-    signals_at_point();
+    if (sched_at_point != nullptr) [[unlikely]] sched_at_point();
     if (alive_count_ > 1 && rng_.one_in(change_period_)) {
         if (pct_) me.priority = --lowest_;
         const std::size_t next = choose(false);

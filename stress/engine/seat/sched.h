@@ -121,6 +121,11 @@ extern Sched *sched_now;
 // Whether this thread is under the seeded scheduler.
 bool sched_active();
 
+// Called on this thread at each sync point that it passes; nullptr: nothing is. The thread sets its own: signals then
+// come where the seed says (team/signals.h).
+using SchedHook = void();
+extern constinit thread_local SchedHook *sched_at_point;
+
 inline void sched_point(const char *step)
 {
     if (sched_now != nullptr) [[unlikely]] sched_now->point(step);

@@ -19,8 +19,6 @@
 
 namespace stress {
 
-constinit thread_local std::uint64_t signals_point_period = 0;
-
 namespace {
 
 constexpr std::size_t kAltStackBytes = std::size_t{64} << 10;
@@ -31,7 +29,7 @@ struct State {
     void *alt_stack;
     int timer;
     bool has_timer;
-    std::uint64_t points_left;
+    std::uint64_t point_period, points_left;  // under the seeded scheduler, in its sync points
 };
 constinit thread_local State state{};
 
@@ -152,6 +150,15 @@ int timer_start(int number, std::uint64_t period_us)
     return 0;
 }
 
+void raise_at_point()
+{
+    if (--state.points_left > 0) return;
+    state.points_left = state.point_period;
+    // To itself: delivered before the call returns.
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid),
+            read(state.counts->signals) % 2 == 0 ? signal_plain() : signal_alt());
+}
+
 }  // namespace
 
 void signals_begin(FailureLog &failures, bool restart, bool bare)
@@ -200,8 +207,8 @@ int signals_start(ProcessCounts &counts, std::uint64_t period_us)
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
     if (sched_active()) {
         // About eight sync points for a microsecond's worth of work would be far too many switches.
-        signals_point_period = 1 + period_us / 8;
-        state.points_left = signals_point_period;
+        state.points_left = state.point_period = 1 + period_us / 8;
+        sched_at_point = raise_at_point;
         return 0;
     }
     const int error = timer_start(period_us % 2 == 0 ? signal_plain() : signal_alt(), period_us);
@@ -214,20 +221,11 @@ void signals_stop()
     if (state.counts == nullptr) return;
     if (state.has_timer) syscall(SYS_timer_delete, state.timer);
     state.has_timer = false;
-    signals_point_period = 0;
+    sched_at_point = nullptr;
     const sigset_t set = both();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     alt_stack_set(false);
     state.counts = nullptr;
-}
-
-void signals_raise_at_point()
-{
-    if (--state.points_left > 0) return;
-    state.points_left = signals_point_period;
-    // To itself: delivered before the call returns.
-    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid),
-            read(state.counts->signals) % 2 == 0 ? signal_plain() : signal_alt());
 }
 
 }  // namespace stress

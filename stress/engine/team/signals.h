@@ -30,12 +30,4 @@ void signals_stop();
 // While no seat has a thread: signals the process, where signals were used at all. Whoever takes it is a stranger.
 void signals_probe_strangers();
 
-// The scheduler's, at each sync point of the current thread.
-extern constinit thread_local std::uint64_t signals_point_period;
-void signals_raise_at_point();
-inline void signals_at_point()
-{
-    if (signals_point_period != 0) [[unlikely]] signals_raise_at_point();
-}
-
 }  // namespace stress
