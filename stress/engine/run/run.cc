@@ -157,7 +157,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
     std::optional<Sched> sched;
     if (options_.schedule == Schedule::Seeded) {
         sched.emplace(seed_, stop_);
-        whitebox_attach_sched();
+        whitebox_attach(sched_subject_step, sched_subject_ms);
         crash_context_schedule(sched->clock_word(), sched->hash_word());
     }
     injection_begin();
@@ -168,7 +168,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
         rest();
     }
     if (sched.has_value()) {
-        whitebox_detach_sched();
+        whitebox_detach();
         crash_context_schedule(nullptr, nullptr);
         result.schedule_hash = sched->hash();
         result.logical_clock = sched->clock();

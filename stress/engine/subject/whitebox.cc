@@ -6,8 +6,6 @@
 
 #include <cstdio>
 
-#include "engine/seat/sched.h"
-
 namespace stress {
 namespace {
 
@@ -61,16 +59,15 @@ bool whitebox_set_hook(SyncPointHook *hook)
     return true;
 }
 
-void whitebox_attach_sched()
+void whitebox_attach(SyncPointHook *hook, ClockHook *clock)
 {
-    whitebox_set_hook(sched_subject_step);
-    if (clock_word() != nullptr) *clock_word() = sched_subject_ms;
+    whitebox_set_hook(hook);
+    if (clock_word() != nullptr) *clock_word() = clock;
 }
 
-void whitebox_detach_sched()
+void whitebox_detach()
 {
-    whitebox_set_hook(nullptr);
-    if (clock_word() != nullptr) *clock_word() = nullptr;
+    whitebox_attach(nullptr, nullptr);
 }
 
 bool whitebox_can_inspect()

@@ -10,13 +10,14 @@ namespace stress {
 // Whether the subject has sync points and a clock of its own to give away.
 bool whitebox_has_sync_points();
 
-// Leads the subject's sync points and clock to the seeded scheduler; nothing where it has none.
-void whitebox_attach_sched();
-void whitebox_detach_sched();
-
 // Leads the sync points to a hook of the caller's (nullptr: none); false where there are none.
 using SyncPointHook = void(const char *step);
 bool whitebox_set_hook(SyncPointHook *hook);
+
+// Leads the subject's sync points and its clock to the caller's, the seeded scheduler; nothing where it has none.
+using ClockHook = unsigned long long();
+void whitebox_attach(SyncPointHook *hook, ClockHook *clock);
+void whitebox_detach();
 
 // Checks the laws while no thread is in the subject. Empty: all hold, or the subject cannot tell.
 std::string whitebox_broken_law();

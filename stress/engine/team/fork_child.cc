@@ -153,7 +153,7 @@ void fork_child_run(const ForkTask &task)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (sched_now != nullptr) sched_now->forked();
-    whitebox_detach_sched();
+    whitebox_detach();
     fork_park_forked();
     Worker worker(task, 0);
     say(task, "reading blocks of the parent");
