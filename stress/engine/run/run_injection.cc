@@ -43,10 +43,10 @@ void Run::injection_begin()
 {
     if (injection_.refuses_memory()) in_use_before_ = whitebox_in_use();
     if (!injection_.traps_calls) return;
-    fault_os_arm_process(shared_, 1, true);
+    fault_os_arm_process(*shared_.scarce, 1, true);
     hold_what_is_left();
     fault_os_disarm_process();
-    fault_os_arm_process(shared_, injection_.call, injection_.for_ever);
+    fault_os_arm_process(*shared_.scarce, injection_.call, injection_.for_ever);
 }
 
 // All is freed, in part while the system refused; now memory can be had again.

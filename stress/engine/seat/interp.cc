@@ -8,8 +8,6 @@
 
 namespace stress {
 
-constinit thread_local bool inside_subject = false;
-
 namespace {
 
 // No call of the subject may leave this value changed on success.

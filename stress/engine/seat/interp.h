@@ -3,6 +3,7 @@
 // With check off it touches one byte of each fresh block, as the classic benchmarks do, and judges nothing.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,8 @@
 #include "engine/op/slots.h"
 #include "engine/seat/sched.h"
 #include "engine/seat/trace.h"
+#include "engine/subject/inside.h"
+#include "engine/subject/scarcity.h"
 #include "engine/subject/subject.h"
 #include "engine/subject/support.h"
 
@@ -30,31 +33,13 @@ struct InterpShared {
     Oracle &oracle;
     Slots &slots;
     const std::atomic<bool> &stop;
-    // Whether the system may refuse memory: NULL with ENOMEM is then right. Low half: how many ops or limits are in
-    // force; high half: how many have ended, so that a call that met one is told from one that came later.
-    std::atomic<std::uint32_t> own_scarce{0};
-    std::atomic<std::uint32_t> *scarce = &own_scarce;  // that of the run, where this is a part with slots of its own
+    Scarcity own_scarce{};
+    Scarcity *scarce = &own_scarce;  // that of the run, where this is a part with slots of its own
 
-    void scarce_begin() { scarce->fetch_add(1, std::memory_order_relaxed); }
-    void scarce_end() { scarce->fetch_add(0x10000 - 1, std::memory_order_relaxed); }
-    std::uint32_t scarce_mark() const { return scarce->load(std::memory_order_relaxed); }
-    bool scarce_since(std::uint32_t mark) const
-    {
-        const std::uint32_t now = scarce_mark();
-        return (now & 0xffff) != 0 || now != mark;
-    }
-};
-
-// Whether this thread is inside the subject. Constant-initialised and in the program itself, so that signal
-// handlers may read it.
-extern constinit thread_local bool inside_subject;
-
-// Marks this thread as inside the subject while it lives. Nothing that throws may be called meanwhile: a thread
-// that is cancelled inside the subject is unwound without a look at this frame, and the mark stays, which is how
-// the rule `cancellation` knows.
-struct InsideSubject {
-    InsideSubject() { inside_subject = true; }
-    ~InsideSubject() { inside_subject = false; }
+    void scarce_begin() { scarce->begin(); }
+    void scarce_end() { scarce->end(); }
+    std::uint32_t scarce_mark() const { return scarce->mark(); }
+    bool scarce_since(std::uint32_t mark) const { return scarce->since(mark); }
 };
 
 class Interp {

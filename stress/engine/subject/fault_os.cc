@@ -20,7 +20,7 @@
 
 #include "engine/base/build.h"
 #include "engine/op/counters.h"
-#include "engine/seat/interp.h"
+#include "engine/subject/inside.h"
 
 #if STRESS_X86_64
 // The one place whose system calls the filter lets pass; the kernel reports the address behind the instruction.
@@ -63,7 +63,7 @@ bool installed = false;
 
 // Of all threads. Changed while no thread is in the subject, but for the counts; relaxed: they order nothing.
 struct ProcessState {
-    InterpShared *shared;  // nullptr: nothing is armed
+    Scarcity *scarcity;  // nullptr: nothing is armed
     std::uint64_t nth;
     bool for_ever;
     std::atomic<std::uint64_t> calls, failures;
@@ -75,13 +75,13 @@ constinit ProcessState process{};
 // In a handler of signals: nothing but atomics.
 bool strikes_process()
 {
-    if (process.shared == nullptr) return false;
+    if (process.scarcity == nullptr) return false;
     const std::uint64_t call = process.calls.fetch_add(1, std::memory_order_relaxed) + 1;
     if (process.nth == 0 || call < process.nth || (call > process.nth && !process.for_ever)) return false;
     // Before the call fails: whoever hears of it finds memory scarce.
     if (process.failures.fetch_add(1, std::memory_order_relaxed) == 0) {
-        process.shared->scarce_begin();
-        if (!process.for_ever) process.shared->scarce_end();
+        process.scarcity->begin();
+        if (!process.for_ever) process.scarcity->end();
     }
     return true;
 }
@@ -89,7 +89,7 @@ bool strikes_process()
 // Whether this call is to fail.
 bool strikes()
 {
-    if (!Interp::inside()) return false;
+    if (!inside_subject) return false;
     if (strikes_process()) return true;
     if (state.counts == nullptr) return false;
     bump(state.counts->os_calls, 1);
@@ -222,27 +222,27 @@ void fault_os_disarm()
     state = {};
 }
 
-void fault_os_arm_process(InterpShared &shared, std::uint64_t nth, bool for_ever)
+void fault_os_arm_process(Scarcity &scarcity, std::uint64_t nth, bool for_ever)
 {
     process.nth = nth;
     process.for_ever = for_ever;
     process.calls.store(0, std::memory_order_relaxed);
     process.failures.store(0, std::memory_order_relaxed);
-    process.shared = &shared;
+    process.scarcity = &scarcity;
 }
 
 FaultOsCounts fault_os_disarm_process()
 {
     const FaultOsCounts counts{process.calls.load(std::memory_order_relaxed),
                                process.failures.load(std::memory_order_relaxed)};
-    if (process.shared != nullptr && process.for_ever && counts.failures != 0) process.shared->scarce_end();
-    process.shared = nullptr;
+    if (process.scarcity != nullptr && process.for_ever && counts.failures != 0) process.scarcity->end();
+    process.scarcity = nullptr;
     return counts;
 }
 
 bool fault_os_process_is_armed()
 {
-    return process.shared != nullptr;
+    return process.scarcity != nullptr;
 }
 
 int memory_limit_set(std::uint64_t more_bytes)

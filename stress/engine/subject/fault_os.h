@@ -12,10 +12,9 @@
 #include <string>
 
 #include "engine/op/process_counts.h"
+#include "engine/subject/scarcity.h"
 
 namespace stress {
-
-struct InterpShared;
 
 // Why a filter cannot be installed here; empty: it can. Tried in a child.
 std::string fault_os_refusal();
@@ -29,9 +28,9 @@ void fault_os_arm(ProcessCounts &counts, std::uint64_t nth, bool for_ever);
 void fault_os_disarm();
 
 // Arms the process: from now on the nth call of all threads fails, counted from 1; for ever: and all after it; 0: they
-// are counted alone. `shared` is told when memory is scarce: for one call, or until fault_os_disarm_process. The child
-// of a fork counts on by itself. While no thread is in the subject.
-void fault_os_arm_process(InterpShared &shared, std::uint64_t nth, bool for_ever);
+// are only counted. Memory is scarce by `scarcity` from a failure on: for one call, or until fault_os_disarm_process.
+// The child of a fork counts on by itself. While no thread is in the subject.
+void fault_os_arm_process(Scarcity &scarcity, std::uint64_t nth, bool for_ever);
 struct FaultOsCounts {
     std::uint64_t calls = 0, failures = 0;
 };

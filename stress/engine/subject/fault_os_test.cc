@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/base/mapped.h"
-#include "engine/seat/interp.h"
+#include "engine/subject/inside.h"
 
 namespace stress {
 namespace {

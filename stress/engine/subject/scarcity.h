@@ -1,0 +1,26 @@
+// Whether the system may refuse memory: NULL with ENOMEM is then right.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace stress {
+
+// Low half: how many ops or limits are in force; high half: how many have ended, so that a call that met one is told
+// from one that came later. Any thread, also in a handler of signals; relaxed: it orders nothing.
+class Scarcity {
+public:
+    void begin() { word_.fetch_add(1, std::memory_order_relaxed); }
+    void end() { word_.fetch_add(0x10000 - 1, std::memory_order_relaxed); }
+    std::uint32_t mark() const { return word_.load(std::memory_order_relaxed); }
+    bool since(std::uint32_t mark_before) const
+    {
+        const std::uint32_t now = mark();
+        return (now & 0xffff) != 0 || now != mark_before;
+    }
+
+private:
+    std::atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace stress
