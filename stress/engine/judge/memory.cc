@@ -64,9 +64,9 @@ MemorySample MemoryMeter::sample()
     const std::uint64_t resident = process_resident_bytes();
     const std::uint64_t own = harness_resident_bytes() + claims_.resident_bytes();
     std::uint64_t allocated = 0, freed = 0;
-    for (const Seat *seat : seats_) {
-        allocated += read(seat->counters.bytes_allocated);
-        freed += read(seat->counters.bytes_freed);
+    for (const Counters *counters : counters_) {
+        allocated += read(counters->bytes_allocated);
+        freed += read(counters->bytes_freed);
     }
     const MemorySample sample{resident > own ? resident - own : 0, allocated > freed ? allocated - freed : 0};
     raise_to(peak_rss_bytes_, sample.rss_bytes);

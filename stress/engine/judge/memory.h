@@ -11,7 +11,7 @@
 
 #include "engine/base/mapped.h"
 #include "engine/judge/claim_map.h"
-#include "engine/seat/seat.h"
+#include "engine/op/counters.h"
 
 namespace stress {
 
@@ -39,7 +39,11 @@ struct TimedSample {
 // counters are read while threads work, so live_bytes is off by what is in flight.
 class MemoryMeter {
 public:
-    MemoryMeter(const ClaimMap &claims, const Mapped<Seat *> &seats) : claims_(claims), seats_(seats) {}
+    // `counters` are those of all seats.
+    MemoryMeter(const ClaimMap &claims, const Mapped<const Counters *> &counters)
+        : claims_(claims), counters_(counters)
+    {
+    }
 
     MemorySample sample();
     // Mappings without those of threads' stacks.
@@ -51,7 +55,7 @@ public:
 
 private:
     const ClaimMap &claims_;
-    const Mapped<Seat *> &seats_;
+    const Mapped<const Counters *> &counters_;
     std::atomic<std::uint64_t> peak_rss_bytes_{0};
     std::atomic<std::uint64_t> peak_live_bytes_{0};
     std::atomic<std::uint64_t> peak_mapping_count_{0};

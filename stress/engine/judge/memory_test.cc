@@ -37,9 +37,9 @@ TEST(Memory, MappingsAreCounted)
 TEST(Memory, StacksOfThreadsAreNotMappingsOfTheSubject)
 {
     constexpr std::size_t threads = 40;
-    const Mapped<Seat *> seats(0);
+    const Mapped<const Counters *> counters(0);
     const ClaimMap claims;
-    MemoryMeter meter(claims, seats);
+    MemoryMeter meter(claims, counters);
     const std::size_t threads_before = process_thread_count(), before = meter.sample_mappings();
     ASSERT_GE(threads_before, 1u);
     std::latch all_live(threads + 1), over(1);

@@ -15,6 +15,7 @@
 #include "engine/judge/failure.h"
 #include "engine/judge/memory.h"
 #include "engine/judge/samples.h"
+#include "engine/seat/seat.h"
 
 namespace stress {
 

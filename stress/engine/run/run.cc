@@ -17,10 +17,11 @@ namespace stress {
 
 Run::Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan)
     : options_(run_options), seed_(seed), swing_bytes_(plan.swing_bytes), slots_(plan.slot_count),
-      seats_(run_options.threads), injection_(plan.injection), rests_(run_options.laps)
+      seats_(run_options.threads), counters_(run_options.threads), injection_(plan.injection), rests_(run_options.laps)
 {
     for (std::uint32_t i = 0; i < seats_.size(); ++i) {
         seats_[i] = new (harness_map(sizeof(Seat))) Seat(i, shared_, support, options_.check);
+        counters_[i] = &seats_[i]->counters;
         seats_[i]->generator = plan.generators[i].get();
         if (options_.latency) seats_[i]->interp.latency = new (harness_map(sizeof(Latency))) Latency();
     }

@@ -76,12 +76,13 @@ private:
     Slots slots_;
     InterpShared shared_{oracle_, slots_, stop_};
     Mapped<Seat *> seats_;
+    Mapped<const Counters *> counters_;  // of the seats
     ProcessNeeds needs_;
     const Injection injection_;
     ProcessFigures injected_;  // what came of it
     InUse in_use_before_;      // by the subject's books
     void *held_ = nullptr;     // blocks that are kept from the run
-    MemoryMeter meter_{claims_, seats_};
+    MemoryMeter meter_{claims_, counters_};
     Mapped<RestSample> rests_;
     std::size_t rest_count_ = 0;
     std::uint64_t first_mapping_count_ = 0;
