@@ -6,6 +6,7 @@ import platform
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -214,8 +215,14 @@ def announce(report, options):
 
 
 def work(options):
-    report = reports.read(options.report, os.path.join(options.build, "hakmem-stress"))
-    reports.check(report, options.stdin)
+    missing = need("readelf")
+    if missing:
+        raise reports.BadInput(missing)
+    try:
+        report = reports.read(options.report, os.path.join(options.build, "hakmem-stress"))
+        reports.check(report, options.stdin)
+    except subprocess.TimeoutExpired as slow:
+        raise reports.BadInput(f"{slow.cmd[0]} did not end within {slow.timeout:.0f} s; is the machine overloaded?") from None
     announce(report, options)
     folder = options.keep or tempfile.mkdtemp(prefix="hakmem-replay.")
     try:
@@ -234,6 +241,8 @@ def work(options):
 
 
 def main():
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files are bytes
+    sys.stderr.reconfigure(errors="backslashreplace")
     options = parse(sys.argv[1:])
     launch.become_worker()
     try:

@@ -4,7 +4,7 @@ it; where something else fits too it is `likely`, with the alternatives.
 
 The last store of a value is not always its origin: a copy is followed to where it was copied from. A store by the C
 library is its caller's. A store into a block by the function that owns it is innocent where the reader's pointer is older
-than the block: then the harm was done by whoever freed the block that the reader still used."""
+than the block: then the function did the harm that freed the block while the reader still used it."""
 
 import known
 import verdict as verdicts
@@ -152,12 +152,38 @@ class Analysis:
             verdict = next((row for row in rows if row and row["grade"] == FOUND), rows[0] or rows[1])
             if verdict:
                 return verdict
+        if crash["access"] == "divisor":
+            return self.divided()
         if crash["access"] == "none":
             verdict = known.of_record(self.judge, self.again)
             if verdict:
                 return verdict
             raise NotFound("the instruction that crashed used no memory")
         return self.in_program()
+
+    def divided(self):
+        """By zero: that is the dividing function's, unless the zero came of harm to the memory that it was read from."""
+        origin, why = self.crash["origin"], "it divided an integer by zero"
+        by = self.user
+        if origin["kind"] == "load":
+            self.is_jump = False
+            try:
+                verdict = self.from_cell(origin, False)
+            except NotFound as reason:
+                self.say(str(reason))
+                return self.make(LIKELY, "division_by_zero", by, why, self.crash["stack"],
+                                 alternatives=[(None, "the function that stored the zero")])
+            if verdict["cause"] in HARM:
+                return verdict
+            if verdict["grade"] == FOUND:
+                other = (verdict["culprit"] or {}).get("function")
+                why += f", which {other} left there" if other else ""
+            else:
+                return self.make(LIKELY, "division_by_zero", by, why, self.crash["stack"],
+                                 alternatives=[(verdict["culprit"], verdict["why"])])
+        self.about, self.hits = {}, []
+        return self.make(FOUND if origin["kind"] in ("load", "constant", "computed", "call") else LIKELY, "division_by_zero",
+                         by, why, self.crash["stack"])
 
     def stopped(self):
         """Where the malloc, or the C library, or the program stopped it."""
@@ -403,7 +429,7 @@ class Analysis:
             except NotFound as reason:
                 self.say(str(reason))
                 return self.make(LIKELY, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"],
-                                 alternatives=[(None, "whoever stored the index")])
+                                 alternatives=[(None, "the function that stored the index")])
             if verdict["cause"] in HARM or verdict["grade"] == LIKELY:
                 return verdict
             if verdict["cause"] != "uninitialised":
@@ -443,7 +469,7 @@ class Analysis:
         why = "it made the address up by arithmetic" if origin["kind"] == "computed" else \
             "it used a bad pointer, and where it had that from is not known"
         return self.make(LIKELY, cause, by, why, crash["stack"], bad=bad,
-                         alternatives=[(None, "whoever gave it the values")])
+                         alternatives=[(None, "the function that gave it the values")])
 
     # --- a bad pointer that was loaded -------------------------------------------------------------------------------
 
@@ -483,7 +509,7 @@ class Analysis:
         if by is None:
             why = "it read a local variable of a function that has returned"
         return self.make(LIKELY, "use_after_return", by or self.user, why, hit["stack"] if by else self.crash["stack"],
-                         alternatives=[(None, "whoever took the variable's address")])
+                         alternatives=[(None, "the function that took the variable's address")])
 
     def of_loads(self, addresses):
         """Where a program followed pointers out of what is live, the free of the first such block is the harm. addresses:

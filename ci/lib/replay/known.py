@@ -115,7 +115,8 @@ def of_abort(judge, stack):
         return verdicts.make(LIKELY, "stack_smashed", by, "a buffer on its stack was overrun: by it, or by what it called",
                              stack)
     if names & {"__fortify_fail", "__chk_fail"}:
-        return verdicts.make(FOUND, "overflow", by, "the C library's check of its buffer failed", stack)
+        return verdicts.make(LIKELY, "overflow", by, "a check of the C library failed: of a buffer's size, a format with %n, or "
+                             "longjmp", stack)
     if called == "abort":
         return verdicts.make(FOUND, "abort", by, "it called abort", stack)
     if "abort" in names:
@@ -195,7 +196,8 @@ def of_record(judge, report):
     by = judge.culprit(stack)
     if report.signal == 8 and by:
         if report.code == DIVIDES:
-            return verdicts.make(FOUND, "division_by_zero", by, "it divided an integer by zero, or the least one by -1", stack)
+            return verdicts.make(LIKELY, "division_by_zero", by, "it divided an integer by zero, or the least one by -1",
+                                 stack, alternatives=[(None, "the function that stored the divisor")])
         return verdicts.make(FOUND, "trap", by, "its arithmetic trapped", stack)
     if report.signal == 4 and by and stack[0]["module"]:
         if is_trap(stack[0]):

@@ -83,7 +83,7 @@ def where():
 def crash_facts(crash, task):
     """Adds to where(): stack, calls, the words that the task asks for, and how an instruction came by a bad address:
 
-    access   "operand": the instruction used memory; "jump": it was fetched from nowhere; "none"
+    access   "operand": the instruction used memory; "jump": it was fetched from nowhere; "divisor": it divided; "none"
     bad      the value that made the address bad, register its register, part "base" or "index"
     address  the address that was used; protection that of its mapping, as r--p; "": it has none
     origin   of the bad value, see flow.py
@@ -94,9 +94,11 @@ def crash_facts(crash, task):
                  origin=None, instruction="", stack_overflow=False, protection="",
                  frame_sizes=inside.frame_sizes(), log=log_address(),
                  stack_range=stack_range(), read=[[at, inside.read_word(at)] for at in task["read"]])
+    row = flow.at(crash["pc"])
+    if crash["signal"] == 8 and row is not None:
+        divisor_facts(crash, frame, row)
     if crash["signal"] not in (7, 11):
         return crash
-    row = flow.at(crash["pc"])
     if row is None or not crash["module"]:
         jump_facts(crash)
         return crash
@@ -109,6 +111,25 @@ def crash_facts(crash, task):
     if operand is not None and not crash["stack_overflow"]:
         operand_facts(crash, operand)
     return crash
+
+
+def divisor_facts(crash, frame, row):
+    """Where a division had its zero from."""
+    mnemonic, operands = flow.split(row)
+    if not mnemonic.startswith(("div", "idiv")) or not operands:
+        return
+    crash["instruction"] = row["asm"].split("#")[0].strip()
+    if flow.is_register(operands[-1]):
+        found = flow.origin(operands[-1], 0)
+    else:
+        address = flow.address_of(row, operands[-1], frame)
+        size = 4 if mnemonic.endswith("l") else 8
+        if address is None or inside.read(address, size) != 0:
+            return
+        found = flow.result("load", frame, row, cell=flow.cell(address, 0, size), symbol=inside.static_symbol(address),
+                            stack=inside.stack_part(address), base=flow.base_of(row, operands[-1], frame), level=0)
+    base_facts(found)
+    crash.update(access="divisor", bad=0, origin=found)
 
 
 def call_facts(crash, frame, row):
