@@ -220,7 +220,7 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
 // Every byte of a frame: which kind, and which offset.
 TEST_F(FrameDeathTest, EveryByteOfAFrameIsLookedAt)
 {
-    for (size_t size : {0u, 1u, 20u}) {
+    for (size_t size : {0u, 1u, 20u, 25u}) {
         char *block = take(size);
         long end = heap_lookup(block).start + heap_lookup(block).bytes - block;
         for (long offset = -16; offset < end; offset++) {
