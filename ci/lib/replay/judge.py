@@ -11,6 +11,8 @@ OPERATORS = ("hak_", "operator new", "operator delete")
 GENERATED = ("__clang_call_terminate", "std::", "__gnu_cxx::", "__cxxabiv1::") # by the compiler, or from its headers
 HEADERS = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++")
 NEAR_BYTES = 4096
+HOPS_MAX = 8  # copies of a value that are followed
+SMALL = 4096  # values below are NULL with an offset
 
 
 def name_of(frame):

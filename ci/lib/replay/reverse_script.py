@@ -18,9 +18,10 @@ import sys
 import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import flow  # noqa: E402  (gdb's Python does not know this folder before)
-import inside  # noqa: E402
+import inside  # noqa: E402  (gdb's Python does not know this folder before)
+import instructions  # noqa: E402
 import seen  # noqa: E402
+import storing  # noqa: E402
 
 
 STOPS_MAX = 5000
@@ -62,7 +63,7 @@ class Session:
                     return None
                 now, frame = inside.read(address, size), gdb.newest_frame()
                 is_same = same and inside.signal_number() == 0 and \
-                    flow.is_store_to(flow.at(frame.pc()), frame, address)
+                    storing.is_store_to(instructions.at(frame.pc()), frame, address)
                 is_late = below is not None and (seen.calls_so_far() or 0) >= below
                 if (now != after or is_same) and (wanted is None or after == wanted) and not is_late:
                     return seen.hit({**cell, "value": after}, self.task["allocator"], behind=False)

@@ -5,6 +5,8 @@ import gdb
 
 import flow
 import inside
+import instructions
+import storing
 
 BESIDE_BYTES = 256
 STOPS_MAX = 64  # signals that the program handles itself, before the crash
@@ -94,7 +96,7 @@ def crash_facts(crash, task):
                  origin=None, instruction="", stack_overflow=False, protection="",
                  frame_sizes=inside.frame_sizes(), log=log_address(),
                  stack_range=stack_range(), read=[[at, inside.read_word(at)] for at in task["read"]])
-    row = flow.at(crash["pc"])
+    row = instructions.at(crash["pc"])
     if crash["signal"] == 8 and row is not None:
         divisor_facts(crash, frame, row)
     if crash["signal"] not in (7, 11):
@@ -115,18 +117,18 @@ def crash_facts(crash, task):
 
 def divisor_facts(crash, frame, row):
     """Where a division had its zero from."""
-    mnemonic, operands = flow.split(row)
+    mnemonic, operands = instructions.split(row)
     if not mnemonic.startswith(("div", "idiv")) or not operands:
         return
     crash["instruction"] = row["asm"].split("#")[0].strip()
-    if flow.is_register(operands[-1]):
+    if instructions.is_register(operands[-1]):
         found = flow.origin(operands[-1], 0)
     else:
-        address = flow.address_of(row, operands[-1], frame)
+        address = instructions.address_of(row, operands[-1], frame)
         size = 4 if mnemonic.endswith("l") else 8
         if address is None or inside.read(address, size) != 0:
             return
-        found = flow.result("load", frame, row, cell=flow.cell(address, 0, size), symbol=inside.static_symbol(address),
+        found = flow.result("load", frame, row, cell=instructions.cell(address, 0, size), symbol=inside.static_symbol(address),
                             stack=inside.stack_part(address), base=flow.base_of(row, operands[-1], frame), level=0)
     base_facts(found)
     crash.update(access="divisor", bad=0, origin=found)
@@ -134,15 +136,15 @@ def divisor_facts(crash, frame, row):
 
 def call_facts(crash, frame, row):
     """A call or jump that faulted itself, since where it leads is no address at all. False: it did not."""
-    operand = flow.split(row)[1][0].lstrip("*")
-    register = flow.is_register(operand)
-    address = None if register else flow.address_of(row, operand, frame)
+    operand = instructions.split(row)[1][0].lstrip("*")
+    register = instructions.is_register(operand)
+    address = None if register else instructions.address_of(row, operand, frame)
     bad = inside.register(frame, operand[1:]) if register else None if address is None else inside.read_word(address)
     if bad is None or bad >> 47 in (0, 0x1ffff):
         return False
     crash.update(access="jump", bad=bad, part="base", address=bad)
     crash["origin"] = flow.origin(operand, bad) if register else \
-        flow.result("load", frame, row, cell=flow.cell(address, bad), symbol=inside.static_symbol(address),
+        flow.result("load", frame, row, cell=instructions.cell(address, bad), symbol=inside.static_symbol(address),
                     stack=inside.stack_part(address), base=flow.base_of(row, operand, frame), level=0)
     base_facts(crash["origin"])
     return True
@@ -158,7 +160,7 @@ def below_stack(pointer, row, operand, fault):
     """Whether the instruction wrote below the end of the stack: the stack pointer is outside of what is mapped, or at its
     lower end, and the address used lies near it."""
     address = fault if fault is not None else operand["address"] if operand else pointer - 8
-    mnemonic = flow.split(row)[0]
+    mnemonic = instructions.split(row)[0]
     is_push = mnemonic.startswith(("push", "call")) or operand is None
     uses_stack = is_push or operand["base"] in ("rsp", "rbp")
     mapping = inside.mapping_of(pointer)
@@ -182,7 +184,7 @@ def operand_facts(crash, operand):
     if crash["origin"]["kind"] == "unknown" and bad > 0xffff and part == "base":
         cells = inside.search(bad, set(), 3) or []
         if len(cells) == 1:
-            crash["origin"] = {**crash["origin"], "kind": "load", "cell": flow.cell(cells[0], bad), "guessed": True}
+            crash["origin"] = {**crash["origin"], "kind": "load", "cell": instructions.cell(cells[0], bad), "guessed": True}
 
 
 def jump_facts(crash):
@@ -191,7 +193,7 @@ def jump_facts(crash):
     crash.update(access="jump", bad=crash["pc"], part="base", address=crash["pc"],
                  origin={"kind": "unknown", "function": "", "pc": 0, "asm": ""})
     back = inside.read_word(inside.register(frame, "rsp") or 0)
-    row = flow.call_before(back) if back else None
+    row = instructions.call_before(back) if back else None
     if row is None:
         return
     # The frame that called is broken off in gdb's eyes where it cannot unwind from nowhere.
@@ -201,18 +203,18 @@ def jump_facts(crash):
         crash["stack"].insert(1, {"pc": back, "function": inside.name_at(back - 1), "module": path,
                                   "file": sal.symtab.fullname() if sal.symtab else "",
                                   "line": sal.line if sal.symtab else 0, "offset": back - inside.module_base(path)})
-    operand = flow.split(row)[1][0].lstrip("*")
+    operand = instructions.split(row)[1][0].lstrip("*")
     about = flow.result("unknown", frame, row)
     about["function"] = crash["stack"][1]["function"]
-    if flow.is_register(operand):
-        found = flow.in_rows(frame, flow.before(row["addr"]), flow.whole(operand), crash["pc"])
+    if instructions.is_register(operand):
+        found = flow.in_rows(frame, instructions.before(row["addr"]), instructions.whole(operand), crash["pc"])
         if not isinstance(found, tuple):
             about = found
             about["function"] = crash["stack"][1]["function"]
     else:
-        address = flow.address_of(row, operand, frame)
+        address = instructions.address_of(row, operand, frame)
         if address is not None and inside.read_word(address) == crash["pc"]:
-            about.update(kind="load", cell=flow.cell(address, crash["pc"]), symbol=inside.static_symbol(address),
+            about.update(kind="load", cell=instructions.cell(address, crash["pc"]), symbol=inside.static_symbol(address),
                          stack=inside.stack_part(address))
     about.pop("base", None)
     crash["origin"] = about
@@ -222,9 +224,9 @@ def load(pc, is_last):
     """What the instruction at which the program stands is about to read, [address, value]; is_last: with the origin of the
     pointer by which it reads."""
     frame = gdb.newest_frame()
-    row = flow.at(pc)
-    operand = flow.split(row)[1][0]
-    address = flow.address_of(row, operand, frame)
+    row = instructions.at(pc)
+    operand = instructions.split(row)[1][0]
+    address = instructions.address_of(row, operand, frame)
     value = None if address is None else inside.read_word(address)
     base = flow.base_of(row, operand, frame) if is_last else None
     return [address, value], flow.origin(*base) if base else None
@@ -237,7 +239,7 @@ def hit(cell, allocator, behind):
     """A store into a cell, as analyse.py takes it. behind: the program has stopped after the instruction."""
     inside.forget()
     stack = inside.stack(behind=behind)
-    store = flow.describe_store(cell, behind)
+    store = storing.describe_store(cell, behind)
     seen = {"cell": cell, "stack": stack, "thread": gdb.selected_thread().num, "lwp": gdb.selected_thread().ptid[1],
             "calls": calls_so_far(), "store": store, "bases": store.pop("bases", []), "pointers": pointers(),
             "sources": [], "how": ""}
@@ -258,7 +260,7 @@ def guess_sources(seen, cell):
         return
     beside = set(range(cell["address"] - BESIDE_BYTES, cell["address"] + BESIDE_BYTES, 8)) if \
         seen["store"]["kind"] == "bulk" else {cell["address"]}
-    found = flow.pointed_words(gdb.newest_frame(), cell["value"], beside)
+    found = storing.pointed_words(gdb.newest_frame(), cell["value"], beside)
     if found:
         seen["sources"], seen["how"] = found[:3], "a register points to it"
         return

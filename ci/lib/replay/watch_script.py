@@ -26,9 +26,10 @@ import sys
 import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import flow  # noqa: E402  (gdb's Python does not know this folder before)
-import inside  # noqa: E402
+import inside  # noqa: E402  (gdb's Python does not know this folder before)
+import instructions  # noqa: E402
 import seen  # noqa: E402
+import storing  # noqa: E402
 
 FIRST_HITS = 12  # of a cell; of later ones the facts are asked for by number
 STORES_MAX = 200000
@@ -91,8 +92,8 @@ class Access(gdb.Breakpoint):
             return False
         try:
             frame = gdb.newest_frame()
-            rows = flow.before(frame.pc())
-            if flow.is_store_to(rows[-1] if rows else None, frame, self.cell["address"]) and \
+            rows = instructions.before(frame.pc())
+            if storing.is_store_to(rows[-1] if rows else None, frame, self.cell["address"]) and \
                     inside.read(self.cell["address"], self.cell["size"]) == self.cell["value"]:
                 self.log["restores"].append(seen.hit(self.cell, self.wanted["allocator"], behind=True))
                 del self.log["restores"][:-4]

@@ -1,0 +1,105 @@
+"""For scripts that gdb runs: the instruction that stores into a cell (see flow.py), and where it had the value from."""
+
+import gdb
+
+import inside
+from flow import origin, result
+from instructions import OPERAND, address_of, at, before, is_memory, split, whole
+
+
+def store_of(address, size, behind):
+    """The instruction that stores into a word: the one at which, or behind which, the program has stopped."""
+    frame = gdb.newest_frame()
+    if behind:
+        rows = before(frame.pc())
+        return rows[-1] if rows else None
+    return at(frame.pc())
+
+
+READERS = ("cmp", "test", "bt", "push", "ucomis", "comis", "vucomis", "vcomis", "prefetch", "nop")
+
+
+def is_store_to(row, frame, address):
+    """Whether an instruction writes to an address. What is not understood counts as a store: it is looked at then."""
+    if row is None:
+        return True
+    mnemonic, operands = split(row)
+    if mnemonic.startswith(("stos", "movs")) and not mnemonic.startswith(("movsl", "movsb", "movsw", "movsx", "movss",
+                                                                         "movsd")) or "%es:(%rdi)" in row["asm"]:
+        return True
+    if not operands or mnemonic.startswith(READERS):
+        return False
+    if not is_memory(operands[-1]):
+        return False
+    start = address_of(row, operands[-1], frame)
+    return start is None or start <= address < start + 64
+
+
+def describe_store(target, behind):
+    """What is stored into a cell, as {"kind", ...} of an origin; kind "bulk": by the C library, whose caller meant it."""
+    frame = gdb.newest_frame()
+    row = store_of(target["address"], target["size"], behind)
+    if row is None:
+        return {"kind": "unknown", "function": "", "pc": 0, "asm": "", "bases": []}
+    mnemonic, operands = split(row)
+    about = result("unknown", frame, row)
+    about["bases"] = bases(row, operands, frame)
+    if mnemonic.startswith(("mov", "vmov")) and len(operands) == 2 and is_memory(operands[1]):
+        about.update(moved(frame, row, operands, mnemonic, target))
+    elif mnemonic.startswith(("movs", "stos", "rep")):
+        about["kind"] = "bulk"
+    elif operands and is_memory(operands[-1]):
+        about["kind"] = "computed"
+    elif mnemonic.startswith(("call", "push")):
+        about["kind"] = "computed"
+    return about
+
+
+def bases(row, operands, frame):
+    """Pointers that the store went by. In the C library, memcpy and its kin keep the destination they were given."""
+    if "/libc" in inside.module_of(row["addr"]):
+        return [value for value in (inside.register(frame, name) for name in ("rax", "rdi")) if value]
+    match = OPERAND.search(operands[-1]) if operands else None
+    if not match or not match[3] or match[3] == "%rip":
+        return []
+    value = inside.register(frame, match[3][1:])
+    return [] if value is None else [value]
+
+
+def moved(frame, row, operands, mnemonic, target):
+    if "/libc" in inside.module_of(row["addr"]):
+        return {"kind": "bulk"}
+    if operands[0].startswith("$"):
+        return {"kind": "constant"}
+    name = whole(operands[0])
+    if not name.startswith(("xmm", "ymm", "zmm")):
+        found = origin(name, target["value"], row["addr"])
+        return {key: found[key] for key in found if key in ("kind", "cell", "callee", "ambiguous")} | {"from": found["asm"]}
+    start = address_of(row, operands[1], frame)
+    for one in reversed(before(row["addr"])):
+        words = split(one)
+        if len(words[1]) < 2 or whole(words[1][-1]) != name:
+            continue
+        if "xor" in words[0]:
+            return {"kind": "constant"} if target["value"] == 0 else {"kind": "unknown"}
+        source = address_of(one, words[1][0], frame) if is_memory(words[1][0]) else None
+        if source is None or start is None:
+            return {"kind": "unknown"}
+        source += target["address"] - start
+        if inside.read(source, target["size"]) == target["value"]:
+            return {"kind": "load", "cell": {**target, "address": source}, "from": one["asm"]}
+        return {"kind": "unknown"}
+    return {"kind": "unknown"}
+
+
+def pointed_words(frame, value, but):
+    """Addresses of words that hold a value, where a register of the frame points or a little beyond it."""
+    found = []
+    for name, base in inside.registers(frame).items():
+        if name == "rsp":
+            continue
+        for offset in (0, 8, 16, 24):
+            address = base + offset
+            if address % 8 == 0 and address not in but and address not in found and inside.read_word(address) == value:
+                found.append(address)
+    return found
