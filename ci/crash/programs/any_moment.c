@@ -42,7 +42,7 @@ int main(void)
         setting_change(setting, i % 2 == 0 ? "second" : "third");
     }
     setting_drop(setting);
-    usleep(20000);
+    sleep(20); /* the reader crashes meanwhile, however busy the machine is */
     setting_change(setting, "");
     pthread_join(thread, NULL);
     return 4;

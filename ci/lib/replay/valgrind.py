@@ -81,7 +81,7 @@ class Memcheck:
         """Another heap, another run: it may be another error than the one that the crash came of."""
         about = error["block"].removeprefix("Address ")
         stack, why = error["stacks"][0], f"memcheck: {error['what']}; the address {about}"
-        is_freed = "free'd" in error["block"]
+        is_freed = "of size" in error["block"] and "free'd" in error["block"]
         cause = {"InvalidFree": "double_free" if is_freed else "bad_free", "MismatchedFree": "bad_free"}.get(error["kind"])
         if cause is None:
             known = "overflow" if "of size" in error["block"] else "wild_write" if error["kind"] == "InvalidWrite" else \
