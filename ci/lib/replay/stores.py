@@ -33,7 +33,7 @@ class Stores:
             if block is not None and block.is_zeroed:
                 return self.never_written(cell, block, None)
             raise NotFound("the last store is the malloc's own, and where it had the value from is not known")
-        if hit["sources"] and len(self.hits) <= HOPS_MAX:
+        if hit["sources"] and len(self.hits) <= HOPS_MAX and not self.is_overflow(hit, block):
             verdict = self.copied(hit, cell)
             if verdict:
                 return verdict
@@ -74,6 +74,15 @@ class Stores:
         same, is_settled = self.tracer.settle(cell, hit, bound)
         self.is_settled = self.is_settled and is_settled
         return same or hit
+
+    def is_overflow(self, hit, block):
+        """Whether a store went by a pointer to another block, or variable, than it wrote to: wherever it had the value from,
+        it did the harm itself."""
+        if block is not None:
+            owned, is_sure = self.judge.owned(hit, block)
+            return is_sure and owned is not None and owned.start != block.start
+        here, bases = hit.get("cell_symbol"), [row for row in hit["base_symbols"] if row]
+        return bool(here and bases and bases[0][1] != here[1])
 
     def copied(self, hit, cell):
         """The verdict on where a copy came from, None where the copy is all that is known."""

@@ -69,7 +69,9 @@ class Memcheck:
                           self.launcher.input_path)
         if not os.path.exists(out):
             raise NotFound("valgrind gave no result: " + (failed or last_line(log)))
-        errors = [error for error in errors_of(out) if error["kind"] in KINDS and error["stacks"]]
+        # Of an address in no block memcheck knows no more than the crash tells.
+        errors = [error for error in errors_of(out) if error["kind"] in KINDS and error["stacks"] and
+                  ("Free" in error["kind"] or "of size" in error["block"])]
         errors.sort(key=lambda error: KINDS.index(error["kind"]))
         for error in errors:
             verdict = self.verdict(error)
