@@ -81,15 +81,13 @@ set_tests_properties(stress.list PROPERTIES LABELS stress)
 # - mimalloc 2.0.9 and gperftools 2.10 grow where threads end: heaps that nobody adopts (mimalloc#202, mimalloc#333).
 # - jemalloc 5.3.0, gperftools 2.10 and mimalloc 2.0.9: free changes errno when the system refuses memory (jemalloc
 #   3a779661).
-# - jemalloc 5.3.0 in fragmentation is no defect: it gives dirty pages back after 10 s of wall clock, so that its peak lies
-#   around our bound (0.76 to 1.04 of it in 30 runs, 2 of 20 above).
 set(STRESS_PEER_GROWS "memory_bound|plateau|mappings")
 set(STRESS_PEER_DEFECTS
   thread-churn.mimalloc=${STRESS_PEER_GROWS} tls-destructors.mimalloc=${STRESS_PEER_GROWS}
   cancellation.mimalloc=${STRESS_PEER_GROWS} small-stack.mimalloc=${STRESS_PEER_GROWS}
   signals.mimalloc=${STRESS_PEER_GROWS} dlopen.mimalloc=${STRESS_PEER_GROWS} oom.mimalloc=${STRESS_PEER_GROWS}|errno_kept
   thread-churn.tcmalloc=${STRESS_PEER_GROWS} tls-destructors.tcmalloc=${STRESS_PEER_GROWS}
-  oom.jemalloc=errno_kept oom.tcmalloc=errno_kept fragmentation.jemalloc=memory_bound)
+  oom.jemalloc=errno_kept oom.tcmalloc=errno_kept)
 set(STRESS_RUN_WITH_A_KNOWN_DEFECT [[
 rules=$1; shift
 out=$("$@" 2>&1); status=$?
