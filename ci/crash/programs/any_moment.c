@@ -1,5 +1,5 @@
 /* any_moment.c: one thread reads a setting all the time, and another takes it away at a moment that no run repeats. */
-// expect: library=both cause=null_stored grade=not_found
+// expect: library=both cause=null_stored grade=found
 #include "program.h"
 
 struct setting {

@@ -1,5 +1,5 @@
 /* free_then_next.c: a list is freed by a loop that reads each node's link and text after the node is gone. */
-// expect: library=both cause=use_after_free,double_free,bad_free grade=likely
+// expect: library=both cause=use_after_free,double_free,bad_free grade=found
 #include "program.h"
 
 struct node {

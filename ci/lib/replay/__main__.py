@@ -163,6 +163,8 @@ class Replay:
                 if method != "record" or len(methods) == 1:
                     self.say(f"{method}: {reason}")
                     reasons.append(f"{method}: {reason}")
+                if isinstance(reason, launch.Lost):
+                    break
                 continue
             result = self.result(method, verdict, verdict["why"])
             if verdict["grade"] == verdicts.FOUND:

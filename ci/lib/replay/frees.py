@@ -2,7 +2,7 @@
 
 import known
 from history import CALL
-from launch import NotFound
+from launch import Lost, NotFound
 from report import value_class
 from verdict import FOUND, LIKELY
 
@@ -49,7 +49,7 @@ class Frees:
     def guilty_free(self, blocks):
         """Of blocks that were freed at one place, the last first: the one whose free did it, and whether that is proved."""
         if not self.judge.history.is_whole and len(blocks) > 1:
-            raise NotFound(f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
+            raise Lost(f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
                            "malloc are not written down any more")
         innocent = []
         for block in dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]]):

@@ -40,6 +40,11 @@ class InMalloc:
             verdict = self.double_free()
             if verdict:
                 return verdict
+            if self.crash.get("given"):
+                given = self.crash["given"]  # in a copy: further runs are compared with the crash as it was
+                self.crash = {**self.crash, "bad": given["value"], "origin": given["origin"]}
+                self.about = {"suspect": None, "used_by": self.user}
+                return self.from_cell(self.crash["origin"], False)
             raise NotFound("the word that held the bad value is not known: the heap names none, and no load of the "
                            "register was found before the fault")
         cell = {"address": self.about["suspect"], "size": 8, "value": self.about["bad"]}

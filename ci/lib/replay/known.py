@@ -26,6 +26,7 @@ LARGE_FRAME_BYTES = 1 << 16
 FAILED_FREES = {"interior_pointer", "misaligned_pointer", "stack_pointer", "static_pointer", "unmapped_pointer",
                 "foreign_pointer", "never_returned", "mismatched_delete", "wrong_size", "wrong_aligned_size",
                 "wrong_alignment"}
+SIZE_CHECK = re.compile(r"__(mem|str|stp|wcs|wmem|read|recv|fgets|gets|getcwd)\w*_chk")  # not longjmp, nor printf
 DIVIDES = 1  # FPE_INTDIV
 
 
@@ -114,6 +115,8 @@ def of_abort(judge, stack):
     if "__stack_chk_fail" in names:
         return verdicts.make(LIKELY, "stack_smashed", by, "a buffer on its stack was overrun: by it, or by what it called",
                              stack)
+    if names & {"__fortify_fail", "__chk_fail"} and any(SIZE_CHECK.fullmatch(name) for name in names):
+        return verdicts.make(FOUND, "overflow", by, "the C library's check of its buffer's size failed", stack)
     if names & {"__fortify_fail", "__chk_fail"}:
         return verdicts.make(LIKELY, "overflow", by, "a check of the C library failed: of a buffer's size, a format with %n, or "
                              "longjmp", stack)

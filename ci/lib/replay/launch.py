@@ -39,6 +39,10 @@ class NotFound(Exception):
     """Why a method found nothing, in one line."""
 
 
+class Lost(NotFound):
+    """What would tell is gone: no other method can know it either."""
+
+
 class Unseen(NotFound):
     """A value came into memory without a store that was seen, after a number of calls of malloc."""
 

@@ -112,7 +112,39 @@ def crash_facts(crash, task):
     crash["stack_overflow"] = below_stack(pointer, row, operand, task.get("fault"))
     if operand is not None and not crash["stack_overflow"]:
         operand_facts(crash, operand)
+    if crash["module"] == task["allocator"]:
+        given_facts(crash, task["allocator"])
     return crash
+
+
+def given_facts(crash, allocator):
+    """Where a program had the pointer from that it gave to a function of malloc's, which crashed on it: the origin of the
+    first argument, if it leads nowhere and a register that a call keeps still holds it."""
+    for level, frame in enumerate(inside.frames(12)):
+        path = inside.module_of(frame.pc())
+        if path == allocator or path.endswith("libreplay-calls.so") or flow.is_library(frame.pc()):
+            continue
+        name = passed_as_first(frame.pc())
+        value = inside.register(frame, name) if name in flow.SAVED_BY_CALLEE else None
+        if value is None or value < 1 << 16 or inside.read(value, 1) is not None:
+            return
+        found = flow.origin(name, value, None, level)
+        if found["kind"] == "load":
+            base_facts(found)
+            crash["given"] = {"value": value, "origin": found}
+        return
+
+
+def passed_as_first(pc):
+    """The register that the call in front of pc was given as its first argument; None: no register."""
+    for row in reversed(instructions.before(pc)[:-1]):
+        mnemonic, operands = instructions.split(row)
+        if mnemonic.startswith("call"):
+            return None
+        if flow.sets(row, "rdi"):
+            is_move = mnemonic.startswith("mov") and len(operands) == 2 and instructions.is_register(operands[0])
+            return instructions.whole(operands[0]) if is_move else None
+    return None
 
 
 def divisor_facts(crash, frame, row):
