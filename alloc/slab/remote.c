@@ -125,7 +125,7 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         sync_point("remote_drain_slab");
         /* acquire and release: pair with those in remote_post. */
         uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
-        /* A slab that was released and made anew while it was queued can be on the queue twice: a cycle. */
+        /* A slab that was released and made again while it was queued can be on the queue twice: a cycle. */
         if (HAK_UNLIKELY(word == 0)) broken(BROKEN_pending, slab->class_index, slab);
         if (VALIDATE) validate_remote(slab, word_head(word), word_count(word));
         if (wanted == NULL && slab->class_index == class_wanted) {

@@ -135,7 +135,7 @@ void pagemap_descriptor_set(const void *start, void *descriptor)
 
 void *pagemap_descriptor_take(const void *start)
 {
-    /* relaxed, here and below: whoever frees a block has had it handed over. */
+    /* relaxed, here and below: a thread that frees a block was handed it before. */
     return atomic_exchange_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], NULL, memory_order_relaxed);
 }
 
