@@ -170,7 +170,8 @@ class Replay:
             if verdict["grade"] == verdicts.FOUND:
                 return result
             self.say(f"{method}: likely: {verdicts.place(verdict['culprit'])}: {verdict['why']}")
-            likely = likely or result
+            if likely is None or likely["method"] == "record":
+                likely = result  # a run knows more than the record
         return likely or self.result(methods[-1] if len(methods) == 1 else None, None, "; ".join(reasons))
 
     def result(self, method, verdict, why):

@@ -180,12 +180,12 @@ class InProgram:
                                  alternatives=[(None, "the function that stored the zero")])
             if verdict["cause"] in HARM:
                 return verdict
-            if verdict["grade"] == FOUND:
-                other = (verdict["culprit"] or {}).get("function")
-                why += f", which {other} left there" if other else ""
-            else:
+            block = self.judge.history.block_at(verdict["word"], self.crash["calls"]) if verdict["word"] else None
+            # A store of zero is no fault by itself, but for one that came over from the block before.
+            if verdict["grade"] != FOUND or block is not None and self.hits and \
+                    self.came_over(self.hits[-1], block, 0):
                 return self.make(LIKELY, "division_by_zero", by, why, self.crash["stack"],
-                                 alternatives=[(verdict["culprit"], verdict["why"])])
+                                 alternatives=[(verdict["culprit"], "it stored the zero")])
         self.about, self.hits = {}, []
         return self.make(FOUND if origin["kind"] in ("load", "constant", "computed", "call") else LIKELY, "division_by_zero",
                          by, why, self.crash["stack"])

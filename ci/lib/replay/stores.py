@@ -151,10 +151,11 @@ class Stores:
                          alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: too "
                                         "early, if the reader still meant that one")])
 
-    def came_over(self, hit, block):
-        """Whether the function that stored wrote the word in front of the block too, with no call of malloc in between."""
+    def came_over(self, hit, block, value=None):
+        """Whether the function that stored wrote the word in front of the block too, with no call of malloc in between. value:
+        what it wrote there, if that is known: then a store that changed nothing counts as well."""
         try:
-            before = self.tracer.last_store({"address": block.start - 8, "size": 8, "value": None}, hit)
+            before = self.last_store({"address": block.start - 8, "size": 8, "value": value}, hit)
         except NotFound:
             return False
         return before is not None and before["calls"] == hit["calls"] and \
