@@ -26,15 +26,14 @@ std::vector<std::size_t> all()
         if (edge < SIZE_MAX) sizes.push_back(edge + 1);
     }
     // An op holds 48 bits of a size, as a signed number.
-    std::erase_if(sizes, [](std::size_t size) {
-        return size >= std::size_t{1} << 47 && size < SIZE_MAX - (SIZE_MAX >> 17);
-    });
+    std::erase_if(sizes,
+                  [](std::size_t size) { return size >= std::size_t{1} << 47 && size < SIZE_MAX - (SIZE_MAX >> 17); });
     std::sort(sizes.begin(), sizes.end());
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     return sizes;
 }
 
-}  // namespace
+} // namespace
 
 const std::vector<std::size_t> &boundary_sizes()
 {
@@ -42,4 +41,4 @@ const std::vector<std::size_t> &boundary_sizes()
     return sizes;
 }
 
-}  // namespace fuzz
+} // namespace fuzz

@@ -37,10 +37,35 @@ void print_text()
 {
     for (const stress::OpSyntax &syntax : stress::kOpSyntax) entry(std::string(syntax.name) + "(");
     for (const std::string_view how : stress::kRenewHowNames) entry(std::string(how));
-    for (const char *word : {"# hakmem ops 1\n", "threads ", "seed ", "schedule seeded\n", "schedule os\n",
-                             "check no\n", "strict yes\n", "strict no\n", "laps ", "ops ", "links kept\n", "allocator ",
-                             "expect_schedule ", "expect ", "repeat ", "step ", " {\n", "}\n", "b0", "b1 = ", "T1: ",
-                             ");\n", ", ", "SIZE_MAX", "SIZE_MAX-", "forever", " link 1", "// ", "0123456789abcdef:1",
+    for (const char *word : {"# hakmem ops 1\n",
+                             "threads ",
+                             "seed ",
+                             "schedule seeded\n",
+                             "schedule os\n",
+                             "check no\n",
+                             "strict yes\n",
+                             "strict no\n",
+                             "laps ",
+                             "ops ",
+                             "links kept\n",
+                             "allocator ",
+                             "expect_schedule ",
+                             "expect ",
+                             "repeat ",
+                             "step ",
+                             " {\n",
+                             "}\n",
+                             "b0",
+                             "b1 = ",
+                             "T1: ",
+                             ");\n",
+                             ", ",
+                             "SIZE_MAX",
+                             "SIZE_MAX-",
+                             "forever",
+                             " link 1",
+                             "// ",
+                             "0123456789abcdef:1",
                              "\x89HAKOPS\n"})
         entry(word);
 }
@@ -72,7 +97,7 @@ bool print(const std::string &what)
     return true;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {

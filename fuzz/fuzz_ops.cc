@@ -1,5 +1,5 @@
-// Sequences of ops on the allocator, judged by the suite's interpreter and oracle: see op_machine.h. One thread, or several
-// whose ops stop in the middle, as the shape says that is linked in.
+// Sequences of ops on the allocator, judged by the suite's interpreter and oracle: see op_machine.h. One thread, or
+// several whose ops stop in the middle, as the shape says that is linked in.
 //
 // HAKMEM_FUZZ_TRACE in the environment: each op is printed before it is done, and each stop where it is made.
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-    static fuzz::OpMachine &machine = [] () -> fuzz::OpMachine & {
+    static fuzz::OpMachine &machine = []() -> fuzz::OpMachine & {
         static fuzz::OpMachine made;
         made.verbose = std::getenv("HAKMEM_FUZZ_TRACE") != nullptr;
         return made;

@@ -11,9 +11,9 @@ using stress::op_size;
 
 // New kinds go to the end, and a new version says that they are there. The files in golden/ prove it.
 constexpr OpKind kKinds[] = {
-    OpKind::Malloc,      OpKind::Free,          OpKind::Realloc,    OpKind::Calloc,           OpKind::AlignedAlloc,
-    OpKind::PosixMemalign, OpKind::Memalign,    OpKind::ReallocArray, OpKind::FreeSized,      OpKind::FreeAlignedSized,
-    OpKind::UsableSize,  OpKind::Check,         OpKind::Purge,      OpKind::Renew,            OpKind::FailOs,
+    OpKind::Malloc,        OpKind::Free,     OpKind::Realloc,      OpKind::Calloc,    OpKind::AlignedAlloc,
+    OpKind::PosixMemalign, OpKind::Memalign, OpKind::ReallocArray, OpKind::FreeSized, OpKind::FreeAlignedSized,
+    OpKind::UsableSize,    OpKind::Check,    OpKind::Purge,        OpKind::Renew,     OpKind::FailOs,
     OpKind::Sleep,
 };
 constexpr std::uint8_t kKindCounts[] = {16};  // of version 1, 2, ...
@@ -30,8 +30,7 @@ struct Scale {
     std::uint64_t limit;  // of sizes; 0: as it stands, SIZE_MAX - n too
 };
 constexpr Scale kScales[] = {
-    {0, 1024 + 17},            {150, (32 << 10) + 4097}, {215, (2 << 20) + 65537},
-    {244, (64 << 20) + 65537}, {253, 0},
+    {0, 1024 + 17}, {150, (32 << 10) + 4097}, {215, (2 << 20) + 65537}, {244, (64 << 20) + 65537}, {253, 0},
 };
 
 const Scale &scale_of(std::uint8_t low)

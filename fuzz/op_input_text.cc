@@ -33,7 +33,7 @@ bool take_number(std::string_view &text, unsigned max, std::string_view behind, 
 // Reads the stops out of the comments of a text that has been parsed, and so has no faults but in them. What it looks
 // for is where ops end: at ';', or at the '{' of a repeat.
 class StopReader {
-public:
+  public:
     StopReader(std::string_view text, stress::OpList &ops) : text_(text), ops_(ops) {}
 
     std::string run()
@@ -60,7 +60,7 @@ public:
         return fault;
     }
 
-private:
+  private:
     static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
     std::string_view word()

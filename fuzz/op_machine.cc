@@ -41,7 +41,10 @@ constexpr unsigned kAlignLog2Max = 27;
 static_assert(kMachineSlots <= (std::uint64_t{ARENA_GIB} << 30 >> kAlignLog2Max) / 2);
 
 unsigned long long clock_ms = 0;
-unsigned long long clock_now() { return clock_ms; }
+unsigned long long clock_now()
+{
+    return clock_ms;
+}
 
 }  // namespace
 
@@ -72,8 +75,7 @@ struct OpMachine::Parts {
     struct Judge {
         explicit Judge(Parts &parts)
             : failures(parts.stop), oracle(parts.claims, failures), shared{oracle, parts.slots, parts.stop}
-        {
-        }
+        {}
 
         FailureLog failures;
         Oracle oracle;
@@ -109,14 +111,15 @@ struct OpMachine::Parts {
     void fail(const char *rule, const char *detail);
 };
 
-// --- inside a fiber ----------------------------------------------------------------------------------------------------
+// --- inside a fiber
+// ----------------------------------------------------------------------------------------------------
 
 bool OpMachine::Parts::on_point(void *context, const char *what, const volatile void *)
 {
     auto &self = *static_cast<Parts *>(context);
     const unsigned thread = self.fibers.current();
     Actor &actor = self.actors[thread];
-    if (what[0] == 'l' && what[1] == 'o' && what[2] == 'c') {  // lock_wait: another thread is stopped with the lock
+    if (what[0] == 'l' && what[1] == 'o' && what[2] == 'c') { // lock_wait: another thread is stopped with the lock
         actor.waits_for_lock = true;
         return true;
     }
@@ -149,7 +152,8 @@ void OpMachine::Parts::apply_in_fiber(void *argument)
     }
 }
 
-// --- the sequence ------------------------------------------------------------------------------------------------------
+// --- the sequence
+// ------------------------------------------------------------------------------------------------------
 
 void OpMachine::Parts::fail(const char *rule, const char *detail)
 {
@@ -184,7 +188,7 @@ void OpMachine::Parts::finish(unsigned thread)
         if (resumes == kResumesMax) {
             fail(rule::kProgress, "stopped ops wait for one another");
             std::fputs("stopped ops wait for one another\n", stderr);
-            std::abort();  // their stacks cannot be left
+            std::abort(); // their stacks cannot be left
         }
         actors[thread].waits_for_lock = false;
         fibers.resume(thread);
@@ -200,7 +204,7 @@ void OpMachine::Parts::finish(unsigned thread)
 
 void OpMachine::Parts::begin(unsigned thread, const Op &op, std::size_t index)
 {
-    finish(thread);  // it may have ended while another waited for its lock, and is then to begin anew
+    finish(thread); // it may have ended while another waited for its lock, and is then to begin anew
     Actor &actor = actors[thread];
     actor.op = op;
     actor.op.link = 0;
@@ -225,8 +229,8 @@ void OpMachine::Parts::go_on_for(unsigned thread, const Op &op)
 {
     for (unsigned other = 0; other < threads; ++other)
         if (fibers.is_stopped(other) &&
-            (other == thread || (op_has_slot(op.kind) && op_has_slot(actors[other].op.kind) &&
-                                 actors[other].op.slot == op.slot)))
+            (other == thread ||
+             (op_has_slot(op.kind) && op_has_slot(actors[other].op.kind) && actors[other].op.slot == op.slot)))
             finish(other);
 }
 
@@ -283,8 +287,10 @@ void OpMachine::Parts::judge_rest()
     hak_stats stats;
     hak_stats_get(&stats);
     char text[200];
-    std::snprintf(text, sizeof text, "nothing is live, yet %zu bytes are in small blocks, %zu in runs, %zu huge blocks; "
-                  "%llu blocks in use by the books", stats.small_bytes, stats.run_bytes, stats.huge_count,
+    std::snprintf(text, sizeof text,
+                  "nothing is live, yet %zu bytes are in small blocks, %zu in runs, %zu huge blocks; "
+                  "%llu blocks in use by the books",
+                  stats.small_bytes, stats.run_bytes, stats.huge_count,
                   static_cast<unsigned long long>(report.used_blocks));
     if (stats.small_bytes != 0 || stats.run_bytes != 0 || stats.huge_count != 0 || report.used_blocks != 0)
         return fail(rule::kBalance, text);
@@ -353,4 +359,4 @@ MachineResult OpMachine::run(std::span<const Op> ops, std::uint32_t threads)
     return self.result;
 }
 
-}  // namespace fuzz
+} // namespace fuzz

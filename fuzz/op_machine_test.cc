@@ -30,19 +30,22 @@ Op op(OpKind kind, std::uint32_t slot, std::size_t size = 0, std::uint16_t threa
 
 std::vector<Op> random_ops(std::uint64_t seed, std::size_t count, std::uint64_t threads)
 {
-    static constexpr OpKind kinds[] = {OpKind::Malloc, OpKind::Malloc, OpKind::Malloc,       OpKind::Free,  OpKind::Free,
-                                       OpKind::Free,   OpKind::Realloc, OpKind::Calloc,      OpKind::Check, OpKind::Renew,
-                                       OpKind::Purge,  OpKind::FailOs,  OpKind::AlignedAlloc, OpKind::Sleep, OpKind::UsableSize};
+    static constexpr OpKind kinds[] = {OpKind::Malloc,       OpKind::Malloc, OpKind::Malloc,    OpKind::Free,
+                                       OpKind::Free,         OpKind::Free,   OpKind::Realloc,   OpKind::Calloc,
+                                       OpKind::Check,        OpKind::Renew,  OpKind::Purge,     OpKind::FailOs,
+                                       OpKind::AlignedAlloc, OpKind::Sleep,  OpKind::UsableSize};
     stress::Rng rng(seed, 0);
     std::vector<Op> ops;
     for (std::size_t i = 0; i < count; ++i) {
         const OpKind kind = kinds[rng.below(std::size(kinds))];
         std::size_t size = rng.below(rng.one_in(8) ? 300000 : 2000);
         if (kind == OpKind::FailOs) size = rng.below(4);
-        Op made = op(kind, static_cast<std::uint32_t>(rng.below(12)), size, static_cast<std::uint16_t>(rng.below(threads)));
+        Op made =
+            op(kind, static_cast<std::uint32_t>(rng.below(12)), size, static_cast<std::uint16_t>(rng.below(threads)));
         if (kind == OpKind::AlignedAlloc) made.arg = static_cast<std::uint8_t>(rng.below(14));
         if (threads > 1 && rng.one_in(3))
-            op_set_stop(made, {static_cast<std::uint8_t>(1 + rng.below(30)), static_cast<std::uint8_t>(1 + rng.below(6))});
+            op_set_stop(made,
+                        {static_cast<std::uint8_t>(1 + rng.below(30)), static_cast<std::uint8_t>(1 + rng.below(6))});
         ops.push_back(made);
     }
     return ops;
@@ -94,7 +97,8 @@ TEST(OpMachine, AnOpOnTheSameSlotWaitsForTheOneThatStopped)
 {
     // Every point at which the malloc can stop, with its own slot's free next, by another thread.
     for (std::uint8_t point = 1; point < 120; ++point) {
-        const Op ops[] = {op(OpKind::Malloc, 0, 100, 0, {point, 5}), op(OpKind::Free, 0, 0, 1), op(OpKind::Malloc, 0, 100, 1)};
+        const Op ops[] = {op(OpKind::Malloc, 0, 100, 0, {point, 5}), op(OpKind::Free, 0, 0, 1),
+                          op(OpKind::Malloc, 0, 100, 1)};
         const MachineResult result = machine().run(ops, 2);
         ASSERT_EQ(result.rule, nullptr) << int{point} << ": " << result.detail;
     }
@@ -107,8 +111,12 @@ TEST(OpMachine, MemoryThatTheSystemRefusesIsNoFailure)
         for (const bool for_ever : {false, true}) {
             Op fail = op(OpKind::FailOs, 0, nth);
             fail.arg = for_ever ? 1 : 0;
-            const Op ops[] = {fail, op(OpKind::Malloc, 0, 3 << 20), op(OpKind::Malloc, 1, 100), op(OpKind::Purge, 0),
-                              op(OpKind::FailOs, 0, 0), op(OpKind::Malloc, 2, 100)};
+            const Op ops[] = {fail,
+                              op(OpKind::Malloc, 0, 3 << 20),
+                              op(OpKind::Malloc, 1, 100),
+                              op(OpKind::Purge, 0),
+                              op(OpKind::FailOs, 0, 0),
+                              op(OpKind::Malloc, 2, 100)};
             const MachineResult result = machine().run(ops, 1);
             ASSERT_EQ(result.rule, nullptr) << "call " << nth << ": " << result.detail;
             refused += result.refused;
@@ -124,7 +132,8 @@ TEST(OpMachine, NothingIsLeftOfTheRunBefore)
         std::vector<Op> ops;
         for (std::uint64_t i = 0, count = 1 + rng.below(rng.one_in(2) ? 60 : 6); i < count; ++i) {
             const OpKind kind = rng.one_in(2) ? OpKind::Malloc : OpKind::Calloc;
-            ops.push_back(op(kind, static_cast<std::uint32_t>(rng.below(60)), rng.below(rng.one_in(8) ? 2000000 : 140000)));
+            ops.push_back(
+                op(kind, static_cast<std::uint32_t>(rng.below(60)), rng.below(rng.one_in(8) ? 2000000 : 140000)));
         }
         const MachineResult result = machine().run(ops, 1);
         ASSERT_EQ(result.rule, nullptr) << "seed " << seed << ": " << result.rule << ": " << result.detail;

@@ -10,22 +10,22 @@ namespace fuzz {
 using stress::Rng;
 
 // X(name): what one change does.
-#define FUZZ_MUTATIONS(X)                                                             \
-    X(Insert)         /* an op, on a slot that is used nearby */                      \
-    X(Remove)         /* an op, or a run of them */                                   \
-    X(Duplicate)      /* a run of ops, behind itself or elsewhere */                  \
-    X(Swap)           /* two ops */                                                   \
-    X(Size)           /* a boundary size, or one near it */                           \
+#define FUZZ_MUTATIONS(X)                                                       \
+    X(Insert)         /* an op, on a slot that is used nearby */                        \
+    X(Remove)         /* an op, or a run of them */                                     \
+    X(Duplicate)      /* a run of ops, behind itself or elsewhere */                 \
+    X(Swap)           /* two ops */                                                       \
+    X(Size)           /* a boundary size, or one near it */                               \
     X(SizeStep)       /* the size plus or minus a little, doubled or halved */        \
-    X(Slot)           /* a slot that is used nearby */                                \
-    X(Kind)           /* another kind of op */                                        \
-    X(Pair)           /* a free for a block that has none */                          \
-    X(Align)          /* the alignment, the count, the way to end: the argument */    \
-    X(Burst)          /* several blocks of one size, and then their frees */          \
-    X(Alike)          /* one op's size and argument for those around it as well */    \
-    X(Thread)         /* an op, or a run, goes to another thread */                   \
-    X(StopSet)        /* an op stops: early mostly, and while a few ops begin */      \
-    X(StopClear)      /* one that stops does not */                                   \
+    X(Slot)           /* a slot that is used nearby */                                    \
+    X(Kind)           /* another kind of op */                                            \
+    X(Pair)           /* a free for a block that has none */                              \
+    X(Align)          /* the alignment, the count, the way to end: the argument */       \
+    X(Burst)          /* several blocks of one size, and then their frees */             \
+    X(Alike)          /* one op's size and argument for those around it as well */       \
+    X(Thread)         /* an op, or a run, goes to another thread */                     \
+    X(StopSet)        /* an op stops: early mostly, and while a few ops begin */       \
+    X(StopClear)      /* one that stops does not */                                  \
     X(StopMove)       /* a little earlier or later, for a little shorter or longer */ \
     X(StopsAll)       /* every op that one thread has in a run of ops stops */        \
     X(Meet)           /* a thread stops, at its end mostly, while another frees what it made */

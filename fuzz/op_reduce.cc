@@ -92,7 +92,7 @@ std::string output_until_end(int fd, pid_t child)
 }
 
 class Reducer {
-public:
+  public:
     explicit Reducer(const Arguments &arguments)
         : arguments_(arguments), end_(Clock::now() + std::chrono::seconds(arguments.seconds))
     {
@@ -130,7 +130,7 @@ public:
         return status != 0 && output.find(arguments_.has) != std::string::npos;
     }
 
-private:
+  private:
     const Arguments &arguments_;
     Clock::time_point end_;
     std::string path_;
@@ -158,9 +158,9 @@ int reduce(const Arguments &arguments, const fuzz::OpShape &shape)
                          arguments.has.c_str());
             return 1;
         }
-        input = fuzz::op_shrink(std::move(input), shape,
-                                {[&](const fuzz::OpInput &trial) { return reducer.fails(trial); },
-                                 [&] { return reducer.late(); }});
+        input = fuzz::op_shrink(
+            std::move(input), shape,
+            {[&](const fuzz::OpInput &trial) { return reducer.fails(trial); }, [&] { return reducer.late(); }});
         std::fprintf(stderr, "fuzz-op-reduce: %zu ops after %llu runs\n", input.ops.size(),
                      static_cast<unsigned long long>(reducer.runs()));
     }

@@ -14,11 +14,10 @@ using stress::op_size;
 constexpr std::size_t kSizeStep = 64;  // up to here sizes are also lowered one by one
 
 class Shrinker {
-public:
+  public:
     Shrinker(OpInput input, const OpShape &shape, const OpShrink &how)
         : best_(std::move(input)), shape_(shape), how_(how)
-    {
-    }
+    {}
 
     OpInput run()
     {
@@ -38,7 +37,7 @@ public:
         return std::move(best_);
     }
 
-private:
+  private:
     // Takes `trial` if it is another input, and fails.
     bool accept(OpInput trial)
     {
@@ -49,8 +48,7 @@ private:
         return true;
     }
 
-    template <typename Change>
-    bool with(std::size_t index, Change change)
+    template <typename Change> bool with(std::size_t index, Change change)
     {
         OpInput trial = best_;
         change(trial.ops[index]);
@@ -58,8 +56,7 @@ private:
     }
 
     // Lowers what `set` sets, `value` now, as far as each lower step fails too: to `least`, by halves, one by one.
-    template <typename Set>
-    bool lower(unsigned value, unsigned least, Set set)
+    template <typename Set> bool lower(unsigned value, unsigned least, Set set)
     {
         const unsigned before = value;
         if (value > least && set(least)) return true;
@@ -122,9 +119,8 @@ private:
             return with(index, [ops](Op &op) { op_set_stop(op, {op_stop(op).point, static_cast<std::uint8_t>(ops)}); });
         });
         const bool earlier = lower(stop.point, 1, [&](unsigned point) {
-            return with(index, [point](Op &op) {
-                op_set_stop(op, {static_cast<std::uint8_t>(point), op_stop(op).ops});
-            });
+            return with(index,
+                        [point](Op &op) { op_set_stop(op, {static_cast<std::uint8_t>(point), op_stop(op).ops}); });
         });
         return shorter || earlier;
     }
@@ -179,11 +175,11 @@ private:
     const OpShrink &how_;
 };
 
-}  // namespace
+} // namespace
 
 OpInput op_shrink(OpInput input, const OpShape &shape, const OpShrink &how)
 {
     return Shrinker(std::move(input), shape, how).run();
 }
 
-}  // namespace fuzz
+} // namespace fuzz

@@ -17,4 +17,4 @@ struct OpShrink {
 // so: fewer ops, fewer threads, simpler kinds, smaller sizes and arguments, fewer stops, which are earlier and shorter.
 OpInput op_shrink(OpInput input, const OpShape &shape, const OpShrink &how);
 
-}  // namespace fuzz
+} // namespace fuzz

@@ -44,8 +44,7 @@ bool stop_matters(const OpInput &input)
         if (op.kind != OpKind::Free || op_stop(op).point < 7) continue;
         const std::size_t end = std::min(input.ops.size(), i + 1 + op_stop(op).ops);
         for (std::size_t j = i + 1; j < end; ++j)
-            if (input.ops[j].kind == OpKind::Malloc && input.ops[j].thread != op.thread &&
-                op_size(input.ops[j]) >= 512)
+            if (input.ops[j].kind == OpKind::Malloc && input.ops[j].thread != op.thread && op_size(input.ops[j]) >= 512)
                 return true;
     }
     return false;
@@ -63,7 +62,8 @@ TEST(OpShrink, WhatMattersOfAStopIsKeptAndNothingElse)
                     text == "free(b0);  # stops at 7 for 1 ops\nT1: b1 = malloc(512);\n" ||
                     text == "T1: free(b0);  # stops at 7 for 1 ops\nb0 = malloc(512);\n" ||
                     text == "free(b0);  # stops at 7 for 1 ops\nT1: b0 = malloc(512);\n")
-            << "seed " << seed << "\n" << text;
+            << "seed " << seed << "\n"
+            << text;
     }
     EXPECT_GT(failed, 20);
 }

@@ -9,8 +9,8 @@
 namespace fuzz {
 
 struct OpStop {
-    std::uint8_t point = 0;  // the atomic access of the allocator before which it stops, counted from 1; 0: it does not
-    std::uint8_t ops = 0;    // how many ops are begun meanwhile
+    std::uint8_t point = 0; // the atomic access of the allocator before which it stops, counted from 1; 0: it does not
+    std::uint8_t ops = 0; // how many ops are begun meanwhile
 
     friend bool operator==(OpStop, OpStop) = default;
 };
@@ -26,4 +26,4 @@ inline void op_set_stop(stress::Op &op, OpStop stop)
     op.link = stop.point == 0 ? 0 : static_cast<std::uint64_t>(stop.point | stop.ops << 8) & 0xffff;
 }
 
-}  // namespace fuzz
+} // namespace fuzz

@@ -72,7 +72,7 @@ std::string ending_of(int status)
     return "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {

@@ -45,7 +45,8 @@ enum {
     CARVE_STRIDE_BYTES = 320,  /* from the first block of that in one slab to the next one's: 5 lines */
 
     /* Slabs that a thread gathers remote frees for at one time: a producer draws from a slab of each
-     * class in turn, so as many as there are classes and more (measured: 16 took 57 ns a block handed over, 256 take 18). */
+     * class in turn, so as many as there are classes and more (measured: 16 took 57 ns a block handed over, 256 take
+     * 18). */
     STAGES = 256,
     STAGE_BLOCKS_MAX = 64,   /* a stage is posted at so many blocks, */
     STAGE_BYTES_MAX = 16384, /* or at so many bytes */

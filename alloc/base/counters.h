@@ -13,28 +13,28 @@
 
 /* X(name, text). The stages are in the order in which a refill tries them; each but the last three counts
  * refills, not blocks. */
-#define COUNTERS(X)                                                                                \
-    X(refill_magazine, "refills from a parked magazine")                                           \
-    X(refill_drained, "from blocks that other threads gave back")                                  \
-    X(refill_slab, "from a slab's free list")                                                      \
-    X(refill_hollow, "from trimmed memory of a slab")                                              \
-    X(refill_carved, "from fresh memory of a slab")                                                \
-    X(slab_pool, "slabs made from pages of the pool")                                              \
-    X(slab_superslab, "slabs that needed a new superslab")                                         \
-    X(free_own, "frees to the thread's own cache")                                                 \
-    X(free_parked, "of these, that parked the list")                                               \
-    X(free_overflow, "lists that went back to their slabs, the cache being full")                  \
-    X(free_staged, "frees of another heap's blocks, staged")                                       \
-    X(free_unstaged, "such frees in a thread without a heap, posted one by one")                   \
-    X(free_posted, "lists posted to other heaps")                                                  \
-    X(alloc_large, "mallocs of page runs and of huge blocks")                                      \
+#define COUNTERS(X)                                                               \
+    X(refill_magazine, "refills from a parked magazine")                          \
+    X(refill_drained, "from blocks that other threads gave back")                 \
+    X(refill_slab, "from a slab's free list")                                     \
+    X(refill_hollow, "from trimmed memory of a slab")                             \
+    X(refill_carved, "from fresh memory of a slab")                               \
+    X(slab_pool, "slabs made from pages of the pool")                             \
+    X(slab_superslab, "slabs that needed a new superslab")                        \
+    X(free_own, "frees to the thread's own cache")                                \
+    X(free_parked, "of these, that parked the list")                              \
+    X(free_overflow, "lists that went back to their slabs, the cache being full") \
+    X(free_staged, "frees of another heap's blocks, staged")                      \
+    X(free_unstaged, "such frees in a thread without a heap, posted one by one")  \
+    X(free_posted, "lists posted to other heaps")                                 \
+    X(alloc_large, "mallocs of page runs and of huge blocks")                     \
     X(free_large, "their frees")
 
 enum counter {
 #define X(name, text) COUNTER_##name,
     COUNTERS(X)
 #undef X
-    COUNTER_COUNT
+        COUNTER_COUNT
 };
 
 /* Runs and huge blocks are counted behind the classes. */

@@ -77,7 +77,8 @@ constexpr bool MSAN = HAK_TELLS(HAK_SANITIZE_MEMORY);
 constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #endif
 
-/* A function that reads what the compiler keeps on stacks, of which MemorySanitizer does not know that it was written. */
+/* A function that reads what the compiler keeps on stacks, of which MemorySanitizer does not know that it was written.
+ */
 #if __has_feature(memory_sanitizer)
 #define HAK_READS_FRAMES __attribute__((no_sanitize("memory")))
 #else

@@ -2,12 +2,13 @@
 #include "base/sizeclass.h"
 
 /* EIGHT(first, width, class): eight classes from class on, of width granules each. */
-#define ONE(first, width, class) [(first) ... (first) + (width) - 1] = (class)
+#define ONE(first, width, class) [(first)...(first) + (width) - 1] = (class)
 #define TWO(first, width, class) ONE(first, width, class), ONE((first) + (width), width, (class) + 1)
 #define FOUR(first, width, class) TWO(first, width, class), TWO((first) + 2 * (width), width, (class) + 2)
 #define EIGHT(first, width, class) FOUR(first, width, class), FOUR((first) + 4 * (width), width, (class) + 4)
 
 const uint8_t sizeclass_table[] = {
+    // clang-format off
     [0] = CLASS_EMPTY,
     EIGHT(1, 1, 1),   EIGHT(9, 1, 9),   EIGHT(17, 1, 17), EIGHT(25, 1, 25),
     EIGHT(33, 1, 33), EIGHT(41, 1, 41), EIGHT(49, 1, 49), EIGHT(57, 1, 57), /* to 1 KiB */
@@ -16,6 +17,7 @@ const uint8_t sizeclass_table[] = {
     EIGHT(257, 32, 81),    /* to 8 KiB */
     EIGHT(513, 64, 89),    /* to 16 KiB */
     EIGHT(1025, 128, 97),  /* to 32 KiB */
+    // clang-format on
 };
 
 uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes)

@@ -80,14 +80,14 @@ TEST(SizeClass, EverySizeAtEveryAlignment)
     for (size_t align = 1; align <= SMALL_BYTES_MAX; align *= 2) {
         uint32_t expected = 1; // the first class that serves size; grows with it
         for (size_t size = 0; size <= SMALL_BYTES_MAX; size++) {
-            while (sizeclass_bytes(expected) < size || sizeclass_bytes(expected) % align != 0)
-                expected++;
+            while (sizeclass_bytes(expected) < size || sizeclass_bytes(expected) % align != 0) expected++;
             uint32_t c = sizeclass_of_aligned(size, align);
             ASSERT_EQ(sizeclass_bytes(c), sizeclass_bytes(expected)) << size << " at " << align;
             if (sizeclass_colours(c) > 1) {
                 ASSERT_LE(align, (size_t)CACHE_LINE_BYTES) << size;
             }
-            if (align <= CACHE_LINE_BYTES || size > SMALL_LINEAR_BYTES_MAX) ASSERT_EQ(c, expected) << size << " at " << align;
+            if (align <= CACHE_LINE_BYTES || size > SMALL_LINEAR_BYTES_MAX)
+                ASSERT_EQ(c, expected) << size << " at " << align;
         }
     }
 }
@@ -99,7 +99,8 @@ TEST(SizeClass, ColoursWhereBlocksMeetInFewSets)
         bool wanted = bytes % COLOURED_STEP_BYTES == 0 && bytes <= SMALL_LINEAR_BYTES_MAX && c < CLASS_ALIGNED_FIRST;
         EXPECT_EQ(colours > 1, wanted) << bytes;
         EXPECT_EQ(colours & (colours - 1), 0u);
-        EXPECT_LE(colours * CACHE_LINE_BYTES, wanted ? bytes : (uint32_t)CACHE_LINE_BYTES) << "an offset costs one block at most";
+        EXPECT_LE(colours * CACHE_LINE_BYTES, wanted ? bytes : (uint32_t)CACHE_LINE_BYTES)
+            << "an offset costs one block at most";
         // Blocks of all colours begin on every line of a page.
         std::set<uint32_t> lines;
         for (uint32_t colour = 0; wanted && colour < colours; colour++)

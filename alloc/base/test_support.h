@@ -47,7 +47,10 @@ inline bool under_thread_sanitizer()
 }
 
 // Fewer rounds where every access is watched.
-inline int rounds(int plain) { return sanitizer() == nullptr ? plain : (plain + 4) / 5; }
+inline int rounds(int plain)
+{
+    return sanitizer() == nullptr ? plain : (plain + 4) / 5;
+}
 
 // The one seed of all that is random: HAKMEM_TEST_SEED, printed at first use.
 inline uint64_t seed()
@@ -92,7 +95,10 @@ inline void in_threads(int count, const std::function<void(int)> &body)
     for (std::thread &thread : threads) thread.join();
 }
 
-inline void in_thread(const std::function<void()> &body) { std::thread(body).join(); }
+inline void in_thread(const std::function<void()> &body)
+{
+    std::thread(body).join();
+}
 
 // Runs body in a child process and returns true when it came to its end without a failed check.
 // The child dies after limit_s if it hangs.
@@ -132,12 +138,12 @@ inline bool is_aligned(const void *block, size_t align_bytes)
 } // namespace test
 
 // Skips the test, with the reason, in a build where it cannot run.
-#define SKIP_UNDER_SANITIZER(reason)                                                               \
+#define SKIP_UNDER_SANITIZER(reason) \
     if (test::sanitizer() != nullptr) GTEST_SKIP() << test::sanitizer() << ": " << reason
 
-#define SKIP_WITHOUT_VALIDATE()                                                                    \
+#define SKIP_WITHOUT_VALIDATE() \
     if (!VALIDATE) GTEST_SKIP() << "the release build has no failfast checks"
 
 // gcc 12's runtime does not forget the parent's threads: "dup thread with used id" where libc gives one's stack again.
-#define SKIP_WITHOUT_THREADS_IN_A_CHILD()                                                          \
+#define SKIP_WITHOUT_THREADS_IN_A_CHILD() \
     if (TSAN_BY_GCC) GTEST_SKIP() << "gcc's ThreadSanitizer stops a forked child that starts threads"

@@ -34,7 +34,10 @@ void give_all(void *argument)
     }
 }
 
-void give_one(void *block) { hak_free(block); }
+void give_one(void *block)
+{
+    hak_free(block);
+}
 
 size_t draw_size(test::Rng &rng)
 {

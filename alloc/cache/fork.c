@@ -32,8 +32,7 @@ static void abandon_dead(void)
         struct heap *heap = (struct heap *)owner_with_id(id);
         if (heap == NULL || heap == mine || heap->tcache == NULL) continue;
         struct tcache *dead = heap->tcache;
-        bool whole = dead->heap == heap &&
-                     atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
+        bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
         if (whole) {
             thread_leave(dead);
         } else {

@@ -110,10 +110,13 @@ TEST_F(ForkLock, EachLockIsHeldAtTheFork)
             ASSERT_EQ(pthread_create(&thread, nullptr, held_thread, &rank), 0);
             for (int ms = 0; !holds && ms < 20000; ms++) usleep(1000);
             EXPECT_TRUE(holds) << "no thread came to hold the lock " << kNames[rank];
-            EXPECT_TRUE(test::in_child([] {
-                sync_lock_hook = nullptr;
-                child();
-            }, 30)) << "lock " << kNames[rank] << (gives_back ? ", about to be given back" : ", just taken");
+            EXPECT_TRUE(test::in_child(
+                [] {
+                    sync_lock_hook = nullptr;
+                    child();
+                },
+                30))
+                << "lock " << kNames[rank] << (gives_back ? ", about to be given back" : ", just taken");
             forks++;
             let_go = true;
             pthread_join(thread, nullptr);
@@ -137,15 +140,19 @@ TEST_F(ForkLock, WithThreadsThatWaitForIt)
         for (int ms = 0; !holds && ms < 20000; ms++) usleep(1000);
         ASSERT_TRUE(holds);
         std::vector<std::thread> waiters;
-        for (int i = 0; i < 2; i++) waiters.emplace_back([rank] {
-            lock_acquire((enum lock_rank)rank);
-            lock_release((enum lock_rank)rank);
-        });
+        for (int i = 0; i < 2; i++)
+            waiters.emplace_back([rank] {
+                lock_acquire((enum lock_rank)rank);
+                lock_release((enum lock_rank)rank);
+            });
         usleep(20000); // they sleep by now, most likely
-        EXPECT_TRUE(test::in_child([] {
-            sync_lock_hook = nullptr;
-            child();
-        }, 30)) << kNames[rank];
+        EXPECT_TRUE(test::in_child(
+            [] {
+                sync_lock_hook = nullptr;
+                child();
+            },
+            30))
+            << kNames[rank];
         let_go = true;
         pthread_join(thread, nullptr);
         for (std::thread &waiter : waiters) waiter.join();

@@ -34,7 +34,10 @@ void use_everything_for(int rounds)
     }
 }
 
-void use_everything() { use_everything_for(3); }
+void use_everything()
+{
+    use_everything_for(3);
+}
 
 // Threads that keep what they made in their caches and wait.
 class Waiters {
@@ -181,11 +184,14 @@ TEST_F(Fork, InTheMidstOfOthersWork)
         });
     void *block = hak_malloc(100);
     for (int i = 0; i < test::rounds(200); i++) {
-        ASSERT_TRUE(test::in_child([&] {
-            use_everything_for(1);
-            hak_free(block);
-            hak_purge();
-        }, 30)) << "fork number " << i;
+        ASSERT_TRUE(test::in_child(
+            [&] {
+                use_everything_for(1);
+                hak_free(block);
+                hak_purge();
+            },
+            30))
+            << "fork number " << i;
     }
     done = true;
     for (std::thread &thread : busy) thread.join();
@@ -211,8 +217,7 @@ void stop_hook(const char *step)
 }
 
 // Runs work in a thread until it comes to the step, forks, and runs child there.
-template <class Work, class Child>
-void fork_at(const char *step, Work work, Child child, size_t stack_bytes = 1 << 20)
+template <class Work, class Child> void fork_at(const char *step, Work work, Child child, size_t stack_bytes = 1 << 20)
 {
     stop_at = step;
     stopped = false;
@@ -225,19 +230,26 @@ void fork_at(const char *step, Work work, Child child, size_t stack_bytes = 1 <<
     static Work *passed;
     passed = &work;
     body = [] { (*passed)(); };
-    ASSERT_EQ(pthread_create(&thread, &attributes, [](void *) -> void * {
-        hak_free(hak_malloc(100)); // a heap of its own
-        may_stop = true;
-        body();
-        return nullptr;
-    }, nullptr), 0);
+    ASSERT_EQ(pthread_create(
+                  &thread, &attributes,
+                  [](void *) -> void * {
+                      hak_free(hak_malloc(100)); // a heap of its own
+                      may_stop = true;
+                      body();
+                      return nullptr;
+                  },
+                  nullptr),
+              0);
     pthread_attr_destroy(&attributes);
     for (int ms = 0; !stopped && ms < 10000; ms++) usleep(1000);
     ASSERT_TRUE(stopped) << "never came to " << step;
-    EXPECT_TRUE(test::in_child([&] {
-        stop_at = nullptr;
-        child();
-    }, 30)) << step;
+    EXPECT_TRUE(test::in_child(
+        [&] {
+            stop_at = nullptr;
+            child();
+        },
+        30))
+        << step;
     stop_at = nullptr;
     pthread_join(thread, nullptr);
     hak_sync_point_hook = nullptr;
@@ -248,23 +260,26 @@ void fork_at(const char *step, Work work, Child child, size_t stack_bytes = 1 <<
 TEST_F(Fork, WhileAnotherThreadHoldsALockOrChangesItsHeap)
 {
     SKIP_WITHOUT_VALIDATE();
-    for (const char *step : {"lock_acquire", "lock_release", "superslab_claim", "hint_clear",
-                             "superslab_free", "slab_release", "remote_drain", "owner_abandon"}) {
+    for (const char *step : {"lock_acquire", "lock_release", "superslab_claim", "hint_clear", "superslab_free",
+                             "slab_release", "remote_drain", "owner_abandon"}) {
         std::vector<void *> full;
         if (strcmp(step, "hint_clear") == 0) // a superslab that is full to the last page
             for (int i = 0; i < 128; i++) full.push_back(hak_malloc(PAGE_BYTES));
-        fork_at(step, [] {
-            std::vector<void *> blocks;
-            for (int i = 0; i < 40; i++) blocks.push_back(hak_malloc(20000));
-            hak_free(hak_malloc(5 << 20));
-            for (int i = 0; i < 130; i++) blocks.push_back(hak_malloc(PAGE_BYTES));
-            for (void *block : blocks) hak_free(block);
-            hak_purge();
-        }, [] {
-            use_everything_for(2);
-            test::in_threads(2, [](int) { use_everything_for(1); });
-            hak_purge();
-        });
+        fork_at(
+            step,
+            [] {
+                std::vector<void *> blocks;
+                for (int i = 0; i < 40; i++) blocks.push_back(hak_malloc(20000));
+                hak_free(hak_malloc(5 << 20));
+                for (int i = 0; i < 130; i++) blocks.push_back(hak_malloc(PAGE_BYTES));
+                for (void *block : blocks) hak_free(block);
+                hak_purge();
+            },
+            [] {
+                use_everything_for(2);
+                test::in_threads(2, [](int) { use_everything_for(1); });
+                hak_purge();
+            });
         for (void *block : full) hak_free(block);
     }
 }
@@ -274,27 +289,33 @@ TEST_F(Fork, AListHalfGivenBackIsNotTrusted)
     // The busy thread's bin still holds the list of which some blocks are back in their slabs: who
     // gave it back again would hand blocks out twice.
     SKIP_WITHOUT_VALIDATE();
-    fork_at("slab_release", [] {
-        std::vector<void *> blocks;
-        for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(20000));
-        for (void *block : blocks) hak_free(block);
-    }, [] {
-        test::in_threads(2, [](int) {
+    fork_at(
+        "slab_release",
+        [] {
             std::vector<void *> blocks;
             for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(20000));
             for (void *block : blocks) hak_free(block);
+        },
+        [] {
+            test::in_threads(2, [](int) {
+                std::vector<void *> blocks;
+                for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(20000));
+                for (void *block : blocks) hak_free(block);
+            });
         });
-    });
 }
 
 TEST_F(Fork, TheGrandchildOfABusyThread)
 {
     // The child leaves the heap of the busy thread alone, and libc unmaps that thread's large stack.
     SKIP_WITHOUT_VALIDATE();
-    fork_at("superslab_claim", [] { hak_free(hak_malloc(20000)); }, [] {
-        for (int i = 0; i < 3; i++) test::in_threads(1, [](int) { hak_free(hak_malloc(10)); });
-        EXPECT_TRUE(test::in_child([] { use_everything_for(1); }));
-    }, 64 << 20);
+    fork_at(
+        "superslab_claim", [] { hak_free(hak_malloc(20000)); },
+        [] {
+            for (int i = 0; i < 3; i++) test::in_threads(1, [](int) { hak_free(hak_malloc(10)); });
+            EXPECT_TRUE(test::in_child([] { use_everything_for(1); }));
+        },
+        64 << 20);
 }
 
 TEST_F(Fork, BetweenPostAndQueue)
@@ -303,17 +324,20 @@ TEST_F(Fork, BetweenPostAndQueue)
     SKIP_WITHOUT_VALIDATE();
     static std::vector<void *> blocks;
     for (int i = 0; i < 2000; i++) blocks.push_back(hak_malloc(512));
-    fork_at("pending_push", [] {
-        for (int i = 0; i < 500; i++) hak_free(blocks[(size_t)i]);
-    }, [] {
-        test::in_threads(1, [](int) {
-            for (int i = 600; i < 2000; i++) hak_free(blocks[(size_t)i]);
+    fork_at(
+        "pending_push",
+        [] {
+            for (int i = 0; i < 500; i++) hak_free(blocks[(size_t)i]);
+        },
+        [] {
+            test::in_threads(1, [](int) {
+                for (int i = 600; i < 2000; i++) hak_free(blocks[(size_t)i]);
+            });
+            hak_purge();
+            hak_purge();
+            hak_inspect_report report;
+            EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
         });
-        hak_purge();
-        hak_purge();
-        hak_inspect_report report;
-        EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
-    });
     for (int i = 500; i < 2000; i++) hak_free(blocks[(size_t)i]);
     blocks.clear();
 }

@@ -151,7 +151,8 @@ TEST(Fresh, TheFirstCallsToTheSystemFail)
                 EXPECT_EQ(write(result[1], &hit, 1), 1);
                 os_fault_remove();
                 use_everything_in_threads();
-            })) << "call " << nth;
+            })) << "call "
+                << nth;
             char hit = 0;
             ASSERT_EQ(read(result[0], &hit, 1), 1);
             reached = hit != 0;
@@ -310,7 +311,8 @@ TEST(Fresh, ManyAtforkHandlers)
     EXPECT_TRUE(test::in_child([] {
         for (int i = 0; i < 100; i++)
             ASSERT_EQ(pthread_atfork([] { hak_free(hak_malloc(1)); }, [] { hak_free(hak_malloc(1)); },
-                                     [] { hak_free(hak_malloc(1)); }), 0);
+                                     [] { hak_free(hak_malloc(1)); }),
+                      0);
         use_everything();
         EXPECT_TRUE(test::in_child([] { use_everything(); }));
     }));

@@ -111,7 +111,8 @@ TEST_F(Succession, NotEveryOneOfManyIsKept)
     });
     uint64_t cached = test::inspected().used_blocks;
     EXPECT_GT(cached, 0u);
-    EXPECT_LE(cached, (uint64_t)std::max<uint32_t>(ORPHANS_WARM_MIN, owner_count() >> ORPHANS_WARM_SHARE_LOG2) * (CARVE_BYTES / 300 + 1));
+    EXPECT_LE(cached, (uint64_t)std::max<uint32_t>(ORPHANS_WARM_MIN, owner_count() >> ORPHANS_WARM_SHARE_LOG2) *
+                          (CARVE_BYTES / 300 + 1));
 }
 
 namespace {
@@ -123,7 +124,10 @@ std::vector<void *> take(size_t size, size_t count)
     return blocks;
 }
 
-uint32_t owner_of(const void *block) { return pagemap_tag(block) >> TAG_OWNER_SHIFT; }
+uint32_t owner_of(const void *block)
+{
+    return pagemap_tag(block) >> TAG_OWNER_SHIFT;
+}
 
 } // namespace
 
@@ -178,9 +182,15 @@ void follow(bool allocates)
     successor.join();
 }
 
-TEST_F(Succession, ASuccessorThatCameTooEarlyChangesHeaps) { follow(true); }
+TEST_F(Succession, ASuccessorThatCameTooEarlyChangesHeaps)
+{
+    follow(true);
+}
 
-TEST_F(Succession, AThreadThatOnlyFreesTakesNobodysHeap) { follow(false); }
+TEST_F(Succession, AThreadThatOnlyFreesTakesNobodysHeap)
+{
+    follow(false);
+}
 
 TEST_F(Succession, NoMajorityNoSuccession)
 {

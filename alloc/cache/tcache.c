@@ -43,8 +43,8 @@ static void credit_grow(struct heap *heap, uint32_t class_index)
     if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
 }
 
-/* Walks a list once, and gives each block to its slab. A list that does not end is found by slab_give_back: the slabs on
- * the cycle run out of blocks in use. */
+/* Walks a list once, and gives each block to its slab. A list that does not end is found by slab_give_back: the slabs
+ * on the cycle run out of blocks in use. */
 static void list_give_back(struct block *list)
 {
     while (list != NULL) {

@@ -128,8 +128,7 @@ TEST_F(Tcache, MagazinesAreBounded)
             if (++freed % credit != 0) continue;
             // What is not in the cache is back in the slabs.
             hak_inspect_report report = test::inspected();
-            cached_max = std::max<size_t>(cached_max,
-                                          report.used_blocks - (blocks.size() - freed));
+            cached_max = std::max<size_t>(cached_max, report.used_blocks - (blocks.size() - freed));
         }
         EXPECT_EQ(self->heap->parking[c].count, sizeclass_magazines(c, credit));
         // Two lists more than magazines: the bin, and what was carved and never handed out.

@@ -220,8 +220,7 @@ void thread_leave(struct tcache *tcache)
 {
     tcache_busy_begin(tcache);
     heap_let_go(tcache);
-    for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++)
-        tcache->credits[class_index] = 0;
+    for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) tcache->credits[class_index] = 0;
     tcache_busy_end(tcache);
 }
 

@@ -148,7 +148,8 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
 static void say_guard(int signal_number, const siginfo_t *info)
 {
     static struct guard_history history;
-    if (crash_has_address(signal_number, info) && guard_find((uint64_t)(uintptr_t)info->si_addr, &history)) guard_say(&history);
+    if (crash_has_address(signal_number, info) && guard_find((uint64_t)(uintptr_t)info->si_addr, &history))
+        guard_say(&history);
 }
 
 static void report(int signal_number, const siginfo_t *info, const void *signal_context)
@@ -200,8 +201,8 @@ static bool writer_take(uint64_t me)
             return waited_ms == 0;
         bool is_gone = holder >> 32 != me >> 32; /* of the process that we were forked from */
         /* relaxed: fork has copied what that one left. */
-        if (is_gone && atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed,
-                                                               memory_order_relaxed))
+        if (is_gone &&
+            atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed, memory_order_relaxed))
             return true;
         nanosleep(&moment, NULL);
     }

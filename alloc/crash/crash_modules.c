@@ -61,8 +61,7 @@ static void read_headers(struct module *module)
         break;
     }
     for (size_t i = 0; i < count && module->build_id_bytes == 0; i++)
-        if (headers[i].p_type == PT_NOTE)
-            read_build_id(module->base + headers[i].p_vaddr, headers[i].p_filesz, module);
+        if (headers[i].p_type == PT_NOTE) read_build_id(module->base + headers[i].p_vaddr, headers[i].p_filesz, module);
 }
 
 /* --- /proc/self/maps ---------------------------------------------------------------------------------------- */

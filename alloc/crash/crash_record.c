@@ -136,9 +136,9 @@ static void write_place(uint64_t address, const char *what)
 static void write_guard(const struct guard_history *history)
 {
     const struct guard_event *allocated = &history->allocated, *freed = &history->freed;
-    const uint64_t numbers[] = {history->address,  (uint64_t)history->finding, history->start,
+    const uint64_t numbers[] = {history->address,    (uint64_t)history->finding, history->start,
                                 history->size_bytes, (uint64_t)history->state,   allocated->thread,
-                                freed->thread,     allocated->count,           freed->count};
+                                freed->thread,       allocated->count,           freed->count};
     static_assert(sizeof numbers / sizeof numbers[0] == RECORD_GUARD_NUMBERS, "one for each in RECORD_GUARD");
     record_open(&writer, RECORD_guard);
     for (size_t i = 0; i < RECORD_GUARD_NUMBERS; i++) record_add_number(&writer, numbers[i]);
@@ -164,10 +164,19 @@ static void write_failfast(void *unused)
     const struct failfast_find *find = failfast_kept(&report, &report_bytes);
     if (find == NULL) return;
     const struct failfast_event *allocated = &find->allocated, *freed = &find->freed;
-    const uint64_t numbers[] = {
-        (uintptr_t)find->address, find->kind,        find->state,      find->class_index, (uintptr_t)find->block_start,
-        find->block_bytes,        (uintptr_t)find->bad_address, find->bad_bytes, find->value, allocated->thread,
-        freed->thread,            allocated->count,  freed->count};
+    const uint64_t numbers[] = {(uintptr_t)find->address,
+                                find->kind,
+                                find->state,
+                                find->class_index,
+                                (uintptr_t)find->block_start,
+                                find->block_bytes,
+                                (uintptr_t)find->bad_address,
+                                find->bad_bytes,
+                                find->value,
+                                allocated->thread,
+                                freed->thread,
+                                allocated->count,
+                                freed->count};
     static_assert(sizeof numbers / sizeof numbers[0] == RECORD_FAILFAST_NUMBERS, "one for each in RECORD_FAILFAST");
     record_open(&writer, RECORD_failfast);
     for (size_t i = 0; i < RECORD_FAILFAST_NUMBERS; i++) record_add_number(&writer, numbers[i]);

@@ -13,9 +13,9 @@ void crash_record_prepare(void);
 
 void crash_record_set_context(const struct hak_crash_facts *context);
 
-/* Whether the signal tells an address of memory. A SIGSEGV or SIGBUS does, unless it is at an address that the processor
- * does not have, such as 0x6b6b6b6b6b6b6b6b (SI_KERNEL). A SIGFPE or SIGILL tells the instruction, which is the program
- * counter. A signal that was sent tells none. */
+/* Whether the signal tells an address of memory. A SIGSEGV or SIGBUS does, unless it is at an address that the
+ * processor does not have, such as 0x6b6b6b6b6b6b6b6b (SI_KERNEL). A SIGFPE or SIGILL tells the instruction, which is
+ * the program counter. A signal that was sent tells none. */
 static inline bool crash_has_address(int signal_number, const siginfo_t *info)
 {
     return (signal_number == SIGSEGV || signal_number == SIGBUS) && info->si_code > 0 && info->si_code != SI_KERNEL;

@@ -38,9 +38,8 @@ static void print_class(FILE *stream, uint32_t class_index)
     } else {
         fprintf(stream, "hakmem: class %6s", class_index == COUNTED_RUN ? "run" : "huge");
     }
-#define X(name, text)                                                                              \
-    if (values[COUNTER_##name] != 0)                                                               \
-        fprintf(stream, " %s=%llu", #name, (unsigned long long)values[COUNTER_##name]);
+#define X(name, text) \
+    if (values[COUNTER_##name] != 0) fprintf(stream, " %s=%llu", #name, (unsigned long long)values[COUNTER_##name]);
     COUNTERS(X)
 #undef X
     fputc('\n', stream);
@@ -48,9 +47,9 @@ static void print_class(FILE *stream, uint32_t class_index)
 
 void counters_print(FILE *stream)
 {
-#define X(name, text)                                                                              \
-    fprintf(stream, "hakmem: counter %-16s %12llu  %s\n", #name,                                   \
-            (unsigned long long)counters_of_all(COUNTER_##name), text);
+#define X(name, text)                                                                                                 \
+    fprintf(stream, "hakmem: counter %-16s %12llu  %s\n", #name, (unsigned long long)counters_of_all(COUNTER_##name), \
+            text);
     COUNTERS(X)
 #undef X
     for (uint32_t class_index = 0; class_index < COUNTED_COUNT; class_index++) print_class(stream, class_index);

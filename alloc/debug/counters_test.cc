@@ -18,7 +18,8 @@ class Counters : public test::HeapTest {
     {
         HeapTest::SetUp();
         for (int counter = 0; counter < COUNTER_COUNT; counter++)
-            for (uint32_t c = 0; c < COUNTED_COUNT; c++) before[{counter, c}] = counters_of_class((enum counter)counter, c);
+            for (uint32_t c = 0; c < COUNTED_COUNT; c++)
+                before[{counter, c}] = counters_of_class((enum counter)counter, c);
     }
     uint64_t since(enum counter counter, uint32_t class_index)
     {
@@ -53,8 +54,11 @@ TEST_F(Counters, FreshMemoryThenTheSlabsList)
     tcache_flush(tcache_self());
     void *again = hak_malloc(BYTES);
     EXPECT_EQ(since(COUNTER_refill_slab, C), 1u);
-    EXPECT_EQ(counters_of_all(COUNTER_free_own),
-              [] { uint64_t sum = 0; for (uint32_t c = 0; c < COUNTED_COUNT; c++) sum += counters_of_class(COUNTER_free_own, c); return sum; }());
+    EXPECT_EQ(counters_of_all(COUNTER_free_own), [] {
+        uint64_t sum = 0;
+        for (uint32_t c = 0; c < COUNTED_COUNT; c++) sum += counters_of_class(COUNTER_free_own, c);
+        return sum;
+    }());
     hak_free(kept);
     hak_free(again);
 }

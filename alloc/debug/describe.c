@@ -62,8 +62,8 @@ static void walk_free_list(struct describe_place *place, uint64_t slab_end)
 {
     uint64_t block = place->list_head, from = 0;
     for (uint64_t count = 0; block != 0 && count <= place->slab_capacity; count++) {
-        bool is_block = block >= place->slab_start && block < slab_end &&
-                        (block - place->slab_start) % place->block_bytes == 0;
+        bool is_block =
+            block >= place->slab_start && block < slab_end && (block - place->slab_start) % place->block_bytes == 0;
         if (!is_block) {
             place->list_word = from;
             place->list_value = block;
@@ -77,8 +77,8 @@ static void walk_free_list(struct describe_place *place, uint64_t slab_end)
     }
 }
 
-/* Finds that a walk has come back to where it was (Brent 1980), in at most three times the steps to the end of the first
- * round. */
+/* Finds that a walk has come back to where it was (Brent 1980), in at most three times the steps to the end of the
+ * first round. */
 struct cycle {
     uint64_t mark; /* a block that the walk has met */
     uint32_t count, next_mark;

@@ -40,6 +40,6 @@ struct describe_suspect {
     uint32_t copy_count;
 };
 
-/* What broken() was called with, and that only once; else the first bad link, in order of the classes. False where every
- * list is sound. */
+/* What broken() was called with, and that only once; else the first bad link, in order of the classes. False where
+ * every list is sound. */
 bool describe_bad_link(struct describe_suspect *suspect);

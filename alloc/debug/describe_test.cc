@@ -13,7 +13,10 @@ extern "C" {
 
 namespace {
 
-uint64_t number_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
+uint64_t number_of(const void *pointer)
+{
+    return (uint64_t)(uintptr_t)pointer;
+}
 
 class Describe : public test::HeapTest {};
 

@@ -8,8 +8,9 @@
 /* Once, before main: reads the command line, which the program may overwrite later. */
 void explain_next_start(void);
 
-/* Adds "next: ", and the command that tells more: addr2line with the events' return addresses; where there are none, the
- * program's own command line with level 3; for a find that is not about a block, with a debugger. Async-signal-safe. */
+/* Adds "next: ", and the command that tells more: addr2line with the events' return addresses; where there are none,
+ * the program's own command line with level 3; for a find that is not about a block, with a debugger.
+ * Async-signal-safe. */
 struct text;
 void explain_next(struct text *text, enum failfast_kind kind, const struct failfast_event *const *events,
                   uint32_t event_count);

@@ -104,8 +104,9 @@ static HAK_COLD bool refuse_changed(enum failfast_kind kind, const struct framed
     text_add(&detail, " of ");
     text_add_number(&detail, framed->word.size_bytes);
     text_add_bytes(&detail, "", 1);
-    return failfast_refused_bytes(kind, framed->user, detail.bytes,
-                                  (struct failfast_bytes){framed->user + offset, frame_changed_count(framed, offset, false)});
+    return failfast_refused_bytes(
+        kind, framed->user, detail.bytes,
+        (struct failfast_bytes){framed->user + offset, frame_changed_count(framed, offset, false)});
 }
 
 /* No intact frame stands before the pointer, in a block that the heap has given out. */

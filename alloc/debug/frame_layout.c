@@ -43,7 +43,10 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 31;
 }
 
-static uint64_t without_state(uint64_t word) { return word & ~(~0ull << STATE_SHIFT); }
+static uint64_t without_state(uint64_t word)
+{
+    return word & ~(~0ull << STATE_SHIFT);
+}
 
 /* Without the state, which changes by itself: two threads that free one block at one time find the check good. */
 static uint64_t check_of(uint64_t word, const char *user)
@@ -51,7 +54,10 @@ static uint64_t check_of(uint64_t word, const char *user)
     return mix(without_state(word) ^ mix((uintptr_t)user));
 }
 
-static uint64_t key_of_copy(const char *start) { return mix((uintptr_t)start + 1); }
+static uint64_t key_of_copy(const char *start)
+{
+    return mix((uintptr_t)start + 1);
+}
 
 static uint64_t pack(const struct frame_word *word)
 {
@@ -212,7 +218,8 @@ HAK_UNWATCHED uint64_t frame_changed_count(const struct framed *framed, ptrdiff_
     const char *at = framed->user + offset, *end = framed->user + framed->word.size_bytes;
     if (at < framed->user)
         return at < fill_start(framed) + fill_bytes(framed)
-                   ? count_other(fill_start(framed), fill_bytes(framed), FRAME_FILL) : 0;
+                   ? count_other(fill_start(framed), fill_bytes(framed), FRAME_FILL)
+                   : 0;
     if (at < end) return is_freed ? count_other(framed->user, framed->word.size_bytes, FRAME_JUNK) : 0;
     return at < end + canary_bytes(framed) ? count_other(end, canary_bytes(framed), FRAME_FILL) : 0;
 }
@@ -224,6 +231,6 @@ HAK_UNWATCHED bool frame_state_change(const struct framed *framed, enum frame_st
     uint64_t expected = pack(&word);
     word.state = to;
     /* relaxed: a program whose threads free one block without any order has no order to keep. */
-    return __atomic_compare_exchange_n(&front_of(framed->user)->word, &expected, pack(&word), false,
-                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&front_of(framed->user)->word, &expected, pack(&word), false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
 }

@@ -53,8 +53,8 @@ bool frame_peek(char *start, size_t bytes, struct framed *framed);
 bool frame_changed_before(const struct framed *framed, ptrdiff_t *offset);
 bool frame_changed_after(const struct framed *framed, ptrdiff_t *offset);
 
-/* How many bytes are not what they should be in the part of the frame that holds the byte at offset: the fill before the
- * block, the block's junk where is_freed, or the canary behind it. 0 in the word, the check and the copy. */
+/* How many bytes are not what they should be in the part of the frame that holds the byte at offset: the fill before
+ * the block, the block's junk where is_freed, or the canary behind it. 0 in the word, the check and the copy. */
 uint64_t frame_changed_count(const struct framed *framed, ptrdiff_t offset, bool is_freed);
 
 /* The first of size bytes that is not `byte`; size where all are. */

@@ -17,7 +17,10 @@ char *take(size_t size, size_t align = 0, bool zero = false, frame_family family
     return static_cast<char *>(frame_alloc(family, align, size, zero));
 }
 
-void release(void *block, frame_family family = FAMILY_MALLOC) { frame_free(block, {family, false, false, 0, 0}); }
+void release(void *block, frame_family family = FAMILY_MALLOC)
+{
+    frame_free(block, {family, false, false, 0, 0});
+}
 
 class FrameTest : public test::HeapTest {
   protected:
@@ -225,8 +228,12 @@ TEST_F(FrameDeathTest, EveryByteOfAFrameIsLookedAt)
         long end = heap_lookup(block).start + heap_lookup(block).bytes - block;
         for (long offset = -16; offset < end; offset++) {
             if (offset >= 0 && offset < (long)size) continue;
-            EXPECT_DEATH({ block[offset] ^= 0x10; release(block); },
-                         offset_report(offset < 0 ? "write_before" : "write_after", offset, size));
+            EXPECT_DEATH(
+                {
+                    block[offset] ^= 0x10;
+                    release(block);
+                },
+                offset_report(offset < 0 ? "write_before" : "write_after", offset, size));
         }
         release(block);
     }
@@ -237,8 +244,12 @@ TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
     char *block = take(100);
     struct lookup at = heap_lookup(block);
     ASSERT_EQ(block, at.start + FRAME_FRONT_BYTES);
-    EXPECT_DEATH({ memset(at.start, 'x', at.bytes); release(block); },
-                 "write_before: (.|\n)*and the block's end is overwritten too");
+    EXPECT_DEATH(
+        {
+            memset(at.start, 'x', at.bytes);
+            release(block);
+        },
+        "write_before: (.|\n)*and the block's end is overwritten too");
     for (char *inside : {at.start, block + 16}) // before the first there is no room for a frame
         EXPECT_DEATH(release(inside), "interior_pointer: ");
     release(block);
@@ -248,8 +259,13 @@ TEST_F(FrameDeathTest, EveryByteOfABlockInQuarantineIsLookedAt)
 {
     char *block = take(20);
     for (long offset = -16; offset < 32; offset++)
-        EXPECT_DEATH({ release(block); block[offset] ^= 1; quarantine_empty(); },
-                     offset_report("write_after_free", offset, 20));
+        EXPECT_DEATH(
+            {
+                release(block);
+                block[offset] ^= 1;
+                quarantine_empty();
+            },
+            offset_report("write_after_free", offset, 20));
     release(block);
 }
 

@@ -26,8 +26,7 @@ static uint32_t free_count(const struct slab *slab)
     return count;
 }
 
-static void check_slab(struct hak_inspect_report *report, struct superslab *superslab,
-                       struct slab *slab)
+static void check_slab(struct hak_inspect_report *report, struct superslab *superslab, struct slab *slab)
 {
     char *start = superslab_page_start(superslab, slab);
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed);
@@ -47,8 +46,7 @@ static void check_slab(struct hak_inspect_report *report, struct superslab *supe
     for (uint32_t i = 0; i < slab->page_count; i++) hollow_pages |= slab[i].hollow_pages;
     if (slab->hollow != (hollow_pages != 0) || (slab->hollow && slab->carved_count == slab->capacity))
         broken(report, "law 1: a hollow slab has blocks to carve where its pages' bits say", start);
-    if (slab->page_index != slab - superslab->slabs)
-        broken(report, "law 6: the descriptor knows its page", start);
+    if (slab->page_index != slab - superslab->slabs) broken(report, "law 6: the descriptor knows its page", start);
     uint32_t live = 0;
     for (uint32_t i = 0; i < slab->page_count; i++) {
         uint32_t tag = slab->owner->tag | slab->class_index;
@@ -109,8 +107,7 @@ static void check_owner(struct hak_inspect_report *report, const struct owner *o
         const struct slab *first = owner->slabs[class_index];
         const struct slab *slab = first;
         while (slab != NULL) {
-            if (slab->owner != owner || slab->class_index != class_index || !slab->listed ||
-                slab->next->prev != slab) {
+            if (slab->owner != owner || slab->class_index != class_index || !slab->listed || slab->next->prev != slab) {
                 broken(report, "law 4: a list holds its owner's slabs of its class", slab);
                 break;
             }

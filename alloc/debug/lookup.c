@@ -10,8 +10,8 @@
 static struct lookup in_slab(struct superslab *superslab, const void *address, uint32_t tag)
 {
     const struct slab *slab = superslab_slab_of(superslab, address);
-    struct lookup found = {.kind = LOOKUP_SMALL, .class_index = tag & TAG_CLASS_MASK,
-                           .owner_id = tag >> TAG_OWNER_SHIFT};
+    struct lookup found = {
+        .kind = LOOKUP_SMALL, .class_index = tag & TAG_CLASS_MASK, .owner_id = tag >> TAG_OWNER_SHIFT};
     char *first = slab_start(superslab, slab);
     found.bytes = sizeclass_bytes(found.class_index);
     if ((const char *)address < first || found.bytes == 0) return found;
@@ -32,7 +32,9 @@ static struct lookup in_superslab(struct superslab *superslab, const void *addre
         char *start = superslab_page_start(superslab, run);
         tag = pagemap_tag(start);
         if (tag == CLASS_RUN && run->page_count > back)
-            return (struct lookup){.kind = LOOKUP_RUN, .start = start, .class_index = CLASS_RUN,
+            return (struct lookup){.kind = LOOKUP_RUN,
+                                   .start = start,
+                                   .class_index = CLASS_RUN,
                                    .bytes = (size_t)run->page_count * PAGE_BYTES,
                                    .live = validate_is_live(start)};
         if (tag != 0) break;

@@ -139,7 +139,10 @@ void quarantine_thread_ends(void)
     atomic_store_explicit(&ring->thread, 0, memory_order_release);
 }
 
-static int32_t thread_id(void) { return (int32_t)syscall(SYS_gettid); }
+static int32_t thread_id(void)
+{
+    return (int32_t)syscall(SYS_gettid);
+}
 
 /* The rings of threads that do not exist here: what waited in them goes back. Each is a prefix of what its thread
  * did (cache/fork.h): at worst the block that was just leaving is lost. */

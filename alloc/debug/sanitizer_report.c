@@ -83,8 +83,8 @@ static bool next_is_near(const struct describe_place *place, const char *address
 
 static void add_block(struct text *text, const struct describe_place *place, const char *address)
 {
-    struct blamed next, block = blame((char *)(uintptr_t)place->block_start, place->block_bytes,
-                                      place->kind == RECORD_KIND_huge);
+    struct blamed next,
+        block = blame((char *)(uintptr_t)place->block_start, place->block_bytes, place->kind == RECORD_KIND_huge);
     text_add(text, " is ");
     add_relation(text, address, &block);
     if (block.start == (const char *)(uintptr_t)place->block_start && next_is_near(place, address, &block, &next)) {

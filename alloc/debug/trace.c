@@ -95,10 +95,16 @@ static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
     if (count < TRACE_DEPTH) STORE(addresses[count], 0);
 }
 
-bool trace_is_on(void) { return failfast_level() >= (ASAN ? LEVEL_FRAMES : LEVEL_TRACES); }
+bool trace_is_on(void)
+{
+    return failfast_level() >= (ASAN ? LEVEL_FRAMES : LEVEL_TRACES);
+}
 
 /* A system call each time: who is to see races of two threads has time. */
-static int32_t thread_id(void) { return ASAN ? (int32_t)syscall(SYS_gettid) : 0; }
+static int32_t thread_id(void)
+{
+    return ASAN ? (int32_t)syscall(SYS_gettid) : 0;
+}
 
 void trace_allocated(const void *block, size_t size_bytes)
 {

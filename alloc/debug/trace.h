@@ -29,6 +29,6 @@ void trace_add_places(struct text *text, const struct failfast_event *event);
 /* Adds what is known of a block. */
 void trace_describe(struct text *text, const void *block);
 
-/* Adds the command that names the functions and lines of the return addresses: those in the module that most of them are
- * in. Returns false, and adds nothing, where they are in no module. */
+/* Adds the command that names the functions and lines of the return addresses: those in the module that most of them
+ * are in. Returns false, and adds nothing, where they are in no module. */
 bool trace_add_command(struct text *text, const struct failfast_event *const *events, uint32_t event_count);

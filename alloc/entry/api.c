@@ -64,8 +64,9 @@ void hak_free_sized(void *block, size_t size_bytes)
 void hak_free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes)
 {
     if (VALIDATE && frames_on()) {
-        frame_free(block, (struct frame_said){.has_size = true, .size_bytes = size_bytes,
-                                               .has_align = true, .align_bytes = align_bytes});
+        frame_free(block,
+                   (struct frame_said){
+                       .has_size = true, .size_bytes = size_bytes, .has_align = true, .align_bytes = align_bytes});
     } else {
         heap_free(block);
     }
@@ -84,8 +85,7 @@ void *hak_memalign(size_t align_bytes, size_t size_bytes)
         errno = EINVAL;
         return NULL;
     }
-    if (!is_power_of_two(align_bytes))
-        align_bytes = align_bytes == 0 ? 1 : (size_t)2 << log2_floor(align_bytes);
+    if (!is_power_of_two(align_bytes)) align_bytes = align_bytes == 0 ? 1 : (size_t)2 << log2_floor(align_bytes);
     return alloc_aligned(align_bytes, size_bytes);
 }
 
@@ -100,7 +100,10 @@ int hak_posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
     return 0;
 }
 
-void *hak_valloc(size_t size_bytes) { return alloc_aligned(os_page_bytes(), size_bytes); }
+void *hak_valloc(size_t size_bytes)
+{
+    return alloc_aligned(os_page_bytes(), size_bytes);
+}
 
 void *hak_pvalloc(size_t size_bytes)
 {
@@ -128,5 +131,11 @@ size_t hak_purge(void)
     return heap_purge();
 }
 
-void hak_stats_get(struct hak_stats *out) { stats_get(out); }
-void hak_stats_print(FILE *stream) { stats_print(stream); }
+void hak_stats_get(struct hak_stats *out)
+{
+    stats_get(out);
+}
+void hak_stats_print(FILE *stream)
+{
+    stats_print(stream);
+}

@@ -16,9 +16,15 @@ using test::MIB;
 
 constexpr int ERRNO_BEFORE = 4711;
 
-const std::vector<size_t> TOO_LARGE = {
-    (size_t)PTRDIFF_MAX - 15, (size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX - PAGE_BYTES,
-    SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX, (size_t)1 << 62, (size_t)1 << 48};
+const std::vector<size_t> TOO_LARGE = {(size_t)PTRDIFF_MAX - 15,
+                                       (size_t)PTRDIFF_MAX,
+                                       (size_t)PTRDIFF_MAX + 1,
+                                       SIZE_MAX - PAGE_BYTES,
+                                       SIZE_MAX - 15,
+                                       SIZE_MAX - 1,
+                                       SIZE_MAX,
+                                       (size_t)1 << 62,
+                                       (size_t)1 << 48};
 
 void check_malloc(size_t size)
 {
@@ -82,8 +88,8 @@ TEST_F(Api, TooLarge)
         expect_refused([](size_t n) { return hak_calloc(1, n); }, ENOMEM, size);
         expect_refused([](size_t n) { return hak_realloc(nullptr, n); }, ENOMEM, size);
         expect_refused([](size_t n) { return hak_reallocarray(nullptr, 1, n); }, ENOMEM, size);
-        for (size_t align : {(size_t)8, (size_t)16, (size_t)64, (size_t)4096, (size_t)65536,
-                             4 * MIB, 64 * MIB, (size_t)1 << 40}) {
+        for (size_t align :
+             {(size_t)8, (size_t)16, (size_t)64, (size_t)4096, (size_t)65536, 4 * MIB, 64 * MIB, (size_t)1 << 40}) {
             expect_refused([=](size_t n) { return hak_aligned_alloc(align, n); }, ENOMEM, size);
             expect_refused([=](size_t n) { return hak_memalign(align, n); }, ENOMEM, size);
         }
@@ -122,8 +128,7 @@ TEST_F(Api, BlocksDoNotOverlap)
         blocks.emplace_back(block, hak_malloc_usable_size(block));
     }
     std::sort(blocks.begin(), blocks.end());
-    for (size_t i = 1; i < blocks.size(); i++)
-        ASSERT_LE(blocks[i - 1].first + blocks[i - 1].second, blocks[i].first);
+    for (size_t i = 1; i < blocks.size(); i++) ASSERT_LE(blocks[i - 1].first + blocks[i - 1].second, blocks[i].first);
     for (auto [block, size] : blocks) hak_free(block);
 }
 
@@ -166,9 +171,9 @@ TEST_F(Api, Memalign)
 {
     struct {
         size_t asked, given;
-    } const cases[] = {{0, 16},     {1, 16},     {3, 16},         {17, 32},       {24, 32},
-                       {48, 64},    {100, 128},  {4095, 4096},    {4097, 8192},   {65537, 131072},
-                       {MIB + 1, 2 * MIB}, {3 * MIB, 4 * MIB}, {4096, 4096}};
+    } const cases[] = {{0, 16},     {1, 16},      {3, 16},      {17, 32},        {24, 32},           {48, 64},
+                       {100, 128},  {4095, 4096}, {4097, 8192}, {65537, 131072}, {MIB + 1, 2 * MIB}, {3 * MIB, 4 * MIB},
+                       {4096, 4096}};
     for (auto [asked, given] : cases)
         for (size_t size : {0u, 10u, 5000u, 100000u}) {
             std::vector<void *> blocks;
@@ -188,8 +193,8 @@ TEST_F(Api, Memalign)
 TEST_F(Api, PosixMemalign)
 {
     int marker;
-    for (size_t align : {(size_t)0, (size_t)1, (size_t)2, (size_t)4, (size_t)3, (size_t)12,
-                         (size_t)24, (size_t)40, SIZE_MAX, SIZE_MAX - 7}) {
+    for (size_t align : {(size_t)0, (size_t)1, (size_t)2, (size_t)4, (size_t)3, (size_t)12, (size_t)24, (size_t)40,
+                         SIZE_MAX, SIZE_MAX - 7}) {
         void *block = &marker;
         errno = ERRNO_BEFORE;
         EXPECT_EQ(hak_posix_memalign(&block, align, 10), EINVAL) << align;

@@ -14,18 +14,36 @@ OVERRIDE void cfree(void *block);
 OVERRIDE void free_sized(void *block, size_t size_bytes);
 OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
 
-OVERRIDE void *malloc(size_t size_bytes) { return hak_malloc(size_bytes); }
-OVERRIDE void *calloc(size_t count, size_t size_bytes) { return hak_calloc(count, size_bytes); }
-OVERRIDE void *realloc(void *block, size_t size_bytes) { return hak_realloc(block, size_bytes); }
-OVERRIDE void free(void *block) { hak_free(block); }
-OVERRIDE void cfree(void *block) { hak_free(block); }
+OVERRIDE void *malloc(size_t size_bytes)
+{
+    return hak_malloc(size_bytes);
+}
+OVERRIDE void *calloc(size_t count, size_t size_bytes)
+{
+    return hak_calloc(count, size_bytes);
+}
+OVERRIDE void *realloc(void *block, size_t size_bytes)
+{
+    return hak_realloc(block, size_bytes);
+}
+OVERRIDE void free(void *block)
+{
+    hak_free(block);
+}
+OVERRIDE void cfree(void *block)
+{
+    hak_free(block);
+}
 
 OVERRIDE void *reallocarray(void *block, size_t count, size_t size_bytes)
 {
     return hak_reallocarray(block, count, size_bytes);
 }
 
-OVERRIDE void free_sized(void *block, size_t size_bytes) { hak_free_sized(block, size_bytes); }
+OVERRIDE void free_sized(void *block, size_t size_bytes)
+{
+    hak_free_sized(block, size_bytes);
+}
 
 OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes)
 {
@@ -47,9 +65,18 @@ OVERRIDE int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
     return hak_posix_memalign(block, align_bytes, size_bytes);
 }
 
-OVERRIDE void *valloc(size_t size_bytes) { return hak_valloc(size_bytes); }
-OVERRIDE void *pvalloc(size_t size_bytes) { return hak_pvalloc(size_bytes); }
-OVERRIDE size_t malloc_usable_size(void *block) { return hak_malloc_usable_size(block); }
+OVERRIDE void *valloc(size_t size_bytes)
+{
+    return hak_valloc(size_bytes);
+}
+OVERRIDE void *pvalloc(size_t size_bytes)
+{
+    return hak_pvalloc(size_bytes);
+}
+OVERRIDE size_t malloc_usable_size(void *block)
+{
+    return hak_malloc_usable_size(block);
+}
 
 /* --- glibc's controls ------------------------------------------------------------------------------- */
 
@@ -59,7 +86,10 @@ OVERRIDE int malloc_trim(size_t pad_bytes)
     return hak_purge() > 0;
 }
 
-OVERRIDE void malloc_stats(void) { hak_stats_print(stderr); }
+OVERRIDE void malloc_stats(void)
+{
+    hak_stats_print(stderr);
+}
 
 /* 1, as glibc for any parameter: what they tune does not exist here, and a program that sets one is
  * not to think that it failed. */
@@ -88,7 +118,10 @@ OVERRIDE struct mallinfo2 mallinfo2(void)
     };
 }
 
-static int as_int(size_t value) { return value < (size_t)INT_MAX ? (int)value : INT_MAX; }
+static int as_int(size_t value)
+{
+    return value < (size_t)INT_MAX ? (int)value : INT_MAX;
+}
 
 OVERRIDE struct mallinfo mallinfo(void)
 {
@@ -111,17 +144,17 @@ OVERRIDE int malloc_info(int options, FILE *stream)
     }
     struct hak_stats stats;
     hak_stats_get(&stats);
-    int written = fprintf(stream,
-                          "<malloc version=\"hakmem-1\">\n"
-                          "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
-                          "<reserved size=\"%zu\"/>\n"
-                          "<slabs size=\"%zu\" used=\"%zu\"/>\n"
-                          "<runs size=\"%zu\"/>\n"
-                          "<huge size=\"%zu\" cached=\"%zu\"/>\n"
-                          "<dirty size=\"%zu\"/>\n"
-                          "</malloc>\n",
-                          stats.heap_count, stats.orphan_count, stats.reserved_bytes,
-                          stats.slab_bytes, stats.small_bytes, stats.run_bytes, stats.huge_bytes,
-                          stats.huge_cached_bytes, stats.dirty_bytes);
+    int written =
+        fprintf(stream,
+                "<malloc version=\"hakmem-1\">\n"
+                "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
+                "<reserved size=\"%zu\"/>\n"
+                "<slabs size=\"%zu\" used=\"%zu\"/>\n"
+                "<runs size=\"%zu\"/>\n"
+                "<huge size=\"%zu\" cached=\"%zu\"/>\n"
+                "<dirty size=\"%zu\"/>\n"
+                "</malloc>\n",
+                stats.heap_count, stats.orphan_count, stats.reserved_bytes, stats.slab_bytes, stats.small_bytes,
+                stats.run_bytes, stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes);
     return written < 0 ? -1 : 0;
 }

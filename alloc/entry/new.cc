@@ -56,8 +56,7 @@ std::new_handler handler()
 [[noreturn]] void throw_bad_alloc()
 {
     ThrowBadAlloc thrower = &std::__throw_bad_alloc;
-    if (thrower == nullptr)
-        thrower = reinterpret_cast<ThrowBadAlloc>(runtime_symbol("_ZSt17__throw_bad_allocv"));
+    if (thrower == nullptr) thrower = reinterpret_cast<ThrowBadAlloc>(runtime_symbol("_ZSt17__throw_bad_allocv"));
     if (thrower != nullptr) thrower();
     abort(); // no C++ runtime: nobody could catch it
 }
@@ -141,36 +140,96 @@ inline void release_both(void *p, size_t size_bytes, size_t align_bytes, frame_f
 using Align = std::align_val_t;
 using Nothrow = const std::nothrow_t &;
 
-static constexpr size_t bytes(Align a) { return static_cast<size_t>(a); }
+static constexpr size_t bytes(Align a)
+{
+    return static_cast<size_t>(a);
+}
 
 #define OVERRIDE __attribute__((visibility("default")))
 
-OVERRIDE void *operator new(size_t n) { return throwing(n, 0, FAMILY_NEW); }
-OVERRIDE void *operator new(size_t n, Align a) { return throwing(n, bytes(a), FAMILY_NEW); }
-OVERRIDE void *operator new(size_t n, Nothrow) noexcept { return not_throwing(n, 0, FAMILY_NEW); }
-OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept { return not_throwing(n, bytes(a), FAMILY_NEW); }
+OVERRIDE void *operator new(size_t n)
+{
+    return throwing(n, 0, FAMILY_NEW);
+}
+OVERRIDE void *operator new(size_t n, Align a)
+{
+    return throwing(n, bytes(a), FAMILY_NEW);
+}
+OVERRIDE void *operator new(size_t n, Nothrow) noexcept
+{
+    return not_throwing(n, 0, FAMILY_NEW);
+}
+OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept
+{
+    return not_throwing(n, bytes(a), FAMILY_NEW);
+}
 
-OVERRIDE void *operator new[](size_t n) { return throwing(n, 0, FAMILY_NEW_ARRAY); }
-OVERRIDE void *operator new[](size_t n, Align a) { return throwing(n, bytes(a), FAMILY_NEW_ARRAY); }
-OVERRIDE void *operator new[](size_t n, Nothrow) noexcept { return not_throwing(n, 0, FAMILY_NEW_ARRAY); }
+OVERRIDE void *operator new[](size_t n)
+{
+    return throwing(n, 0, FAMILY_NEW_ARRAY);
+}
+OVERRIDE void *operator new[](size_t n, Align a)
+{
+    return throwing(n, bytes(a), FAMILY_NEW_ARRAY);
+}
+OVERRIDE void *operator new[](size_t n, Nothrow) noexcept
+{
+    return not_throwing(n, 0, FAMILY_NEW_ARRAY);
+}
 OVERRIDE void *operator new[](size_t n, Align a, Nothrow) noexcept
 {
     return not_throwing(n, bytes(a), FAMILY_NEW_ARRAY);
 }
 
-OVERRIDE void operator delete(void *p) noexcept { release(p, FAMILY_NEW); }
-OVERRIDE void operator delete(void *p, Nothrow) noexcept { release(p, FAMILY_NEW); }
-OVERRIDE void operator delete(void *p, size_t n) noexcept { release_sized(p, n, FAMILY_NEW); }
-OVERRIDE void operator delete(void *p, Align a) noexcept { release_aligned(p, bytes(a), FAMILY_NEW); }
-OVERRIDE void operator delete(void *p, Align a, Nothrow) noexcept { release_aligned(p, bytes(a), FAMILY_NEW); }
-OVERRIDE void operator delete(void *p, size_t n, Align a) noexcept { release_both(p, n, bytes(a), FAMILY_NEW); }
+OVERRIDE void operator delete(void *p) noexcept
+{
+    release(p, FAMILY_NEW);
+}
+OVERRIDE void operator delete(void *p, Nothrow) noexcept
+{
+    release(p, FAMILY_NEW);
+}
+OVERRIDE void operator delete(void *p, size_t n) noexcept
+{
+    release_sized(p, n, FAMILY_NEW);
+}
+OVERRIDE void operator delete(void *p, Align a) noexcept
+{
+    release_aligned(p, bytes(a), FAMILY_NEW);
+}
+OVERRIDE void operator delete(void *p, Align a, Nothrow) noexcept
+{
+    release_aligned(p, bytes(a), FAMILY_NEW);
+}
+OVERRIDE void operator delete(void *p, size_t n, Align a) noexcept
+{
+    release_both(p, n, bytes(a), FAMILY_NEW);
+}
 
-OVERRIDE void operator delete[](void *p) noexcept { release(p, FAMILY_NEW_ARRAY); }
-OVERRIDE void operator delete[](void *p, Nothrow) noexcept { release(p, FAMILY_NEW_ARRAY); }
-OVERRIDE void operator delete[](void *p, size_t n) noexcept { release_sized(p, n, FAMILY_NEW_ARRAY); }
-OVERRIDE void operator delete[](void *p, Align a) noexcept { release_aligned(p, bytes(a), FAMILY_NEW_ARRAY); }
-OVERRIDE void operator delete[](void *p, Align a, Nothrow) noexcept { release_aligned(p, bytes(a), FAMILY_NEW_ARRAY); }
-OVERRIDE void operator delete[](void *p, size_t n, Align a) noexcept { release_both(p, n, bytes(a), FAMILY_NEW_ARRAY); }
+OVERRIDE void operator delete[](void *p) noexcept
+{
+    release(p, FAMILY_NEW_ARRAY);
+}
+OVERRIDE void operator delete[](void *p, Nothrow) noexcept
+{
+    release(p, FAMILY_NEW_ARRAY);
+}
+OVERRIDE void operator delete[](void *p, size_t n) noexcept
+{
+    release_sized(p, n, FAMILY_NEW_ARRAY);
+}
+OVERRIDE void operator delete[](void *p, Align a) noexcept
+{
+    release_aligned(p, bytes(a), FAMILY_NEW_ARRAY);
+}
+OVERRIDE void operator delete[](void *p, Align a, Nothrow) noexcept
+{
+    release_aligned(p, bytes(a), FAMILY_NEW_ARRAY);
+}
+OVERRIDE void operator delete[](void *p, size_t n, Align a) noexcept
+{
+    release_both(p, n, bytes(a), FAMILY_NEW_ARRAY);
+}
 
 // catch (...) above names these; weak, so that a C program need not have them.
 HAK_CXX_RUNTIME_ASM("__gxx_personality_v0");

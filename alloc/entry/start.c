@@ -15,10 +15,12 @@
 /* Behind the handler: a fault that the sampled blocks find is to be told even where nobody wants a record. */
 static void guard_begin(void)
 {
-    static const char not_here[] = "hakmem: HAKMEM_GUARD_SAMPLE: the debug-validation build does not sample: its frames, on "
-                                   "every block, find more (HAKMEM_FAILFAST_LEVEL)\n";
-    static const char no_room[] = "hakmem: HAKMEM_GUARD_SAMPLE: the system has no address space for the sampled blocks: none "
-                                  "will be; ask for fewer with HAKMEM_GUARD_SLOTS\n";
+    static const char not_here[] =
+        "hakmem: HAKMEM_GUARD_SAMPLE: the debug-validation build does not sample: its frames, on "
+        "every block, find more (HAKMEM_FAILFAST_LEVEL)\n";
+    static const char no_room[] =
+        "hakmem: HAKMEM_GUARD_SAMPLE: the system has no address space for the sampled blocks: none "
+        "will be; ask for fewer with HAKMEM_GUARD_SLOTS\n";
     uint32_t rate = (uint32_t)option_value(OPTION_GUARD_SAMPLE);
     if (rate == 0) return;
     if (VALIDATE) {

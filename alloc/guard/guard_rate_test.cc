@@ -60,7 +60,8 @@ void load_beside_larger(Counted &counted, uint64_t count)
 {
     std::vector<void *> blocks;
     while (counted.blocks < count) {
-        for (int i = 0; i < 5000; i++) blocks.push_back(i % 5 == 0 ? counted.malloc(48) : hak_malloc(GUARD_BYTES_MAX + 1));
+        for (int i = 0; i < 5000; i++)
+            blocks.push_back(i % 5 == 0 ? counted.malloc(48) : hak_malloc(GUARD_BYTES_MAX + 1));
         for (void *block : blocks) hak_free(block);
         blocks.clear();
     }
@@ -87,10 +88,22 @@ class GuardRate : public test::GuardTest {
     }
 };
 
-TEST_F(GuardRate, Mixed) { expect_rates(load_mixed); }
-TEST_F(GuardRate, TightLoop) { expect_rates(load_tight); }
-TEST_F(GuardRate, Swing) { expect_rates(load_swing); }
-TEST_F(GuardRate, FreedByOthers) { expect_rates(load_remote); }
+TEST_F(GuardRate, Mixed)
+{
+    expect_rates(load_mixed);
+}
+TEST_F(GuardRate, TightLoop)
+{
+    expect_rates(load_tight);
+}
+TEST_F(GuardRate, Swing)
+{
+    expect_rates(load_swing);
+}
+TEST_F(GuardRate, FreedByOthers)
+{
+    expect_rates(load_remote);
+}
 TEST_F(GuardRate, BesideLarger)
 {
     with(4096, 100, [] { expect_rate(100, load_beside_larger, 50000); });

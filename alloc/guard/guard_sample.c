@@ -38,8 +38,7 @@ static int64_t draw(uint32_t rate)
 {
     struct sampler *mine = sampler_self();
     uint64_t random = mine->random;
-    if (random == 0)
-        random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
+    if (random == 0) random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;

@@ -17,7 +17,10 @@ using test::is_sampled;
 
 constexpr size_t kRounded = 16;
 
-size_t rounded(size_t size) { return (size + kRounded - 1) / kRounded * kRounded; }
+size_t rounded(size_t size)
+{
+    return (size + kRounded - 1) / kRounded * kRounded;
+}
 
 bool is_readable(const void *address)
 {

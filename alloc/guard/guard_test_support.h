@@ -13,8 +13,14 @@ extern "C" {
 
 namespace test {
 
-inline char *as_bytes(void *block) { return static_cast<char *>(block); }
-inline bool is_sampled(const void *block) { return pagemap_tag_checked(block) == CLASS_GUARD; }
+inline char *as_bytes(void *block)
+{
+    return static_cast<char *>(block);
+}
+inline bool is_sampled(const void *block)
+{
+    return pagemap_tag_checked(block) == CLASS_GUARD;
+}
 
 class GuardTest : public testing::Test {
   protected:

@@ -1,5 +1,5 @@
-// broken_test.cc: what the release build does where blocks are freed twice. Each bound of report/broken.h is passed, and
-// ends the process with the class and the list. In the debug-validation build the failfast checks come first.
+// broken_test.cc: what the release build does where blocks are freed twice. Each bound of report/broken.h is passed,
+// and ends the process with the class and the list. In the debug-validation build the failfast checks come first.
 #include "heap/heap_test_support.h"
 
 #include <signal.h>
@@ -28,7 +28,7 @@ class BrokenDeathTest : public test::HeapTest {
 class FreedAtOnce : public test::HeapTest {};
 
 // A walk without a bound ends by SIGALRM.
-#define EXPECT_BROKEN(statement, text)                                                                         \
+#define EXPECT_BROKEN(statement, text) \
     EXPECT_EXIT((alarm(10), (statement)), testing::KilledBySignal(SIGABRT), "hakmem: broken: " text)
 
 // The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many.
@@ -63,7 +63,8 @@ void tell_suspect(int)
 
 TEST_F(BrokenDeathTest, MoreReturnedThanGivenOut)
 {
-    EXPECT_BROKEN(free_twice(), "class 4 \\(64 bytes\\): a slab got back more.*; found at 0x.*: a block was freed twice");
+    EXPECT_BROKEN(free_twice(),
+                  "class 4 \\(64 bytes\\): a slab got back more.*; found at 0x.*: a block was freed twice");
 }
 
 TEST_F(BrokenDeathTest, TheRecordsSuspectIsToldOnce)

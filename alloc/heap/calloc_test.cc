@@ -60,8 +60,7 @@ TEST_F(Calloc, RunsOfCleanAndDirtyPagesMixed)
             size_t at = rng.below(held.size());
             if (rng.below(4) == 0) {
                 // A run that grows over dirty pages and is freed: those stay dirty.
-                held[at].first = static_cast<char *>(
-                    hak_realloc(held[at].first, held[at].second + 3 * PAGE_BYTES));
+                held[at].first = static_cast<char *>(hak_realloc(held[at].first, held[at].second + 3 * PAGE_BYTES));
                 held[at].second += 3 * PAGE_BYTES;
                 if (held[at].second > RUN_BYTES_MAX / 2) held[at].second = RUN_BYTES_MAX / 4;
             }
@@ -83,10 +82,14 @@ TEST_F(Calloc, Products)
         EXPECT_TRUE(test::is_zero(block, count * size));
         hak_free(block);
     }
-    for (auto [count, size] : std::vector<std::pair<size_t, size_t>>{
-             {SIZE_MAX, 2}, {2, SIZE_MAX}, {(size_t)1 << 32, (size_t)1 << 32}, // wraps to 0
-             {SIZE_MAX / 2 + 2, 2}, {SIZE_MAX, SIZE_MAX}, {1, SIZE_MAX},
-             {(size_t)PTRDIFF_MAX + 1, 1}, {(size_t)1 << 62, 1}}) {
+    for (auto [count, size] : std::vector<std::pair<size_t, size_t>>{{SIZE_MAX, 2},
+                                                                     {2, SIZE_MAX},
+                                                                     {(size_t)1 << 32, (size_t)1 << 32}, // wraps to 0
+                                                                     {SIZE_MAX / 2 + 2, 2},
+                                                                     {SIZE_MAX, SIZE_MAX},
+                                                                     {1, SIZE_MAX},
+                                                                     {(size_t)PTRDIFF_MAX + 1, 1},
+                                                                     {(size_t)1 << 62, 1}}) {
         errno = 0;
         EXPECT_EQ(hak_calloc(count, size), nullptr) << count << " " << size;
         EXPECT_EQ(errno, ENOMEM);

@@ -17,7 +17,10 @@ struct Held {
 };
 
 // All of what is small; of longer blocks some bytes, for time.
-size_t step_of(size_t size) { return std::max<size_t>(512, size / 16 & ~(size_t)511); }
+size_t step_of(size_t size)
+{
+    return std::max<size_t>(512, size / 16 & ~(size_t)511);
+}
 
 class Workload {
   public:
@@ -174,8 +177,8 @@ class Fault : public test::HeapTest {
             ASSERT_LT(nth, 2000u);
         }
         printf("%llu calls to the system, each failed %s: %llu failures, %zu calls refused\n",
-               (unsigned long long)nth - 1, for_ever ? "with all behind it" : "once",
-               (unsigned long long)injected, failed_calls);
+               (unsigned long long)nth - 1, for_ever ? "with all behind it" : "once", (unsigned long long)injected,
+               failed_calls);
         EXPECT_GT(nth, 30u);
         /* A call that failed once is made again after all that is kept for later was given up. */
         if (for_ever) EXPECT_GT(failed_calls, 5u);
@@ -188,8 +191,14 @@ class Fault : public test::HeapTest {
 
 } // namespace
 
-TEST_F(Fault, EachCallOnce) { all_rounds(false); }
-TEST_F(Fault, EachCallAndAllBehindIt) { all_rounds(true); }
+TEST_F(Fault, EachCallOnce)
+{
+    all_rounds(false);
+}
+TEST_F(Fault, EachCallAndAllBehindIt)
+{
+    all_rounds(true);
+}
 
 TEST_F(Fault, SmallBlocksWithoutASystemUseWhatIsFree)
 {

@@ -70,7 +70,8 @@ void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
 }
 
-/* A run or huge block comes or goes. (The guard within: gcc without optimisation keeps a function that nobody calls.) */
+/* A run or huge block comes or goes. (The guard within: gcc without optimisation keeps a function that nobody calls.)
+ */
 static void count_large(enum counter counter, bool is_run)
 {
     if (!VALIDATE) return;

@@ -124,8 +124,7 @@ static struct huge *cache_take(size_t align_bytes, size_t size_bytes)
     uint32_t best = HUGE_CACHE_ENTRIES;
     for (uint32_t i = 0; i < cache_count; i++) {
         const struct huge *huge = cache[i];
-        if (huge->mapped_bytes >= size_bytes &&
-            huge->mapped_bytes - size_bytes <= size_bytes / 8 &&
+        if (huge->mapped_bytes >= size_bytes && huge->mapped_bytes - size_bytes <= size_bytes / 8 &&
             ((uintptr_t)huge->start & (align_bytes - 1)) == 0 &&
             (best == HUGE_CACHE_ENTRIES || huge->mapped_bytes < cache[best]->mapped_bytes))
             best = i;
@@ -175,8 +174,7 @@ static struct huge *cache_put(struct huge *huge)
         huge->next = NULL;
         over = huge;
     } else {
-        while (cache_count == HUGE_CACHE_ENTRIES ||
-               cached_bytes + huge->mapped_bytes > cache_bytes_max) {
+        while (cache_count == HUGE_CACHE_ENTRIES || cached_bytes + huge->mapped_bytes > cache_bytes_max) {
             struct huge *oldest = cache_remove(cache_oldest());
             oldest->next = over;
             over = oldest;
@@ -224,8 +222,8 @@ void huge_tick(uint64_t now_ms)
     /* relaxed: whoever moves the time on does the work, which is under the lock. */
     uint64_t due = atomic_load_explicit(&tick_due_ms, memory_order_relaxed);
     if (now_ms < due || now_ms < delay()) return;
-    if (atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay() / 2 + 1,
-                                                memory_order_relaxed, memory_order_relaxed))
+    if (atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay() / 2 + 1, memory_order_relaxed,
+                                                memory_order_relaxed))
         cache_trim(now_ms - delay());
 }
 
@@ -398,8 +396,7 @@ bool huge_find(const void *address, char **start, size_t *mapped_bytes)
 struct huge_figures huge_figures(void)
 {
     huge_lock();
-    struct huge_figures figures = {
-        .live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes};
+    struct huge_figures figures = {.live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes};
     lock_release(LOCK_HUGE);
     return figures;
 }

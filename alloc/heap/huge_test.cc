@@ -16,8 +16,14 @@ using test::MIB;
 constexpr size_t GIB = 1024 * MIB;
 constexpr size_t STEP = 4096;
 
-char *alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
-char *resize(char *block, size_t size) { return static_cast<char *>(hak_realloc(block, size)); }
+char *alloc(size_t size)
+{
+    return static_cast<char *>(hak_malloc(size));
+}
+char *resize(char *block, size_t size)
+{
+    return static_cast<char *>(hak_realloc(block, size));
+}
 
 bool is_mapped(const char *start)
 {
@@ -50,8 +56,8 @@ class Huge : public test::HeapTest {
 
 TEST_F(Huge, SizesAroundTheFirst)
 {
-    for (size_t size : {(size_t)RUN_BYTES_MAX + 1, (size_t)SUPERSLAB_BYTES - 1,
-                        (size_t)SUPERSLAB_BYTES, (size_t)SUPERSLAB_BYTES + 1, 9 * MIB}) {
+    for (size_t size : {(size_t)RUN_BYTES_MAX + 1, (size_t)SUPERSLAB_BYTES - 1, (size_t)SUPERSLAB_BYTES,
+                        (size_t)SUPERSLAB_BYTES + 1, 9 * MIB}) {
         char *block = alloc(size);
         ASSERT_NE(block, nullptr);
         EXPECT_TRUE(test::is_aligned(block, SUPERSLAB_BYTES));

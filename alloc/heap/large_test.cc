@@ -10,7 +10,10 @@ namespace {
 
 class Large : public test::HeapTest {};
 
-char *run_alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
+char *run_alloc(size_t size)
+{
+    return static_cast<char *>(hak_malloc(size));
+}
 
 } // namespace
 
@@ -129,8 +132,7 @@ TEST_F(Large, ThreadsFreeEachOthersRuns)
             run = slots[rng.below(32)].exchange(run);
             if (run == nullptr) continue;
             usable = hak_malloc_usable_size(run);
-            if (*reinterpret_cast<size_t *>(run) != usable ||
-                *reinterpret_cast<size_t *>(run + usable - 8) != usable)
+            if (*reinterpret_cast<size_t *>(run) != usable || *reinterpret_cast<size_t *>(run + usable - 8) != usable)
                 wrong++;
             hak_free(run);
         }

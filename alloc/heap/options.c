@@ -57,8 +57,7 @@ static bool number(const char *text, uint64_t *value)
     *value = 0;
     for (; *text != '\0'; text++) {
         if (*text < '0' || *text > '9') return false;
-        if (__builtin_mul_overflow(*value, 10, value) ||
-            __builtin_add_overflow(*value, (uint64_t)(*text - '0'), value))
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(*text - '0'), value))
             return false;
     }
     return true;
@@ -74,8 +73,7 @@ static void read_entry(const char *entry)
     size_t name_bytes = (size_t)(equals - name);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct description *option = &descriptions[i];
-        if (strlen(option->name) != name_bytes || memcmp(option->name, name, name_bytes) != 0)
-            continue;
+        if (strlen(option->name) != name_bytes || memcmp(option->name, name, name_bytes) != 0) continue;
         uint64_t value;
         if (number(equals + 1, &value) && value >= option->low && value <= option->high) {
             values[i] = value;

@@ -9,22 +9,21 @@
 
 #include "base/config.h"
 
-#define OPTIONS(X)                                                                                 \
-    X(PURGE_DELAY_MS, PURGE_DELAY_MS, 0, 3600000,                                                  \
-      "a free page keeps its memory for one to two such delays; 0: purged when freed")             \
-    X(HUGE_CACHE_MIB, HUGE_CACHE_BYTES_MAX >> 20, 0, 1048576,                                      \
-      "MiB of mappings above 2 MiB kept for reuse; 0: none")                                       \
-    X(HUGE_PAGES, 0, 0, 1, "1: ask for transparent huge pages behind superslabs")                  \
-    X(GUARD_SAMPLE, 0, 0, 1000000000,                                                              \
-      "one in about so many small blocks lies alone between pages that fault; 0: none")            \
-    X(GUARD_SLOTS, GUARD_SLOTS, 1, GUARD_SLOTS_MAX, "such blocks, live or lately freed, at most")    \
+#define OPTIONS(X)                                                                                                   \
+    X(PURGE_DELAY_MS, PURGE_DELAY_MS, 0, 3600000,                                                                    \
+      "a free page keeps its memory for one to two such delays; 0: purged when freed")                               \
+    X(HUGE_CACHE_MIB, HUGE_CACHE_BYTES_MAX >> 20, 0, 1048576, "MiB of mappings above 2 MiB kept for reuse; 0: none") \
+    X(HUGE_PAGES, 0, 0, 1, "1: ask for transparent huge pages behind superslabs")                                    \
+    X(GUARD_SAMPLE, 0, 0, 1000000000,                                                                                \
+      "one in about so many small blocks lies alone between pages that fault; 0: none")                              \
+    X(GUARD_SLOTS, GUARD_SLOTS, 1, GUARD_SLOTS_MAX, "such blocks, live or lately freed, at most")                    \
     X(STATS, 0, 0, 1, "1: print the heap's figures to standard error at exit")
 
 enum option {
 #define X(name, standard, low, high, text) OPTION_##name,
     OPTIONS(X)
 #undef X
-    OPTION_COUNT
+        OPTION_COUNT
 };
 
 /* Reads HAKMEM_* from environment (as environ; may be NULL) and sets what they say. A value that is

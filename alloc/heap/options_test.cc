@@ -41,8 +41,8 @@ TEST(Options, NothingSaid)
         expect_standard();
     });
     reading({"HAKMEM_STATS", "HAKMEM_"}, [](const std::string &said) { /* no value: no option */
-        EXPECT_EQ(said, "");
-        expect_standard();
+                                                                       EXPECT_EQ(said, "");
+                                                                       expect_standard();
     });
     EXPECT_TRUE(test::in_child([] {
         options_read(nullptr);
@@ -52,8 +52,8 @@ TEST(Options, NothingSaid)
 
 TEST(Options, GoodValues)
 {
-    reading({"PATH=/bin", "HAKMEM_PURGE_DELAY_MS=0", "HAKMEM_HUGE_CACHE_MIB=1048576",
-             "HAKMEM_HUGE_PAGES=1", "HAKMEM_STATS=1", "HAKMEM_GUARD_SAMPLE=1000000000", "HAKMEM_GUARD_SLOTS=16384"},
+    reading({"PATH=/bin", "HAKMEM_PURGE_DELAY_MS=0", "HAKMEM_HUGE_CACHE_MIB=1048576", "HAKMEM_HUGE_PAGES=1",
+             "HAKMEM_STATS=1", "HAKMEM_GUARD_SAMPLE=1000000000", "HAKMEM_GUARD_SLOTS=16384"},
             [](const std::string &said) {
                 EXPECT_EQ(said, "");
                 EXPECT_EQ(option_value(OPTION_PURGE_DELAY_MS), 0u);
@@ -86,18 +86,16 @@ TEST(Options, ABadFailfastSettingWarns)
 
 TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)
 {
-    for (std::string entry :
-         {"HAKMEM_PURGE_DELAY_MS=", "HAKMEM_PURGE_DELAY_MS=3600001", "HAKMEM_PURGE_DELAY_MS=-1",
-          "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
-          "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
-          "HAKMEM_GUARD_SAMPLE=1000000001", "HAKMEM_GUARD_SLOTS=0", "HAKMEM_GUARD_SLOTS=16385",
-          "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=2", "HAKMEM_STATS=yes",
-          "HAKMEM_STATS=1=1", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
-          "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0
-          "HAKMEM_PURGE_DELAY_MS=184467440737095516160"}) {
+    for (std::string entry : {"HAKMEM_PURGE_DELAY_MS=", "HAKMEM_PURGE_DELAY_MS=3600001", "HAKMEM_PURGE_DELAY_MS=-1",
+                              "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
+                              "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
+                              "HAKMEM_GUARD_SAMPLE=1000000001", "HAKMEM_GUARD_SLOTS=0", "HAKMEM_GUARD_SLOTS=16385",
+                              "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=2", "HAKMEM_STATS=yes",
+                              "HAKMEM_STATS=1=1", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
+                              "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0
+                              "HAKMEM_PURGE_DELAY_MS=184467440737095516160"}) {
         reading({entry}, [&](const std::string &said) {
-            EXPECT_EQ(said, "hakmem: " + entry +
-                                ": not a number in the option's range; the default stands\n");
+            EXPECT_EQ(said, "hakmem: " + entry + ": not a number in the option's range; the default stands\n");
             expect_standard();
         });
     }
@@ -119,8 +117,8 @@ TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
 
 TEST(Options, OtherNamesAreLeftAlone)
 {
-    reading({"HAKMEM_", "HAKMEM_=1", "HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_STATS", "=",
-             "HAKMEM_OTHER=zzz", "XHAKMEM_STATS=1", "hakmem_stats=1", "", "HAKMEM_stats=1"},
+    reading({"HAKMEM_", "HAKMEM_=1", "HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_STATS", "=", "HAKMEM_OTHER=zzz",
+             "XHAKMEM_STATS=1", "hakmem_stats=1", "", "HAKMEM_stats=1"},
             [](const std::string &said) {
                 EXPECT_EQ(said, "");
                 expect_standard();
@@ -129,9 +127,8 @@ TEST(Options, OtherNamesAreLeftAlone)
 
 TEST(Options, TheLastOfTwoCounts)
 {
-    reading({"HAKMEM_HUGE_CACHE_MIB=1", "HAKMEM_HUGE_CACHE_MIB=2"}, [](const std::string &) {
-        EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 2u);
-    });
+    reading({"HAKMEM_HUGE_CACHE_MIB=1", "HAKMEM_HUGE_CACHE_MIB=2"},
+            [](const std::string &) { EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 2u); });
 }
 
 TEST(Options, TheyTakeEffect)

@@ -77,8 +77,8 @@ TEST_F(Realloc, TooLargeKeepsTheBlock)
     for (size_t size : {10u, 3000u, 100000u, 5000000u}) {
         void *block = hak_malloc(size);
         test::pattern_fill(block, size, 1);
-        for (size_t too_large : {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX,
-                                 SIZE_MAX - 15, (size_t)1 << 60}) {
+        for (size_t too_large :
+             {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX, SIZE_MAX - 15, (size_t)1 << 60}) {
             errno = 0;
             EXPECT_EQ(hak_realloc(block, too_large), nullptr);
             EXPECT_EQ(errno, ENOMEM);
@@ -122,8 +122,7 @@ TEST_F(Realloc, AlignedBlocks)
         test::pattern_fill(block, 100, 1);
         block = hak_realloc(block, 70000);
         ASSERT_NE(block, nullptr);
-        for (size_t i = 0; i < 100; i++)
-            ASSERT_EQ(static_cast<unsigned char *>(block)[i], test::pattern_byte(1, i));
+        for (size_t i = 0; i < 100; i++) ASSERT_EQ(static_cast<unsigned char *>(block)[i], test::pattern_byte(1, i));
         hak_free(block);
     }
 }

@@ -33,8 +33,7 @@ void stats_get(struct hak_stats *out)
     struct pool_figures pool = pool_figures();
     struct huge_figures huge = huge_figures();
     size_t claimed_bytes = pool.claimed_pages * PAGE_BYTES;
-    out->reserved_bytes =
-        pool.superslab_count * SUPERSLAB_BYTES + huge.live_bytes + huge.cached_bytes;
+    out->reserved_bytes = pool.superslab_count * SUPERSLAB_BYTES + huge.live_bytes + huge.cached_bytes;
     out->run_bytes = claimed_bytes > out->slab_bytes ? claimed_bytes - out->slab_bytes : 0;
     out->huge_count = huge.live_count;
     out->huge_bytes = huge.live_bytes;
@@ -55,17 +54,15 @@ void stats_print(FILE *stream)
             "hakmem: huge, cached  %14zu bytes\n"
             "hakmem: free, dirty   %14zu bytes\n"
             "hakmem: heaps         %14zu, of them orphans %zu\n",
-            stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.run_bytes,
-            stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count,
-            stats.orphan_count);
+            stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.run_bytes, stats.huge_bytes,
+            stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count, stats.orphan_count);
     if (guard_sample_is_on()) {
         struct guard_figures guard = guard_figures();
         fprintf(stream, "hakmem: sampled       %14llu blocks, %u of %u slots live\n", (unsigned long long)guard.sampled,
                 guard.live, guard.slots);
     }
-#define X(name, standard, low, high, text)                                                         \
-    fprintf(stream, "hakmem: option %-14s %8llu  %s\n", #name,                                     \
-            (unsigned long long)option_value(OPTION_##name), text);
+#define X(name, standard, low, high, text) \
+    fprintf(stream, "hakmem: option %-14s %8llu  %s\n", #name, (unsigned long long)option_value(OPTION_##name), text);
     OPTIONS(X)
 #undef X
     if (VALIDATE) failfast_settings_print(stream);

@@ -19,7 +19,6 @@ class Stats : public test::HeapTest {
 
 using test::MIB;
 
-
 } // namespace
 
 TEST_F(Stats, AtRest)
@@ -132,14 +131,15 @@ TEST_F(Stats, Print)
     fclose(stream);
     std::string printed(text, length);
     free(text);
-    for (const char *part : {"reserved", "slabs", "small blocks", "page runs", "5242880 bytes",
-                             "free, dirty", "heaps", "PURGE_DELAY_MS", "HUGE_CACHE_MIB", "STATS"})
+    for (const char *part : {"reserved", "slabs", "small blocks", "page runs", "5242880 bytes", "free, dirty", "heaps",
+                             "PURGE_DELAY_MS", "HUGE_CACHE_MIB", "STATS"})
         EXPECT_NE(printed.find(part), std::string::npos) << part;
     size_t lines = 0, at = 0;
     for (size_t end; (end = printed.find('\n', at)) != std::string::npos; at = end + 1) {
         EXPECT_EQ(printed.compare(at, 8, "hakmem: "), 0);
         // The debug-validation build's own, see counters_test.cc.
-        bool counter = printed.compare(at, 16, "hakmem: counter ") == 0 || printed.compare(at, 14, "hakmem: class ") == 0;
+        bool counter =
+            printed.compare(at, 16, "hakmem: counter ") == 0 || printed.compare(at, 14, "hakmem: class ") == 0;
         bool check = printed.find("hakmem: option FAILFAST", at) == at;
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;

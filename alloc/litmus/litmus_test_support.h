@@ -27,8 +27,8 @@ template <class T> class Hand {
     std::atomic<T> value_{};
 };
 
-// A number that only goes up, and that threads wait for asleep: it orders nothing either. (A thread that spins fills the
-// sanitizer's memory of where it has been, and of an access that is no longer there nothing is reported.)
+// A number that only goes up, and that threads wait for asleep: it orders nothing either. (A thread that spins fills
+// the sanitizer's memory of where it has been, and of an access that is no longer there nothing is reported.)
 class Count {
   public:
     void add()
@@ -51,7 +51,7 @@ class Count {
 
 struct Threads {
     std::function<void(uint32_t thread)> prepare; // what each does before the first step
-    bool end = false;                             // each after its own step, and not after the last
+    bool end = false; // each after its own step, and not after the last
 };
 
 // Runs each step in its own thread, one after the other. The threads stay to the last step, unless their end is what is

@@ -1,5 +1,5 @@
-// quarantine_litmus_test.cc: the pairs of debug/quarantine.c, one hand-over each. The rings of these tests' threads are the
-// process's first: a ring is made where none is left over.
+// quarantine_litmus_test.cc: the pairs of debug/quarantine.c, one hand-over each. The rings of these tests' threads are
+// the process's first: a ring is made where none is left over.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
@@ -33,13 +33,12 @@ class LitmusQuarantine : public testing::Test {
 TEST_F(LitmusQuarantine, ANewRing)
 {
     bool holds = false;
-    litmus::in_order(
-        {
-            [&] { release(0); },
-            [&] { release(1); },
-            [&] { holds = quarantine_holds(starts[0].take()) && quarantine_holds(starts[1].take()); },
-        },
-        {[this](uint32_t thread) { prepare(thread); }});
+    litmus::in_order({
+                         [&] { release(0); },
+                         [&] { release(1); },
+                         [&] { holds = quarantine_holds(starts[0].take()) && quarantine_holds(starts[1].take()); },
+                     },
+                     {[this](uint32_t thread) { prepare(thread); }});
     EXPECT_TRUE(holds);
 }
 
@@ -48,18 +47,17 @@ TEST_F(LitmusQuarantine, TheRingOfAThreadThatHasEnded)
 {
     litmus::Hand<pid_t> first;
     bool holds = false;
-    litmus::in_order(
-        {
-            [&] {
-                release(0);
-                first.give(static_cast<pid_t>(syscall(SYS_gettid)));
-            },
-            [&] {
-                while (syscall(SYS_tgkill, getpid(), first.take(), 0) == 0) usleep(1000);
-                release(1);
-                holds = quarantine_holds(starts[1].take());
-            },
-        },
-        {[this](uint32_t thread) { prepare(thread); }, true});
+    litmus::in_order({
+                         [&] {
+                             release(0);
+                             first.give(static_cast<pid_t>(syscall(SYS_gettid)));
+                         },
+                         [&] {
+                             while (syscall(SYS_tgkill, getpid(), first.take(), 0) == 0) usleep(1000);
+                             release(1);
+                             holds = quarantine_holds(starts[1].take());
+                         },
+                     },
+                     {[this](uint32_t thread) { prepare(thread); }, true});
     EXPECT_TRUE(holds);
 }

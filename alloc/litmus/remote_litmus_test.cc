@@ -19,7 +19,10 @@ owner *make_owner()
     return &made->owner;
 }
 
-void post(block *b) { remote_post(slab_of(b), b, b, 1); }
+void post(block *b)
+{
+    remote_post(slab_of(b), b, b, 1);
+}
 
 class LitmusRemote : public testing::Test {
   protected:

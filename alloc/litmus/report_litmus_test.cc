@@ -1,4 +1,5 @@
-// report_litmus_test.cc: report/failfast.c between threads. With HAKMEM_FAILFAST=report, so that the process outlives reports.
+// report_litmus_test.cc: report/failfast.c between threads. With HAKMEM_FAILFAST=report, so that the process outlives
+// reports.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {

@@ -33,7 +33,10 @@ void release_for_the_waiter(const char *step)
     }
 }
 
-unsigned long long fixed_clock(void) { return 123456789012; }
+unsigned long long fixed_clock(void)
+{
+    return 123456789012;
+}
 
 } // namespace
 

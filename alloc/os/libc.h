@@ -15,14 +15,26 @@
 
 /* Return addresses of the calling function and of its callers, at most count_max; returns how many. The first call in
  * a process may allocate. May fault where the stack is broken. */
-HAK_INLINE int os_backtrace(void **frames, int count_max) { return backtrace(frames, count_max); }
+HAK_INLINE int os_backtrace(void **frames, int count_max)
+{
+    return backtrace(frames, count_max);
+}
 
 /* "ENOSPC", or NULL where the number has no name, or names are not known; and "No space left on device", or NULL. */
-static inline const char *os_error_name(int error) { return strerrorname_np(error); }
-static inline const char *os_error_text(int error) { return strerrordesc_np(error); }
+static inline const char *os_error_name(int error)
+{
+    return strerrorname_np(error);
+}
+static inline const char *os_error_text(int error)
+{
+    return strerrordesc_np(error);
+}
 
 /* "SEGV", or NULL. Elsewhere than with glibc of those alone that a crash record is written for. */
-static inline const char *os_signal_name(int signal) { return sigabbrev_np(signal); }
+static inline const char *os_signal_name(int signal)
+{
+    return sigabbrev_np(signal);
+}
 
 /* The upper end of the first thread's stack, or somewhat below. */
 static inline uintptr_t os_first_stack_end(void)
@@ -39,7 +51,10 @@ static inline const char *os_error_name(int error)
     (void)error;
     return NULL;
 }
-static inline const char *os_error_text(int error) { return strerror(error); }
+static inline const char *os_error_text(int error)
+{
+    return strerror(error);
+}
 const char *os_signal_name(int signal);
 uintptr_t os_first_stack_end(void);
 

@@ -35,8 +35,8 @@ static bool try(struct lock *lock)
 {
     uint32_t state = FREE;
     /* acquire: pairs with the release exchange in lock_release. */
-    return atomic_compare_exchange_strong_explicit(&lock->state, &state, HELD,
-                                                   memory_order_acquire, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&lock->state, &state, HELD, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 bool lock_acquire(enum lock_rank rank)
@@ -80,8 +80,7 @@ void lock_all_reset(void)
 {
     /* relaxed: the child has one thread, and waiters do not exist here. */
     for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++) {
-        if (atomic_load_explicit(&locks[rank].state, memory_order_relaxed) != FREE)
-            locks[rank].torn = true;
+        if (atomic_load_explicit(&locks[rank].state, memory_order_relaxed) != FREE) locks[rank].torn = true;
         atomic_store_explicit(&locks[rank].state, FREE, memory_order_relaxed);
     }
 }

@@ -22,8 +22,7 @@ TEST(Meta, ZeroedAlignedAndApart)
         all.emplace_back(start, size);
     }
     std::sort(all.begin(), all.end());
-    for (size_t i = 1; i < all.size(); i++)
-        ASSERT_LE(all[i - 1].first + all[i - 1].second, all[i].first);
+    for (size_t i = 1; i < all.size(); i++) ASSERT_LE(all[i - 1].first + all[i - 1].second, all[i].first);
 }
 
 TEST(Meta, ThreadsGetMemoryOfTheirOwn)

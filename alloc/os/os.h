@@ -47,7 +47,7 @@ struct os_ops {
     int (*move)(void *start, size_t old_bytes, void *target, size_t new_bytes);
 };
 
-extern HAK_HIDDEN const struct os_ops *os;          /* the table in use */
+extern HAK_HIDDEN const struct os_ops *os; /* the table in use */
 extern HAK_HIDDEN const struct os_ops os_linux_ops; /* the system itself */
 
 /* Milliseconds since some moment; never goes back; coarse. */

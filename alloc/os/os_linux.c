@@ -24,8 +24,7 @@ enum { FUTEX_WAIT_HERE = 0 | 128, FUTEX_WAKE_HERE = 1 | 128 };
 
 static void *map_none(void *at, size_t size_bytes, int flags)
 {
-    void *start = mmap(at, size_bytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    void *start = mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
     return start == MAP_FAILED ? NULL : start;
 }
 
@@ -65,8 +64,7 @@ static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
 static void *linux_reserve(void *at, size_t size_bytes, size_t align_bytes)
 {
     int saved = errno;
-    void *start = at != NULL ? reserve_at(at, size_bytes)
-                             : reserve_aligned(size_bytes, align_bytes);
+    void *start = at != NULL ? reserve_at(at, size_bytes) : reserve_aligned(size_bytes, align_bytes);
     errno = saved;
     return start;
 }

@@ -7,9 +7,11 @@
 
 #if defined(__x86_64__)
 
+// clang-format off
 #define REGISTERS(X)                                                                                              \
     X(rip, RIP) X(rsp, RSP) X(rbp, RBP) X(rax, RAX) X(rbx, RBX) X(rcx, RCX) X(rdx, RDX) X(rsi, RSI) X(rdi, RDI)   \
     X(r8, R8) X(r9, R9) X(r10, R10) X(r11, R11) X(r12, R12) X(r13, R13) X(r14, R14) X(r15, R15) X(eflags, EFL)
+// clang-format on
 
 size_t os_registers(const void *signal_context, struct os_register registers[OS_REGISTERS_MAX])
 {
@@ -37,9 +39,9 @@ const char *os_architecture(void)
 
 size_t os_registers(const void *signal_context, struct os_register registers[OS_REGISTERS_MAX])
 {
-    static const char *const names[31] = {
-        "x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10", "x11", "x12", "x13", "x14", "x15",
-        "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30"};
+    static const char *const names[31] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
+                                          "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+                                          "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30"};
     const ucontext_t *context = signal_context;
     size_t count = 0;
     registers[count++] = (struct os_register){"pc", context->uc_mcontext.pc};

@@ -57,8 +57,14 @@ void sanitizer_open(const void *start, size_t bytes)
     }
 }
 
-void sanitizer_close(void *start, size_t bytes) { __asan_poison_memory_region(start, bytes); }
-bool sanitizer_is_open(const void *address) { return __asan_address_is_poisoned(address) == 0; }
+void sanitizer_close(void *start, size_t bytes)
+{
+    __asan_poison_memory_region(start, bytes);
+}
+bool sanitizer_is_open(const void *address)
+{
+    return __asan_address_is_poisoned(address) == 0;
+}
 
 size_t sanitizer_open_bytes(const void *start, size_t bytes)
 {
@@ -66,8 +72,14 @@ size_t sanitizer_open_bytes(const void *start, size_t bytes)
     return first_closed == NULL ? bytes : (size_t)(first_closed - (const char *)start);
 }
 
-void sanitizer_root(void *start, size_t bytes) { __lsan_register_root_region(start, bytes); }
-void sanitizer_unroot(void *start, size_t bytes) { __lsan_unregister_root_region(start, bytes); }
+void sanitizer_root(void *start, size_t bytes)
+{
+    __lsan_register_root_region(start, bytes);
+}
+void sanitizer_unroot(void *start, size_t bytes)
+{
+    __lsan_unregister_root_region(start, bytes);
+}
 
 /* The sanitizer's runtime calls this before it prints a report. */
 __attribute__((visibility("default"))) void __asan_on_error(void)
@@ -77,12 +89,30 @@ __attribute__((visibility("default"))) void __asan_on_error(void)
 
 #else
 
-void sanitizer_open(const void *start, size_t bytes) { (void)start, (void)bytes; }
-void sanitizer_close(void *start, size_t bytes) { (void)start, (void)bytes; }
-bool sanitizer_is_open(const void *address) { return address != NULL; }
-size_t sanitizer_open_bytes(const void *start, size_t bytes) { return (void)start, bytes; }
-void sanitizer_root(void *start, size_t bytes) { (void)start, (void)bytes; }
-void sanitizer_unroot(void *start, size_t bytes) { (void)start, (void)bytes; }
+void sanitizer_open(const void *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
+void sanitizer_close(void *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
+bool sanitizer_is_open(const void *address)
+{
+    return address != NULL;
+}
+size_t sanitizer_open_bytes(const void *start, size_t bytes)
+{
+    return (void)start, bytes;
+}
+void sanitizer_root(void *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
+void sanitizer_unroot(void *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
 
 #endif
 
@@ -100,7 +130,10 @@ static void write_imagined(char *start, size_t bytes)
 
 #else
 
-static void write_imagined(char *start, size_t bytes) { (void)start, (void)bytes; }
+static void write_imagined(char *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
 
 #endif
 
@@ -113,12 +146,21 @@ void sanitizer_fresh(void *start, size_t bytes)
     __msan_allocated_memory(start, bytes < FRESH_BYTES_MAX ? bytes : FRESH_BYTES_MAX);
 }
 
-void sanitizer_zeroed(void *start, size_t bytes) { __msan_unpoison(start, bytes); }
+void sanitizer_zeroed(void *start, size_t bytes)
+{
+    __msan_unpoison(start, bytes);
+}
 
 #else
 
-void sanitizer_fresh(void *start, size_t bytes) { (void)start, (void)bytes; }
-void sanitizer_zeroed(void *start, size_t bytes) { (void)start, (void)bytes; }
+void sanitizer_fresh(void *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
+void sanitizer_zeroed(void *start, size_t bytes)
+{
+    (void)start, (void)bytes;
+}
 
 #endif
 

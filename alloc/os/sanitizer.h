@@ -3,9 +3,9 @@
  *
  * AddressSanitizer: of the heap's memory the program may touch the bytes that it has asked for, in blocks that it
  * holds, and no others: superslabs are poisoned as they are made, a block's bytes are opened as it goes to the
- * program, and closed as it comes back. What lies between the size asked for and the block's end is thereby a redzone. Descriptors lie
- * apart from blocks, and are the allocator's to touch. The allocator's own accesses to closed bytes are links of free
- * blocks (base/list.h) and frames (debug/frame_layout.c).
+ * program, and closed as it comes back. What lies between the size asked for and the block's end is thereby a redzone.
+ * Descriptors lie apart from blocks, and are the allocator's to touch. The allocator's own accesses to closed bytes are
+ * links of free blocks (base/list.h) and frames (debug/frame_layout.c).
  *
  * LeakSanitizer: superslabs and huge blocks are roots: what only they point to is not lost. It does not look into what
  * is poisoned, so what a freed block points to is.
@@ -27,8 +27,8 @@
 enum { SANITIZER_RACE_BYTES = 16 * 1024 };
 
 /* The block at start goes to the program, which may use size_bytes from user on, inside of it. What the block holds
- * is not initialised. A size of 0 counts as 1, as in AddressSanitizer's own malloc: so a block whose first byte is poisoned
- * is free. */
+ * is not initialised. A size of 0 counts as 1, as in AddressSanitizer's own malloc: so a block whose first byte is
+ * poisoned is free. */
 void sanitizer_given(char *start, size_t bytes, char *user, size_t size_bytes);
 
 /* As sanitizer_given, of a block that the program holds and knows, and of which it may use this much from now on. */

@@ -3,7 +3,10 @@
 
 #include "hakmem/hakmem.h"
 
-static size_t usable_size(void *block) { return hak_malloc_usable_size(block); }
+static size_t usable_size(void *block)
+{
+    return hak_malloc_usable_size(block);
+}
 
 const struct malloc_calls calls = {
     .is_libc = false,

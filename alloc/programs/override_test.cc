@@ -35,9 +35,15 @@ extern "C" {
 
 namespace {
 
-const char *expected_library() { return getenv("HAKMEM_TEST_LIBRARY"); }
+const char *expected_library()
+{
+    return getenv("HAKMEM_TEST_LIBRARY");
+}
 
-void *symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+void *symbol(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
 
 // Keeps the compiler from seeing what a pointer is, or that nobody uses it.
 template <class T> T *opaque(T *pointer)
@@ -51,7 +57,10 @@ size_t opaque(size_t value)
     return value;
 }
 
-bool is_aligned(void *block, size_t align) { return (uintptr_t)block % align == 0; }
+bool is_aligned(void *block, size_t align)
+{
+    return (uintptr_t)block % align == 0;
+}
 
 void expect_block(void *block, size_t size, size_t align = 16)
 {
@@ -67,35 +76,31 @@ TEST(Override, EveryNameResolvesIntoTheLibrary)
 {
     if (expected_library() == nullptr) GTEST_SKIP() << "this run is on libc's own malloc";
     for (const char *name :
-         {"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "aligned_alloc",
-          "posix_memalign", "memalign", "valloc", "pvalloc", "malloc_usable_size", "free_sized",
-          "free_aligned_sized", "mallinfo", "mallinfo2", "malloc_trim", "malloc_info",
-          "malloc_stats", "mallopt",
+         {"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "aligned_alloc", "posix_memalign", "memalign",
+          "valloc", "pvalloc", "malloc_usable_size", "free_sized", "free_aligned_sized", "mallinfo", "mallinfo2",
+          "malloc_trim", "malloc_info", "malloc_stats", "mallopt",
           // operator new, new[], delete, delete[] in all their forms
           "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
-          "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t",
-          "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm",
-          "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t",
+          "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv",
+          "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t",
           "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
-          "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t",
-          "hak_malloc", "hak_free", "hak_calloc", "hak_realloc", "hak_reallocarray",
-          "hak_free_sized", "hak_free_aligned_sized", "hak_aligned_alloc", "hak_memalign",
-          "hak_posix_memalign", "hak_valloc", "hak_pvalloc", "hak_malloc_usable_size", "hak_purge",
-          "hak_stats_get", "hak_stats_print"}) {
+          "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t", "hak_malloc", "hak_free",
+          "hak_calloc", "hak_realloc", "hak_reallocarray", "hak_free_sized", "hak_free_aligned_sized",
+          "hak_aligned_alloc", "hak_memalign", "hak_posix_memalign", "hak_valloc", "hak_pvalloc",
+          "hak_malloc_usable_size", "hak_purge", "hak_stats_get", "hak_stats_print"}) {
         void *at = symbol(name);
         ASSERT_NE(at, nullptr) << name;
         Dl_info info;
         ASSERT_NE(dladdr(at, &info), 0) << name;
-        EXPECT_NE(strstr(info.dli_fname, expected_library()), nullptr)
-            << name << " is in " << info.dli_fname;
+        EXPECT_NE(strstr(info.dli_fname, expected_library()), nullptr) << name << " is in " << info.dli_fname;
     }
 }
 
 TEST(Override, NothingElseIsExported)
 {
     if (expected_library() == nullptr) GTEST_SKIP() << "this run is on libc's own malloc";
-    for (const char *name : {"os", "heap_alloc_large", "pool_claim", "tcache_refill", "slab_make",
-                             "lock_acquire", "meta_alloc", "os_page_bytes", "pagemap_start"})
+    for (const char *name : {"os", "heap_alloc_large", "pool_claim", "tcache_refill", "slab_make", "lock_acquire",
+                             "meta_alloc", "os_page_bytes", "pagemap_start"})
         EXPECT_EQ(symbol(name), nullptr) << name;
 }
 
@@ -272,10 +277,7 @@ int handler_calls;
 
 class HandlerScope {
   public:
-    explicit HandlerScope(std::new_handler handler) : before_(std::set_new_handler(handler))
-    {
-        handler_calls = 0;
-    }
+    explicit HandlerScope(std::new_handler handler) : before_(std::set_new_handler(handler)) { handler_calls = 0; }
     ~HandlerScope() { std::set_new_handler(before_); }
 
   private:
@@ -451,10 +453,14 @@ TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
         waiting = AT_ONCE;
         for (int i = 0; i < AT_ONCE; i++) {
             pthread_t thread;
-            ASSERT_EQ(pthread_create(&thread, &attributes, [](void *) -> void * {
-                for (waiting--; waiting > 0;) sched_yield(); // all end together
-                return nullptr;
-            }, nullptr), 0);
+            ASSERT_EQ(pthread_create(
+                          &thread, &attributes,
+                          [](void *) -> void * {
+                              for (waiting--; waiting > 0;) sched_yield(); // all end together
+                              return nullptr;
+                          },
+                          nullptr),
+                      0);
         }
         while (waiting > 0) sched_yield();
         usleep(1000);
@@ -463,8 +469,7 @@ TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
     usleep(20000);
     if (get == nullptr) GTEST_SKIP() << "libc tells no count of heaps";
     get(&after);
-    printf("heaps: %zu, then %zu, of them orphans %zu\n", before.heap_count, after.heap_count,
-           after.orphan_count);
+    printf("heaps: %zu, then %zu, of them orphans %zu\n", before.heap_count, after.heap_count, after.orphan_count);
     EXPECT_LE(after.heap_count, before.heap_count + 2 * AT_ONCE);
     EXPECT_GE(after.orphan_count + 2, after.heap_count) << "heaps were lost with their threads";
 }
@@ -481,7 +486,9 @@ TEST(OverrideThreads, ForkWhileStreamsAreBusy)
     line.back() = '\n';
     ASSERT_EQ(fwrite(line.data(), 1, line.size(), file), line.size());
     fflush(file);
-    std::thread flusher([] { while (!done) fflush(nullptr); });
+    std::thread flusher([] {
+        while (!done) fflush(nullptr);
+    });
     std::thread getter([file] {
         while (!done) {
             char *text = nullptr;

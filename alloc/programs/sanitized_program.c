@@ -49,20 +49,53 @@ static void *in_thread(void *(*body)(void *), void *argument)
 
 /* --- one byte too far ------------------------------------------------------------------------------------- */
 
-static void behind(char *block, size_t size) { (*told(block))[size] = 1; }
-static void small_behind(void) { behind(checked(hak_malloc(SMALL)), SMALL); }
-static void run_behind(void) { behind(checked(hak_malloc(RUN)), RUN); }
-static void huge_behind(void) { behind(checked(hak_malloc(HUGE)), HUGE); }
-static void calloc_behind(void) { behind(checked(hak_calloc(1, SMALL)), SMALL); }
-static void aligned_behind(void) { behind(checked(hak_aligned_alloc(256, SMALL)), SMALL); }
-static void shrunk_behind(void) { behind(checked(hak_realloc(checked(hak_malloc(SMALL)), SMALL - 20)), SMALL - 20); }
-static void grown_behind(void) { behind(checked(hak_realloc(checked(hak_malloc(SMALL)), 3 * RUN)), 3 * RUN); }
-static void run_shrunk_behind(void) { behind(checked(hak_realloc(checked(hak_malloc(RUN)), RUN / 2)), RUN / 2); }
-static void before(void) { (*told(checked(hak_malloc(SMALL))))[-1] = 1; }
+static void behind(char *block, size_t size)
+{
+    (*told(block))[size] = 1;
+}
+static void small_behind(void)
+{
+    behind(checked(hak_malloc(SMALL)), SMALL);
+}
+static void run_behind(void)
+{
+    behind(checked(hak_malloc(RUN)), RUN);
+}
+static void huge_behind(void)
+{
+    behind(checked(hak_malloc(HUGE)), HUGE);
+}
+static void calloc_behind(void)
+{
+    behind(checked(hak_calloc(1, SMALL)), SMALL);
+}
+static void aligned_behind(void)
+{
+    behind(checked(hak_aligned_alloc(256, SMALL)), SMALL);
+}
+static void shrunk_behind(void)
+{
+    behind(checked(hak_realloc(checked(hak_malloc(SMALL)), SMALL - 20)), SMALL - 20);
+}
+static void grown_behind(void)
+{
+    behind(checked(hak_realloc(checked(hak_malloc(SMALL)), 3 * RUN)), 3 * RUN);
+}
+static void run_shrunk_behind(void)
+{
+    behind(checked(hak_realloc(checked(hak_malloc(RUN)), RUN / 2)), RUN / 2);
+}
+static void before(void)
+{
+    (*told(checked(hak_malloc(SMALL))))[-1] = 1;
+}
 
 /* --- freed -------------------------------------------------------------------------------------------------- */
 
-static void *allocate(void *size) { return (void *)*told(checked(hak_malloc((size_t)size))); }
+static void *allocate(void *size)
+{
+    return (void *)*told(checked(hak_malloc((size_t)size)));
+}
 
 static void *release(void *block)
 {
@@ -78,9 +111,18 @@ static void use_freed(size_t size)
     in_thread(release, block);
     sink = ((volatile char *)block)[size / 2];
 }
-static void small_freed(void) { use_freed(SMALL); }
-static void run_freed(void) { use_freed(RUN); }
-static void huge_freed(void) { use_freed(HUGE); }
+static void small_freed(void)
+{
+    use_freed(SMALL);
+}
+static void run_freed(void)
+{
+    use_freed(RUN);
+}
+static void huge_freed(void)
+{
+    use_freed(HUGE);
+}
 
 static void twice(void)
 {
@@ -120,7 +162,8 @@ static void remapped(void)
     for (int i = 0; i < 64; i++) {
         size_t size = i % 2 == 0 ? RUN : HUGE;
         char *page = (char *)((size_t)blocks[i] & ~(size_t)4095);
-        char *start = mmap(page, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        char *start =
+            mmap(page, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (start != page) continue;
         memset(start, 1, size);
         sink = 1;
@@ -285,13 +328,34 @@ static char *half_written(size_t size, size_t grown)
     return checked(hak_realloc(block, grown));
 }
 
-static void read_small(void) { branch_on(reused(SMALL), SMALL / 2); }
-static void read_run(void) { branch_on(reused(RUN), RUN / 2); }
-static void read_huge(void) { branch_on(reused(HUGE), HUGE / 2); }
-static void read_moved(void) { branch_on(half_written(SMALL, RUN), SMALL - 1); }
-static void read_moved_end(void) { branch_on(half_written(SMALL, RUN), RUN - 1); }
-static void read_grown(void) { branch_on(half_written(SMALL, SMALL + 10), SMALL + 5); }
-static void read_huge_grown(void) { branch_on(half_written(HUGE, 4 * HUGE), HUGE - 1); }
+static void read_small(void)
+{
+    branch_on(reused(SMALL), SMALL / 2);
+}
+static void read_run(void)
+{
+    branch_on(reused(RUN), RUN / 2);
+}
+static void read_huge(void)
+{
+    branch_on(reused(HUGE), HUGE / 2);
+}
+static void read_moved(void)
+{
+    branch_on(half_written(SMALL, RUN), SMALL - 1);
+}
+static void read_moved_end(void)
+{
+    branch_on(half_written(SMALL, RUN), RUN - 1);
+}
+static void read_grown(void)
+{
+    branch_on(half_written(SMALL, SMALL + 10), SMALL + 5);
+}
+static void read_huge_grown(void)
+{
+    branch_on(half_written(HUGE, 4 * HUGE), HUGE - 1);
+}
 
 static void read_written(void)
 {
@@ -317,11 +381,14 @@ static const struct {
     void (*run)(void);
 } cases[] = {
 #define CASE(name) {#name, name}
-    CASE(small_behind), CASE(run_behind), CASE(huge_behind), CASE(calloc_behind), CASE(aligned_behind),
-    CASE(shrunk_behind), CASE(grown_behind), CASE(run_shrunk_behind), CASE(before), CASE(small_freed), CASE(run_freed),
-    CASE(huge_freed), CASE(twice), CASE(right), CASE(remapped), CASE(hold), CASE(lose), CASE(race_with_free),
-    CASE(race_with_reuse), CASE(no_race), CASE(hand_over), CASE(read_small), CASE(read_run), CASE(read_huge),
-    CASE(read_moved), CASE(read_moved_end), CASE(read_grown), CASE(read_huge_grown), CASE(read_written),
+    CASE(small_behind),   CASE(run_behind),     CASE(huge_behind),     CASE(calloc_behind),
+    CASE(aligned_behind), CASE(shrunk_behind),  CASE(grown_behind),    CASE(run_shrunk_behind),
+    CASE(before),         CASE(small_freed),    CASE(run_freed),       CASE(huge_freed),
+    CASE(twice),          CASE(right),          CASE(remapped),        CASE(hold),
+    CASE(lose),           CASE(race_with_free), CASE(race_with_reuse), CASE(no_race),
+    CASE(hand_over),      CASE(read_small),     CASE(read_run),        CASE(read_huge),
+    CASE(read_moved),     CASE(read_moved_end), CASE(read_grown),      CASE(read_huge_grown),
+    CASE(read_written),
 #undef CASE
 };
 

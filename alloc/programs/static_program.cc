@@ -34,8 +34,7 @@ static int check()
     try {
         block = ::operator new(too_large);
         return 4;
-    } catch (const std::bad_alloc &) {
-    }
+    } catch (const std::bad_alloc &) {}
     std::set_new_handler([] {
         handler_calls++;
         std::set_new_handler(nullptr);
@@ -43,8 +42,7 @@ static int check()
     try {
         block = ::operator new(too_large);
         return 5;
-    } catch (const std::bad_alloc &) {
-    }
+    } catch (const std::bad_alloc &) {}
     if (handler_calls != 1) return 6;
     std::set_new_handler([] { throw 1; });
     block = ::operator new(too_large, std::nothrow);

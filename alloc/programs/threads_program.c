@@ -1,6 +1,7 @@
 /* threads_program.c: a test of a malloc (calls.h) that needs no C++: what the standard says of single calls, then
  * threads that allocate, resize, free and hand blocks to each other while children are forked and threads come and go;
- * each block's content is checked whole. In the end the heap's books must be in order, where the inspector is linked in.
+ * each block's content is checked whole. In the end the heap's books must be in order, where the inspector is linked
+ * in.
  *
  * usage: PROGRAM [--sane-sizes] [OPERATIONS [SEED]]
  * OPERATIONS: of each of the four threads, default 50000.
@@ -67,7 +68,10 @@ static size_t draw_size(uint64_t *random)
     return sizeof(struct head) + draw % (16u << (shift / 2));
 }
 
-static unsigned char content(uint64_t stamp, size_t at) { return (unsigned char)(stamp + at * 37); }
+static unsigned char content(uint64_t stamp, size_t at)
+{
+    return (unsigned char)(stamp + at * 37);
+}
 
 static void fill(void *block, size_t from, size_t size_bytes, uint64_t stamp)
 {
@@ -231,7 +235,8 @@ static void drop_all(void **blocks, int count)
 }
 
 /* The child of a process with threads in the middle of anything: the heap serves it. What it inherits was this thread's
- * at the fork, which copies page after page while others write: of theirs it could see the pointer and not the content. */
+ * at the fork, which copies page after page while others write: of theirs it could see the pointer and not the content.
+ */
 static void fork_child(uint64_t number)
 {
     void *inherited[MAILBOXES];

@@ -18,9 +18,9 @@ static const char *const texts[] = {
 #undef X
 };
 
-/* Of the first thread that finds a broken list: no other one reads or writes them. The crash handler writes one record at
- * a time, so a second thread, which ends the process too, has no need of its own. Not thread-local: a
- * program that loads the library late has little room for more. */
+/* Of the first thread that finds a broken list: no other one reads or writes them. The crash handler writes one record
+ * at a time, so a second thread, which ends the process too, has no need of its own. Not thread-local: a program that
+ * loads the library late has little room for more. */
 static struct broken_facts facts;
 static _Atomic(int32_t) facts_thread; /* 0: nobody has them */
 
@@ -29,7 +29,8 @@ static bool facts_are_mine(void)
     int32_t self = (int32_t)syscall(SYS_gettid), holder = 0;
     /* relaxed: they are never handed on. */
     return atomic_compare_exchange_strong_explicit(&facts_thread, &holder, self, memory_order_relaxed,
-                                                   memory_order_relaxed) || holder == self;
+                                                   memory_order_relaxed) ||
+           holder == self;
 }
 
 HAK_NORETURN HAK_COLD void broken(enum broken_bound bound, uint32_t class_index, const void *address)

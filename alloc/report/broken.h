@@ -1,9 +1,9 @@
 /* broken.h: the end of a process whose lists a program has broken, in every build.
  *
- * Free blocks hold the links of the lists they are in, so a block that is freed twice, or written to after free, can make
- * a list cyclic, or put one block into two lists. Every slow path that follows links counts its steps against what can be
- * there, and ends the process here when it passes that bound. The debug-validation build finds most of this earlier
- * (slab/validate.c). */
+ * Free blocks hold the links of the lists they are in, so a block that is freed twice, or written to after free, can
+ * make a list cyclic, or put one block into two lists. Every slow path that follows links counts its steps against what
+ * can be there, and ends the process here when it passes that bound. The debug-validation build finds most of this
+ * earlier (slab/validate.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -12,14 +12,14 @@
 #include "base/policy.h"
 
 /* X(name, text): what has passed its bound, for the line on standard error and for the crash record. */
-#define BROKEN_BOUNDS(X)                                                                             \
-    X(returned, "a slab got back more blocks than it had given out, from a thread's list or parked lists")  \
-    X(bin, "the list that a thread allocates from does not end")                                     \
-    X(magazines, "the chain of parked lists does not end")                                           \
-    X(batches, "the list of blocks that other threads freed does not end")                           \
-    X(pending, "a slab is queued for its owner, and no thread has freed blocks of it")               \
-    X(free, "a slab's free list does not end, or leaves the slab")                                   \
-    X(slabs, "the list of slabs with free blocks does not end")                                      \
+#define BROKEN_BOUNDS(X)                                                                                   \
+    X(returned, "a slab got back more blocks than it had given out, from a thread's list or parked lists") \
+    X(bin, "the list that a thread allocates from does not end")                                           \
+    X(magazines, "the chain of parked lists does not end")                                                 \
+    X(batches, "the list of blocks that other threads freed does not end")                                 \
+    X(pending, "a slab is queued for its owner, and no thread has freed blocks of it")                     \
+    X(free, "a slab's free list does not end, or leaves the slab")                                         \
+    X(slabs, "the list of slabs with free blocks does not end")                                            \
     X(hollow, "a slab has no page left of those that were trimmed")
 
 enum broken_bound {

@@ -70,8 +70,7 @@ static struct kept {
 static struct kept *kept_mine(void)
 {
     int32_t self = (int32_t)syscall(SYS_gettid);
-    for (int i = 0; i < KEPT_MAX; i++)
-        /* relaxed: a thread finds the one that it took itself. */
+    for (int i = 0; i < KEPT_MAX; i++) /* relaxed: a thread finds the one that it took itself. */
         if (atomic_load_explicit(&kept[i].thread, memory_order_relaxed) == self) return &kept[i];
     return NULL;
 }

@@ -8,7 +8,10 @@ extern "C" {
 
 namespace {
 
-std::string of(const text &text) { return std::string(text.bytes, text.length); }
+std::string of(const text &text)
+{
+    return std::string(text.bytes, text.length);
+}
 
 } // namespace
 

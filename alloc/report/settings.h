@@ -22,7 +22,7 @@
 #include "base/policy.h"
 
 /* X(variable, what it takes, text) for whoever prints the options. */
-#define FAILFAST_OPTIONS(X)                                                                        \
+#define FAILFAST_OPTIONS(X)                                                                       \
     X(FAILFAST, "abort: 0, report: 1", "what a find does: end the process, or be told and go on") \
     X(FAILFAST_LEVEL, "0 to 3", "0: no checks; 1: same layout; 2: frames, junk, quarantine; 3: traces")
 

@@ -50,8 +50,7 @@ static bool take(uint32_t id)
     sync_point("owner_adopt");
     /* acquire: pairs with the release in owner_abandon; all that the last thread did to the owner
      * and its slabs comes before what we do. */
-    return (atomic_fetch_and_explicit(&orphans[id / WORD_BITS], ~bit, memory_order_acquire) &
-            bit) != 0;
+    return (atomic_fetch_and_explicit(&orphans[id / WORD_BITS], ~bit, memory_order_acquire) & bit) != 0;
 }
 
 struct owner *owner_adopt(void)
@@ -71,9 +70,8 @@ struct owner *owner_adopt(void)
 bool owner_is_orphan(const struct owner *owner)
 {
     /* seq_cst: see owner_abandon. */
-    return (atomic_load_explicit(&orphans[owner->id / WORD_BITS], memory_order_seq_cst) >>
-                owner->id % WORD_BITS &
-            1) != 0;
+    return (atomic_load_explicit(&orphans[owner->id / WORD_BITS], memory_order_seq_cst) >> owner->id % WORD_BITS & 1) !=
+           0;
 }
 
 bool owner_adopt_this(struct owner *owner)
@@ -87,8 +85,7 @@ bool owner_abandon(struct owner *owner)
     /* release: publishes the owner to whoever adopts it. seq_cst here, in the load below, in
      * remote_post's push and in owner_is_orphan: either the poster sees the orphan's bit and
      * drains, or we see its slab pending. */
-    atomic_fetch_or_explicit(&orphans[owner->id / WORD_BITS], 1ull << owner->id % WORD_BITS,
-                             memory_order_seq_cst);
+    atomic_fetch_or_explicit(&orphans[owner->id / WORD_BITS], 1ull << owner->id % WORD_BITS, memory_order_seq_cst);
     if (atomic_load_explicit(&owner->pending, memory_order_seq_cst) == NULL) return true;
     return !take(owner->id); /* if another thread took it, it drains what is pending */
 }
@@ -97,7 +94,6 @@ uint32_t owner_orphan_count(void)
 {
     uint32_t orphan_count = 0;
     for (uint32_t word = 0; word <= owner_count() / WORD_BITS; word++)
-        orphan_count += (uint32_t)__builtin_popcountll(
-            atomic_load_explicit(&orphans[word], memory_order_relaxed));
+        orphan_count += (uint32_t)__builtin_popcountll(atomic_load_explicit(&orphans[word], memory_order_relaxed));
     return orphan_count;
 }

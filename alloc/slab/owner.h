@@ -50,8 +50,7 @@ struct owner {
  * Asked when blocks come back and not by time, since a process that has freed its memory may sleep. */
 static inline bool owner_has_shrunk(const struct owner *owner)
 {
-    return owner->used_bytes_peak >= SHRINK_BYTES_MIN &&
-           owner->used_bytes < owner->used_bytes_peak >> SHRINK_LOG2;
+    return owner->used_bytes_peak >= SHRINK_BYTES_MIN && owner->used_bytes < owner->used_bytes_peak >> SHRINK_LOG2;
 }
 
 /* Gives a zeroed owner its id and enters it; the caller holds it. False when HEAPS_MAX are. */

@@ -40,8 +40,8 @@ static void pending_push(struct owner *owner, struct slab *slab)
         /* release: publishes next_pending; pairs with the acquire exchange in remote_drain.
          * seq_cst: against the orphan's bit, see owner_abandon. Relaxed on failure: head is
          * stored, never followed here. */
-    } while (!atomic_compare_exchange_weak_explicit(&owner->pending, &head, slab,
-                                                    memory_order_seq_cst, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&owner->pending, &head, slab, memory_order_seq_cst,
+                                                    memory_order_relaxed));
 }
 
 void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
@@ -56,9 +56,8 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
          * acquire in remote_drain. acquire: a drain that cleared QUEUED has read next_pending, which
          * we may now write; pairs with the release in remote_drain. Relaxed on failure: the head is
          * stored, not followed. */
-    } while (!atomic_compare_exchange_weak_explicit(
-        &slab->remote, &word, word_make(head, word_count(word) + count), memory_order_acq_rel,
-        memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&slab->remote, &word, word_make(head, word_count(word) + count),
+                                                    memory_order_acq_rel, memory_order_relaxed));
     if ((word & REMOTE_QUEUED) != 0) return; /* it is on its way to the owner; not ours any more */
     pending_push(owner, slab);
     remote_drain_orphan(owner);
@@ -102,8 +101,8 @@ void remote_post_all(struct staging *staging)
 
 /* --- the owner ----------------------------------------------------------------------------------- */
 
-/* The last block of the batches on a remote word, of count blocks. Batch by batch: another thread has written these blocks,
- * and each of them costs a miss (28% of an all-remote loop's time, when all were walked). */
+/* The last block of the batches on a remote word, of count blocks. Batch by batch: another thread has written these
+ * blocks, and each of them costs a miss (28% of an all-remote loop's time, when all were walked). */
 static struct block *batches_tail(struct block *head, uint32_t count, uint32_t class_index)
 {
     for (struct block *tail; count-- != 0; head = link_get(&tail->next)) {

@@ -15,7 +15,10 @@ namespace {
 
 constexpr uint64_t QUEUED = 1;
 
-uint32_t posted(const slab *s) { return (uint32_t)(s->remote.load() >> 48); }
+uint32_t posted(const slab *s)
+{
+    return (uint32_t)(s->remote.load() >> 48);
+}
 
 class Remote : public testing::Test {
   protected:
@@ -90,8 +93,7 @@ TEST_F(Remote, PostedBlocksComeBackOnce)
         EXPECT_EQ(s->remote.load(), 0u);
         EXPECT_EQ(s->used_count.load(), 0u);
         std::vector<block *> free = blocks_of(s->free);
-        EXPECT_EQ(std::set<block *>(free.begin(), free.end()),
-                  std::set<block *>(all.begin(), all.end()));
+        EXPECT_EQ(std::set<block *>(free.begin(), free.end()), std::set<block *>(all.begin(), all.end()));
         EXPECT_EQ(free.size(), all.size());
         slab_release_empty(own);
     }
@@ -158,8 +160,7 @@ TEST_F(Remote, AStageIsPostedWhenItIsFull)
         if (page.size() >= limit) EXPECT_EQ(posted(s), limit);
         else remote_post_all(&table);
         for (block *b : all)
-            if (std::find(page.begin(), page.begin() + (ptrdiff_t)staged, b) ==
-                page.begin() + (ptrdiff_t)staged)
+            if (std::find(page.begin(), page.begin() + (ptrdiff_t)staged, b) == page.begin() + (ptrdiff_t)staged)
                 remote_stage(&table, b, c);
         remote_post_all(&table);
         EXPECT_EQ(posted(s), all.size());

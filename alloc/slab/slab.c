@@ -103,8 +103,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     uint32_t pages = sizeclass_slab_pages(class_index);
     struct page_range range = pool_claim(pages, 1, false);
     if (range.superslab == NULL) return NULL;
-    if (VALIDATE)
-        counter_add(&owner->counters, range.made ? COUNTER_slab_superslab : COUNTER_slab_pool, class_index);
+    if (VALIDATE) counter_add(&owner->counters, range.made ? COUNTER_slab_superslab : COUNTER_slab_pool, class_index);
 
     struct slab *slab = &range.superslab->slabs[range.first];
     slab->free = NULL;
@@ -165,8 +164,7 @@ void slab_release_empty(struct owner *owner)
     }
 }
 
-void slab_for_each(struct superslab *superslab,
-                   void (*visit)(struct slab *slab, uint32_t class_index, void *context),
+void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab, uint32_t class_index, void *context),
                    void *context)
 {
     const char *base = superslab_base(superslab);
@@ -217,8 +215,9 @@ struct block *slab_take(struct slab *slab)
 {
     struct block *list = slab->free;
     if (VALIDATE) {
-        enum counter stage = list != NULL ? COUNTER_refill_slab
-                             : slab->hollow ? COUNTER_refill_hollow : COUNTER_refill_carved;
+        enum counter stage = list != NULL   ? COUNTER_refill_slab
+                             : slab->hollow ? COUNTER_refill_hollow
+                                            : COUNTER_refill_carved;
         counter_add(&slab->owner->counters, stage, slab->class_index);
     }
     if (list != NULL) {

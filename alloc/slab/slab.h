@@ -54,8 +54,7 @@ void slab_give_back_list(struct slab *slab, struct block *head, struct block *ta
 
 /* Calls visit for each slab in use of a superslab, by the page map, of which the class is told: other
  * threads may be making and releasing slabs meanwhile, so visit may only read what is atomic. */
-void slab_for_each(struct superslab *superslab,
-                   void (*visit)(struct slab *slab, uint32_t class_index, void *context),
+void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab, uint32_t class_index, void *context),
                    void *context);
 
 /* Releases the owner's slabs that have no block in use: at most one a class. */

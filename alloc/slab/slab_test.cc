@@ -168,8 +168,7 @@ TEST_F(Slab, TakeGivesTheFreeListWhole)
     std::vector<block *> all = take_all(s);
     for (int i = 0; i < 5; i++) slab_give_back(s, all[(size_t)i]);
     std::vector<block *> again = blocks_of(slab_take(s));
-    EXPECT_EQ(std::set<block *>(again.begin(), again.end()),
-              std::set<block *>(all.begin(), all.begin() + 5));
+    EXPECT_EQ(std::set<block *>(again.begin(), again.end()), std::set<block *>(all.begin(), all.begin() + 5));
     EXPECT_FALSE(s->listed);
     for (block *b : all) slab_give_back(s, b);
 }
@@ -214,8 +213,7 @@ TEST_F(Slab, ListsAreGivenBack)
     slab *s = slab_make(own, c);
     std::vector<block *> all = take_all(s);
     auto link = [&](size_t first, size_t count) {
-        for (size_t i = 0; i < count; i++)
-            all[first + i]->next = i + 1 < count ? all[first + i + 1] : nullptr;
+        for (size_t i = 0; i < count; i++) all[first + i]->next = i + 1 < count ? all[first + i + 1] : nullptr;
         return all[first];
     };
     slab_give_back_list(s, link(0, 1), nullptr, 1); // no list to join

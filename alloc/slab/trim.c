@@ -34,7 +34,10 @@ static struct layout layout_of(struct slab *slab)
                            .os_pages = PAGE_BYTES / os_bytes};
 }
 
-static uint32_t os_page_count(const struct layout *at) { return at->slab->page_count * at->os_pages; }
+static uint32_t os_page_count(const struct layout *at)
+{
+    return at->slab->page_count * at->os_pages;
+}
 
 static bool is_hollow(const struct layout *at, uint32_t os_page)
 {
@@ -50,7 +53,10 @@ static void hollow_set(const struct layout *at, uint32_t os_page, bool hollow)
 
 /* The system's pages that a block touches, and the blocks that touch such a page; the capacity where
  * the page lies behind the last block. */
-static uint32_t first_os_page(const struct layout *at, uint32_t block) { return (at->colour + block * at->block_bytes) / at->os_bytes; }
+static uint32_t first_os_page(const struct layout *at, uint32_t block)
+{
+    return (at->colour + block * at->block_bytes) / at->os_bytes;
+}
 
 static uint32_t last_os_page(const struct layout *at, uint32_t block)
 {
@@ -90,7 +96,10 @@ struct idle {
     uint64_t words[BLOCKS_MAX / WORD_BITS];
 };
 
-static void idle_set(struct idle *idle, uint32_t block) { idle->words[block / WORD_BITS] |= 1ull << block % WORD_BITS; }
+static void idle_set(struct idle *idle, uint32_t block)
+{
+    idle->words[block / WORD_BITS] |= 1ull << block % WORD_BITS;
+}
 
 static bool idle_get(const struct idle *idle, uint32_t block)
 {
@@ -102,11 +111,13 @@ static void idle_find(const struct layout *at, struct idle *idle)
     uint32_t count = 0;
     for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next)) {
         size_t index = ((size_t)((const char *)block - at->start) - at->colour) / at->block_bytes;
-        if (index >= at->slab->capacity || count++ == at->slab->capacity) broken(BROKEN_free, at->slab->class_index, block);
+        if (index >= at->slab->capacity || count++ == at->slab->capacity)
+            broken(BROKEN_free, at->slab->class_index, block);
         idle_set(idle, (uint32_t)index);
     }
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
-        for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page); block++)
+        for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page);
+             block++)
             idle_set(idle, block);
 }
 

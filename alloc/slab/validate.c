@@ -19,16 +19,15 @@ static bool live_set(struct superslab *superslab, const void *address)
 {
     uint32_t granule = granule_of(address);
     uint64_t bit = 1ull << granule % WORD_BITS;
-    return (atomic_fetch_or_explicit(&superslab->live_bits[granule / WORD_BITS], bit,
-                                     memory_order_relaxed) & bit) == 0;
+    return (atomic_fetch_or_explicit(&superslab->live_bits[granule / WORD_BITS], bit, memory_order_relaxed) & bit) == 0;
 }
 
 static bool live_clear(struct superslab *superslab, const void *address)
 {
     uint32_t granule = granule_of(address);
     uint64_t bit = 1ull << granule % WORD_BITS;
-    return (atomic_fetch_and_explicit(&superslab->live_bits[granule / WORD_BITS], ~bit,
-                                      memory_order_relaxed) & bit) != 0;
+    return (atomic_fetch_and_explicit(&superslab->live_bits[granule / WORD_BITS], ~bit, memory_order_relaxed) & bit) !=
+           0;
 }
 
 /* link: where the head stands, NULL where that is not known. */
@@ -47,8 +46,7 @@ void validate_list(const struct block *head, uint32_t class_index)
     check_list(head, class_index, NULL);
 }
 
-static uint32_t block_index(const struct slab *slab, const char *slab_start, const void *address,
-                            uint32_t *rest)
+static uint32_t block_index(const struct slab *slab, const char *slab_start, const void *address, uint32_t *rest)
 {
     uint32_t offset = (uint32_t)((const char *)address - slab_start);
     uint32_t block_bytes = sizeclass_bytes(slab->class_index);
@@ -75,15 +73,13 @@ void validate_alloc(const struct block *block, uint32_t class_index, uint32_t ow
 void validate_alloc_run(const void *start)
 {
     if (failfast_level() == LEVEL_NONE) return;
-    if (!live_set(pagemap_descriptor(start), start))
-        failfast(FAILFAST_handed_out_twice, start, NULL);
+    if (!live_set(pagemap_descriptor(start), start)) failfast(FAILFAST_handed_out_twice, start, NULL);
 }
 
 static bool live_test(struct superslab *superslab, const void *address)
 {
     uint32_t granule = granule_of(address);
-    uint64_t word = atomic_load_explicit(&superslab->live_bits[granule / WORD_BITS],
-                                         memory_order_relaxed);
+    uint64_t word = atomic_load_explicit(&superslab->live_bits[granule / WORD_BITS], memory_order_relaxed);
     return (word >> granule % WORD_BITS & 1) != 0;
 }
 
@@ -98,8 +94,7 @@ static bool check_start(const void *pointer, struct superslab **superslab)
 {
     uint32_t tag = pagemap_tag_checked(pointer);
     uint32_t class_index = tag & TAG_CLASS_MASK;
-    if ((uintptr_t)pointer % GRANULE_BYTES != 0)
-        return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
+    if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
     if (class_index >= CLASS_RUN && (uintptr_t)pointer % PAGE_BYTES != 0)
         return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
     *superslab = NULL;
@@ -112,8 +107,7 @@ static bool check_start(const void *pointer, struct superslab **superslab)
     uint32_t rest;
     uint32_t index = block_index(slab, slab_start(*superslab, slab), pointer, &rest);
     if (rest != 0) return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
-    if (index >= slab->capacity)
-        return failfast_refused(FAILFAST_never_returned, pointer, "past the last block");
+    if (index >= slab->capacity) return failfast_refused(FAILFAST_never_returned, pointer, "past the last block");
     return true;
 }
 
@@ -122,8 +116,7 @@ bool validate_free(const void *pointer)
     if (failfast_level() == LEVEL_NONE) return true;
     struct superslab *superslab;
     if (!check_start(pointer, &superslab)) return false;
-    return superslab == NULL || live_clear(superslab, pointer) ||
-           failfast_refused(FAILFAST_double_free, pointer, NULL);
+    return superslab == NULL || live_clear(superslab, pointer) || failfast_refused(FAILFAST_double_free, pointer, NULL);
 }
 
 bool validate_live(const void *pointer)
@@ -169,7 +162,7 @@ uint32_t validate_live_count(const struct superslab *superslab, uint32_t page)
 {
     uint32_t count = 0;
     for (uint32_t word = 0; word < PAGE_WORDS; word++)
-        count += (uint32_t)__builtin_popcountll(atomic_load_explicit(
-            &superslab->live_bits[page * PAGE_WORDS + word], memory_order_relaxed));
+        count += (uint32_t)__builtin_popcountll(
+            atomic_load_explicit(&superslab->live_bits[page * PAGE_WORDS + word], memory_order_relaxed));
     return count;
 }

@@ -18,7 +18,10 @@ std::string report(const char *kind, const void *address)
     return text;
 }
 
-char *alloc(size_t size) { return static_cast<char *>(hak_malloc(size)); }
+char *alloc(size_t size)
+{
+    return static_cast<char *>(hak_malloc(size));
+}
 
 class Validate : public test::HeapTest {};
 class ValidateDeathTest : public test::HeapTest {};
@@ -29,9 +32,19 @@ TEST_F(ValidateDeathTest, DoubleFree)
 {
     for (size_t size : {1u, 100u, 1024u, 5000u, 32768u}) {
         char *block = alloc(size), *other = alloc(size);
-        EXPECT_DEATH({ hak_free(block); hak_free(block); }, report("double_free", block));
-        EXPECT_DEATH({ hak_free(block); hak_free(other); hak_free(block); },
-                     report("double_free", block));
+        EXPECT_DEATH(
+            {
+                hak_free(block);
+                hak_free(block);
+            },
+            report("double_free", block));
+        EXPECT_DEATH(
+            {
+                hak_free(block);
+                hak_free(other);
+                hak_free(block);
+            },
+            report("double_free", block));
         hak_free(block);
         hak_free(other);
     }
@@ -40,14 +53,24 @@ TEST_F(ValidateDeathTest, DoubleFree)
 TEST_F(ValidateDeathTest, DoubleFreeByOtherThreads)
 {
     char *block = alloc(100);
-    EXPECT_DEATH({ hak_free(block); test::in_thread([&] { hak_free(block); }); },
-                 report("double_free", block));
-    EXPECT_DEATH({ test::in_thread([&] { hak_free(block); }); hak_free(block); },
-                 report("double_free", block));
-    EXPECT_DEATH({
-        test::in_thread([&] { hak_free(block); });
-        test::in_thread([&] { hak_free(block); });
-    }, report("double_free", block));
+    EXPECT_DEATH(
+        {
+            hak_free(block);
+            test::in_thread([&] { hak_free(block); });
+        },
+        report("double_free", block));
+    EXPECT_DEATH(
+        {
+            test::in_thread([&] { hak_free(block); });
+            hak_free(block);
+        },
+        report("double_free", block));
+    EXPECT_DEATH(
+        {
+            test::in_thread([&] { hak_free(block); });
+            test::in_thread([&] { hak_free(block); });
+        },
+        report("double_free", block));
     hak_free(block);
 }
 
@@ -55,7 +78,12 @@ TEST_F(ValidateDeathTest, DoubleFreeOfARun)
 {
     for (size_t size : {(size_t)100000, (size_t)RUN_BYTES_MAX, (size_t)5 << 20}) {
         char *block = alloc(size);
-        EXPECT_DEATH({ hak_free(block); hak_free(block); }, report("double_free", block));
+        EXPECT_DEATH(
+            {
+                hak_free(block);
+                hak_free(block);
+            },
+            report("double_free", block));
         hak_free(block);
     }
 }
@@ -63,17 +91,37 @@ TEST_F(ValidateDeathTest, DoubleFreeOfARun)
 TEST_F(ValidateDeathTest, DoubleFreeAfterTheSlabIsGone)
 {
     char *block = alloc(100);
-    EXPECT_DEATH({ hak_free(block); hak_purge(); hak_free(block); },
-                 report("(double_free|foreign_pointer)", block));
+    EXPECT_DEATH(
+        {
+            hak_free(block);
+            hak_purge();
+            hak_free(block);
+        },
+        report("(double_free|foreign_pointer)", block));
     hak_free(block);
 }
 
 TEST_F(ValidateDeathTest, ReallocOfAFreedBlock)
 {
     char *block = alloc(100);
-    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 200); }, report("realloc_freed", block));
-    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 100); }, report("realloc_freed", block));
-    EXPECT_DEATH({ hak_free(block); (void)!hak_realloc(block, 0); }, report("realloc_freed", block));
+    EXPECT_DEATH(
+        {
+            hak_free(block);
+            (void)!hak_realloc(block, 200);
+        },
+        report("realloc_freed", block));
+    EXPECT_DEATH(
+        {
+            hak_free(block);
+            (void)!hak_realloc(block, 100);
+        },
+        report("realloc_freed", block));
+    EXPECT_DEATH(
+        {
+            hak_free(block);
+            (void)!hak_realloc(block, 0);
+        },
+        report("realloc_freed", block));
     hak_free(block);
 }
 
@@ -94,8 +142,7 @@ TEST_F(ValidateDeathTest, Interior)
     EXPECT_DEATH(hak_free(huge + ((size_t)8 << 20)), report("interior_pointer", huge + ((size_t)8 << 20)));
     hak_free(huge);
     char *run = alloc(3 * PAGE_BYTES); // the page map names a run's first page only
-    EXPECT_DEATH(hak_free(run + PAGE_BYTES),
-                 report("interior_pointer", run + PAGE_BYTES));
+    EXPECT_DEATH(hak_free(run + PAGE_BYTES), report("interior_pointer", run + PAGE_BYTES));
     hak_free(run);
     EXPECT_DEATH(hak_free(run), report("double_free", run));
 }
@@ -104,8 +151,7 @@ TEST_F(ValidateDeathTest, Misaligned)
 {
     for (size_t size : {16u, 100u, 5000u, 100000u, 5000000u}) {
         char *block = alloc(size);
-        for (size_t off : {1u, 8u, 15u})
-            EXPECT_DEATH(hak_free(block + off), report("misaligned_pointer", block + off));
+        for (size_t off : {1u, 8u, 15u}) EXPECT_DEATH(hak_free(block + off), report("misaligned_pointer", block + off));
         hak_free(block);
     }
 }
@@ -166,27 +212,33 @@ TEST_F(ValidateDeathTest, AWriteAfterFreeIsFoundAtTheNextMalloc)
     for (size_t size : {16u, 100u, 5000u}) {
         char *first = alloc(size), *second = alloc(size);
         int on_stack = 0;
-        EXPECT_DEATH({
-            hak_free(second);
-            hak_free(first);
-            *reinterpret_cast<void **>(first) = reinterpret_cast<void *>(0x4141414141414140);
-            hak_malloc(size);
-            hak_malloc(size);
-        }, "hakmem: failfast: next_link_range: .*address 0x4141414141414140");
-        EXPECT_DEATH({
-            hak_free(second);
-            hak_free(first);
-            *reinterpret_cast<uintptr_t *>(first) += 1;
-            hak_malloc(size);
-            hak_malloc(size);
-        }, report("head_alignment", second + 1));
-        EXPECT_DEATH({
-            hak_free(first);
-            *reinterpret_cast<void **>(first) =
-                reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(&on_stack) & ~(uintptr_t)15);
-            hak_malloc(size);
-            hak_malloc(size);
-        }, "hakmem: failfast: next_link_range: ");
+        EXPECT_DEATH(
+            {
+                hak_free(second);
+                hak_free(first);
+                *reinterpret_cast<void **>(first) = reinterpret_cast<void *>(0x4141414141414140);
+                hak_malloc(size);
+                hak_malloc(size);
+            },
+            "hakmem: failfast: next_link_range: .*address 0x4141414141414140");
+        EXPECT_DEATH(
+            {
+                hak_free(second);
+                hak_free(first);
+                *reinterpret_cast<uintptr_t *>(first) += 1;
+                hak_malloc(size);
+                hak_malloc(size);
+            },
+            report("head_alignment", second + 1));
+        EXPECT_DEATH(
+            {
+                hak_free(first);
+                *reinterpret_cast<void **>(first) =
+                    reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(&on_stack) & ~(uintptr_t)15);
+                hak_malloc(size);
+                hak_malloc(size);
+            },
+            "hakmem: failfast: next_link_range: ");
         hak_free(first);
         hak_free(second);
     }
@@ -195,13 +247,15 @@ TEST_F(ValidateDeathTest, AWriteAfterFreeIsFoundAtTheNextMalloc)
 TEST_F(ValidateDeathTest, AWriteAfterFreeIntoAnotherBlocksMiddle)
 {
     char *first = alloc(100), *second = alloc(100);
-    EXPECT_DEATH({
-        hak_free(second);
-        hak_free(first);
-        *reinterpret_cast<char **>(first) = second + 16;
-        hak_malloc(100);
-        hak_malloc(100);
-    }, report("next_link_range", second + 16));
+    EXPECT_DEATH(
+        {
+            hak_free(second);
+            hak_free(first);
+            *reinterpret_cast<char **>(first) = second + 16;
+            hak_malloc(100);
+            hak_malloc(100);
+        },
+        report("next_link_range", second + 16));
     hak_free(first);
     hak_free(second);
 }
@@ -209,12 +263,14 @@ TEST_F(ValidateDeathTest, AWriteAfterFreeIntoAnotherBlocksMiddle)
 TEST_F(ValidateDeathTest, ALinkToALiveBlockIsNotHandedOut)
 {
     char *first = alloc(100), *second = alloc(100);
-    EXPECT_DEATH({
-        hak_free(first);
-        *reinterpret_cast<char **>(first) = second; // live
-        hak_malloc(100);
-        hak_malloc(100);
-    }, report("handed_out_twice", second));
+    EXPECT_DEATH(
+        {
+            hak_free(first);
+            *reinterpret_cast<char **>(first) = second; // live
+            hak_malloc(100);
+            hak_malloc(100);
+        },
+        report("handed_out_twice", second));
     hak_free(first);
     hak_free(second);
 }
@@ -223,36 +279,42 @@ TEST_F(ValidateDeathTest, ALinkToAnotherHeapsBlockIsNotHandedOut)
 {
     char *first = alloc(100), *of_another = nullptr;
     test::in_thread([&] { of_another = alloc(100); });
-    EXPECT_DEATH({
-        hak_free(first);
-        *reinterpret_cast<char **>(first) = of_another;
-        hak_malloc(100);
-        hak_malloc(100);
-    }, "hakmem: failfast: next_link_range: (.|\n)*a bin holds a block of another heap");
+    EXPECT_DEATH(
+        {
+            hak_free(first);
+            *reinterpret_cast<char **>(first) = of_another;
+            hak_malloc(100);
+            hak_malloc(100);
+        },
+        "hakmem: failfast: next_link_range: (.|\n)*a bin holds a block of another heap");
     hak_free(first);
     hak_free(of_another);
 }
 
 TEST_F(ValidateDeathTest, ARunThatIsLiveIsNotHandedOut)
 {
-    EXPECT_DEATH({
-        char *run = alloc(100000);
-        auto *around = static_cast<struct superslab *>(pagemap_descriptor(run));
-        hak_free(run);
-        for (size_t i = 0; i < SUPERSLAB_BYTES / GRANULE_BYTES / 64; i++) around->live_bits[i] = ~(uint64_t)0;
-        hak_malloc(100000);
-    }, "hakmem: failfast: handed_out_twice: ");
+    EXPECT_DEATH(
+        {
+            char *run = alloc(100000);
+            auto *around = static_cast<struct superslab *>(pagemap_descriptor(run));
+            hak_free(run);
+            for (size_t i = 0; i < SUPERSLAB_BYTES / GRANULE_BYTES / 64; i++) around->live_bits[i] = ~(uint64_t)0;
+            hak_malloc(100000);
+        },
+        "hakmem: failfast: handed_out_twice: ");
 }
 
 TEST_F(ValidateDeathTest, ACircleInAFreeList)
 {
     char *block = alloc(100);
-    EXPECT_DEATH({
-        hak_free(block);
-        *reinterpret_cast<char **>(block) = block;
-        hak_malloc(100);
-        hak_malloc(100);
-    }, report("handed_out_twice", block));
+    EXPECT_DEATH(
+        {
+            hak_free(block);
+            *reinterpret_cast<char **>(block) = block;
+            hak_malloc(100);
+            hak_malloc(100);
+        },
+        report("handed_out_twice", block));
     hak_free(block);
 }
 

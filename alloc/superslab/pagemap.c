@@ -20,8 +20,8 @@ static pagemap_tag_cell boot_tags[1];
 _Atomic(pagemap_tag_cell *) pagemap_tags = boot_tags;
 static char *table; /* both tables: the tags, then the descriptors */
 static _Atomic(void *) *descriptors;
-static _Atomic(uint64_t) backed[((((size_t)4 << (FULL_BITS - PAGE_SHIFT)) +
-                                  ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES) / 64 + 1];
+static _Atomic(uint64_t) backed
+    [((((size_t)4 << (FULL_BITS - PAGE_SHIFT)) + ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES) / 64 + 1];
 static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
 static _Atomic(uintptr_t) window_next;
@@ -58,8 +58,7 @@ int pagemap_start(void)
     /* Under a limit on address space the whole map would leave too little for the program. */
     bool full = os_address_space_limit_bytes() / LIMIT_SHARE >= table_bytes(FULL_BITS);
     int error = full ? map_reserve(FULL_BITS) : ENOMEM;
-    for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--)
-        error = map_reserve(bits);
+    for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--) error = map_reserve(bits);
     return error;
 }
 
@@ -111,8 +110,7 @@ void *pagemap_descriptor(const void *address)
     if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
     /* acquire: pairs with the release in pagemap_descriptor_set, for a reader that holds no block
      * of the superslab (inspection, checks of foreign pointers). */
-    return atomic_load_explicit(&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT],
-                                memory_order_acquire);
+    return atomic_load_explicit(&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT], memory_order_acquire);
 }
 
 bool pagemap_was_ours(const void *address)
@@ -129,8 +127,7 @@ void pagemap_descriptor_set(const void *start, void *descriptor)
         atomic_fetch_or_explicit(&ever[((uintptr_t)start >> SUPERSLAB_SHIFT) / 64],
                                  1ull << ((uintptr_t)start >> SUPERSLAB_SHIFT) % 64, memory_order_relaxed);
     /* release: publishes the descriptor's content; see pagemap_descriptor. */
-    atomic_store_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], descriptor,
-                          memory_order_release);
+    atomic_store_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], descriptor, memory_order_release);
 }
 
 void *pagemap_descriptor_take(const void *start)
@@ -186,8 +183,8 @@ static char *reserve_anywhere(size_t size_bytes, size_t align_bytes)
 
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes)
 {
-    char *start = pagemap_is_window() ? window_reserve(size_bytes, align_bytes)
-                                      : reserve_anywhere(size_bytes, align_bytes);
+    char *start =
+        pagemap_is_window() ? window_reserve(size_bytes, align_bytes) : reserve_anywhere(size_bytes, align_bytes);
     if (start == NULL || back((uintptr_t)start)) return start;
     os->release(start, size_bytes);
     return NULL;

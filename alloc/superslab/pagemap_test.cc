@@ -11,7 +11,10 @@ extern "C" {
 
 namespace {
 
-const void *address(uintptr_t value) { return reinterpret_cast<const void *>(value); }
+const void *address(uintptr_t value)
+{
+    return reinterpret_cast<const void *>(value);
+}
 
 } // namespace
 
@@ -30,8 +33,8 @@ TEST(PageMap, AddressesBeyondTheMap)
     if (!pagemap_is_window()) {
         EXPECT_EQ(pagemap_tag_checked(address(((uintptr_t)1 << HAK_ADDRESS_BITS) - 1)), 0u);
     }
-    for (uintptr_t value : {(uintptr_t)1 << HAK_ADDRESS_BITS, (uintptr_t)1 << 63, UINTPTR_MAX,
-                            UINTPTR_MAX - PAGE_BYTES, (uintptr_t)0xdeadbeefdeadbeef}) {
+    for (uintptr_t value : {(uintptr_t)1 << HAK_ADDRESS_BITS, (uintptr_t)1 << 63, UINTPTR_MAX, UINTPTR_MAX - PAGE_BYTES,
+                            (uintptr_t)0xdeadbeefdeadbeef}) {
         EXPECT_EQ(pagemap_tag_checked(address(value)), 0u);
         EXPECT_EQ(pagemap_descriptor(address(value)), nullptr);
     }

@@ -78,8 +78,7 @@ static void hint_clear(struct superslab *superslab, uint32_t level)
     /* seq_cst: see pool_offer. */
     atomic_fetch_and_explicit(&chunk->hint[level], ~bit, memory_order_seq_cst);
     sync_point("hint_clear");
-    if (has_run(superslab, level))
-        atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
+    if (has_run(superslab, level)) atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
 }
 
 /* --- claim --------------------------------------------------------------------------------- */
@@ -91,8 +90,8 @@ static void count_claim(const struct page_range *range, uint32_t pages, uint64_t
 
 /* Free dirty pages are counted. A page that is claimed is dirty from then on: its
  * owner will write to it, and it is counted again when it is freed. */
-static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
-                       bool from_top, struct page_range *range)
+static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top,
+                       struct page_range *range)
 {
     bool contended = false;
     int first = superslab_claim(superslab, pages, align_pages, from_top, &range->zero, &contended);
@@ -205,8 +204,7 @@ static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, st
     pagemap_descriptor_set(superslab_base(superslab), superslab);
     struct chunk *chunk = chunk_of(superslab);
     /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */
-    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS,
-                             memory_order_release);
+    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_release);
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
@@ -227,8 +225,7 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
     return range;
 }
 
-bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages,
-                 uint32_t new_pages)
+bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages, uint32_t new_pages)
 {
     uint32_t more = new_pages - old_pages;
     if (!superslab_claim_at(superslab, first + old_pages, more)) return false;
@@ -263,8 +260,8 @@ void pool_release(struct superslab *superslab)
     atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
     atomic_fetch_sub_explicit(&superslab_count, 1, memory_order_relaxed);
     /* release: the descriptor may be taken again: descriptor_take. */
-    atomic_fetch_and_explicit(&chunk_of(superslab)->present,
-                              ~(1ull << superslab->index % CHUNK_SUPERSLABS), memory_order_release);
+    atomic_fetch_and_explicit(&chunk_of(superslab)->present, ~(1ull << superslab->index % CHUNK_SUPERSLABS),
+                              memory_order_release);
 }
 
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
@@ -297,8 +294,7 @@ void pool_for_each(void (*visit)(struct superslab *superslab, void *context), vo
         struct chunk *chunk = chunk_at(i);
         /* acquire: pairs with superslab_make. */
         uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
-        for (; present != 0; present &= present - 1)
-            visit(&chunk->superslabs[__builtin_ctzll(present)], context);
+        for (; present != 0; present &= present - 1) visit(&chunk->superslabs[__builtin_ctzll(present)], context);
     }
 }
 

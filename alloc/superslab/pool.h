@@ -27,8 +27,7 @@ struct page_range {
 struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top);
 
 /* Makes a claimed run longer where it stands. */
-bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages,
-                 uint32_t new_pages);
+bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages, uint32_t new_pages);
 
 /* Gives claimed pages back, those of a run (claimed from_top; slab_eighths 0) or of a slab (slab_eighths,
  * 1 to 8: how much of it was used). Their tags are zero by now. Any thread. */

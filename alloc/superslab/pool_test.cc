@@ -26,9 +26,15 @@ char *start_of(const page_range &range)
     return superslab_base(range.superslab) + (size_t)range.first * PAGE_BYTES;
 }
 
-void touch(const Claimed &run) { memset(start_of(run.range), 1, (size_t)run.pages * PAGE_BYTES); }
+void touch(const Claimed &run)
+{
+    memset(start_of(run.range), 1, (size_t)run.pages * PAGE_BYTES);
+}
 
-void free_run(const Claimed &run) { pool_free(run.range.superslab, run.range.first, run.pages, run.is_run ? 0 : 8); }
+void free_run(const Claimed &run)
+{
+    pool_free(run.range.superslab, run.range.first, run.pages, run.is_run ? 0 : 8);
+}
 
 Claimed claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = true)
 {
@@ -116,10 +122,12 @@ TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)
     EXPECT_LE(pool_figures().superslab_count, before.claimed_pages + EMPTY_SUPERSLABS_MIN);
     EXPECT_GE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN) << "some are kept";
     uint32_t present = 0;
-    pool_for_each([](superslab *s, void *context) {
-        EXPECT_NE(superslab_base(s), nullptr);
-        ++*static_cast<uint32_t *>(context);
-    }, &present);
+    pool_for_each(
+        [](superslab *s, void *context) {
+            EXPECT_NE(superslab_base(s), nullptr);
+            ++*static_cast<uint32_t *>(context);
+        },
+        &present);
     EXPECT_EQ(present, pool_figures().superslab_count);
     // The descriptors serve again.
     runs.clear();
@@ -253,8 +261,7 @@ TEST_F(Pool, TickPurgesWhatWasColdForADelay)
 TEST_F(Pool, RefusedByTheSystem)
 {
     std::vector<Claimed> rest;
-    while (pool_figures().superslab_count * SUPERSLAB_PAGES > pool_figures().claimed_pages)
-        rest.push_back(claim(1));
+    while (pool_figures().superslab_count * SUPERSLAB_PAGES > pool_figures().claimed_pages) rest.push_back(claim(1));
     for (bool for_ever : {false, true})
         for (uint64_t nth : {1u, 2u}) { // reserve, commit
             size_t superslabs = pool_figures().superslab_count;
@@ -307,10 +314,12 @@ TEST_F(Pool, EachCallOfAPurgeRefusedByTheSystem)
         refused = os_fault_failures();
         os_fault_remove();
         for (const auto &[run, start] : runs) // kept whole, or gone whole
-            EXPECT_EQ(pagemap_descriptor(start), superslab_base(run.range.superslab) == start ? run.range.superslab : nullptr);
+            EXPECT_EQ(pagemap_descriptor(start),
+                      superslab_base(run.range.superslab) == start ? run.range.superslab : nullptr);
         pool_purge_all();
         EXPECT_EQ(pool_figures().dirty_pages, 0u) << "call " << call;
-        EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN + before.superslab_count) << "call " << call;
+        EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN + before.superslab_count)
+            << "call " << call;
         ASSERT_LT(call, 1000u);
     }
 }
@@ -404,7 +413,8 @@ TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
         size_t count = pool_figures().superslab_count;
         rest.push_back(claim(1));
         EXPECT_GT(rest.back().range.superslab->index, met.range.superslab->index);
-        for (size_t pages = pool_figures().claimed_pages; pages < count * SUPERSLAB_PAGES; pages++) rest.push_back(claim(1));
+        for (size_t pages = pool_figures().claimed_pages; pages < count * SUPERSLAB_PAGES; pages++)
+            rest.push_back(claim(1));
         EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside free pages";
         for (const Claimed &run : {first, met, other}) free_run(run);
         for (const Claimed &run : rest) free_run(run);

@@ -36,14 +36,20 @@ static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 enum { FILL_ONE = 64 };
 static _Atomic(size_t) slab_fill = FILL_ONE;
 
-static size_t get(_Atomic(size_t) *figure) { return atomic_load_explicit(figure, memory_order_relaxed); }
+static size_t get(_Atomic(size_t) *figure)
+{
+    return atomic_load_explicit(figure, memory_order_relaxed);
+}
 
 static void set(_Atomic(size_t) *figure, size_t value)
 {
     atomic_store_explicit(figure, value, memory_order_relaxed);
 }
 
-uint32_t purge_delay_ms(void) { return atomic_load_explicit(&delay_ms, memory_order_relaxed); }
+uint32_t purge_delay_ms(void)
+{
+    return atomic_load_explicit(&delay_ms, memory_order_relaxed);
+}
 
 /* --- counts --------------------------------------------------------------------------------------- */
 
@@ -141,8 +147,7 @@ static bool visit(struct superslab *superslab, void *context)
     bool too_many = round->dirty_pages_goal == 0 || purge_dirty_pages() > round->dirty_pages_goal;
     if (too_many) round->purged += purge_superslab(superslab, round->what);
     if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
-        atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 &&
-        ++round->empty > round->empty_max)
+        atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 && ++round->empty > round->empty_max)
         pool_release(superslab);
     return too_many;
 }
@@ -216,13 +221,17 @@ static void begin_interval(void)
     set(&pages_now.early_pages, 0);
 }
 
-uint32_t pool_tick_rounds(void) { return atomic_load_explicit(&rounds, memory_order_relaxed); }
+uint32_t pool_tick_rounds(void)
+{
+    return atomic_load_explicit(&rounds, memory_order_relaxed);
+}
 
 bool pool_tick(uint64_t now_ms)
 {
     uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
     if (HAK_LIKELY(now_ms < due)) return false;
-    uint64_t wait_ms = purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
+    uint64_t wait_ms =
+        purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
     /* Whoever moves the time on does the round; the round itself claims pages. */
     if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))

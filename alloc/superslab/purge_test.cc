@@ -64,10 +64,22 @@ class Purge : public testing::Test {
     void TearDown() override { pool_purge_all(); }
 };
 
-void big_swing() { swing(64, true); } // 1024 pages, sixteen times what may always be kept
-void big_swing_of_slabs() { swing(64, false, 1); } // little used
-void big_swing_of_half_full_slabs() { swing(64, false, 4); }
-void big_swing_of_full_slabs() { swing(64, false, 8); }
+void big_swing()
+{
+    swing(64, true);
+} // 1024 pages, sixteen times what may always be kept
+void big_swing_of_slabs()
+{
+    swing(64, false, 1);
+} // little used
+void big_swing_of_half_full_slabs()
+{
+    swing(64, false, 4);
+}
+void big_swing_of_full_slabs()
+{
+    swing(64, false, 8);
+}
 
 } // namespace
 

@@ -9,8 +9,7 @@
 static uint64_t starts(uint64_t free_pages, uint32_t pages, uint32_t align_pages)
 {
     uint64_t aligned = 1; /* bit i for each multiple i of align_pages */
-    for (uint32_t shift = align_pages; shift < SUPERSLAB_PAGES; shift *= 2)
-        aligned |= aligned << shift;
+    for (uint32_t shift = align_pages; shift < SUPERSLAB_PAGES; shift *= 2) aligned |= aligned << shift;
     return bits_runs(free_pages, pages) & aligned;
 }
 
@@ -19,8 +18,8 @@ static uint32_t choose(uint64_t candidates, bool from_top)
     return from_top ? log2_floor(candidates) : (uint32_t)__builtin_ctzll(candidates);
 }
 
-int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
-                    bool from_top, bool *zero, bool *contended)
+int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top, bool *zero,
+                    bool *contended)
 {
     /* relaxed: the exchange below decides. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
@@ -35,9 +34,8 @@ int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_
         /* acquire: pairs with the release in superslab_free; the last owner's writes to the pages
          * and their descriptors come before ours. seq_cst because a search that finds nothing must
          * be ordered against a free that sets no hint: hint_clear in pool.c. */
-        if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages,
-                                                   free_pages & ~range, memory_order_seq_cst,
-                                                   memory_order_relaxed)) {
+        if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages, free_pages & ~range,
+                                                   memory_order_seq_cst, memory_order_relaxed)) {
             *contended = true;
             continue;
         }
@@ -56,9 +54,8 @@ bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pa
     while ((free_pages & range) == range) {
         sync_point("superslab_claim_at");
         /* acquire: as in superslab_claim. */
-        if (atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages,
-                                                  free_pages & ~range, memory_order_acquire,
-                                                  memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages, free_pages & ~range,
+                                                  memory_order_acquire, memory_order_relaxed))
             return true;
     }
     return false;
@@ -93,10 +90,9 @@ uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted)
         if (!superslab_claim_at(superslab, first, pages)) continue; /* in use again: not cold */
         /* relaxed: the pages are ours; published by superslab_free. Another purger may have been
          * here between the caller's look and our claim. */
-        uint64_t dirty =
-            atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range;
-        if (dirty != 0 && os->purge(superslab_base(superslab) + (size_t)first * PAGE_BYTES,
-                                    (size_t)pages * PAGE_BYTES) == 0) {
+        uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range;
+        if (dirty != 0 &&
+            os->purge(superslab_base(superslab) + (size_t)first * PAGE_BYTES, (size_t)pages * PAGE_BYTES) == 0) {
             atomic_fetch_and_explicit(&superslab->dirty_pages, ~range, memory_order_relaxed);
             purged += (uint32_t)__builtin_popcountll(dirty);
         }

@@ -92,8 +92,8 @@ static inline struct superslab *superslab_of(struct slab *slab)
  * low end, runs from the high end (from_top), so that the two do not fragment each other; dirty
  * pages are preferred, as they cost no page fault. Returns the first page's index and whether all
  * of them read as zero, or -1. Sets *contended if another thread was met. Any thread; lock-free. */
-int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages,
-                    bool from_top, bool *zero, bool *contended);
+int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top, bool *zero,
+                    bool *contended);
 
 /* Claims exactly [first, first + pages) if all are free. */
 bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages);

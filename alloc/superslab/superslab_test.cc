@@ -169,18 +169,17 @@ TEST_F(Superslab, Law7OverRandomSteps)
     constexpr size_t STEP = 8192;
     for (int step = 0; step < test::rounds(20000); step++) {
         switch (rng.below(8)) {
-        case 0:
-            superslab_purge(&s, rng.next());
-            break;
-        case 1: case 2: case 3: {
+        case 0: superslab_purge(&s, rng.next()); break;
+        case 1:
+        case 2:
+        case 3: {
             uint32_t pages = (uint32_t)rng.between(1, 12);
             uint32_t align = 1u << rng.below(4);
             int first = claim(pages, align, rng.below(2) != 0);
             if (first < 0) break;
             ASSERT_EQ((uint32_t)first % align, 0u);
             for (const Run &run : runs)
-                ASSERT_TRUE((uint32_t)first + pages <= run.first ||
-                            run.first + run.pages <= (uint32_t)first);
+                ASSERT_TRUE((uint32_t)first + pages <= run.first || run.first + run.pages <= (uint32_t)first);
             if (zero) {
                 ASSERT_TRUE(test::is_zero(page((uint32_t)first), pages * PAGE_BYTES, STEP));
             }
@@ -201,8 +200,7 @@ TEST_F(Superslab, Law7OverRandomSteps)
     for (const Run &run : runs) superslab_free(&s, run.first, run.pages, run.written);
     EXPECT_EQ(s.free_pages.load(), ~0ull);
     for (uint32_t i = 0; i < 64; i++)
-        if ((s.dirty_pages.load() >> i & 1) == 0)
-            EXPECT_TRUE(test::is_zero(page(i), PAGE_BYTES, STEP));
+        if ((s.dirty_pages.load() >> i & 1) == 0) EXPECT_TRUE(test::is_zero(page(i), PAGE_BYTES, STEP));
 }
 
 TEST_F(Superslab, ThreadsNeverShareAPage)
@@ -217,8 +215,8 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
             if (mine.size() < 4 && rng.below(2) == 0) {
                 uint32_t pages = (uint32_t)rng.between(1, 8);
                 bool own_zero, own_contended = false;
-                int first = superslab_claim(&s, pages, 1u << rng.below(3), rng.below(2) != 0,
-                                            &own_zero, &own_contended);
+                int first =
+                    superslab_claim(&s, pages, 1u << rng.below(3), rng.below(2) != 0, &own_zero, &own_contended);
                 if (first < 0) continue;
                 claims++;
                 for (uint32_t p = 0; p < pages; p++)

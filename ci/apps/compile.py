@@ -16,7 +16,9 @@ def c_function(number):
     lines = [f"unsigned f{number}(unsigned a, unsigned b, unsigned c)", "{", "    unsigned t[8] = { 0 };"]
     for _ in range(6):
         lines.append(f"    for (unsigned i = 0; i < (a & 7); i++) t[i] += {expression(3)} + i;")
-        lines.append(f"    switch (b % 5) {{ case 0: c += {expression(2)}; break; case 3: a ^= {expression(2)}; break; }}")
+        lines.append(
+            f"    switch (b % 5) {{ case 0: c += {expression(2)}; break; case 3: a ^= {expression(2)}; break; }}"
+        )
     lines += ["    return t[0] + t[3] + t[7] + c;", "}"]
     return "\n".join(lines)
 
@@ -27,11 +29,17 @@ def write(name, text):
 
 
 FUNCTIONS = 24
-write("functions.c", "\n".join([c_function(number) for number in range(FUNCTIONS)] +
-                               ["unsigned all(unsigned a) { return " +
-                                " + ".join(f"f{n}(a, a + {n}, 3)" for n in range(FUNCTIONS)) + "; }"]))
+write(
+    "functions.c",
+    "\n".join(
+        [c_function(number) for number in range(FUNCTIONS)]
+        + ["unsigned all(unsigned a) { return " + " + ".join(f"f{n}(a, a + {n}, 3)" for n in range(FUNCTIONS)) + "; }"]
+    ),
+)
 
-write("templates.cc", """
+write(
+    "templates.cc",
+    """
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -69,10 +77,18 @@ int main() {
     std::sort(sizes.begin(), sizes.end());
     std::printf("%u %d %zu %zu\\n", all(5), levels(std::make_integer_sequence<int, 4>{}), sizes.front(), sizes.back());
 }
-""")
+""",
+)
 
 for part in range(4):
-    write(f"lto_{part}.cc", f"#include <vector>\n#include <cstdio>\nint g{part}(int n) {{ std::vector<int> v; "
-          f"for (int i = 0; i < n; i++) v.push_back(i * {part + 2}); return v.back(); }}\n" +
-          ("int g1(int); int g2(int); int g3(int);\n"
-           'int main() { std::printf("%d\\n", g0(9) + g1(10) + g2(11) + g3(12)); }' if part == 0 else ""))
+    write(
+        f"lto_{part}.cc",
+        f"#include <vector>\n#include <cstdio>\nint g{part}(int n) {{ std::vector<int> v; "
+        f"for (int i = 0; i < n; i++) v.push_back(i * {part + 2}); return v.back(); }}\n"
+        + (
+            "int g1(int); int g2(int); int g3(int);\n"
+            'int main() { std::printf("%d\\n", g0(9) + g1(10) + g2(11) + g3(12)); }'
+            if part == 0
+            else ""
+        ),
+    )

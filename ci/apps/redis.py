@@ -62,8 +62,9 @@ def fill(client):
     counts = {}
     for step in range(6000):
         key = b"s:%d" % rng.randrange(1500)
-        command = rng.choices(["set", "get", "append", "del", "strlen", "setrange", "expire"],
-                              [30, 30, 12, 10, 8, 6, 4])[0]
+        command = rng.choices(
+            ["set", "get", "append", "del", "strlen", "setrange", "expire"], [30, 30, 12, 10, 8, 6, 4]
+        )[0]
         counts[command] = counts.get(command, 0) + 1
         if command == "set":
             model[key] = random_bytes(rng)
@@ -81,7 +82,7 @@ def fill(client):
         elif command == "setrange":
             at, piece = rng.randrange(20000), rng.randbytes(rng.randint(1, 300))
             old = model.get(key, b"")
-            model[key] = old[:at].ljust(at, b"\0") + piece + old[at + len(piece):]
+            model[key] = old[:at].ljust(at, b"\0") + piece + old[at + len(piece) :]
             expect(command, client.call("setrange", key, at, piece), len(model[key]))
         elif key in model:  # expire at once: an expiry in the past deletes
             expect(command, client.call("pexpire", key, 0), 1)

@@ -174,7 +174,8 @@ static void bad_link(void)
     }
 }
 
-/* The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many. */
+/* The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many.
+ */
 static void freed_twice(void)
 {
     char *volatile block = malloc(64);

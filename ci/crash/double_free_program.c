@@ -4,10 +4,11 @@
  *
  * A case is a kind of block, 1 to 8 blocks of it, 2 to 4 frees of which at least one is a double free, who frees, and
  * what the program does next. Each case is a child of its own, with the library preloaded. With `release` it may
- * continue to its end, or be ended by SIGSEGV, SIGBUS or SIGABRT with a crash record; with `validate` each must be ended
- * by a failfast report. A child that uses CPU_SECONDS of the processor, or WALL_SECONDS of time, has hung.
+ * continue to its end, or be ended by SIGSEGV, SIGBUS or SIGABRT with a crash record; with `validate` each must be
+ * ended by a failfast report. A child that uses CPU_SECONDS of the processor, or WALL_SECONDS of time, has hung.
  *
- * Orders of frees that differ only in which blocks they name are tried once, each at a place drawn by the case's number.
+ * Orders of frees that differ only in which blocks they name are tried once, each at a place drawn by the case's
+ * number.
  * --whole tries every choice of blocks; --every N tries one case in N. --case runs one case without a child. */
 #include <dirent.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 enum { STRIKES_AT = 3000 };
 
 /* The next definition of a function; looked up at its first call. */
-#define NEXT(type, name) (*__extension__(type *)look_up(&next_##name, #name))
+#define NEXT(type, name) (*__extension__(type *) look_up(&next_##name, #name))
 
 static void *next_malloc, *next_calloc, *next_realloc, *next_free, *next_malloc_usable_size;
 

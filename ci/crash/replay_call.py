@@ -49,8 +49,9 @@ def end_with_children(number, _frame):
 
 def call(words, seconds_max, **more):
     """Exit status (None: it took too long), standard output, standard error."""
-    process = subprocess.Popen([REPLAY, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, **more)
+    process = subprocess.Popen(
+        [REPLAY, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
+    )
     try:
         out, err = process.communicate(timeout=seconds_max)
         status = process.returncode

@@ -12,7 +12,18 @@ def refused():
     for name in ("gdb", "setarch", "addr2line", "readelf"):
         if not shutil.which(name):
             return f"{name} is not installed"
-    command = ["gdb", "-nx", "-batch", "-ex", "starti", "-ex", "watch -l *(long *)($sp - 64)", "-ex", "continue", "/bin/true"]
+    command = [
+        "gdb",
+        "-nx",
+        "-batch",
+        "-ex",
+        "starti",
+        "-ex",
+        "watch -l *(long *)($sp - 64)",
+        "-ex",
+        "continue",
+        "/bin/true",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
     said = done.stdout + done.stderr
     if re.search(r"^Hardware watchpoint \d+: ", said, re.MULTILINE) and "Could not insert" not in said:
@@ -25,4 +36,5 @@ def rr_refused():
     """Why rr, the one in PATH, cannot record here; '' where it can."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib/replay"))
     import rr  # pylint: disable=import-outside-toplevel
+
     return rr.Command(None, None).probe()

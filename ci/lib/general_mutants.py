@@ -27,19 +27,32 @@ LEAST_KILLED = 0.85
 LEFT_OUT = re.compile(r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault")
 # Tests of the suite itself, which runs nothing of alloc/ or only against libc.
 OF_THE_SUITE = r"conform-unit|\.system$|override/libc|explore-unit\.(Explore[A-Z]|Arena|ZeroPage)"
-# What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs the
-# network or a browser; nor of crash and inject what takes minutes.
+# What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs
+# the network or a browser; nor of crash and inject what takes minutes.
 STAGES = (
     (("alloc-programs",), ("-R", "^(unit|unit-release)/")),
-    (("all",), ("-L", "^(unit|conform|misuse|explore)$", "-LE", "^inject$", "-E",
-                f"^((unit|unit-release)/|stress-unit|model)|{OF_THE_SUITE}")),
+    (
+        ("all",),
+        (
+            "-L",
+            "^(unit|conform|misuse|explore)$",
+            "-LE",
+            "^inject$",
+            "-E",
+            f"^((unit|unit-release)/|stress-unit|model)|{OF_THE_SUITE}",
+        ),
+    ),
     (("all",), ("-L", "^(stress|fuzz)$", "-LE", "^(nightly|soak|unit|inject)$", "-E", OF_THE_SUITE)),
     (("all",), ("-R", r"^(crash\.(hakmem|hakmem-validate|static|guard|guard-static)|inject\.signals\..*)$")),
 )
-COUNTED = ("killed", "SURVIVED") # "invalid" and "same" are no mutants
+COUNTED = ("killed", "SURVIVED")  # "invalid" and "same" are no mutants
 # Target and file. Together these hold every line that is drawn; entry/malloc.c is in the libraries alone.
-LOOKED_AT = {"alloc-tests": "alloc-tests", "alloc-tests-release": "alloc-tests-release", "hakmem": "libhakmem.so",
-             "hakmem-validate": "libhakmem-validate.so"}
+LOOKED_AT = {
+    "alloc-tests": "alloc-tests",
+    "alloc-tests-release": "alloc-tests-release",
+    "hakmem": "libhakmem.so",
+    "hakmem-validate": "libhakmem-validate.so",
+}
 TRIES = 3
 HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
 
@@ -50,12 +63,17 @@ def tool(work):
     if not program.is_file():
         try:
             venv.create(work / "venv", with_pip=True, clear=True)
-            subprocess.run([work / "venv" / "bin" / "pip", "install", "-q", "universalmutator==1.14.1"], check=True,
-                           capture_output=True, text=True)
+            subprocess.run(
+                [work / "venv" / "bin" / "pip", "install", "-q", "universalmutator==1.14.1"],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
         except (subprocess.CalledProcessError, OSError) as error:
             said = first_line((getattr(error, "stderr", "") or str(error)).replace("\n", " "))
-            raise Stop("universalmutator cannot be installed; it needs the package python3-venv and PyPI: "
-                               + said) from error
+            raise Stop(
+                "universalmutator cannot be installed; it needs the package python3-venv and PyPI: " + said
+            ) from error
     return program
 
 
@@ -80,8 +98,12 @@ def mutants_of(program, tree, work, name, number):
         old.unlink()
     (work / "line").write_text(f"{number}\n", encoding="utf-8")
     # A header's language cannot be told by its name.
-    subprocess.run([program, tree / name, "c", "--noCheck", "--lines", work / "line", "--mutantDir", folder], cwd=work,
-                   capture_output=True, check=False)
+    subprocess.run(
+        [program, tree / name, "c", "--noCheck", "--lines", work / "line", "--mutantDir", folder],
+        cwd=work,
+        capture_output=True,
+        check=False,
+    )
     return sorted(path.read_text(encoding="utf-8") for path in folder.iterdir())
 
 
@@ -96,10 +118,20 @@ def try_stage(copy, stage, limit_s):
     if trouble is not None:
         return f"does not build: {trouble}", "", 0.0
     begin = time.monotonic()
-    command = ["ctest", "--test-dir", str(copy.folder(TREE)), *selection, "--output-on-failure", "--no-tests=error",
-               "--stop-on-failure", "-j", str(os.cpu_count() or 1)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          start_new_session=True) as process:
+    command = [
+        "ctest",
+        "--test-dir",
+        str(copy.folder(TREE)),
+        *selection,
+        "--output-on-failure",
+        "--no-tests=error",
+        "--stop-on-failure",
+        "-j",
+        str(os.cpu_count() or 1),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True
+    ) as process:
         try:
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -115,11 +147,11 @@ def remade(row, text):
     lines = text.splitlines()
     old = [line[1:] for line in row["diff"] if line.startswith("-")]
     new = [line[1:] for line in row["diff"] if line.startswith("+")]
-    places = [at for at in range(len(lines) - len(old) + 1) if lines[at:at + len(old)] == old]
+    places = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
     if not places:
         return None
     at = min(places, key=lambda place: abs(place - (row["line"] - 1)))
-    return "\n".join(lines[:at] + new + lines[at + len(old):]) + "\n"
+    return "\n".join(lines[:at] + new + lines[at + len(old) :]) + "\n"
 
 
 class General:
@@ -166,10 +198,14 @@ class General:
             without, _, _ = try_stage(self.copy, same, limit_s)
             if without is None:
                 return what
-            print(f"mutants: {name}: {what}; but without the mutant, too: {without}; it is tried again", file=sys.stderr)
+            print(
+                f"mutants: {name}: {what}; but without the mutant, too: {without}; it is tried again", file=sys.stderr
+            )
             (self.copy.tree / name).write_text(text, encoding="utf-8")
-        raise Stop(f"the tests fail without a mutant: {without}; {name} was tried {TRIES} times. Mend that; the same command "
-                   "goes on here")
+        raise Stop(
+            f"the tests fail without a mutant: {without}; {name} was tried {TRIES} times. Mend that; the same command "
+            "goes on here"
+        )
 
     def judge(self, name, text):
         """(verdict, by what): of COUNTED, "invalid" or "same"."""
@@ -197,7 +233,11 @@ class General:
     def retry(self):
         """What survived, by the tests as they are now. A change whose line is gone counts no more."""
         self.begin()
-        every = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()] if self.log.is_file() else []
+        every = (
+            [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+            if self.log.is_file()
+            else []
+        )
         number = 0
         for row in every:
             if row["seed"] != self.seed:
@@ -249,6 +289,8 @@ def run(general, count, retries):
         general.retry()
     rows = [row for row in general.run(count) if row["verdict"] in COUNTED]
     killed = sum(row["verdict"] == "killed" for row in rows)
-    print(f"{len(rows)} general mutants, seed {general.seed}: {killed} killed, {len(rows) - killed} not: "
-          f"{100 * killed / max(len(rows), 1):.1f} %, and {100 * LEAST_KILLED:.0f} % are asked")
+    print(
+        f"{len(rows)} general mutants, seed {general.seed}: {killed} killed, {len(rows) - killed} not: "
+        f"{100 * killed / max(len(rows), 1):.1f} %, and {100 * LEAST_KILLED:.0f} % are asked"
+    )
     return 0 if killed >= LEAST_KILLED * len(rows) else 1

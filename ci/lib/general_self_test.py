@@ -11,47 +11,62 @@ import tempfile
 import general_mutants
 from mutant_copy import Stop
 
-TEST = 'add_test(NAME unit/{0} COMMAND alloc-tests {0})\n'
-CMAKE = ("cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
-         "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
-         "add_library(hakmem SHARED alloc/library.c)\nadd_library(hakmem-validate SHARED alloc/library.c)\n"
-         "set_target_properties(hakmem hakmem-validate PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
-         "foreach(tests alloc-tests alloc-tests-release)\nadd_executable(${tests} alloc/toy.c)\n"
-         "target_link_libraries(${tests} hakmem)\nendforeach()\n"
-         "add_custom_target(alloc-programs DEPENDS alloc-tests alloc-tests-release)\n"
-         # One for each stage, since a stage without a test is an error.
-         "add_test(NAME misuse COMMAND alloc-tests)\nset_tests_properties(misuse PROPERTIES LABELS misuse)\n"
-         "add_test(NAME stress COMMAND alloc-tests)\nset_tests_properties(stress PROPERTIES LABELS stress)\n"
-         "add_test(NAME crash.static COMMAND alloc-tests)\n" + TEST.format("sum"))
+TEST = "add_test(NAME unit/{0} COMMAND alloc-tests {0})\n"
+CMAKE = (
+    "cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
+    "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
+    "add_library(hakmem SHARED alloc/library.c)\nadd_library(hakmem-validate SHARED alloc/library.c)\n"
+    "set_target_properties(hakmem hakmem-validate PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
+    "foreach(tests alloc-tests alloc-tests-release)\nadd_executable(${tests} alloc/toy.c)\n"
+    "target_link_libraries(${tests} hakmem)\nendforeach()\n"
+    "add_custom_target(alloc-programs DEPENDS alloc-tests alloc-tests-release)\n"
+    # One for each stage, since a stage without a test is an error.
+    "add_test(NAME misuse COMMAND alloc-tests)\nset_tests_properties(misuse PROPERTIES LABELS misuse)\n"
+    "add_test(NAME stress COMMAND alloc-tests)\nset_tests_properties(stress PROPERTIES LABELS stress)\n"
+    "add_test(NAME crash.static COMMAND alloc-tests)\n" + TEST.format("sum")
+)
 # Added to those where they are wanted. The library is in no program itself, only loaded.
 FOR_THE_LIBRARY = TEST.format("library")
 RED = "add_test(NAME unit/red COMMAND false)\n"
 # Fails from its second run on, up to its N-th.
-AT_TIMES = """add_test(NAME unit/at_times COMMAND sh -c "echo >> runs; n=$(wc -l < runs); test $n -eq 1 -o $n -gt {0}")\n"""
+AT_TIMES = (
+    """add_test(NAME unit/at_times COMMAND sh -c "echo >> runs; n=$(wc -l < runs); test $n -eq 1 -o $n -gt {0}")\n"""
+)
 # Fails three times, then as the program does.
 LATE = """add_test(NAME unit/late COMMAND sh -c "echo >> late; test $(wc -l < late) -gt 3 && exec $<TARGET_FILE:alloc-tests>")\n"""
-SLOW = 'add_test(NAME unit/slow COMMAND sleep 3)\n'
+SLOW = "add_test(NAME unit/slow COMMAND sleep 3)\n"
 FILES = {
     "CMakeLists.txt": CMAKE,
     "CMakePresets.json": '{"version": 6, "configurePresets": [{"name": "release", "generator": "Ninja",'
-                         ' "binaryDir": "${sourceDir}/build/release"}]}\n',
+    ' "binaryDir": "${sourceDir}/build/release"}]}\n',
     "alloc/toy.c": "/* A comment is not drawn. */\n"
-                   "static int sum(int a, int b) { return a + b; }\n"
-                   "static int product(int a, int b) { return a * b; }\n"
-                   "typedef int number;\n"
-                   "enum { ONE = 1 };\n"
-                   "int library(int a, int b);\n"
-                   "int main(int count, char **words) { return count == 1 || words[1][0] == 's' ? sum(2, 3) != 5 :"
-                   " words[1][0] == 'l' ? library(2, 3) != 5 : product(2, 3) != 6; }\n",
+    "static int sum(int a, int b) { return a + b; }\n"
+    "static int product(int a, int b) { return a * b; }\n"
+    "typedef int number;\n"
+    "enum { ONE = 1 };\n"
+    "int library(int a, int b);\n"
+    "int main(int count, char **words) { return count == 1 || words[1][0] == 's' ? sum(2, 3) != 5 :"
+    " words[1][0] == 'l' ? library(2, 3) != 5 : product(2, 3) != 6; }\n",
     "alloc/library.c": "int library(int a, int b) { return b + a; }\n",
     ".gitignore": "/build/\n",
 }
 # By file and line: what changes, and the verdict.
-CHANGES = {("toy.c", 2): ("a + b", "a - b"), ("toy.c", 3): ("a * b", "a / b"), ("toy.c", 4): ("int", "nix"),
-           ("toy.c", 5): ("1", "1u"), ("library.c", 1): ("b + a", "b - a")}
-VERDICTS = {("alloc/toy.c", 2): "killed", ("alloc/toy.c", 3): "SURVIVED", ("alloc/toy.c", 4): "invalid",
-            ("alloc/toy.c", 5): "same", ("alloc/toy.c", 6): "same", ("alloc/toy.c", 7): "same",
-            ("alloc/library.c", 1): "SURVIVED"}
+CHANGES = {
+    ("toy.c", 2): ("a + b", "a - b"),
+    ("toy.c", 3): ("a * b", "a / b"),
+    ("toy.c", 4): ("int", "nix"),
+    ("toy.c", 5): ("1", "1u"),
+    ("library.c", 1): ("b + a", "b - a"),
+}
+VERDICTS = {
+    ("alloc/toy.c", 2): "killed",
+    ("alloc/toy.c", 3): "SURVIVED",
+    ("alloc/toy.c", 4): "invalid",
+    ("alloc/toy.c", 5): "same",
+    ("alloc/toy.c", 6): "same",
+    ("alloc/toy.c", 7): "same",
+    ("alloc/library.c", 1): "SURVIVED",
+}
 MUTATOR = f"""#!/usr/bin/env python3
 import pathlib, sys
 source, number, folder = sys.argv[1], int(pathlib.Path(sys.argv[5]).read_text()), sys.argv[7]
@@ -63,7 +78,7 @@ if old:
 """
 
 
-SEED = "2" # of the first two that count, no test sees the change
+SEED = "2"  # of the first two that count, no test sees the change
 
 
 def rows_of(work):
@@ -85,7 +100,7 @@ def check_sample(drive, root, work, problems):
         problems.append(f"--general 12: exit status {done.returncode}, said {done.stdout}{done.stderr}")
     if drive("--general", "12").returncode != 1 or rows_of(work) != rows:
         problems.append("--general 12 again: tried one again")
-    if drive("--general", "13").returncode != 1 or rows_of(work)[:len(rows)] != rows:
+    if drive("--general", "13").returncode != 1 or rows_of(work)[: len(rows)] != rows:
         problems.append("--general 13: did not go on from 12")
     if (root / "alloc" / "toy.c").read_text(encoding="utf-8") != FILES["alloc/toy.c"]:
         problems.append("--general: the checkout was changed")
@@ -95,7 +110,9 @@ def check_retry(drive, root, work, problems):
     (root / "CMakeLists.txt").write_text(CMAKE + TEST.format("product") + FOR_THE_LIBRARY, encoding="utf-8")
     done = drive("--general", "13", "--retry")
     if done.returncode != 0 or any(row["verdict"] == "SURVIVED" for row in rows_of(work)):
-        problems.append(f"--retry with a test that kills: exit status {done.returncode}, said {done.stdout}{done.stderr}")
+        problems.append(
+            f"--retry with a test that kills: exit status {done.returncode}, said {done.stdout}{done.stderr}"
+        )
     (root / "CMakeLists.txt").write_text(CMAKE + RED, encoding="utf-8")
     done = drive("--general", "14")
     if done.returncode != 2 or "the tests fail without a mutant: unit/red" not in done.stderr:
@@ -113,9 +130,14 @@ def check_belief(drive, root, work, problems):
     runs.unlink(missing_ok=True)
     (root / "CMakeLists.txt").write_text(CMAKE + AT_TIMES.format(1000), encoding="utf-8")
     done = drive("--general", "2", "--seed", SEED)
-    if done.returncode != 2 or "the tests fail without a mutant: unit/at_times" not in done.stderr or \
-            [row for row in rows_of(work) if row["seed"] == int(SEED) and row["verdict"] == "killed"]:
-        problems.append(f"a test that fails from a time on: exit status {done.returncode}, said {done.stdout}{done.stderr}")
+    if (
+        done.returncode != 2
+        or "the tests fail without a mutant: unit/at_times" not in done.stderr
+        or [row for row in rows_of(work) if row["seed"] == int(SEED) and row["verdict"] == "killed"]
+    ):
+        problems.append(
+            f"a test that fails from a time on: exit status {done.returncode}, said {done.stdout}{done.stderr}"
+        )
 
 
 def check_limits(root, work, problems):
@@ -125,8 +147,11 @@ def check_limits(root, work, problems):
     general.copy.make()
     name, line = "alloc/toy.c", "{ return a + b; }"
     for test, change, expected in (
-            ("sum", "{ for (volatile int i = 0; i >= 0; i = 1) {} return a + b; }", "hangs"), ("sum", line, "None"),
-            ("slow", line, "the tests fail without a mutant: hangs"), ("late", "{ return a - b; }", "unit/late")):
+        ("sum", "{ for (volatile int i = 0; i >= 0; i = 1) {} return a + b; }", "hangs"),
+        ("sum", line, "None"),
+        ("slow", line, "the tests fail without a mutant: hangs"),
+        ("late", "{ return a - b; }", "unit/late"),
+    ):
         text = FILES[name].replace(line, change)
         (general.copy.tree / name).write_text(text, encoding="utf-8")
         try:

@@ -53,9 +53,14 @@ class Copy:
 
     def apply(self, mutant):
         """Git must not find the checkout around the copy. What it says where the patch does not apply."""
-        done = subprocess.run(["git", "apply", "-p1", str(mutant.path.resolve())], cwd=self.tree, capture_output=True,
-                              text=True, check=False,
-                              env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.tree.resolve().parent)})
+        done = subprocess.run(
+            ["git", "apply", "-p1", str(mutant.path.resolve())],
+            cwd=self.tree,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.tree.resolve().parent)},
+        )
         return None if done.returncode == 0 else first_line(done.stderr)
 
     def folder(self, tree):
@@ -65,14 +70,16 @@ class Copy:
         """None, or what went wrong."""
         folder = self.folder(tree)
         if not (folder / "build.ninja").exists():
-            done = subprocess.run(["cmake", "--preset", tree], cwd=self.tree, capture_output=True, text=True,
-                                  check=False)
+            done = subprocess.run(
+                ["cmake", "--preset", tree], cwd=self.tree, capture_output=True, text=True, check=False
+            )
             if done.returncode != 0:
                 return first_line(done.stderr) or "cmake failed"
         if not targets:
             return None
-        done = subprocess.run(["cmake", "--build", str(folder), "--target", *targets], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            ["cmake", "--build", str(folder), "--target", *targets], capture_output=True, text=True, check=False
+        )
         if done.returncode == 0:
             return None
         return next((line for line in done.stdout.splitlines() if "error:" in line), "the build failed")
@@ -86,10 +93,13 @@ class Copy:
             words = [str(pathlib.Path(folder) / mutant.test[0])]
         else:
             # Not from ctest --show-only: that leaves out the command of a test whose program is not built yet.
-            words = [line for path in self.folder(mutant.tree).rglob("CTestTestfile.cmake")
-                     for line in path.read_text(encoding="utf-8").splitlines()
-                     if (test := re.match(r'add_test\((?:\[=*\[|")?(.+?)(?:\]=*\]|")? "', line))
-                     and re.search(mutant.test, test[1])]
+            words = [
+                line
+                for path in self.folder(mutant.tree).rglob("CTestTestfile.cmake")
+                for line in path.read_text(encoding="utf-8").splitlines()
+                if (test := re.match(r'add_test\((?:\[=*\[|")?(.+?)(?:\]=*\]|")? "', line))
+                and re.search(mutant.test, test[1])
+            ]
         names = set()
         for word in words:
             for path in re.findall(re.escape(folder) + r"/([\w.+-]+)(?![\w.+/-])", word):
@@ -110,12 +120,19 @@ def end_session(leader):
             if session == leader:
                 os.kill(int(stat.parent.name), signal.SIGKILL)
         except (OSError, IndexError, ValueError):
-            continue # it has ended meanwhile
+            continue  # it has ended meanwhile
 
 
-SIGNS = (r"WARNING: (ThreadSanitizer: [\w -]+)", r"ERROR: (AddressSanitizer: [\w-]+)", r"(hakmem: failfast: \w+)",
-         r"\[  FAILED  \] ([\w./]+)", r"^FAILED: ([^\n]{,60})", r"\*\*\*(Timeout)",
-         r"\*\*\*Exception: (\w+)", r"Subprocess (aborted|killed)")
+SIGNS = (
+    r"WARNING: (ThreadSanitizer: [\w -]+)",
+    r"ERROR: (AddressSanitizer: [\w-]+)",
+    r"(hakmem: failfast: \w+)",
+    r"\[  FAILED  \] ([\w./]+)",
+    r"^FAILED: ([^\n]{,60})",
+    r"\*\*\*(Timeout)",
+    r"\*\*\*Exception: (\w+)",
+    r"Subprocess (aborted|killed)",
+)
 
 
 def failed_test(output):

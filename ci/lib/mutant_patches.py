@@ -20,7 +20,7 @@ class Mutant:
         at = re.search(r"^(diff --git |--- )", text, re.MULTILINE)
         if at is None:
             raise BadPatch(f"{self.path.name}: has no diff")
-        head = text[:at.start()]
+        head = text[: at.start()]
         self.bug = self.line(head, "Bug")
         self.budget_s = self.budget(self.line(head, "Budget"))
         self.tree, self.kind, self.test = self.killer(self.line(head, "Killed-by"))
@@ -51,8 +51,9 @@ class Mutant:
             return words[0], "ctest", words[3]
         if len(words) >= 3 and words[1] == "run":
             return words[0], "run", words[2:]
-        raise BadPatch(f"{self.path.name}: 'Killed-by: {text}' should be 'TREE ctest -R REGEX' or"
-                       " 'TREE run PROGRAM ...'")
+        raise BadPatch(
+            f"{self.path.name}: 'Killed-by: {text}' should be 'TREE ctest -R REGEX' or" " 'TREE run PROGRAM ...'"
+        )
 
     def killer_text(self):
         return f"{self.tree}: {self.test if self.kind == 'ctest' else ' '.join(self.test)}"

@@ -25,8 +25,15 @@ def run_test(copy, mutant, limit_s):
     elif "/" not in command[0]:
         command = [f"./{command[0]}", *command[1:]]
     begin = time.monotonic()
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", start_new_session=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
         try:
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -81,7 +88,8 @@ class Session:
         """Whether the mutant's test passes without it that many times: a late failure may be the test's own."""
         self.copy.sync(mutant.files)
         return self.copy.build(mutant.tree, targets) is None and all(
-            run_test(self.copy, mutant, mutant.budget_s)[0] for _ in range(runs))
+            run_test(self.copy, mutant, mutant.budget_s)[0] for _ in range(runs)
+        )
 
     def one(self, mutant):
         trouble, targets = self.check_clean(mutant)
@@ -123,15 +131,14 @@ def choose(root, mutants, options):
     if options.all:
         return list(mutants.values())
     commit = options.since
-    if commit is None: # the first commit has no parent: then all files are new
+    if commit is None:  # the first commit has no parent: then all files are new
         commit = "HEAD~1" if git(root, "rev-parse", "-q", "--verify", "HEAD~1").returncode == 0 else "HEAD"
     changed = changed_since(root, commit)
-    chosen = [each for each in mutants.values()
-              if changed & {*each.files, f"{mutant_patches.FOLDER}/{each.path.name}"}]
+    chosen = [each for each in mutants.values() if changed & {*each.files, f"{mutant_patches.FOLDER}/{each.path.name}"}]
     others = [each for each in mutants.values() if each not in chosen]
     head = git(root, "rev-parse", "HEAD").stdout.strip()
     others.sort(key=lambda each: hashlib.sha256(f"{head} {each.name}".encode()).hexdigest())
-    return chosen + others[:options.sample]
+    return chosen + others[: options.sample]
 
 
 class Parser(argparse.ArgumentParser):
@@ -149,7 +156,9 @@ def arguments():
     parser = Parser(prog="mutants", add_help=False, allow_abbrev=False)
     parser.add_argument("--root", required=True)
     parser.add_argument("--work")
-    parser.add_argument("--setup", metavar="PROGRAM", help="run when the arguments are seen to be good, before any work")
+    parser.add_argument(
+        "--setup", metavar="PROGRAM", help="run when the arguments are seen to be good, before any work"
+    )
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--since", metavar="COMMIT")
     parser.add_argument("--sample", type=number, metavar="N")
@@ -171,7 +180,9 @@ def arguments():
     if options.seed is not None and not general:
         raise Stop("--seed goes with --general, whose sample it draws; that of --since depends on HEAD")
     if options.sample is not None and ways > 0 and options.since is None:
-        raise Stop("--sample goes with --since, or alone: with --all, --general or names there are no others to draw from")
+        raise Stop(
+            "--sample goes with --since, or alone: with --all, --general or names there are no others to draw from"
+        )
     if options.list + options.self_test + (ways > 0 or options.sample is not None) > 1:
         raise Stop("--list and --self-test take no other option")
     options.sample = SAMPLE if options.sample is None else options.sample
@@ -191,7 +202,7 @@ def main():
     root = pathlib.Path(options.root).resolve()
     if options.general is not None:
         general = general_mutants.General(root, options.work or root / "build" / "mutants", options.seed)
-        general.tried() # tells a damaged log
+        general.tried()  # tells a damaged log
         set_up(options)
         return general_mutants.run(general, options.general, options.retry)
     mutants, errors = mutant_patches.read_all(root)
@@ -213,8 +224,10 @@ def main():
     for each in sorted(chosen, key=lambda each: (each.tree, str(each.test))):
         session.one(each)
     bad = [name for name, verdict in session.rows if verdict in FAILED]
-    print(f"{len(session.rows)} of {len(mutants)} mutants, {len(session.rows) - len(bad)} killed, {len(bad)} not, "
-          f"{time.monotonic() - begin:.0f} s" + (f": {' '.join(bad)}" if bad else ""))
+    print(
+        f"{len(session.rows)} of {len(mutants)} mutants, {len(session.rows) - len(bad)} killed, {len(bad)} not, "
+        f"{time.monotonic() - begin:.0f} s" + (f": {' '.join(bad)}" if bad else "")
+    )
     return 1 if bad else 0
 
 

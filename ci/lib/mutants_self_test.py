@@ -9,25 +9,29 @@ import general_self_test
 
 FILES = {
     "CMakeLists.txt": "cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
-                      "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
-                      "add_executable(toy toy.c)\nadd_test(NAME sum COMMAND toy)\n"
-                      "add_test(NAME wears_out COMMAND sh -c \"echo >> worn; test $(wc -l < worn) -lt 3\""
-                      " $<TARGET_FILE:toy>)\n"
-                      "add_test(NAME slow COMMAND sh -c \"sleep 3; exec $<TARGET_FILE:toy>\")\n"
-                      "add_test(NAME red COMMAND toy 1)\nadd_test(NAME skipped COMMAND toy 2)\n"
-                      "set_tests_properties(skipped PROPERTIES SKIP_RETURN_CODE 77)\n",
+    "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
+    "add_executable(toy toy.c)\nadd_test(NAME sum COMMAND toy)\n"
+    'add_test(NAME wears_out COMMAND sh -c "echo >> worn; test $(wc -l < worn) -lt 3"'
+    " $<TARGET_FILE:toy>)\n"
+    'add_test(NAME slow COMMAND sh -c "sleep 3; exec $<TARGET_FILE:toy>")\n'
+    "add_test(NAME red COMMAND toy 1)\nadd_test(NAME skipped COMMAND toy 2)\n"
+    "set_tests_properties(skipped PROPERTIES SKIP_RETURN_CODE 77)\n",
     "CMakePresets.json": '{"version": 6, "configurePresets": [{"name": "plain", "generator": "Ninja",'
-                         ' "binaryDir": "${sourceDir}/build/plain"}]}\n',
+    ' "binaryDir": "${sourceDir}/build/plain"}]}\n',
     "toy.c": "static int sum(int a, int b)\n{\n    return a + b;\n}\n\n"
-             "int main(int count, char **words)\n{\n    (void)words;\n    for (volatile int i = 0; i < 3; i++) {}\n"
-             "    if (count > 1) return words[1][0] == '2' ? 77 : 1;\n    return sum(2, 2) != 4;\n}\n",
+    "int main(int count, char **words)\n{\n    (void)words;\n    for (volatile int i = 0; i < 3; i++) {}\n"
+    "    if (count > 1) return words[1][0] == '2' ? 77 : 1;\n    return sum(2, 2) != 4;\n}\n",
     ".gitignore": "/build/\n",
 }
-HUNK = ("--- a/toy.c\n+++ b/toy.c\n@@ -1,4 +1,4 @@\n static int sum(int a, int b)\n {\n-    return a + b;\n"
-        "+    NEW\n }\n")
-LOOP = ("--- a/toy.c\n+++ b/toy.c\n@@ -6,5 +6,5 @@\n int main(int count, char **words)\n {\n     (void)words;\n"
-        "-    for (volatile int i = 0; i < 3; i++) {}\n+    for (volatile int i = 0; i >= 0; i = 1) {}\n"
-        "     if (count > 1) return words[1][0] == '2' ? 77 : 1;\n")
+HUNK = (
+    "--- a/toy.c\n+++ b/toy.c\n@@ -1,4 +1,4 @@\n static int sum(int a, int b)\n {\n-    return a + b;\n"
+    "+    NEW\n }\n"
+)
+LOOP = (
+    "--- a/toy.c\n+++ b/toy.c\n@@ -6,5 +6,5 @@\n int main(int count, char **words)\n {\n     (void)words;\n"
+    "-    for (volatile int i = 0; i < 3; i++) {}\n+    for (volatile int i = 0; i >= 0; i = 1) {}\n"
+    "     if (count > 1) return words[1][0] == '2' ? 77 : 1;\n"
+)
 
 
 def hunk(new):
@@ -36,9 +40,11 @@ def hunk(new):
 
 
 # Wrong from the third run on.
-AT_RUN_3 = ("extern int open(const char *, int, ...); int runs = open(\"runs\", 02101, 0600);"
-            "extern long write(int, const void *, unsigned long), lseek(int, long, int);"
-            "return write(runs, \"\", 1) == 1 && lseek(runs, 0, 1) < 3 ? a + b : 0;")
+AT_RUN_3 = (
+    'extern int open(const char *, int, ...); int runs = open("runs", 02101, 0600);'
+    "extern long write(int, const void *, unsigned long), lseek(int, long, int);"
+    'return write(runs, "", 1) == 1 && lseek(runs, 0, 1) < 3 ? a + b : 0;'
+)
 
 # Name, test, diff, verdict.
 MUTANTS = [
@@ -67,20 +73,30 @@ BAD_HEADS = {
 
 # Arguments, and what is said of them.
 BAD_ARGUMENTS = [
-    (["nix"], "there is no nix.patch"), (["--since", "nix"], "--since nix: "), (["--all", "kills"], "exclude each other"),
-    (["--nix"], "unrecognized arguments: --nix"), (["--sampl", "1"], "unrecognized arguments: --sampl"),
-    (["--since"], "--since: expected one argument"), (["--sample", "-3"], "--sample: takes a whole number, from 0 on, not '-3'"),
-    (["--general", "x"], "--general: takes a whole number"), (["--general", "0"], "from 1 on"),
-    (["--seed", "1"], "--seed goes with --general"), (["--since", "HEAD", "--seed", "2"], "--seed goes with --general"),
-    (["--all", "--sample", "3"], "--sample goes with --since"), (["kills", "--sample", "3"], "--sample goes with --since"),
-    (["--general", "1", "--sample", "3"], "--sample goes with --since"), (["--all", "--retry"], "--retry goes with --general"),
-    (["--list", "--all"], "--list and --self-test"), (["--list", "--sample", "1"], "--list and --self-test"),
+    (["nix"], "there is no nix.patch"),
+    (["--since", "nix"], "--since nix: "),
+    (["--all", "kills"], "exclude each other"),
+    (["--nix"], "unrecognized arguments: --nix"),
+    (["--sampl", "1"], "unrecognized arguments: --sampl"),
+    (["--since"], "--since: expected one argument"),
+    (["--sample", "-3"], "--sample: takes a whole number, from 0 on, not '-3'"),
+    (["--general", "x"], "--general: takes a whole number"),
+    (["--general", "0"], "from 1 on"),
+    (["--seed", "1"], "--seed goes with --general"),
+    (["--since", "HEAD", "--seed", "2"], "--seed goes with --general"),
+    (["--all", "--sample", "3"], "--sample goes with --since"),
+    (["kills", "--sample", "3"], "--sample goes with --since"),
+    (["--general", "1", "--sample", "3"], "--sample goes with --since"),
+    (["--all", "--retry"], "--retry goes with --general"),
+    (["--list", "--all"], "--list and --self-test"),
+    (["--list", "--sample", "1"], "--list and --self-test"),
 ]
 
 
 def drive(driver, root, *arguments):
-    return subprocess.run([sys.executable, str(driver), "--root", str(root), *arguments], capture_output=True,
-                          text=True, check=False)
+    return subprocess.run(
+        [sys.executable, str(driver), "--root", str(root), *arguments], capture_output=True, text=True, check=False
+    )
 
 
 def write(root, name, killed_by, diff):
@@ -172,5 +188,7 @@ def run(driver):
     problems += general_self_test.run(lambda root: lambda *arguments: drive(driver, root, *arguments))
     for problem in problems:
         print(f"self-test: {problem}")
-    print(f"self-test: {len(MUTANTS)} mutants, {len(BAD_HEADS)} bad heads, {len(BAD_ARGUMENTS)} bad arguments, {len(problems)} problems")
+    print(
+        f"self-test: {len(MUTANTS)} mutants, {len(BAD_HEADS)} bad heads, {len(BAD_ARGUMENTS)} bad arguments, {len(problems)} problems"
+    )
     return 1 if problems else 0

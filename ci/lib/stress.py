@@ -74,13 +74,32 @@ def run(harness, label, allocator, checked, round_number, seed, options):
     mode = "check" if checked else "speed"
     file = RESULTS / f"{harness}.{label}.{mode}.{round_number}.json"
     file.unlink(missing_ok=True)
-    command = [str(PROGRAM), harness, "--threads", str(options.threads), "--seconds", f"{options.seconds:g}",
-               "--seed", str(seed), "--allocator", allocator, "--json", str(file),
-               "--check" if checked else "--no-check"]
+    command = [
+        str(PROGRAM),
+        harness,
+        "--threads",
+        str(options.threads),
+        "--seconds",
+        f"{options.seconds:g}",
+        "--seed",
+        str(seed),
+        "--allocator",
+        allocator,
+        "--json",
+        str(file),
+        "--check" if checked else "--no-check",
+    ]
     limit = options.seconds * 10 + 120
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace", timeout=limit)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=limit,
+        )
         status, said = done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         status, said = None, (late.stdout or b"").decode(errors="replace")
@@ -109,15 +128,20 @@ def run(harness, label, allocator, checked, round_number, seed, options):
 def table(results, labels, rounds):
     width = max(map(len, labels)) + 1
     print()
-    print(f"{'harness':13} {'malloc':{width}} {'verdict':8} {'M ops/s':>8} {'to libc':>8} {'(min-max)':>12} "
-          f"{'peak RSS':>10} {'end RSS':>10}")
+    print(
+        f"{'harness':13} {'malloc':{width}} {'verdict':8} {'M ops/s':>8} {'to libc':>8} {'(min-max)':>12} "
+        f"{'peak RSS':>10} {'end RSS':>10}"
+    )
     for harness in HARNESSES:
         for label in labels:
             speed = [results[harness, label, False, number] for number in range(rounds)]
             every = speed + [results[harness, label, True, number] for number in range(rounds)]
             base = [results[harness, BASELINE, False, number] for number in range(rounds)]
-            ratios = [one["ops_per_second"] / other["ops_per_second"] for one, other in zip(speed, base)
-                      if other["ops_per_second"] > 0 and one["ops_per_second"] > 0]
+            ratios = [
+                one["ops_per_second"] / other["ops_per_second"]
+                for one, other in zip(speed, base)
+                if other["ops_per_second"] > 0 and one["ops_per_second"] > 0
+            ]
             verdict = "FAIL" if any(one["failed"] for one in every) else "pass"
             middle = f"{statistics.median(ratios):8.2f}" if ratios else f"{'-':>8}"
             spread = f"{min(ratios):.2f}-{max(ratios):.2f}" if ratios else "-"
@@ -125,14 +149,29 @@ def table(results, labels, rounds):
             peak = statistics.median(one["peak_rss_bytes"] for one in speed) / MIB
             end = statistics.median(one["end_rss_bytes"] for one in speed) / MIB
             name = "libc" if label == BASELINE else label
-            print(f"{harness:13} {name:{width}} {verdict:8} {ops:8.2f} {middle} {spread:>12} {peak:6.1f} MiB "
-                  f"{end:6.1f} MiB")
+            print(
+                f"{harness:13} {name:{width}} {verdict:8} {ops:8.2f} {middle} {spread:>12} {peak:6.1f} MiB "
+                f"{end:6.1f} MiB"
+            )
 
 
 def campaign(seed, options):
     """Every scenario once on our own two builds, under both schedules, with a page of figures; whether all passed."""
-    command = [str(PROGRAM), "all", "--schedule", "both", "--threads", str(options.threads),
-               "--seconds", f"{options.seconds:g}", "--seed", str(seed), "--report", str(REPORT), "--list-skips"]
+    command = [
+        str(PROGRAM),
+        "all",
+        "--schedule",
+        "both",
+        "--threads",
+        str(options.threads),
+        "--seconds",
+        f"{options.seconds:g}",
+        "--seed",
+        str(seed),
+        "--report",
+        str(REPORT),
+        "--list-skips",
+    ]
     for name in OURS:
         command += ["--allocator", name]
     print(f"\nevery scenario, on {' and '.join(OURS)}, under both schedules:", flush=True)
@@ -158,8 +197,11 @@ def main():
     RESULTS.mkdir(parents=True, exist_ok=True)
     for old in RESULTS.glob("*.json"):
         old.unlink()
-    print(f"seeds {' '.join(map(str, seeds))}; {options.threads} threads, {options.seconds:g} s a run, "
-          f"{options.rounds} rounds", flush=True)
+    print(
+        f"seeds {' '.join(map(str, seeds))}; {options.threads} threads, {options.seconds:g} s a run, "
+        f"{options.rounds} rounds",
+        flush=True,
+    )
     results = {}
     for number, one_seed in enumerate(seeds):
         for harness in HARNESSES:
@@ -167,14 +209,19 @@ def main():
             for checked in (True, False):
                 for label, allocator in mallocs.items():
                     results[harness, label, checked, number] = run(
-                        harness, label, allocator, checked, number + 1, one_seed, options)
+                        harness, label, allocator, checked, number + 1, one_seed, options
+                    )
     table(results, list(mallocs), options.rounds)
     failed = sum(one["failed"] for one in results.values())
-    print("\nops/s and RSS: medians of the unchecked runs; to libc: median of the ratios within a round, and their spread")
+    print(
+        "\nops/s and RSS: medians of the unchecked runs; to libc: median of the ratios within a round, and their spread"
+    )
     print(f"results: {RESULTS.relative_to(ROOT)}/*.json", flush=True)
     whole = campaign(seed, options)
-    print(f"{'PASS' if whole and not failed else 'FAIL'}: side by side, {len(results) - failed} of {len(results)} runs "
-          f"passed; every scenario, {'all' if whole else 'not all'} passed; repeat with --seed {seed}")
+    print(
+        f"{'PASS' if whole and not failed else 'FAIL'}: side by side, {len(results) - failed} of {len(results)} runs "
+        f"passed; every scenario, {'all' if whole else 'not all'} passed; repeat with --seed {seed}"
+    )
     return 0 if whole and not failed else 1
 
 

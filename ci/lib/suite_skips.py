@@ -15,7 +15,7 @@ def gtest_reason(output):
     lines = [line.strip() for line in output.splitlines()]
     for index, line in enumerate(lines):
         if line.endswith(": Skipped"):
-            return next(filter(None, lines[index + 1:]), f"no reason given, {line}")
+            return next(filter(None, lines[index + 1 :]), f"no reason given, {line}")
     return "no reason given"
 
 
@@ -27,7 +27,7 @@ def of(output):
             ran += 1
         else:
             begin = output.rfind(BEGUN + match[2], 0, match.start())
-            skipped.append((match[2], gtest_reason(output[max(begin, 0):match.start()])))
+            skipped.append((match[2], gtest_reason(output[max(begin, 0) : match.start()])))
     for match in UNITTEST.finditer(output):
         if match[2]:
             ran += 1

@@ -68,8 +68,10 @@ class Tree:
     def case_passed(self, name, output):
         cut = suite_skips.cut_at(output)
         if cut is not None:
-            self.failed.append(f"{name}: passed, but its output was cut at {cut} bytes, so what it skipped is not known: "
-                               "raise --test-output-size-passed in ci/test")
+            self.failed.append(
+                f"{name}: passed, but its output was cut at {cut} bytes, so what it skipped is not known: "
+                "raise --test-output-size-passed in ci/test"
+            )
             return
         skipped, ran = suite_skips.of(output)
         if skipped and ran == 0:
@@ -106,8 +108,10 @@ def main():
     print(f"{'tree':12} {'run':>5} {'passed':>7} {'failed':>7} {'skipped':>8} {'within':>7} {'seconds':>8}  logs")
     for tree in trees:
         logs = f"build/{tree.name}/Testing" if not tree.empty else "no test with this label"
-        print(f"{tree.name:12} {tree.passed + len(tree.failed):5} {tree.passed:7} {len(tree.failed):7} {tree.skips():8} "
-              f"{tree.skips_within():7} {tree.seconds:8.1f}  {logs}")
+        print(
+            f"{tree.name:12} {tree.passed + len(tree.failed):5} {tree.passed:7} {len(tree.failed):7} {tree.skips():8} "
+            f"{tree.skips_within():7} {tree.seconds:8.1f}  {logs}"
+        )
     for tree in trees:
         tell_skips(f"skipped in {tree.name}", tree.skipped)
         tell_skips(f"skipped within a suite of {tree.name}", tree.within)
@@ -118,8 +122,10 @@ def main():
     if none_ran:
         print("FAILED: no tree has a test with this label")
         failed += 1
-    print(f"{sum(tree.passed for tree in trees)} passed, {failed} failed, {sum(tree.skips() for tree in trees)} skipped, "
-          f"{sum(tree.skips_within() for tree in trees)} skipped within a suite")
+    print(
+        f"{sum(tree.passed for tree in trees)} passed, {failed} failed, {sum(tree.skips() for tree in trees)} skipped, "
+        f"{sum(tree.skips_within() for tree in trees)} skipped within a suite"
+    )
     return 1 if failed else 0
 
 

@@ -18,16 +18,23 @@ def gtest(*tests):
     text = "Running main() from gtest_main.cc\n[==========] Running tests.\n"
     for name, reason in tests:
         text += f"[ RUN      ] {name}\n"
-        text += f"/r/a_test.cc:7: Skipped\n{reason}\n[  SKIPPED ] {name} (0 ms)\n" if reason is not None else \
-            f"[       OK ] {name} (3 ms)\n"
+        text += (
+            f"/r/a_test.cc:7: Skipped\n{reason}\n[  SKIPPED ] {name} (0 ms)\n"
+            if reason is not None
+            else f"[       OK ] {name} (3 ms)\n"
+        )
     skipped = [name for name, reason in tests if reason is not None]
     if skipped:
-        text += f"[  SKIPPED ] {len(skipped)} tests, listed below:\n" + "".join(f"[  SKIPPED ] {each}\n" for each in skipped)
+        text += f"[  SKIPPED ] {len(skipped)} tests, listed below:\n" + "".join(
+            f"[  SKIPPED ] {each}\n" for each in skipped
+        )
     return text
 
 
-UNITTEST = "test_before (__main__.Guard.test_before) ... skipped 'pages of 65536 bytes'\n" \
-           "test_after (__main__.Guard.test_after) ... ok\n\nOK (skipped=1)\n"
+UNITTEST = (
+    "test_before (__main__.Guard.test_before) ... skipped 'pages of 65536 bytes'\n"
+    "test_after (__main__.Guard.test_after) ... ok\n\nOK (skipped=1)\n"
+)
 # Name, what it prints, exit status; more for CTestTestfile.cmake.
 SKIPS_77 = "set_tests_properties({} PROPERTIES SKIP_RETURN_CODE 77)\n"
 TESTS = [
@@ -35,8 +42,14 @@ TESTS = [
     ("unit/Part", gtest(("Part.One", None), ("Part.Two", "why not\nand more"), ("Part.Three", "")), 0, ""),
     ("override/libc", gtest(("Names.One", None), ("Names.Two", "why not")), 0, ""),
     # A test may write no newline at its end.
-    ("unit/None", gtest(("None.One", "not here"), ("None.Two", "nor there")).replace("[  SKIPPED ] None.One (", "seed[  SKIPPED ] None.One ("),
-     0, ""),
+    (
+        "unit/None",
+        gtest(("None.One", "not here"), ("None.Two", "nor there")).replace(
+            "[  SKIPPED ] None.One (", "seed[  SKIPPED ] None.One ("
+        ),
+        0,
+        "",
+    ),
     ("unit/Parameters", gtest(("All/Parameters.One/0", None), ("All/Parameters.One/1", "odd")), 0, ""),
     ("unit/Failed", gtest(("Failed.One", None), ("Failed.Two", "why not")), 1, ""),
     ("crash.guard", UNITTEST, 0, ""),
@@ -67,12 +80,17 @@ def options():
 def table(root, keep):
     """(exit status, the table in short) of the tests, run by ctest."""
     folder = root / "build" / "toy"
-    subprocess.run(["ctest", "--test-dir", folder, "--output-junit", folder / "junit.xml", *keep], capture_output=True, check=False)
-    done = subprocess.run([sys.executable, "-B", HERE / "test_table.py", root, "toy"], capture_output=True, text=True, check=False)
+    subprocess.run(
+        ["ctest", "--test-dir", folder, "--output-junit", folder / "junit.xml", *keep], capture_output=True, check=False
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", HERE / "test_table.py", root, "toy"], capture_output=True, text=True, check=False
+    )
     text = re.sub(r" \d+\.\d ", " ", done.stdout + done.stderr)
     text = re.sub(r"\n    ", " | ", text)
-    return done.returncode, "".join(re.sub(r" +", " ", line) + "\n" for line in text.splitlines()
-                                    if line and not line.startswith("tree "))
+    return done.returncode, "".join(
+        re.sub(r" +", " ", line) + "\n" for line in text.splitlines() if line and not line.startswith("tree ")
+    )
 
 
 def main():

@@ -27,15 +27,36 @@ FUNCTIONS = {
 PASSES_ON = ("malloc", "free", "hak_malloc", "hak_free")
 PATHS_MAX = 64  # of one function; one with more is no fast path
 
-PREFIXES = {"lock", "rep", "repz", "repnz", "repe", "repne", "notrack", "bnd", "data16", "addr32", "cs", "ds", "es",
-            "ss", "fs", "gs", "xacquire", "xrelease"}
+PREFIXES = {
+    "lock",
+    "rep",
+    "repz",
+    "repnz",
+    "repe",
+    "repne",
+    "notrack",
+    "bnd",
+    "data16",
+    "addr32",
+    "cs",
+    "ds",
+    "es",
+    "ss",
+    "fs",
+    "gs",
+    "xacquire",
+    "xrelease",
+}
 NO_ACCESS = re.compile(r"lea|nop|endbr(32|64)|prefetch\w*|clflush(opt)?|clwb|ud[012]|pause|[lms]fence")
 # What an instruction does to a memory operand in the place of its result (the last one), by its name without the
 # letter for the width. As a source, memory is loaded whatever the instruction.
-RESULT_STORED = re.compile(r"mov|movabs|movnti|movbe|v?mov([ah]ps|[al]pd|ups|upd|hpd|lps|dq[au]\d*|[dq]|s[sd]|nt\w+)"
-                           r"|set\w+|v?p?extr(act)?\w*|stmxcsr|fn?st\w*|fistt?p?\w*")
-RESULT_CHANGED = re.compile(r"add|adc|sub|sbb|and|or|xor|inc|dec|neg|not|sh[lr]d?|sa[lr]|ro[lr]|rc[lr]|bt[src]"
-                            r"|cmpxchg(8b|16b)?")
+RESULT_STORED = re.compile(
+    r"mov|movabs|movnti|movbe|v?mov([ah]ps|[al]pd|ups|upd|hpd|lps|dq[au]\d*|[dq]|s[sd]|nt\w+)"
+    r"|set\w+|v?p?extr(act)?\w*|stmxcsr|fn?st\w*|fistt?p?\w*"
+)
+RESULT_CHANGED = re.compile(
+    r"add|adc|sub|sbb|and|or|xor|inc|dec|neg|not|sh[lr]d?|sa[lr]|ro[lr]|rc[lr]|bt[src]" r"|cmpxchg(8b|16b)?"
+)
 RESULT_LOADED = re.compile(r"cmp|test|bt|i?mul|i?div|fld\w*|fild\w*|ldmxcsr|jmp|call")
 LOOP_BRANCH = re.compile(r"loop(n?[ez])?|jr?[ec]?cxz")
 
@@ -47,12 +68,12 @@ class Unreadable(Exception):
 @dataclasses.dataclass
 class Instruction:
     address: int
-    name: str           # without prefixes
+    name: str  # without prefixes
     operands: list
-    text: str           # as the listing has it
-    next: int = 0       # address of the instruction behind it
+    text: str  # as the listing has it
+    next: int = 0  # address of the instruction behind it
     target: int = None  # of a direct jump or call
-    symbol: str = ""    # what objdump calls the target
+    symbol: str = ""  # what objdump calls the target
 
     def is_call(self):
         return re.fullmatch(r"l?call[wlq]?", self.name) is not None
@@ -83,15 +104,16 @@ class Path:
         return (self.instructions, self.branches, self.loads, self.stores, self.goes_on_in)
 
     def __str__(self):
-        text = (f"{self.instructions} instructions, {self.branches} branches, {self.loads} loads, "
-                f"{self.stores} stores")
+        text = (
+            f"{self.instructions} instructions, {self.branches} branches, {self.loads} loads, " f"{self.stores} stores"
+        )
         return text + (f", then {self.goes_on_in}" if self.goes_on_in else "")
 
 
 @dataclasses.dataclass
 class Function:
     paths: list  # of Path, the cheapest first
-    loops: int   # ways back to an instruction that is on a path
+    loops: int  # ways back to an instruction that is on a path
     leaves_for: list = dataclasses.field(default_factory=list, compare=False)  # where all other ways lead
 
 
@@ -199,8 +221,15 @@ class Library:
         return f"{self.compiler()} {'x86-64' if 'X86-64' in self.machine else self.machine}"
 
     def instructions(self, start, size):
-        text = output("objdump", "-d", "-w", "--no-show-raw-insn", f"--start-address={start:#x}",
-                      f"--stop-address={start + size:#x}", self.path)
+        text = output(
+            "objdump",
+            "-d",
+            "-w",
+            "--no-show-raw-insn",
+            f"--start-address={start:#x}",
+            f"--stop-address={start + size:#x}",
+            self.path,
+        )
         found = [instruction for instruction in map(parse, text.splitlines()) if instruction]
         for instruction, behind in zip(found, found[1:] + [None]):
             instruction.next = behind.address if behind else start + size
@@ -213,8 +242,11 @@ class Library:
         start, size = self.symbols[name]
         if size == 0:
             raise Unreadable(f"the symbol {name} has no size")
-        goes_on = {self.symbols[other][0]: other for other in reversed(PASSES_ON)
-                   if other in self.symbols and self.symbols[other][0] != start}
+        goes_on = {
+            self.symbols[other][0]: other
+            for other in reversed(PASSES_ON)
+            if other in self.symbols and self.symbols[other][0] != start
+        }
         return Walk(self.instructions(start, size), goes_on).run(name, start)
 
 
@@ -224,8 +256,8 @@ class Walk:
     def __init__(self, instructions, goes_on):
         self.instructions = instructions
         self.goes_on = goes_on  # address to name of PASSES_ON
-        self.paths = []         # lists of (instruction, remark for the listing, name of PASSES_ON or "")
-        self.back = set()       # pairs of addresses: from, to
+        self.paths = []  # lists of (instruction, remark for the listing, name of PASSES_ON or "")
+        self.back = set()  # pairs of addresses: from, to
         self.ends = set()
 
     def run(self, name, start):
@@ -280,6 +312,11 @@ class Walk:
     @staticmethod
     def cost(path):
         counts = [accesses(step[0]) for step in path]
-        return Path(len(path), sum(step[0].is_branch() for step in path), sum(loads for loads, _ in counts),
-                    sum(stores for _, stores in counts), " and ".join(step[2] for step in path if step[2]),
-                    [f"{step[0].text:6} {step[1]}".rstrip() for step in path])
+        return Path(
+            len(path),
+            sum(step[0].is_branch() for step in path),
+            sum(loads for loads, _ in counts),
+            sum(stores for _, stores in counts),
+            " and ".join(step[2] for step in path if step[2]),
+            [f"{step[0].text:6} {step[1]}".rstrip() for step in path],
+        )

@@ -1,5 +1,5 @@
-// A target with a planted bug, for the test of ci/fuzz: one that no input shows alone, since it takes the 300 runs before it
-// in the same process.
+// A target with a planted bug, for the test of ci/fuzz: one that no input shows alone, since it takes the 300 runs
+// before it in the same process.
 #include <cstddef>
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace {
 
 int runs;
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *, std::size_t)
 {

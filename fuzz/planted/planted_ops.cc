@@ -8,9 +8,9 @@
 
 namespace {
 
-volatile int blocks_of_512, resized;  // each step to the bug is a branch of its own, as it is in an allocator
+volatile int blocks_of_512, resized; // each step to the bug is a branch of its own, as it is in an allocator
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {

@@ -8,7 +8,7 @@
 namespace bench {
 
 class Draw {
-public:
+  public:
     // Streams of one seed differ from the start: the constant is that of splitmix64.
     Draw(std::uint64_t seed, std::uint64_t stream) : state_((seed + stream * 0x9e3779b97f4a7c15ULL) * 2 + 1)
     {
@@ -27,7 +27,7 @@ public:
     std::size_t below(std::uint64_t limit) { return high_part(step(), limit); }
     std::size_t between(std::size_t low, std::size_t high) { return low + below(high - low + 1); }
 
-private:
+  private:
     std::uint64_t state_;
 };
 

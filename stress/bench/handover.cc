@@ -16,7 +16,7 @@ namespace {
 // A ring for one producer and one consumer. Each side looks at the other's index only when the one that it remembers
 // says full or empty, so that the lines of the indices move once in many blocks.
 class Ring {
-public:
+  public:
     void push(void *block)
     {
         const std::uint64_t at = head_.load(std::memory_order_relaxed);
@@ -44,7 +44,7 @@ public:
         return block;
     }
 
-private:
+  private:
     static constexpr std::uint64_t kSlots = 1024;
     static constexpr std::uint32_t kSpins = 64;
 
@@ -93,7 +93,7 @@ struct Batch {
 
 // A list of batches that all threads share; not too long, or fast allocating threads would fill the memory.
 class Batches {
-public:
+  public:
     void begin(std::uint32_t producers)
     {
         const std::lock_guard hold(lock_);
@@ -130,7 +130,7 @@ public:
         return batch;
     }
 
-private:
+  private:
     static constexpr int kLength = 100;
 
     std::mutex lock_;

@@ -11,7 +11,7 @@ namespace {
 
 // A working set of which each step frees a random block and allocates another in its place.
 class RandomMixed {
-public:
+  public:
     RandomMixed(const Plan &plan, std::uint32_t index)
         : draw_(plan.seed, index), slots_(plan.count), low_(plan.low), range_(plan.high - plan.low + 1)
     {
@@ -38,7 +38,7 @@ public:
         draw_ = draw;
     }
 
-private:
+  private:
     void *fresh(std::uint64_t drawn)
     {
         void *const block = malloc(low_ + Draw::low_part(drawn, range_));
@@ -53,7 +53,7 @@ private:
 
 // The same with sizes that are even on a logarithmic scale, and with the last word of each block written too.
 class LargeMixed {
-public:
+  public:
     LargeMixed(const Plan &plan, std::uint32_t index) : draw_(plan.seed, index), slots_(plan.count), sizes_(kSizes)
     {
         const double low = std::log2(static_cast<double>(plan.low)), high = std::log2(static_cast<double>(plan.high));
@@ -78,7 +78,7 @@ public:
         }
     }
 
-private:
+  private:
     static constexpr std::size_t kSizes = 4096;
 
     void *fresh(std::uint64_t drawn)
@@ -96,7 +96,7 @@ private:
 };
 
 class Tight {
-public:
+  public:
     Tight(const Plan &plan, std::uint32_t) : size_(plan.low) {}
 
     void go(std::uint64_t pairs) const
@@ -109,13 +109,13 @@ public:
         }
     }
 
-private:
+  private:
     std::size_t size_;
 };
 
 // A block lives for as long as it takes to allocate the next few.
 class ShortLived {
-public:
+  public:
     ShortLived(const Plan &plan, std::uint32_t) : size_(plan.low)
     {
         for (void *&slot : ring_) slot = malloc(size_);
@@ -140,7 +140,7 @@ public:
         }
     }
 
-private:
+  private:
     static constexpr std::size_t kLive = 8;
 
     std::size_t size_;

@@ -108,9 +108,9 @@ void add_options(CLI::App &run, CLI::App &rss, Options &options)
     run.add_option("row", options.row, "a row of hakmem-bench list")->required();
     options.threads = run.add_option("--threads", options.plan.threads, "threads of the row (default: the row's own)")
                           ->check(whole_number(1, 1024));
-    options.ops = run.add_option("--ops", options.plan.ops,
-                                 "pairs of malloc and free in the timed part, all threads together")
-                      ->check(whole_number(1, std::uint64_t{1} << 53));
+    options.ops =
+        run.add_option("--ops", options.plan.ops, "pairs of malloc and free in the timed part, all threads together")
+            ->check(whole_number(1, std::uint64_t{1} << 53));
     run.add_option("--seed", options.plan.seed, "decides sizes and order (default 1)")
         ->check(whole_number(0, UINT64_MAX));
     run.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");
@@ -123,7 +123,7 @@ void add_options(CLI::App &run, CLI::App &rss, Options &options)
     rss.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kPairsOfThread = 10000;  // in a generation
 constexpr std::size_t kTransfers = 1000;
 
 class Stress {
-public:
+  public:
     explicit Stress(const Plan &plan)
         : plan_(plan), draw_(plan.seed, 0), transfer_(std::make_unique<std::atomic<void *>[]>(kTransfers)),
           desks_(plan.threads)
@@ -48,7 +48,7 @@ public:
         }
     }
 
-private:
+  private:
     // The lists of a thread; made once, so that they do not count as its work.
     struct alignas(64) Desk {
         std::vector<void *> data, kept;

@@ -21,10 +21,10 @@ void fill(void **slots, std::size_t first, std::size_t last, std::size_t step, s
 }
 
 class Batch {
-public:
+  public:
     Batch(const Plan &plan, std::uint32_t index) : slots_(plan.count), size_(plan.low), draw_(plan.seed, index) {}
 
-protected:
+  protected:
     std::size_t part(std::uint64_t pairs) const { return std::min<std::uint64_t>(slots_.size(), pairs); }
 
     std::vector<void *> slots_;
@@ -34,8 +34,7 @@ protected:
 
 enum class Order { kForwards, kBackwards };
 
-template <Order kOrder>
-struct InOrder : Batch {
+template <Order kOrder> struct InOrder : Batch {
     using Batch::Batch;
 
     void go(std::uint64_t pairs)
@@ -56,7 +55,7 @@ struct InOrder : Batch {
 
 // The order is drawn once, before the run.
 class RandomOrder : Batch {
-public:
+  public:
     RandomOrder(const Plan &plan, std::uint32_t index) : Batch(plan, index), order_(plan.count)
     {
         std::iota(order_.begin(), order_.end(), 0u);
@@ -75,7 +74,7 @@ public:
         for (std::size_t i = 0; i < pairs; ++i) free(slots[i]);
     }
 
-private:
+  private:
     std::vector<std::uint32_t> order_;
 };
 
@@ -101,7 +100,7 @@ struct Interleaved : Batch {
 // Batches of one size each, sizes in turn and the small ones more often. A batch is freed a few batches later, and
 // the order in which that is done takes turns: as allocated, backwards, every other one and then the rest.
 class Sh8 {
-public:
+  public:
     Sh8(const Plan &plan, std::uint32_t) : batches_(kAge), count_(plan.count)
     {
         for (Slots &slots : batches_) slots.reserve(plan.count);
@@ -120,7 +119,7 @@ public:
         for (std::size_t i = 0; i < kAge; ++i) release(batches_[i]);
     }
 
-private:
+  private:
     using Slots = std::vector<void *>;
     static constexpr std::size_t kAge = 5;
     static constexpr std::size_t kSizes[] = {16, 24, 64, 16, 40, 128, 32, 16, 256, 48, 24, 512, 96, 32, 1000, 64};
@@ -129,15 +128,15 @@ private:
     {
         const std::size_t count = slots.size();
         switch (released_++ % 3) {
-            case 0:
-                for (std::size_t i = 0; i < count; ++i) free(slots[i]);
-                break;
-            case 1:
-                for (std::size_t i = count; i-- > 0;) free(slots[i]);
-                break;
-            default:
-                for (std::size_t i = 0; i < count; i += 2) free(slots[i]);
-                for (std::size_t i = 1; i < count; i += 2) free(slots[i]);
+        case 0:
+            for (std::size_t i = 0; i < count; ++i) free(slots[i]);
+            break;
+        case 1:
+            for (std::size_t i = count; i-- > 0;) free(slots[i]);
+            break;
+        default:
+            for (std::size_t i = 0; i < count; i += 2) free(slots[i]);
+            for (std::size_t i = 1; i < count; i += 2) free(slots[i]);
         }
         slots.clear();
     }

@@ -49,16 +49,16 @@ constexpr Row kRows[] = {
     {"long-lived-1024", kApart, "replaces a random one of 100000 blocks", "a cache of objects", 1, 1, 5 * kMillion,
      1024, 1024, 100000, random_mixed},
     {"larson", "each a chain of threads, one at a time",
-     "replaces random ones of 1000 blocks; after 20000 a new thread takes the window", "Larson and Krishnan 1998", 1,
-     1, 10 * kMillion, 8, 1000, 1000, larson},
+     "replaces random ones of 1000 blocks; after 20000 a new thread takes the window", "Larson and Krishnan 1998", 1, 1,
+     10 * kMillion, 8, 1000, 1000, larson},
     {"remote-free", kCouples, "couples with a ring of 1024 blocks between producer and consumer",
      "the queue between two threads", 2, 2, 10 * kMillion, 16, 1024, 1024, remote_free},
     {"all-remote", kCouples, "batches of 4096 blocks of 8 to 512 bytes through a list that all share",
      "xmalloc-test: Lever and Boreham 2000", 2, 2, 10 * kMillion, 8, 512, 4096, all_remote},
     {"mstress", "generations of threads", "keeps some blocks, frees random others, swaps some with other threads",
      "test-stress of mimalloc: Leijen 2018", 2, 1, 5 * kMillion, 8, 51200, 10000, mstress},
-    {"sh8", kApart, "batches of 1000 in 12 sizes, freed four batches later in three orders",
-     "sh8bench: MicroQuill", 1, 1, 10 * kMillion, 16, 1000, 1000, sh8},
+    {"sh8", kApart, "batches of 1000 in 12 sizes, freed four batches later in three orders", "sh8bench: MicroQuill", 1,
+     1, 10 * kMillion, 16, 1000, 1000, sh8},
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ Block *fresh(Draw &draw)
 }
 
 class List {
-public:
+  public:
     void push(Block *block)
     {
         block->next = nullptr;
@@ -67,7 +67,7 @@ public:
 
     std::uint64_t bytes() const { return bytes_; }
 
-private:
+  private:
     Block *first_ = nullptr, *last_ = nullptr;
     std::uint64_t bytes_ = 0;
 };

@@ -9,4 +9,4 @@ namespace bench {
 // Ends the program with status 1 where there is no such figure.
 std::uint64_t status_kib(const char *name);
 
-}  // namespace bench
+} // namespace bench

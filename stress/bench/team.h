@@ -15,7 +15,7 @@ class Team;
 // A worker's place. Its work calls start() once, after its warm-up, and finish() once, when its timed part is over;
 // both may be called by a thread other than the one that took the seat.
 class Seat {
-public:
+  public:
     Seat(Team &team, std::uint32_t number) : index(number), team_(team) {}
 
     void start();  // waits for the whole team
@@ -23,29 +23,28 @@ public:
 
     const std::uint32_t index;
 
-private:
+  private:
     friend class Team;
     Team &team_;
     std::int64_t started_ns_ = 0, finished_ns_ = 0;
 };
 
 class Team {
-public:
+  public:
     explicit Team(std::uint32_t threads);
 
     // Runs the work in each seat, and returns the seconds from the first start to the last finish. A team of one is
     // the calling thread: a program with one thread is a case of its own to a malloc.
     double run(const std::function<void(Seat &)> &work);
 
-private:
+  private:
     friend class Seat;
     std::vector<Seat> seats_;
     std::barrier<> start_;
 };
 
 // A row without shared state: `Loop` is made from the plan and the number of the thread, and go(pairs) does the work.
-template <typename Loop>
-double run_apart(const Plan &plan)
+template <typename Loop> double run_apart(const Plan &plan)
 {
     return Team(plan.threads).run([&](Seat &seat) {
         Loop loop(plan, seat.index);
@@ -56,4 +55,4 @@ double run_apart(const Plan &plan)
     });
 }
 
-}  // namespace bench
+} // namespace bench

@@ -26,12 +26,11 @@ namespace {
 constexpr double kSlowRunLineSeconds = 60;  // where there is no terminal to show a live line
 
 class Campaign {
-public:
+  public:
     explicit Campaign(const CampaignOptions &options)
         : o_(options), soak_(options.soak_seconds > 0), out_(options.json_path == "-" ? STDERR_FILENO : STDOUT_FILENO),
           terminal_(isatty(out_) == 1)
-    {
-    }
+    {}
 
     int run()
     {
@@ -52,7 +51,7 @@ public:
         return finish();
     }
 
-private:
+  private:
     std::string open_all();
     std::string open_state();
     bool done() const;
@@ -116,10 +115,8 @@ std::string Campaign::open_state()
 
 std::string Campaign::open_all()
 {
-    if (soak_ && o_.report_directory.empty())
-        return "--soak: it needs a place for its state; add --report DIR";
-    if (soak_ && !o_.json_path.empty())
-        return "--soak: every result is kept under --report already; leave --json out";
+    if (soak_ && o_.report_directory.empty()) return "--soak: it needs a place for its state; add --report DIR";
+    if (soak_ && !o_.json_path.empty()) return "--soak: every result is kept under --report already; leave --json out";
     if (!o_.report_directory.empty()) {
         directory_ = std::make_unique<ReportDirectory>(o_.report_directory);
         if (std::string fault = directory_->open(soak_); !fault.empty()) return "--report: " + fault;
@@ -195,8 +192,9 @@ void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildO
     if (directory_ != nullptr) fault_ = directory_->add(state_.next_run, record, json);
     journal_->add(json);
     ++state_.next_run;
-    ++(record.verdict == RunVerdict::Pass ? state_.passed : record.verdict == RunVerdict::Fail ? state_.failed
-                                                                                         : state_.skipped);
+    ++(record.verdict == RunVerdict::Pass   ? state_.passed
+       : record.verdict == RunVerdict::Fail ? state_.failed
+                                            : state_.skipped);
     ++(record.verdict == RunVerdict::Pass   ? cell.passed
        : record.verdict == RunVerdict::Fail ? cell.failed
                                             : cell.skipped);
@@ -217,10 +215,10 @@ bool Campaign::tick(const CampaignCell &cell, double seconds, const std::string 
     checkpoint_if_due();
     const std::string name = cell.scenario + " on " + cell.allocator + ", " + cell.schedule;
     if (terminal_) {
-        const std::string at =
-            soak_ ? fmt::format("{} of {}, {} runs, {} failed", duration_text(state_.elapsed_seconds),
-                                duration_text(o_.soak_seconds), state_.next_run, state_.failed)
-                  : fmt::format("run {} of {}", state_.next_run + 1, state_.cells.size());
+        const std::string at = soak_
+                                   ? fmt::format("{} of {}, {} runs, {} failed", duration_text(state_.elapsed_seconds),
+                                                 duration_text(o_.soak_seconds), state_.next_run, state_.failed)
+                                   : fmt::format("run {} of {}", state_.next_run + 1, state_.cells.size());
         std::string line = fmt::format("{}: {}  {}", at, name, last_line.substr(0, 60));
         write_text(out_, "\r\033[K" + line.substr(0, 119));
         live_ = true;

@@ -27,7 +27,7 @@ struct Ended {
 };
 
 class Campaigns : public testing::Test {
-protected:
+  protected:
     Campaigns()
     {
         options_.scenarios = {"larson", "random-mixed"};
@@ -73,9 +73,8 @@ protected:
         for (int i = 0; i < 1000; ++i) {
             std::string text;
             SoakState now;
-            if (file_read(options_.report_directory + "/soak.json", text).empty() && soak_state_read(text,
-                now).empty() &&
-                now.next_run >= runs)
+            if (file_read(options_.report_directory + "/soak.json", text).empty() &&
+                soak_state_read(text, now).empty() && now.next_run >= runs)
                 return;
             usleep(10000);
         }
@@ -96,7 +95,7 @@ TEST_F(Campaigns, AllPass)
     EXPECT_THAT(ended.out, testing::StartsWith("seed 100\n"));
     EXPECT_THAT(ended.out, testing::EndsWith("4 passed, 0 failed, 0 skipped\n"));
     EXPECT_THAT(ended.out, HasSubstr("pass  random-mixed on system, os, seed 100: 2.00 k ops/s, peak RSS 1.0 MiB, "
-        "0.5 s\n"));
+                                     "0.5 s\n"));
     EXPECT_THAT(page(), HasSubstr("All 4 runs passed"));
     EXPECT_EQ(result_files(), 4u);
     const std::string json = text_of_file(options_.json_path);
@@ -126,7 +125,7 @@ TEST_F(Campaigns, OneOfEachKind)
 TEST_F(Campaigns, TheRunsOwnCommandIsKeptWithoutOurPart)
 {
     program("echo \"{\\\"verdict\\\": \\\"fail\\\", \\\"failures\\\": [{\\\"rule\\\": \\\"r\\\", \\\"detail\\\": "
-        "\\\"d\\\"}], \\\"reproduce\\\": "
+            "\\\"d\\\"}], \\\"reproduce\\\": "
             "\\\"own words --json $json --expect 7\\\"}\" >\"$json\"; exit 1");
     EXPECT_THAT(run().out, HasSubstr("repeat with: own words --expect 7\n"));
 }

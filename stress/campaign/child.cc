@@ -133,8 +133,7 @@ int spawn(const ChildSpec &spec, const Stream &out, const Stream &err, const Fd 
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     const int error = posix_spawn(&child, spec.program.c_str(), &actions, &attributes, pointers(words).data(),
                                   pointers(environment).data());
     posix_spawn_file_actions_destroy(&actions);
@@ -198,7 +197,7 @@ void wait_until_end(const ChildSpec &spec, const ChildTick &tick, pid_t child, S
     outcome.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-}  // namespace
+} // namespace
 
 std::string child_words_forget(std::string text)
 {
@@ -229,4 +228,4 @@ ChildOutcome child_run(const ChildSpec &spec, const ChildTick &tick)
     return outcome;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -18,11 +18,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 class Child : public testing::Test {
-protected:
+  protected:
     RunRecord run(const std::string &body, double timeout_seconds = 20)
     {
-        const std::vector<std::string> words{"larson", "--seed", "42", "--allocator", "hakmem", "--json",
-            kChildJsonPath};
+        const std::vector<std::string> words{"larson", "--seed", "42",          "--allocator",
+                                             "hakmem", "--json", kChildJsonPath};
         outcome_ = child_run({temporary_.script("program", body), "hakmem-stress", words, timeout_seconds},
                              [](double, const std::string &) { return true; });
         return judge(outcome_, timeout_seconds);
@@ -78,8 +78,7 @@ TEST_F(Child, ACrashNamesTheSignalAndTheLastWords)
 TEST_F(Child, AHangIsKilledWithAllItStarted)
 {
     const std::string mark = temporary_.path("grandchild");
-    const RunRecord record =
-        run("echo waiting >&2; (sleep 60 & echo $! >'" + mark + "'; wait) & wait", 0.4);
+    const RunRecord record = run("echo waiting >&2; (sleep 60 & echo $! >'" + mark + "'; wait) & wait", 0.4);
     expect_failure(record, "hang", "no end within 0.4 s");
     expect_failure(record, "hang", "waiting");
     const pid_t grandchild = static_cast<pid_t>(std::atoi(text_of_file(mark).c_str()));
@@ -112,8 +111,8 @@ TEST_F(Child, StatusAndVerdictMustAgree)
 
 TEST_F(Child, ThatCannotStart)
 {
-    const ChildOutcome outcome = child_run({"/no/such/program", "x", {}, 1}, [](double,
-        const std::string &) { return true; });
+    const ChildOutcome outcome =
+        child_run({"/no/such/program", "x", {}, 1}, [](double, const std::string &) { return true; });
     expect_failure(judge(outcome, 1), "error", "No such file");
 }
 
@@ -131,7 +130,7 @@ TEST_F(Child, StopsWhenToldTo)
 TEST_F(Child, PrintsMoreThanAPipeHolds)
 {
     const RunRecord record = run("i=0; while [ $i -lt 3000 ]; do echo 'a line that fills the pipe up, again and "
-        "again and "
+                                 "again and "
                                  "again and again' >&2; i=$((i + 1)); done; echo last >&2; echo \"$pass\" >\"$json\"");
     EXPECT_EQ(record.verdict, RunVerdict::Pass);
     EXPECT_EQ(outcome_.err_last_line, "last");

@@ -45,21 +45,25 @@ CLI::Validator one_of(std::vector<std::string> names)
 
 void add_options(CLI::App &app, Raw &raw, const CampaignDefaults &defaults)
 {
-    app.add_option("--allocator", raw.allocators, "hakmem, validate, system or PATH.so; may be repeated (default: "
-        + defaults.allocator + ")")
-        ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--allocator", raw.allocators,
+                   "hakmem, validate, system or PATH.so; may be repeated (default: " + defaults.allocator + ")")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--scenario", raw.scenarios, "this one alone; may be repeated (default: all)")
-        ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->check(one_of(defaults.scenarios));
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->check(one_of(defaults.scenarios));
     app.add_option("--schedule", raw.schedule, "os (default), seeded or both")->check(one_of({"os", "seeded", "both"}));
     app.add_option("--threads", raw.threads, "threads of each run")->check(whole_number(1, 1024));
     app.add_option("--ops", raw.ops, "calls after which each run stops")
         ->check(whole_number(1, std::uint64_t{1} << 53));
-    app.add_option("--seconds", raw.seconds,
-        "time after which each run stops (seeded ones: by --ops alone)")->check(seconds_number());
+    app.add_option("--seconds", raw.seconds, "time after which each run stops (seeded ones: by --ops alone)")
+        ->check(seconds_number());
     app.add_option("--seed", raw.seed, "of each run; a soak counts up from it (default: a fresh one, printed first)")
         ->check(whole_number(0, UINT64_MAX));
-    app.add_option("--timeout", raw.timeout, "end a run that takes longer (default: ten times --seconds and 120, or "
-        "600)")
+    app.add_option("--timeout", raw.timeout,
+                   "end a run that takes longer (default: ten times --seconds and 120, or "
+                   "600)")
         ->check(seconds_number());
     app.add_option("--report", raw.options.report_directory,
                    "write DIR/index.html and DIR/results/; replaces an older report there");
@@ -161,8 +165,9 @@ int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defa
     } catch (const CLI::ParseError &error) {
         return refuse(std::string(error.what()) + "; see hakmem-stress all --help");
     }
-    if (std::string fault = settle(raw, defaults); !fault.empty()) return refuse(fault + "; see hakmem-stress all "
-        "--help");
+    if (std::string fault = settle(raw, defaults); !fault.empty())
+        return refuse(fault + "; see hakmem-stress all "
+                              "--help");
     raw.options.program_name = argv[0];
     raw.options.command = command_text(argc, argv);
     return campaign_run(raw.options);

@@ -19,8 +19,7 @@ using testing::HasSubstr;
 const CampaignDefaults kDefaults{{"larson", "random-mixed"}, "system"};
 
 // `work` in a process of its own; its exit status, and what it said on stderr.
-template <typename Work>
-int in_child(const Temporary &temporary, std::string &err, Work work)
+template <typename Work> int in_child(const Temporary &temporary, std::string &err, Work work)
 {
     const std::string path = temporary.path("err");
     const pid_t child = fork();
@@ -40,9 +39,8 @@ void expect_refused(std::vector<const char *> words, const std::string &says)
     Temporary temporary;
     words.insert(words.begin(), {"hakmem-stress", "all"});
     std::string err;
-    const int code = in_child(temporary, err, [&] {
-        return campaign_all(static_cast<int>(words.size()), words.data(), kDefaults);
-    });
+    const int code =
+        in_child(temporary, err, [&] { return campaign_all(static_cast<int>(words.size()), words.data(), kDefaults); });
     EXPECT_EQ(code, 2) << says;
     EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
     EXPECT_THAT(err, testing::StartsWith("hakmem-stress: "));
@@ -69,9 +67,9 @@ TEST(Command, BadInputIsOneLineAndStatusTwo)
 
 TEST(Command, ASoakGivesEachRunTheRest)
 {
-    const std::vector<const char *> words{"p", "larson", "5", "8", "--soak", "8h", "--threads=4", "--seed=9", "--fresh",
-                                          "--report", "d", "--allocator", "system", "--no-check", "--json=x",
-                                          "--schedule", "seeded"};
+    const std::vector<const char *> words{
+        "p",        "larson", "5",           "8",      "--soak",     "8h",       "--threads=4", "--seed=9", "--fresh",
+        "--report", "d",      "--allocator", "system", "--no-check", "--json=x", "--schedule",  "seeded"};
     EXPECT_EQ(campaign_run_words(static_cast<int>(words.size()), words.data()),
               (std::vector<std::string>{"5", "8", "--threads=4", "--no-check"}));
 }

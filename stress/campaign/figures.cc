@@ -84,8 +84,9 @@ std::string figure_throughput(const std::string &id, const Runs &runs, const std
         double high = 0;
         for (const RunRecord *run : group) high = std::max(high, run->ops_per_second.value_or(0));
         for (const RunRecord *run : group) {
-            const std::string value = run->ops_per_second.has_value() ? format_rate(*run->ops_per_second) : "not "
-                "measured";
+            const std::string value = run->ops_per_second.has_value() ? format_rate(*run->ops_per_second)
+                                                                      : "not "
+                                                                        "measured";
             svg.text(0, y + 12, "start", "t", short_name(run->allocator));
             if (*mark(*run) != '\0')
                 svg.text(kWidth / 2, y + 12, "start", run->verdict == RunVerdict::Fail ? "t bad" : "t dim", mark(*run));
@@ -120,7 +121,7 @@ std::string figure_memory(const std::string &id, const RunRecord &run, double hi
     Svg svg(kWidth, height, id,
             "Memory over time: " + run.scenario + " on " + run.allocator + ", schedule " + run.schedule,
             fmt::format("Resident and live bytes during {:.2f} seconds, {} samples. Highest: {}. At the end: {} "
-                "resident, "
+                        "resident, "
                         "{} live.",
                         end, run.samples.size(), bytes_short(peak_bytes), bytes_short(run.samples.back().rss_bytes),
                         bytes_short(run.samples.back().live_bytes)));
@@ -207,8 +208,8 @@ std::string figure_latency(const std::string &id, const Runs &runs)
     }
     if (measured.empty()) return "";
     const double first = std::pow(10, std::floor(std::log10(std::max<double>(static_cast<double>(low), 1))));
-    const double last = std::max(std::pow(10, std::ceil(std::log10(std::max<double>(static_cast<double>(high), 1)))),
-                                 first * 10);
+    const double last =
+        std::max(std::pow(10, std::ceil(std::log10(std::max<double>(static_cast<double>(high), 1)))), first * 10);
     const Axis across{first, last, 56, kWidth - 22};
     const double bottom = (heading + 2 * row) * static_cast<double>(measured.size());
     Svg svg(kWidth, bottom + foot, id, "Latency of malloc and free in " + runs[0]->scenario, latency_said(measured));

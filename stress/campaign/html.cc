@@ -18,8 +18,10 @@ std::size_t character_bytes(const std::string &text, std::size_t at)
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
     const unsigned lead = byte(at);
     if (lead < 0x80) return 1;
-    const std::size_t count = lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
-                              : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+    const std::size_t count = lead >= 0xC2 && lead < 0xE0   ? 2
+                              : lead >= 0xE0 && lead < 0xF0 ? 3
+                              : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                            : 0;
     if (count == 0) return 0;
     for (std::size_t i = 1; i < count; ++i)
         if ((byte(at + i) & 0xC0) != 0x80) return 0;
@@ -96,8 +98,8 @@ std::string nanoseconds_text(double nanoseconds)
         ++unit;
     }
     const bool whole = unit == 0 || nanoseconds >= 9.95 || std::fabs(nanoseconds - std::round(nanoseconds)) < 0.05;
-    return whole ? fmt::format("{:.0f} {}", nanoseconds, units[unit]) : fmt::format("{:.1f} {}", nanoseconds,
-        units[unit]);
+    return whole ? fmt::format("{:.0f} {}", nanoseconds, units[unit])
+                 : fmt::format("{:.1f} {}", nanoseconds, units[unit]);
 }
 
 std::string short_name(const std::string &allocator, std::size_t length_max)

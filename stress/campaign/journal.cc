@@ -42,10 +42,10 @@ std::string Journal::close(const SoakState &state)
 {
     if (fd_ < 0) return "";
     const bool complete = state.next_run == state.cells.size();
-    write_text(fd_, "],\n\"seed\": " + std::to_string(state.first_seed) + ", \"passed\": " +
-                        std::to_string(state.passed) + ", \"failed\": " + std::to_string(state.failed) +
-                        ", \"skipped\": " + std::to_string(state.skipped) + ", \"verdict\": \"" +
-                        (complete && state.failed == 0 ? "pass" : "fail") + "\"}\n");
+    write_text(fd_,
+               "],\n\"seed\": " + std::to_string(state.first_seed) + ", \"passed\": " + std::to_string(state.passed) +
+                   ", \"failed\": " + std::to_string(state.failed) + ", \"skipped\": " + std::to_string(state.skipped) +
+                   ", \"verdict\": \"" + (complete && state.failed == 0 ? "pass" : "fail") + "\"}\n");
     if (fd_ == STDOUT_FILENO) {
         fd_ = -1;
         return "";

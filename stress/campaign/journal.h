@@ -9,7 +9,7 @@
 namespace stress {
 
 class Journal {
-public:
+  public:
     Journal() = default;
     Journal(const Journal &) = delete;
     Journal &operator=(const Journal &) = delete;
@@ -20,7 +20,7 @@ public:
     void add(const std::string &run_json);
     std::string close(const SoakState &state);
 
-private:
+  private:
     std::string path_, fresh_;
     int fd_ = -1;
     bool first_ = true;

@@ -20,8 +20,8 @@ std::string seconds_text(double seconds)
 
 std::string with_last_line(const std::string &what, const ChildOutcome &outcome)
 {
-    return what + (outcome.err_last_line.empty() ? "; nothing on stderr"
-                                                 : "; last line of stderr: " + outcome.err_last_line);
+    return what +
+           (outcome.err_last_line.empty() ? "; nothing on stderr" : "; last line of stderr: " + outcome.err_last_line);
 }
 
 void fail(RunRecord &record, const char *rule, const std::string &detail)
@@ -47,12 +47,12 @@ void judge_exit(const ChildOutcome &outcome, const std::string &fault, RunRecord
     if (outcome.json.empty() || !fault.empty()) {
         // The run's own watchdog ends it with status 1, before any result.
         const bool hang = outcome.code == 1 && outcome.err_last_line.find("watchdog") != std::string::npos;
-        const std::string what = outcome.json.empty() ? "left no result" : "left a result that cannot be used: "
-            + fault;
+        const std::string what =
+            outcome.json.empty() ? "left no result" : "left a result that cannot be used: " + fault;
         fail(record, hang ? "hang" : "error", with_last_line(what + ", " + status, outcome));
     } else if (outcome.code != (record.verdict == RunVerdict::Pass ? 0 : 1)) {
-        fail(record, "error", with_last_line(std::string("verdict ") + verdict_name(record.verdict) + ", but " + status,
-                                             outcome));
+        fail(record, "error",
+             with_last_line(std::string("verdict ") + verdict_name(record.verdict) + ", but " + status, outcome));
     } else if (record.verdict == RunVerdict::Pass && record.ops.value_or(1) == 0) {
         fail(record, "error", "did no op");
     }

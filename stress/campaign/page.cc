@@ -63,7 +63,7 @@ std::string page_html(const ReportHeader &header, const std::vector<RunRecord> &
     page += section_latency(data);
     page += section_reproduce(data);
     page += "<footer>Made by hakmem-stress; each run's result as JSON is under "
-        "results/.</footer>\n</main>\n</body>\n</html>\n";
+            "results/.</footer>\n</main>\n</body>\n</html>\n";
     return page;
 }
 

@@ -40,7 +40,7 @@ template <typename Cells>
 std::string figure_table(const std::string &scenario, const Runs &runs, const Columns &columns, Cells cells)
 {
     std::string table = fmt::format("<details><summary>Table</summary><div class=\"scroll\" role=\"region\" "
-        "aria-label=\""
+                                    "aria-label=\""
                                     "Figures of {}\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">allocator</th>"
                                     "<th scope=\"col\">schedule</th>",
                                     html_escape(scenario));
@@ -140,10 +140,9 @@ std::string section_memory(const PageData &data)
         text += "</div>\n";
         text += figure_table(scenario, runs, {"peak live", "peak RSS", "end RSS", "bound", "VMAs at peak"},
                              [](const RunRecord &run) {
-                                 return std::vector<Columns>{{html_bytes(run.peak_live_bytes),
-                                                              html_bytes(run.peak_rss_bytes),
-                                                              html_bytes(run.end_rss_bytes), bound_text(run),
-                                                              html_count(run.vma_count_peak)}};
+                                 return std::vector<Columns>{
+                                     {html_bytes(run.peak_live_bytes), html_bytes(run.peak_rss_bytes),
+                                      html_bytes(run.end_rss_bytes), bound_text(run), html_count(run.vma_count_peak)}};
                              });
         text += "</figure>\n";
     }

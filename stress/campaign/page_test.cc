@@ -82,8 +82,9 @@ TEST(Page, TagsAreClosedAndNamesAreUnique)
 {
     const MadeUpCampaign made = made_up_campaign();
     const std::string page = page_html(made.header, records(made));
-    for (const char *tag : {"section", "figure", "figcaption", "table", "thead", "tbody", "tr", "td", "details",
-                            "summary", "div", "article", "pre", "code", "svg", "ul", "li", "dl", "p", "span"})
+    for (const char *tag :
+         {"section", "figure",  "figcaption", "table", "thead", "tbody", "tr", "td", "details", "summary",
+          "div",     "article", "pre",        "code",  "svg",   "ul",    "li", "dl", "p",       "span"})
         EXPECT_EQ(count(page, std::string("<") + tag + " ") + count(page, std::string("<") + tag + ">"),
                   count(page, std::string("</") + tag + ">"))
             << tag;

@@ -57,7 +57,7 @@ std::string run_name(const RunRecord &run)
 {
     if (run.scenario.empty()) return html_escape(run.file);
     return fmt::format("{} on {}, {}", html_escape(run.scenario), html_escape(run.allocator),
-        html_escape(run.schedule));
+                       html_escape(run.schedule));
 }
 
 std::string why(const RunRecord &run)
@@ -78,14 +78,13 @@ std::string runs_table(const std::vector<const RunRecord *> &runs, const char *c
         "</thead>\n<tbody>\n",
         caption);
     for (const RunRecord *run : runs)
-        table += fmt::format(
-            "<tr><td>{}</td><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
-            "class=\"n\">{}</td>"
-            "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td></tr>\n",
-            badge(run->verdict), html_escape(run->scenario.empty() ? run->file : run->scenario),
-            html_escape(short_name(run->allocator)), html_escape(run->schedule),
-            run->seed.has_value() ? std::to_string(*run->seed) : "", html_rate(run->ops_per_second),
-            html_bytes(run->peak_rss_bytes), html_seconds(run->seconds), why(*run));
+        table += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
+                             "class=\"n\">{}</td>"
+                             "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td></tr>\n",
+                             badge(run->verdict), html_escape(run->scenario.empty() ? run->file : run->scenario),
+                             html_escape(short_name(run->allocator)), html_escape(run->schedule),
+                             run->seed.has_value() ? std::to_string(*run->seed) : "", html_rate(run->ops_per_second),
+                             html_bytes(run->peak_rss_bytes), html_seconds(run->seconds), why(*run));
     return table + "</tbody></table></div>\n";
 }
 
@@ -142,7 +141,7 @@ std::string section_failures(const PageData &data)
     }
     if (text.empty()) return "";
     return "<section id=\"failures\">\n<h2>Failures</h2>\n<p class=\"lead\">Newest first. Each command repeats its "
-        "run; a "
+           "run; a "
            "click selects it.</p>\n" +
            text + "</section>\n";
 }
@@ -163,7 +162,7 @@ std::string section_runs(const PageData &data)
     }
     if (counted > data.runs.size())
         text += fmt::format("<p class=\"lead\">{} more runs are counted above; of a long soak the newest 5000 "
-            "passing runs and the first 5000 failing ones are kept.</p>\n",
+                            "passing runs and the first 5000 failing ones are kept.</p>\n",
                             counted - data.runs.size());
     return text + "</div>\n</section>\n";
 }
@@ -172,7 +171,7 @@ std::string section_reproduce(const PageData &data)
 {
     const char *how = data.header.soak_seconds > 0
                           ? "This resumes the soak; with another directory after <code>--report</code> it does all "
-                              "of it "
+                            "of it "
                             "again, from the same seed:"
                           : "All of it again, from the same seed:";
     return fmt::format("<section id=\"reproduce\">\n<h2>Reproduce</h2>\n<p class=\"lead\">{}</p>\n{}<p class=\"lead\">"

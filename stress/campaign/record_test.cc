@@ -56,8 +56,10 @@ TEST(Record, CutAnywhereItFails)
 
 TEST(Record, EveryValueOfTheWrongKindIsTaken)
 {
-    const std::vector<std::string> values{"null", "true", "-1", "1e300", "18446744073709551615", "\"text\"", "[]", "{}",
-                                          "[[1]]", "[[0,1,2,3],[-1,0,0,0],[\"a\",1,2,3],[1,1e300,2,3]]", "1.5"};
+    const std::vector<std::string> values{
+        "null",     "true", "-1", "1e300", "18446744073709551615",
+        "\"text\"", "[]",   "{}", "[[1]]", "[[0,1,2,3],[-1,0,0,0],[\"a\",1,2,3],[1,1e300,2,3]]",
+        "1.5"};
     for (const char *key : {"scenario", "seed", "ops", "seconds", "ops_per_second", "peak_rss_bytes", "latency_ns",
                             "samples", "failures", "verdict", "check", "reproduce", "schedule"})
         for (const std::string &value : values) {
@@ -72,8 +74,8 @@ TEST(Record, EveryValueOfTheWrongKindIsTaken)
 
 TEST(Record, SamplesAscend)
 {
-    const RunRecord run = record_read(
-        R"({"verdict": "pass", "samples": [[1, 1, 1, 1], [0.5, 2, 2, 2], [2, 3, 3, 3]]})");
+    const RunRecord run =
+        record_read(R"({"verdict": "pass", "samples": [[1, 1, 1, 1], [0.5, 2, 2, 2], [2, 3, 3, 3]]})");
     ASSERT_EQ(run.samples.size(), 2u);
     EXPECT_EQ(run.samples[1].live_bytes, 3);
 }

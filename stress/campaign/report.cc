@@ -88,8 +88,7 @@ Machine machine_read()
 {
     Machine machine;
     utsname system{};
-    if (uname(&system) == 0)
-        machine.kernel = std::string(system.sysname) + " " + system.release + " " + system.machine;
+    if (uname(&system) == 0) machine.kernel = std::string(system.sysname) + " " + system.release + " " + system.machine;
     machine.cores = static_cast<std::uint64_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 0L));
     machine.memory_bytes = static_cast<std::uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) *
                            static_cast<std::uint64_t>(std::max(sysconf(_SC_PAGESIZE), 0L));
@@ -122,7 +121,7 @@ std::string ReportDirectory::open(bool soak)
     }
     if (!locked)
         return std::string("another campaign writes to '").append(path_) + "' now; wait for it, or name another "
-            "directory";
+                                                                           "directory";
     std::string text;
     if (file_exists(page_path()) && (!file_read(page_path(), text).empty() ||
                                      text.find("name=\"generator\" content=\"hakmem-stress\"") == std::string::npos))
@@ -188,9 +187,9 @@ std::string report_one(const std::string &directory, const std::string &json, co
     header.state.first_seed = record.seed.value_or(0);
     header.state.elapsed_seconds = record.wall_seconds.value_or(record.seconds.value_or(0));
     header.state.started_unix = static_cast<std::uint64_t>(time(nullptr));
-    ++(record.verdict == RunVerdict::Pass ? header.state.passed
+    ++(record.verdict == RunVerdict::Pass   ? header.state.passed
        : record.verdict == RunVerdict::Fail ? header.state.failed
-                                         : header.state.skipped);
+                                            : header.state.skipped);
     return report.write_page(header);
 }
 

@@ -16,7 +16,7 @@
 namespace stress {
 
 class ReportDirectory {
-public:
+  public:
     explicit ReportDirectory(std::string path) : path_(std::move(path)) {}
     ReportDirectory(const ReportDirectory &) = delete;
     ReportDirectory &operator=(const ReportDirectory &) = delete;
@@ -36,7 +36,7 @@ public:
 
     std::string page_path() const { return path_ + "/index.html"; }
 
-private:
+  private:
     std::string path_;
     int lock_ = -1;
     std::deque<std::string> passes_;  // names of results that are no failures, from the oldest

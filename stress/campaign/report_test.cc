@@ -23,8 +23,7 @@ TEST(Report, OfOneRun)
     const std::string page = text_of_file(directory + "/index.html");
     EXPECT_THAT(page, HasSubstr("The run passed"));
     EXPECT_THAT(page, HasSubstr("<code>the command</code>"));
-    EXPECT_EQ(directory_names(directory + "/results"),
-              std::vector<std::string>{"00000000-larson-hakmem-os-pass.json"});
+    EXPECT_EQ(directory_names(directory + "/results"), std::vector<std::string>{"00000000-larson-hakmem-os-pass.json"});
     // The next report replaces it.
     ASSERT_EQ(report_one(directory, made_up_campaign().results[4], "x"), "");
     EXPECT_EQ(directory_names(directory + "/results").size(), 1u);
@@ -100,7 +99,8 @@ TEST(Report, KeepsTheNewestPassesAndTheFirstFailures)
     for (std::uint64_t run = 0; run < 9998; ++run) {
         const bool passed = run % 2 == 0;
         write_file(results + "/0000" + std::to_string(10000 + run).substr(1) + "-s-a-os-" + (passed ? "pass" : "fail") +
-                       ".json", "");
+                       ".json",
+                   "");
     }
     directory.drop_from(9998);
     EXPECT_EQ(directory_names(results).size(), 9998u);

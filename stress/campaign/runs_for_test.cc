@@ -11,8 +11,8 @@ using Json = nlohmann::ordered_json;
 Json latency(double median_ns)
 {
     const auto times = [median_ns](double factor) { return static_cast<std::uint64_t>(median_ns * factor); };
-    return {{"count", 123456}, {"p50", times(1)}, {"p90", times(2.1)}, {"p99", times(9)}, {"p999", times(70)},
-            {"max", times(26000)}};
+    return {{"count", 123456}, {"p50", times(1)},   {"p90", times(2.1)},
+            {"p99", times(9)}, {"p999", times(70)}, {"max", times(26000)}};
 }
 
 Json samples(double live_bytes, double keeps)
@@ -30,14 +30,28 @@ Json samples(double live_bytes, double keeps)
 Json run(const std::string &scenario, const std::string &allocator, const std::string &schedule, double rate)
 {
     const bool seeded = schedule == "seeded";
-    return {{"scenario", scenario}, {"allocator", allocator}, {"check", true}, {"strict", true}, {"seed", 42},
-            {"threads", 4}, {"threads_started", 120}, {"ops", static_cast<std::uint64_t>(rate * 2)}, {"seconds", 2.0},
-            {"ops_per_second", rate}, {"schedule", schedule}, {"schedule_hash", seeded ? "9f3c2a7be1d40586" : ""},
-            {"logical_clock", seeded ? 812345 : 0}, {"peak_live_bytes", 9000000}, {"peak_rss_bytes", 15000000},
-            {"end_rss_bytes", 12000000}, {"memory_bound_bytes", 62822220}, {"vma_count_peak", 43},
-            {"latency_ns", {{"malloc", latency(seeded ? 210 : 18)}, {"free", latency(seeded ? 160 : 14)},
-                            {"realloc", latency(45)}}},
-            {"samples", samples(9e6, allocator == "validate" ? 1.7 : 1.15)}, {"verdict", "pass"},
+    return {{"scenario", scenario},
+            {"allocator", allocator},
+            {"check", true},
+            {"strict", true},
+            {"seed", 42},
+            {"threads", 4},
+            {"threads_started", 120},
+            {"ops", static_cast<std::uint64_t>(rate * 2)},
+            {"seconds", 2.0},
+            {"ops_per_second", rate},
+            {"schedule", schedule},
+            {"schedule_hash", seeded ? "9f3c2a7be1d40586" : ""},
+            {"logical_clock", seeded ? 812345 : 0},
+            {"peak_live_bytes", 9000000},
+            {"peak_rss_bytes", 15000000},
+            {"end_rss_bytes", 12000000},
+            {"memory_bound_bytes", 62822220},
+            {"vma_count_peak", 43},
+            {"latency_ns",
+             {{"malloc", latency(seeded ? 210 : 18)}, {"free", latency(seeded ? 160 : 14)}, {"realloc", latency(45)}}},
+            {"samples", samples(9e6, allocator == "validate" ? 1.7 : 1.15)},
+            {"verdict", "pass"},
             {"failures", Json::array()},
             {"reproduce", "hakmem-stress " + scenario + " --allocator " + allocator + " --seed 42" +
                               (seeded ? " --schedule seeded" : "")}};
@@ -69,8 +83,9 @@ MadeUpCampaign made_up_campaign()
             }
     fail(runs[4], "crash",
          "signal SIGSEGV (11); last line of stderr: <script>alert('subject & friends')</script> at 0x7fff0008");
-    fail(runs[4], "content", "block 0x7f3210004060 of 96 bytes: byte 17 is 0x5a, not 0xc1; seen by thread 2 at its "
-        "op 4711");
+    fail(runs[4], "content",
+         "block 0x7f3210004060 of 96 bytes: byte 17 is 0x5a, not 0xc1; seen by thread 2 at its "
+         "op 4711");
     fail(runs[9], "memory_bound", "peak RSS 71.2 MiB is above 59.9 MiB");
     runs[11]["verdict"] = "skip";
     runs[11]["skip_reason"] = "this malloc has no <sync> points";
@@ -81,7 +96,7 @@ MadeUpCampaign made_up_campaign()
     ReportHeader &h = made.header;
     h.command = "build/release/hakmem-stress all --schedule both --threads 4 --seed 42 --report 'my <report>'";
     h.options = "larson, random-mixed, remote-free on hakmem, validate, /opt/mallocs/libjemalloc.so.2; schedule os "
-        "and seeded";
+                "and seeded";
     h.state.first_seed = 42;
     h.state.started_unix = 1772000000;
     h.state.elapsed_seconds = 38.2;

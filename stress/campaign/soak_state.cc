@@ -28,10 +28,16 @@ std::string dump(const Json &json)
 
 Json cell_json(const CampaignCell &cell)
 {
-    return {{"scenario", cell.scenario}, {"allocator", cell.allocator}, {"schedule", cell.schedule},
-            {"passed", cell.passed}, {"failed", cell.failed}, {"skipped", cell.skipped},
-            {"skip_reason", cell.skip_reason}, {"ops_per_second", cell.ops_per_second},
-            {"peak_rss_bytes", cell.peak_rss_bytes}, {"seconds", cell.seconds}};
+    return {{"scenario", cell.scenario},
+            {"allocator", cell.allocator},
+            {"schedule", cell.schedule},
+            {"passed", cell.passed},
+            {"failed", cell.failed},
+            {"skipped", cell.skipped},
+            {"skip_reason", cell.skip_reason},
+            {"ops_per_second", cell.ops_per_second},
+            {"peak_rss_bytes", cell.peak_rss_bytes},
+            {"seconds", cell.seconds}};
 }
 
 CampaignCell cell_of(const Json &json)
@@ -68,10 +74,16 @@ void read_fields(const Json &json, SoakState &state)
 
 std::string soak_state_text(const SoakState &state)
 {
-    Json json = {{"version", kVersion}, {"options", state.options}, {"first_seed", state.first_seed},
-                 {"next_run", state.next_run}, {"started_unix", state.started_unix},
-                 {"elapsed_seconds", state.elapsed_seconds}, {"passed", state.passed}, {"failed", state.failed},
-                 {"skipped", state.skipped}, {"cells", Json::array()}};
+    Json json = {{"version", kVersion},
+                 {"options", state.options},
+                 {"first_seed", state.first_seed},
+                 {"next_run", state.next_run},
+                 {"started_unix", state.started_unix},
+                 {"elapsed_seconds", state.elapsed_seconds},
+                 {"passed", state.passed},
+                 {"failed", state.failed},
+                 {"skipped", state.skipped},
+                 {"cells", Json::array()}};
     for (const CampaignCell &cell : state.cells) json["cells"].push_back(cell_json(cell));
     json["checksum"] = checksum(dump(json));
     return dump(json) + "\n";

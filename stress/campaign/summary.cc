@@ -31,7 +31,7 @@ std::string verdict_text(const CampaignCell &cell)
     const std::uint64_t runs = cell.passed + cell.failed + cell.skipped;
     if (runs == 0) return "not run";
     if (runs == 1) return cell.failed != 0 ? "FAIL" : cell.skipped != 0 ? "skip" : "pass";
-    std::string text = cell.failed != 0 ? fmt::format("FAIL {} of {}", cell.failed, runs)
+    std::string text = cell.failed != 0   ? fmt::format("FAIL {} of {}", cell.failed, runs)
                        : cell.passed != 0 ? fmt::format("pass {}", cell.passed)
                                           : fmt::format("skip {}", cell.skipped);
     return text;
@@ -60,8 +60,7 @@ std::string summary_table(const std::vector<CampaignCell> &cells)
         {"scenario", "allocator", "schedule", "verdict", "ops/s", "peak RSS", "seconds"}};
     for (const CampaignCell &cell : cells)
         rows.push_back({cell.scenario, short_name(cell.allocator), cell.schedule, verdict_text(cell),
-                        rate_text(cell.ops_per_second),
-                        bytes_text(cell.peak_rss_bytes), seconds_text(cell.seconds)});
+                        rate_text(cell.ops_per_second), bytes_text(cell.peak_rss_bytes), seconds_text(cell.seconds)});
     std::vector<std::size_t> widths(rows[0].size(), 0);
     for (const auto &row : rows)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

@@ -11,7 +11,7 @@ namespace stress {
 using SvgPoint = std::pair<double, double>;
 
 class Svg {
-public:
+  public:
     // `id` is unique on the page; title and description are for those who do not see the figure.
     Svg(double width, double height, const std::string &id, const std::string &title, const std::string &description);
 
@@ -24,7 +24,7 @@ public:
     void text(double x, double y, const char *anchor, const char *style_class, const std::string &text);
     std::string done();
 
-private:
+  private:
     std::string x(double value) const;
     std::string y(double value) const;
     std::string point_list(const std::vector<SvgPoint> &points) const;

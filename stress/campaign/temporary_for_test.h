@@ -6,7 +6,7 @@
 namespace stress {
 
 class Temporary {
-public:
+  public:
     Temporary();
     Temporary(const Temporary &) = delete;
     Temporary &operator=(const Temporary &) = delete;
@@ -18,11 +18,11 @@ public:
     // a passing result in $pass. Returns its path.
     std::string script(const std::string &name, const std::string &body) const;
 
-private:
+  private:
     std::string path_;
 };
 
 std::string text_of_file(const std::string &path);
 void write_file(const std::string &path, const std::string &text);
 
-}  // namespace stress
+} // namespace stress

@@ -233,8 +233,7 @@ size_t malloc_usable_size(void *block)
 {
     if (block == NULL) return 0;
     if (block == shared_block) return sizeof shared_block;
-    const size_t size_bytes =
-        libc_usable_size(true_start(block)) - (true_start(block) != block ? 8 : 0) - tag_bytes();
+    const size_t size_bytes = libc_usable_size(true_start(block)) - (true_start(block) != block ? 8 : 0) - tag_bytes();
     return strike(CANARY_USABLE_SIZE) && size_bytes > 128 ? size_bytes / 2 : size_bytes;
 }
 

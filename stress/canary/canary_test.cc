@@ -20,8 +20,9 @@ using Words = std::vector<std::string>;
 
 SpawnResult run_on(const std::string &bug, const std::string &scenario, const Words &more)
 {
-    Words words = {scenario, "--allocator", canary_directory() + "/libcanary-" + bug + ".so", "--strict", "--seed",
-                   "42",     "--json",      "-"};
+    Words words = {
+        scenario, "--allocator", canary_directory() + "/libcanary-" + bug + ".so", "--strict", "--seed", "42", "--json",
+        "-"};
     words.insert(words.end(), more.begin(), more.end());
     return spawn_stress(words);
 }
@@ -146,8 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Canary, CleanCanary, testing::ValuesIn(scenario_names()
 void expect_hang_report(const SpawnResult &result)
 {
     EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.err,
-                HasSubstr("hakmem-stress: watchdog: no op was completed for 0.3 s; ops per thread: 0:"));
+    EXPECT_THAT(result.err, HasSubstr("hakmem-stress: watchdog: no op was completed for 0.3 s; ops per thread: 0:"));
     for (const char *part : {"\nthread 0: tid ", "\nthread 1: tid ", "  last ops of thread 1:\n",
                              "  <- next or in progress\n", "  stack:\n", "\nhakmem-stress: seed 42; repeat with: "})
         EXPECT_THAT(result.err, HasSubstr(part));

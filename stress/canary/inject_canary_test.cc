@@ -24,12 +24,12 @@ void PrintTo(const InjectBug &canary, std::ostream *out)
 SpawnResult inject_bug(const InjectBug &canary, const std::string &bug)
 {
     const std::string library = canary_directory() + "/libcanary-" + bug + ".so";
-    return spawn_stress({"inject", canary.kind, canary.scenario, "--allocator", library, "--seed", "42",
-                         "--watchdog", "3", "--calls", "9"});
+    return spawn_stress({"inject", canary.kind, canary.scenario, "--allocator", library, "--seed", "42", "--watchdog",
+                         "3", "--calls", "9"});
 }
 
 class InjectCanary : public testing::TestWithParam<InjectBug> {
-protected:
+  protected:
     void SetUp() override
     {
         const std::string why = std::string(GetParam().kind) == "calls" ? fault_os_refusal() : "";
@@ -63,9 +63,7 @@ INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
                                          InjectBug{"oom_lost", "calls", "large", "failure: realloc_content: "},
                                          InjectBug{"oom_leak", "calls", "mid", "failure: lost: "},
                                          InjectBug{"oom_leak", "space", "mid", "failure: lost: "}),
-                         [](const auto &tested) {
-                             return std::string(tested.param.bug) + "_" + tested.param.kind;
-                         });
+                         [](const auto &tested) { return std::string(tested.param.bug) + "_" + tested.param.kind; });
 
 // Bad input ends in one line that says how to mend it.
 TEST(Inject, BadInput)

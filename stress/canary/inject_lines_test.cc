@@ -124,8 +124,9 @@ TEST(InjectCanaryProof, NeedsARequestThatIsRefused)
 {
     const SpawnResult result = inject({"space", "mid", "--limit", "1073741824"}, "none");
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
-    EXPECT_THAT(result.out, HasSubstr("mid              failure: proves_nothing: no request was refused where 1073741824"
-                                      " bytes more could be mapped; give a lower --limit\n"));
+    EXPECT_THAT(result.out,
+                HasSubstr("mid              failure: proves_nothing: no request was refused where 1073741824"
+                          " bytes more could be mapped; give a lower --limit\n"));
 }
 
 // Some TiB less than the run without a limit asks for; the harness maps some itself.

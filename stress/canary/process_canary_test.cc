@@ -28,8 +28,7 @@ class ProcessCanary : public testing::TestWithParam<ProcessBug> {};
 
 TEST_P(ProcessCanary, IsFound)
 {
-    if (std::string(GetParam().scenario) == "oom" && !fault_os_refusal().empty())
-        GTEST_SKIP() << fault_os_refusal();
+    if (std::string(GetParam().scenario) == "oom" && !fault_os_refusal().empty()) GTEST_SKIP() << fault_os_refusal();
     // Signals come by time: the faster the machine, the more ops it takes to meet some.
     const char *ops = std::string(GetParam().scenario) == "signals" ? "1000000" : "60000";
     const SpawnResult result =
@@ -42,20 +41,18 @@ TEST_P(ProcessCanary, IsFound)
 
 INSTANTIATE_TEST_SUITE_P(
     Canary, ProcessCanary,
-    testing::Values(ProcessBug{"cancel_point", "cancellation",
-                               "failure: cancellation: a pending cancellation ended the thread inside the subject"},
-                    ProcessBug{"cancel_point", "thread-churn", "failure: cancellation: "},
-                    ProcessBug{"fork_hang", "fork", "failure: fork: the child hung for 1000 ms at "},
-                    ProcessBug{"fork_crash", "fork", "failure: fork: the child died by SIGABRT at "},
-                    ProcessBug{"fork_overlap", "fork", ": overlap: new block "},
-                    ProcessBug{"destructor_crash", "tls-destructors", "SIGABRT"},
-                    ProcessBug{"destructor_crash", "thread-churn", "SIGABRT"},
-                    ProcessBug{"oom_crash", "oom", "SIGSEGV"},
-                    ProcessBug{"oom_for_ever", "oom", "failure: exhausted: "},
-                    ProcessBug{"oom_lost", "oom", "failure: realloc_content: "},
-                    ProcessBug{"deep_stack", "small-stack", "SIGSEGV"},
-                    ProcessBug{"own_thread", "signals",
-                               "failure: signal: a signal to the process ran its handler on "}),
+    testing::Values(
+        ProcessBug{"cancel_point", "cancellation",
+                   "failure: cancellation: a pending cancellation ended the thread inside the subject"},
+        ProcessBug{"cancel_point", "thread-churn", "failure: cancellation: "},
+        ProcessBug{"fork_hang", "fork", "failure: fork: the child hung for 1000 ms at "},
+        ProcessBug{"fork_crash", "fork", "failure: fork: the child died by SIGABRT at "},
+        ProcessBug{"fork_overlap", "fork", ": overlap: new block "},
+        ProcessBug{"destructor_crash", "tls-destructors", "SIGABRT"},
+        ProcessBug{"destructor_crash", "thread-churn", "SIGABRT"}, ProcessBug{"oom_crash", "oom", "SIGSEGV"},
+        ProcessBug{"oom_for_ever", "oom", "failure: exhausted: "},
+        ProcessBug{"oom_lost", "oom", "failure: realloc_content: "}, ProcessBug{"deep_stack", "small-stack", "SIGSEGV"},
+        ProcessBug{"own_thread", "signals", "failure: signal: a signal to the process ran its handler on "}),
     [](const auto &tested) {
         std::string name = std::string(tested.param.bug) + "_" + tested.param.scenario;
         for (char &letter : name)

@@ -14,8 +14,8 @@ namespace stress {
 namespace {
 
 struct Calls {
-    long malloc = -1, calloc = 0, realloc = 0, aligned = 0, free = 0;  // as the canary counts them
-    long blocks_allocated = -1, blocks_freed = -1;                     // as the engine does
+    long malloc = -1, calloc = 0, realloc = 0, aligned = 0, free = 0; // as the canary counts them
+    long blocks_allocated = -1, blocks_freed = -1; // as the engine does
     long allocations() const { return malloc + calloc + aligned; }
 };
 
@@ -27,8 +27,8 @@ long number_in(const std::string &json, const std::string &key)
 
 Calls calls_of(std::vector<std::string> words)
 {
-    words.insert(words.end(), {"--allocator", canary_directory() + "/libcanary-count.so", "--seed", "42", "--json",
-                               "-"});
+    words.insert(words.end(),
+                 {"--allocator", canary_directory() + "/libcanary-count.so", "--seed", "42", "--json", "-"});
     const SpawnResult result = spawn_stress(words);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     Calls calls;
@@ -78,5 +78,5 @@ TEST(Quiet, NorDoesTheReportOfAResult)
     std::filesystem::remove_all(directory);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -30,7 +30,7 @@ void PrintTo(const ShrinkBug &canary, std::ostream *out)
 }
 
 class Shrink : public testing::TestWithParam<ShrinkBug> {
-protected:
+  protected:
     std::string directory = testing::TempDir() + "hakmem-stress-shrink-" + std::to_string(getpid());
     std::string recorded = directory + "/recorded.ops", shrunk = directory + "/small.ops";
     std::string allocator = canary_directory() + "/libcanary-" + GetParam().bug + ".so";
@@ -46,17 +46,16 @@ protected:
 // Recorded under the seeded schedule, or the replay would strike elsewhere.
 TEST_P(Shrink, LeavesAtMostSixOpsThatFailByTheSameRule)
 {
-    std::vector<std::string> record = {"record", "-o", recorded, GetParam().scenario, "--allocator", allocator,
-                                       "--strict",
-                                       "--ops",  GetParam().ops, "--seed", "42", "--threads", "2", "--watchdog", "0.3",
+    std::vector<std::string> record = {"record",     "-o",        recorded, GetParam().scenario, "--allocator",
+                                       allocator,    "--strict",  "--ops",  GetParam().ops,      "--seed",
+                                       "42",         "--threads", "2",      "--watchdog",        "0.3",
                                        "--schedule", "seeded"};
     record.insert(record.end(), GetParam().more.begin(), GetParam().more.end());
     const SpawnResult failing = spawn_stress(record);
     ASSERT_TRUE(failing.exit_code == 1 || failing.exit_code == -1) << failing.out << failing.err;
 
-    const SpawnResult shrink = spawn_stress(
-        {"shrink", recorded, "--allocator", allocator, "--strict", "-o", directory, "--name", "small",
-         "--seconds", GetParam().seconds});
+    const SpawnResult shrink = spawn_stress({"shrink", recorded, "--allocator", allocator, "--strict", "-o", directory,
+                                             "--name", "small", "--seconds", GetParam().seconds});
     ASSERT_EQ(shrink.exit_code, 0) << shrink.out << shrink.err;
 
     // A repeat counts as one, and so does each op of its body.
@@ -64,29 +63,30 @@ TEST_P(Shrink, LeavesAtMostSixOpsThatFailByTheSameRule)
     ASSERT_EQ(program_read(shrunk, program), "");
     EXPECT_LE(program.ops.size(), 6u) << shrink.out;
 
-    const SpawnResult again = spawn_stress(
-        {"run", shrunk, "--allocator", allocator, "--strict", "--watchdog", "0.3", "--json", "-"});
+    const SpawnResult again =
+        spawn_stress({"run", shrunk, "--allocator", allocator, "--strict", "--watchdog", "0.3", "--json", "-"});
     EXPECT_NE(again.exit_code, 0);
     EXPECT_THAT(again.out, HasSubstr(std::string("\"rule\": \"") + GetParam().rule + "\"")) << again.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(Canary, Shrink,
-                         testing::Values(ShrinkBug{"overlap", "overlap"}, ShrinkBug{"double_handout", "overlap"},
-                                         ShrinkBug{"misaligned", "alignment"}, ShrinkBug{"aligned_alloc", "alignment"},
-                                         ShrinkBug{"aligned_large", "alignment", {"--max-size", "100000"}},
-                                         ShrinkBug{"content", "content"}, ShrinkBug{"header", "content"},
-                                         ShrinkBug{"realloc_content", "realloc_content"},
-                                         ShrinkBug{"realloc_shrink", "realloc_content"},
-                                         ShrinkBug{"calloc_zero", "calloc_zero"},
-                                         ShrinkBug{"calloc_dirty", "calloc_zero"},
-                                         ShrinkBug{"usable_size", "usable_size"}, ShrinkBug{"errno", "errno_kept"},
-                                         ShrinkBug{"exhausted", "exhausted"}, ShrinkBug{"crash", "crash"},
-                                         ShrinkBug{"deadlock", "progress"},
-                                         ShrinkBug{"lost_remote", "memory_return", {}, "remote-free", "200000", "50"},
-                                         ShrinkBug{"retain", "memory_return",
-                                                   {"--min-size", "1024", "--max-size", "65536", "--working-set", "4096"},
-                                                   "random-mixed", "40000", "40"}),
-                         [](const auto &tested) { return std::string(tested.param.bug); });
+INSTANTIATE_TEST_SUITE_P(
+    Canary, Shrink,
+    testing::Values(ShrinkBug{"overlap", "overlap"}, ShrinkBug{"double_handout", "overlap"},
+                    ShrinkBug{"misaligned", "alignment"}, ShrinkBug{"aligned_alloc", "alignment"},
+                    ShrinkBug{"aligned_large", "alignment", {"--max-size", "100000"}}, ShrinkBug{"content", "content"},
+                    ShrinkBug{"header", "content"}, ShrinkBug{"realloc_content", "realloc_content"},
+                    ShrinkBug{"realloc_shrink", "realloc_content"}, ShrinkBug{"calloc_zero", "calloc_zero"},
+                    ShrinkBug{"calloc_dirty", "calloc_zero"}, ShrinkBug{"usable_size", "usable_size"},
+                    ShrinkBug{"errno", "errno_kept"}, ShrinkBug{"exhausted", "exhausted"}, ShrinkBug{"crash", "crash"},
+                    ShrinkBug{"deadlock", "progress"},
+                    ShrinkBug{"lost_remote", "memory_return", {}, "remote-free", "200000", "50"},
+                    ShrinkBug{"retain",
+                              "memory_return",
+                              {"--min-size", "1024", "--max-size", "65536", "--working-set", "4096"},
+                              "random-mixed",
+                              "40000",
+                              "40"}),
+    [](const auto &tested) { return std::string(tested.param.bug); });
 
 }  // namespace
 }  // namespace stress

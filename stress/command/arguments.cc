@@ -63,8 +63,7 @@ void add_run(CLI::App &app, Arguments &a)
     add_seed(app, a);
     add_strict(app, a);
     app.add_option_function<std::string>(
-           "--schedule",
-           [&a](const std::string &word) { a.schedule = word == "os" ? Schedule::Os : Schedule::Seeded; },
+           "--schedule", [&a](const std::string &word) { a.schedule = word == "os" ? Schedule::Os : Schedule::Seeded; },
            "os or seeded (default: the file's)")
         ->check(CLI::Validator(
             [](std::string &word) {
@@ -78,15 +77,14 @@ void add_run(CLI::App &app, Arguments &a)
         ->check(whole_number(1, 1'000'000))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app.add_option_function<std::string>(
-           "--expect-schedule",
-           [&a](const std::string &text) { schedule_parse(text, a.expect_schedule.emplace()); },
+           "--expect-schedule", [&a](const std::string &text) { schedule_parse(text, a.expect_schedule.emplace()); },
            "HASH:CLOCK that a seeded run must have (default: the file's)")
         ->check(CLI::Validator(
             [](std::string &text) {
                 ScheduleMark mark;
-                return schedule_parse(text, mark) ? std::string()
-                                                  : "must be 16 hexadecimal digits, a colon and a number, not '" +
-                                                      text + "'";
+                return schedule_parse(text, mark)
+                           ? std::string()
+                           : "must be 16 hexadecimal digits, a colon and a number, not '" + text + "'";
             },
             "HASH:CLOCK"));
 }

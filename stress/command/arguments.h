@@ -13,15 +13,15 @@ namespace stress {
 struct Arguments {
     std::string file;                     // the file of ops; compare: may be empty; report: the record
     std::string allocator, allocator_b;   // as given, or the default of this build
-    std::string output;                   // record, show --binary: the file; shrink: the directory, empty: the default
-    std::string name;                     // shrink: of what is written, empty: the default
+    std::string output; // record, show --binary: the file; shrink: the directory, empty: the default
+    std::string name; // shrink: of what is written, empty: the default
     std::string json_path;
-    bool json = false;                    // show
-    bool text = false;                    // record
-    bool list = false;                    // conform
-    bool symbols = true;                  // report
-    std::vector<std::string> only;        // conform: ids of checks
-    double deadline_seconds = 10;         // conform: of one check
+    bool json = false; // show
+    bool text = false; // record
+    bool list = false; // conform
+    bool symbols = true; // report
+    std::vector<std::string> only; // conform: ids of checks
+    double deadline_seconds = 10; // conform: of one check
     std::optional<bool> strict;
     std::optional<std::uint64_t> seed;
     std::optional<Schedule> schedule;
@@ -30,9 +30,9 @@ struct Arguments {
     std::uint64_t tries = 1, ops = 20000;
     double seconds = 300;
     std::string scenario = "random-mixed";
-    std::vector<std::string> rest;        // record: the scenario and its options
+    std::vector<std::string> rest; // record: the scenario and its options
 
-    bool run = false;                     // else: print `message` and exit with `exit_code`
+    bool run = false; // else: print `message` and exit with `exit_code`
     int exit_code = 0;
     std::string message;
 };
@@ -46,4 +46,4 @@ int arguments_refused(const Arguments &arguments);
 // One line on stderr; returns 2.
 int bad_input(const std::string &what);
 
-}  // namespace stress
+} // namespace stress

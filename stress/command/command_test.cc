@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 class Commands : public testing::Test {
-protected:
+  protected:
     std::string directory = testing::TempDir() + "hakmem-stress-commands-" + std::to_string(getpid());
     std::string ops = directory + "/a.ops";
 
@@ -87,7 +87,7 @@ TEST_F(Commands, ShowConvertsBothWays)
     EXPECT_EQ(spawn_stress({"show", ops, "--binary", directory + "/b.ops"}).exit_code, 0);
     EXPECT_THAT(spawn_stress({"show", directory + "/b.ops"}).out, HasSubstr("\nT1: b1 = malloc(5);\n"));
     EXPECT_THAT(spawn_stress({"show", directory + "/b.ops", "--json"}).out,
-        HasSubstr("{\"op\": \"T1: b1 = malloc(5);\"}"));
+                HasSubstr("{\"op\": \"T1: b1 = malloc(5);\"}"));
 }
 
 TEST_F(Commands, RunSaysWhenTheScheduleDiverges)
@@ -104,8 +104,7 @@ TEST_F(Commands, RunSaysWhenTheScheduleDiverges)
     EXPECT_EQ(other.exit_code, 1);
     EXPECT_THAT(other.out, HasSubstr("failure: diverged: expected schedule 0000000000000001:5, found " + mark));
     const SpawnResult scenario = spawn_stress({"larson", "--allocator", a_subject(), "--schedule", "seeded", "--ops",
-        "500",
-                                               "--seed", "1", "--expect-schedule", "0000000000000001:5"});
+                                               "500", "--seed", "1", "--expect-schedule", "0000000000000001:5"});
     EXPECT_EQ(scenario.exit_code, 1);
     EXPECT_THAT(scenario.out, HasSubstr("failure: diverged: expected schedule 0000000000000001:5, found "));
 }
@@ -116,9 +115,9 @@ TEST_F(Commands, ARecordedRunRepeatsItsSchedule)
     if (kSanitized || kDirect) subjects = {a_subject()};
     for (const std::string &subject : subjects)
         for (const char *scenario : {"random-mixed", "larson", "remote-free"}) {
-            const SpawnResult recorded = spawn_stress({"record", scenario, "--allocator", subject, "--schedule",
-                "seeded",
-                                                       "--ops", "5000", "--seed", "9", "--threads", "3", "-o", ops});
+            const SpawnResult recorded =
+                spawn_stress({"record", scenario, "--allocator", subject, "--schedule", "seeded", "--ops", "5000",
+                              "--seed", "9", "--threads", "3", "-o", ops});
             EXPECT_EQ(recorded.exit_code, 0) << scenario << recorded.out << recorded.err;
             EXPECT_THAT(recorded.out, HasSubstr(" in " + ops));
             const Program program = read_program(ops);
@@ -144,15 +143,17 @@ TEST_F(Commands, ARecordedRunRepeatsItsSchedule)
 
 TEST_F(Commands, ARunUnderTheSystemsScheduleIsRecordedToo)
 {
-    EXPECT_EQ(spawn_stress({"record", "larson", "--allocator", a_subject(), "--ops", "20000", "--threads", "3", "-o",
-        ops}).exit_code, 0);
+    EXPECT_EQ(
+        spawn_stress({"record", "larson", "--allocator", a_subject(), "--ops", "20000", "--threads", "3", "-o", ops})
+            .exit_code,
+        0);
     const Program program = read_program(ops);
     EXPECT_GT(program.ops.size(), 15000u);
     EXPECT_FALSE(program.expects_schedule());
     EXPECT_EQ(spawn_stress({"run", ops, "--allocator", a_subject(), "--tries", "2"}).exit_code, 0);
 }
 
-#define SKIP_WITHOUT_CANARIES()                                                                  \
+#define SKIP_WITHOUT_CANARIES() \
     if (kSanitized || kDirect) GTEST_SKIP() << "no library can be put under a sanitizer build"
 
 std::string canary(const std::string &bug)
@@ -189,8 +190,8 @@ TEST_P(Shrunk, ToAFewOpsThatFailAlike)
     EXPECT_LE(small.ops.size(), 6u) << shrunk.out;
     EXPECT_EQ(small.ops.size(), text.ops.size());
     EXPECT_EQ(small.rule, rule);
-    EXPECT_NE(spawn_stress({"run", directory + "/min.ops", "--allocator", canary(bug), "--watchdog",
-        "0.5"}).exit_code, 0);
+    EXPECT_NE(spawn_stress({"run", directory + "/min.ops", "--allocator", canary(bug), "--watchdog", "0.5"}).exit_code,
+              0);
     EXPECT_EQ(spawn_stress({"run", directory + "/min.txt", "--allocator", canary("none")}).exit_code, 0);
     EXPECT_THAT(spawn_stress({"shrink", directory + "/min.ops", "--allocator", canary("none"), "-o", directory}).out,
                 HasSubstr("nothing to shrink: "));

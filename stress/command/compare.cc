@@ -28,8 +28,14 @@ struct Side {
 
 Program from_scenario(const Arguments &arguments, bool strict)
 {
-    std::vector<std::string> words{"hakmem-stress", arguments.scenario, "--schedule", "seeded", "--ops",
-                                   std::to_string(arguments.ops), "--allocator", "system",
+    std::vector<std::string> words{"hakmem-stress",
+                                   arguments.scenario,
+                                   "--schedule",
+                                   "seeded",
+                                   "--ops",
+                                   std::to_string(arguments.ops),
+                                   "--allocator",
+                                   "system",
                                    strict ? "--strict" : "--no-strict"};
     std::vector<const char *> argv;
     for (const std::string &word : words) argv.push_back(word.c_str());
@@ -72,8 +78,7 @@ Side run_on(const std::string &allocator, int ops_fd, bool strict, const char *p
     const int fd = run_log_file();
     const pid_t child = spawn_self(program_name,
                                    {"trace", std::to_string(fd), "/proc/self/fd/" + std::to_string(ops_fd),
-                                       "--allocator",
-                                    allocator, strict ? "--strict" : "--no-strict", "--watchdog", "10"},
+                                    "--allocator", allocator, strict ? "--strict" : "--no-strict", "--watchdog", "10"},
                                    true);
     const std::string ending = child < 0 ? "exit 2" : ending_text(wait_for(child));
     return {allocator, ending, RunLog::open(fd)};
@@ -147,8 +152,8 @@ std::string ending_line(const Side &side)
     if (!side.log.ending().finished)
         return side.allocator + ": ended early: " + (side.ending == "exit 1" ? "hang" : side.ending) + "\n";
     const auto &ending = side.log.ending();
-    return side.allocator + ": " + (ending.rule[0] == '\0' ? "pass" : std::string(ending.rule) + ": " +
-        ending.detail) + "\n";
+    return side.allocator + ": " + (ending.rule[0] == '\0' ? "pass" : std::string(ending.rule) + ": " + ending.detail) +
+           "\n";
 }
 
 std::string counts_text(const Comparison &c, const Side &a, const Side &b)
@@ -191,8 +196,8 @@ int compare_main(int argc, char **argv)
 {
     const Arguments arguments = arguments_parse(argc, argv);
     if (!arguments.run) return arguments_refused(arguments);
-    const bool strict = arguments.strict.value_or(strict_default(arguments.allocator) &&
-        strict_default(arguments.allocator_b));
+    const bool strict =
+        arguments.strict.value_or(strict_default(arguments.allocator) && strict_default(arguments.allocator_b));
     Program program;
     if (arguments.file.empty()) {
         program = from_scenario(arguments, strict);

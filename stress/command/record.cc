@@ -66,8 +66,8 @@ int write_recorded(const Arguments &arguments, const RunLog &log, const std::str
     if (std::string error = program_write(arguments.output, content); !error.empty()) return bad_input("-o: " + error);
     write_text(STDOUT_FILENO,
                "recorded " + std::to_string(program.ops.size()) + " ops of " + std::to_string(program.threads) +
-                   " threads in " + arguments.output + (program.rule.empty() ? "" : "; the run failed: " +
-                       program.rule) +
+                   " threads in " + arguments.output +
+                   (program.rule.empty() ? "" : "; the run failed: " + program.rule) +
                    (log.dropped() > 0 ? "; " + std::to_string(log.dropped()) + " later ops did not fit" : "") + "\n");
     return program.rule.empty() ? 0 : 1;
 }
@@ -125,8 +125,8 @@ int recording_main(int argc, char **argv)
     if (!log.ok()) return bad_input("no memory for the log of the run; ask for fewer --ops");
     log.set_settings(settings_of(options, seed));
     return execute({options, options.scenario, subject.support, seed,
-                    options_reproduce(count, words.data(), options, seed),
-                    [&log](Run &run) { log.attach(run); }, [&log](Result &result) { log.finish(result); }},
+                    options_reproduce(count, words.data(), options, seed), [&log](Run &run) { log.attach(run); },
+                    [&log](Result &result) { log.finish(result); }},
                    plan);
 }
 

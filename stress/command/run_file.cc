@@ -57,8 +57,7 @@ int run(const Arguments &arguments, int argc, char **argv, char **argv_whole, in
     options.watchdog_seconds = arguments.watchdog_seconds;
     options.json_path = arguments.json_path;
     options.scenario = arguments.file;
-    const SubjectOutcome subject =
-        subject_load(options.allocator, options.schedule == Schedule::Seeded, argv_whole);
+    const SubjectOutcome subject = subject_load(options.allocator, options.schedule == Schedule::Seeded, argv_whole);
     if (!subject.ok) {
         write_text(STDERR_FILENO, subject.error);
         return 2;
@@ -69,8 +68,7 @@ int run(const Arguments &arguments, int argc, char **argv, char **argv_whole, in
     std::string note;
     Plan plan = plan_of(program, note);
     if (!note.empty()) write_text(STDERR_FILENO, "hakmem-stress: '" + arguments.file + "': " + note + "\n");
-    Execution execution{options, arguments.file, subject.support, seed,
-                        options_reproduce(argc, argv, options, seed)};
+    Execution execution{options, arguments.file, subject.support, seed, options_reproduce(argc, argv, options, seed)};
     if (fd < 0) return execute(execution, plan);
 
     std::string ignored;

@@ -31,8 +31,10 @@ Text json_of(const Program &program)
     const auto add = [&out](const std::string &text) { out.insert(out.end(), text.begin(), text.end()); };
     add("{\n  \"threads\": " + std::to_string(program.threads) + ",\n  \"seed\": " + std::to_string(program.seed) +
         ",\n  \"schedule\": \"" + (program.schedule == Schedule::Seeded ? "seeded" : "os") +
-        "\",\n  \"check\": " + (program.check ? "true" : "false") +
-        ",\n  \"strict\": " + (!program.strict ? "null" : *program.strict ? "true" : "false") +
+        "\",\n  \"check\": " + (program.check ? "true" : "false") + ",\n  \"strict\": " +
+        (!program.strict   ? "null"
+         : *program.strict ? "true"
+                           : "false") +
         ",\n  \"laps\": " + std::to_string(program.laps) + ",\n  \"ops_limit\": " + std::to_string(program.ops_limit) +
         ",\n  \"links_kept\": " + (program.links_kept ? "true" : "false") +
         ",\n  \"allocator\": " + quoted(program.allocator) + ",\n  \"expect\": " + quoted(program.rule) +

@@ -104,11 +104,11 @@ std::string default_name(const std::string &directory, const std::string &how, c
 
 // How the file ends in a process of its own, as `run` will start it, and its schedule there.
 std::string run_afresh(const char *program_name, const std::string &path, const Arguments &arguments,
-    ScheduleMark &mark)
+                       ScheduleMark &mark)
 {
     const int fd = run_log_file();
-    std::vector<std::string> words{"trace", std::to_string(fd), path, "--allocator", arguments.allocator,
-        "--watchdog", "1"};
+    std::vector<std::string> words{"trace", std::to_string(fd), path, "--allocator", arguments.allocator, "--watchdog",
+                                   "1"};
     if (arguments.strict.has_value()) words.push_back(*arguments.strict ? "--strict" : "--no-strict");
     const pid_t child = fd < 0 ? -1 : spawn_self(program_name, words, true);
     if (child < 0) return "exit 2";
@@ -150,10 +150,10 @@ int write_result(Program program, const Verdict &verdict, const Arguments &argum
     if (std::string fault = program_write(path + ".ops", program_encode(program)); !fault.empty())
         return bad_input("-o: " + fault);
     const std::string afresh = run_afresh(program_name, path + ".ops", arguments, program.expected);
-    const std::string reproduce = std::string(program_name) + " run " + quoted(path + ".ops") + " --allocator " +
-                                  quoted(arguments.allocator);
-    for (const auto &[ending, content] : {std::pair{".ops", program_encode(program)},
-                                          std::pair{".txt", explained(program, reproduce, verdict.detail)}})
+    const std::string reproduce =
+        std::string(program_name) + " run " + quoted(path + ".ops") + " --allocator " + quoted(arguments.allocator);
+    for (const auto &[ending, content] :
+         {std::pair{".ops", program_encode(program)}, std::pair{".txt", explained(program, reproduce, verdict.detail)}})
         if (std::string fault = program_write(path + ending, content); !fault.empty()) return bad_input("-o: " + fault);
     constexpr std::size_t ops_shown_max = 40;
     if (program.ops.size() <= ops_shown_max) {
@@ -230,17 +230,17 @@ int shrink_main(int argc, char **argv)
     Verdict verdict = find_failure(tries, program, times);
     if (!verdict.failed()) {
         write_text(STDOUT_FILENO, "nothing to shrink: " + arguments.file + " passes on " + arguments.allocator +
-            " in " +
-                                      (tries.count == 1 ? "1 try" : std::to_string(tries.count) + " tries") + "\n");
+                                      " in " + (tries.count == 1 ? "1 try" : std::to_string(tries.count) + " tries") +
+                                      "\n");
         return 1;
     }
     if (program.schedule == Schedule::Seeded && !fails_afresh(argv[0], arguments, verdict.how)) return 1;
-    write_text(STDOUT_FILENO, "shrink: it fails: " + verdict.how + (verdict.detail.empty() ? "" : ": " +
-        verdict.detail) +
+    write_text(STDOUT_FILENO, "shrink: it fails: " + verdict.how +
+                                  (verdict.detail.empty() ? "" : ": " + verdict.detail) +
                                   (program.schedule == Schedule::Os ? "; under the system's schedule only\n" : "\n"));
     if (!program.rule.empty() && program.rule != verdict.how)
-        write_text(STDOUT_FILENO, "shrink: the file says that " + program.rule + " failed; it is shrunk to " +
-            verdict.how + "\n");
+        write_text(STDOUT_FILENO,
+                   "shrink: the file says that " + program.rule + " failed; it is shrunk to " + verdict.how + "\n");
     if (verdict.how == "hang") tries.settings.hang_seconds = kHangSeconds;
     program.allocator = allocator_named(arguments.allocator);
     program.expected = {};

@@ -28,7 +28,7 @@ struct Verdict {
 };
 
 class Tries {
-public:
+  public:
     explicit Tries(TrySettings settings);
     ~Tries();
     Tries(const Tries &) = delete;
@@ -39,7 +39,7 @@ public:
     TrySettings settings;
     std::uint64_t count = 0;
 
-private:
+  private:
     struct Shared;
     [[noreturn]] void child(const Program &program);
     std::string wait(pid_t pid) const;

@@ -279,6 +279,9 @@ constexpr Check kAlignedChecks[] = {
 
 }  // namespace
 
-std::span<const Check> aligned_checks() { return kAlignedChecks; }
+std::span<const Check> aligned_checks()
+{
+    return kAlignedChecks;
+}
 
 }  // namespace stress::conform

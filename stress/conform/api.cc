@@ -322,6 +322,9 @@ constexpr Check kApiChecks[] = {
 
 }  // namespace
 
-std::span<const Check> api_checks() { return kApiChecks; }
+std::span<const Check> api_checks()
+{
+    return kApiChecks;
+}
 
 }  // namespace stress::conform

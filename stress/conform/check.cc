@@ -16,7 +16,10 @@ Verdict say(Status status, const char *format, va_list arguments)
 
 }  // namespace
 
-Verdict pass() { return {}; }
+Verdict pass()
+{
+    return {};
+}
 
 Verdict fail(const char *format, ...)
 {
@@ -36,7 +39,10 @@ Verdict skip(const char *format, ...)
     return verdict;
 }
 
-Verdict not_provided(const char *entry) { return skip("the library does not provide %s", entry); }
+Verdict not_provided(const char *entry)
+{
+    return skip("the library does not provide %s", entry);
+}
 
 std::vector<const Check *> all_checks()
 {

@@ -110,7 +110,7 @@ Verdict judge(bool ended, int status, int output, double deadline_seconds)
     return fail("ended with status %d before the check was done%s%s", WEXITSTATUS(status), comma, line);
 }
 
-}  // namespace
+} // namespace
 
 Finding run_in_child(const Check &check, const Subject &subject, double deadline_seconds)
 {
@@ -126,7 +126,7 @@ Finding run_in_child(const Check &check, const Subject &subject, double deadline
     const pid_t child = fork();
     if (child < 0 || output < 0) return {&check, fail("the runner could not start a child"), 0};
     if (child == 0) child_run(check, subject, output, runner);
-    setpgid(child, child);  // by whoever comes first, the child or the runner
+    setpgid(child, child); // by whoever comes first, the child or the runner
     int status = 0;
     const bool ended = wait_until(child, deadline_seconds, status);
     kill(-child, SIGKILL);
@@ -136,6 +136,9 @@ Finding run_in_child(const Check &check, const Subject &subject, double deadline
     return {&check, verdict, now_seconds() - start};
 }
 
-void child_becomes_program() { outcome->program = true; }
+void child_becomes_program()
+{
+    outcome->program = true;
+}
 
-}  // namespace stress::conform
+} // namespace stress::conform

@@ -28,9 +28,15 @@ struct Canary {
     const char *detail;          // part of what it must say
 };
 
-void PrintTo(const Canary &canary, std::ostream *out) { *out << canary.bug; }
+void PrintTo(const Canary &canary, std::ostream *out)
+{
+    *out << canary.bug;
+}
 
-std::string canary_path(const std::string &bug) { return canary_directory() + "/libconform-canary-" + bug + ".so"; }
+std::string canary_path(const std::string &bug)
+{
+    return canary_directory() + "/libconform-canary-" + bug + ".so";
+}
 
 // The checks that failed, with their details; and in `exit_code` how the program ended.
 std::map<std::string, std::string> failures_of(const SpawnResult &result)
@@ -177,5 +183,5 @@ TEST(ConformList, HasOneNameForEachCheck)
     for (const std::string &id : ids) EXPECT_THAT(listed.out, HasSubstr(id + " "));
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

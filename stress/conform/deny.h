@@ -21,14 +21,14 @@ int gate_memory_calls();
 
 // The other side of gate_memory_calls, for another thread.
 class Gate {
-public:
+  public:
     explicit Gate(int descriptor) : descriptor_(descriptor) {}
     // Waits until a call stands at the gate; false when none came in that time.
     bool arrived(int milliseconds);
     // Lets that call pass. Any thread.
     void pass();
 
-private:
+  private:
     int descriptor_;
     unsigned long long id_ = 0;
 };

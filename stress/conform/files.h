@@ -17,4 +17,4 @@ std::string files_missing();
 // then the verdict. Nothing is allocated on the way. Returns only if the program cannot start.
 Verdict in_fresh_program(const char *mode, const Subject &subject);
 
-}  // namespace stress::conform
+} // namespace stress::conform

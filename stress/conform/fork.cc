@@ -77,7 +77,10 @@ Verdict malloc_in_handlers(const Subject &s)
                                     : fail("the handlers ran %d times in the parent, not 6", handler_runs.load());
 }
 
-Verdict atfork_first(const Subject &s) { return in_fresh_program("atfork-first", s); }
+Verdict atfork_first(const Subject &s)
+{
+    return in_fresh_program("atfork-first", s);
+}
 
 // --- a thread inside the allocator -------------------------------------------------------------------------------
 
@@ -115,8 +118,7 @@ struct Turns {
 }
 
 // Starts a thread that ends with the process: behind a gate even its end would be calls for memory.
-template <typename Body>
-bool start_for_ever(Body &body)
+template <typename Body> bool start_for_ever(Body &body)
 {
     static Body *entered;
     entered = &body;
@@ -130,8 +132,7 @@ bool start_for_ever(Body &body)
 
 // Forks while the worker stands in a system call for memory, a few times in each of its phases. The worker sets the
 // gate itself; what it does before is not stopped.
-template <typename Worker>
-Verdict fork_at_each_call(const Subject &s, Worker &&worker)
+template <typename Worker> Verdict fork_at_each_call(const Subject &s, Worker &&worker)
 {
     static Turns turns;
     auto body = [&] {
@@ -304,8 +305,11 @@ constexpr Check kForkChecks[] = {
     {"fork-from-a-thread", "fork in a thread: child and parent go on", "jemalloc#1805", {25}, from_a_thread},
 };
 
-}  // namespace
+} // namespace
 
-std::span<const Check> fork_checks() { return kForkChecks; }
+std::span<const Check> fork_checks()
+{
+    return kForkChecks;
+}
 
-}  // namespace stress::conform
+} // namespace stress::conform

@@ -214,6 +214,9 @@ constexpr Check kGrowthChecks[] = {
 
 }  // namespace
 
-std::span<const Check> growth_checks() { return kGrowthChecks; }
+std::span<const Check> growth_checks()
+{
+    return kGrowthChecks;
+}
 
 }  // namespace stress::conform

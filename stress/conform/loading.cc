@@ -50,8 +50,14 @@ Verdict use_module(const Subject &s, const char *name)
     return pass();
 }
 
-Verdict tls_of_a_module(const Subject &s) { return use_module(s, "libconform-tls.so"); }
-Verdict static_tls_left(const Subject &s) { return use_module(s, "libconform-static_tls.so"); }
+Verdict tls_of_a_module(const Subject &s)
+{
+    return use_module(s, "libconform-tls.so");
+}
+Verdict static_tls_left(const Subject &s)
+{
+    return use_module(s, "libconform-static_tls.so");
+}
 
 // Copies, so that each is a module of its own: the loader's table for a thread must grow, and it grows by realloc.
 Verdict many_modules(const Subject &s)
@@ -160,8 +166,14 @@ Verdict dlopen_the_library(const Subject &s)
     return in_fresh_program("dlopen-library", s);
 }
 
-Verdict no_environ(const Subject &s) { return in_fresh_program("no-environ", s); }
-Verdict dlsym_first(const Subject &s) { return in_fresh_program("dlsym-first", s); }
+Verdict no_environ(const Subject &s)
+{
+    return in_fresh_program("no-environ", s);
+}
+Verdict dlsym_first(const Subject &s)
+{
+    return in_fresh_program("dlsym-first", s);
+}
 
 // Loads plugin/reenter.c behind the library, where it stands before libc.
 Verdict libc_allocates(const Subject &s)
@@ -217,6 +229,9 @@ constexpr Check kLoadingChecks[] = {
 
 }  // namespace
 
-std::span<const Check> loading_checks() { return kLoadingChecks; }
+std::span<const Check> loading_checks()
+{
+    return kLoadingChecks;
+}
 
 }  // namespace stress::conform

@@ -115,10 +115,22 @@ Verdict runs_out_of_each(const Subject &s, int resource, std::span<const std::si
 
 constexpr std::size_t kSmall[] = {16, 100, 1000}, kLarge[] = {5000, 40'000, 300'000, 3 << 20, 20 << 20};
 
-Verdict small_out_of_data(const Subject &s) { return runs_out_of_each(s, RLIMIT_DATA, kSmall); }
-Verdict large_out_of_data(const Subject &s) { return runs_out_of_each(s, RLIMIT_DATA, kLarge); }
-Verdict small_out_of_space(const Subject &s) { return runs_out_of_each(s, RLIMIT_AS, kSmall); }
-Verdict large_out_of_space(const Subject &s) { return runs_out_of_each(s, RLIMIT_AS, kLarge); }
+Verdict small_out_of_data(const Subject &s)
+{
+    return runs_out_of_each(s, RLIMIT_DATA, kSmall);
+}
+Verdict large_out_of_data(const Subject &s)
+{
+    return runs_out_of_each(s, RLIMIT_DATA, kLarge);
+}
+Verdict small_out_of_space(const Subject &s)
+{
+    return runs_out_of_each(s, RLIMIT_AS, kSmall);
+}
+Verdict large_out_of_space(const Subject &s)
+{
+    return runs_out_of_each(s, RLIMIT_AS, kLarge);
+}
 
 // Each way to fail, then everything from another thread: a lock that was not released would stop it.
 Verdict locks_after_failures(const Subject &s)
@@ -205,6 +217,9 @@ constexpr Check kMemoryChecks[] = {
 
 }  // namespace
 
-std::span<const Check> memory_checks() { return kMemoryChecks; }
+std::span<const Check> memory_checks()
+{
+    return kMemoryChecks;
+}
 
 }  // namespace stress::conform

@@ -111,7 +111,8 @@ Verdict end_of_the_address_space(const Subject &s)
 }
 
 // Parameters of mallopt: glibc's numbers, since another libc's header may have none.
-constexpr int kMxfast = 1, kTrimThreshold = -1, kTopPad = -2, kMmapThreshold = -3, kMmapMax = -4, kArenaTest = -7, kArenaMax = -8;
+constexpr int kMxfast = 1, kTrimThreshold = -1, kTopPad = -2, kMmapThreshold = -3, kMmapMax = -4, kArenaTest = -7,
+              kArenaMax = -8;
 
 Verdict settings(const Subject &s)
 {
@@ -167,6 +168,9 @@ constexpr Check kNumberChecks[] = {
 
 }  // namespace
 
-std::span<const Check> number_checks() { return kNumberChecks; }
+std::span<const Check> number_checks()
+{
+    return kNumberChecks;
+}
 
 }  // namespace stress::conform

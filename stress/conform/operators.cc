@@ -22,9 +22,15 @@ bool has_aligned(const Subject &s)
            s.delete_array_aligned != nullptr;
 }
 
-Verdict no_plain() { return not_provided("operator new and delete"); }
+Verdict no_plain()
+{
+    return not_provided("operator new and delete");
+}
 
-Verdict no_aligned() { return not_provided("aligned operator new and delete"); }
+Verdict no_aligned()
+{
+    return not_provided("aligned operator new and delete");
+}
 
 void sized_delete(const Subject &s, void *block, std::size_t size, std::size_t align)
 {
@@ -109,8 +115,7 @@ Verdict alignment_below_pointer(const Subject &s)
 
 enum class Ended { Returned, BadAlloc, Other };
 
-template <typename Call>
-Ended ending_of(Call &&call)
+template <typename Call> Ended ending_of(Call &&call)
 {
     try {
         call();
@@ -214,6 +219,9 @@ constexpr Check kOperatorChecks[] = {
 
 }  // namespace
 
-std::span<const Check> operator_checks() { return kOperatorChecks; }
+std::span<const Check> operator_checks()
+{
+    return kOperatorChecks;
+}
 
 }  // namespace stress::conform

@@ -16,8 +16,7 @@ namespace stress::conform {
 namespace {
 
 // Runs `body` in a thread that then sleeps until the process ends: after a filter, its end could not be clean.
-template <typename Body>
-bool in_last_thread(Body &body, double seconds)
+template <typename Body> bool in_last_thread(Body &body, double seconds)
 {
     static std::atomic<int> done;
     static Body *worker;
@@ -239,6 +238,9 @@ constexpr Check kOsChecks[] = {
 
 }  // namespace
 
-std::span<const Check> os_checks() { return kOsChecks; }
+std::span<const Check> os_checks()
+{
+    return kOsChecks;
+}
 
 }  // namespace stress::conform

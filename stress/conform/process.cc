@@ -28,8 +28,7 @@ std::size_t number_after(const char *path, const char *key)
 }
 
 // Calls `line_start(text, length)` on the start of each line of /proc/self/maps.
-template <typename Visit>
-void each_mapping(Visit &&visit)
+template <typename Visit> void each_mapping(Visit &&visit)
 {
     char text[8192];
     const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -50,11 +49,20 @@ void each_mapping(Visit &&visit)
 
 }  // namespace
 
-std::size_t resident_bytes() { return number_after("/proc/self/status", "VmRSS:") * 1024; }
+std::size_t resident_bytes()
+{
+    return number_after("/proc/self/status", "VmRSS:") * 1024;
+}
 
-std::size_t address_space_bytes() { return number_after("/proc/self/status", "VmSize:") * 1024; }
+std::size_t address_space_bytes()
+{
+    return number_after("/proc/self/status", "VmSize:") * 1024;
+}
 
-std::size_t data_bytes() { return number_after("/proc/self/status", "VmData:") * 1024; }
+std::size_t data_bytes()
+{
+    return number_after("/proc/self/status", "VmData:") * 1024;
+}
 
 long mapping_count()
 {

@@ -121,6 +121,9 @@ constexpr Check kSignalChecks[] = {
 
 }  // namespace
 
-std::span<const Check> signal_checks() { return kSignalChecks; }
+std::span<const Check> signal_checks()
+{
+    return kSignalChecks;
+}
 
 }  // namespace stress::conform

@@ -177,6 +177,9 @@ constexpr Check kSizedChecks[] = {
 
 }  // namespace
 
-std::span<const Check> sized_checks() { return kSizedChecks; }
+std::span<const Check> sized_checks()
+{
+    return kSizedChecks;
+}
 
 }  // namespace stress::conform

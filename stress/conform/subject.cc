@@ -14,8 +14,7 @@ void *base_of(void *address)
     return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-template <typename Function>
-void assign(Function *&member, void *address)
+template <typename Function> void assign(Function *&member, void *address)
 {
     static_assert(sizeof member == sizeof address);
     std::memcpy(&member, &address, sizeof address);

@@ -84,7 +84,10 @@ std::span<const std::size_t> all_sizes()
 
 namespace {
 
-unsigned char expected(std::size_t offset, unsigned char seed) { return static_cast<unsigned char>(offset * 7 + seed); }
+unsigned char expected(std::size_t offset, unsigned char seed)
+{
+    return static_cast<unsigned char>(offset * 7 + seed);
+}
 
 constexpr std::size_t kEdge = 64;
 

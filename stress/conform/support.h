@@ -20,8 +20,7 @@ namespace stress::conform {
 inline constexpr std::size_t kMib = 1 << 20;
 
 // The compiler is not to know what a value is.
-template <typename T>
-inline T launder(T value)
+template <typename T> inline T launder(T value)
 {
     asm volatile("" : "+r"(value) : : "memory");
     return value;
@@ -32,16 +31,17 @@ inline bool is_aligned(const void *block, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(block) % align == 0;
 }
 
-inline unsigned char *bytes_of(void *block) { return static_cast<unsigned char *>(block); }
+inline unsigned char *bytes_of(void *block)
+{
+    return static_cast<unsigned char *>(block);
+}
 
 // A thread that runs `body`, which must outlive it. The C library takes the thread's descriptor from calloc.
-template <typename Body>
-class Thread {
-public:
+template <typename Body> class Thread {
+  public:
     explicit Thread(Body &body, const pthread_attr_t *attributes = nullptr)
         : started_(pthread_create(&thread_, attributes, &Thread::enter, &body) == 0)
-    {
-    }
+    {}
     Thread(const Thread &) = delete;
     Thread &operator=(const Thread &) = delete;
     ~Thread() { join(); }
@@ -52,7 +52,7 @@ public:
         joined_ = true;
     }
 
-private:
+  private:
     static void *enter(void *body)
     {
         (*static_cast<Body *>(body))();
@@ -64,8 +64,7 @@ private:
 };
 
 // Runs `body` in a thread and waits for its end. False when there is no thread.
-template <typename Body>
-bool in_thread(Body &&body)
+template <typename Body> bool in_thread(Body &&body)
 {
     Thread<std::remove_reference_t<Body>> thread(body);
     thread.join();
@@ -78,8 +77,7 @@ void sleep_ms(long milliseconds);
 
 // Forks; the child runs `body`, which returns null or what was wrong (static text), and ends.
 // Null when all went well; otherwise what did not, e.g. "did not end in 5 s".
-template <typename Body>
-const char *in_fork(Body &&body);
+template <typename Body> const char *in_fork(Body &&body);
 const char *judge_fork(pid_t child, double seconds);
 [[noreturn]] void end_fork(const char *wrong);
 
@@ -92,14 +90,14 @@ bool mapped_below(std::uintptr_t limit);
 
 // A limit on the process for as long as the object lives: what it has now and `more_bytes` on top.
 class Limit {
-public:
+  public:
     Limit(int resource, std::size_t used_bytes, std::size_t more_bytes);
     Limit(const Limit &) = delete;
     Limit &operator=(const Limit &) = delete;
     ~Limit();
     bool set() const { return set_; }
 
-private:
+  private:
     int resource_;
     unsigned long before_ = 0;
     bool set_ = false;
@@ -119,8 +117,7 @@ bool all_zero(const void *block, std::size_t size);
 // Null, or what was wrong. Any thread.
 const char *exercise(const Subject &subject);
 
-template <typename Body>
-const char *in_fork(Body &&body)
+template <typename Body> const char *in_fork(Body &&body)
 {
     const pid_t child = fork();
     if (child < 0) return "fork failed";

@@ -112,8 +112,7 @@ void on_thread_exit(void *value)
 }
 
 // Threads one after the other, each with a destructor; what they are to do in `body` and in the destructor.
-template <typename Body>
-Verdict threads_with_farewell(const Subject &s, bool allocates, int rounds, Body &&body)
+template <typename Body> Verdict threads_with_farewell(const Subject &s, bool allocates, int rounds, Body &&body)
 {
     at_exit_subject = &s;
     if (pthread_key_create(&at_exit_key, on_thread_exit) != 0) return fail("no key for thread-specific data");
@@ -302,11 +301,26 @@ Verdict first_calls_together(const Subject &s)
 
 // --- in a program of its own --------------------------------------------------------------------------------------
 
-Verdict static_destructors(const Subject &s) { return in_fresh_program("static-destructors", s); }
-Verdict exit_with_workers(const Subject &s) { return in_fresh_program("exit-with-workers", s); }
-Verdict atexit_first(const Subject &s) { return in_fresh_program("atexit-first", s); }
-Verdict keys_first(const Subject &s) { return in_fresh_program("keys-first", s); }
-Verdict huge_first(const Subject &s) { return in_fresh_program("huge-first", s); }
+Verdict static_destructors(const Subject &s)
+{
+    return in_fresh_program("static-destructors", s);
+}
+Verdict exit_with_workers(const Subject &s)
+{
+    return in_fresh_program("exit-with-workers", s);
+}
+Verdict atexit_first(const Subject &s)
+{
+    return in_fresh_program("atexit-first", s);
+}
+Verdict keys_first(const Subject &s)
+{
+    return in_fresh_program("keys-first", s);
+}
+Verdict huge_first(const Subject &s)
+{
+    return in_fresh_program("huge-first", s);
+}
 
 Verdict unload(const Subject &s)
 {
@@ -393,6 +407,9 @@ constexpr Check kThreadChecks[] = {
 
 }  // namespace
 
-std::span<const Check> thread_checks() { return kThreadChecks; }
+std::span<const Check> thread_checks()
+{
+    return kThreadChecks;
+}
 
 }  // namespace stress::conform

@@ -202,6 +202,9 @@ constexpr Check kZeroChecks[] = {
 
 }  // namespace
 
-std::span<const Check> zero_checks() { return kZeroChecks; }
+std::span<const Check> zero_checks()
+{
+    return kZeroChecks;
+}
 
 }  // namespace stress::conform

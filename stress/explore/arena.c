@@ -21,8 +21,8 @@ static uint64_t failed;
 /* Candidates: AddressSanitizer and ThreadSanitizer leave different parts of the address space to a program. */
 static const uintptr_t places[] = {0x1000000000, 0x200000000000, 0x100000000000, 0x7a0000000000};
 
-/* The kernel gives memory to one thread after it took it from another: what is reserved comes after what was released. A
- * purge orders nothing, and races with those who use the memory. NULL without ThreadSanitizer. */
+/* The kernel gives memory to one thread after it took it from another: what is reserved comes after what was released.
+ * A purge orders nothing, and races with those who use the memory. NULL without ThreadSanitizer. */
 [[gnu::weak]] void __tsan_acquire(void *address);
 [[gnu::weak]] void __tsan_release(void *address);
 
@@ -31,7 +31,8 @@ static void complain(const char *text)
     if (complaint == NULL) complaint = text;
 }
 
-/* --- sorted lists of ranges ----------------------------------------------------------------------------------------- */
+/* --- sorted lists of ranges -----------------------------------------------------------------------------------------
+ */
 
 /* Index of the first range that ends above the address. */
 static uint32_t find(const struct arena_range *ranges, uint32_t count, uintptr_t address)
@@ -112,7 +113,8 @@ static bool fails(void)
     return true;
 }
 
-/* --- os.h ------------------------------------------------------------------------------------------------------------ */
+/* --- os.h ------------------------------------------------------------------------------------------------------------
+ */
 
 static void *reserve(void *at, size_t size_bytes, size_t align_bytes)
 {

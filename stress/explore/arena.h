@@ -9,7 +9,7 @@
 
 enum {
     ARENA_RANGES_MAX = 1024, /* reservations at one time; more are refused */
-    ARENA_GIB = 16,          /* of address space, besides the page map's */
+    ARENA_GIB = 16, /* of address space, besides the page map's */
 };
 
 struct arena_range {
@@ -53,7 +53,8 @@ uint64_t arena_failed(void);
 /* Whether what the memory holds matters no more, as at the end of a run: purge and release then leave it as it is. */
 void arena_over(bool over);
 
-/* The same as libc's, but what is long, zero and has no memory yet gets none by them. For the allocator (own_libc.h). */
+/* The same as libc's, but what is long, zero and has no memory yet gets none by them. For the allocator (own_libc.h).
+ */
 void *stress_fiber_memset(void *to, int value, size_t size_bytes);
 void *stress_fiber_memcpy(void *to, const void *from, size_t size_bytes);
 

@@ -21,7 +21,8 @@ enum {
 
 static uintptr_t arena, arena_end;
 
-/* --- pages ----------------------------------------------------------------------------------------------------------- */
+/* --- pages -----------------------------------------------------------------------------------------------------------
+ */
 
 /* memset, which is fastest; but between static variables a sanitizer has memory of its own, and would have its say. */
 static void zero_page(uintptr_t start)
@@ -143,10 +144,8 @@ static void zero_new(uintptr_t page)
 {
     if (is_known(page)) return;
     zero_page(page);
-    if (known_count < KNOWN_PAGES_MAX)
-        know(page, true);
-    else
-        too_many = true;
+    if (known_count < KNOWN_PAGES_MAX) know(page, true);
+    else too_many = true;
 }
 
 bool arena_statics(uintptr_t start, uintptr_t end)
@@ -187,7 +186,8 @@ void memory_zero(uintptr_t start, uintptr_t end)
     for_resident(start, end, zero_page);
 }
 
-/* --- the allocator's memset and memcpy ------------------------------------------------------------------------------- */
+/* --- the allocator's memset and memcpy -------------------------------------------------------------------------------
+ */
 
 static uintptr_t page_of(uintptr_t address)
 {
@@ -195,7 +195,8 @@ static uintptr_t page_of(uintptr_t address)
 }
 
 /* Calls for the parts from start to end that have memory. */
-static void for_parts(uintptr_t start, uintptr_t end, ptrdiff_t to, void (*call)(uintptr_t part, size_t bytes, ptrdiff_t to))
+static void for_parts(uintptr_t start, uintptr_t end, ptrdiff_t to,
+                      void (*call)(uintptr_t part, size_t bytes, ptrdiff_t to))
 {
     uintptr_t page = page_of(start), pages_end = page_of(end + SYSTEM_PAGE_BYTES - 1);
     struct resident_range ranges[RANGES_MAX];
@@ -219,8 +220,8 @@ static void copy_part(uintptr_t part, size_t bytes, ptrdiff_t to)
     memcpy((char *)part + to, (const void *)part, bytes);
 }
 
-/* Worth a look at which of its pages have memory. ThreadSanitizer sees those alone: to see all of a block of 400 MB takes
- * 2 GiB, and nobody has written to the others. */
+/* Worth a look at which of its pages have memory. ThreadSanitizer sees those alone: to see all of a block of 400 MB
+ * takes 2 GiB, and nobody has written to the others. */
 static bool is_sparse(uintptr_t start, size_t size_bytes)
 {
     return size_bytes >= SPARSE_BYTES && start >= arena && start < arena_end && size_bytes <= arena_end - start;

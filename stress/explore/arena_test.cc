@@ -37,7 +37,7 @@ std::vector<std::size_t> resident(const unsigned char *start)
 
 // By each of the two ways to ask, of which a kernel may have one.
 class Resident : public testing::TestWithParam<bool> {
-protected:
+  protected:
     Resident() { resident_scan_allow(GetParam()); }
     ~Resident() override { resident_scan_allow(true); }
 };
@@ -70,7 +70,7 @@ TEST(ZeroPage, EachByteIsLookedAt)
 }
 
 class SparseCopy : public Resident {
-protected:
+  protected:
     SparseCopy()
     {
         explorer();  // which makes the arena
@@ -110,7 +110,8 @@ TEST_P(SparseCopy, IsMemcpys)
     for (int round = 0; round < 60; ++round) {
         scatter(from, from_model);
         scatter(to, to_model);
-        const std::size_t size = 1 + rng.below(kBytes / 3), source = 1 + rng.below(kBytes / 2), target = 1 + rng.below(kBytes / 2);
+        const std::size_t size = 1 + rng.below(kBytes / 3), source = 1 + rng.below(kBytes / 2),
+                          target = 1 + rng.below(kBytes / 2);
         mark_edges(from, from_model, source, source + size);
         mark_edges(to, to_model, target, target + size);
         std::memcpy(to_model.data() + target, from_model.data() + source, size);

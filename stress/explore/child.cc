@@ -43,9 +43,7 @@ void start_threads(World &world)
 {
     for (unsigned thread = 0; thread + 1 < world.threads && !world.runner.failed(); ++thread) {
         world.runner.fibers().renew(thread);
-        world.in(thread, [](World &each) {
-            each.take(World::kPlaces - 1 - each.runner.fibers().current(), kTiny);
-        });
+        world.in(thread, [](World &each) { each.take(World::kPlaces - 1 - each.runner.fibers().current(), kTiny); });
     }
 }
 
@@ -64,13 +62,14 @@ void balance(World &world, const Lost &lost)
     const inside_fork_use use = inside_fork_in_use();
     if (use.small_bytes <= lost.small_bytes && use.run_bytes <= lost.run_bytes && use.huge_count <= lost.huge_count)
         return;
-    world.runner.fail("balance",
-                      "nothing is live in the child, yet %zu bytes are in small blocks of heaps that nobody was changing "
-                      "(%zu may be), %zu in runs (%zu), %zu huge blocks (%zu)",
-                      use.small_bytes, lost.small_bytes, use.run_bytes, lost.run_bytes, use.huge_count, lost.huge_count);
+    world.runner.fail(
+        "balance",
+        "nothing is live in the child, yet %zu bytes are in small blocks of heaps that nobody was changing "
+        "(%zu may be), %zu in runs (%zu), %zu huge blocks (%zu)",
+        use.small_bytes, lost.small_bytes, use.run_bytes, lost.run_bytes, use.huge_count, lost.huge_count);
 }
 
-}  // namespace
+} // namespace
 
 void child_judge(World &world)
 {
@@ -95,4 +94,4 @@ void child_judge(World &world)
     arena_over(false);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,5 @@
-// What is judged of a forked child: that each loss is seen, and none is called one that was in a stopped thread's hands.
+// What is judged of a forked child: that each loss is seen, and none is called one that was in a stopped thread's
+// hands.
 #include <gtest/gtest.h>
 
 #include "explore/explore_test_support.h"
@@ -68,9 +69,10 @@ TEST(ExplorerFork, AHeapThatNobodyWasChangingIsNotLeft)
     };
     const Outcome failure = failure_of_child(fork, nullptr);
     EXPECT_STREQ(failure.rule, "law");
-    EXPECT_STREQ(failure.detail, "law 4 in the child: heap 2, which nobody was changing at the fork, is held by 0 threads "
-                                 "and is no orphan");
+    EXPECT_STREQ(failure.detail,
+                 "law 4 in the child: heap 2, which nobody was changing at the fork, is held by 0 threads "
+                 "and is no orphan");
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

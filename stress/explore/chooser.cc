@@ -81,4 +81,4 @@ unsigned Replay::at_rest(unsigned candidates)
     return nth_bit(candidates, 0);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -11,7 +11,7 @@ namespace stress {
 
 // Threads are bits of a mask.
 class Chooser {
-public:
+  public:
     virtual ~Chooser() = default;
 
     // The running thread stands before an access and could go on; so could the `others`. `is_choice` is false where it
@@ -25,7 +25,7 @@ public:
 // All schedules with at most `bound` preemptions (a switch away from a thread that could go on), depth first: those
 // that differ in the last choice follow one another. Between two runs: next().
 class Search : public Chooser {
-public:
+  public:
     explicit Search(unsigned bound) : bound_(bound) {}
 
     unsigned at_point(unsigned running, unsigned others, bool is_choice) override;
@@ -39,7 +39,7 @@ public:
     // Of the run so far.
     unsigned preemptions() const { return preemptions_; }
 
-private:
+  private:
     struct Choice {
         std::uint8_t chosen, count;
     };
@@ -55,7 +55,7 @@ private:
 
 // The schedule as it stands; behind its end each thread to its end, in order.
 class Replay : public Chooser {
-public:
+  public:
     explicit Replay(const Schedule &schedule) : schedule_(schedule) {}
 
     unsigned at_point(unsigned running, unsigned others, bool is_choice) override;
@@ -64,12 +64,12 @@ public:
     // Whether the run was another one than the schedule tells of.
     bool diverged() const { return diverged_ || at_ + 1 < schedule_.size(); }
 
-private:
+  private:
     const Schedule &schedule_;
     std::size_t at_ = 0;
-    std::uint32_t points_ = 0;  // of this stretch that were passed
+    std::uint32_t points_ = 0; // of this stretch that were passed
     bool begun_ = false;
     bool diverged_ = false;
 };
 
-}  // namespace stress
+} // namespace stress

@@ -12,15 +12,26 @@ extern "C" void stress_fiber_point(const char *what, const volatile void *addres
 namespace stress {
 namespace {
 
-Runner &runner() { return explorer().runner(); }
+Runner &runner()
+{
+    return explorer().runner();
+}
 
 // --- toys -----------------------------------------------------------------------------------------------------------
 
 struct Word {
     int value = 0;
 
-    int load() { stress_fiber_point("load", this); return value; }
-    void store(int to) { stress_fiber_point("store", this); value = to; }
+    int load()
+    {
+        stress_fiber_point("load", this);
+        return value;
+    }
+    void store(int to)
+    {
+        stress_fiber_point("store", this);
+        value = to;
+    }
     bool swap(int from, int to)
     {
         stress_fiber_point("compare-and-swap", this);
@@ -28,8 +39,15 @@ struct Word {
         value = to;
         return true;
     }
-    void lock() { while (!swap(0, 1)) runner().fibers().named("lock_wait"); }
-    void unlock() { stress_fiber_point("exchange", this); value = 0; }
+    void lock()
+    {
+        while (!swap(0, 1)) runner().fibers().named("lock_wait");
+    }
+    void unlock()
+    {
+        stress_fiber_point("exchange", this);
+        value = 0;
+    }
 };
 
 Word shared, second, own_words[4];
@@ -105,7 +123,7 @@ TEST(ExploreSearch, TwoThreadsHaveAsManySchedulesAsCounted)
 
 TEST(ExploreSearch, ThreeThreadsWithoutABound)
 {
-    EXPECT_EQ(all_of(steps({2, 2, 2}), 20).schedules, 90u);  // 6! / (2! 2! 2!)
+    EXPECT_EQ(all_of(steps({2, 2, 2}), 20).schedules, 90u); // 6! / (2! 2! 2!)
     EXPECT_EQ(all_of(steps({1, 2, 3}), 20).schedules, 60u);
     EXPECT_EQ(all_of(steps({4, 4, 4}), 0).schedules, 6u) << "one after the other";
 }
@@ -144,7 +162,9 @@ TEST(ExploreSearch, WordsOfOneThreadAddNoSchedules)
 
 TEST(ExploreSearch, ReadersAloneAddNoSchedules)
 {
-    const auto reads = [](unsigned) { for (int i = 0; i < 5; ++i) shared.load(); };
+    const auto reads = [](unsigned) {
+        for (int i = 0; i < 5; ++i) shared.load();
+    };
     EXPECT_EQ(all_of(program_of(2, reads), 3).schedules, 2u);
 }
 
@@ -171,7 +191,9 @@ TEST(ExploreSearch, AWordThatIsSharedInOneScheduleOnly)
 TEST(ExploreSearch, LostUpdate)
 {
     const auto add = [](unsigned) { shared.store(shared.load() + 1); };
-    const auto judge = [] { if (shared.value != 2) runner().fail("toy", "lost: %d", shared.value); };
+    const auto judge = [] {
+        if (shared.value != 2) runner().fail("toy", "lost: %d", shared.value);
+    };
     EXPECT_EQ(all_of(program_of(2, add, judge), 0).failure.rule, nullptr);
     const Sweep result = all_of(program_of(2, add, judge), 1);
     ASSERT_STREQ(result.failure.rule, "toy");
@@ -204,7 +226,9 @@ TEST(ExploreLocks, ALockProtects)
         second.store(second.load() + 1);
         shared.unlock();
     };
-    const auto judge = [] { if (second.value != 3) runner().fail("toy", "lost"); };
+    const auto judge = [] {
+        if (second.value != 3) runner().fail("toy", "lost");
+    };
     const Sweep result = all_of(program_of(3, add, judge), 3);
     EXPECT_EQ(result.failure.rule, nullptr) << result.failure.detail;
     EXPECT_GT(result.schedules, 100u);
@@ -399,5 +423,5 @@ TEST(Explorer, ABoundIsReachedOnlyWhereAllHeld)
     EXPECT_EQ(explorer().explore(scenario, request).bound_reached, 0u);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

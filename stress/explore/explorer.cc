@@ -15,7 +15,10 @@ namespace {
 
 constexpr unsigned long long kClockMs = 1000;  // stands still
 
-unsigned long long clock_now() { return kClockMs; }
+unsigned long long clock_now()
+{
+    return kClockMs;
+}
 
 }  // namespace
 

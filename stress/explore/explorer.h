@@ -29,7 +29,7 @@ struct ExploreResult {
 
 // One a process. Ends it, with a line that says why, where the allocator's memory cannot be had.
 class Explorer {
-public:
+  public:
     Explorer();
     ~Explorer();
     Explorer(const Explorer &) = delete;
@@ -45,7 +45,7 @@ public:
 
     Runner &runner() { return runner_; }
 
-private:
+  private:
     void prepare(const ExploreScenario &scenario, unsigned threads);
     void reset();
     void judge(const ExploreScenario &scenario);

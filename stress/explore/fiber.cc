@@ -137,7 +137,7 @@ void Fibers::begin(unsigned count)
         fibers_[i].asks_always = true;
         if (__tsan_create_fiber == nullptr) continue;
         if (fibers_[i].thread != nullptr) __tsan_destroy_fiber(fibers_[i].thread);
-        fibers_[i].thread = __tsan_create_fiber(0);  // ordered after what its creator did
+        fibers_[i].thread = __tsan_create_fiber(0); // ordered after what its creator did
     }
 }
 
@@ -220,12 +220,10 @@ void Fibers::enter(unsigned fiber)
     Fiber &to = fibers_[fiber];
     current_ = fiber;
     hak_fiber_offset = to.variables - __start_hak_fiber;
-    if (__sanitizer_start_switch_fiber != nullptr)
-        __sanitizer_start_switch_fiber(&main_shadow_, to.stack, kStackBytes);
+    if (__sanitizer_start_switch_fiber != nullptr) __sanitizer_start_switch_fiber(&main_shadow_, to.stack, kStackBytes);
     if (to.thread != nullptr) __tsan_switch_to_fiber(to.thread, unordered_);
     stress_fiber_switch(&main_stack_pointer_, to.stack_pointer);
-    if (__sanitizer_finish_switch_fiber != nullptr)
-        __sanitizer_finish_switch_fiber(main_shadow_, nullptr, nullptr);
+    if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(main_shadow_, nullptr, nullptr);
     hak_fiber_offset = 0;
     current_ = kMax;
 }
@@ -273,13 +271,11 @@ void Fibers::point(const char *what, const volatile void *address)
 void Fibers::named(const char *step)
 {
     if (current_ == kMax) return;
-    if (step[0] == 'l' && std::strcmp(step, "lock_wait") == 0)
-        point(step, nullptr);
-    else
-        fibers_[current_].step = step;
+    if (step[0] == 'l' && std::strcmp(step, "lock_wait") == 0) point(step, nullptr);
+    else fibers_[current_].step = step;
 }
 
-}  // namespace stress
+} // namespace stress
 
 void stress_fiber_point(const char *what, const volatile void *address)
 {
@@ -292,12 +288,12 @@ int *stress_fiber_errno()
     return own != nullptr ? own : &errno;
 }
 
-// A coroutine's thread has a number of its own, by which the allocator tells who uses its thread caches; it is there for as
-// long as it is asked about, since each that ends says so.
+// A coroutine's thread has a number of its own, by which the allocator tells who uses its thread caches; it is there
+// for as long as it is asked about, since each that ends says so.
 long stress_fiber_syscall(long number, ...)
 {
     const unsigned fiber = stress::fibers_now == nullptr ? stress::Fibers::kMax : stress::fibers_now->current();
-    constexpr long first = 1'000'000'000;  // above all that the kernel gives
+    constexpr long first = 1'000'000'000; // above all that the kernel gives
     if (number == SYS_gettid && fiber != stress::Fibers::kMax) return first + fiber;
     if (number == SYS_getpid && fiber != stress::Fibers::kMax) return first;
     long arguments[6];

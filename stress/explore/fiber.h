@@ -14,7 +14,7 @@ namespace stress {
 using FiberPoint = bool(void *context, const char *what, const volatile void *address);
 
 class Fibers {
-public:
+  public:
     static constexpr unsigned kMax = 8;
     static constexpr std::size_t kStackBytes = 256 << 10;
 
@@ -26,8 +26,8 @@ public:
     // Asked at each point, until the next call. nullptr: fibers do not stop.
     void on_point(FiberPoint *function, void *context);
 
-    // Or: asked at the fiber's n-th access from now, but at no other (0: at none), and where it waits for a lock. Until the
-    // fiber's thread begins anew.
+    // Or: asked at the fiber's n-th access from now, but at no other (0: at none), and where it waits for a lock. Until
+    // the fiber's thread begins anew.
     void ask_at(unsigned fiber, unsigned access);
     // What such fibers have done, in all: how many accesses, and a hash of which fiber did what kind, in their order.
     struct Passed {
@@ -89,21 +89,21 @@ public:
     // The running fiber's errno (own_libc.h); nullptr: none runs.
     int *own_errno() { return current_ == kMax ? nullptr : &fibers_[current_].error; }
 
-private:
-    static constexpr std::uint64_t kHashPrime = 0x100000001b3ULL;  // FNV-1a
+  private:
+    static constexpr std::uint64_t kHashPrime = 0x100000001b3ULL; // FNV-1a
 
     struct Fiber {
         void *stack_pointer = nullptr;
         unsigned char *stack = nullptr;
         unsigned char *variables = nullptr;
-        unsigned char *kept = nullptr;  // what begin() copies there
-        void *thread = nullptr;     // ThreadSanitizer's
-        void *shadow = nullptr;     // AddressSanitizer's
+        unsigned char *kept = nullptr; // what begin() copies there
+        void *thread = nullptr; // ThreadSanitizer's
+        void *shadow = nullptr; // AddressSanitizer's
         void (*function)(void *) = nullptr;
         void *argument = nullptr;
         const char *step = "";
         int error = 0;
-        unsigned until_asked = 0;  // accesses; 0: so many that it never is
+        unsigned until_asked = 0; // accesses; 0: so many that it never is
         bool asks_always = true;
         bool busy = false;
     };
@@ -122,11 +122,11 @@ private:
     std::size_t main_stack_bytes_ = 0;
     unsigned current_ = kMax;
     unsigned count_ = 0;
-    unsigned unordered_ = 1;  // __tsan_switch_to_fiber: the switch itself orders nothing
+    unsigned unordered_ = 1; // __tsan_switch_to_fiber: the switch itself orders nothing
     Passed passed_;
     FiberPoint *on_point_ = nullptr;
     void *context_ = nullptr;
     unsigned char *pristine_ = nullptr;
 };
 
-}  // namespace stress
+} // namespace stress

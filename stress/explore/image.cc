@@ -15,8 +15,8 @@ namespace {
 
 using Word [[gnu::may_alias, gnu::aligned(1)]] = std::uint64_t;
 
-// Not memcpy, also not by the compiler's choice (machine.cmake): between variables a sanitizer has memory of its own, and
-// would have its say.
+// Not memcpy, also not by the compiler's choice (machine.cmake): between variables a sanitizer has memory of its own,
+// and would have its say.
 void copy(unsigned char *to, const unsigned char *from, std::size_t bytes)
 {
     const std::size_t count = bytes / sizeof(Word);
@@ -36,7 +36,7 @@ unsigned char *pointer(std::uintptr_t address)
     return reinterpret_cast<unsigned char *>(address);
 }
 
-}  // namespace
+} // namespace
 
 void Image::keep_pages(unsigned char *start, unsigned char *end)
 {
@@ -79,4 +79,4 @@ std::size_t Image::bytes() const
     return data_.size() + own_.size() + pages_.size() * kPageBytes;
 }
 
-}  // namespace stress
+} // namespace stress

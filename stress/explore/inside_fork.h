@@ -1,6 +1,6 @@
-/* inside_fork.h: what of the heap a forked child is to have, by the contract of cache/fork.h and not by what its handler
- * has done: a heap that no thread was changing, of which the child's is one, is held or an orphan; the others are left
- * alone for good. The allocator is linked in, as for inside.h. One thread at a time. */
+/* inside_fork.h: what of the heap a forked child is to have, by the contract of cache/fork.h and not by what its
+ * handler has done: a heap that no thread was changing, of which the child's is one, is held or an orphan; the others
+ * are left alone for good. The allocator is linked in, as for inside.h. One thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* In the child, before the handler: notes which heaps were being changed. False: there are more heaps than are noted. */
+/* In the child, before the handler: notes which heaps were being changed. False: there are more heaps than are noted.
+ */
 bool inside_fork_look(void);
 
 /* How many those are. */

@@ -23,7 +23,9 @@ struct field {
 #define FIELD(type, field) {#field, offsetof(type, field), sizeof(((type *)0)->field)}
 
 static const struct field superslab_fields[] = {
-    FIELD(struct superslab, free_pages), FIELD(struct superslab, dirty_pages), FIELD(struct superslab, cold_pages),
+    FIELD(struct superslab, free_pages),
+    FIELD(struct superslab, dirty_pages),
+    FIELD(struct superslab, cold_pages),
     FIELD(struct superslab, base),
 };
 static const struct field slab_fields[] = {FIELD(struct slab, used_count), FIELD(struct slab, remote)};

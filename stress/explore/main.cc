@@ -1,6 +1,6 @@
 // hakmem-explore: scenarios of the allocator's protocols, in every schedule with a few preemptions. README.md beside
-// this file says what that is. Exit status: 0 where every schedule held, or the time was up, which the last line counts; 1
-// where one failed; 2 for bad input.
+// this file says what that is. Exit status: 0 where every schedule held, or the time was up, which the last line
+// counts; 1 where one failed; 2 for bad input.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ using namespace stress;
 struct Options {
     std::string scenario = "all", except, replay, json;
     unsigned bound = 2;
-    unsigned threads = 0;  // 0: two, and three where the scenario has so many
+    unsigned threads = 0; // 0: two, and three where the scenario has so many
     double seconds = 0;
     bool list = false, every_access = false;
 };
@@ -95,8 +95,9 @@ constexpr const char *kTwoThreads = "has two threads";
 
 nlohmann::json json_of_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
 {
-    return {{"scenario", scenario.name}, {"threads", request.threads}, {"bound", request.bound},
-            {"schedules", 0},            {"complete", false},          {"failed", false},
+    return {{"scenario", scenario.name}, {"threads", request.threads},
+            {"bound", request.bound},    {"schedules", 0},
+            {"complete", false},         {"failed", false},
             {"skipped", kTwoThreads}};
 }
 
@@ -208,7 +209,7 @@ int run(const Options &options)
     return replay(options, *scenarios[0]);
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {

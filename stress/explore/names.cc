@@ -15,8 +15,7 @@ extern "C" const Elf64_Ehdr __ehdr_start;  // the linker's: where the program is
 namespace stress {
 namespace {
 
-template <class T>
-const T *at(const std::string &file, std::uint64_t offset, std::uint64_t count = 1)
+template <class T> const T *at(const std::string &file, std::uint64_t offset, std::uint64_t count = 1)
 {
     if (offset > file.size() || count > (file.size() - offset) / sizeof(T)) return nullptr;
     return reinterpret_cast<const T *>(file.data() + offset);

@@ -11,13 +11,13 @@
 namespace stress {
 
 class Names {
-public:
+  public:
     // Reads the table of symbols; where the program was stripped of it, its variables have addresses for names.
     explicit Names(const Fibers &fibers);
 
     std::string of(const volatile void *address) const;
 
-private:
+  private:
     struct Symbol {
         std::uintptr_t start, end;
         std::string name;

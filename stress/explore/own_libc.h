@@ -1,6 +1,6 @@
-/* own_libc.h: what libc and the kernel keep for a kernel thread, which all coroutines are: here each coroutine has its own.
- * And a memset and memcpy that give no memory to what is long and zero. Included before all else into the sources whose code
- * runs in coroutines (-include). */
+/* own_libc.h: what libc and the kernel keep for a kernel thread, which all coroutines are: here each coroutine has its
+ * own. And a memset and memcpy that give no memory to what is long and zero. Included before all else into the sources
+ * whose code runs in coroutines (-include). */
 #pragma once
 
 #include <errno.h>

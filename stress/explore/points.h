@@ -17,15 +17,14 @@ void stress_fiber_point(const char *what, const volatile void *address);
 #define STRESS_POINT(what, object) stress_fiber_point(what, object)
 
 #undef atomic_load_explicit
-#define atomic_load_explicit(object, order) \
-    (STRESS_POINT("load", object), __atomic_load_n(STRESS_PLAIN(object), order))
+#define atomic_load_explicit(object, order) (STRESS_POINT("load", object), __atomic_load_n(STRESS_PLAIN(object), order))
 
 /* The operand first, and then the point. */
-#define STRESS_WITH(what, object, operand, access) \
-    __extension__({ \
+#define STRESS_WITH(what, object, operand, access)                    \
+    __extension__({                                                   \
         __typeof__(*STRESS_PLAIN(object)) stress_operand = (operand); \
-        STRESS_POINT(what, object); \
-        access; \
+        STRESS_POINT(what, object);                                   \
+        access;                                                       \
     })
 
 #undef atomic_store_explicit
@@ -38,7 +37,7 @@ void stress_fiber_point(const char *what, const volatile void *address);
 
 #undef atomic_compare_exchange_strong_explicit
 #define atomic_compare_exchange_strong_explicit(object, expected, desired, order, order_failed) \
-    STRESS_WITH("compare-and-swap", object, desired, \
+    STRESS_WITH("compare-and-swap", object, desired,                                            \
                 __atomic_compare_exchange_n(STRESS_PLAIN(object), expected, stress_operand, 0, order, order_failed))
 
 #undef atomic_compare_exchange_weak_explicit

@@ -1,5 +1,5 @@
-/* resident.c: see resident.h. By the ioctl PAGEMAP_SCAN (Linux 6.7), which passes over what has no memory in long steps;
- * by mincore before that, which looks at page after page. */
+/* resident.c: see resident.h. By the ioctl PAGEMAP_SCAN (Linux 6.7), which passes over what has no memory in long
+ * steps; by mincore before that, which looks at page after page. */
 #include "explore/resident.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 enum {
     SYSTEM_PAGE_BYTES = 4096,
-    LOOK_PAGES = 1024,     /* by one mincore */
+    LOOK_PAGES = 1024, /* by one mincore */
     PAGE_PRESENT = 1 << 3, /* PAGE_IS_PRESENT and PAGE_IS_SWAPPED of <linux/fs.h> */
     PAGE_SWAPPED = 1 << 4,
 };

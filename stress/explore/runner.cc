@@ -75,9 +75,9 @@ void Runner::on_signal(int signal)
         std::raise(signal);
         return;
     }
-    runner_now->fail("crash", "%s in thread %u, near %s", signal == SIGABRT ? "the allocator's checks ended the process"
-                     : "a wild access", runner_now->fibers_.current(),
-                     runner_now->fibers_.step(runner_now->fibers_.current()));
+    runner_now->fail("crash", "%s in thread %u, near %s",
+                     signal == SIGABRT ? "the allocator's checks ended the process" : "a wild access",
+                     runner_now->fibers_.current(), runner_now->fibers_.step(runner_now->fibers_.current()));
 }
 
 void Runner::body_in_fiber(void *argument)
@@ -240,8 +240,9 @@ bool Runner::call(unsigned fiber, const std::function<void()> &function)
     alone_points_ = 0;
     fibers_.on_point(on_point_alone, this);
     fibers_.order_switches(true);
-    fibers_.call(fiber, [](void *argument) { (*static_cast<const std::function<void()> *>(argument))(); },
-                 const_cast<std::function<void()> *>(&function));
+    fibers_.call(
+        fiber, [](void *argument) { (*static_cast<const std::function<void()> *>(argument))(); },
+        const_cast<std::function<void()> *>(&function));
     fibers_.order_switches(false);
     fibers_.on_point(nullptr, nullptr);
     if (race_reported) note("race", "ThreadSanitizer reported what stands above");

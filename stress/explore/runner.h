@@ -20,33 +20,33 @@ namespace stress {
 // What is run. All are called in every run.
 struct Program {
     unsigned threads = 2;
-    bool every_point = false;  // a choice before words of one thread's own as well: what threads leave behind matters
-    std::function<void()> reset;                 // before: the state as it is to be at the beginning
-    std::function<void(unsigned thread)> body;   // of each thread, as a coroutine
-    std::function<void()> judge;                 // after all have ended; may call fibers, and fail()
+    bool every_point = false; // a choice before words of one thread's own as well: what threads leave behind matters
+    std::function<void()> reset; // before: the state as it is to be at the beginning
+    std::function<void(unsigned thread)> body; // of each thread, as a coroutine
+    std::function<void()> judge; // after all have ended; may call fibers, and fail()
 };
 
 // One access.
 struct TracePoint {
     std::uint8_t thread = 0;
-    const char *what = "";  // "lock_wait": none, the thread waits
+    const char *what = ""; // "lock_wait": none, the thread waits
     const volatile void *address = nullptr;
-    const char *step = "";  // that the thread named last (base/sync_point.h)
+    const char *step = ""; // that the thread named last (base/sync_point.h)
 };
 
 struct Outcome {
-    const char *rule = nullptr;  // that was broken first; nullptr: none
+    const char *rule = nullptr; // that was broken first; nullptr: none
     char detail[400] = "";
     std::uint64_t points = 0;
-    std::uint64_t hash = 0;  // over the trace, in order: equal where two runs are
+    std::uint64_t hash = 0; // over the trace, in order: equal where two runs are
     unsigned preemptions = 0;
     Schedule schedule;
 };
 
 // One at a time. Signals that end a process (SIGABRT, SIGSEGV, SIGBUS) end the run in which they come, as a failure.
 class Runner {
-public:
-    static constexpr unsigned kThreadsMax = Fibers::kMax - 1;  // one more is for the judge
+  public:
+    static constexpr unsigned kThreadsMax = Fibers::kMax - 1; // one more is for the judge
 
     Runner();
     ~Runner();
@@ -74,13 +74,13 @@ public:
     // Accesses of one run, beyond which it is taken for one that never ends.
     std::uint64_t points_max = 100000;
 
-private:
+  private:
     struct Thread {
         Runner *runner = nullptr;
-        TracePoint access;  // that it stands before, or did last
+        TracePoint access; // that it stands before, or did last
         const volatile void *waits_for = nullptr;
         bool began = false, ended = false, has_choice = false;
-        bool is_before = false;  // it stopped before `access`
+        bool is_before = false; // it stopped before `access`
     };
 
     static bool on_point_alone(void *context, const char *what, const volatile void *address);
@@ -111,4 +111,4 @@ private:
     static constexpr unsigned kNobody = ~0u;
 };
 
-}  // namespace stress
+} // namespace stress

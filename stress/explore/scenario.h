@@ -15,7 +15,7 @@ struct ExploreScenario {
     void (*setup)(World &world);  // alone; threads that it uses are live afterwards
     void (*body)(World &world, unsigned thread);
     void (*check)(World &world) = nullptr;  // afterwards, alone; beyond what is to hold of all
-    bool forks = false;  // the last thread is a forked child's only one: others stay where they are; judged by child.h
+    bool forks = false; // the last thread is a forked child's only one: others stay where they are; judged by child.h
 };
 
 const std::vector<ExploreScenario> &explore_scenarios();
@@ -26,4 +26,4 @@ void explore_remote_scenarios(std::vector<ExploreScenario> &list);
 void explore_page_scenarios(std::vector<ExploreScenario> &list);
 void explore_fork_scenarios(std::vector<ExploreScenario> &list);
 
-}  // namespace stress
+} // namespace stress

@@ -63,15 +63,17 @@ const ExploreScenario kForkPost{
     .name = "fork-post",
     .hunts = "a slab that was posted to and not queued, in the child",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(world.threads - 1, four_blocks);
-        for (unsigned thread = 0; thread + 1 < world.threads; ++thread) world.in(thread, be_live);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        world.give(2 * thread);
-        world.give(2 * thread + 1);
-    },
+    .setup =
+        [](World &world) {
+            world.in(world.threads - 1, four_blocks);
+            for (unsigned thread = 0; thread + 1 < world.threads; ++thread) world.in(thread, be_live);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.give(2 * thread);
+            world.give(2 * thread + 1);
+        },
     .check = grown,
     .forks = true,
 };
@@ -80,15 +82,17 @@ const ExploreScenario kForkRefill{
     .name = "fork-refill",
     .hunts = "a heap in the midst of a refill that the child hands out again",
     .threads_max = 3,
-    .setup = [](World &world) {
-        for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        world.take(kStopped + 10 * thread, kBlock);
-        world.take(kStopped + 10 * thread + 1, kBlock);
-        world.give(kStopped + 10 * thread);
-    },
+    .setup =
+        [](World &world) {
+            for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.take(kStopped + 10 * thread, kBlock);
+            world.take(kStopped + 10 * thread + 1, kBlock);
+            world.give(kStopped + 10 * thread);
+        },
     .check = grown,
     .forks = true,
 };
@@ -97,31 +101,39 @@ const ExploreScenario kForkFlush{
     .name = "fork-flush",
     .hunts = "a list of which some blocks are back in their slabs already, given back again in the child",
     .threads_max = 3,
-    .setup = [](World &world) {
-        for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, blocks_in_bin);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        world.purge();
-    },
+    .setup =
+        [](World &world) {
+            for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, blocks_in_bin);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.purge();
+        },
     .check = grown,
     .forks = true,
 };
 
 const ExploreScenario kForkRelease{
     .name = "fork-release",
-    .hunts = "a slab of which only some pages are given back yet, by which the child comes to miss its neighbour's posts",
+    .hunts =
+        "a slab of which only some pages are given back yet, by which the child comes to miss its neighbour's posts",
     .threads_max = 2,
-    .setup = [](World &world) {
-        world.in(0, [](World &each) { each.take(10, kBlock); });
-        world.in(1, [](World &each) { each.take(0, kBlock); each.take(1, kBlock); });  // the pages behind
-        world.in(0, [](World &each) { each.give(0); });  // posted, and queued
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        world.give(10);
-        world.purge();
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, [](World &each) { each.take(10, kBlock); });
+            world.in(1, [](World &each) {
+                each.take(0, kBlock);
+                each.take(1, kBlock);
+            });  // the pages behind
+            world.in(0, [](World &each) { each.give(0); });  // posted, and queued
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.give(10);
+            world.purge();
+        },
     .check = grown,
     .forks = true,
 };
@@ -130,23 +142,26 @@ const ExploreScenario kForkPark{
     .name = "fork-park",
     .hunts = "a bin whose list was being walked back to its slabs, and which still holds that list",
     .threads_max = 2,
-    .setup = [](World &world) {
-        world.in(1, be_live);
-        world.in(0, [](World &each) {
-            for (unsigned i = 0; i < 96; ++i) each.take(kLong + i, kBlock);
-            for (unsigned i = 0; i < 78; ++i) each.give(kLong + i);  // as many lists as may be parked
-        });
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        for (unsigned i = 78; i < 95; ++i) world.give(kLong + i);
-    },
-    .check = [](World &world) {
-        grown(world);
-        world.in(world.stranger(), [](World &each) {
-            for (unsigned i = 0; i < 30; ++i) each.take(kLong + i, kBlock);
-        });
-    },
+    .setup =
+        [](World &world) {
+            world.in(1, be_live);
+            world.in(0, [](World &each) {
+                for (unsigned i = 0; i < 96; ++i) each.take(kLong + i, kBlock);
+                for (unsigned i = 0; i < 78; ++i) each.give(kLong + i);  // as many lists as may be parked
+            });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            for (unsigned i = 78; i < 95; ++i) world.give(kLong + i);
+        },
+    .check =
+        [](World &world) {
+            grown(world);
+            world.in(world.stranger(), [](World &each) {
+                for (unsigned i = 0; i < 30; ++i) each.take(kLong + i, kBlock);
+            });
+        },
     .forks = true,
 };
 
@@ -154,13 +169,15 @@ const ExploreScenario kForkExit{
     .name = "fork-exit",
     .hunts = "a heap that its thread was about to leave: twice an orphan, or nobody's with blocks that are lost",
     .threads_max = 3,
-    .setup = [](World &world) {
-        for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, blocks_in_bin);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        world.thread_end();
-    },
+    .setup =
+        [](World &world) {
+            for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, blocks_in_bin);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.thread_end();
+        },
     .check = grown,
     .forks = true,
 };
@@ -169,18 +186,20 @@ const ExploreScenario kForkLock{
     .name = "fork-lock",
     .hunts = "a lock that nobody is left to release: of the pool, of huge blocks, of heaps",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(world.threads - 1, be_live);
-        world.in(world.stranger(), [](World &each) {
-            for (unsigned place = 0; place < 3; ++place) each.take(place, kRun);
-        });
-    },
-    .body = [](World &world, unsigned thread) {
-        if (is_child(world, thread)) return child(world);
-        world.take(kStopped + 10 * thread, kTiny);  // its first: a new heap
-        world.take(kStopped + 10 * thread + 1, kRun);
-        world.take(kStopped + 10 * thread + 2, kHuge);
-    },
+    .setup =
+        [](World &world) {
+            world.in(world.threads - 1, be_live);
+            world.in(world.stranger(), [](World &each) {
+                for (unsigned place = 0; place < 3; ++place) each.take(place, kRun);
+            });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.take(kStopped + 10 * thread, kTiny);  // its first: a new heap
+            world.take(kStopped + 10 * thread + 1, kRun);
+            world.take(kStopped + 10 * thread + 2, kHuge);
+        },
     .check = grown,
     .forks = true,
 };
@@ -189,7 +208,8 @@ const ExploreScenario kForkLock{
 
 void explore_fork_scenarios(std::vector<ExploreScenario> &list)
 {
-    for (const ExploreScenario &each : {kForkPost, kForkRefill, kForkFlush, kForkRelease, kForkPark, kForkExit, kForkLock})
+    for (const ExploreScenario &each :
+         {kForkPost, kForkRefill, kForkFlush, kForkRelease, kForkPark, kForkExit, kForkLock})
         list.push_back(each);
 }
 

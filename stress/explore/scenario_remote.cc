@@ -71,144 +71,171 @@ const ExploreScenario kPushDrain{
     .name = "push-drain",
     .hunts = "a post between the owner's look at a slab's word and its taking of it; two posters on one word",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, four_blocks);
-        others_live(world, 1);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread > 0) return give_two(world, thread);
-        world.take(own(0, 0), kBlock);
-        world.take(own(0, 1), kBlock);
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, four_blocks);
+            others_live(world, 1);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread > 0) return give_two(world, thread);
+            world.take(own(0, 0), kBlock);
+            world.take(own(0, 1), kBlock);
+        },
 };
 
 const ExploreScenario kPushDrainBatches{
     .name = "push-drain-batches",
     .hunts = "lists of two posted while the owner gives back lists whose tails it reads from the batches",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, six_blocks_of_two);
-        others_live(world, 1);
-        // Two of them lie in their slab: a tail is read where a list comes before what is there.
-        world.in(1, [](World &each) { each.give(4); each.give(5); });
-        world.in(0, [](World &each) { each.take(4, kBlock); });
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread > 0) return give_two(world, thread);
-        world.take(own(0, 0), kBlock);
-        world.take(own(0, 1), kHalf);
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, six_blocks_of_two);
+            others_live(world, 1);
+            // Two of them lie in their slab: a tail is read where a list comes before what is there.
+            world.in(1, [](World &each) {
+                each.give(4);
+                each.give(5);
+            });
+            world.in(0, [](World &each) { each.take(4, kBlock); });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread > 0) return give_two(world, thread);
+            world.take(own(0, 0), kBlock);
+            world.take(own(0, 1), kHalf);
+        },
 };
 
 const ExploreScenario kDrainTwoSlabs{
     .name = "drain-two-slabs",
     .hunts = "a slab posted to again, and queued again, while the queue that it stood on is drained",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, four_in_two_slabs);
-        others_live(world, 1);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 0) {
-            world.take(own(0, 0), kBlock);
-            world.take(own(0, 1), kBlock);
-        } else if (thread == 1) {
-            world.give(1);
-            world.give(0);
-            world.give(2);
-        } else {
-            world.give(3);
-        }
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, four_in_two_slabs);
+            others_live(world, 1);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 0) {
+                world.take(own(0, 0), kBlock);
+                world.take(own(0, 1), kBlock);
+            } else if (thread == 1) {
+                world.give(1);
+                world.give(0);
+                world.give(2);
+            } else {
+                world.give(3);
+            }
+        },
 };
 
 const ExploreScenario kPushGiveBack{
     .name = "push-give-back",
     .hunts = "a slab given to the pool while its last block is posted; its pages claimed by another",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, one_block);
-        others_live(world, 1);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 1) return world.give(0);
-        if (thread == 0) world.purge();
-        world.take(own(thread, 0), kBlock);
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, one_block);
+            others_live(world, 1);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 1) return world.give(0);
+            if (thread == 0) world.purge();
+            world.take(own(thread, 0), kBlock);
+        },
 };
 
 const ExploreScenario kPostAdopt{
     .name = "post-adopt",
     .hunts = "a post to an orphan, whose poster drains it, while a new thread adopts it; two that adopt",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(1, be_live);
-        orphan_with(world, four_blocks);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 1) return give_two(world, 1);
-        world.take(own(thread, 0), kBlock);
-    },
+    .setup =
+        [](World &world) {
+            world.in(1, be_live);
+            orphan_with(world, four_blocks);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 1) return give_two(world, 1);
+            world.take(own(thread, 0), kBlock);
+        },
 };
 
 const ExploreScenario kPostPost{
     .name = "post-post",
     .hunts = "two posters that both find an orphan: its queue, and who of them drains what the other has queued",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, be_live);
-        world.in(1, be_live);
-        orphan_with(world, four_in_two_slabs);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
-        world.give(thread);      // each in a slab of its own
-        world.give(3 - thread);  // and in the other's
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, be_live);
+            world.in(1, be_live);
+            orphan_with(world, four_in_two_slabs);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
+            world.give(thread); // each in a slab of its own
+            world.give(3 - thread); // and in the other's
+        },
 };
 
 const ExploreScenario kQueueQueue{
     .name = "queue-queue",
     .hunts = "two slabs queued at one time on a heap that is in use: one of them forgotten",
     .threads_max = 3,
-    .setup = [](World &world) {
-        for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
-        world.in(world.threads == 3 ? 2 : world.stranger(), four_in_two_slabs);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
-        world.give(thread);
-    },
+    .setup =
+        [](World &world) {
+            for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
+            world.in(world.threads == 3 ? 2 : world.stranger(), four_in_two_slabs);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
+            world.give(thread);
+        },
 };
 
 const ExploreScenario kExitFree{
     .name = "exit-free",
     .hunts = "a slab queued on a heap whose thread has looked at its queue for the last time",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, four_blocks);
-        world.in(1, be_live);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 0) return world.thread_end();
-        if (thread == 1) return give_two(world, 1);
-        world.take(own(2, 0), kBlock);
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, four_blocks);
+            world.in(1, be_live);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 0) return world.thread_end();
+            if (thread == 1) return give_two(world, 1);
+            world.take(own(2, 0), kBlock);
+        },
 };
 
 const ExploreScenario kExitExit{
     .name = "exit-exit",
     .hunts = "two threads that end, each with staged blocks of the other",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, [](World &each) { each.take(0, kHalf); each.take(1, kBlock); });
-        world.in(1, [](World &each) { each.take(2, kHalf); each.take(3, kBlock); });
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
-        world.give(2 - 2 * thread);  // stays staged
-        world.thread_end();
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, [](World &each) {
+                each.take(0, kHalf);
+                each.take(1, kBlock);
+            });
+            world.in(1, [](World &each) {
+                each.take(2, kHalf);
+                each.take(3, kBlock);
+            });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
+            world.give(2 - 2 * thread); // stays staged
+            world.thread_end();
+        },
 };
 
 const ExploreScenario kAdoptAdopt{
@@ -216,36 +243,38 @@ const ExploreScenario kAdoptAdopt{
     .hunts = "one heap for two new threads",
     .threads_max = 3,
     .setup = [](World &world) { orphan_with(world, four_cached); },
-    .body = [](World &world, unsigned thread) {
-        world.take(own(thread, 0), kBlock);
-        world.take(own(thread, 1), kBlock);
-        world.give(own(thread, 0));
-    },
+    .body =
+        [](World &world, unsigned thread) {
+            world.take(own(thread, 0), kBlock);
+            world.take(own(thread, 1), kBlock);
+            world.give(own(thread, 0));
+        },
 };
 
 const ExploreScenario kPurgeAdopt{
     .name = "purge-adopt",
     .hunts = "what an orphan has cached, given back by a purge while a new thread takes it up",
     .threads_max = 3,
-    .setup = [](World &world) {
-        world.in(0, be_live);
-        orphan_with(world, four_cached);
-    },
-    .body = [](World &world, unsigned thread) {
-        if (thread == 0) return world.purge();
-        world.take(own(thread, 0), kBlock);
-        world.take(own(thread, 1), kBlock);
-    },
+    .setup =
+        [](World &world) {
+            world.in(0, be_live);
+            orphan_with(world, four_cached);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 0) return world.purge();
+            world.take(own(thread, 0), kBlock);
+            world.take(own(thread, 1), kBlock);
+        },
 };
 
-}  // namespace
+} // namespace
 
 void explore_remote_scenarios(std::vector<ExploreScenario> &list)
 {
-    for (const ExploreScenario &each :
-         {kPushDrain, kPushDrainBatches, kDrainTwoSlabs, kPushGiveBack, kPostAdopt, kPostPost, kQueueQueue, kExitFree,
-          kExitExit, kAdoptAdopt, kPurgeAdopt})
+    for (const ExploreScenario &each : {kPushDrain, kPushDrainBatches, kDrainTwoSlabs, kPushGiveBack, kPostAdopt,
+                                        kPostPost, kQueueQueue, kExitFree, kExitExit, kAdoptAdopt, kPurgeAdopt})
         list.push_back(each);
 }
 
-}  // namespace stress
+} // namespace stress

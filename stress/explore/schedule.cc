@@ -36,8 +36,8 @@ std::optional<Schedule> schedule_parse(const std::string &text, unsigned threads
         Stretch stretch;
         if (!read_number(part.substr(0, colon), stretch.thread) ||
             (colon != part.npos && !read_number(part.substr(colon + 1), stretch.points))) {
-            error = "'" + std::string(part) +
-                    "' is no stretch of a schedule: THREAD:POINTS, or THREAD for one to its end";
+            error =
+                "'" + std::string(part) + "' is no stretch of a schedule: THREAD:POINTS, or THREAD for one to its end";
             return std::nullopt;
         }
         if (stretch.thread >= threads || stretch.points == 0) {

@@ -13,7 +13,7 @@
 namespace stress {
 
 class Shares {
-public:
+  public:
     Shares() : cells_(kCells) {}
 
     // A thread is about to access the word. Whether it was known as shared when the search began.
@@ -26,7 +26,7 @@ public:
     // Words that are known as shared.
     std::uint32_t count() const { return count_; }
 
-private:
+  private:
     static constexpr std::size_t kCells = 1 << 14;
 
     struct Cell {
@@ -42,4 +42,4 @@ private:
     bool grown_ = false;
 };
 
-}  // namespace stress
+} // namespace stress

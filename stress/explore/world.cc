@@ -15,8 +15,7 @@ constexpr std::size_t kStrideSmall = 4096, kStrideLarge = 65536, kHeadWords = 4;
 
 using Word = std::uint64_t;
 
-template <class Function>
-bool each_word(unsigned char *start, std::size_t size_bytes, Function function)
+template <class Function> bool each_word(unsigned char *start, std::size_t size_bytes, Function function)
 {
     auto *words = reinterpret_cast<Word *>(start);
     const std::size_t count = size_bytes / sizeof(Word);
@@ -35,7 +34,7 @@ Word word_of(std::uint32_t mark)
 
 // While it lives, the calling thread is in the midst of the call.
 class InCall {
-public:
+  public:
     InCall(World &world, World::Call::Kind kind, std::size_t size_bytes = 0)
         : call_(world.now.calls[world.runner.fibers().current()])
     {
@@ -45,7 +44,7 @@ public:
     InCall(const InCall &) = delete;
     InCall &operator=(const InCall &) = delete;
 
-private:
+  private:
     World::Call &call_;
 };
 
@@ -55,7 +54,7 @@ void *allocate(World &world, std::size_t size_bytes, bool zeroed)
     return zeroed ? hak_calloc(1, size_bytes) : hak_malloc(size_bytes);
 }
 
-}  // namespace
+} // namespace
 
 bool World::take(unsigned place, std::size_t size_bytes, bool zeroed)
 {
@@ -76,7 +75,10 @@ bool World::take(unsigned place, std::size_t size_bytes, bool zeroed)
     if (zeroed && !each_word(start, size_bytes, [](Word word) { return word == 0; }))
         runner.fail("zero", "calloc(1, %zu) gave memory that is not zero", size_bytes);
     const std::uint32_t mark = ++now.marks;
-    each_word(start, size_bytes, [mark](Word &word) { word = word_of(mark); return true; });
+    each_word(start, size_bytes, [mark](Word &word) {
+        word = word_of(mark);
+        return true;
+    });
     now.places[place] = {start, size_bytes, mark};
     return true;
 }
@@ -87,7 +89,10 @@ void World::check(unsigned place)
     if (held.start == nullptr) return;
     Word found = 0;
     const Word wanted = word_of(held.mark);
-    if (!each_word(held.start, held.size_bytes, [&](Word word) { found = word; return word == wanted; }))
+    if (!each_word(held.start, held.size_bytes, [&](Word word) {
+            found = word;
+            return word == wanted;
+        }))
         runner.fail("content", "the block of place %u, %zu bytes at %p, holds %llx in place of %llx", place,
                     held.size_bytes, static_cast<void *>(held.start), static_cast<unsigned long long>(found),
                     static_cast<unsigned long long>(wanted));
@@ -154,4 +159,4 @@ void World::fork()
     inside_fork_child();
 }
 
-}  // namespace stress
+} // namespace stress

@@ -14,7 +14,7 @@
 namespace stress {
 
 class World {
-public:
+  public:
     static constexpr unsigned kPlaces = 200;
 
     explicit World(Runner &made_runner) : runner(made_runner) {}
@@ -63,10 +63,10 @@ public:
     struct State {
         Place places[kPlaces];
         Call calls[Fibers::kMax];
-        std::uint32_t marks;    // given out
-        std::uint64_t figures[4];  // the scenario's own
+        std::uint32_t marks; // given out
+        std::uint64_t figures[4]; // the scenario's own
     };
     State now{};
 };
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,5 @@
-/* zero_page.h: whether a page reads as zero. Asked of a hundred pages before each run, since what a run wrote is not known. */
+/* zero_page.h: whether a page reads as zero. Asked of a hundred pages before each run, since what a run wrote is not
+ * known. */
 #pragma once
 
 #include <stdbool.h>

@@ -80,8 +80,12 @@ void alone(Task task, Tally::Row &row, Tally &tally)
 void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
 {
     if (const std::string why = fault_os_refusal(); !why.empty()) return tally.skipped(scenario, why);
-    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded),
-              settings.ops != 0 ? settings.ops : kCallsOps, {}, settings.threads};
+    Task task{settings,
+              scenario,
+              settings.schedule.value_or(Schedule::Seeded),
+              settings.ops != 0 ? settings.ops : kCallsOps,
+              {},
+              settings.threads};
     task.injection.traps_calls = true;
     Tally::Row row;
     row.scenario = scenario;

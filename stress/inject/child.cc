@@ -59,10 +59,12 @@ std::string last_words()
 
 Options options_of(const Task &task)
 {
-    std::vector<std::string> words{"hakmem-stress", task.scenario, "--allocator", task.settings.allocator, "--seed",
-                                   std::to_string(task.settings.seed), "--threads",
-                                   std::to_string(task.threads), "--laps", "2", "--watchdog",
-                                   fmt::format("{}", task.settings.watchdog_seconds)};
+    std::vector<std::string> words{"hakmem-stress", task.scenario,
+                                   "--allocator",   task.settings.allocator,
+                                   "--seed",        std::to_string(task.settings.seed),
+                                   "--threads",     std::to_string(task.threads),
+                                   "--laps",        "2",
+                                   "--watchdog",    fmt::format("{}", task.settings.watchdog_seconds)};
     if (task.schedule == Schedule::Seeded) words.insert(words.end(), {"--schedule", "seeded"});
     if (task.ops != 0) words.insert(words.end(), {"--ops", std::to_string(task.ops)});
     else words.insert(words.end(), {"--seconds", fmt::format("{}", task.settings.seconds)});
@@ -111,8 +113,14 @@ void make_expendable(const Settings &settings)
     Plan plan = scenario_find(task.scenario)->plan({options, task.settings.seed, options.threads});
     plan.injection = task.injection;
     if (!plan.skip.empty()) std::snprintf(said().skip, sizeof said().skip, "%s", plan.skip.c_str());
-    Execution execution{options,  task.scenario, task.settings.support, task.settings.seed,
-                        task_command(task), nullptr,       [](Result &result) { tell(result); }, false};
+    Execution execution{options,
+                        task.scenario,
+                        task.settings.support,
+                        task.settings.seed,
+                        task_command(task),
+                        nullptr,
+                        [](Result &result) { tell(result); },
+                        false};
     _exit(execute(execution, plan));
 }
 
@@ -150,8 +158,8 @@ Outcome run_once(const Task &task)
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     const Said &from = said();
-    Outcome outcome{ending(status), from.skip, from.calls, from.failed_calls, from.refused, from.ops, from.signals,
-                    from.signals_inside, from.kept};
+    Outcome outcome{ending(status), from.skip,    from.calls,          from.failed_calls, from.refused,
+                    from.ops,       from.signals, from.signals_inside, from.kept};
     return outcome;
 }
 

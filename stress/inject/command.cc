@@ -29,8 +29,9 @@ CLI::Validator name_of(const std::vector<std::string> &names)
 
 void add_options(CLI::App &app, Settings &s, Raw &raw, const std::vector<std::string> &scenarios)
 {
-    app.add_option("kind", s.kind, "calls: each call to the system for memory fails, once and for ever; space: the "
-                                   "address space ends, a little later in each run; signals: threads are interrupted")
+    app.add_option("kind", s.kind,
+                   "calls: each call to the system for memory fails, once and for ever; space: the "
+                   "address space ends, a little later in each run; signals: threads are interrupted")
         ->required()
         ->check(name_of({"calls", "space", "signals"}));
     app.add_option("scenario", s.scenarios, "these alone (default: all; signals: larson, random-mixed, remote-free)")
@@ -50,15 +51,15 @@ void add_options(CLI::App &app, Settings &s, Raw &raw, const std::vector<std::st
     app.add_option("--seconds", raw.seconds, "signals: of each run (default: 1)")->check(whole_number(1, 3600));
     app.add_option("--period", raw.signal_us, "signals: microseconds between two (default: 100)")
         ->check(whole_number(10, 1'000'000));
-    app.add_option("--schedule", raw.schedule, "calls, space: seeded, or os: as the system likes (default: seeded, but "
-                                               "os where a seeded run can prove nothing)")
+    app.add_option("--schedule", raw.schedule,
+                   "calls, space: seeded, or os: as the system likes (default: seeded, but "
+                   "os where a seeded run can prove nothing)")
         ->check(name_of({"seeded", "os"}));
     app.add_option("--watchdog", raw.watchdog, "seconds without an op after which a run has hung (default: 20)")
         ->check(whole_number(1, 3600));
 }
 
-template <typename T>
-void take(const std::string &text, T &value)
+template <typename T> void take(const std::string &text, T &value)
 {
     std::uint64_t number = 0;
     if (!text.empty() && parse_number(text, number)) value = static_cast<T>(number);
@@ -85,8 +86,8 @@ std::string settle(Settings &s, const Raw &raw, const std::vector<std::string> &
     if (!raw.schedule.empty()) s.schedule = raw.schedule == "os" ? Schedule::Os : Schedule::Seeded;
     if (s.limit_bytes != 0 && s.kind != "space") return "--limit is for space; leave it out";
     if (s.scenarios.empty())
-        s.scenarios = s.kind == "signals" ? std::vector<std::string>{"larson", "random-mixed", "remote-free"}
-                                          : scenarios;
+        s.scenarios =
+            s.kind == "signals" ? std::vector<std::string>{"larson", "random-mixed", "remote-free"} : scenarios;
     return "";
 }
 

@@ -22,21 +22,21 @@
 namespace stress::inject {
 
 struct Settings {
-    std::string kind;                    // "calls", "space", "signals"
-    std::vector<std::string> scenarios;  // names that exist
+    std::string kind; // "calls", "space", "signals"
+    std::vector<std::string> scenarios; // names that exist
     std::string allocator;
     Support support;
     std::uint64_t seed = 0;
     std::uint32_t threads = 3;
-    std::uint64_t ops = 0;        // 0: as suits
-    std::uint64_t calls_max = 0;  // ops are halved until a run makes no more calls
-    double seconds = 1;           // of each run with signals
+    std::uint64_t ops = 0; // 0: as suits
+    std::uint64_t calls_max = 0; // ops are halved until a run makes no more calls
+    double seconds = 1; // of each run with signals
     std::uint64_t signal_us = 100;
     double watchdog_seconds = 20;
-    std::optional<Schedule> schedule;  // none: seeded, or the system's where a seeded run can prove nothing
-    std::uint64_t call = 0;       // not 0: this call alone
-    bool for_ever = false;        // with it: and all after it
-    std::uint64_t limit_bytes = 0;  // not 0: this limit alone
+    std::optional<Schedule> schedule; // none: seeded, or the system's where a seeded run can prove nothing
+    std::uint64_t call = 0; // not 0: this call alone
+    bool for_ever = false; // with it: and all after it
+    std::uint64_t limit_bytes = 0; // not 0: this limit alone
 };
 
 // What is in use at the end of a run beyond what was at its start, by the books of a subject that shows them.
@@ -46,8 +46,8 @@ struct Kept {
 
 // What a child tells of its run; see run_once.
 struct Outcome {
-    std::string failure;  // "RULE: DETAIL", or how the process ended; empty: the run passed
-    std::string skip;     // why it can prove nothing here
+    std::string failure; // "RULE: DETAIL", or how the process ended; empty: the run passed
+    std::string skip; // why it can prove nothing here
     std::uint64_t calls = 0, failed_calls = 0, refused = 0, ops = 0, signals = 0, signals_inside = 0;
     Kept kept;
 };
@@ -75,7 +75,7 @@ std::string task_command(const Task &task);
 
 // The sums over all scenarios, a line for each, and the failures in full.
 class Tally {
-public:
+  public:
     Tally(const Settings &settings, int out) : settings_(settings), out_(out) {}
 
     // Of one scenario; `ops` and `calls` are of its run without a fault.
@@ -83,8 +83,8 @@ public:
         std::string scenario;
         std::uint64_t ops = 0, calls = 0, runs = 0, failed_calls = 0, refused = 0, signals = 0, signals_inside = 0;
         std::string note;
-        std::string unseen;  // see loss_unseen
-        Kept kept;           // without a fault: what libc keeps
+        std::string unseen; // see loss_unseen
+        Kept kept; // without a fault: what libc keeps
         void add(const Outcome &outcome);
     };
 
@@ -98,7 +98,7 @@ public:
     // The last line. 0; 1 after a failure; 77 when all was skipped.
     int finish();
 
-private:
+  private:
     const Settings &settings_;
     int out_;
     std::uint64_t scenarios_ = 0, skipped_ = 0, unseen_ = 0, failures_ = 0;
@@ -123,4 +123,4 @@ Parsed parse(int argc, const char *const *argv, const std::string &default_alloc
 // Runs them all.
 int run_all(const Settings &settings, int out);
 
-}  // namespace stress::inject
+} // namespace stress::inject

@@ -22,7 +22,8 @@ void signals_of(const Settings &settings, const std::string &scenario, Tally &ta
             row.ops += outcome.ops;
             if (!tally.failed(task, outcome) && outcome.signals_inside == 0)
                 tally.proves_nothing(scenario, fmt::format("of {} signals none came while a thread was inside the "
-                                                           "allocator; give more --seconds", outcome.signals));
+                                                           "allocator; give more --seconds",
+                                                           outcome.signals));
         }
     }
     tally.done(row);

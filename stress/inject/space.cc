@@ -18,8 +18,12 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
     if (kSanitized) return tally.skipped(scenario, "a sanitizer needs terabytes of address space itself");
     if (scenario == "dlopen")
         return tally.skipped(scenario, "libc ends the process where it has no memory to register a destructor");
-    Task task{settings, scenario, settings.schedule.value_or(Schedule::Seeded),
-              settings.ops != 0 ? settings.ops : kSpaceOps, {}, settings.threads};
+    Task task{settings,
+              scenario,
+              settings.schedule.value_or(Schedule::Seeded),
+              settings.ops != 0 ? settings.ops : kSpaceOps,
+              {},
+              settings.threads};
     Tally::Row row;
     row.scenario = scenario;
     row.ops = task.ops;

@@ -16,8 +16,8 @@ std::string figures(const Settings &settings, const Tally::Row &row)
         return fmt::format("{} runs, {} ops, {} signals, {} of them inside the allocator", row.runs, row.ops,
                            row.signals, row.signals_inside);
     if (settings.kind == "space") return fmt::format("{} runs, {} requests refused", row.runs, row.refused);
-    return fmt::format("{} calls, {} runs, {} calls failed, {} requests refused", row.calls, row.runs,
-                       row.failed_calls, row.refused);
+    return fmt::format("{} calls, {} runs, {} calls failed, {} requests refused", row.calls, row.runs, row.failed_calls,
+                       row.refused);
 }
 
 }  // namespace
@@ -76,7 +76,9 @@ int Tally::finish()
     write_text(out_, fmt::format("inject {} on {}, seed {}: {} scenarios, {} skipped{}: {}, {} failures\nverdict {}\n",
                                  settings_.kind, settings_.allocator, settings_.seed, scenarios_, skipped_, unseen,
                                  figures(settings_, sum_), failures_,
-                                 !passed ? "fail" : scenarios_ == 0 ? "skipped" : "pass"));
+                                 !passed           ? "fail"
+                                 : scenarios_ == 0 ? "skipped"
+                                                   : "pass"));
     if (!passed) return 1;
     return scenarios_ == 0 ? kSkipped : 0;
 }

@@ -58,5 +58,11 @@ static inline const char *argument(int argc, char **argv, int index)
     return argv[index];
 }
 
-static inline long number(int argc, char **argv, int index) { return strtol(argument(argc, argv, index), NULL, 0); }
-static inline size_t size_argument(int argc, char **argv, int index) { return (size_t)number(argc, argv, index); }
+static inline long number(int argc, char **argv, int index)
+{
+    return strtol(argument(argc, argv, index), NULL, 0);
+}
+static inline size_t size_argument(int argc, char **argv, int index)
+{
+    return (size_t)number(argc, argv, index);
+}

@@ -1,4 +1,5 @@
-/* remote_link.c: overwrites the link in a block that another thread has freed, and that its owner has not taken back. */
+/* remote_link.c: overwrites the link in a block that another thread has freed, and that its owner has not taken back.
+ */
 #include "misuse.h"
 
 #include <malloc.h>

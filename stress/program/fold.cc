@@ -51,7 +51,7 @@ Op repeat_of(std::size_t rounds, std::uint32_t step, std::size_t width)
 }
 
 class Folder {
-public:
+  public:
     Folder(const OpList &ops, std::size_t rounds_max) : ops_(ops), rounds_max_(std::max(rounds_max, kRoundsMin)) {}
 
     std::vector<OpList, MappedAllocator<OpList>> run()
@@ -65,7 +65,7 @@ public:
         return std::move(out_);
     }
 
-private:
+  private:
     // What was done to one block, at most `width` ops of it from its allocation on.
     OpList chain(std::size_t from, std::size_t width) const
     {
@@ -104,8 +104,8 @@ private:
             const std::size_t from = ops_.size() - back - width;
             OpList body(ops_.begin() + static_cast<std::ptrdiff_t>(from),
                         ops_.begin() + static_cast<std::ptrdiff_t>(from + width));
-            if (std::none_of(body.begin(), body.end(), [](const Op &op) { return op.kind == OpKind::Repeat;
-                })) add(body);
+            if (std::none_of(body.begin(), body.end(), [](const Op &op) { return op.kind == OpKind::Repeat; }))
+                add(body);
         }
     }
 
@@ -129,8 +129,8 @@ private:
     {
         const std::uint32_t slots = renumber(body);
         for (const OpList &known : bodies_)
-            if (known.size() == body.size() && std::memcmp(known.data(), body.data(),
-                body.size() * sizeof(Op)) == 0) return;
+            if (known.size() == body.size() && std::memcmp(known.data(), body.data(), body.size() * sizeof(Op)) == 0)
+                return;
         bodies_.push_back(body);
         for (std::uint32_t step : {slots, std::uint32_t{0}}) {
             if (out_.size() == kCandidatesMax) return;
@@ -159,8 +159,8 @@ std::vector<OpList, MappedAllocator<OpList>> fold_candidates(const OpList &ops, 
 
 OpList fold_segment(const OpList &ops, std::size_t from, std::size_t to, std::size_t width, bool fresh)
 {
-    OpList body(ops.begin() + static_cast<std::ptrdiff_t>(from), ops.begin() + static_cast<std::ptrdiff_t>(from +
-        width));
+    OpList body(ops.begin() + static_cast<std::ptrdiff_t>(from),
+                ops.begin() + static_cast<std::ptrdiff_t>(from + width));
     for (std::size_t i = from; i < to; ++i)
         if (ops[i].kind == OpKind::Repeat) return {};
     std::uint32_t step = 0;

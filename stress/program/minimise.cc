@@ -7,7 +7,7 @@ namespace stress {
 namespace {
 
 class Minimiser {
-public:
+  public:
     Minimiser(Program program, const Minimise &how) : best_(std::move(program)), how_(how) {}
 
     Program run()
@@ -31,7 +31,7 @@ public:
         return std::move(best_);
     }
 
-private:
+  private:
     bool accept(OpList ops, std::uint32_t threads = 0)
     {
         if (how_.give_up()) return false;
@@ -248,8 +248,8 @@ private:
     bool simpler_kind(std::size_t index)
     {
         Op op = best_.ops[index];
-        const bool aligned = op.kind == OpKind::AlignedAlloc || op.kind == OpKind::PosixMemalign ||
-            op.kind == OpKind::Memalign;
+        const bool aligned =
+            op.kind == OpKind::AlignedAlloc || op.kind == OpKind::PosixMemalign || op.kind == OpKind::Memalign;
         if (op_frees(op.kind)) op.kind = OpKind::Free;
         else if (op_allocates(op.kind)) op.kind = OpKind::Malloc;
         if (op.kind == OpKind::Malloc) op.arg = 0;
@@ -339,15 +339,15 @@ private:
             if (numbers[op.slot] == 0) numbers[op.slot] = ++count;
             op.slot = numbers[op.slot] - 1;
         }
-        if (ops.size() != 0 && std::memcmp(ops.data(), best_.ops.data(),
-            ops.size() * sizeof(Op)) != 0) accept(std::move(ops));
+        if (ops.size() != 0 && std::memcmp(ops.data(), best_.ops.data(), ops.size() * sizeof(Op)) != 0)
+            accept(std::move(ops));
     }
 
     Program best_;
     const Minimise &how_;
 };
 
-}  // namespace
+} // namespace
 
 void ops_remove(OpList &ops, std::size_t from, std::size_t to)
 {
@@ -365,4 +365,4 @@ Program minimise(Program program, const Minimise &how)
     return Minimiser(std::move(program), how).run();
 }
 
-}  // namespace stress
+} // namespace stress

@@ -17,12 +17,12 @@ Program random_program(std::size_t count, std::uint32_t threads)
     program.threads = threads;
     Rng rng(42, 0);
     for (std::size_t i = 0; i < count; ++i) {
-        constexpr OpKind kinds[] = {OpKind::Malloc, OpKind::Free, OpKind::Calloc, OpKind::AlignedAlloc, OpKind::Free,
-                                    OpKind::Realloc};
+        constexpr OpKind kinds[] = {OpKind::Malloc,       OpKind::Free, OpKind::Calloc,
+                                    OpKind::AlignedAlloc, OpKind::Free, OpKind::Realloc};
         const OpKind kind = kinds[rng.below(6)];
         const auto arg = static_cast<std::uint8_t>(kind == OpKind::AlignedAlloc ? 6 : kind == OpKind::Calloc ? 3 : 0);
-        Op op = op_make(kind, static_cast<std::uint32_t>(rng.below(256)), op_frees(kind) ? 0 : 1 + rng.below(1000),
-            arg);
+        Op op =
+            op_make(kind, static_cast<std::uint32_t>(rng.below(256)), op_frees(kind) ? 0 : 1 + rng.below(1000), arg);
         op.thread = static_cast<std::uint16_t>(rng.below(threads));
         program.ops.push_back(op);
     }

@@ -9,7 +9,7 @@ namespace stress {
 namespace {
 
 class Parser {
-public:
+  public:
     Parser(std::string_view text, Program &program) : in_(text), program_(program)
     {
         if (!text.starts_with(kTextHead)) return;
@@ -27,7 +27,7 @@ public:
         finish();
     }
 
-private:
+  private:
     void statement()
     {
         if (!open_.empty() && in_.take('}')) {
@@ -54,8 +54,9 @@ private:
     // Whether it was a setting.
     bool in_first_part(std::string_view word)
     {
-        static constexpr std::string_view names[] = {"threads", "seed", "schedule", "check", "strict", "laps", "ops",
-                                                     "links", "allocator", "expect_schedule", "expect"};
+        static constexpr std::string_view names[] = {"threads", "seed", "schedule", "check",     "strict",
+                                                     "laps",    "ops",  "links",    "allocator", "expect_schedule",
+                                                     "expect"};
         for (std::string_view name : names) {
             if (word != name) continue;
             if (word == "check" && in_.take('(')) {
@@ -121,7 +122,7 @@ private:
             program_.allocator = value;
         } else if (value.size() > 60 || !schedule_parse(std::string(value), program_.expected)) {
             in_.fail("expected HASH:CLOCK, 16 hexadecimal digits and a number, found '" + Reader::shortened(value) +
-                "'");
+                     "'");
         }
     }
 
@@ -223,7 +224,7 @@ private:
         argument_block(op);
         if (op.slot != left)
             in_.fail("expected b" + std::to_string(left) + ", the block on the left, found b" +
-                std::to_string(op.slot));
+                     std::to_string(op.slot));
         in_.expect(',', "after the block");
     }
 

@@ -8,7 +8,18 @@
 namespace stress {
 
 enum class OpArguments {
-    None, Size, Block, BlockSize, CountSize, AlignSize, BlockCountSize, Renew, Fork, Count, Fail, Repeat
+    None,
+    Size,
+    Block,
+    BlockSize,
+    CountSize,
+    AlignSize,
+    BlockCountSize,
+    Renew,
+    Fork,
+    Count,
+    Fail,
+    Repeat
 };
 
 struct OpSyntax {

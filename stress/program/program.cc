@@ -35,8 +35,8 @@ void append_rounds(OpList &out, std::span<const Op> body, const Op &repeat, std:
     const std::size_t rounds = op_size(repeat);
     for (std::size_t round = 0; round < rounds; ++round) {
         if (out.size() + body.size() > kProgramExpandedMax) {
-            note = "repeats were cut after " + std::to_string(out.size()) + " ops, in round " +
-                   std::to_string(round) + " of " + std::to_string(rounds);
+            note = "repeats were cut after " + std::to_string(out.size()) + " ops, in round " + std::to_string(round) +
+                   " of " + std::to_string(rounds);
             return;
         }
         for (Op op : body) {

@@ -137,8 +137,8 @@ std::string content_of(const std::string &path, Text &content)
             const ssize_t count = read(fd, content.data() + have, content.size() - have);
             if (count < 0 && errno == EINTR) continue;
             if (count <= 0) {
-                fault = count < 0 ? std::string("cannot be read: ") +
-                    std::strerror(errno) : "changed while it was read";
+                fault =
+                    count < 0 ? std::string("cannot be read: ") + std::strerror(errno) : "changed while it was read";
                 break;
             }
             have += static_cast<std::size_t>(count);

@@ -106,7 +106,7 @@ TEST(DecodeBytes, TakesAnything)
         if (round % 2 == 0) {
             const Text head = program_encode(sample());
             std::copy_n(head.begin(), std::min<std::size_t>(bytes.size(), 64 - static_cast<std::size_t>(round % 5)),
-                bytes.begin());
+                        bytes.begin());
         }
         const Program program = program_decode_bytes(bytes_of(bytes));
         ASSERT_GE(program.threads, 1u);
@@ -137,7 +137,7 @@ TEST(DecodeBytes, AMillionOps)
 }
 
 class Files : public testing::Test {
-protected:
+  protected:
     std::string path = testing::TempDir() + "hakmem-stress-ops-" + std::to_string(getpid());
     ~Files() override
     {

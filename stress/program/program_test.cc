@@ -145,8 +145,9 @@ TEST(OpText, FaultsNameTheLine)
 TEST(Repeats, AreWrittenOutWithTheirStep)
 {
     Program program;
-    ASSERT_EQ(program_parse("free(b9); repeat 3 step 2 { b0 = malloc(1); repeat 5 step 1 { free(b1); } } purge();",
-        program), "");
+    ASSERT_EQ(
+        program_parse("free(b9); repeat 3 step 2 { b0 = malloc(1); repeat 5 step 1 { free(b1); } } purge();", program),
+        "");
     std::string note;
     const OpList ops = repeats_expand(program.ops, note);
     EXPECT_EQ(note, "");
@@ -158,8 +159,8 @@ TEST(Repeats, AreWrittenOutWithTheirStep)
 TEST(Repeats, AreCutAtTheLimitWithALine)
 {
     Program program;
-    ASSERT_EQ(program_parse("repeat 1000000 step 0 { purge(); purge(); purge(); purge(); purge(); } free(b0);",
-        program), "");
+    ASSERT_EQ(
+        program_parse("repeat 1000000 step 0 { purge(); purge(); purge(); purge(); purge(); } free(b0);", program), "");
     std::string note;
     const OpList ops = repeats_expand(program.ops, note);
     EXPECT_LE(ops.size(), kProgramExpandedMax + 1);

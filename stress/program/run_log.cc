@@ -69,8 +69,7 @@ RunLog RunLog::open(int fd)
 
 RunLog::RunLog(RunLog &&other) noexcept
     : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0))
-{
-}
+{}
 
 RunLog::~RunLog()
 {
@@ -135,8 +134,7 @@ std::size_t RunLog::room() const
 std::uint64_t RunLog::dropped() const
 {
     std::uint64_t dropped = 0;
-    for (std::uint32_t i = 0; i < seats(); ++i)
-        dropped += seat_log(i).begun > room() ? seat_log(i).begun - room() : 0;
+    for (std::uint32_t i = 0; i < seats(); ++i) dropped += seat_log(i).begun > room() ? seat_log(i).begun - room() : 0;
     return dropped;
 }
 
@@ -167,8 +165,8 @@ OpList RunLog::merged() const
         const SeatLog &log = seat_log(i);
         cursors.push_back({entries(i), 0, std::min(log.done, room()), std::min(log.begun, room())});
         total += cursors.back().begun;
-        for (std::size_t k = 0; k < cursors[i].begun; ++k) slots = std::max<std::uint32_t>(slots,
-            cursors[i].entries[k].op.slot + 1);
+        for (std::size_t k = 0; k < cursors[i].begun; ++k)
+            slots = std::max<std::uint32_t>(slots, cursors[i].entries[k].op.slot + 1);
     }
     std::vector<std::uint16_t, MappedAllocator<std::uint16_t>> turns(slots);
     OpList ops;

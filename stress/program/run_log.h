@@ -17,7 +17,7 @@ namespace stress {
 int run_log_file();
 
 class RunLog {
-public:
+  public:
     // The one that runs: gives the file its size and maps it, for `seats` seats with room for so many ops each. The
     // memory counts as the harness's.
     static RunLog create(int fd, std::uint32_t seats, std::size_t room);
@@ -35,7 +35,7 @@ public:
 
     struct Ending {
         bool finished;
-        char rule[64];  // the first failure; empty: none
+        char rule[64]; // the first failure; empty: none
         char detail[400];
         ScheduleMark schedule;
     };
@@ -54,7 +54,7 @@ public:
     void set_settings(const Program &program);
     std::string settings(Program &program) const;
 
-private:
+  private:
     struct Head;
     RunLog(void *start, std::size_t bytes) : start_(start), bytes_(bytes) {}
     Head &head() const { return *static_cast<Head *>(start_); }
@@ -65,4 +65,4 @@ private:
     std::size_t bytes_;
 };
 
-}  // namespace stress
+} // namespace stress

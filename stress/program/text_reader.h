@@ -19,7 +19,7 @@ inline bool is_word(char c)
 }
 
 class Reader {
-public:
+  public:
     explicit Reader(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
     void skip()
@@ -108,7 +108,7 @@ public:
         return text.size() <= 24 ? shown : shown + "...";
     }
 
-private:
+  private:
     const char *at_;
     const char *end_;
     std::size_t line_ = 1;

@@ -71,16 +71,16 @@ Json json_of(const std::vector<CrashFrame> &frames)
 
 Json json_of(const CrashGuard &guard, const EventFrames &frames)
 {
-    return {{"finding", crash_finding_name(guard.finding)},
-            {"text", crash_finding_text(guard.finding)},
-            {"address", crash_hex(guard.address)},
-            {"block_start", crash_hex(guard.block_start)},
-            {"block_bytes", guard.block_bytes},
-            {"offset", static_cast<std::int64_t>(guard.address - guard.block_start)},
-            {"state", crash_state_name(guard.state)},
-            {"allocated", {{"thread", guard.allocated_by}, {"frames", json_of(frames.allocated)}}},
-            {"freed", guard.freed_by == 0 ? Json()
-                                          : Json{{"thread", guard.freed_by}, {"frames", json_of(frames.freed)}}}};
+    return {
+        {"finding", crash_finding_name(guard.finding)},
+        {"text", crash_finding_text(guard.finding)},
+        {"address", crash_hex(guard.address)},
+        {"block_start", crash_hex(guard.block_start)},
+        {"block_bytes", guard.block_bytes},
+        {"offset", static_cast<std::int64_t>(guard.address - guard.block_start)},
+        {"state", crash_state_name(guard.state)},
+        {"allocated", {{"thread", guard.allocated_by}, {"frames", json_of(frames.allocated)}}},
+        {"freed", guard.freed_by == 0 ? Json() : Json{{"thread", guard.freed_by}, {"frames", json_of(frames.freed)}}}};
 }
 
 // null where neither the thread nor a return address is known.
@@ -166,7 +166,8 @@ std::string crash_json(const CrashRecord &record, const CrashFrames &frames)
     for (const CrashPlace &place : record.places) json["places"].push_back(json_of(place));
     json["guards"] = Json::array();
     for (std::size_t i = 0; i < record.guards.size(); ++i)
-        json["guards"].push_back(json_of(record.guards[i], i < frames.guards.size() ? frames.guards[i] : EventFrames()));
+        json["guards"].push_back(
+            json_of(record.guards[i], i < frames.guards.size() ? frames.guards[i] : EventFrames()));
     json["failfast"] = failfast_json(record, frames.failfast);
     json["suspect"] = suspect_json(record);
     json["process"] = number_or_null(record, RECORD_process);

@@ -55,7 +55,7 @@ std::string hexadecimal(std::string_view bytes)
 
 // Takes parts off the front; once one was not there, nothing is and ok() is false.
 class Parts {
-public:
+  public:
     explicit Parts(std::string_view bytes) : rest_(bytes) {}
 
     std::uint64_t number() { return little_endian(take(8)); }
@@ -68,7 +68,7 @@ public:
     std::size_t left() const { return rest_.size(); }
     bool ok() const { return ok_; }
 
-private:
+  private:
     std::string_view take(std::size_t count)
     {
         ok_ = ok_ && count <= rest_.size();
@@ -175,8 +175,7 @@ bool read_field(const FieldKind &kind, std::string_view payload, CrashRecord &re
     }
     case Type::module: return read_module(parts, record.modules.emplace_back());
     case Type::guard: return read_guard(parts, record.guards.emplace_back());
-    case Type::failfast:
-        return !record.failfast.has_value() && read_failfast(parts, record.failfast.emplace());
+    case Type::failfast: return !record.failfast.has_value() && read_failfast(parts, record.failfast.emplace());
     case Type::place: return read_place(parts, record.places.emplace_back());
     }
     return false;

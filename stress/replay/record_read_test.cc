@@ -43,7 +43,8 @@ std::string whole(const std::string &fields, std::uint32_t version = RECORD_VERS
 std::string place(std::uint64_t address, std::uint64_t words, const std::string &of)
 {
     std::string payload;
-    for (int i = 0; i < RECORD_PLACE_NUMBERS - 1; ++i) payload += number(i == 0 ? address : static_cast<std::uint64_t>(i));
+    for (int i = 0; i < RECORD_PLACE_NUMBERS - 1; ++i)
+        payload += number(i == 0 ? address : static_cast<std::uint64_t>(i));
     payload += number(words);
     for (std::uint64_t i = 0; i < words; ++i) payload += number(100 + i);
     return payload + bytes_of(of.size(), 1) + of;
@@ -52,17 +53,18 @@ std::string place(std::uint64_t address, std::uint64_t words, const std::string 
 // One with every kind of field, and one that no reader knows.
 std::string sample()
 {
-    return whole(field(RECORD_signal, number(11)) + field(RECORD_signal_code, number(1)) +
-                 field(RECORD_fault_address, number(0xdead0000beefULL)) + field(RECORD_register, number(77) + "rip") +
-                 field(RECORD_register, number(78) + "rsp") +
-                 field(RECORD_backtrace, number(0x401010) + number(0x7f0000001234)) + field(4711, "a later version's") +
-                 field(RECORD_module, number(0x400000) + number(0x400000) + number(0x402000) + "\x02\xab\xcd/bin/program") +
-                 field(RECORD_place, place(0xdead0000beefULL, 2, "fault")) + field(RECORD_suspect_address, number(1)) +
-                 field(RECORD_suspect_copy, number(5)) + field(RECORD_suspect_copy, number(6)) +
-                 field(RECORD_thread_name, "worker\x1b[31m") + field(RECORD_arguments, std::string("a\0b c\0", 6)) +
-                 field(RECORD_environment, std::string("LD_PRELOAD=x.so\0SECRET=\xff\0", 25)) +
-                 field(RECORD_operations, "  last ops of thread 0:\n    0: b0 = malloc(1)\n") +
-                 field(RECORD_library_build_id, "\x01\xfe") + field(RECORD_cut, number(1ULL << RECORD_module)));
+    return whole(
+        field(RECORD_signal, number(11)) + field(RECORD_signal_code, number(1)) +
+        field(RECORD_fault_address, number(0xdead0000beefULL)) + field(RECORD_register, number(77) + "rip") +
+        field(RECORD_register, number(78) + "rsp") +
+        field(RECORD_backtrace, number(0x401010) + number(0x7f0000001234)) + field(4711, "a later version's") +
+        field(RECORD_module, number(0x400000) + number(0x400000) + number(0x402000) + "\x02\xab\xcd/bin/program") +
+        field(RECORD_place, place(0xdead0000beefULL, 2, "fault")) + field(RECORD_suspect_address, number(1)) +
+        field(RECORD_suspect_copy, number(5)) + field(RECORD_suspect_copy, number(6)) +
+        field(RECORD_thread_name, "worker\x1b[31m") + field(RECORD_arguments, std::string("a\0b c\0", 6)) +
+        field(RECORD_environment, std::string("LD_PRELOAD=x.so\0SECRET=\xff\0", 25)) +
+        field(RECORD_operations, "  last ops of thread 0:\n    0: b0 = malloc(1)\n") +
+        field(RECORD_library_build_id, "\x01\xfe") + field(RECORD_cut, number(1ULL << RECORD_module)));
 }
 
 TEST(CrashRecord, TellsWhatWasWritten)
@@ -95,8 +97,9 @@ TEST(CrashRecord, TellsWhatWasWritten)
 std::string guard_field(std::uint64_t finding, std::uint64_t allocated_count, std::uint64_t freed_count)
 {
     std::string numbers;
-    for (const std::uint64_t value : {0x7f0000001068UL, finding, 0x7f0000001000UL, 100UL,
-                                      std::uint64_t{RECORD_STATE_freed}, 41UL, 42UL, allocated_count, freed_count, 0x401010UL, 0x401020UL, 0x401030UL})
+    for (const std::uint64_t value :
+         {0x7f0000001068UL, finding, 0x7f0000001000UL, 100UL, std::uint64_t{RECORD_STATE_freed}, 41UL, 42UL,
+          allocated_count, freed_count, 0x401010UL, 0x401020UL, 0x401030UL})
         numbers += number(value);
     return field(RECORD_guard, numbers);
 }
@@ -115,19 +118,18 @@ TEST(CrashRecord, WhatASampledBlockFound)
                              "allocated by thread 41 at\n  #0  0x401010", "freed by thread 42 at\n  #0  0x401020"})
         EXPECT_THAT(text, HasSubstr(part));
     const std::string json = crash_json(record, frames);
-    for (const char *part : {"\"finding\": \"use_after\"", "\"offset\": 104", "\"state\": \"freed\"",
-                             "\"pc\": \"0x401030\""})
+    for (const char *part :
+         {"\"finding\": \"use_after\"", "\"offset\": 104", "\"state\": \"freed\"", "\"pc\": \"0x401030\""})
         EXPECT_THAT(json, HasSubstr(part));
     EXPECT_THAT(crash_text(record, {}), HasSubstr("freed by thread 42")) << "without frames too";
 }
 
 TEST(CrashRecord, GuardOfAnotherLengthIsRefused)
 {
-    for (const auto &[allocated, freed] :
-         {std::pair(0ULL, 0ULL), std::pair(3ULL, 1ULL), std::pair(1ULL, 1ULL), std::pair(~0ULL, 4ULL), std::pair(4ULL, ~0ULL)}) {
+    for (const auto &[allocated, freed] : {std::pair(0ULL, 0ULL), std::pair(3ULL, 1ULL), std::pair(1ULL, 1ULL),
+                                           std::pair(~0ULL, 4ULL), std::pair(4ULL, ~0ULL)}) {
         CrashRecord record;
-        EXPECT_THAT(record_read(whole(guard_field(1, allocated, freed)), record),
-                    HasSubstr("no sound field 'guard'"));
+        EXPECT_THAT(record_read(whole(guard_field(1, allocated, freed)), record), HasSubstr("no sound field 'guard'"));
     }
     CrashRecord record;
     EXPECT_EQ(record_read(whole(guard_field(99, 3, 0)), record), "") << "a finding of a later version";
@@ -143,9 +145,9 @@ std::string failfast_field(std::uint64_t allocated_count, std::uint64_t freed_co
 {
     std::string numbers;
     for (const std::uint64_t value :
-         {0x7f0000001000UL, std::uint64_t{RECORD_KIND_slab}, std::uint64_t{RECORD_STATE_live}, 9UL, 0x7f0000001000UL, 100UL,
-          0x7f0000001064UL, 3UL, 0xcacacacb00000000UL, 0UL, 42UL, allocated_count, freed_count, 0x401010UL, 0x401020UL,
-          0x401030UL})
+         {0x7f0000001000UL, std::uint64_t{RECORD_KIND_slab}, std::uint64_t{RECORD_STATE_live}, 9UL, 0x7f0000001000UL,
+          100UL, 0x7f0000001064UL, 3UL, 0xcacacacb00000000UL, 0UL, 42UL, allocated_count, freed_count, 0x401010UL,
+          0x401020UL, 0x401030UL})
         numbers += number(value);
     return field(RECORD_failfast, numbers + tail);
 }
@@ -156,7 +158,8 @@ TEST(CrashRecord, WhatACheckFound)
 {
     CrashRecord record;
     ASSERT_EQ(record_read(whole(failfast_field(1, 2, kKindTexts) + field(RECORD_failfast_report, "hakmem: failfast\n")),
-                          record), "");
+                          record),
+              "");
     ASSERT_TRUE(record.failfast.has_value());
     EXPECT_EQ(record.failfast->block_bytes, 100U);
     EXPECT_EQ(record.failfast->call, "free");
@@ -164,14 +167,15 @@ TEST(CrashRecord, WhatACheckFound)
     const CrashFrames frames = crash_frames(record, false);
     EXPECT_TRUE(frames.failfast.allocated[0].is_return);
     const std::string text = crash_text(record, frames);
-    for (const char *part : {"write_after: overwritten\n", "the block: 100 bytes at 0x7f0000001000\n", "found by: free\n",
-                             "overwritten: 0x7f0000001064 and 2 bytes more; its word holds cacacacb00000000\n",
-                             "allocated at\n  #0  0x401010", "freed by thread 42 at\n  #0  0x401020"})
+    for (const char *part :
+         {"write_after: overwritten\n", "the block: 100 bytes at 0x7f0000001000\n", "found by: free\n",
+          "overwritten: 0x7f0000001064 and 2 bytes more; its word holds cacacacb00000000\n",
+          "allocated at\n  #0  0x401010", "freed by thread 42 at\n  #0  0x401020"})
         EXPECT_THAT(text, HasSubstr(part));
     const std::string json = crash_json(record, frames);
-    for (const char *part : {"\"kind\": \"write_after\"", "\"bad_address\": \"0x7f0000001064\"", "\"bad_bytes\": 3",
-                             "\"found_by\": \"free\"", "\"thread\": null", "\"pc\": \"0x401030\"",
-                             "\"report\": \"hakmem: failfast\\n\""})
+    for (const char *part :
+         {"\"kind\": \"write_after\"", "\"bad_address\": \"0x7f0000001064\"", "\"bad_bytes\": 3",
+          "\"found_by\": \"free\"", "\"thread\": null", "\"pc\": \"0x401030\"", "\"report\": \"hakmem: failfast\\n\""})
         EXPECT_THAT(json, HasSubstr(part));
 }
 
@@ -179,7 +183,8 @@ TEST(CrashRecord, FailfastOfAnotherLengthIsRefused)
 {
     for (const auto &[allocated, freed, tail] :
          {std::tuple(1ULL, 2ULL, kKindTexts + "x"), std::tuple(1ULL, 2ULL, kKindTexts.substr(0, kKindTexts.size() - 1)),
-          std::tuple(~0ULL, 4ULL, kKindTexts), std::tuple(4ULL, ~0ULL, kKindTexts), std::tuple(2ULL, 2ULL, std::string())}) {
+          std::tuple(~0ULL, 4ULL, kKindTexts), std::tuple(4ULL, ~0ULL, kKindTexts),
+          std::tuple(2ULL, 2ULL, std::string())}) {
         CrashRecord record;
         EXPECT_THAT(record_read(whole(failfast_field(allocated, freed, tail)), record),
                     HasSubstr("no sound field 'failfast'"));
@@ -192,11 +197,13 @@ TEST(CrashRecord, FailfastOfAnotherLengthIsRefused)
 TEST(CrashRecord, HowTheProcessWasStarted)
 {
     CrashRecord record;
-    ASSERT_EQ(record_read(whole(field(RECORD_process, number(7)) + field(RECORD_installed_process, number(5)) +
-                                field(RECORD_standard_input, "pipe:[12]") + field(RECORD_signal_sender, number(9)) +
-                                field(RECORD_program_bytes, number(1000)) + field(RECORD_program_mtime_ns, number(2000)) +
-                                field(RECORD_library_bytes, number(3000))),
-                          record), "");
+    ASSERT_EQ(
+        record_read(whole(field(RECORD_process, number(7)) + field(RECORD_installed_process, number(5)) +
+                          field(RECORD_standard_input, "pipe:[12]") + field(RECORD_signal_sender, number(9)) +
+                          field(RECORD_program_bytes, number(1000)) + field(RECORD_program_mtime_ns, number(2000)) +
+                          field(RECORD_library_bytes, number(3000))),
+                    record),
+        "");
     const std::string text = crash_text(record, {});
     for (const char *part : {"7, forked since from process 5\n", "its input    pipe:[12]\n", "sent by process 9\n"})
         EXPECT_THAT(text, HasSubstr(part));
@@ -260,7 +267,10 @@ TEST(CrashRecord, SaysWhatIsWrong)
 {
     CrashRecord record;
     EXPECT_THAT(record_read("", record), HasSubstr("is empty"));
-    EXPECT_THAT(record_read("\x7f" "ELF and so on, a core", record), HasSubstr("does not begin with HAKCRASH"));
+    EXPECT_THAT(record_read("\x7f"
+                            "ELF and so on, a core",
+                            record),
+                HasSubstr("does not begin with HAKCRASH"));
     EXPECT_THAT(record_read(whole("", 2), record), HasSubstr("version 2"));
     EXPECT_THAT(record_read(sample() + "x", record), HasSubstr("has not its end where it says"));
     EXPECT_THAT(record_read(whole(field(RECORD_signal, "short")), record), HasSubstr("'signal'"));

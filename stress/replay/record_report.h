@@ -33,4 +33,4 @@ std::string_view crash_state_text(std::uint64_t state);
 std::string_view crash_finding_name(std::uint64_t finding);
 std::string_view crash_finding_text(std::uint64_t finding);
 
-}  // namespace stress
+} // namespace stress

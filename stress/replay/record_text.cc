@@ -92,7 +92,7 @@ void add_happened(std::string &out, const CrashRecord &record)
     add_line(out, "thread", optional_text(record.number(RECORD_thread)) + " " + record.text(RECORD_thread_name));
     if (const auto time_ns = record.number(RECORD_time_ns)) {
         const auto seconds = static_cast<time_t>(*time_ns / 1'000'000'000);
-        struct tm utc {};
+        struct tm utc{};
         char text[64] = "";
         if (gmtime_r(&seconds, &utc) != nullptr) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc);
         add_line(out, "time", text);
@@ -106,7 +106,8 @@ void add_frames(std::string &out, const std::vector<CrashFrame> &frames)
 {
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const CrashFrame &frame = frames[i];
-        std::string place = frame.module.empty() ? "in no known file" : printable(frame.module) + "+" + crash_hex(frame.offset);
+        std::string place =
+            frame.module.empty() ? "in no known file" : printable(frame.module) + "+" + crash_hex(frame.offset);
         if (frame.lines.empty()) out += fmt::format("  #{:<2} {:<18} {}\n", i, crash_hex(frame.pc), place);
         for (std::size_t k = 0; k < frame.lines.size(); ++k) {
             const CrashLine &line = frame.lines[k];
@@ -126,8 +127,9 @@ void add_where(std::string &out, const CrashRecord &record, const std::vector<Cr
     if (!note.empty()) out += "  " + printable(note) + "\n";
     out += "\nRegisters\n";
     for (std::size_t i = 0; i < record.registers.size(); ++i)
-        out += fmt::format("  {:<6} {:<18}{}", printable(record.registers[i].name), crash_hex(record.registers[i].value),
-                           i % 3 == 2 || i + 1 == record.registers.size() ? "\n" : " ");
+        out +=
+            fmt::format("  {:<6} {:<18}{}", printable(record.registers[i].name), crash_hex(record.registers[i].value),
+                        i % 3 == 2 || i + 1 == record.registers.size() ? "\n" : " ");
 }
 
 // A framed block is a part of what the heap keeps for it, so the address may lie outside.
@@ -135,13 +137,14 @@ std::string where_to(const CrashPlace &place)
 {
     const auto offset = static_cast<std::int64_t>(place.offset);
     if (offset < 0) return fmt::format("{} bytes before", 0 - place.offset);
-    if (place.offset >= place.block_bytes) return fmt::format("{} bytes behind the end of", place.offset - place.block_bytes);
+    if (place.offset >= place.block_bytes)
+        return fmt::format("{} bytes behind the end of", place.offset - place.block_bytes);
     return fmt::format("byte {} of", offset);
 }
 
 void add_place(std::string &out, const CrashPlace &place)
 {
-    const std::string of = place.of == "fault" ? "the fault's address"
+    const std::string of = place.of == "fault"  ? "the fault's address"
                            : place.of == "free" ? "given to free or realloc"
                                                 : "register " + printable(place.of);
     out += fmt::format("  {} ({}): {}\n", crash_hex(place.address), of, crash_kind_text(place.kind));
@@ -188,12 +191,9 @@ std::string guard_place(const CrashGuard &guard)
     if (guard.block_start == 0) return crash_hex(guard.address) + ", where no block has been";
     const std::uint64_t end = guard.block_start + guard.block_bytes;
     std::string distance;
-    if (guard.address < guard.block_start)
-        distance = fmt::format("{} bytes before", guard.block_start - guard.address);
-    else if (guard.address >= end)
-        distance = fmt::format("{} bytes past the end of", guard.address - end);
-    else
-        distance = fmt::format("{} bytes into", guard.address - guard.block_start);
+    if (guard.address < guard.block_start) distance = fmt::format("{} bytes before", guard.block_start - guard.address);
+    else if (guard.address >= end) distance = fmt::format("{} bytes past the end of", guard.address - end);
+    else distance = fmt::format("{} bytes into", guard.address - guard.block_start);
     return fmt::format("{} a {} block of {} bytes at {}", distance, crash_state_name(guard.state), guard.block_bytes,
                        crash_hex(guard.block_start));
 }
@@ -216,8 +216,9 @@ void add_failfast(std::string &out, const CrashRecord &record, const EventFrames
         out += fmt::format("  {}\n", crash_state_text(found.state));
     }
     if (found.bad_address != 0)
-        out += fmt::format("  overwritten: {}{}; its word holds {:016x}\n", crash_hex(found.bad_address),
-                           found.bad_bytes > 1 ? fmt::format(" and {} bytes more", found.bad_bytes - 1) : "", found.value);
+        out +=
+            fmt::format("  overwritten: {}{}; its word holds {:016x}\n", crash_hex(found.bad_address),
+                        found.bad_bytes > 1 ? fmt::format(" and {} bytes more", found.bad_bytes - 1) : "", found.value);
     if (!found.call.empty()) out += fmt::format("  found by: {}\n", printable(found.call));
     add_event(out, "allocated", found.allocated_by, frames.allocated);
     add_event(out, "freed", found.freed_by, frames.freed);

@@ -50,7 +50,8 @@ std::string read_until_end(int fd, pid_t child)
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kSecondsMax);
     std::string out;
     for (;;) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
         pollfd poll_fd{fd, POLLIN, 0};
         const int ready = left.count() > 0 ? poll(&poll_fd, 1, static_cast<int>(left.count())) : 0;
         if (ready < 0 && errno == EINTR) continue;
@@ -105,8 +106,7 @@ void read_line(const std::string &text, CrashLine &line)
     std::size_t colon = text.find_last_of(':');
     if (colon == std::string::npos || text.starts_with("??")) return;
     const std::size_t before = text.find_last_of(':', colon - 1);
-    if (before != std::string::npos && before + 1 < colon &&
-        text.find_first_not_of("0123456789", before + 1) == colon)
+    if (before != std::string::npos && before + 1 < colon && text.find_first_not_of("0123456789", before + 1) == colon)
         colon = before;
     line.file = text.substr(0, colon);
     line.line = std::strtoull(text.c_str() + colon + 1, nullptr, 10);
@@ -189,10 +189,8 @@ std::string add_all_lines(const std::vector<std::vector<CrashFrame> *> &lists)
         return "no names of functions: install llvm-symbolizer (package llvm) or addr2line (package binutils)";
     std::string note;
     for (const auto &[module, asked] : modules) {
-        if (access(module.c_str(), R_OK) == 0)
-            add_lines(symbolizer, module, asked);
-        else
-            note = "no names of functions in '" + module + "': the file is not here";
+        if (access(module.c_str(), R_OK) == 0) add_lines(symbolizer, module, asked);
+        else note = "no names of functions in '" + module + "': the file is not here";
     }
     return note;
 }
@@ -201,13 +199,13 @@ std::string add_all_lines(const std::vector<std::vector<CrashFrame> *> &lists)
 void drop_own(const CrashRecord &record, std::vector<CrashFrame> &frames)
 {
     const std::string library = record.text(RECORD_library);
-    if (library == record.text(RECORD_program)) return;  // linked in: which ones are ours is not known
+    if (library == record.text(RECORD_program)) return; // linked in: which ones are ours is not known
     std::size_t own = 0;
     while (own < frames.size() && frames[own].module == library) ++own;
     if (own < frames.size()) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(own));
 }
 
-}  // namespace
+} // namespace
 
 CrashFrames crash_frames(const CrashRecord &record, bool symbolize)
 {
@@ -225,4 +223,4 @@ CrashFrames crash_frames(const CrashRecord &record, bool symbolize)
     return all;
 }
 
-}  // namespace stress
+} // namespace stress

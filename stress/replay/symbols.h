@@ -38,4 +38,4 @@ struct CrashFrames {
 // once for all frames: debug information may be large.
 CrashFrames crash_frames(const CrashRecord &record, bool symbolize);
 
-}  // namespace stress
+} // namespace stress

@@ -87,7 +87,7 @@ struct CallocReuse {
         } else if (live[index] == 0) {
             const std::size_t size_bytes = draw_size();
             burst.add((switches & Plain) != 0 && rng.one_in(2) ? make_calloc(slot, size_bytes)
-                                                              : op_make(OpKind::Malloc, slot, size_bytes));
+                                                               : op_make(OpKind::Malloc, slot, size_bytes));
             live[index] = size_bytes;
         } else if ((switches & Shrink) != 0 && rng.one_in(4)) {
             add_shrink(index, static_cast<std::uint32_t>((index + 1) % live.size()));
@@ -112,7 +112,13 @@ Plan calloc_plan(const Setup &setup)
         const std::uint32_t all = Reuse | Shrink | Purge | Plain;
         // Without a step that calls calloc the run would be of another scenario.
         const std::uint32_t switches = o.check ? draw_switches(rng, 4) | Plain : all;
-        return CallocReuse{rng, o.check, switches, o.min_size_bytes, o.max_size_bytes, purge_one_in, first_slot,
+        return CallocReuse{rng,
+                           o.check,
+                           switches,
+                           o.min_size_bytes,
+                           o.max_size_bytes,
+                           purge_one_in,
+                           first_slot,
                            Mapped<std::uint64_t>(slots)};
     });
     // A block of the largest size is rare, and decides how much is live while it is.

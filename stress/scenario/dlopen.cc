@@ -16,12 +16,9 @@ struct Libraries {
 
     bool next(Op &op)
     {
-        if (mix.rng.one_in(40))
-            op = op_make(OpKind::Dlopen, 0, mix.rng.below(4));
-        else if (mix.rng.one_in(100))
-            op = op_make(OpKind::Renew, 0);
-        else
-            op = mix.draw();
+        if (mix.rng.one_in(40)) op = op_make(OpKind::Dlopen, 0, mix.rng.below(4));
+        else if (mix.rng.one_in(100)) op = op_make(OpKind::Renew, 0);
+        else op = mix.draw();
         return true;
     }
 };

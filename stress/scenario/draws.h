@@ -86,8 +86,7 @@ struct Channel {
     std::uint16_t receive_link(std::uint64_t k) const { return link_of((k >> slots_log2) * 2 + 1); }
 };
 
-template <typename Item>
-void shuffle(Rng &rng, Item *items, std::size_t count)
+template <typename Item> void shuffle(Rng &rng, Item *items, std::size_t count)
 {
     for (std::size_t i = count; i > 1; --i) {
         const std::size_t other = rng.below(i);
@@ -104,8 +103,7 @@ std::uint64_t ops_per_seat(const Setup &setup);
 std::uint64_t scaled(const Setup &setup, std::uint64_t wanted, std::uint64_t times, std::uint64_t least);
 
 // A plan in which each seat has slots_per_seat slots of its own. make(seat, first_slot) gives its generator.
-template <typename Make>
-Plan plan_of_seats(const Setup &setup, std::size_t slots_per_seat, Make make)
+template <typename Make> Plan plan_of_seats(const Setup &setup, std::size_t slots_per_seat, Make make)
 {
     Plan plan;
     plan.slot_count = slots_per_seat * setup.seats;

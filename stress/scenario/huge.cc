@@ -81,8 +81,8 @@ Plan huge_plan(const Setup &setup)
         const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
         const std::size_t seat_max = std::min<std::size_t>(o.max_size_bytes, seat_bytes / 2);
         const std::size_t max_bytes = std::max(o.min_size_bytes, seat_max);
-        return Huge{rng, mix, o.min_size_bytes, max_bytes, o.check, seat_bytes, first_slot,
-                    Mapped<std::uint64_t>(o.working_set)};
+        return Huge{rng,     mix,        o.min_size_bytes, max_bytes,
+                    o.check, seat_bytes, first_slot,       Mapped<std::uint64_t>(o.working_set)};
     });
     plan.swing_bytes = kBudgetBytes / 2;
     return plan;

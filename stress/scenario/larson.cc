@@ -76,9 +76,9 @@ Plan larson_plan(const Setup &setup)
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
         Rng rng = setup.rng(seat);
         const Mix mix = o.check ? mix_few_others(rng, o.strict) : mix_malloc_only();
-        plan.generators.push_back(generator_of(
-            Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks, o.rounds * chunks,
-                   o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
+        plan.generators.push_back(
+            generator_of(Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks, o.rounds * chunks,
+                                o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
     }
     return plan;
 }

@@ -36,8 +36,7 @@ LiveMix::LiveMix(const Setup &setup, std::uint32_t seat)
       out_{base_of(setup, seat) + own_slots(setup), kChannelLog2},
       in_{base_of(setup, (seat + setup.seats - 1) % setup.seats) + own_slots(setup), kChannelLog2},
       live_(own_slots(setup))
-{
-}
+{}
 
 Op LiveMix::draw_own()
 {

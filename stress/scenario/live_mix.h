@@ -14,7 +14,7 @@ namespace stress {
 std::size_t renew_size(Rng &rng, RenewHow how, bool strict);
 
 class LiveMix {
-public:
+  public:
     // Slots that a seat needs: its own, and those of the channel to the next seat.
     static std::size_t slots_per_seat(const Setup &setup);
     LiveMix(const Setup &setup, std::uint32_t seat);
@@ -23,7 +23,7 @@ public:
 
     Rng rng;
 
-private:
+  private:
     Op draw_own();
     Op draw_passed();
 

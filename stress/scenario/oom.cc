@@ -45,8 +45,8 @@ struct Oom {
         --left;
         if (mix.rng.one_in(8)) {
             // Mostly realloc: the block that it cannot move must stand.
-            constexpr OpKind kinds[] = {OpKind::Malloc, OpKind::Realloc, OpKind::Realloc, OpKind::Realloc,
-                                        OpKind::Calloc, OpKind::Free};
+            constexpr OpKind kinds[] = {OpKind::Malloc,  OpKind::Realloc, OpKind::Realloc,
+                                        OpKind::Realloc, OpKind::Calloc,  OpKind::Free};
             op = op_make(kinds[mix.rng.below(std::size(kinds))], big_slot, draw_log(mix.rng, 32768, kBigBytes), 1);
         } else if (mix.rng.one_in(30)) {
             op = op_make(OpKind::Purge, 0);

@@ -41,8 +41,7 @@ struct Patterns {
 
     void begin()
     {
-        do
-            pattern = static_cast<Pattern>(turn++ % kPatternCount);
+        do pattern = static_cast<Pattern>(turn++ % kPatternCount);
         while ((switches >> static_cast<unsigned>(pattern) & 1) == 0);
         sizes = check ? sizes_swarm(rng, min_bytes, max_bytes) : sizes_uniform(min_bytes, max_bytes);
         count = 2 * (1 + rng.below(order.size() / 2));
@@ -94,8 +93,9 @@ Plan patterns_plan(const Setup &setup)
         const Mix mix = o.check ? mix_few_others(rng, o.strict) : mix_malloc_only();
         const std::uint64_t turn = rng.below(kPatternCount);
         const std::uint32_t switches = o.check ? draw_switches(rng, kPatternCount) : (1U << kPatternCount) - 1;
-        return Patterns{rng, mix, o.check, o.min_size_bytes, o.max_size_bytes, first_slot,
-                        Mapped<std::uint32_t>(slots), turn, switches};
+        return Patterns{
+            rng,  mix,     o.check, o.min_size_bytes, o.max_size_bytes, first_slot, Mapped<std::uint32_t>(slots),
+            turn, switches};
     });
     plan.swing_bytes = slots * setup.seats * o.max_size_bytes / 2;
     return plan;

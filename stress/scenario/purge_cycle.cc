@@ -34,8 +34,7 @@ struct PurgeCycle {
 
     bool next(Op &op)
     {
-        while (!draw(op)) {
-        }
+        while (!draw(op)) {}
         return true;
     }
 
@@ -117,8 +116,15 @@ Plan purge_cycle_plan(const Setup &setup)
         Sizes sizes = o.check ? sizes_swarm(rng, o.min_size_bytes, o.max_size_bytes)
                               : sizes_uniform(o.min_size_bytes, o.max_size_bytes);
         if (sizes.how == Sizes::How::Uniform) sizes.how = Sizes::How::Log;
-        return PurgeCycle{rng, mix, sizes, o.check, o.check && o.schedule == Schedule::Os, kRoundBytes / setup.seats,
-                          first_slot, Mapped<std::uint32_t>(o.working_set), Mapped<bool>(o.working_set)};
+        return PurgeCycle{rng,
+                          mix,
+                          sizes,
+                          o.check,
+                          o.check && o.schedule == Schedule::Os,
+                          kRoundBytes / setup.seats,
+                          first_slot,
+                          Mapped<std::uint32_t>(o.working_set),
+                          Mapped<bool>(o.working_set)};
     });
     plan.swing_bytes = kRoundBytes;
     return plan;

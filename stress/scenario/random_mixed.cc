@@ -54,9 +54,8 @@ Plan random_mixed_plan(const Setup &setup)
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
         Rng rng = setup.rng(seat);
         const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
-        plan.generators.push_back(
-            generator_of(RandomMixed{rng, mix, !o.check, seat * slots, o.min_size_bytes, o.max_size_bytes,
-                                     Mapped<unsigned char>(slots)}));
+        plan.generators.push_back(generator_of(RandomMixed{rng, mix, !o.check, seat * slots, o.min_size_bytes,
+                                                           o.max_size_bytes, Mapped<unsigned char>(slots)}));
     }
     return plan;
 }

@@ -86,8 +86,8 @@ struct ReallocWalk {
             return true;
         }
         const bool wide = rng.one_in(16);
-        const auto index = static_cast<std::uint32_t>(wide ? rng.below(kWideSlots)
-                                                           : kWideSlots + rng.below(live.size() - kWideSlots));
+        const auto index =
+            static_cast<std::uint32_t>(wide ? rng.below(kWideSlots) : kWideSlots + rng.below(live.size() - kWideSlots));
         op = own_visit(index);
         return true;
     }
@@ -144,9 +144,19 @@ Plan realloc_walk_plan(const Setup &setup)
         Rng all_seats = setup.rng(0, 1);
         const std::uint32_t remote = all_seats.one_in(8) ? 0U : +Remote;
         if (o.check) switches = (draw_switches(rng, 5) & ~+Remote) | remote;
-        return ReallocWalk{rng, Mix{{0, 0, 1, 1, 1}, 0, o.strict}, o.check, switches, o.min_size_bytes,
-                           o.max_size_bytes, seat, setup.seats, first_slot, shared_first, shared,
-                           Mapped<std::uint64_t>(slots), Mapped<bool>(slots)};
+        return ReallocWalk{rng,
+                           Mix{{0, 0, 1, 1, 1}, 0, o.strict},
+                           o.check,
+                           switches,
+                           o.min_size_bytes,
+                           o.max_size_bytes,
+                           seat,
+                           setup.seats,
+                           first_slot,
+                           shared_first,
+                           shared,
+                           Mapped<std::uint64_t>(slots),
+                           Mapped<bool>(slots)};
     });
     plan.slot_count += shared;
     plan.swing_bytes = setup.seats * kWideSlots * o.max_size_bytes;

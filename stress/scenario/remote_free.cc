@@ -150,9 +150,8 @@ void Station::begin_phase()
     phase.mode = traffic.asked == RemoteMode::All ? modes[turn++ % 5] : traffic.asked;
     const bool crates = phase.mode == RemoteMode::Ring || phase.mode == RemoteMode::OwnerExit;
     phase.burst = !crates ? 1 : traffic.check ? 1 + conductor.below(traffic.burst_max) : traffic.burst_max;
-    const std::uint64_t lag_max = phase.mode == RemoteMode::OwnerExit
-                                      ? kOwnerLagMax
-                                      : (std::uint64_t{1} << traffic.ring_log2) / phase.burst - 1;
+    const std::uint64_t lag_max =
+        phase.mode == RemoteMode::OwnerExit ? kOwnerLagMax : (std::uint64_t{1} << traffic.ring_log2) / phase.burst - 1;
     phase.lag = traffic.check && conductor.one_in(2) ? conductor.below(lag_max + 1) : lag_max;
     const std::uint64_t peers = phase.mode == RemoteMode::Ring ? 1 : std::max(traffic.producers, traffic.consumers());
     phase.rounds = phase.lag + 2 + traffic.phase_sends / (phase.burst * peers);
@@ -237,8 +236,7 @@ void Station::owner_exit_round()
     const std::uint64_t burst = phase.burst;
     if (producer()) {
         for (std::uint64_t i = 0; i < burst; ++i)
-            for (std::uint32_t to = traffic.producers; to < traffic.seats; ++to)
-                add(Step::Send, to, round * burst + i);
+            for (std::uint32_t to = traffic.producers; to < traffic.seats; ++to) add(Step::Send, to, round * burst + i);
         steps[step_count++] = {Step::Renew, 0, 0};
         return;
     }
@@ -259,8 +257,8 @@ std::uint32_t ring_log2(const Setup &setup, const Traffic &traffic)
     // A short run goes around the rings several times all the same.
     const std::uint64_t peers = std::max(traffic.producers, traffic.consumers());
     const std::uint64_t modes = traffic.asked == RemoteMode::All ? 5 : 1;
-    const std::uint64_t wanted = setup.options.queue_slots != 0 ? setup.options.queue_slots
-                                                                : scaled(setup, 1024, 4 * peers * modes, 4);
+    const std::uint64_t wanted =
+        setup.options.queue_slots != 0 ? setup.options.queue_slots : scaled(setup, 1024, 4 * peers * modes, 4);
     return 63 - static_cast<std::uint32_t>(__builtin_clzll(std::min(room, wanted)));
 }
 
@@ -290,15 +288,13 @@ Plan remote_free_plan(const Setup &setup)
 
     const std::uint32_t channel_slots = traffic.channel_count() << traffic.ring_log2;
     // The last round of a phase takes all that the rings hold.
-    const std::size_t steps_max =
-        ((std::size_t{1} << traffic.ring_log2) + 2 * traffic.burst_max + 2) * setup.seats + 2;
+    const std::size_t steps_max = ((std::size_t{1} << traffic.ring_log2) + 2 * traffic.burst_max + 2) * setup.seats + 2;
     Plan plan;
     plan.slot_count = std::size_t{channel_slots} + setup.seats;
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat)
-        plan.generators.push_back(generator_of(
-            Station{traffic, setup.rng(seat), setup.rng(0, 1), seat, channel_slots + seat,
-                    Mapped<std::uint64_t>(setup.seats), Mapped<std::uint64_t>(setup.seats),
-                    Mapped<Step>(steps_max)}));
+        plan.generators.push_back(generator_of(Station{traffic, setup.rng(seat), setup.rng(0, 1), seat,
+                                                       channel_slots + seat, Mapped<std::uint64_t>(setup.seats),
+                                                       Mapped<std::uint64_t>(setup.seats), Mapped<Step>(steps_max)}));
     return plan;
 }
 

@@ -60,12 +60,11 @@ bool equal(const std::vector<Op> &a, const std::vector<Op> &b)
 
 // Applies a plan without a subject: who is in turn, and who used a slot last.
 class Executor {
-public:
+  public:
     explicit Executor(Plan &plan)
         : plan_(plan), slots_(plan.slot_count), users_(plan.slot_count, kNobody), pending_(plan.generators.size()),
           has_pending_(plan.generators.size()), ended_(plan.generators.size())
-    {
-    }
+    {}
 
     // What is wrong with the plan; empty so far.
     const std::string &fault() const { return fault_; }
@@ -87,7 +86,7 @@ public:
 
     bool all_ended() const { return std::count(ended_.begin(), ended_.end(), true) == std::ssize(ended_); }
 
-private:
+  private:
     bool fetch(std::uint32_t seat)
     {
         if (has_pending_[seat]) return true;

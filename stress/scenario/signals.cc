@@ -26,9 +26,9 @@ struct Signals {
         } else if (mix.rng.one_in(2000)) {
             on = false;  // it goes on with the successor, which has no signals yet
             const auto how = static_cast<RenewHow>(mix.rng.below(kRenewHowCount));
-            op = mix.rng.one_in(4) ? op_make(OpKind::Signals, 0, 0)
-                                   : op_make(OpKind::Renew, 0, renew_size(mix.rng, how, strict),
-                                             static_cast<std::uint8_t>(how));
+            op = mix.rng.one_in(4)
+                     ? op_make(OpKind::Signals, 0, 0)
+                     : op_make(OpKind::Renew, 0, renew_size(mix.rng, how, strict), static_cast<std::uint8_t>(how));
         } else {
             op = mix.draw();
         }
@@ -43,8 +43,7 @@ Plan signals_plan(const Setup &setup)
     Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
         return Signals{LiveMix(setup, seat), setup.options.strict};
     });
-    if (!setup.options.check)
-        plan.skip = "--no-check does not know when a thread is inside the allocator";
+    if (!setup.options.check) plan.skip = "--no-check does not know when a thread is inside the allocator";
     else if (setup.options.schedule == Schedule::Seeded && !whitebox_has_sync_points())
         plan.skip = "this malloc has no sync points, at which alone a seeded run can raise signals inside it";
     return plan;

@@ -42,8 +42,7 @@ HAKMEM_API void hak_free(void *block) HAKMEM_NOTHROW;
 
 /* C23: as hak_free. size_bytes, and align_bytes, are those the block was asked for with. */
 HAKMEM_API void hak_free_sized(void *block, size_t size_bytes) HAKMEM_NOTHROW;
-HAKMEM_API void hak_free_aligned_sized(void *block, size_t align_bytes,
-                                       size_t size_bytes) HAKMEM_NOTHROW;
+HAKMEM_API void hak_free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes) HAKMEM_NOTHROW;
 
 /* A block aligned to align_bytes, a power of two. NULL and EINVAL when it is not one. */
 HAKMEM_API void *hak_aligned_alloc(size_t align_bytes, size_t size_bytes) HAKMEM_NOTHROW;
@@ -53,8 +52,7 @@ HAKMEM_API void *hak_memalign(size_t align_bytes, size_t size_bytes) HAKMEM_NOTH
 
 /* POSIX: returns 0, EINVAL (align_bytes is no power of two, or no multiple of sizeof(void *)) or
  * ENOMEM; *block is written only on success; errno is kept. */
-HAKMEM_API int hak_posix_memalign(void **block, size_t align_bytes,
-                                  size_t size_bytes) HAKMEM_NOTHROW;
+HAKMEM_API int hak_posix_memalign(void **block, size_t align_bytes, size_t size_bytes) HAKMEM_NOTHROW;
 
 /* Aligned to the page size of the system; hak_pvalloc also rounds the size up to it. */
 HAKMEM_API void *hak_valloc(size_t size_bytes) HAKMEM_NOTHROW;

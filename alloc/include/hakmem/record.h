@@ -86,80 +86,80 @@ enum {
     X(41, library_mtime_ns, number, "the same")
 
 /* X(name, meaning): the numbers of a place, in this order. */
-#define RECORD_PLACE(X)                                                       \
-    X(address, "that the place is of")                                        \
-    X(kind, "enum record_kind")                                               \
-    X(state, "enum record_state")                                             \
-    X(superslab, "where it begins; 0 for a huge block")                       \
-    X(page, "index of the page in its superslab")                             \
-    X(class_index, "size class; 253 a sampled block, 254 a run, 255 a huge block") \
+#define RECORD_PLACE(X)                                                                             \
+    X(address, "that the place is of")                                                              \
+    X(kind, "enum record_kind")                                                                     \
+    X(state, "enum record_state")                                                                   \
+    X(superslab, "where it begins; 0 for a huge block")                                             \
+    X(page, "index of the page in its superslab")                                                   \
+    X(class_index, "size class; 253 a sampled block, 254 a run, 255 a huge block")                  \
     X(block_start, "where the block begins; 0: in no block. Of a framed block, the program's part") \
-    X(block_bytes, "how long that is; of a sampled block what was asked for") \
-    X(offset, "address - block_start, signed")                                \
-    X(owner, "id of the heap that owns the slab; 0: none")                    \
-    X(owner_is_orphan, "1: no thread holds that heap")                        \
-    X(slab_start, "where the slab's first block begins")                      \
-    X(slab_capacity, "blocks in it")                                          \
-    X(slab_carved, "of them carved")                                          \
-    X(slab_used, "of them out of the slab: live, or in some cache")           \
-    X(list_head, "first block of the slab's free list; 0: none")              \
-    X(list_word, "where a link stands that leads out of the slab; 0: nowhere") \
-    X(list_value, "that link")                                                \
+    X(block_bytes, "how long that is; of a sampled block what was asked for")                       \
+    X(offset, "address - block_start, signed")                                                      \
+    X(owner, "id of the heap that owns the slab; 0: none")                                          \
+    X(owner_is_orphan, "1: no thread holds that heap")                                              \
+    X(slab_start, "where the slab's first block begins")                                            \
+    X(slab_capacity, "blocks in it")                                                                \
+    X(slab_carved, "of them carved")                                                                \
+    X(slab_used, "of them out of the slab: live, or in some cache")                                 \
+    X(list_head, "first block of the slab's free list; 0: none")                                    \
+    X(list_word, "where a link stands that leads out of the slab; 0: nowhere")                      \
+    X(list_value, "that link")                                                                      \
     X(word_count, "how many of the block's first words follow")
 
 /* X(name, text) */
-#define RECORD_KINDS(X)                                   \
-    X(none, "no memory of this heap")                     \
-    X(slab, "a slab of small blocks")                     \
-    X(run, "a run of pages, one block")                   \
-    X(huge, "a huge block, a mapping of its own")         \
-    X(free, "a free page of a superslab")                 \
+#define RECORD_KINDS(X)                           \
+    X(none, "no memory of this heap")             \
+    X(slab, "a slab of small blocks")             \
+    X(run, "a run of pages, one block")           \
+    X(huge, "a huge block, a mapping of its own") \
+    X(free, "a free page of a superslab")         \
     X(guard, "a sampled block, alone between pages that nobody may touch")
 
-#define RECORD_STATES(X)                                                                \
-    X(unknown, "this build does not know whether the block is live")                    \
-    X(live, "the block is live: malloc gave it, free has not had it back")              \
-    X(free, "the block is free: in the quarantine, on its slab's free list, or in this thread's cache")    \
-    X(not_live, "the block is not live: free, or in a cache")                           \
-    X(not_carved, "the block was never given out")                                      \
-    X(outside, "between the slab's blocks and its ends: no block")                      \
+#define RECORD_STATES(X)                                                                                \
+    X(unknown, "this build does not know whether the block is live")                                    \
+    X(live, "the block is live: malloc gave it, free has not had it back")                              \
+    X(free, "the block is free: in the quarantine, on its slab's free list, or in this thread's cache") \
+    X(not_live, "the block is not live: free, or in a cache")                                           \
+    X(not_carved, "the block was never given out")                                                      \
+    X(outside, "between the slab's blocks and its ends: no block")                                      \
     X(freed, "the block was freed, and its page may not be touched since")
 
 /* X(name, meaning): the numbers of a guard field, in this order. */
-#define RECORD_GUARD(X)                                                       \
-    X(address, "of the access, or what was given to free or realloc")         \
-    X(finding, "enum record_finding")                                         \
+#define RECORD_GUARD(X)                                                              \
+    X(address, "of the access, or what was given to free or realloc")                \
+    X(finding, "enum record_finding")                                                \
     X(block_start, "where the block begins that is nearest; 0: none has been there") \
-    X(block_bytes, "how long it is, as it was asked for")                     \
-    X(state, "enum record_state: live, freed or unknown")                     \
-    X(allocated_by, "id of the thread that allocated it")                     \
-    X(freed_by, "id of the thread that freed it; 0: nobody has")              \
-    X(allocated_count, "return addresses of the allocation")                  \
+    X(block_bytes, "how long it is, as it was asked for")                            \
+    X(state, "enum record_state: live, freed or unknown")                            \
+    X(allocated_by, "id of the thread that allocated it")                            \
+    X(freed_by, "id of the thread that freed it; 0: nobody has")                     \
+    X(allocated_count, "return addresses of the allocation")                         \
     X(freed_count, "return addresses of the free")
 
 /* X(name, meaning): the numbers of a failfast field, in this order. */
-#define RECORD_FAILFAST(X)                                                    \
-    X(address, "that the report names: what was given to free, or the program's block") \
-    X(kind, "enum record_kind: the memory that it is in")                     \
-    X(state, "enum record_state, of the block")                               \
-    X(class_index, "size class; 254 a run, 255 a huge block; of no block: 0") \
-    X(block_start, "where the program's block begins; 0: not known")          \
-    X(block_bytes, "how long it is: what was asked for, at level 1 the heap's block") \
+#define RECORD_FAILFAST(X)                                                               \
+    X(address, "that the report names: what was given to free, or the program's block")  \
+    X(kind, "enum record_kind: the memory that it is in")                                \
+    X(state, "enum record_state, of the block")                                          \
+    X(class_index, "size class; 254 a run, 255 a huge block; of no block: 0")            \
+    X(block_start, "where the program's block begins; 0: not known")                     \
+    X(block_bytes, "how long it is: what was asked for, at level 1 the heap's block")    \
     X(bad_address, "the first byte that was overwritten, or the link; 0: none is known") \
-    X(bad_bytes, "how many bytes were seen to be overwritten; 0: not counted") \
-    X(value, "the 8 bytes at bad_address rounded down to 8")                  \
-    X(allocated_by, "id of the thread that allocated it; 0: not known")       \
-    X(freed_by, "id of the thread that freed it; 0: not known, or nobody has") \
-    X(allocated_count, "return addresses of the allocation; level 3")         \
+    X(bad_bytes, "how many bytes were seen to be overwritten; 0: not counted")           \
+    X(value, "the 8 bytes at bad_address rounded down to 8")                             \
+    X(allocated_by, "id of the thread that allocated it; 0: not known")                  \
+    X(freed_by, "id of the thread that freed it; 0: not known, or nobody has")           \
+    X(allocated_count, "return addresses of the allocation; level 3")                    \
     X(freed_count, "return addresses of the free; level 3")
 
 /* X(name, text) */
-#define RECORD_FINDINGS(X)                                                    \
-    X(none, "a fault in a live block")                                        \
-    X(past_end, "access past the end of a block")                             \
-    X(before, "access before a block")                                        \
-    X(use_after, "use after free")                                            \
-    X(freed_twice, "double free, or realloc after free")                       \
+#define RECORD_FINDINGS(X)                               \
+    X(none, "a fault in a live block")                   \
+    X(past_end, "access past the end of a block")        \
+    X(before, "access before a block")                   \
+    X(use_after, "use after free")                       \
+    X(freed_twice, "double free, or realloc after free") \
     X(freed_inside, "free or realloc of a pointer that is no block's start")
 
 enum record_kind {

@@ -1,5 +1,5 @@
-/* jni_library.c: a library for java with the bug of planted.h; Records.java loads it. It uses nothing of java's, so that
- * no header of java's is needed. */
+/* jni_library.c: a library for java with the bug of planted.h; Records.java loads it. It uses nothing of java's, so
+ * that no header of java's is needed. */
 #include "planted.h"
 
 EXPORTED void Java_Records_rename(void *environment, void *of_class);

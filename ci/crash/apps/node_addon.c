@@ -1,5 +1,5 @@
-/* node_addon.c: an addon for node with the bug of planted.h. Of node's stable interface it needs two functions, which are
- * declared here: no header of node's is needed. */
+/* node_addon.c: an addon for node with the bug of planted.h. Of node's stable interface it needs two functions, which
+ * are declared here: no header of node's is needed. */
 #include "planted.h"
 
 typedef void *callback_fn(void *environment, void *call);

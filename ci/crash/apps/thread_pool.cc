@@ -1,6 +1,6 @@
-/* thread_pool.cc: four workers take tasks from a queue. A task holds a plain pointer to its job's result, and a job that
- * is cancelled deletes the result while a task of it is still queued; the block's next owner, in another thread, keeps a
- * pointer in it that the task then overwrites by its number. */
+/* thread_pool.cc: four workers take tasks from a queue. A task holds a plain pointer to its job's result, and a job
+ * that is cancelled deletes the result while a task of it is still queued; the block's next owner, in another thread,
+ * keeps a pointer in it that the task then overwrites by its number. */
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -24,7 +24,7 @@ struct Note {
 };
 
 class Pool {
-public:
+  public:
     explicit Pool(size_t count)
     {
         for (size_t i = 0; i < count; i++) workers_.emplace_back([this] { work(); });
@@ -53,7 +53,7 @@ public:
         changed_.wait(lock, [this] { return left_ == 0; });
     }
 
-private:
+  private:
     void work()
     {
         std::unique_lock<std::mutex> lock(mutex_);

@@ -16,7 +16,8 @@ PLAINLY static void names_make(struct names *names, size_t count)
 
 PLAINLY static void names_fill(struct names *names)
 {
-    for (size_t i = 1; i < names->count; i++) names->items[i] = copy_text(i % 2 == 0 ? "even" : "odd"); /* also guilty */
+    for (size_t i = 1; i < names->count; i++)
+        names->items[i] = copy_text(i % 2 == 0 ? "even" : "odd"); /* also guilty */
 }
 
 PLAINLY static int compare_names(const void *a, const void *b)

@@ -12,8 +12,8 @@ struct dictionary {
 PLAINLY static void dictionary_load(struct dictionary *dictionary)
 {
     dictionary->size_bytes = 1 << 16;
-    dictionary->words = (char *)mmap(NULL, dictionary->size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                     -1, 0);
+    dictionary->words =
+        (char *)mmap(NULL, dictionary->size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (dictionary->words == MAP_FAILED) _exit(3);
     strcpy(dictionary->words, "aardvark");
 }

@@ -7,18 +7,12 @@ struct Listener {
     uint64_t heard = 0;
     char rest[48];
     virtual ~Listener() = default;
-    virtual void on_event()
-    {
-        heard++;
-    }
+    virtual void on_event() { heard++; }
 };
 
 struct Source {
     Listener *listeners[4] = {};
-    PLAINLY void subscribe(size_t place, Listener *listener)
-    {
-        listeners[place] = listener;
-    }
+    PLAINLY void subscribe(size_t place, Listener *listener) { listeners[place] = listener; }
     PLAINLY void event()
     {
         for (Listener *listener : listeners)

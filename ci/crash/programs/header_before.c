@@ -1,5 +1,5 @@
-/* header_before.c: a length is written before a buffer that has no header: the validate library finds it when the buffer
- * is freed. */
+/* header_before.c: a length is written before a buffer that has no header: the validate library finds it when the
+ * buffer is freed. */
 // expect: library=validate cause=overflow grade=found
 #include "program.h"
 

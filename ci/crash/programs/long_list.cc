@@ -7,10 +7,7 @@
 struct Node {
     std::unique_ptr<Node> next;
     uint64_t number = 0;
-    PLAINLY ~Node()
-    {
-        number = 0; /* guilty function */
-    }
+    PLAINLY ~Node() { number = 0; /* guilty function */ }
 };
 
 PLAINLY static std::unique_ptr<Node> make_list(uint64_t count)

@@ -4,18 +4,9 @@
 
 struct Row {
     char *cells = nullptr;
-    PLAINLY void make()
-    {
-        cells = new char[40]; /* also guilty */
-    }
-    PLAINLY void fill()
-    {
-        memset(cells, 'c', 40);
-    }
-    PLAINLY void clear()
-    {
-        delete cells; /* guilty */
-    }
+    PLAINLY void make() { cells = new char[40]; /* also guilty */ }
+    PLAINLY void fill() { memset(cells, 'c', 40); }
+    PLAINLY void clear() { delete cells; /* guilty */ }
 };
 
 int main()

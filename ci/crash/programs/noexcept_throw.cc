@@ -7,10 +7,7 @@
 
 struct Guard {
     std::string name;
-    PLAINLY ~Guard()
-    {
-        name.clear();
-    }
+    PLAINLY ~Guard() { name.clear(); }
 };
 
 PLAINLY static void send_all(const std::string &text)
@@ -30,8 +27,7 @@ int main()
     flush("short");
     try {
         send_all("this one is caught, for the caller expects it");
-    } catch (const std::runtime_error &) {
-    }
+    } catch (const std::runtime_error &) {}
     flush("a text that is longer than what fits");
     return 4;
 }

@@ -20,7 +20,8 @@ PLAINLY static uint64_t sum_of(const unsigned char *bytes, size_t count)
 
 int main(void)
 {
-    unsigned char *both = (unsigned char *)mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *both =
+        (unsigned char *)mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (both == MAP_FAILED) return 3;
     give_back(both + BYTES);
     return sum_of(both, BYTES + 200) == 0 ? 4 : 5; /* guilty */

@@ -19,10 +19,7 @@ Part::Part()
 }
 
 struct Wheel : Part {
-    int size() const override
-    {
-        return 1;
-    }
+    int size() const override { return 1; }
 };
 
 int main()

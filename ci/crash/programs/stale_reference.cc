@@ -12,10 +12,7 @@ struct Task {
 
 struct Plan {
     std::vector<Task> tasks;
-    PLAINLY void add(const char *name)
-    {
-        tasks.push_back({name, tasks.size()}); /* guilty */
-    }
+    PLAINLY void add(const char *name) { tasks.push_back({name, tasks.size()}); /* guilty */ }
 };
 
 PLAINLY static char *write_report(size_t size_bytes)

@@ -9,21 +9,10 @@ struct Shape {
 
 struct Box : Shape {
     int width, height;
-    Box(int w, int h) : width(w), height(h)
-    {
-    }
-    PLAINLY int area() const override
-    {
-        return width * height;
-    }
-    PLAINLY void stretch(int by)
-    {
-        width *= by;
-    }
-    PLAINLY void make_empty()
-    {
-        memset(static_cast<void *>(this), 0, sizeof *this); /* guilty */
-    }
+    Box(int w, int h) : width(w), height(h) {}
+    PLAINLY int area() const override { return width * height; }
+    PLAINLY void stretch(int by) { width *= by; }
+    PLAINLY void make_empty() { memset(static_cast<void *>(this), 0, sizeof *this); /* guilty */ }
 };
 
 PLAINLY static int area_of_all(Shape *const *shapes, size_t count)

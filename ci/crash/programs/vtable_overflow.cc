@@ -5,10 +5,7 @@
 
 struct Widget {
     virtual ~Widget() = default;
-    virtual int draw()
-    {
-        return 1;
-    }
+    virtual int draw() { return 1; }
     char label[40];
 };
 

@@ -9,10 +9,7 @@ struct Shape {
 
 struct Circle : Shape {
     double radius = 0;
-    PLAINLY void set_radius(double to)
-    {
-        radius = to; /* also guilty */
-    }
+    PLAINLY void set_radius(double to) { radius = to; /* also guilty */ }
 };
 
 struct Picture : Shape {

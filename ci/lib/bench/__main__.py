@@ -49,8 +49,15 @@ def run_group(group, rows, runner, chosen, options, about):
         print(f"\n{text}", flush=True)
     except Broken as error:
         data, faults = None, [str(error)]
-    results = {"group": group, **about, "before": before, "after": machine.moment(), "data": data, "faults": faults,
-               "runs": runner.runs[first:]}
+    results = {
+        "group": group,
+        **about,
+        "before": before,
+        "after": machine.moment(),
+        "data": data,
+        "faults": faults,
+        "runs": runner.runs[first:],
+    }
     file = options.out / f"{group}.json"
     file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     written = [file]
@@ -87,11 +94,17 @@ def main(arguments):
     for subject in chosen:
         subjects.prove(subject, runner.program)
     options.out.mkdir(parents=True, exist_ok=True)
-    about = {"machine": machine.describe(),
-             "allocators": {subject.name: {"path": subject.path, "libraries": sorted(subject.objects)}
-                            for subject in chosen}}
-    print(f"{about['machine']['cpu']}, {about['machine']['cpus']} cores; "
-          + ", ".join(f"{subject.name} {sorted(subject.objects)[0]}" for subject in chosen), flush=True)
+    about = {
+        "machine": machine.describe(),
+        "allocators": {
+            subject.name: {"path": subject.path, "libraries": sorted(subject.objects)} for subject in chosen
+        },
+    }
+    print(
+        f"{about['machine']['cpu']}, {about['machine']['cpus']} cores; "
+        + ", ".join(f"{subject.name} {sorted(subject.objects)[0]}" for subject in chosen),
+        flush=True,
+    )
     everything, faults_of, written = [], {}, []
     for group, of_group in rows.items():
         results, faults_of[group], files = run_group(group, of_group, runner, chosen, options, about)

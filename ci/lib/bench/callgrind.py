@@ -40,7 +40,7 @@ class Parser:
         return self.names[number]
 
     def cost_line(self, line):
-        costs = line.split()[self.positions:]
+        costs = line.split()[self.positions :]
         if self.skip:
             self.skip = False
             return

@@ -28,8 +28,15 @@ SLACK = {"instructions": 0.5, "branches": 0.1}
 # Of the environment only this: its size decides where the stack lies, and so which lines of the cache it takes.
 VARIABLES = ("PATH", "LD_PRELOAD", "LC_ALL")
 # The same caches on every machine, or valgrind takes those of the one it runs on.
-VALGRIND = ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64",
-            "--D1=32768,8,64", "--LL=8388608,16,64"]
+VALGRIND = [
+    "valgrind",
+    "--tool=callgrind",
+    "--cache-sim=yes",
+    "--branch-sim=yes",
+    "--I1=32768,8,64",
+    "--D1=32768,8,64",
+    "--LL=8388608,16,64",
+]
 
 
 def expectations():
@@ -75,29 +82,38 @@ def measure(runner, subjects, rows, ops):
     lengths = (ops, ops * LONGER)
     jobs = [(subject, row, length) for row in rows for subject in subjects for length in lengths]
     workers = min(4, len(os.sched_getaffinity(0)))
-    with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder, \
-            concurrent.futures.ThreadPoolExecutor(workers) as pool:
+    with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder, concurrent.futures.ThreadPoolExecutor(
+        workers
+    ) as pool:
         futures = {job: pool.submit(totals, runner, *job, folder) for job in jobs}
         try:
             found = {(job[0].name, *job[1:]): future.result() for job, future in futures.items()}
         except Broken:
             pool.shutdown(cancel_futures=True)
             raise
-    return {row: {subject.name: per_pair(*(found[subject.name, row, length] for length in lengths))
-                  for subject in subjects} for row in rows}
+    return {
+        row: {subject.name: per_pair(*(found[subject.name, row, length] for length in lengths)) for subject in subjects}
+        for row in rows
+    }
 
 
 def missed(figures, entry):
     """What is above its target, as text; in hundredths, as the table shows it."""
-    return [f"{event} {figures[event]:.2f}, target at most {most:g}"
-            for event, most in entry.get("target", {}).items() if round(figures[event], 2) > most]
+    return [
+        f"{event} {figures[event]:.2f}, target at most {most:g}"
+        for event, most in entry.get("target", {}).items()
+        if round(figures[event], 2) > most
+    ]
 
 
 def grown(figures, entry):
     """What is above the recorded figure by more than the slack, as text."""
     recorded = entry.get("recorded", {})
-    return [f"{event} {figures[event]:.2f}, recorded {recorded[event]:.2f} (slack {slack:g})"
-            for event, slack in SLACK.items() if event in recorded and figures[event] > recorded[event] + slack]
+    return [
+        f"{event} {figures[event]:.2f}, recorded {recorded[event]:.2f} (slack {slack:g})"
+        for event, slack in SLACK.items()
+        if event in recorded and figures[event] > recorded[event] + slack
+    ]
 
 
 def show(figures, expected, ours):
@@ -135,7 +151,11 @@ def run(runner, subjects, options, rows):
     if options.update:
         update({row: of_row["hakmem"] for row, of_row in figures.items()})
         text += f"\nrecorded in {FILE.relative_to(ROOT)}"
-    faults = [f"{name}, {row}: {fault}" for row, of_row in figures.items() for name in ours
-              for fault in missed(of_row[name], expected.get(row, {}))]
+    faults = [
+        f"{name}, {row}: {fault}"
+        for row, of_row in figures.items()
+        for name in ours
+        for fault in missed(of_row[name], expected.get(row, {}))
+    ]
     data = {"ops": [ops, ops * LONGER], "figures": figures, "expected": expected}
     return data, text, faults if ours else None

@@ -15,14 +15,25 @@ def load():
     """matplotlib.pyplot, or None."""
     try:
         import matplotlib
+
         matplotlib.use("svg")
         import matplotlib.pyplot as plot
     except ImportError:
         say("python3 has no matplotlib (Debian: python3-matplotlib): no figures")
         return None
-    matplotlib.rcParams.update({"svg.fonttype": "none", "font.size": 9, "axes.spines.top": False,
-                                "axes.spines.right": False, "axes.grid": True, "grid.color": "#e5e7eb",
-                                "axes.axisbelow": True, "legend.frameon": False, "svg.hashsalt": "hakmem"})
+    matplotlib.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#e5e7eb",
+            "axes.axisbelow": True,
+            "legend.frameon": False,
+            "svg.hashsalt": "hakmem",
+        }
+    )
     return plot
 
 
@@ -49,8 +60,7 @@ def grouped(axes, labels, series, unit):
 def bars(plot, panels):
     """A figure with a panel for each (labels, series, unit)."""
     tall = max(2.5, 0.6 + max(len(labels) * (0.25 + 0.11 * len(series)) for labels, series, _ in panels))
-    figure, axes = plot.subplots(1, len(panels), figsize=(5.2 * len(panels), tall), squeeze=False,
-                                 layout="constrained")
+    figure, axes = plot.subplots(1, len(panels), figsize=(5.2 * len(panels), tall), squeeze=False, layout="constrained")
     for one, (labels, series, unit) in zip(axes[0], panels):
         grouped(one, labels, series, unit)
     axes[0][0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
@@ -61,8 +71,13 @@ def counts(plot, data):
     figures = data["figures"]
     names = list(next(iter(figures.values())))
     events = [("instructions", "instructions for a pair"), ("branches", "conditional branches for a pair")]
-    return bars(plot, [(list(figures), {name: [of_row[name][event] for of_row in figures.values()] for name in names},
-                        unit) for event, unit in events])
+    return bars(
+        plot,
+        [
+            (list(figures), {name: [of_row[name][event] for of_row in figures.values()] for name in names}, unit)
+            for event, unit in events
+        ],
+    )
 
 
 def rss(plot, data):
@@ -70,13 +85,21 @@ def rss(plot, data):
     figures = data["figures"]
     paint = colors(list(dict.fromkeys(name for of_row in figures.values() for name in of_row)))
     tall = -(-len(figures) // 3)
-    figure, axes = plot.subplots(tall, min(3, len(figures)), figsize=(3.8 * min(3, len(figures)), 2.2 * tall),
-                                 squeeze=False, layout="constrained")
-    for one in axes.flat[len(figures):]:
+    figure, axes = plot.subplots(
+        tall,
+        min(3, len(figures)),
+        figsize=(3.8 * min(3, len(figures)), 2.2 * tall),
+        squeeze=False,
+        layout="constrained",
+    )
+    for one in axes.flat[len(figures) :]:
         one.set_visible(False)
     for one, (row, of_row) in zip(axes.flat, figures.items()):
-        one.barh(list(of_row), [kib[RSS_ROWS[row][0]] / 1024 for kib in of_row.values()],
-                 color=[paint[name] for name in of_row])
+        one.barh(
+            list(of_row),
+            [kib[RSS_ROWS[row][0]] / 1024 for kib in of_row.values()],
+            color=[paint[name] for name in of_row],
+        )
         bound = bound_kib(row, figures, "hakmem") if "hakmem" in of_row else None
         if bound is not None:
             one.axvline(bound / 1024, color="#111827", linestyle="--", linewidth=0.8)
@@ -90,8 +113,16 @@ def rss(plot, data):
 def syscalls(plot, data):
     figures = data["figures"]
     names = list(next(iter(figures.values())))
-    figure = bars(plot, [(list(figures), {name: [total(of_row[name]) for of_row in figures.values()]
-                                          for name in names}, "calls for memory in a million pairs")])
+    figure = bars(
+        plot,
+        [
+            (
+                list(figures),
+                {name: [total(of_row[name]) for of_row in figures.values()] for name in names},
+                "calls for memory in a million pairs",
+            )
+        ],
+    )
     figure.axes[0].set_xscale("symlog", linthresh=1)
     return figure
 
@@ -109,25 +140,38 @@ def times(plot, data):
     """The ratio of the best other malloc to ours in each case; without ours, or without others, plain times."""
     labels = [f"{case['row']} x{case['threads']}" for case in data["cases"]]
     if not data["judged"]:
-        return bars(plot, [(labels, {name: [ns_of(case, name) for case in data["cases"]]
-                                     for name in names_of(data["cases"])}, "ns for a pair")])
+        return bars(
+            plot,
+            [
+                (
+                    labels,
+                    {name: [ns_of(case, name) for case in data["cases"]] for name in names_of(data["cases"])},
+                    "ns for a pair",
+                )
+            ],
+        )
     judged = next(iter(data["judged"].values()))
     labels, judged = zip(*((label, one) for label, one in zip(labels, judged) if one["against_best"]))
     ratios = [one["against_best"] for one in judged]
     shades = {"faster": OURS_COLOR, "slower": "#4b5563", "inconclusive": "#d6a98d"}
     figure, axes = plot.subplots(figsize=(7, max(2.5, 0.8 + 0.2 * len(labels))))
-    axes.barh(range(len(labels)), [one["median"] - 1 for one in ratios], left=1,
-              color=[shades[one["verdict"]] for one in ratios],
-              xerr=[[one["median"] - one["low"] for one in ratios], [one["high"] - one["median"] for one in ratios]],
-              error_kw={"linewidth": 0.8, "ecolor": "#111827"})
+    axes.barh(
+        range(len(labels)),
+        [one["median"] - 1 for one in ratios],
+        left=1,
+        color=[shades[one["verdict"]] for one in ratios],
+        xerr=[[one["median"] - one["low"] for one in ratios], [one["high"] - one["median"] for one in ratios]],
+        error_kw={"linewidth": 0.8, "ecolor": "#111827"},
+    )
     axes.axvline(1, color="#111827", linewidth=0.8)
     axes.set_yticks(range(len(labels)), [f"{label} ({one['best']})" for label, one in zip(labels, judged)])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel(f"time of the best other malloc by that of {next(iter(data['judged']))}, with quartiles; "
-                    "pale: inconclusive")
+    axes.set_xlabel(
+        f"time of the best other malloc by that of {next(iter(data['judged']))}, with quartiles; " "pale: inconclusive"
+    )
     return figure
 
 
@@ -139,9 +183,14 @@ def scale(plot, data):
     for one, row in zip(axes[0], rows):
         of_row = [case for case in data["cases"] if case["row"] == row]
         for name in names:
-            one.plot([case["threads"] for case in of_row],
-                     [1e3 / ns_of(case, name) for case in of_row], marker="o", markersize=3,
-                     label=name, color=paint[name])
+            one.plot(
+                [case["threads"] for case in of_row],
+                [1e3 / ns_of(case, name) for case in of_row],
+                marker="o",
+                markersize=3,
+                label=name,
+                color=paint[name],
+            )
         one.set_title(row)
         one.set_xscale("log", base=2)
         one.set_xticks([case["threads"] for case in of_row], [str(case["threads"]) for case in of_row])

@@ -15,10 +15,18 @@ def model_name():
 
 
 def describe():
-    variables = {name: value for name, value in os.environ.items()
-                 if "MALLOC" in name or name.startswith("HAKMEM_") or name == "GLIBC_TUNABLES"}
-    return {"cpu": model_name(), "cpus": len(os.sched_getaffinity(0)), "kernel": platform.release(),
-            "libc": " ".join(platform.libc_ver()), "environment": variables}
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if "MALLOC" in name or name.startswith("HAKMEM_") or name == "GLIBC_TUNABLES"
+    }
+    return {
+        "cpu": model_name(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
+        "environment": variables,
+    }
 
 
 def moment():

@@ -60,12 +60,17 @@ def show(figures, names, ours):
         for name in ours:
             most = bound_kib(row, figures, name)
             verdicts.append("-" if most is None else "met" if of_row[name][moment] <= most else "missed")
-        lines.append([row, words, bound,
-                      *(of_row[name][moment] / 1024 if name in of_row else None for name in names), *verdicts])
-    table = format_table(["row", "what", "bound for ours", *names, *(f"{name}'s bound" for name in ours)], lines,
-                         left=3)
-    live = ", ".join(f"{row} {max(kib['live'] for kib in of_row.values()) / 1024:.0f} MiB"
-                     for row, of_row in figures.items() if row in ("producer-consumer", "free-only"))
+        lines.append(
+            [row, words, bound, *(of_row[name][moment] / 1024 if name in of_row else None for name in names), *verdicts]
+        )
+    table = format_table(
+        ["row", "what", "bound for ours", *names, *(f"{name}'s bound" for name in ours)], lines, left=3
+    )
+    live = ", ".join(
+        f"{row} {max(kib['live'] for kib in of_row.values()) / 1024:.0f} MiB"
+        for row, of_row in figures.items()
+        if row in ("producer-consumer", "free-only")
+    )
     return "Resident memory in MiB:\n" + table + (f"\nlive set at its largest: {live}" if live else "")
 
 
@@ -77,8 +82,12 @@ def run(runner, subjects, options, rows):
         say(f"rss: {row}, {rounds} {'time' if rounds == 1 else 'times'}, {len(subjects)} mallocs")
         # The bound of `tiny` is libc's figure, whichever mallocs were asked for.
         more = [Subject(SYSTEM)] if COMPARED.get(row, ("",))[0] == SYSTEM and SYSTEM not in names else []
-        figures[row] = {subject.name: worst([runner.memory(subject, row, round=number + 1) for number in range(rounds)],
-                                            ROWS[row][0]) for subject in [*subjects, *more]}
+        figures[row] = {
+            subject.name: worst(
+                [runner.memory(subject, row, round=number + 1) for number in range(rounds)], ROWS[row][0]
+            )
+            for subject in [*subjects, *more]
+        }
     ours = [subject.name for subject in subjects if subject.ours]
     faults, open_ends = judge(figures, ours)
     text = "\n".join([show(figures, names, ours), *open_ends])

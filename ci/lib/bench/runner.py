@@ -26,8 +26,15 @@ class Runner:
         end well. Threads may run several at the same time."""
         shown = shlex.join([*(subject.command_prefix() if subject else []), *command])
         try:
-            done = subprocess.run(command, env=subject.environment() if subject else None, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S)
+            done = subprocess.run(
+                command,
+                env=subject.environment() if subject else None,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+            )
         except subprocess.TimeoutExpired:
             raise Broken(f"did not end in {TIMEOUT_S} s: {shown}") from None
         except OSError as error:

@@ -29,13 +29,19 @@ def throughput(case, name):
 
 def show(found, names):
     lines = [[case["row"], case["threads"], *(throughput(case, name) or "failed" for name in names)] for case in found]
-    return ("Million pairs of malloc and free in a second, all threads together, medians of the rounds:\n"
-            + format_table(["row", "threads", *names], lines))
+    return (
+        "Million pairs of malloc and free in a second, all threads together, medians of the rounds:\n"
+        + format_table(["row", "threads", *names], lines)
+    )
 
 
 def run(runner, subjects, options, rows):
     threads = options.threads or usual_threads(len(os.sched_getaffinity(0)))
-    found = times.measure(runner, subjects, times.cases(runner, rows, threads), options.rounds or ROUNDS, options.ops,
-                          "scale")
-    return ({"rounds": options.rounds or ROUNDS, "cases": found},
-            show(found, [subject.name for subject in subjects]), None)
+    found = times.measure(
+        runner, subjects, times.cases(runner, rows, threads), options.rounds or ROUNDS, options.ops, "scale"
+    )
+    return (
+        {"rounds": options.rounds or ROUNDS, "cases": found},
+        show(found, [subject.name for subject in subjects]),
+        None,
+    )

@@ -44,8 +44,11 @@ def parse(line):
 
 def timed_part(calls):
     """(start, end) in seconds."""
-    named = [(call.arguments[1].strip('"'), call.time) for call in calls
-             if call.name == "prctl" and call.arguments[0] == "PR_SET_NAME"]
+    named = [
+        (call.arguments[1].strip('"'), call.time)
+        for call in calls
+        if call.name == "prctl" and call.arguments[0] == "PR_SET_NAME"
+    ]
     starts = [time for name, time in named if name == "timed"]
     ends = [time for name, time in named if name == "ended"]
     if not starts or len(starts) != len(ends) or max(starts) > min(ends):

@@ -95,15 +95,23 @@ def choose(texts, build):
 
 def mapped_libraries(subject):
     """Real paths of the libraries that lie in a program with this preload."""
-    done = subprocess.run(["cat", "/proc/self/maps"], env=subject.environment(), capture_output=True, text=True,
-                          errors="replace")
+    done = subprocess.run(
+        ["cat", "/proc/self/maps"], env=subject.environment(), capture_output=True, text=True, errors="replace"
+    )
     return {os.path.realpath(line.split(maxsplit=5)[5]) for line in done.stdout.splitlines() if line.count("/")}
 
 
 def prove(subject, program):
     """Asks the program where its malloc is; raises BadInput unless that is the subject's own library."""
-    done = subprocess.run([str(program), "where"], env=subject.environment(), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, errors="replace", timeout=60)
+    done = subprocess.run(
+        [str(program), "where"],
+        env=subject.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+    )
     said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0]
     if done.returncode != 0:
         raise BadInput(f"{subject.name}: hakmem-bench does not run with {subject.path or 'no preload'}: {said}")
@@ -111,13 +119,17 @@ def prove(subject, program):
     if subject.path:
         expected = {os.path.realpath(subject.path)}
         if places != expected or not expected <= mapped_libraries(subject):
-            raise BadInput(f"{subject.name}: the preload of {subject.path} takes no effect: malloc is in "
-                           f"{', '.join(sorted(places))}" + (f" ({said})" if done.stderr.strip() else ""))
+            raise BadInput(
+                f"{subject.name}: the preload of {subject.path} takes no effect: malloc is in "
+                f"{', '.join(sorted(places))}" + (f" ({said})" if done.stderr.strip() else "")
+            )
         subject.objects = tuple(expected | companions(subject))
     else:
         if not all(pathlib.Path(place).name.startswith("libc.") for place in places):
-            raise BadInput(f"{SYSTEM}: malloc is in {', '.join(sorted(places))} and not in libc: a preload by other "
-                           "means, such as /etc/ld.so.preload?")
+            raise BadInput(
+                f"{SYSTEM}: malloc is in {', '.join(sorted(places))} and not in libc: a preload by other "
+                "means, such as /etc/ld.so.preload?"
+            )
         subject.objects = tuple(places)
     subject.has_unnamed_code = any(has_odd_section(path) for path in subject.objects)
 
@@ -125,8 +137,13 @@ def prove(subject, program):
 def has_odd_section(path):
     """Whether a library has code outside of the usual sections, as tcmalloc has for its malloc."""
     try:
-        done = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, errors="replace",
-                              env={**os.environ, "LC_ALL": "C"})
+        done = subprocess.run(
+            ["readelf", "-SW", path],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C"},
+        )
     except OSError:
         raise BadInput("readelf is not installed: run ci/setup") from None
     # [Nr] Name Type Address Offset Size EntrySize Flags Link Info Align

@@ -26,9 +26,20 @@ usual_rows = known_rows
 def totals(runner, subject, row, ops):
     """(pairs, {call: number}) of one run with the row's own number of threads."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder:
-        result = runner.object(["strace", "-ff", "-ttt", "-qq", "-o", f"{folder}/log", "-e",
-                                f"trace={','.join(strace.CALLS)},prctl",
-                                *runner.row_command(row, runner.rows[row]["threads"], ops)], subject)
+        result = runner.object(
+            [
+                "strace",
+                "-ff",
+                "-ttt",
+                "-qq",
+                "-o",
+                f"{folder}/log",
+                "-e",
+                f"trace={','.join(strace.CALLS)},prctl",
+                *runner.row_command(row, runner.rows[row]["threads"], ops),
+            ],
+            subject,
+        )
         try:
             logs = [path.read_text(errors="replace").splitlines() for path in sorted(pathlib.Path(folder).iterdir())]
             return result["ops"], strace.count(logs)
@@ -51,8 +62,10 @@ def show(figures, names, ours):
     lines = []
     for row, of_row in figures.items():
         line = [row, *(total(of_row[name]) for name in names)]
-        line += ["; ".join(f"{call} {figure:.2f}" for call, figure in of_row[name].items() if figure > 0) or "none"
-                 for name in ours]
+        line += [
+            "; ".join(f"{call} {figure:.2f}" for call, figure in of_row[name].items() if figure > 0) or "none"
+            for name in ours
+        ]
         lines.append(line)
     table = format_table(["row", *names, *(f"{name}, target none" for name in ours)], lines)
     return f"Calls of {', '.join(strace.CALLS)} in a million pairs of malloc and free:\n{table}"
@@ -63,11 +76,21 @@ def run(runner, subjects, options, rows):
         raise Broken("strace is not installed: run ci/setup --bench")
     ops = options.ops or OPS
     say(f"syscalls: {len(rows)} rows, {len(subjects)} mallocs, {ops} and {ops * LONGER} pairs under strace")
-    figures = {row: {subject.name: per_million(*(totals(runner, subject, row, length * WARM_UP.get(row, 1))
-                                                 for length in (ops, ops * LONGER)))
-                     for subject in subjects} for row in rows}
+    figures = {
+        row: {
+            subject.name: per_million(
+                *(totals(runner, subject, row, length * WARM_UP.get(row, 1)) for length in (ops, ops * LONGER))
+            )
+            for subject in subjects
+        }
+        for row in rows
+    }
     names = [subject.name for subject in subjects]
     ours = [subject.name for subject in subjects if subject.ours]
-    faults = [f"{name}, {row}: {total(figures[row][name]):.2f} calls in a million pairs, target 0"
-              for row in rows for name in ours if total(figures[row][name]) > 0]
+    faults = [
+        f"{name}, {row}: {total(figures[row][name]):.2f} calls in a million pairs, target 0"
+        for row in rows
+        for name in ours
+        if total(figures[row][name]) > 0
+    ]
     return {"ops": [ops, ops * LONGER], "figures": figures}, show(figures, names, ours), faults if ours else None

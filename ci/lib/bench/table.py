@@ -16,7 +16,9 @@ def format_table(header, lines, left=1, last_left=False):
     widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
     out = []
     for line in cells:
-        parts = [cell.ljust(width) if i < left or last_left and i == len(line) - 1 else cell.rjust(width)
-                 for i, (cell, width) in enumerate(zip(line, widths))]
+        parts = [
+            cell.ljust(width) if i < left or last_left and i == len(line) - 1 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths))
+        ]
         out.append("  ".join(parts).rstrip())
     return "\n".join(out)

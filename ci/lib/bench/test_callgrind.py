@@ -54,11 +54,14 @@ fn=(4) free
 
 class Callgrind(unittest.TestCase):
     def test_own_costs_by_library(self):
-        self.assertEqual(callgrind.parse(SAMPLE.splitlines()), {
-            "/bin/program": {"Ir": 104, "Dr": 7, "Bc": 1},
-            "/lib/libmine.so": {"Ir": 50, "Dr": 26, "Bc": 14},
-            "/lib/libc.so.6": {"Ir": 70, "Dr": 8, "Bc": 0},
-        })
+        self.assertEqual(
+            callgrind.parse(SAMPLE.splitlines()),
+            {
+                "/bin/program": {"Ir": 104, "Dr": 7, "Bc": 1},
+                "/lib/libmine.so": {"Ir": 50, "Dr": 26, "Bc": 14},
+                "/lib/libc.so.6": {"Ir": 70, "Dr": 8, "Bc": 0},
+            },
+        )
 
     def test_each_position_of_a_line_is_left_out(self):
         lines = ["positions: instr line", "events: Ir", "ob=(1) /lib/a.so", "fn=(1) f", "0x400 7 5", "+3 * 2"]
@@ -79,8 +82,7 @@ class Callgrind(unittest.TestCase):
         self.assertEqual(callgrind.own_events(lines, wanted, unnamed=True), {"Ir": 42})
 
     def test_what_is_no_callgrind_file_is_refused(self):
-        for lines in ([], ["events: Ir", "ob=(7)", "1 2"], ["events: Ir", "ob=(1) /a", "1 2 3"],
-                      ["ob=(1) /a", "1 2"]):
+        for lines in ([], ["events: Ir", "ob=(7)", "1 2"], ["events: Ir", "ob=(1) /a", "1 2 3"], ["ob=(1) /a", "1 2"]):
             with self.assertRaises(callgrind.FormatError):
                 callgrind.parse(lines)
         with self.assertRaises(callgrind.FormatError):
@@ -107,16 +109,18 @@ LOG = """1.0 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -
 
 class Strace(unittest.TestCase):
     def test_calls_of_the_timed_part_that_are_not_about_stacks(self):
-        self.assertEqual(strace.count([LOG]),
-                         {"madvise": 1, "mmap": 1, "munmap": 1, "mremap": 0, "brk": 2, "mprotect": 0})
+        self.assertEqual(
+            strace.count([LOG]), {"madvise": 1, "mmap": 1, "munmap": 1, "mremap": 0, "brk": 2, "mprotect": 0}
+        )
 
     def test_the_timed_part_of_several_threads_is_where_all_are_in_it(self):
         other = ['2.15 prctl(PR_SET_NAME, "timed") = 0', '2.65 prctl(PR_SET_NAME, "ended") = 0']
-        self.assertEqual(strace.count([LOG, other]),
-                         {"madvise": 0, "mmap": 1, "munmap": 1, "mremap": 0, "brk": 0, "mprotect": 0})
+        self.assertEqual(
+            strace.count([LOG, other]), {"madvise": 0, "mmap": 1, "munmap": 1, "mremap": 0, "brk": 0, "mprotect": 0}
+        )
 
     def test_where_a_stack_was_the_malloc_may_map(self):
-        more = ['2.81 munmap(0x7f0000200000, 8392704) = 0', '2.82 madvise(0x7f0000210000, 4096, MADV_DONTNEED) = 0']
+        more = ["2.81 munmap(0x7f0000200000, 8392704) = 0", "2.82 madvise(0x7f0000210000, 4096, MADV_DONTNEED) = 0"]
         self.assertEqual(strace.count([LOG, more])["madvise"], 2)
         self.assertEqual(strace.count([LOG, more])["munmap"], 1)
 

@@ -92,8 +92,10 @@ class Counts(unittest.TestCase):
     LONG = (3000, {"instructions": 110000, "branches": 8900, "mispredicted": 10, "loads_stores": 0, "l1_misses": 27})
 
     def test_the_difference_of_two_run_lengths(self):
-        self.assertEqual(counts.per_pair(self.SHORT, self.LONG),
-                         {"instructions": 30, "branches": 4, "mispredicted": 0, "loads_stores": 0, "l1_misses": 0.01})
+        self.assertEqual(
+            counts.per_pair(self.SHORT, self.LONG),
+            {"instructions": 30, "branches": 4, "mispredicted": 0, "loads_stores": 0, "l1_misses": 0.01},
+        )
         with self.assertRaises(Broken):
             counts.per_pair(self.LONG, self.LONG)
 
@@ -103,7 +105,7 @@ class Counts(unittest.TestCase):
         self.assertEqual(counts.missed(good, entry) + counts.grown(good, entry), [])
         self.assertEqual(len(counts.missed({**good, "instructions": 33.01}, entry)), 1)
         self.assertEqual(len(counts.missed({**good, "l1_misses": 0.31}, entry)), 1)
-        self.assertEqual(counts.missed({**good, "l1_misses": 0.3049}, entry), []) # it shows as 0.30
+        self.assertEqual(counts.missed({**good, "l1_misses": 0.3049}, entry), [])  # it shows as 0.30
         self.assertEqual(len(counts.grown({**good, "instructions": 30.51}, entry)), 1)
         self.assertEqual(len(counts.grown({**good, "branches": 4.11}, entry)), 1)
 
@@ -146,8 +148,10 @@ class Syscalls(unittest.TestCase):
 
 class Table(unittest.TestCase):
     def test_columns(self):
-        self.assertEqual(format_table(["row", "n", "why"], [["a", 1.0, "x"], ["bb", None, "yy"]], last_left=True),
-                         "row     n  why\na    1.00  x\nbb      -  yy")
+        self.assertEqual(
+            format_table(["row", "n", "why"], [["a", 1.0, "x"], ["bb", None, "yy"]], last_left=True),
+            "row     n  why\na    1.00  x\nbb      -  yy",
+        )
 
 
 if __name__ == "__main__":

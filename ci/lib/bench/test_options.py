@@ -10,8 +10,13 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-B", str(FOLDER), *arguments], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-B", str(FOLDER), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 class Refused(unittest.TestCase):
@@ -61,8 +66,22 @@ class Refused(unittest.TestCase):
 
 class Accepted(unittest.TestCase):
     def test_each_option(self):
-        done = run("times", "--rounds", "3", "--ops", "1000", "--rows", "a,b", "--threads", "1,2",
-                   "--allocator", "hakmem", "--allocator", f"mine={sys.executable}", "--only-check-options")
+        done = run(
+            "times",
+            "--rounds",
+            "3",
+            "--ops",
+            "1000",
+            "--rows",
+            "a,b",
+            "--threads",
+            "1,2",
+            "--allocator",
+            "hakmem",
+            "--allocator",
+            f"mine={sys.executable}",
+            "--only-check-options",
+        )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         self.assertEqual(run("--only-check-options").returncode, 0)
 

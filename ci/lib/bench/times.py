@@ -75,8 +75,10 @@ def calibrate(runner, subjects, case):
 def measure(runner, subjects, wanted_cases, rounds, ops_wanted, group):
     """[{"row", "threads", "ops", "ns": {allocator: [ns for a pair, of each round]}, "failed": {allocator: why}}]"""
     say(f"{group}: choosing the length of {len(wanted_cases)} cases")
-    found = [{"row": row, "threads": threads, "ns": {subject.name: [] for subject in subjects}, "failed": {}}
-             for row, threads in wanted_cases]
+    found = [
+        {"row": row, "threads": threads, "ns": {subject.name: [] for subject in subjects}, "failed": {}}
+        for row, threads in wanted_cases
+    ]
     for case in found:
         case["ops"] = ops_wanted or calibrate(runner, subjects, case)
     for number in range(1, rounds + 1):
@@ -105,9 +107,13 @@ def judge(case, name, others):
 def means(judged, others):
     """Geometric means over the cases; of each other malloc over those that it survived."""
     best = [one["against_best"]["median"] for one in judged if one["against_best"]]
-    return {"best": ratios.geometric_mean(best),
-            **{other: ratios.geometric_mean([one["each"][other]["median"] for one in judged if other in one["each"]])
-               for other in others}}
+    return {
+        "best": ratios.geometric_mean(best),
+        **{
+            other: ratios.geometric_mean([one["each"][other]["median"] for one in judged if other in one["each"]])
+            for other in others
+        },
+    }
 
 
 def show(found, names, ours, judged):
@@ -119,11 +125,20 @@ def show(found, names, ours, judged):
         line = [case["row"], case["threads"], *(median(case, name) for name in names)]
         for name in ours:
             ratio = judged[name][number]["against_best"]
-            line += [judged[name][number]["best"], f"{ratio['median']:.2f}", f"{ratio['low']:.2f}-{ratio['high']:.2f}",
-                     ratio["verdict"]] if ratio else ["-"] * 4
+            line += (
+                [
+                    judged[name][number]["best"],
+                    f"{ratio['median']:.2f}",
+                    f"{ratio['low']:.2f}-{ratio['high']:.2f}",
+                    ratio["verdict"],
+                ]
+                if ratio
+                else ["-"] * 4
+            )
         lines.append(line)
-    return ("Nanoseconds for a malloc and a free, medians of the rounds, all threads together:\n"
-            + format_table(header, lines))
+    return "Nanoseconds for a malloc and a free, medians of the rounds, all threads together:\n" + format_table(
+        header, lines
+    )
 
 
 def show_means(judged, others):
@@ -133,11 +148,15 @@ def show_means(judged, others):
         survivors = [other for other in others if mean[other] is not None]
         if not survivors:
             continue
-        lines.append(f"{name}, geometric mean over {len(of_name)} cases: the best other takes {mean['best']:.2f} "
-                     "times as long; " + ", ".join(f"{other} {mean[other]:.2f}" for other in survivors))
+        lines.append(
+            f"{name}, geometric mean over {len(of_name)} cases: the best other takes {mean['best']:.2f} "
+            "times as long; " + ", ".join(f"{other} {mean[other]:.2f}" for other in survivors)
+        )
         verdicts = [one["against_best"]["verdict"] for one in of_name if one["against_best"]]
-        lines.append(f"{name} against the best other: "
-                     + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "slower", "inconclusive")))
+        lines.append(
+            f"{name} against the best other: "
+            + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "slower", "inconclusive"))
+        )
     return "\n".join(lines)
 
 
@@ -145,14 +164,21 @@ def run(runner, subjects, options, rows):
     names = [subject.name for subject in subjects]
     ours = [subject.name for subject in subjects if subject.ours]
     others = [name for name in names if name not in ours]
-    found = measure(runner, subjects, cases(runner, rows, options.threads), options.rounds or ROUNDS, options.ops,
-                    "times")
+    found = measure(
+        runner, subjects, cases(runner, rows, options.threads), options.rounds or ROUNDS, options.ops, "times"
+    )
     judged = {name: [judge(case, name, others) for case in found] for name in ours} if others else {}
     text = show(found, names, list(judged), judged)
     if judged:
-        text += ("\nratio: the best other's time by ours within a round, median; above 1 ours is faster. inconclusive: "
-                 "the quartiles are\nas far apart as the ratio is from 1, or there are fewer than "
-                 f"{ratios.ROUNDS_MIN} rounds\n" + show_means(judged, others))
-    data = {"rounds": options.rounds or ROUNDS, "cases": found, "judged": judged,
-            "means": {name: means(of_name, others) for name, of_name in judged.items()}}
+        text += (
+            "\nratio: the best other's time by ours within a round, median; above 1 ours is faster. inconclusive: "
+            "the quartiles are\nas far apart as the ratio is from 1, or there are fewer than "
+            f"{ratios.ROUNDS_MIN} rounds\n" + show_means(judged, others)
+        )
+    data = {
+        "rounds": options.rounds or ROUNDS,
+        "cases": found,
+        "judged": judged,
+        "means": {name: means(of_name, others) for name, of_name in judged.items()},
+    }
     return data, text, None

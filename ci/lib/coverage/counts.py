@@ -83,8 +83,9 @@ def join(into, files):
         known = into[path]
         for one, other in ((known, file), (file, known)):
             inside = {line for first, last in one.ran for line in range(first, last + 1)}
-            other.lines = {line: count for line, count in other.lines.items()
-                           if line in one.lines or line not in inside}
+            other.lines = {
+                line: count for line, count in other.lines.items() if line in one.lines or line not in inside
+            }
         known.ran |= file.ran
         for line, count in file.lines.items():
             known.lines[line] = max(count, known.lines.get(line, 0))
@@ -105,7 +106,7 @@ def read(exports, prefix):
     for file in files.values():
         inside = {line for first, last in file.functions for line in range(first, last + 1)}
         file.lines = {line: count for line, count in file.lines.items() if line in inside}
-    return {path[len(prefix):]: file for path, file in sorted(files.items()) if path.startswith(prefix) and file.lines}
+    return {path[len(prefix) :]: file for path, file in sorted(files.items()) if path.startswith(prefix) and file.lines}
 
 
 def lcov(files, prefix):

@@ -14,8 +14,14 @@ import counts
 import reasons
 
 # Those that validate first: the pages show of two builds of a function the first.
-OBJECTS = ["alloc-tests", "libhakmem-validate.so", "alloc-tests-fresh", "libhakmem.so", "alloc-tests-release",
-           "alloc-tests-fresh-release"]
+OBJECTS = [
+    "alloc-tests",
+    "libhakmem-validate.so",
+    "alloc-tests-fresh",
+    "libhakmem.so",
+    "alloc-tests-release",
+    "alloc-tests-fresh-release",
+]
 LINES, BRANCHES = 95.0, 85.0  # percent
 TESTS = re.compile(r"_test\.cc$|test_support\.h$")  # code of these is not counted
 
@@ -54,13 +60,24 @@ def collect(raw, objects, sources, report):
         what = [str(path), f"-instr-profile={profile}", str(sources)]
         lcov, messages = tool("llvm-cov-19", "export", "-dump", "-format=lcov", *what)
         if lost(messages):
-            raise Trouble(f"counts of another build, of {', '.join(sorted(set(lost(messages))))}: "
-                          "two objects have different code by that name, or build/coverage/raw is old")
+            raise Trouble(
+                f"counts of another build, of {', '.join(sorted(set(lost(messages))))}: "
+                "two objects have different code by that name, or build/coverage/raw is old"
+            )
         export, _ = tool("llvm-cov-19", "export", "-format=text", *what)
         exports.append((lcov, tool("llvm-cxxfilt-19", text=export)[0]))
-    tool("llvm-cov-19", "show", "-format=html", f"-output-dir={report}", "-show-branches=count",
-         "-show-instantiations=false", str(objects[0]), *[f"-object={path}" for path in objects[1:]],
-         f"-instr-profile={profile}", str(sources))
+    tool(
+        "llvm-cov-19",
+        "show",
+        "-format=html",
+        f"-output-dir={report}",
+        "-show-branches=count",
+        "-show-instantiations=false",
+        str(objects[0]),
+        *[f"-object={path}" for path in objects[1:]],
+        f"-instr-profile={profile}",
+        str(sources),
+    )
     return exports
 
 
@@ -102,8 +119,10 @@ def missed_lines(missed):
         lines = f"{span.first}" if span.first == span.last else f"{span.first}-{span.last}"
         yield f"alloc/{span.path}:{lines} {span.function}: {span.reason or 'NO REASON'}"
     without = [span for span in missed if not span.reason]
-    yield (f"{len(missed)} ranges of {sum(span.lines for span in missed)} lines not reached; "
-           f"{len(without)} of {sum(span.lines for span in without)} lines have no reason")
+    yield (
+        f"{len(missed)} ranges of {sum(span.lines for span in missed)} lines not reached; "
+        f"{len(without)} of {sum(span.lines for span in without)} lines have no reason"
+    )
 
 
 def verdict(lines, branches, limits, stale):

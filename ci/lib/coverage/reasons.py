@@ -13,6 +13,7 @@ class BadReasons(Exception):
 @dataclasses.dataclass
 class Range:
     """Lines first to last of a file that nothing reached, all in one function; those between without code are in it."""
+
     path: str
     first: int
     last: int
@@ -37,7 +38,7 @@ class Reason:
             return True
         if self.function() is not None:
             return self.function() == span.function
-        return any(self.pattern in line for line in source[span.first - 1:span.last])
+        return any(self.pattern in line for line in source[span.first - 1 : span.last])
 
     def is_known(self, source, functions):
         """Whether the file has the place at all."""

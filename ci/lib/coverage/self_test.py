@@ -43,9 +43,13 @@ EXPORT = """{"data": [{"functions": [
    "branches": []},
   {"name": "first", "count": 5, "filenames": ["/r/alloc/a.c"], "regions": [[1, 1, 3, 2, 5, 0, 0, 0]], "branches": []},
   {"name": "second", "count": 4, "filenames": ["/r/alloc/a.c"], "regions": [[6, 1, 9, 2, 4, 0, 0, 0]], "branches": []}
-]}]}""" % (tuple(str(part).replace("'", '"') for part in (INLINED, *USES)) * 2)
-SOURCES = {"a.c": ["int first(void) {", "  lost();", "  gone();", "}", "", "int second(void) {", "", "", "  rare(); }"],
-           "a.h": [""] * 8}
+]}]}""" % (
+    tuple(str(part).replace("'", '"') for part in (INLINED, *USES)) * 2
+)
+SOURCES = {
+    "a.c": ["int first(void) {", "  lost();", "  gone();", "}", "", "int second(void) {", "", "", "  rare(); }"],
+    "a.h": [""] * 8,
+}
 SPANS = [("a.c", 2, 3, "first", 2), ("a.c", 9, 9, "second", 1)]
 
 # What is wrong with the reasons; their text; the reasons of the two ranges; what is stale.
@@ -65,8 +69,14 @@ REASONS = [
 BAD = ["a.c | first()", "a.c: first(): why", "a.c |  | why", "a.c | first() | "]
 
 # Percent of lines, of branches, limits, number of failures.
-VERDICTS = [(95.0, 85.0, (95.0, 85.0), 0), (94.99, 85.0, (95.0, 85.0), 1), (95.0, 84.99, (95.0, 85.0), 1),
-            (1.0, 2.0, (95.0, 85.0), 2), (1.0, 2.0, (None, None), 0), (1.0, 2.0, (None, 3.0), 1)]
+VERDICTS = [
+    (95.0, 85.0, (95.0, 85.0), 0),
+    (94.99, 85.0, (95.0, 85.0), 1),
+    (95.0, 84.99, (95.0, 85.0), 1),
+    (1.0, 2.0, (95.0, 85.0), 2),
+    (1.0, 2.0, (None, None), 0),
+    (1.0, 2.0, (None, 3.0), 1),
+]
 
 LIBRARY = """#include <signal.h>
 #include <stdlib.h>
@@ -98,8 +108,14 @@ int main(int count, char **arguments)
     return 0;
 }
 """
-COUNTERS = ["-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-fprofile-update=atomic", "-mllvm",
-            "-runtime-counter-relocation"]
+COUNTERS = [
+    "-O1",
+    "-fprofile-instr-generate",
+    "-fcoverage-mapping",
+    "-fprofile-update=atomic",
+    "-mllvm",
+    "-runtime-counter-relocation",
+]
 
 
 class Tests:
@@ -126,8 +142,12 @@ def test_counts(tests):
     files = fresh()
     tests.same("files below the prefix", list(files), ["a.c", "a.h"])
     tests.same("a macro's body is no line", files["a.h"].lines, {2: 7})
-    for name, plain in (("f", "f"), ("a.c:f", "f"), ("new.cc:(anonymous namespace)::f(char const*)", "f"),
-                        ("operator new(unsigned long)", "operator new")):
+    for name, plain in (
+        ("f", "f"),
+        ("a.c:f", "f"),
+        ("new.cc:(anonymous namespace)::f(char const*)", "f"),
+        ("operator new(unsigned long)", "operator new"),
+    ):
         tests.same(f"name {name}", counts.plain_name(name), plain)
     tests.same("lines", (files["a.c"].lines_hit(), len(files["a.c"].lines)), (2, 5))
     tests.same("two uses of a macro, copies joined", sorted(files["a.h"].branches.values()), [[0, 3], [1, 3]])
@@ -139,14 +159,20 @@ def test_counts(tests):
     for exports in ([dropped, (LCOV, EXPORT)], [(LCOV, EXPORT), dropped]):
         tests.same("a comment in dropped code", 7 in counts.read(exports, "/r/alloc/")["a.c"].lines, False)
     tests.same("code that no object has", 7 in counts.read([dropped], "/r/alloc/")["a.c"].lines, True)
-    tests.same("lcov written and read", [file.lines for file in again.values()],
-               [file.lines for file in files.values()])
+    tests.same(
+        "lcov written and read", [file.lines for file in again.values()], [file.lines for file in files.values()]
+    )
     tests.same("lcov's branches", counts.lcov(files, "").count("BRDA:4,"), 2)
     text, lines, branches = main.table(files)
     tests.same("totals", (round(lines, 1), branches, len(text)), (50.0, 75.0, 4))
-    tests.same("lost counts", main.lost(
-        "hash-mismatch: No profile record found for 'x.c:f' with hash = 0x0\n"
-        "hash-mismatch: No profile record found for 'x.c:g' with hash = 0x1A0\n"), ["x.c:g"])
+    tests.same(
+        "lost counts",
+        main.lost(
+            "hash-mismatch: No profile record found for 'x.c:f' with hash = 0x0\n"
+            "hash-mismatch: No profile record found for 'x.c:g' with hash = 0x1A0\n"
+        ),
+        ["x.c:g"],
+    )
 
 
 def test_reasons(tests):
@@ -157,10 +183,16 @@ def test_reasons(tests):
         missed = spans(files)
         told = reasons.explain(missed, reasons.parse(text, "reasons"), files, SOURCES)
         tests.same(f"reasons, {what}", [span.reason for span in missed], given)
-        tests.same(f"stale, {what}", [any(part in line for line in told) for part in stale] + [len(told)],
-                   [True] * len(stale) + [len(stale)])
-    tests.same("no reason is counted", list(main.missed_lines(spans(fresh())))[1:],
-               ["alloc/a.c:9 second: NO REASON", "2 ranges of 3 lines not reached; 2 of 3 lines have no reason"])
+        tests.same(
+            f"stale, {what}",
+            [any(part in line for line in told) for part in stale] + [len(told)],
+            [True] * len(stale) + [len(stale)],
+        )
+    tests.same(
+        "no reason is counted",
+        list(main.missed_lines(spans(fresh())))[1:],
+        ["alloc/a.c:9 second: NO REASON", "2 ranges of 3 lines not reached; 2 of 3 lines have no reason"],
+    )
     for text in BAD:
         try:
             tests.same(f"bad line {text}", reasons.parse(f"# one\n{text}\n", "reasons"), "an error")
@@ -172,8 +204,7 @@ def test_reasons(tests):
 
 
 def run_counted(folder, library, *arguments):
-    environment = dict(os.environ, LLVM_PROFILE_FILE=f"{folder}/raw/%p-%m%c.profraw",
-                       LD_PRELOAD=str(folder / library))
+    environment = dict(os.environ, LLVM_PROFILE_FILE=f"{folder}/raw/%p-%m%c.profraw", LD_PRELOAD=str(folder / library))
     subprocess.run([folder / "program", *arguments], env=environment, check=True)
 
 
@@ -184,8 +215,19 @@ def test_whole(tests, folder):
     (alloc / "library.c").write_text(LIBRARY, encoding="utf-8")
     (folder / "program.c").write_text(PROGRAM, encoding="utf-8")
     for validate in (0, 1):
-        subprocess.run(["clang-19", *COUNTERS, "-fPIC", "-shared", f"-DVALIDATE={validate}", "-o",
-                        folder / f"lib{validate}.so", alloc / "library.c"], check=True)
+        subprocess.run(
+            [
+                "clang-19",
+                *COUNTERS,
+                "-fPIC",
+                "-shared",
+                f"-DVALIDATE={validate}",
+                "-o",
+                folder / f"lib{validate}.so",
+                alloc / "library.c",
+            ],
+            check=True,
+        )
     # It calls what is preloaded, and is not counted itself.
     subprocess.run(["clang-19", "-D_GNU_SOURCE", "-o", folder / "program", folder / "program.c", "-ldl"], check=True)
     (folder / "raw").mkdir()
@@ -203,8 +245,11 @@ def test_whole(tests, folder):
     tests.same("lines of killed processes", sorted(line for line, count in file.lines.items() if count == 0), [15])
     # VALIDATE is constant in both builds, and is no branch.
     seen = {chain[0][:2]: values for chain, values in file.branches.items()}
-    tests.same("branches", sorted(seen.items()), [((9, 21), [0, 1]), ((10, 9), [2, 0]), ((10, 22), [0, 0]),
-                                                  ((11, 13), [1, 1]), ((12, 13), [1, 1])])
+    tests.same(
+        "branches",
+        sorted(seen.items()),
+        [((9, 21), [0, 1]), ((10, 9), [2, 0]), ((10, 22), [0, 0]), ((11, 13), [1, 1]), ((12, 13), [1, 1])],
+    )
     run_counted(folder, "lib0.so", "9", "-")
     run_counted(folder, "lib1.so", "9", "-")
     run_counted(folder, "lib0.so", "0", "-")

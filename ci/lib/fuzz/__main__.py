@@ -62,7 +62,11 @@ def target_names(options):
         return set(json.loads((options.build / "fuzz" / "targets.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         lines = (ROOT / "fuzz" / "CMakeLists.txt").read_text(encoding="utf-8").splitlines()
-        return {line.strip()[len(TARGET_CALL):].split()[0] for line in lines if line.strip().startswith(TARGET_CALL + "fuzz_")}
+        return {
+            line.strip()[len(TARGET_CALL) :].split()[0]
+            for line in lines
+            if line.strip().startswith(TARGET_CALL + "fuzz_")
+        }
 
 
 def settings_of(build):
@@ -88,8 +92,11 @@ class Target:
 
 
 def print_summary(summary):
-    print(f"{summary['target']}: {summary['executions']} executions, {summary['rate']:.0f} a second, {summary['edges']} edges, "
-          f"corpus of {summary['files']} files, {summary['bytes']} bytes, {summary['finds']} finds", flush=True)
+    print(
+        f"{summary['target']}: {summary['executions']} executions, {summary['rate']:.0f} a second, {summary['edges']} edges, "
+        f"corpus of {summary['files']} files, {summary['bytes']} bytes, {summary['finds']} finds",
+        flush=True,
+    )
 
 
 def fuzz_one(target, options, engine):
@@ -102,7 +109,9 @@ def fuzz_one(target, options, engine):
     if options.merge and not result["interrupted"]:
         libfuzzer.merge(target)
         files = [path for path in target.committed.iterdir() if path.is_file()]
-    result.update(target=target.name, files=len(files), bytes=sum(path.stat().st_size for path in files), finds=len(rules))
+    result.update(
+        target=target.name, files=len(files), bytes=sum(path.stat().st_size for path in files), finds=len(rules)
+    )
     return result
 
 

@@ -16,9 +16,17 @@ import stop
 PROGRESS_SECONDS = 5
 RUN_MS_MAX = 10_000
 RSS_LIMIT = "none"  # AddressSanitizer maps more than any limit
-SETTINGS = {"AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", "AFL_NO_AFFINITY": "1",
-            "AFL_BENCH_UNTIL_CRASH": "1", "AFL_FUZZER_STATS_UPDATE_INTERVAL": "2", "AFL_QUIET": "1", "ASAN_OPTIONS": "abort_on_error=1:symbolize=0:detect_leaks=0",
-            "UBSAN_OPTIONS": "abort_on_error=1:halt_on_error=1:symbolize=0"}
+SETTINGS = {
+    "AFL_NO_UI": "1",
+    "AFL_SKIP_CPUFREQ": "1",
+    "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1",
+    "AFL_NO_AFFINITY": "1",
+    "AFL_BENCH_UNTIL_CRASH": "1",
+    "AFL_FUZZER_STATS_UPDATE_INTERVAL": "2",
+    "AFL_QUIET": "1",
+    "ASAN_OPTIONS": "abort_on_error=1:symbolize=0:detect_leaks=0",
+    "UBSAN_OPTIONS": "abort_on_error=1:halt_on_error=1:symbolize=0",
+}
 
 
 def stats_of(folder):
@@ -42,13 +50,29 @@ def start(target, work, seeds, options):
         environment["AFL_CUSTOM_MUTATOR_LIBRARY"] = str(target.build / f"{target.name}-mutator.so")
     processes = []
     for job in range(options.jobs):
-        command = ["afl-fuzz", "-i", str(seeds), "-o", str(work), "-M" if job == 0 else "-S", f"job{job}",
-                   "-V", str(options.seconds), "-t", str(RUN_MS_MAX), "-m", RSS_LIMIT, "-G", str(target.max_len)]
+        command = [
+            "afl-fuzz",
+            "-i",
+            str(seeds),
+            "-o",
+            str(work),
+            "-M" if job == 0 else "-S",
+            f"job{job}",
+            "-V",
+            str(options.seconds),
+            "-t",
+            str(RUN_MS_MAX),
+            "-m",
+            RSS_LIMIT,
+            "-G",
+            str(target.max_len),
+        ]
         if target.dictionary.is_file() and not target.shape:
             command += ["-x", str(target.dictionary)]
         log = open(work / f"job{job}.log", "wb")
-        processes.append(stop.start([*command, "--", str(target.program)], stdout=log, stderr=subprocess.STDOUT,
-                                    env=environment))
+        processes.append(
+            stop.start([*command, "--", str(target.program)], stdout=log, stderr=subprocess.STDOUT, env=environment)
+        )
     return processes
 
 
@@ -59,8 +83,11 @@ def wait(processes, work, target, options):
         time.sleep(0.2)
         if time.monotonic() - told >= PROGRESS_SECONDS:
             told = time.monotonic()
-            print(f"{target.name}: {told - begun:.0f} of {options.seconds} s, {total(work, 'execs_done')} executions, "
-                  f"{total(work, 'corpus_count')} inputs", flush=True)
+            print(
+                f"{target.name}: {told - begun:.0f} of {options.seconds} s, {total(work, 'execs_done')} executions, "
+                f"{total(work, 'corpus_count')} inputs",
+                flush=True,
+            )
     for process in processes:
         stop.end(process)
 
@@ -97,5 +124,11 @@ def campaign(target, options):
             print(f"fuzz: afl-fuzz ran nothing of {target.name}", file=sys.stderr)
         edges = max((int(stats_of(one).get("edges_found", 0)) for one in work.iterdir() if one.is_dir()), default=0)
         # The first find ends a campaign, as it does libFuzzer's.
-        return {"executions": executions, "rate": executions / took, "edges": edges,
-                "interrupted": stop.requested, "failed": failed, "reports": reports[:1]}
+        return {
+            "executions": executions,
+            "rate": executions / took,
+            "edges": edges,
+            "interrupted": stop.requested,
+            "failed": failed,
+            "reports": reports[:1],
+        }

@@ -6,7 +6,6 @@ The clean tree must not fail in the same time: what finds a bug in everything ha
 """
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,8 +43,17 @@ def look(program, settings, dictionary, seconds, seed):
         running = []
         for i in range(PROCESSES):
             log = open(Path(folder) / f"log{i}", "wb")
-            command = [str(program), f"-max_total_time={seconds}", f"-seed={seed * PROCESSES + i + 1}", "-reload=1", "-print_final_stats=1",
-                       f"-max_len={settings['max_len']}", f"-dict={dictionary}", f"-artifact_prefix={folder}/", str(corpus)]
+            command = [
+                str(program),
+                f"-max_total_time={seconds}",
+                f"-seed={seed * PROCESSES + i + 1}",
+                "-reload=1",
+                "-print_final_stats=1",
+                f"-max_len={settings['max_len']}",
+                f"-dict={dictionary}",
+                f"-artifact_prefix={folder}/",
+                str(corpus),
+            ]
             running.append((subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log), log))
         took = None
         while took is None and any(process.poll() is None for process, _ in running):
@@ -58,10 +66,20 @@ def look(program, settings, dictionary, seconds, seed):
             process.wait()
             log.close()
         texts = [(Path(folder) / f"log{i}").read_text(encoding="utf-8", errors="replace") for i in range(PROCESSES)]
-        executions = sum(int(counts[-1]) for text in texts if (counts := re.findall(r"^#(\d+)|executed_units: (\d+)", text, re.M))
-                         and (counts := [a or b for a, b in counts]))
-        found = re.findall(r"^find: (\w+)|failfast: (\w+)|ERROR: \w+Sanitizer: ([\w-]+)|(runtime error)", "\n".join(texts), re.M)
-        return took, executions, next((word for words in found for word in words if word), "?") if took is not None else "-"
+        executions = sum(
+            int(counts[-1])
+            for text in texts
+            if (counts := re.findall(r"^#(\d+)|executed_units: (\d+)", text, re.M))
+            and (counts := [a or b for a, b in counts])
+        )
+        found = re.findall(
+            r"^find: (\w+)|failfast: (\w+)|ERROR: \w+Sanitizer: ([\w-]+)|(runtime error)", "\n".join(texts), re.M
+        )
+        return (
+            took,
+            executions,
+            next((word for words in found for word in words if word), "?") if took is not None else "-",
+        )
 
 
 def tried(copy, name, target, options):
@@ -72,10 +90,16 @@ def tried(copy, name, target, options):
         return None
     folder = copy.folder("fuzz")
     settings = options.settings_of(folder)[target]
-    tries = [look(folder / target, settings, folder / "fuzz" / f"{settings['dictionary']}.dict", options.seconds, seed)
-             for seed in range(options.tries)]
-    words = [f"{took:.1f} s, {executions} executions, {what}" if took is not None else f"NOT FOUND in {executions} executions"
-             for took, executions, what in tries]
+    tries = [
+        look(folder / target, settings, folder / "fuzz" / f"{settings['dictionary']}.dict", options.seconds, seed)
+        for seed in range(options.tries)
+    ]
+    words = [
+        f"{took:.1f} s, {executions} executions, {what}"
+        if took is not None
+        else f"NOT FOUND in {executions} executions"
+        for took, executions, what in tries
+    ]
     print(f"{name} ({target}): " + "; ".join(words), flush=True)
     return sum(took is not None for took, _, _ in tries)
 

@@ -45,8 +45,16 @@ def run(target, data):
         path = Path(folder, "input")
         path.write_bytes(data)
         try:
-            done = subprocess.run([*target.runner, str(path)], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, errors="replace", timeout=RUN_SECONDS_MAX)
+            done = subprocess.run(
+                [*target.runner, str(path)],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=RUN_SECONDS_MAX,
+            )
         except subprocess.TimeoutExpired as late:
             return True, (late.stdout or b"").decode(errors="replace") + "\nlibFuzzer: timeout\n"
         return done.returncode != 0, done.stdout
@@ -57,9 +65,16 @@ def minimise_bytes(target, data, says):
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
         path = Path(folder, "input")
         path.write_bytes(data)
-        command = [str(target.libfuzzer), "-minimize_crash=1", f"-max_total_time={MINIMISE_SECONDS}",
-                   f"-artifact_prefix={folder}/", str(path)]
-        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        command = [
+            str(target.libfuzzer),
+            "-minimize_crash=1",
+            f"-max_total_time={MINIMISE_SECONDS}",
+            f"-artifact_prefix={folder}/",
+            str(path),
+        ]
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
+        )
         # Any crash will do for it on its way: the smallest that still fails as the first one did.
         for candidate in sorted(Path(folder).glob("minimized-from-*"), key=lambda one: one.stat().st_size):
             small = candidate.read_bytes()
@@ -79,9 +94,28 @@ def reduce_ops(target, data, says):
         environment["ASAN_OPTIONS"] = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "symbolize=0")))
         environment["UBSAN_OPTIONS"] = ":".join(filter(None, (os.environ.get("UBSAN_OPTIONS"), "symbolize=0")))
         tool = target.build / "fuzz-op-reduce"
-        done = subprocess.run([str(tool), str(path), "--shape", target.shape, "--run", target.runner[0], "--has", says,
-                               "--out", str(out), "--seconds", str(MINIMISE_SECONDS)], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder)
+        done = subprocess.run(
+            [
+                str(tool),
+                str(path),
+                "--shape",
+                target.shape,
+                "--run",
+                target.runner[0],
+                "--has",
+                says,
+                "--out",
+                str(out),
+                "--seconds",
+                str(MINIMISE_SECONDS),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=folder,
+        )
         if done.returncode == 0 and out.is_file():
             return out.read_bytes(), done.stdout
         print(f"fuzz: {target.name}: not made smaller: {done.stderr.strip()}", file=sys.stderr)
@@ -93,17 +127,30 @@ def program_of(target, data):
     with tempfile.NamedTemporaryFile(prefix="hakmem-fuzz.") as file:
         file.write(data)
         file.flush()
-        return subprocess.run([str(target.build / "fuzz-op-reduce"), file.name, "--shape", target.shape],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run(
+            [str(target.build / "fuzz-op-reduce"), file.name, "--shape", target.shape],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
 
 
 def note_of(target, name, program, report, command):
     shown = "\n".join(line for line in report.splitlines() if line.strip())
-    lines = [f"# {name}", "", f"Target: {target.name}", "", f"Reproduce: `{command}`", "", "Cause: (not known yet: write it here)", ""]
+    lines = [
+        f"# {name}",
+        "",
+        f"Target: {target.name}",
+        "",
+        f"Reproduce: `{command}`",
+        "",
+        "Cause: (not known yet: write it here)",
+        "",
+    ]
     if program:
         lines += ["```", program.rstrip(), "```", ""]
     start = first_line(shown)
-    lines += ["```", *(line[:200] for line in shown.splitlines()[start:start + REPORT_LINES]), "```", ""]
+    lines += ["```", *(line[:200] for line in shown.splitlines()[start : start + REPORT_LINES]), "```", ""]
     return "\n".join(lines)
 
 
@@ -116,7 +163,9 @@ def first_line(report):
 
 
 # Frames of the fuzzer and of libc's abort, and libFuzzer's advice.
-NOISE = re.compile(r"in fuzzer::|libc_start|in _start |libc\.so|/nptl/|nptl/|raise\.c|abort\.c|__sanitizer_print_stack|^NOTE: |^ +Combine ")
+NOISE = re.compile(
+    r"in fuzzer::|libc_start|in _start |libc\.so|/nptl/|nptl/|raise\.c|abort\.c|__sanitizer_print_stack|^NOTE: |^ +Combine "
+)
 
 
 def plain(text, target, options):

@@ -12,7 +12,7 @@ import find
 import stop
 
 PROGRESS_SECONDS = 5
-RUN_SECONDS_MAX = 60      # of one input: more is a find
+RUN_SECONDS_MAX = 60  # of one input: more is a find
 RSS_MIB_MAX = 4096
 # "#1234: cov: 56 ft: 78 corp: 9 exec/s: 10 oom/timeout/crash: 0/0/0 time: 11s job: 2 dft_time: 0"
 LINE = re.compile(r"#(\d+): cov: (\d+) ft: (\d+) corp: (\d+) exec/s:? (\d+) .*time: (\d+)s")
@@ -34,8 +34,14 @@ def seed(target):
 
 def measure(target):
     """Edges that the working corpus covers."""
-    done = subprocess.run([str(target.program), "-runs=0", *base_options(target), str(target.corpus)], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+    done = subprocess.run(
+        [str(target.program), "-runs=0", *base_options(target), str(target.corpus)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
     edges = re.findall(r"cov: (\d+)", done.stderr)
     return int(edges[-1]) if edges else 0
 
@@ -55,8 +61,11 @@ def follow(process, target, seconds):
         executions = int(match[1])
         if time.monotonic() - told >= PROGRESS_SECONDS:
             told = time.monotonic()
-            print(f"{target.name}: {match[6]} of {seconds} s, {match[1]} executions, {match[5]} a second, {match[2]} edges, "
-                  f"{match[4]} inputs", flush=True)
+            print(
+                f"{target.name}: {match[6]} of {seconds} s, {match[1]} executions, {match[5]} a second, {match[2]} edges, "
+                f"{match[4]} inputs",
+                flush=True,
+            )
     return kept, executions
 
 
@@ -64,8 +73,15 @@ def campaign(target, options):
     """Fuzzes until the time is over, a find, or Ctrl-C."""
     seed(target)
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
-        command = [str(target.program), f"-fork={options.jobs}", f"-max_total_time={options.seconds}",
-                   f"-artifact_prefix={folder}/", "-ignore_crashes=0", *base_options(target), str(target.corpus)]
+        command = [
+            str(target.program),
+            f"-fork={options.jobs}",
+            f"-max_total_time={options.seconds}",
+            f"-artifact_prefix={folder}/",
+            "-ignore_crashes=0",
+            *base_options(target),
+            str(target.corpus),
+        ]
         started = time.monotonic()
         process = stop.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         lines, executions = follow(process, target, options.seconds)
@@ -81,19 +97,42 @@ def campaign(target, options):
         failed = status != 0 and not stop.requested and not reports
         if failed:
             print("".join(lines[-40:]), file=sys.stderr)
-            print(f"fuzz: {target.name} ended with exit status {status} and left no input: {' '.join(command)}", file=sys.stderr)
-        return {"executions": executions, "rate": executions / took, "edges": measure(target), "interrupted": stop.requested,
-                "failed": failed, "reports": reports}
+            print(
+                f"fuzz: {target.name} ended with exit status {status} and left no input: {' '.join(command)}",
+                file=sys.stderr,
+            )
+        return {
+            "executions": executions,
+            "rate": executions / took,
+            "edges": measure(target),
+            "interrupted": stop.requested,
+            "failed": failed,
+            "reports": reports,
+        }
 
 
 def merge(target):
     """Writes the committed corpus anew: the fewest files that cover the edges that it and the working corpus cover."""
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
         # The order matters where sizes are equal, and a file that crashes is left out and told.
-        command = [str(target.libfuzzer), "-set_cover_merge=1", "-use_counters=0", *base_options(target), folder, str(target.corpus), str(target.committed)]
+        command = [
+            str(target.libfuzzer),
+            "-set_cover_merge=1",
+            "-use_counters=0",
+            *base_options(target),
+            folder,
+            str(target.corpus),
+            str(target.committed),
+        ]
         target.committed.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              errors="replace")
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
         merged = [path for path in Path(folder).iterdir() if path.is_file()]
         if done.returncode != 0 or not merged:
             print(done.stderr[-4000:], file=sys.stderr)

@@ -26,9 +26,12 @@ from symbols import Symbols  # noqa: E402
 from valgrind import Memcheck  # noqa: E402
 
 METHODS = ("record", "rerun", "rr", "gdb", "valgrind")  # by cost
-COSTS = {"rerun": "some runs under gdb, mostly below a second each", "rr": "a recording, and its replay",
-         "gdb": "a run of which gdb records each instruction, thousands of times slower",
-         "valgrind": "a run under memcheck, some 30 times slower"}
+COSTS = {
+    "rerun": "some runs under gdb, mostly below a second each",
+    "rr": "a recording, and its replay",
+    "gdb": "a run of which gdb records each instruction, thousands of times slower",
+    "valgrind": "a run under memcheck, some 30 times slower",
+}
 SECONDS_DEFAULT = 300
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.normpath(os.path.join(HERE, "../../../build/release"))  # as in ci/replay
@@ -92,11 +95,14 @@ class Replay:
         calls = os.path.join(self.options.build, "libreplay-calls.so")
         with_calls = with_calls and not self.report.is_suite()  # it insists on a malloc that is the allocator's
         if with_calls and not os.path.exists(calls):
-            self.say(f"'{calls}' is not built: blocks will not be named, and nothing is found for certain; build it by "
-                "cmake --build --preset release --target replay-calls")
+            self.say(
+                f"'{calls}' is not built: blocks will not be named, and nothing is found for certain; build it by "
+                "cmake --build --preset release --target replay-calls"
+            )
             with_calls = False
-        self.launcher = launch.Launcher(self.report, folder, calls if with_calls else None, self.budget, self.input_path(),
-                                        added)
+        self.launcher = launch.Launcher(
+            self.report, folder, calls if with_calls else None, self.budget, self.input_path(), added
+        )
         return self.launcher
 
     def with_tracer(self, tracer):
@@ -139,8 +145,13 @@ class Replay:
         return Memcheck(self.report, launcher, Judge(self.report, History(launcher.calls), Symbols([]))).find()
 
     def one(self, method):
-        programs = {"record": (), "rerun": ("gdb", "setarch", "readelf", "addr2line"), "rr": ("setarch", "gdb"),
-                    "gdb": ("gdb", "setarch", "addr2line"), "valgrind": ("valgrind",)}
+        programs = {
+            "record": (),
+            "rerun": ("gdb", "setarch", "readelf", "addr2line"),
+            "rr": ("setarch", "gdb"),
+            "gdb": ("gdb", "setarch", "addr2line"),
+            "valgrind": ("valgrind",),
+        }
         refused = need(*programs[method])
         if refused:
             raise NotFound(refused)
@@ -181,12 +192,23 @@ class Replay:
             extra += ["--" + name.replace("_", "-"), value] if value else []
         path = os.path.abspath(self.options.report)
         grade = verdict["grade"] if verdict else verdicts.NOT_FOUND
-        return {"grade": grade, "found": grade == verdicts.FOUND, "cause": verdict["cause"] if verdict else None,
-                "method": method, "why": why, "known": known.lines(self.report), "report": path,
-                "program": self.report.program, "arguments": self.report.rerun_arguments(),
-                "directory": self.report.directory, "signal": self.report.signal_name(),
-                "crashed_in": self.report.where(), "runs": self.launcher.runs if self.launcher else 0, "verdict": verdict,
-                "again": verdicts.again("ci/replay", path, method or "auto", extra)}
+        return {
+            "grade": grade,
+            "found": grade == verdicts.FOUND,
+            "cause": verdict["cause"] if verdict else None,
+            "method": method,
+            "why": why,
+            "known": known.lines(self.report),
+            "report": path,
+            "program": self.report.program,
+            "arguments": self.report.rerun_arguments(),
+            "directory": self.report.directory,
+            "signal": self.report.signal_name(),
+            "crashed_in": self.report.where(),
+            "runs": self.launcher.runs if self.launcher else 0,
+            "verdict": verdict,
+            "again": verdicts.again("ci/replay", path, method or "auto", extra),
+        }
 
 
 def write(result, path):
@@ -225,7 +247,9 @@ def work(options):
         report = reports.read(options.report, os.path.join(options.build, "hakmem-stress"))
         reports.check(report, options.stdin)
     except subprocess.TimeoutExpired as slow:
-        raise reports.BadInput(f"{slow.cmd[0]} did not end within {slow.timeout:.0f} s; is the machine overloaded?") from None
+        raise reports.BadInput(
+            f"{slow.cmd[0]} did not end within {slow.timeout:.0f} s; is the machine overloaded?"
+        ) from None
     announce(report, options)
     folder = options.keep or tempfile.mkdtemp(prefix="hakmem-replay.")
     try:

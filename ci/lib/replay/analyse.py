@@ -17,7 +17,15 @@ from launch import NotFound
 from stores import Stores
 from verdict import FOUND, LIKELY
 
-STORES = ("null_stored", "bad_value_stored", "never_set", "overflow", "wild_write", "bad_function_pointer", "uninitialised")
+STORES = (
+    "null_stored",
+    "bad_value_stored",
+    "never_set",
+    "overflow",
+    "wild_write",
+    "bad_function_pointer",
+    "uninitialised",
+)
 
 
 class Analysis(InMalloc, InProgram, Stores, Frees):
@@ -42,15 +50,27 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         more = {**self.about, "hops": max(0, len(self.hits) - 1), **more}
         if self.hits:
             more.setdefault("thread", self.hits[-1]["thread"])
-        if grade == FOUND and not self.is_direct and not self.judge.history.is_whole and (more.get("block_hit") or cause in STORES):
+        if (
+            grade == FOUND
+            and not self.is_direct
+            and not self.judge.history.is_whole
+            and (more.get("block_hit") or cause in STORES)
+        ):
             grade = LIKELY
             more["alternatives"] = [(None, "who freed the memory before: not all calls of malloc were written down")]
-        if grade == FOUND and self.is_guess and cause not in ("use_after_free", "double_free"):  # they are proved by a run
+        if (
+            grade == FOUND and self.is_guess and cause not in ("use_after_free", "double_free")
+        ):  # they are proved by a run
             grade = LIKELY
-            more["alternatives"] = [*more.get("alternatives", []), (self.user, "it may have had the bad value from elsewhere")]
+            more["alternatives"] = [
+                *more.get("alternatives", []),
+                (self.user, "it may have had the bad value from elsewhere"),
+            ]
         if grade == FOUND and not self.is_settled and cause in ("null_stored", "bad_value_stored", "never_set"):
             grade = LIKELY
-            more["alternatives"] = [(None, "a later store of the same value: the word was used too often to see all of them")]
+            more["alternatives"] = [
+                (None, "a later store of the same value: the word was used too often to see all of them")
+            ]
         return verdicts.make(grade, cause, culprit, why, stack, **more)
 
     def find(self):
@@ -62,8 +82,10 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         if crash["signal"] == 6:
             return self.stopped()
         if crash["stack_overflow"]:
-            rows = [known.of_recursion(self.judge, self.again, stack, True),
-                    known.of_large_frame(self.judge, self.again, stack, crash["frame_sizes"])]
+            rows = [
+                known.of_recursion(self.judge, self.again, stack, True),
+                known.of_large_frame(self.judge, self.again, stack, crash["frame_sizes"]),
+            ]
             verdict = next((row for row in rows if row and row["grade"] == FOUND), rows[0] or rows[1])
             if verdict:
                 return verdict
@@ -79,8 +101,12 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
     def stopped(self):
         """Where the malloc, or the C library, or the program stopped it."""
         verdict = known.of_abort(self.judge, self.crash["stack"])
-        if verdict and verdict["cause"] == "uncaught_exception" and verdict["grade"] == LIKELY and \
-                known.UNWINDERS & set(self.judge.prefix(self.crash["stack"])):
+        if (
+            verdict
+            and verdict["cause"] == "uncaught_exception"
+            and verdict["grade"] == LIKELY
+            and known.UNWINDERS & set(self.judge.prefix(self.crash["stack"]))
+        ):
             return self.thrown(verdict)
         verdict = verdict or known.of_failfast(self.judge, self.again)
         if verdict:
@@ -88,8 +114,9 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         verdict = self.double_free()
         if verdict:
             return verdict
-        return self.make(LIKELY, "bad_free", self.user, "the malloc stopped the program in a call that it made",
-                         self.crash["stack"])
+        return self.make(
+            LIKELY, "bad_free", self.user, "the malloc stopped the program in a call that it made", self.crash["stack"]
+        )
 
     def thrown(self, verdict):
         """std::terminate, after the stack was unwound up to a function that may not throw: who threw?"""
@@ -98,8 +125,14 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         if by is None:
             return verdict
         name = verdict["culprit"]["function"]
-        return self.make(FOUND, "uncaught_exception", by, f"it threw an exception that left {name}, which may not throw", stack,
-                         used_by=verdict["culprit"])
+        return self.make(
+            FOUND,
+            "uncaught_exception",
+            by,
+            f"it threw an exception that left {name}, which may not throw",
+            stack,
+            used_by=verdict["culprit"],
+        )
 
 
 def analyse(report, tracer, say):

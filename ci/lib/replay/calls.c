@@ -73,7 +73,7 @@ static void *next(const char *name)
 }
 
 /* A pointer to the next definition of a function; looked up at its first call, by each thread that is early. */
-#define NEXT(type, name) (*(__extension__(type *)find((void **)&next_##name, #name)))
+#define NEXT(type, name) (*(__extension__(type *) find((void **)&next_##name, #name)))
 #define DECLARE(name) static void *next_##name
 
 static void **find(void **place, const char *name)
@@ -87,8 +87,12 @@ static uint64_t put(enum operation operation, void *block, size_t size_bytes, si
 {
     if (calls == NULL || block == NULL) return 0;
     uint64_t number = atomic_fetch_add_explicit(&calls->count, 1, memory_order_relaxed);
-    struct call call = {.operation = operation, .thread = (uint64_t)syscall(SYS_gettid), .block = (uintptr_t)block,
-                        .size_bytes = size_bytes, .usable_bytes = usable_bytes, .caller = (uintptr_t)caller};
+    struct call call = {.operation = operation,
+                        .thread = (uint64_t)syscall(SYS_gettid),
+                        .block = (uintptr_t)block,
+                        .size_bytes = size_bytes,
+                        .usable_bytes = usable_bytes,
+                        .caller = (uintptr_t)caller};
     calls->ring[number % CALLS_MAX] = call;
     hakmem_replay_count = number + 1;
     return number + 1;
@@ -239,29 +243,29 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
 
 /* The operators of C++, by the names that the linker knows: new, new[], delete, delete[], with sizes,
  * alignments and std::nothrow. */
-#define NEW(name)                                                       \
-    void *name(size_t size_bytes);                                      \
-    void *name(size_t size_bytes)                                       \
-    {                                                                   \
+#define NEW(name)                                                            \
+    void *name(size_t size_bytes);                                           \
+    void *name(size_t size_bytes)                                            \
+    {                                                                        \
         return put_new(NEXT(of_size, name)(size_bytes), size_bytes, CALLER); \
     }
-#define DELETE(name)                       \
-    void name(void *block);                \
-    void name(void *block)                 \
-    {                                      \
+#define DELETE(name)                                                \
+    void name(void *block);                                         \
+    void name(void *block)                                          \
+    {                                                               \
         if (put_free(block, CALLER)) NEXT(of_pointer, name)(block); \
     }
-#define DELETE_SIZED(name)                               \
-    void name(void *block, size_t size_bytes);           \
-    void name(void *block, size_t size_bytes)            \
-    {                                                    \
+#define DELETE_SIZED(name)                                                               \
+    void name(void *block, size_t size_bytes);                                           \
+    void name(void *block, size_t size_bytes)                                            \
+    {                                                                                    \
         if (put_free(block, CALLER)) NEXT(of_pointer_and_size, name)(block, size_bytes); \
     }
 /* The tag is a reference to std::nothrow; std::align_val_t is a number of bytes. */
-#define NEW_NOTHROW(name)                                                        \
-    void *name(size_t size_bytes, void *tag);                                    \
-    void *name(size_t size_bytes, void *tag)                                     \
-    {                                                                            \
+#define NEW_NOTHROW(name)                                                                 \
+    void *name(size_t size_bytes, void *tag);                                             \
+    void *name(size_t size_bytes, void *tag)                                              \
+    {                                                                                     \
         return put_new(NEXT(of_size_and_tag, name)(size_bytes, tag), size_bytes, CALLER); \
     }
 #define NEW_ALIGNED(name)                                                                \
@@ -270,28 +274,28 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
     {                                                                                    \
         return put_new(NEXT(of_two, name)(size_bytes, align_bytes), size_bytes, CALLER); \
     }
-#define NEW_ALIGNED_NOTHROW(name)                                                                      \
-    void *name(size_t size_bytes, size_t align_bytes, void *tag);                                      \
-    void *name(size_t size_bytes, size_t align_bytes, void *tag)                                       \
-    {                                                                                                  \
-        return put_new(NEXT(of_two_and_tag, name)(size_bytes, align_bytes, tag), size_bytes, CALLER);  \
+#define NEW_ALIGNED_NOTHROW(name)                                                                     \
+    void *name(size_t size_bytes, size_t align_bytes, void *tag);                                     \
+    void *name(size_t size_bytes, size_t align_bytes, void *tag)                                      \
+    {                                                                                                 \
+        return put_new(NEXT(of_two_and_tag, name)(size_bytes, align_bytes, tag), size_bytes, CALLER); \
     }
-#define DELETE_NOTHROW(name)                                              \
-    void name(void *block, void *tag);                                    \
-    void name(void *block, void *tag)                                     \
-    {                                                                     \
+#define DELETE_NOTHROW(name)                                                  \
+    void name(void *block, void *tag);                                        \
+    void name(void *block, void *tag)                                         \
+    {                                                                         \
         if (put_free(block, CALLER)) NEXT(of_two_pointers, name)(block, tag); \
     }
-#define DELETE_SIZED_ALIGNED(name)                                                              \
-    void name(void *block, size_t size_bytes, size_t align_bytes);                              \
-    void name(void *block, size_t size_bytes, size_t align_bytes)                               \
-    {                                                                                           \
+#define DELETE_SIZED_ALIGNED(name)                                                                   \
+    void name(void *block, size_t size_bytes, size_t align_bytes);                                   \
+    void name(void *block, size_t size_bytes, size_t align_bytes)                                    \
+    {                                                                                                \
         if (put_free(block, CALLER)) NEXT(of_pointer_and_two, name)(block, size_bytes, align_bytes); \
     }
-#define DELETE_ALIGNED_NOTHROW(name)                                                         \
-    void name(void *block, size_t align_bytes, void *tag);                                   \
-    void name(void *block, size_t align_bytes, void *tag)                                    \
-    {                                                                                        \
+#define DELETE_ALIGNED_NOTHROW(name)                                                               \
+    void name(void *block, size_t align_bytes, void *tag);                                         \
+    void name(void *block, size_t align_bytes, void *tag)                                          \
+    {                                                                                              \
         if (put_free(block, CALLER)) NEXT(of_pointer_size_and_tag, name)(block, align_bytes, tag); \
     }
 NEW(_Znwm)

@@ -19,15 +19,28 @@ import re
 import gdb
 
 import inside
-from instructions import (LOOK_BACK, OPERAND, address_of, before, cell, decode, is_memory, is_register, load_bytes, split,
-                          whole)
+from instructions import (
+    LOOK_BACK,
+    OPERAND,
+    address_of,
+    before,
+    cell,
+    decode,
+    is_memory,
+    is_register,
+    load_bytes,
+    split,
+    whole,
+)
 
 SAVED_BY_CALLEE = {"rbx", "rbp", "r12", "r13", "r14", "r15"}
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 FRAMES_MAX = 6  # from the instruction upward
 BYTES_BEHIND = 1024  # decoded behind an instruction of interest: a path may lead back from there
-ENDS = re.compile(r"^(notrack )?(jmp|ret|ud2|hlt)|^call.*<(abort|_?exit|_Exit|__assert_fail|__stack_chk_fail|__cxa_throw|"
-                  r"_Unwind_Resume)[@>+]")  # behind them the program does not go on
+ENDS = re.compile(
+    r"^(notrack )?(jmp|ret|ud2|hlt)|^call.*<(abort|_?exit|_Exit|__assert_fail|__stack_chk_fail|__cxa_throw|"
+    r"_Unwind_Resume)[@>+]"
+)  # behind them the program does not go on
 JUMP = re.compile(r"(?:notrack |bnd )?j\w+\s+(0x[0-9a-f]+)")
 
 
@@ -35,8 +48,12 @@ JUMP = re.compile(r"(?:notrack |bnd )?j\w+\s+(0x[0-9a-f]+)")
 
 
 def result(kind, frame, row, **more):
-    about = {"kind": kind, "function": frame.name() or inside.name_at(row["addr"]) if row else "",
-             "pc": row["addr"] if row else 0, "asm": row["asm"].split("#")[0].strip() if row else ""}
+    about = {
+        "kind": kind,
+        "function": frame.name() or inside.name_at(row["addr"]) if row else "",
+        "pc": row["addr"] if row else 0,
+        "asm": row["asm"].split("#")[0].strip() if row else "",
+    }
     about.update(more)
     return about
 
@@ -46,8 +63,15 @@ def loaded(frame, row, operands, value, mnemonic):
     address = address_of(row, operands[0], frame)
     held = None if address is None else inside.read(address, size)
     if held is not None and held == value & (1 << 8 * size) - 1:
-        return result("load", frame, row, cell=cell(address, value, size), symbol=inside.static_symbol(address),
-                      stack=inside.stack_part(address), base=base_of(row, operands[0], frame))
+        return result(
+            "load",
+            frame,
+            row,
+            cell=cell(address, value, size),
+            symbol=inside.static_symbol(address),
+            stack=inside.stack_part(address),
+            base=base_of(row, operands[0], frame),
+        )
     return result("load", frame, row, size=size, value=value & (1 << 8 * size) - 1)
 
 
@@ -65,7 +89,7 @@ def constant(frame, row, operand, value):
         number = int(operand.lstrip("$"), 16) & inside.WORD
     except ValueError:
         return None
-    if number == value or number & 0xffffffff == value:
+    if number == value or number & 0xFFFFFFFF == value:
         return result("constant", frame, row)
     return None
 
@@ -133,8 +157,11 @@ def is_other_constant(rows, place, value):
         return False
     if mnemonic.startswith("xor") and operands[0] == operands[1]:
         return value != 0
-    return mnemonic.startswith("mov") and operands[0].startswith("$") and \
-        constant(gdb.selected_frame(), rows[place], operands[0], value) is None
+    return (
+        mnemonic.startswith("mov")
+        and operands[0].startswith("$")
+        and constant(gdb.selected_frame(), rows[place], operands[0], value) is None
+    )
 
 
 def at_row(frame, row, name, value):
@@ -217,8 +244,9 @@ def origin(name, value, pc=None, start=0):
         if (level or start and pc is None) and rows and rows[-1]["asm"].startswith("call"):
             rows = rows[:-1]  # of the call itself what went in matters, not what comes out
         found = in_rows(frame, rows, name, value)
-        if not level and (isinstance(found, tuple) or found["kind"] == "unknown" or
-                          found["kind"] == "load" and "cell" not in found):
+        if not level and (
+            isinstance(found, tuple) or found["kind"] == "unknown" or found["kind"] == "load" and "cell" not in found
+        ):
             try:
                 found = behind_use(frame, here, name, value) or found
             except (gdb.error, gdb.MemoryError):
@@ -280,8 +308,14 @@ def used(frame, row, fault):
         names = (match[3], match[4]) if match else (None, None)
         names = [name[1:] if name and name != "%rip" else None for name in names]
         values = [inside.register(frame, name) if name else None for name in names]
-        one = {"base": names[0], "base_value": values[0], "index": names[1], "index_value": values[1],
-               "address": address, "writes": operand is operands[-1] and len(operands) > 1}
+        one = {
+            "base": names[0],
+            "base_value": values[0],
+            "index": names[1],
+            "index_value": values[1],
+            "address": address,
+            "writes": operand is operands[-1] and len(operands) > 1,
+        }
         if fault is not None and address <= fault < address + 64:
             return one
         if best is None or inside.read(best["address"], 1) is not None:
@@ -302,5 +336,5 @@ def bad_part(operand):
     if inside.read(base, 1) is not None:
         return operand["index"], index, "index"
     if inside.read(index, 1) is not None:
-        return operand["base"], base, "index" if base < 1 << 32 or base >> 32 == 0xffffffff else "base"
+        return operand["base"], base, "index" if base < 1 << 32 or base >> 32 == 0xFFFFFFFF else "base"
     return operand["base"], base, "base"

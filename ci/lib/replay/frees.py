@@ -22,8 +22,14 @@ class Frees:
                 hit = None
             by = self.judge.caller_in(hit["stack"]) if hit else None
             if by is not None and hit["calls"] == call.index:
-                first = next((number for number, row in enumerate(hit["stack"])
-                              if not row["module"].endswith("libreplay-calls.so")), 0)
+                first = next(
+                    (
+                        number
+                        for number, row in enumerate(hit["stack"])
+                        if not row["module"].endswith("libreplay-calls.so")
+                    ),
+                    0,
+                )
                 frame, stack = by, hit["stack"][first:]
         return self.make(grade, cause, frame, why, stack, **more)
 
@@ -35,22 +41,35 @@ class Frees:
         more.setdefault("block_hit", self.judge.describe(block, address))
         others = []
         if not is_proved:
-            others = [(self.judge.frame_of(other.freed), "it freed a block that was there too")
-                      for other in reversed(blocks) if other is not block][:2]
-        return self.freed(FOUND if is_proved else LIKELY, "use_after_free", block.freed, why, alternatives=others, **more)
+            others = [
+                (self.judge.frame_of(other.freed), "it freed a block that was there too")
+                for other in reversed(blocks)
+                if other is not block
+            ][:2]
+        return self.freed(
+            FOUND if is_proved else LIKELY, "use_after_free", block.freed, why, alternatives=others, **more
+        )
 
     def used_after_free_of(self, blocks, address, why, by):
         block, is_proved = self.guilty_free(blocks)
         if not is_proved:
             return None
-        return self.freed(FOUND, "use_after_free", block.freed, why, store=by,
-                          block_hit=self.about.get("block_hit") or self.judge.describe(block, address))
+        return self.freed(
+            FOUND,
+            "use_after_free",
+            block.freed,
+            why,
+            store=by,
+            block_hit=self.about.get("block_hit") or self.judge.describe(block, address),
+        )
 
     def guilty_free(self, blocks):
         """Of blocks that were freed at one place, the last first: the one whose free did it, and whether that is proved."""
         if not self.judge.history.is_whole and len(blocks) > 1:
-            raise Lost(f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
-                           "malloc are not written down any more")
+            raise Lost(
+                f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
+                "malloc are not written down any more"
+            )
         innocent = []
         for block in dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]]):
             changed = self.without_frees([block])
@@ -115,5 +134,11 @@ class Frees:
         before = self.judge.frame_of(first)
         name = before["function"] or "another"
         why = f"it freed the block a second time, after {name} had; malloc then gave it to two owners"
-        return self.freed(grade, "double_free", second, why, alternatives=known.first_free(before),
-                          block_hit=self.judge.describe(block, block.start))
+        return self.freed(
+            grade,
+            "double_free",
+            second,
+            why,
+            alternatives=known.first_free(before),
+            block_hit=self.judge.describe(block, block.start),
+        )

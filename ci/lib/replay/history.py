@@ -94,7 +94,9 @@ class History:
     def second_free(self, start, moment):
         """The last free of a block that was free already, while nothing else was allocated there, and the free before it;
         (None, None)."""
-        return next(((second, first) for second, first, block in self.double_frees(moment) if block == start), (None, None))
+        return next(
+            ((second, first) for second, first, block in self.double_frees(moment) if block == start), (None, None)
+        )
 
     def last_free(self, start, moment):
         """The last call before a moment that freed a block."""

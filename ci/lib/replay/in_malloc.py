@@ -20,15 +20,30 @@ class InMalloc:
             raise NotFound(f"no instruction was seen to write to {word:#x}: a system call wrote it")
         self.hits.append(hit)
         self.refresh()
-        block = self.judge.describe(self.judge.history.block_at(self.again.failfast_start(), self.crash["calls"]), word) \
-            if self.again.failfast_start() else None
-        self.about = {"word": word, "bad": hit["cell"]["value"], "suspect": word, "how": find["text"], "block_hit": block}
+        block = (
+            self.judge.describe(self.judge.history.block_at(self.again.failfast_start(), self.crash["calls"]), word)
+            if self.again.failfast_start()
+            else None
+        )
+        self.about = {
+            "word": word,
+            "bad": hit["cell"]["value"],
+            "suspect": word,
+            "how": find["text"],
+            "block_hit": block,
+        }
         by = self.judge.culprit(hit["stack"])
         if self.judge.in_allocator(hit["stack"]):
             raise NotFound("the last to write to the bytes was the malloc itself")
         if find["kind"] == "write_after_free":
-            return self.make(FOUND, "use_after_free", by, "it wrote into a block that had been freed", hit["stack"],
-                             alternatives=known.first_free((block or {}).get("freed_by")))
+            return self.make(
+                FOUND,
+                "use_after_free",
+                by,
+                "it wrote into a block that had been freed",
+                hit["stack"],
+                alternatives=known.first_free((block or {}).get("freed_by")),
+            )
         where = "past the end of its block" if find["kind"] == "write_after" else "before its block"
         return self.make(FOUND, "overflow", by, f"it wrote {where}", hit["stack"])
 
@@ -45,8 +60,10 @@ class InMalloc:
                 self.crash = {**self.crash, "bad": given["value"], "origin": given["origin"]}
                 self.about = {"suspect": None, "used_by": self.user}
                 return self.from_cell(self.crash["origin"], False)
-            raise NotFound("the word that held the bad value is not known: the heap names none, and no load of the "
-                           "register was found before the fault")
+            raise NotFound(
+                "the word that held the bad value is not known: the heap names none, and no load of the "
+                "register was found before the fault"
+            )
         cell = {"address": self.about["suspect"], "size": 8, "value": self.about["bad"]}
         self.say(f"suspect word {cell['address']:#x} holds {cell['value']:#x}: {self.about['how']}")
         try:
@@ -66,11 +83,18 @@ class InMalloc:
         if word:
             held = dict(self.crash["read"]).get(word)
             if held is not None:
-                return {"suspect": word, "bad": held, "how": f"the validate library says: {self.again.failfast['text']}"}
+                return {
+                    "suspect": word,
+                    "bad": held,
+                    "how": f"the validate library says: {self.again.failfast['text']}",
+                }
         origin = self.crash["origin"]
         if origin and origin.get("cell") and origin["cell"]["size"] == 8:
-            return {"suspect": origin["cell"]["address"], "bad": origin["cell"]["value"],
-                    "how": "the bad pointer was loaded from it: " + origin["asm"]}
+            return {
+                "suspect": origin["cell"]["address"],
+                "bad": origin["cell"]["value"],
+                "how": "the bad pointer was loaded from it: " + origin["asm"],
+            }
         return None
 
     def follow_moves(self, cell):
@@ -83,14 +107,18 @@ class InMalloc:
                 if hit is not None:
                     break
             if hit is None:
-                raise NotFound(f"no instruction was seen to store {cell['value']:#x} in {cells[0]['address']:#x}: a system "
-                               "call wrote it, or it stood there from the start")
+                raise NotFound(
+                    f"no instruction was seen to store {cell['value']:#x} in {cells[0]['address']:#x}: a system "
+                    "call wrote it, or it stood there from the start"
+                )
             self.hits.append(hit)
             self.refresh()
             if not self.judge.in_allocator(hit["stack"]) or not hit["sources"]:
                 return hit
-            self.say(f"hop {len(self.hits)}: {name_of(hit['stack'][0])} moved it to {hit['cell']['address']:#x} from "
-                     f"{hit['sources'][0]:#x} ({hit['how']})")
+            self.say(
+                f"hop {len(self.hits)}: {name_of(hit['stack'][0])} moved it to {hit['cell']['address']:#x} from "
+                f"{hit['sources'][0]:#x} ({hit['how']})"
+            )
             cells = [{**cell, "address": address} for address in hit["sources"]]
             bound = hit
         raise NotFound(f"the value was moved more than {HOPS_MAX} times")
@@ -107,11 +135,21 @@ class InMalloc:
                 return verdict
             raise NotFound("the last store is the malloc's own, and where it had the value from is not known")
         if not self.judge.history.calls:
-            return self.make(LIKELY, "wild_write", by, "it made the store that the crash came of; calls of malloc were not "
-                             "written down", hit["stack"])
+            return self.make(
+                LIKELY,
+                "wild_write",
+                by,
+                "it made the store that the crash came of; calls of malloc were not " "written down",
+                hit["stack"],
+            )
         if target is None:
-            return self.make(FOUND, "wild_write", by, "it wrote where no block is: into the heap's own data, or memory of "
-                             "others", hit["stack"])
+            return self.make(
+                FOUND,
+                "wild_write",
+                by,
+                "it wrote where no block is: into the heap's own data, or memory of " "others",
+                hit["stack"],
+            )
         second, first = self.judge.history.second_free(target.start, hit["calls"])
         if second is not None:
             return {**self.of_double(FOUND, second, first, target), "store": by, "word": word}
@@ -119,8 +157,13 @@ class InMalloc:
         self.about["block_owned"] = self.judge.describe(owned, word)
         if owned is not None and owned.start != target.start:
             state = "a free one" if target.freed is not None else "another one"
-            return self.make(FOUND if is_sure or target.freed is not None else LIKELY, "overflow", by,
-                             f"it wrote past the end of its block, into {state}", hit["stack"])
+            return self.make(
+                FOUND if is_sure or target.freed is not None else LIKELY,
+                "overflow",
+                by,
+                f"it wrote past the end of its block, into {state}",
+                hit["stack"],
+            )
         if target.freed is not None:
             return self.into_freed(hit, target, by)
         return self.into_live(hit, target, by)
@@ -130,17 +173,41 @@ class InMalloc:
         before = self.judge.neighbour(hit, target)
         if before is not None:
             self.about["block_owned"] = self.judge.describe(before, hit["cell"]["address"])
-            return self.make(FOUND, "overflow", by, "it wrote past the end of its block, into a free one; or into one that "
-                             "had been freed: it held pointers to both", hit["stack"])
-        return self.make(FOUND, "use_after_free", by, "it wrote into a block that had been freed", hit["stack"],
-                         alternatives=known.first_free(self.judge.frame_of(target.freed)))
+            return self.make(
+                FOUND,
+                "overflow",
+                by,
+                "it wrote past the end of its block, into a free one; or into one that "
+                "had been freed: it held pointers to both",
+                hit["stack"],
+            )
+        return self.make(
+            FOUND,
+            "use_after_free",
+            by,
+            "it wrote into a block that had been freed",
+            hit["stack"],
+            alternatives=known.first_free(self.judge.frame_of(target.freed)),
+        )
 
     def into_live(self, hit, target, by):
         """A store into a live block that has later become a free one's link, by a pointer to that block."""
         allocator = self.judge.frame_of(target.allocated)["function"]
         earlier = self.judge.history.last_free(target.start, target.allocated.index)
         if earlier is not None and allocator in [frame["function"] for frame in hit["stack"]]:
-            return self.freed(LIKELY, "use_after_free", earlier, "it freed a block that was still in use, which malloc then "
-                              f"gave to {(by or {}).get('function') or 'another'}", store=by, alternatives=[(by, "it wrote into a block that it had from malloc")])
-        return self.make(LIKELY, "bad_value_stored", by, f"it wrote into a block that {allocator or 'another'} had allocated",
-                         hit["stack"])
+            return self.freed(
+                LIKELY,
+                "use_after_free",
+                earlier,
+                "it freed a block that was still in use, which malloc then "
+                f"gave to {(by or {}).get('function') or 'another'}",
+                store=by,
+                alternatives=[(by, "it wrote into a block that it had from malloc")],
+            )
+        return self.make(
+            LIKELY,
+            "bad_value_stored",
+            by,
+            f"it wrote into a block that {allocator or 'another'} had allocated",
+            hit["stack"],
+        )

@@ -31,8 +31,9 @@ class InProgram:
             return None
         block = self.judge.history.block_at(address, self.crash["calls"])
         if block is not None and block.freed is not None:
-            return self.unless_overrun(block.start, self.used_after_free(
-                address, "it freed a block that was used afterwards", word=address))
+            return self.unless_overrun(
+                block.start, self.used_after_free(address, "it freed a block that was used afterwards", word=address)
+            )
         if not self.tracer.can_note_unmaps or value_class(address) != "address":
             return None
         is_here = address == self.crash["address"] and self.crash["protection"].startswith("r")
@@ -40,8 +41,14 @@ class InProgram:
         if is_here:
             rows = [row for row in rows if row["call"] in ("mprotect", "ftruncate")]
             if not rows and self.crash.get("writes") and self.crash["signal"] == 11:
-                return self.make(FOUND, "wild_write", self.user, "it wrote to memory that is mapped for reading only",
-                                 self.crash["stack"], word=address)
+                return self.make(
+                    FOUND,
+                    "wild_write",
+                    self.user,
+                    "it wrote to memory that is mapped for reading only",
+                    self.crash["stack"],
+                    word=address,
+                )
         rows = [row for row in rows if row["call"] != "ftruncate"] or (rows if self.crash["signal"] == 7 else [])
         if not rows or self.judge.in_allocator(rows[-1]["stack"]):
             return None
@@ -49,18 +56,37 @@ class InProgram:
         if by is None:
             return None
         grade = FOUND if row["call"] != "ftruncate" else LIKELY
-        return self.unless_overrun(row["start"], self.make(
-            grade, "unmapped", by, f"its {row['call']} took away the memory that was used afterwards", row["stack"], word=address))
+        return self.unless_overrun(
+            row["start"],
+            self.make(
+                grade,
+                "unmapped",
+                by,
+                f"its {row['call']} took away the memory that was used afterwards",
+                row["stack"],
+                word=address,
+            ),
+        )
 
     def unless_overrun(self, start, verdict):
         """A verdict on memory that is gone, which began at start. It is likely only, where the program may have come there
         from the memory below: by an index, or by a pointer that runs."""
         origin, address = self.crash["origin"] or {}, self.crash["address"]
         is_direct = origin.get("kind") in ("load", "call", "constant") and not origin.get("ambiguous")
-        if verdict["grade"] != FOUND or self.crash["part"] != "index" and (is_direct or not 0 <= address - start < NEAR_BYTES):
+        if (
+            verdict["grade"] != FOUND
+            or self.crash["part"] != "index"
+            and (is_direct or not 0 <= address - start < NEAR_BYTES)
+        ):
             return verdict
-        return {**verdict, "grade": LIKELY, "alternatives": [*verdict["alternatives"], (
-            self.user, "it went past the end of the memory below, which is its own")]}
+        return {
+            **verdict,
+            "grade": LIKELY,
+            "alternatives": [
+                *verdict["alternatives"],
+                (self.user, "it went past the end of the memory below, which is its own"),
+            ],
+        }
 
     def out_of_range(self):
         """The base can be read, base plus index cannot. Who made the index is not always known."""
@@ -71,8 +97,15 @@ class InProgram:
                 verdict = self.from_cell(origin, False)
             except NotFound as reason:
                 self.say(str(reason))
-                return self.make(LIKELY, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"],
-                                 alternatives=[(None, "the function that stored the index")])
+                return self.make(
+                    LIKELY,
+                    "out_of_range",
+                    self.user,
+                    why,
+                    crash["stack"],
+                    bad=crash["bad"],
+                    alternatives=[(None, "the function that stored the index")],
+                )
             if verdict["cause"] in HARM or verdict["grade"] == LIKELY:
                 return verdict
             if verdict["cause"] != "uninitialised":
@@ -80,8 +113,15 @@ class InProgram:
             return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
         if origin["kind"] == "constant" and not origin.get("ambiguous"):
             return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
-        return self.make(LIKELY, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"],
-                         alternatives=[(None, "a store of the values that the index was computed from")])
+        return self.make(
+            LIKELY,
+            "out_of_range",
+            self.user,
+            why,
+            crash["stack"],
+            bad=crash["bad"],
+            alternatives=[(None, "a store of the values that the index was computed from")],
+        )
 
     def store_before(self, cell):
         try:
@@ -107,12 +147,29 @@ class InProgram:
         if origin["kind"] == "call":
             name = origin.get("callee") or "a function"
             cause = "null_returned" if is_null else "bad_value_returned"
-            return self.make(LIKELY, cause, by, f"it used what {name} returned: {bad:#x}", crash["stack"], bad=bad,
-                             alternatives=[(None, f"{name}, which returned it")])
-        why = "it made the address up by arithmetic" if origin["kind"] == "computed" else \
-            "it used a bad pointer, and where it had that from is not known"
-        return self.make(LIKELY, cause, by, why, crash["stack"], bad=bad,
-                         alternatives=[(None, "the function that gave it the values")])
+            return self.make(
+                LIKELY,
+                cause,
+                by,
+                f"it used what {name} returned: {bad:#x}",
+                crash["stack"],
+                bad=bad,
+                alternatives=[(None, f"{name}, which returned it")],
+            )
+        why = (
+            "it made the address up by arithmetic"
+            if origin["kind"] == "computed"
+            else "it used a bad pointer, and where it had that from is not known"
+        )
+        return self.make(
+            LIKELY,
+            cause,
+            by,
+            why,
+            crash["stack"],
+            bad=bad,
+            alternatives=[(None, "the function that gave it the values")],
+        )
 
     def from_cell(self, origin, is_jump):
         loads = []
@@ -125,11 +182,19 @@ class InProgram:
                 return self.from_code({**origin, "kind": "unknown"})
             if is_read:
                 cell = {"address": loads[-1][0], "size": size, "value": value}
-                origin = self.crash["origin"] = {**origin, "base_origin": base, "stack": self.stack_part(cell["address"])}
+                origin = self.crash["origin"] = {
+                    **origin,
+                    "base_origin": base,
+                    "stack": self.stack_part(cell["address"]),
+                }
             else:
                 self.is_guess, loads = True, []
-        self.about.update(suspect=cell["address"], bad=cell["value"], how="the bad pointer was loaded from it: " +
-                          origin["asm"], word=cell["address"])
+        self.about.update(
+            suspect=cell["address"],
+            bad=cell["value"],
+            how="the bad pointer was loaded from it: " + origin["asm"],
+            word=cell["address"],
+        )
         self.say(f"the bad pointer {cell['value']:#x} was loaded from {cell['address']:#x}: {origin['asm']}")
         self.is_jump = is_jump
         if origin.get("stack") == "gone":
@@ -149,8 +214,14 @@ class InProgram:
         why = "it kept the address of a local variable of a function that has returned"
         if by is None:
             why = "it read a local variable of a function that has returned"
-        return self.make(LIKELY, "use_after_return", by or self.user, why, hit["stack"] if by else self.crash["stack"],
-                         alternatives=[(None, "the function that took the variable's address")])
+        return self.make(
+            LIKELY,
+            "use_after_return",
+            by or self.user,
+            why,
+            hit["stack"] if by else self.crash["stack"],
+            alternatives=[(None, "the function that took the variable's address")],
+        )
 
     def of_loads(self, addresses):
         """Where a program followed pointers out of what is live, the free of the first such block is the harm. addresses:
@@ -163,8 +234,12 @@ class InProgram:
             first = (address, block)
         if first is None or first[1] is None:
             return None
-        return self.used_after_free(first[0], "it freed a block that the program still led to, and whose first words are then "
-                                    "the heap's", word=first[0], bad=None)
+        return self.used_after_free(
+            first[0],
+            "it freed a block that the program still led to, and whose first words are then " "the heap's",
+            word=first[0],
+            bad=None,
+        )
 
     def divided(self):
         """By zero: that is the dividing function's, unless the zero came of harm to the memory that it was read from."""
@@ -176,16 +251,32 @@ class InProgram:
                 verdict = self.from_cell(origin, False)
             except NotFound as reason:
                 self.say(str(reason))
-                return self.make(LIKELY, "division_by_zero", by, why, self.crash["stack"],
-                                 alternatives=[(None, "the function that stored the zero")])
+                return self.make(
+                    LIKELY,
+                    "division_by_zero",
+                    by,
+                    why,
+                    self.crash["stack"],
+                    alternatives=[(None, "the function that stored the zero")],
+                )
             if verdict["cause"] in HARM:
                 return verdict
             block = self.judge.history.block_at(verdict["word"], self.crash["calls"]) if verdict["word"] else None
             # A store of zero is no fault by itself, but for one that came over from the block before.
-            if verdict["grade"] != FOUND or block is not None and self.hits and \
-                    self.came_over(self.hits[-1], block, 0):
-                return self.make(LIKELY, "division_by_zero", by, why, self.crash["stack"],
-                                 alternatives=[(verdict["culprit"], "it stored the zero")])
+            if verdict["grade"] != FOUND or block is not None and self.hits and self.came_over(self.hits[-1], block, 0):
+                return self.make(
+                    LIKELY,
+                    "division_by_zero",
+                    by,
+                    why,
+                    self.crash["stack"],
+                    alternatives=[(verdict["culprit"], "it stored the zero")],
+                )
         self.about, self.hits = {}, []
-        return self.make(FOUND if origin["kind"] in ("load", "constant", "computed", "call") else LIKELY, "division_by_zero",
-                         by, why, self.crash["stack"])
+        return self.make(
+            FOUND if origin["kind"] in ("load", "constant", "computed", "call") else LIKELY,
+            "division_by_zero",
+            by,
+            why,
+            self.crash["stack"],
+        )

@@ -16,7 +16,9 @@ SIGNAL_NUMBERS = {"SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE"
 CRASHES = "SIGSEGV SIGBUS SIGABRT SIGFPE SIGILL"
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long"}  # by size
 
-MAPPING = re.compile(r"\s*(0x[0-9a-f]+)\s+(0x[0-9a-f]+)\s+0x[0-9a-f]+\s+(0x[0-9a-f]+)\s+(?:([r-][w-][x-][ps])(?:\s+|$))?(.*)$")
+MAPPING = re.compile(
+    r"\s*(0x[0-9a-f]+)\s+(0x[0-9a-f]+)\s+0x[0-9a-f]+\s+(0x[0-9a-f]+)\s+(?:([r-][w-][x-][ps])(?:\s+|$))?(.*)$"
+)
 
 OUTERMOST = ("_start", "clone", "clone3")
 
@@ -26,10 +28,19 @@ _state = {"signal": 0}
 
 def settings():
     """For every session, before the program runs."""
-    for command in ("set pagination off", "set confirm off", "set width 0", "set print thread-events off",
-                    "set print inferior-events off", "set auto-solib-add on", "set debuginfod enabled off",
-                    "handle all nostop noprint pass", f"handle {CRASHES} stop print pass",
-                    "handle SIGTRAP stop print nopass", "set disassembly-flavor att"):
+    for command in (
+        "set pagination off",
+        "set confirm off",
+        "set width 0",
+        "set print thread-events off",
+        "set print inferior-events off",
+        "set auto-solib-add on",
+        "set debuginfod enabled off",
+        "handle all nostop noprint pass",
+        f"handle {CRASHES} stop print pass",
+        "handle SIGTRAP stop print nopass",
+        "set disassembly-flavor att",
+    ):
         try:
             gdb.execute(command, to_string=True)
         except gdb.error:
@@ -126,7 +137,7 @@ def linked_at(path):
             with open(path, "rb") as file:
                 head = file.read(64)
                 file.seek(int.from_bytes(head[32:40], "little"))
-                size, count = (int.from_bytes(head[at:at + 2], "little") for at in (54, 56))
+                size, count = (int.from_bytes(head[at : at + 2], "little") for at in (54, 56))
                 rows = [file.read(size) for _ in range(count)]
         except OSError:
             return 0
@@ -149,8 +160,14 @@ def frame_facts(frame, is_caller):
     """is_caller: the frame's pc is a return address, so its line is that of the call before it."""
     pc = frame.pc()
     path = module_of(pc)
-    row = {"pc": pc, "function": frame.name() or "", "file": "", "line": 0, "module": path,
-           "offset": pc - module_base(path) if path else 0}
+    row = {
+        "pc": pc,
+        "function": frame.name() or "",
+        "file": "",
+        "line": 0,
+        "module": path,
+        "offset": pc - module_base(path) if path else 0,
+    }
     sal = frame.find_sal()
     if sal.symtab:
         row.update(file=sal.symtab.fullname(), line=sal.line)
@@ -212,7 +229,7 @@ def static_symbol(address):
 
 
 def stack_part(address):
-    """"live": on the stack of the selected thread, in a frame that is there; "gone": below them; "": elsewhere."""
+    """ "live": on the stack of the selected thread, in a frame that is there; "gone": below them; "": elsewhere."""
     pointer = register(gdb.newest_frame(), "rsp")
     mapping = mapping_of(address)
     if pointer is None or mapping is None or not mapping[0] <= pointer < mapping[1]:
@@ -233,8 +250,12 @@ def search(value, but, limit=4):
     inferior = gdb.selected_inferior()
     stack_pointer = register(gdb.newest_frame(), "rsp") or 0
     for start, end, _, path, protection in maps():
-        if not protection.startswith("rw") or path.startswith(("[stack", "[v")) or start <= stack_pointer < end or \
-                "hakmem-replay" in path:
+        if (
+            not protection.startswith("rw")
+            or path.startswith(("[stack", "[v"))
+            or start <= stack_pointer < end
+            or "hakmem-replay" in path
+        ):
             continue
         at = start
         while at < end:

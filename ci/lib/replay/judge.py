@@ -3,12 +3,28 @@
 import os
 import re
 
-RUNTIME = re.compile(r"(lib(c|pthread|m|dl|stdc\+\+|gcc_s|c\+\+|c\+\+abi|rrpreload|rrpage)[.-][^/]*|librr[a-z]*\.so|"
-                     r"ld-linux[^/]*|ld-[0-9.]+\.so|libreplay-calls\.so|vgpreload[^/]*|\[vdso\])$")
-ENTRIES = {"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "reallocarray",
-           "valloc", "pvalloc", "free_sized", "free_aligned_sized", "cfree", "malloc_usable_size"}
+RUNTIME = re.compile(
+    r"(lib(c|pthread|m|dl|stdc\+\+|gcc_s|c\+\+|c\+\+abi|rrpreload|rrpage)[.-][^/]*|librr[a-z]*\.so|"
+    r"ld-linux[^/]*|ld-[0-9.]+\.so|libreplay-calls\.so|vgpreload[^/]*|\[vdso\])$"
+)
+ENTRIES = {
+    "malloc",
+    "free",
+    "calloc",
+    "realloc",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "reallocarray",
+    "valloc",
+    "pvalloc",
+    "free_sized",
+    "free_aligned_sized",
+    "cfree",
+    "malloc_usable_size",
+}
 OPERATORS = ("hak_", "operator new", "operator delete")
-GENERATED = ("__clang_call_terminate", "std::", "__gnu_cxx::", "__cxxabiv1::") # by the compiler, or from its headers
+GENERATED = ("__clang_call_terminate", "std::", "__gnu_cxx::", "__cxxabiv1::")  # by the compiler, or from its headers
 HEADERS = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++")
 NEAR_BYTES = 4096
 HOPS_MAX = 8  # copies of a value that are followed
@@ -34,13 +50,22 @@ class Judge:
     def is_foreign(self, frame):
         """A frame that is not the program's: of the malloc, of the C or C++ library, or of what ci/replay preloaded."""
         module, name = os.path.realpath(frame["module"] or ""), name_of(frame)
-        return module == self.allocator and self.allocator != "" or bool(RUNTIME.search(module)) or name in ENTRIES or \
-            name.startswith((*OPERATORS, *GENERATED)) or frame["file"].startswith(HEADERS)
+        return (
+            module == self.allocator
+            and self.allocator != ""
+            or bool(RUNTIME.search(module))
+            or name in ENTRIES
+            or name.startswith((*OPERATORS, *GENERATED))
+            or frame["file"].startswith(HEADERS)
+        )
 
     def entry_level(self, stack):
         """In a program that holds the malloc itself: the outermost of the first frames that is a function of malloc's."""
-        levels = [level for level, frame in enumerate(stack[:10])
-                  if name_of(frame) in ENTRIES or name_of(frame).startswith(OPERATORS)]
+        levels = [
+            level
+            for level, frame in enumerate(stack[:10])
+            if name_of(frame) in ENTRIES or name_of(frame).startswith(OPERATORS)
+        ]
         return max(levels, default=-1)
 
     def in_allocator(self, stack):
@@ -48,7 +73,11 @@ class Judge:
         if self.is_static:
             return self.entry_level(stack) >= 0
         for frame in stack:
-            if os.path.realpath(frame["module"] or "") == self.allocator and self.allocator or name_of(frame) in ENTRIES:
+            if (
+                os.path.realpath(frame["module"] or "") == self.allocator
+                and self.allocator
+                or name_of(frame) in ENTRIES
+            ):
                 return True
             if not self.is_foreign(frame):
                 return False
@@ -57,7 +86,9 @@ class Judge:
     def culprit(self, stack):
         """The innermost frame of the program's own."""
         first = self.entry_level(stack) + 1 if self.is_static else 0
-        return next((frame for frame in stack[first:] if frame["module"].startswith("/") and not self.is_foreign(frame)), None)
+        return next(
+            (frame for frame in stack[first:] if frame["module"].startswith("/") and not self.is_foreign(frame)), None
+        )
 
     def prefix(self, stack):
         """Names of the foreign frames in front of the program's first one."""
@@ -86,10 +117,15 @@ class Judge:
         """A block as the output has it; None: no block."""
         if block is None:
             return None
-        return {"start": block.start, "bytes": block.bytes, "usable_bytes": block.usable_bytes,
-                "offset": address - block.start, "state": "live" if block.freed is None else "free",
-                "allocated_by": self.frame_of(block.allocated),
-                "freed_by": self.frame_of(block.freed) if block.freed else None}
+        return {
+            "start": block.start,
+            "bytes": block.bytes,
+            "usable_bytes": block.usable_bytes,
+            "offset": address - block.start,
+            "state": "live" if block.freed is None else "free",
+            "allocated_by": self.frame_of(block.allocated),
+            "freed_by": self.frame_of(block.freed) if block.freed else None,
+        }
 
     def owned(self, hit, target):
         """The block that the storing function had a pointer to, and whether that is known by the pointer that the store
@@ -100,18 +136,27 @@ class Judge:
             if block is not None and block.start <= word:
                 return block, True
         blocks = self.history.blocks(hit["calls"]).values()
-        near = [block for block in blocks if block.freed is None and
-                block.start <= word < block.start + block.usable_bytes + NEAR_BYTES]
-        held = [block for block in near
-                if any(block.start <= value < block.start + block.usable_bytes for value in hit["pointers"])]
+        near = [
+            block
+            for block in blocks
+            if block.freed is None and block.start <= word < block.start + block.usable_bytes + NEAR_BYTES
+        ]
+        held = [
+            block
+            for block in near
+            if any(block.start <= value < block.start + block.usable_bytes for value in hit["pointers"])
+        ]
         return max(held, key=lambda block: block.start, default=target), False
 
     def neighbour(self, hit, target):
         """The live block that ends where the target begins, if the storing function held a pointer to it."""
         if target.start != hit["cell"]["address"]:
             return None
-        before = [block for block in self.history.blocks(hit["calls"]).values()
-                  if block.freed is None and block.start + block.usable_bytes == target.start]
+        before = [
+            block
+            for block in self.history.blocks(hit["calls"]).values()
+            if block.freed is None and block.start + block.usable_bytes == target.start
+        ]
         return before[0] if before and before[0].start in hit["pointers"] else None
 
     def freed_by_this_call(self, hit):

@@ -11,21 +11,57 @@ from report import number, rows_of
 from verdict import FOUND, LIKELY
 
 ASSERTIONS = {"__assert_fail", "__assert_fail_base", "__assert_perror_fail", "__assert", "g_assertion_message_expr"}
-TERMINATORS = {"std::terminate", "__cxxabiv1::__terminate", "__cxa_call_terminate", "_ZSt9terminatev", "__cxa_throw",
-               "__gnu_cxx::__verbose_terminate_handler", "__cxa_rethrow", "std::__terminate"}
-SENDERS = {"raise", "gsignal", "kill", "pthread_kill", "__pthread_kill", "__pthread_kill_implementation",
-           "__pthread_kill_internal", "tgkill", "sigqueue", "pthread_sigqueue", "abort", "__GI_abort", "__GI_raise"}
-UNWINDERS = {"__cxa_call_terminate", "__clang_call_terminate", "__gxx_personality_v0", "_Unwind_RaiseException",
-             "_Unwind_Resume"}  # an exception is on its way: it is none of std::terminate's other callers
+TERMINATORS = {
+    "std::terminate",
+    "__cxxabiv1::__terminate",
+    "__cxa_call_terminate",
+    "_ZSt9terminatev",
+    "__cxa_throw",
+    "__gnu_cxx::__verbose_terminate_handler",
+    "__cxa_rethrow",
+    "std::__terminate",
+}
+SENDERS = {
+    "raise",
+    "gsignal",
+    "kill",
+    "pthread_kill",
+    "__pthread_kill",
+    "__pthread_kill_implementation",
+    "__pthread_kill_internal",
+    "tgkill",
+    "sigqueue",
+    "pthread_sigqueue",
+    "abort",
+    "__GI_abort",
+    "__GI_raise",
+}
+UNWINDERS = {
+    "__cxa_call_terminate",
+    "__clang_call_terminate",
+    "__gxx_personality_v0",
+    "_Unwind_RaiseException",
+    "_Unwind_Resume",
+}  # an exception is on its way: it is none of std::terminate's other callers
 RECURSION_MIN = 12  # frames of one function among the first ones
 NEAR_STACK_BYTES = 1 << 16
 RED_ZONE_BYTES = 256
 PAGE_BYTES = 4096
 NO_ACCESS = 2  # SEGV_ACCERR: mapped, as the page that ends a stack is
 LARGE_FRAME_BYTES = 1 << 16
-FAILED_FREES = {"interior_pointer", "misaligned_pointer", "stack_pointer", "static_pointer", "unmapped_pointer",
-                "foreign_pointer", "never_returned", "mismatched_delete", "wrong_size", "wrong_aligned_size",
-                "wrong_alignment"}
+FAILED_FREES = {
+    "interior_pointer",
+    "misaligned_pointer",
+    "stack_pointer",
+    "static_pointer",
+    "unmapped_pointer",
+    "foreign_pointer",
+    "never_returned",
+    "mismatched_delete",
+    "wrong_size",
+    "wrong_aligned_size",
+    "wrong_alignment",
+}
 SIZE_CHECK = re.compile(r"__(mem|str|stp|wcs|wmem|read|recv|fgets|gets|getcwd)\w*_chk")  # not longjmp, nor printf
 DIVIDES = 1  # FPE_INTDIV
 
@@ -38,8 +74,15 @@ def frames_of(event):
 def block_of(judge, start, size_bytes, address, state, allocated, freed):
     if not start:
         return None
-    return {"start": start, "bytes": size_bytes, "usable_bytes": size_bytes, "offset": address - start, "state": state,
-            "allocated_by": judge.culprit(frames_of(allocated)), "freed_by": judge.culprit(frames_of(freed))}
+    return {
+        "start": start,
+        "bytes": size_bytes,
+        "usable_bytes": size_bytes,
+        "offset": address - start,
+        "state": state,
+        "allocated_by": judge.culprit(frames_of(allocated)),
+        "freed_by": judge.culprit(frames_of(freed)),
+    }
 
 
 def of_guard(judge, report):
@@ -51,14 +94,28 @@ def of_guard(judge, report):
         block = block_of(judge, start, guard["block_bytes"], address, state, guard["allocated"], guard["freed"])
         more = {"word": address, "block_hit": block, "how": "a sampled block's find"}
         if guard["finding"] == "use_after" and judge.culprit(freed):
-            return verdicts.make(FOUND, "use_after_free", judge.culprit(freed), "it freed a block that was used afterwards",
-                                 freed, used_by=by, **more)
+            return verdicts.make(
+                FOUND,
+                "use_after_free",
+                judge.culprit(freed),
+                "it freed a block that was used afterwards",
+                freed,
+                used_by=by,
+                **more,
+            )
         if guard["finding"] in ("past_end", "before") and by:
             where = "past the end of" if guard["finding"] == "past_end" else "before"
             return verdicts.make(FOUND, "overflow", by, f"it read or wrote {where} its block", stack, **more)
         if guard["finding"] == "freed_twice" and by:
-            return verdicts.make(FOUND, "double_free", by, "it freed a block that had been freed", stack,
-                                 alternatives=first_free(judge.culprit(freed)), **more)
+            return verdicts.make(
+                FOUND,
+                "double_free",
+                by,
+                "it freed a block that had been freed",
+                stack,
+                alternatives=first_free(judge.culprit(freed)),
+                **more,
+            )
         if guard["finding"] == "freed_inside" and by:
             return verdicts.make(FOUND, "bad_free", by, "it freed a pointer that is no block's start", stack, **more)
     return None
@@ -75,16 +132,33 @@ def of_failfast(judge, report):
     if find is None or by is None or report.damages_program():
         return None
     kind, address = find["kind"], number(find["address"])
-    block = block_of(judge, number(find["block_start"]), find["block_bytes"], address,
-                     "live" if find["state"] == "live" else "free", find["allocated"], find["freed"])
+    block = block_of(
+        judge,
+        number(find["block_start"]),
+        find["block_bytes"],
+        address,
+        "live" if find["state"] == "live" else "free",
+        find["allocated"],
+        find["freed"],
+    )
     more = {"word": address, "block_hit": block, "how": "the validate library's check"}
     if kind in ("double_free", "realloc_freed"):
         first = judge.culprit(frames_of(find["freed"]))
-        why = "it freed a block that had been freed" if kind == "double_free" else "it resized a block that had been freed"
+        why = (
+            "it freed a block that had been freed"
+            if kind == "double_free"
+            else "it resized a block that had been freed"
+        )
         return verdicts.make(FOUND, "double_free", by, why, report.stack(), alternatives=first_free(first), **more)
     if kind in FAILED_FREES:
-        return verdicts.make(FOUND, "bad_free", by, "the malloc stopped the program in a call that it made: " + find["text"],
-                             report.stack(), **more)
+        return verdicts.make(
+            FOUND,
+            "bad_free",
+            by,
+            "the malloc stopped the program in a call that it made: " + find["text"],
+            report.stack(),
+            **more,
+        )
     if kind == "size_overflow":
         return verdicts.make(FOUND, "bad_size", by, find["text"], report.stack(), **more)
     return None
@@ -97,34 +171,60 @@ def of_abort(judge, stack):
         return None
     if by is None:
         return None
-    # The C++ library's checks are in headers, and so the program's; the C library's are of what others may have damaged.
-    called = next((name.removeprefix("__GI_") for name in reversed(judge.prefix(stack))
-                   if not name.startswith(GENERATED)), "")
+    # The C++ library's checks are in headers, and so the program's; the C library's are of what others may have
+    # damaged.
+    called = next(
+        (name.removeprefix("__GI_") for name in reversed(judge.prefix(stack)) if not name.startswith(GENERATED)), ""
+    )
     if called in ASSERTIONS:
         return verdicts.make(FOUND, "assertion", by, "its assertion failed", stack)
     if names & ASSERTIONS:
-        return verdicts.make(LIKELY, "assertion", by, f"an assertion failed in {called}, which it called", stack,
-                             alternatives=[(None, f"a write to the data that {called} checked")])
+        return verdicts.make(
+            LIKELY,
+            "assertion",
+            by,
+            f"an assertion failed in {called}, which it called",
+            stack,
+            alternatives=[(None, f"a write to the data that {called} checked")],
+        )
     if "__cxa_pure_virtual" in names:
         return verdicts.make(FOUND, "abort", by, "it called a pure virtual function", stack)
     if names & TERMINATORS:
         if "__cxa_throw" in names:
             return verdicts.make(FOUND, "uncaught_exception", by, "it threw an exception that nobody caught", stack)
-        return verdicts.make(LIKELY, "uncaught_exception", by, "std::terminate: an exception left a function that may not "
-                             "throw, or a thread was not joined", stack, alternatives=[(None, "who threw the exception")])
+        return verdicts.make(
+            LIKELY,
+            "uncaught_exception",
+            by,
+            "std::terminate: an exception left a function that may not " "throw, or a thread was not joined",
+            stack,
+            alternatives=[(None, "who threw the exception")],
+        )
     if "__stack_chk_fail" in names:
-        return verdicts.make(LIKELY, "stack_smashed", by, "a buffer on its stack was overrun: by it, or by what it called",
-                             stack)
+        return verdicts.make(
+            LIKELY, "stack_smashed", by, "a buffer on its stack was overrun: by it, or by what it called", stack
+        )
     if names & {"__fortify_fail", "__chk_fail"} and any(SIZE_CHECK.fullmatch(name) for name in names):
         return verdicts.make(FOUND, "overflow", by, "the C library's check of its buffer's size failed", stack)
     if names & {"__fortify_fail", "__chk_fail"}:
-        return verdicts.make(LIKELY, "overflow", by, "a check of the C library failed: of a buffer's size, a format with %n, or "
-                             "longjmp", stack)
+        return verdicts.make(
+            LIKELY,
+            "overflow",
+            by,
+            "a check of the C library failed: of a buffer's size, a format with %n, or " "longjmp",
+            stack,
+        )
     if called == "abort":
         return verdicts.make(FOUND, "abort", by, "it called abort", stack)
     if "abort" in names:
-        return verdicts.make(LIKELY, "abort", by, f"abort was called in {called}, which it called", stack,
-                             alternatives=[(None, f"a write to the data that {called} checked")])
+        return verdicts.make(
+            LIKELY,
+            "abort",
+            by,
+            f"abort was called in {called}, which it called",
+            stack,
+            alternatives=[(None, f"a write to the data that {called} checked")],
+        )
     return None
 
 
@@ -138,16 +238,27 @@ def of_sent(judge, report, stack):
     if judge.in_allocator(stack):
         return None
     sender = f" by process {report.sender}" if report.sender else ""
-    return verdicts.make(FOUND, "killed", None, f"{report.signal_name()} was sent{sender}; no instruction of the program "
-                         "faulted", stack)
+    return verdicts.make(
+        FOUND,
+        "killed",
+        None,
+        f"{report.signal_name()} was sent{sender}; no instruction of the program " "faulted",
+        stack,
+    )
 
 
 def is_trap(frame):
     """Whether a frame's instruction is one that compilers put where the program is to stop."""
     begin = frame["offset"]
     try:
-        done = subprocess.run(["objdump", "-d", f"--start-address={begin:#x}", f"--stop-address={begin + 2:#x}",
-                               frame["module"]], capture_output=True, text=True, timeout=60, check=False, errors="replace")
+        done = subprocess.run(
+            ["objdump", "-d", f"--start-address={begin:#x}", f"--stop-address={begin + 2:#x}", frame["module"]],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            errors="replace",
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return bool(re.search(rf"^ *{begin:x}:.*\t(ud2|ud1|udf|brk)\b", done.stdout, re.MULTILINE))
@@ -164,24 +275,41 @@ def of_recursion(judge, report, stack, is_certain=False):
     often = {key for key, count in counts.items() if count >= RECURSION_MIN}
     by = next((frame for frame in own if (frame["module"], frame["function"] or frame["offset"]) in often), None)
     if by is not None and (is_end or is_certain):
-        return verdicts.make(FOUND, "stack_overflow", by, "it calls itself, perhaps through others, until the stack is full",
-                             stack)
+        return verdicts.make(
+            FOUND, "stack_overflow", by, "it calls itself, perhaps through others, until the stack is full", stack
+        )
     if own and near and report.code == NO_ACCESS and report.fault > pointer:
-        return verdicts.make(FOUND, "stack_overflow", own[0], "its variables reach over the page that ends the stack, and lie "
-                             "below it", stack)
+        return verdicts.make(
+            FOUND,
+            "stack_overflow",
+            own[0],
+            "its variables reach over the page that ends the stack, and lie " "below it",
+            stack,
+        )
     if own and near and -RED_ZONE_BYTES <= report.fault - pointer < RED_ZONE_BYTES:
-        return verdicts.make(LIKELY, "stack_overflow", own[0], "its own variables, or a call that it made, are beyond the end "
-                             "of the stack", stack, alternatives=[(None, "a caller that left too little of the stack")])
+        return verdicts.make(
+            LIKELY,
+            "stack_overflow",
+            own[0],
+            "its own variables, or a call that it made, are beyond the end " "of the stack",
+            stack,
+            alternatives=[(None, "a caller that left too little of the stack")],
+        )
     return None
 
 
 def of_large_frame(judge, report, stack, sizes):
     """A function whose variables do not fit on what is left of the stack. sizes: of the first frames, in bytes."""
     large = [number for number, size in enumerate(sizes) if size >= LARGE_FRAME_BYTES]
-    by = judge.culprit(stack[large[0]:]) if large else None
+    by = judge.culprit(stack[large[0] :]) if large else None
     if by is not None:
-        return verdicts.make(FOUND, "stack_overflow", by, f"its variables take {sizes[large[0]]} bytes, more than was left of "
-                             "the thread's stack", stack)
+        return verdicts.make(
+            FOUND,
+            "stack_overflow",
+            by,
+            f"its variables take {sizes[large[0]]} bytes, more than was left of " "the thread's stack",
+            stack,
+        )
     by = judge.culprit(stack)
     return by and verdicts.make(LIKELY, "stack_overflow", by, "the stack is full", stack)
 
@@ -199,14 +327,26 @@ def of_record(judge, report):
     by = judge.culprit(stack)
     if report.signal == 8 and by:
         if report.code == DIVIDES:
-            return verdicts.make(LIKELY, "division_by_zero", by, "it divided an integer by zero, or the least one by -1",
-                                 stack, alternatives=[(None, "the function that stored the divisor")])
+            return verdicts.make(
+                LIKELY,
+                "division_by_zero",
+                by,
+                "it divided an integer by zero, or the least one by -1",
+                stack,
+                alternatives=[(None, "the function that stored the divisor")],
+            )
         return verdicts.make(FOUND, "trap", by, "its arithmetic trapped", stack)
     if report.signal == 4 and by and stack[0]["module"]:
         if is_trap(stack[0]):
             return verdicts.make(FOUND, "trap", by, "it ran into an instruction that stops the program", stack)
-        return verdicts.make(LIKELY, "trap", by, "the processor does not know its instruction", stack,
-                             alternatives=[(None, "a jump through a bad pointer to where no instruction begins")])
+        return verdicts.make(
+            LIKELY,
+            "trap",
+            by,
+            "the processor does not know its instruction",
+            stack,
+            alternatives=[(None, "a jump through a bad pointer to where no instruction begins")],
+        )
     return of_recursion(judge, report, stack)
 
 
@@ -214,32 +354,50 @@ def lines(report):
     """What the record knows, for the user, at once."""
     said = []
     for guard in report.guards:
-        said.append(f"a sampled block's find: {guard['text']}: {guard['offset']:+d} from the start of a block of "
-                    f"{guard['block_bytes']} bytes, {guard['state']}")
+        said.append(
+            f"a sampled block's find: {guard['text']}: {guard['offset']:+d} from the start of a block of "
+            f"{guard['block_bytes']} bytes, {guard['state']}"
+        )
         for what in ("allocated", "freed"):
             rows = frames_of(guard[what])
             if rows:
-                said.append(f"  {what} by thread {guard[what]['thread']} in " +
-                            " < ".join(verdicts.place(row) for row in rows[:3]))
+                said.append(
+                    f"  {what} by thread {guard[what]['thread']} in "
+                    + " < ".join(verdicts.place(row) for row in rows[:3])
+                )
     if report.failfast:
         find = report.failfast
-        said.append(f"a failed check: {find['kind']}: {find['text']}: a block of {find['block_bytes']} bytes at "
-                    f"{find['block_start']}, {find['state']}")
+        said.append(
+            f"a failed check: {find['kind']}: {find['text']}: a block of {find['block_bytes']} bytes at "
+            f"{find['block_start']}, {find['state']}"
+        )
         for what in ("allocated", "freed"):
             rows = frames_of(find[what])
             if rows:
                 said.append(f"  {what} in " + " < ".join(verdicts.place(row) for row in rows[:3]))
     for place in report.data["places"]:
         if place["of"] == "fault" and place["kind"] != "none":
-            said.append(f"the fault's address is in {place['kind']}: a block of {place['block_bytes']} bytes, "
-                        f"{place['state']}, at byte {place['offset']}")
+            said.append(
+                f"the fault's address is in {place['kind']}: a block of {place['block_bytes']} bytes, "
+                f"{place['state']}, at byte {place['offset']}"
+            )
     if report.suspect:
-        said.append(f"a free list's link at {report.suspect['address']:#x} holds {report.suspect['value']:#x}: "
-                    f"{report.suspect['text']}")
+        said.append(
+            f"a free list's link at {report.suspect['address']:#x} holds {report.suspect['value']:#x}: "
+            f"{report.suspect['text']}"
+        )
     if report.fault is not None and not report.guards:
-        inside = next((module for module in report.data["modules"]
-                       if number(module["start"]) <= report.fault < number(module["end"])), None)
+        inside = next(
+            (
+                module
+                for module in report.data["modules"]
+                if number(module["start"]) <= report.fault < number(module["end"])
+            ),
+            None,
+        )
         if inside:
-            said.append(f"the fault's address {report.fault:#x} is in {inside['path']}+"
-                        f"{report.fault - number(inside['base']):#x}")
+            said.append(
+                f"the fault's address {report.fault:#x} is in {inside['path']}+"
+                f"{report.fault - number(inside['base']):#x}"
+            )
     return said

@@ -47,7 +47,9 @@ class Unseen(NotFound):
     """A value came into memory without a store that was seen, after a number of calls of malloc."""
 
     def __init__(self, address, calls):
-        super().__init__(f"no instruction was seen to write the last value to {address:#x}: a system call such as read did")
+        super().__init__(
+            f"no instruction was seen to write the last value to {address:#x}: a system call such as read did"
+        )
         self.calls = calls
 
 
@@ -81,7 +83,9 @@ class Budget:
             time.sleep(0.2)
             now = time.monotonic()
             if now - self.last >= SILENT_SECONDS:
-                self.say(f"{self.doing_now}: {now - self.begin:.0f} s so far, at most {max(0, self.end - self.begin):.0f} s")
+                self.say(
+                    f"{self.doing_now}: {now - self.begin:.0f} s so far, at most {max(0, self.end - self.begin):.0f} s"
+                )
 
     def left(self):
         left = self.end - time.monotonic()
@@ -160,8 +164,9 @@ def descendants(root):
 def call(command, environment, log, seconds_max, folder=None, input_path=os.devnull):
     """Runs a command in a process group of its own, and ends that when the time is over. '' or what went wrong."""
     with open(input_path, "rb") as standard_input:
-        process = subprocess.Popen(command, env=environment, stdin=standard_input, stdout=log, stderr=log,
-                                   start_new_session=True, cwd=folder)
+        process = subprocess.Popen(
+            command, env=environment, stdin=standard_input, stdout=log, stderr=log, start_new_session=True, cwd=folder
+        )
     try:
         process.wait(timeout=seconds_max)
         return ""
@@ -219,8 +224,15 @@ class Launcher:
         """more: variables for the next runs alone."""
         start = os.path.join(self.folder, "start.json")
         with open(start, "w", encoding="utf-8") as file:
-            json.dump({"arguments": self.arguments, "environment": self.environment() + list(more),
-                       "directory": self.report.directory, "input": os.path.abspath(self.input_path)}, file)
+            json.dump(
+                {
+                    "arguments": self.arguments,
+                    "environment": self.environment() + list(more),
+                    "directory": self.report.directory,
+                    "input": os.path.abspath(self.input_path),
+                },
+                file,
+            )
         python = os.path.realpath(sys.executable)
         with open(self.wrapper, "w", encoding="utf-8") as file:
             file.write(WRAPPER.format(python=python, path=start))
@@ -234,13 +246,32 @@ class Launcher:
             file.truncate(CALLS_BYTES)
 
     def gdb_command(self, script):
-        return ["setarch", "-R", "gdb", "-nx", "-batch", "-ex", "set startup-with-shell on",
-                "-ex", f"set exec-wrapper {self.wrapper}", "-ex", "set disable-randomization on",
-                "-x", os.path.join(HERE, script), "--", self.report.program]
+        return [
+            "setarch",
+            "-R",
+            "gdb",
+            "-nx",
+            "-batch",
+            "-ex",
+            "set startup-with-shell on",
+            "-ex",
+            f"set exec-wrapper {self.wrapper}",
+            "-ex",
+            "set disable-randomization on",
+            "-x",
+            os.path.join(HERE, script),
+            "--",
+            self.report.program,
+        ]
 
     def gdb_environment(self, task):
-        return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.folder, "LC_ALL": "C.UTF-8",
-                "SHELL": "/bin/sh", "HAKMEM_REPLAY_TASK": task}
+        return {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": self.folder,
+            "LC_ALL": "C.UTF-8",
+            "SHELL": "/bin/sh",
+            "HAKMEM_REPLAY_TASK": task,
+        }
 
     def run(self, script, task, what):
         """One run under gdb; the result of the script, or {'failed': TEXT}. what: for the user, if it takes long."""

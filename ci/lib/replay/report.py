@@ -33,8 +33,12 @@ class Report:
         self.sender = data["signal"].get("sender", data.get("signal_sender"))
         self.registers = {name: number(value) for name, value in data["registers"].items()}
         suspect = data["suspect"]
-        self.suspect = suspect and {"address": number(suspect["address"]), "value": number(suspect["value"]),
-                                    "text": suspect["text"], "copies": [number(copy) for copy in suspect["copies"]]}
+        self.suspect = suspect and {
+            "address": number(suspect["address"]),
+            "value": number(suspect["value"]),
+            "text": suspect["text"],
+            "copies": [number(copy) for copy in suspect["copies"]],
+        }
         self.failfast = data.get("failfast")
         self.guards = data["guards"]
 
@@ -101,8 +105,11 @@ class Report:
 
 def rows_of(frame):
     """A frame of the record as rows {pc, function, file, line, module, offset}."""
-    base = {"pc": number(frame["pc"]), "module": os.path.realpath(frame["module"]) if frame["module"] else "",
-            "offset": number(frame["offset"])}
+    base = {
+        "pc": number(frame["pc"]),
+        "module": os.path.realpath(frame["module"]) if frame["module"] else "",
+        "offset": number(frame["offset"]),
+    }
     lines = frame["lines"] or [{"function": frame["function"], "file": "", "line": 0}]
     return [{**base, "function": line["function"], "file": line["file"], "line": line["line"]} for line in lines]
 
@@ -118,8 +125,10 @@ def read(path, stress):
     try:
         done = subprocess.run([stress, "report", path, "--json", "-"], capture_output=True, timeout=60, check=False)
     except FileNotFoundError:
-        raise BadInput(f"'{stress}' is not there; build it (cmake --preset release && cmake --build --preset release), "
-                       "or name the tree by --build DIR") from None
+        raise BadInput(
+            f"'{stress}' is not there; build it (cmake --preset release && cmake --build --preset release), "
+            "or name the tree by --build DIR"
+        ) from None
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         raise BadInput(lines[0].removeprefix("hakmem-stress: ") if lines else f"'{path}' cannot be read as a report")
@@ -128,8 +137,9 @@ def read(path, stress):
 
 def build_id(path):
     """The GNU build id of a file, or '' where it has none."""
-    done = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, timeout=60, check=False,
-                          errors="replace")
+    done = subprocess.run(
+        ["readelf", "-n", path], capture_output=True, text=True, timeout=60, check=False, errors="replace"
+    )
     match = re.search(r"Build ID: ([0-9a-f]+)", done.stdout)
     return match[1] if match else ""
 
@@ -141,14 +151,18 @@ def check_file(what, known):
         raise BadInput(f"the {what} '{path}' of the report is not there any more; put it back where it was")
     now = build_id(path)
     if identity and now != identity:
-        raise BadInput(f"the {what} '{path}' is not the one that crashed: its build id is {now[:16] or 'none'}, the "
-                       f"report's {identity[:16]}; put that build back")
+        raise BadInput(
+            f"the {what} '{path}' is not the one that crashed: its build id is {now[:16] or 'none'}, the "
+            f"report's {identity[:16]}; put that build back"
+        )
     if identity or known.get("size_bytes") is None:
         return
     status = os.stat(path)
     if status.st_size != known["size_bytes"] or status.st_mtime_ns != known["mtime_ns"]:
-        raise BadInput(f"the {what} '{path}' has changed since the crash (it has no build id, and its size or time differ); "
-                       "put that build back with its time, as cp -p does, or link with -Wl,--build-id")
+        raise BadInput(
+            f"the {what} '{path}' has changed since the crash (it has no build id, and its size or time differ); "
+            "put that build back with its time, as cp -p does, or link with -Wl,--build-id"
+        )
 
 
 def check(report, input_path):
@@ -178,6 +192,6 @@ def value_class(value):
         return "small"
     if all(32 <= byte < 127 for byte in text):
         return "text"
-    if 0 < value >> 47 < 0x1ffff:
+    if 0 < value >> 47 < 0x1FFFF:
         return "no address"
     return "address"

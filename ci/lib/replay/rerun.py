@@ -25,12 +25,24 @@ class Rerun:
         self.learn()
 
     def task(self, cells, **more):
-        return {"cells": cells, "detail": None, "expect": self.report.signature(), "load": None, "load_detail": None,
-                "unmaps": None, "throws": False, "settle": None, "until": None,
-                "below": None,
-                "fault": self.again.fault if self.again else None, "follow": self.follow[0], "go_on": False,
-                "read": self.report.words_to_read(self.again),
-                "allocator": os.path.realpath(self.report.library) if self.report.library else "", **more}
+        return {
+            "cells": cells,
+            "detail": None,
+            "expect": self.report.signature(),
+            "load": None,
+            "load_detail": None,
+            "unmaps": None,
+            "throws": False,
+            "settle": None,
+            "until": None,
+            "below": None,
+            "fault": self.again.fault if self.again else None,
+            "follow": self.follow[0],
+            "go_on": False,
+            "read": self.report.words_to_read(self.again),
+            "allocator": os.path.realpath(self.report.library) if self.report.library else "",
+            **more,
+        }
 
     def run(self, what, cells=(), **more):
         """A run that crashes as the report tells. Others are refused, and tried again."""
@@ -57,8 +69,9 @@ class Rerun:
         crash = result["crash"]
         if crash is None:
             other = result.get("other")
-            return result["ended"] + (f"; signal {other['signal']} at {other['module']}+{other['offset']:#x} instead"
-                                      if other else "")
+            return result["ended"] + (
+                f"; signal {other['signal']} at {other['module']}+{other['offset']:#x} instead" if other else ""
+            )
         if self.crash is None:
             return self.refuse_value(crash)
         for key in SETTLED:
@@ -94,7 +107,7 @@ class Rerun:
             ends = [place for place, row in enumerate(rows) if row[:2] == [1, bound["number"]]]
             if not ends:
                 raise NotFound("a store that one run saw was not seen in the next one")
-            rows = rows[:ends[0]]
+            rows = rows[: ends[0]]
         rows = [row[1:] for row in rows if row[0] == 0 and (below is None or row[2] < below)]
         if rows and rows[-1][0] is None:
             raise Unseen(cell["address"], rows[-1][1])
@@ -123,8 +136,13 @@ class Rerun:
         were seen."""
         cells, below = self.bounded(cell, bound)
         try:
-            result = self.run(f"watches each access to {cell['address']:#x}", cells, settle=[0, hit["number"] if hit else 0],
-                              until=[1, bound["number"]] if len(cells) > 1 else None, below=below)
+            result = self.run(
+                f"watches each access to {cell['address']:#x}",
+                cells,
+                settle=[0, hit["number"] if hit else 0],
+                until=[1, bound["number"]] if len(cells) > 1 else None,
+                below=below,
+            )
         except NotFound as reason:
             self.say(str(reason))
             return None, False

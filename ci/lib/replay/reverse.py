@@ -14,8 +14,11 @@ from rerun import Rerun
 from symbols import Symbols
 
 # gdb records no AVX, which the C library and the dynamic linker's lazy binding use where the processor has it.
-PLAIN = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-XSAVE,-XSAVEC,-AVX512VL,"
-         "-AVX2_Usable,-AVX_Usable", "LD_BIND_NOW=1")
+PLAIN = (
+    "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-XSAVE,-XSAVEC,-AVX512VL,"
+    "-AVX2_Usable,-AVX_Usable",
+    "LD_BIND_NOW=1",
+)
 
 
 CRASHES = "SIGSEGV SIGBUS SIGABRT SIGFPE SIGILL"
@@ -44,13 +47,27 @@ class Session:
             listener.listen(1)
             path = os.path.join(self.launcher.folder, "session.task.json")
             with open(path, "w", encoding="utf-8") as file:
-                json.dump({"socket": self.folder + "/s", "expect": self.report.signature(), "fault": self.fault(),
-                           "read": self.report.words_to_read(self.again), "start": self.start,
-                           "allocator": self.allocator()}, file)
+                json.dump(
+                    {
+                        "socket": self.folder + "/s",
+                        "expect": self.report.signature(),
+                        "fault": self.fault(),
+                        "read": self.report.words_to_read(self.again),
+                        "start": self.start,
+                        "allocator": self.allocator(),
+                    },
+                    file,
+                )
             self.log_path = os.path.join(self.launcher.folder, "session.log")
             with open(self.log_path, "wb") as log:
-                self.process = subprocess.Popen(command, env={**environment, "HAKMEM_REPLAY_TASK": path}, stdout=log,
-                                                stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+                self.process = subprocess.Popen(
+                    command,
+                    env={**environment, "HAKMEM_REPLAY_TASK": path},
+                    stdout=log,
+                    stderr=log,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             self.connect(listener)
             self.go_to_crash()
         finally:
@@ -93,7 +110,9 @@ class Session:
         answer = json.loads(text)
         if isinstance(answer, dict) and "failed" in answer:
             about = "gdb's recording, of one thread and not of every instruction, failed: "
-            raise NotFound((about if self.start == "record" and "record" in answer["failed"] else "") + answer["failed"])
+            raise NotFound(
+                (about if self.start == "record" and "record" in answer["failed"] else "") + answer["failed"]
+            )
         return answer
 
     def go_to_crash(self):
@@ -108,8 +127,13 @@ class Session:
         """The last store of its value into a cell: before the hit `bound`, else before the crash. None: there is none."""
         self.go_to(bound)
         self.at_crash = False
-        hit = self.ask(f"goes back to the last store to {cell['address']:#x}", do="store", cell=cell, same=False,
-                       below=(bound or {}).get("calls_below"))
+        hit = self.ask(
+            f"goes back to the last store to {cell['address']:#x}",
+            do="store",
+            cell=cell,
+            same=False,
+            below=(bound or {}).get("calls_below"),
+        )
         if hit is not None:
             hit["bound"] = bound
         self.moves.append(hit)
@@ -121,16 +145,25 @@ class Session:
         try:
             self.go_to(bound)
             self.at_crash, self.moves = False, [None]
-            last = self.ask(f"goes back through the accesses to {cell['address']:#x}", do="store", cell=cell, same=True,
-                            below=(bound or {}).get("calls_below"))
+            last = self.ask(
+                f"goes back through the accesses to {cell['address']:#x}",
+                do="store",
+                cell=cell,
+                same=True,
+                below=(bound or {}).get("calls_below"),
+            )
         except NotFound as reason:
             self.budget.say(str(reason))
             return None, False
         if last is None or "unsettled" in last:
             return None, last is None
         last.update(bound=bound, is_same=True)
-        return None if hit is not None and last["calls"] == hit["calls"] and last["stack"][0]["pc"] == hit["stack"][0]["pc"] \
-            else last, True
+        return (
+            None
+            if hit is not None and last["calls"] == hit["calls"] and last["stack"][0]["pc"] == hit["stack"][0]["pc"]
+            else last,
+            True,
+        )
 
     def go_to(self, bound):
         """To the crash, or to the hit `bound`: the way back is gone again where the session has moved since."""
@@ -199,8 +232,26 @@ def of_rr(report, again, launcher, rr, plain, stress):
     """A session on rr's recording; rr: the command that replays it, up to gdb's arguments. rr connects gdb in front of the
     first -ex; a script by itself would run before that."""
     session = Session("rr", report, again, launcher, "", plain, stress)
-    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/"),
-                   "LC_ALL": "C.UTF-8"}
-    session.open([*rr, "--", "-nx", "-batch", "-ex", "handle all nostop noprint pass", "-ex",
-                  f"handle {CRASHES} stop print pass", "-ex", "continue", "-x", os.path.join(HERE, "reverse_script.py")], environment)
+    environment = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": os.environ.get("HOME", "/"),
+        "LC_ALL": "C.UTF-8",
+    }
+    session.open(
+        [
+            *rr,
+            "--",
+            "-nx",
+            "-batch",
+            "-ex",
+            "handle all nostop noprint pass",
+            "-ex",
+            f"handle {CRASHES} stop print pass",
+            "-ex",
+            "continue",
+            "-x",
+            os.path.join(HERE, "reverse_script.py"),
+        ],
+        environment,
+    )
     return session

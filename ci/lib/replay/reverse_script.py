@@ -54,16 +54,20 @@ class Session:
         after = inside.read(address, size)
         if wanted is not None and after != wanted and below is None:
             return {"failed": f"{address:#x} does not hold {wanted:#x} any more"}
-        watch = gdb.Breakpoint(f"*({inside.TYPES[size]} *){address:#x}", gdb.BP_WATCHPOINT,
-                               gdb.WP_ACCESS if same else gdb.WP_WRITE)
+        watch = gdb.Breakpoint(
+            f"*({inside.TYPES[size]} *){address:#x}", gdb.BP_WATCHPOINT, gdb.WP_ACCESS if same else gdb.WP_WRITE
+        )
         try:
             for _ in range(ACCESSES_MAX if same else STOPS_MAX):
                 text = gdb.execute("reverse-continue", to_string=True)
                 if "No more reverse-execution history" in text or "Reached" in text or gdb.selected_inferior().pid == 0:
                     return None
                 now, frame = inside.read(address, size), gdb.newest_frame()
-                is_same = same and inside.signal_number() == 0 and \
-                    storing.is_store_to(instructions.at(frame.pc()), frame, address)
+                is_same = (
+                    same
+                    and inside.signal_number() == 0
+                    and storing.is_store_to(instructions.at(frame.pc()), frame, address)
+                )
                 is_late = below is not None and (seen.calls_so_far() or 0) >= below
                 if (now != after or is_same) and (wanted is None or after == wanted) and not is_late:
                     return seen.hit({**cell, "value": after}, self.task["allocator"], behind=False)
@@ -104,8 +108,13 @@ def start():
     """To main, and on from there. gdb misses debug registers' watchpoints on its way back through its own recording."""
     gdb.execute("tbreak main", to_string=True)
     gdb.execute("run", to_string=True)
-    for command in ("set record full insn-number-max unlimited", "set record full memory-query off",
-                    "set can-use-hw-watchpoints 0", "record full", "continue"):
+    for command in (
+        "set record full insn-number-max unlimited",
+        "set record full memory-query off",
+        "set can-use-hw-watchpoints 0",
+        "record full",
+        "continue",
+    ):
         gdb.execute(command, to_string=True)
 
 

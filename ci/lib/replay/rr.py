@@ -28,7 +28,9 @@ class Command:
         try:
             log = os.path.join(folder, "log")
             with open(log, "wb") as file:
-                failed, code = run([self.path, "record", *self.options, "-o", os.path.join(folder, "probe"), "true"], file)
+                failed, code = run(
+                    [self.path, "record", *self.options, "-o", os.path.join(folder, "probe"), "true"], file
+                )
             if failed:
                 return f"rr record true did not end within {PROBE_SECONDS} s"
             return "" if code == 0 else "rr cannot record here: " + reason(log)
@@ -63,8 +65,11 @@ def reason(log):
     if "perf_event_paranoid" in everything:
         return text + " (sysctl kernel.perf_event_paranoid=1 allows it)"
     if "performance counter" in everything or "perf_event_open" in everything:
-        return text + " (this machine shows no performance counters, as virtual machines and containers often do: take one " \
-                      "that has them, or an rr that counts in software, by --rr PATH and --rr-options)"
+        return (
+            text
+            + " (this machine shows no performance counters, as virtual machines and containers often do: take one "
+            "that has them, or an rr that counts in software, by --rr PATH and --rr-options)"
+        )
     return text
 
 
@@ -91,8 +96,19 @@ class Recording:
     def command(self, chaos):
         options = self.environment()[1]
         # By their paths: the PATH is the report's, which may not lead to them.
-        return [shutil.which("setarch"), "-R", self.rr.path, "record", *self.rr.options, *(["--chaos"] if chaos else []),
-                "-o", self.trace, *options, self.report.program, *self.launcher.arguments[1:]]
+        return [
+            shutil.which("setarch"),
+            "-R",
+            self.rr.path,
+            "record",
+            *self.rr.options,
+            *(["--chaos"] if chaos else []),
+            "-o",
+            self.trace,
+            *options,
+            self.report.program,
+            *self.launcher.arguments[1:],
+        ]
 
     def refusal(self):
         """Why a recording is not of the crash; '' where it is."""
@@ -115,8 +131,14 @@ class Recording:
             path = os.path.join(self.launcher.folder, f"record{number}.log")
             self.launcher.budget.doing(f"rr: recording {number} of {self.tries}")
             with open(path, "wb") as file:
-                failed = call(self.command(number > 1 and not self.is_seeded), self.environment()[0], file,
-                              self.launcher.budget.left(), self.report.directory, self.launcher.input_path)
+                failed = call(
+                    self.command(number > 1 and not self.is_seeded),
+                    self.environment()[0],
+                    file,
+                    self.launcher.budget.left(),
+                    self.report.directory,
+                    self.launcher.input_path,
+                )
             why = failed or self.refusal()
             if not why:
                 return
@@ -127,8 +149,14 @@ class Recording:
 
     def pack(self):
         """So that the recording can be kept, and copied, by itself."""
-        done = subprocess.run([self.rr.path, "pack", self.trace], capture_output=True, text=True, timeout=600, check=False,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [self.rr.path, "pack", self.trace],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
         if done.returncode != 0:
             self.say("rr pack failed: " + (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
 
@@ -138,5 +166,11 @@ class Recording:
         if keeps:
             self.pack()
         process = ["-f", str(self.again.data["process"])] if self.again.forked else []
-        return reverse.of_rr(self.report, self.again, self.launcher,
-                             [self.rr.path, "replay", *self.rr.options, *process, self.trace], plain, self.stress)
+        return reverse.of_rr(
+            self.report,
+            self.again,
+            self.launcher,
+            [self.rr.path, "replay", *self.rr.options, *process, self.trace],
+            plain,
+            self.stress,
+        )

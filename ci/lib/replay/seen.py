@@ -75,8 +75,14 @@ def where():
     thread = gdb.selected_thread()
     pc = frame.pc()
     path = inside.module_of(pc)
-    return {"signal": inside.signal_number(), "thread": thread.num, "lwp": thread.ptid[1], "pc": pc, "module": path,
-            "offset": pc - inside.module_base(path) if path.startswith("/") else 0}
+    return {
+        "signal": inside.signal_number(),
+        "thread": thread.num,
+        "lwp": thread.ptid[1],
+        "pc": pc,
+        "module": path,
+        "offset": pc - inside.module_base(path) if path.startswith("/") else 0,
+    }
 
 
 # --- a crash ---------------------------------------------------------------------------------------------------------
@@ -92,10 +98,23 @@ def crash_facts(crash, task):
     stack_overflow   the stack pointer lies below its stack
     """
     frame = gdb.newest_frame()
-    crash.update(stack=inside.stack(), calls=calls_so_far(), access="none", bad=None, register=None, part="", address=None,
-                 origin=None, instruction="", stack_overflow=False, protection="",
-                 frame_sizes=inside.frame_sizes(), log=log_address(),
-                 stack_range=stack_range(), read=[[at, inside.read_word(at)] for at in task["read"]])
+    crash.update(
+        stack=inside.stack(),
+        calls=calls_so_far(),
+        access="none",
+        bad=None,
+        register=None,
+        part="",
+        address=None,
+        origin=None,
+        instruction="",
+        stack_overflow=False,
+        protection="",
+        frame_sizes=inside.frame_sizes(),
+        log=log_address(),
+        stack_range=stack_range(),
+        read=[[at, inside.read_word(at)] for at in task["read"]],
+    )
     row = instructions.at(crash["pc"])
     if crash["signal"] == 8 and row is not None:
         divisor_facts(crash, frame, row)
@@ -160,8 +179,16 @@ def divisor_facts(crash, frame, row):
         size = 4 if mnemonic.endswith("l") else 8
         if address is None or inside.read(address, size) != 0:
             return
-        found = flow.result("load", frame, row, cell=instructions.cell(address, 0, size), symbol=inside.static_symbol(address),
-                            stack=inside.stack_part(address), base=flow.base_of(row, operands[-1], frame), level=0)
+        found = flow.result(
+            "load",
+            frame,
+            row,
+            cell=instructions.cell(address, 0, size),
+            symbol=inside.static_symbol(address),
+            stack=inside.stack_part(address),
+            base=flow.base_of(row, operands[-1], frame),
+            level=0,
+        )
     base_facts(found)
     crash.update(access="divisor", bad=0, origin=found)
 
@@ -172,12 +199,23 @@ def call_facts(crash, frame, row):
     register = instructions.is_register(operand)
     address = None if register else instructions.address_of(row, operand, frame)
     bad = inside.register(frame, operand[1:]) if register else None if address is None else inside.read_word(address)
-    if bad is None or bad >> 47 in (0, 0x1ffff):
+    if bad is None or bad >> 47 in (0, 0x1FFFF):
         return False
     crash.update(access="jump", bad=bad, part="base", address=bad)
-    crash["origin"] = flow.origin(operand, bad) if register else \
-        flow.result("load", frame, row, cell=instructions.cell(address, bad), symbol=inside.static_symbol(address),
-                    stack=inside.stack_part(address), base=flow.base_of(row, operand, frame), level=0)
+    crash["origin"] = (
+        flow.origin(operand, bad)
+        if register
+        else flow.result(
+            "load",
+            frame,
+            row,
+            cell=instructions.cell(address, bad),
+            symbol=inside.static_symbol(address),
+            stack=inside.stack_part(address),
+            base=flow.base_of(row, operand, frame),
+            level=0,
+        )
+    )
     base_facts(crash["origin"])
     return True
 
@@ -198,32 +236,54 @@ def below_stack(pointer, row, operand, fault):
     mapping = inside.mapping_of(pointer)
     if mapping is None or "w" not in mapping[4]:
         return abs(address - pointer) < 1 << 24
-    return uses_stack and address < mapping[0] and pointer - address < 1 << 20 and \
-        inside.mapping_of(address) is None or is_push and inside.read_word(pointer - 8) is None
+    return (
+        uses_stack
+        and address < mapping[0]
+        and pointer - address < 1 << 20
+        and inside.mapping_of(address) is None
+        or is_push
+        and inside.read_word(pointer - 8) is None
+    )
 
 
 def operand_facts(crash, operand):
     name, bad, part = flow.bad_part(operand)
     mapping = inside.mapping_of(operand["address"])
     crash["protection"] = mapping[4] if mapping else ""
-    crash.update(access="operand", address=operand["address"], register=name, bad=bad, part=part, writes=operand["writes"])
+    crash.update(
+        access="operand", address=operand["address"], register=name, bad=bad, part=part, writes=operand["writes"]
+    )
     if name is None:
-        crash["origin"] = {"kind": "constant", "function": crash["stack"][0]["function"], "pc": crash["pc"],
-                           "asm": crash["instruction"]}
+        crash["origin"] = {
+            "kind": "constant",
+            "function": crash["stack"][0]["function"],
+            "pc": crash["pc"],
+            "asm": crash["instruction"],
+        }
         return
     crash["origin"] = flow.origin(name, bad)
     base_facts(crash["origin"])
-    if crash["origin"]["kind"] == "unknown" and bad > 0xffff and part == "base":
+    if crash["origin"]["kind"] == "unknown" and bad > 0xFFFF and part == "base":
         cells = inside.search(bad, set(), 3) or []
         if len(cells) == 1:
-            crash["origin"] = {**crash["origin"], "kind": "load", "cell": instructions.cell(cells[0], bad), "guessed": True}
+            crash["origin"] = {
+                **crash["origin"],
+                "kind": "load",
+                "cell": instructions.cell(cells[0], bad),
+                "guessed": True,
+            }
 
 
 def jump_facts(crash):
     """The program went on at an address where no code is: by which call, and where that had the address from."""
     frame = gdb.newest_frame()
-    crash.update(access="jump", bad=crash["pc"], part="base", address=crash["pc"],
-                 origin={"kind": "unknown", "function": "", "pc": 0, "asm": ""})
+    crash.update(
+        access="jump",
+        bad=crash["pc"],
+        part="base",
+        address=crash["pc"],
+        origin={"kind": "unknown", "function": "", "pc": 0, "asm": ""},
+    )
     back = inside.read_word(inside.register(frame, "rsp") or 0)
     row = instructions.call_before(back) if back else None
     if row is None:
@@ -232,9 +292,17 @@ def jump_facts(crash):
     if len(crash["stack"]) < 2 or crash["stack"][1]["pc"] != back:
         path = inside.module_of(back)
         sal = gdb.find_pc_line(back - 1)
-        crash["stack"].insert(1, {"pc": back, "function": inside.name_at(back - 1), "module": path,
-                                  "file": sal.symtab.fullname() if sal.symtab else "",
-                                  "line": sal.line if sal.symtab else 0, "offset": back - inside.module_base(path)})
+        crash["stack"].insert(
+            1,
+            {
+                "pc": back,
+                "function": inside.name_at(back - 1),
+                "module": path,
+                "file": sal.symtab.fullname() if sal.symtab else "",
+                "line": sal.line if sal.symtab else 0,
+                "offset": back - inside.module_base(path),
+            },
+        )
     operand = instructions.split(row)[1][0].lstrip("*")
     about = flow.result("unknown", frame, row)
     about["function"] = crash["stack"][1]["function"]
@@ -246,8 +314,12 @@ def jump_facts(crash):
     else:
         address = instructions.address_of(row, operand, frame)
         if address is not None and inside.read_word(address) == crash["pc"]:
-            about.update(kind="load", cell=instructions.cell(address, crash["pc"]), symbol=inside.static_symbol(address),
-                         stack=inside.stack_part(address))
+            about.update(
+                kind="load",
+                cell=instructions.cell(address, crash["pc"]),
+                symbol=inside.static_symbol(address),
+                stack=inside.stack_part(address),
+            )
     about.pop("base", None)
     crash["origin"] = about
 
@@ -272,9 +344,18 @@ def hit(cell, allocator, behind):
     inside.forget()
     stack = inside.stack(behind=behind)
     store = storing.describe_store(cell, behind)
-    seen = {"cell": cell, "stack": stack, "thread": gdb.selected_thread().num, "lwp": gdb.selected_thread().ptid[1],
-            "calls": calls_so_far(), "store": store, "bases": store.pop("bases", []), "pointers": pointers(),
-            "sources": [], "how": ""}
+    seen = {
+        "cell": cell,
+        "stack": stack,
+        "thread": gdb.selected_thread().num,
+        "lwp": gdb.selected_thread().ptid[1],
+        "calls": calls_so_far(),
+        "store": store,
+        "bases": store.pop("bases", []),
+        "pointers": pointers(),
+        "sources": [],
+        "how": "",
+    }
     seen["cell_symbol"] = inside.static_symbol(cell["address"])
     seen["base_symbols"] = [inside.static_symbol(base) for base in seen["bases"]]
     in_malloc = any(frame["module"] == allocator for frame in stack[:8])
@@ -288,10 +369,13 @@ def hit(cell, allocator, behind):
 def guess_sources(seen, cell):
     """Where a mover may have had the value from, where its instruction does not tell. Words beside the cell that hold it too
     are of the same copy, and memset copies from nowhere."""
-    if cell["size"] != 8 or cell["value"] <= 0xffff or "set" in seen["stack"][0]["function"]:
+    if cell["size"] != 8 or cell["value"] <= 0xFFFF or "set" in seen["stack"][0]["function"]:
         return
-    beside = set(range(cell["address"] - BESIDE_BYTES, cell["address"] + BESIDE_BYTES, 8)) if \
-        seen["store"]["kind"] == "bulk" else {cell["address"]}
+    beside = (
+        set(range(cell["address"] - BESIDE_BYTES, cell["address"] + BESIDE_BYTES, 8))
+        if seen["store"]["kind"] == "bulk"
+        else {cell["address"]}
+    )
     found = storing.pointed_words(gdb.newest_frame(), cell["value"], beside)
     if found:
         seen["sources"], seen["how"] = found[:3], "a register points to it"

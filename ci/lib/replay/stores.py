@@ -6,7 +6,7 @@ from judge import HOPS_MAX, name_of, SMALL
 from launch import NotFound, Unseen
 from verdict import FOUND, LIKELY
 
-FILLING = 0xd1d1d1d1d1d1d1d1
+FILLING = 0xD1D1D1D1D1D1D1D1
 
 
 class Stores:
@@ -17,8 +17,10 @@ class Stores:
         block = self.judge.history.block_at(word, moment)
         self.about.update(word=word, block_hit=self.judge.describe(block, word))
         if block is not None and block.freed is not None:
-            return self.used_after_free(word, "it freed a block that was still in use; the heap then keeps a link there, or "
-                                        "gives it to others")
+            return self.used_after_free(
+                word,
+                "it freed a block that was still in use; the heap then keeps a link there, or " "gives it to others",
+            )
         hit = self.last_store(cell, bound, block)
         self.refresh()
         before = self.moved_from(cell, block, hit)
@@ -58,8 +60,14 @@ class Stores:
         self.about["word"] = before["address"]
         by, value = self.judge.culprit(earlier["stack"]), cell["value"]
         cause = "null_stored" if value < SMALL else "bad_value_stored"
-        return self.make(FOUND, cause, by, f"it stored {'NULL' if value == 0 else f'{value:#x}'} in a block that realloc moved "
-                         "later, which was used as a pointer then", earlier["stack"])
+        return self.make(
+            FOUND,
+            cause,
+            by,
+            f"it stored {'NULL' if value == 0 else f'{value:#x}'} in a block that realloc moved "
+            "later, which was used as a pointer then",
+            earlier["stack"],
+        )
 
     def last_store(self, cell, bound, block=None):
         """Also one of the value that was there already. block: the one that the cell is in."""
@@ -87,16 +95,26 @@ class Stores:
     def copied(self, hit, cell):
         """The verdict on where a copy came from, None where the copy is all that is known."""
         about, hits = dict(self.about), list(self.hits)
-        self.say(f"hop {len(hits)}: {name_of(hit['stack'][0])} copied it to {cell['address']:#x} from "
-                 f"{hit['sources'][0]:#x} ({hit['how']})")
+        self.say(
+            f"hop {len(hits)}: {name_of(hit['stack'][0])} copied it to {cell['address']:#x} from "
+            f"{hit['sources'][0]:#x} ({hit['how']})"
+        )
         try:
             verdict = self.trace({**cell, "address": hit["sources"][0]}, hit)
             here, there = self.judge.culprit(hit["stack"]) or {}, verdict["culprit"] or {}
-            is_spill = (here.get("function"), here.get("module")) == (there.get("function"), there.get("module")) and \
-                verdict["cause"] in ("null_stored", "bad_value_stored")
+            is_spill = (here.get("function"), here.get("module")) == (
+                there.get("function"),
+                there.get("module"),
+            ) and verdict["cause"] in ("null_stored", "bad_value_stored")
             if hit["store"].get("ambiguous") and verdict["grade"] == FOUND:
-                verdict = {**verdict, "grade": LIKELY, "alternatives": [*verdict["alternatives"], (
-                    self.judge.culprit(hit["stack"]), "it may have had the value from elsewhere, on another path")]}
+                verdict = {
+                    **verdict,
+                    "grade": LIKELY,
+                    "alternatives": [
+                        *verdict["alternatives"],
+                        (self.judge.culprit(hit["stack"]), "it may have had the value from elsewhere, on another path"),
+                    ],
+                }
             if verdict["cause"] != "never_set" and not is_spill:
                 return verdict
         except NotFound as reason:
@@ -134,22 +152,44 @@ class Stores:
             return {**self.of_double(FOUND, second, first, block), "store": by, "word": cell["address"]}
         blocks = [one for one in self.judge.history.blocks_at(cell["address"], block.allocated.index) if one.freed]
         changed = self.without_frees(blocks)
-        is_new = changed == "same" and ((self.without["origin"] or {}).get("cell") or {}).get("address") != cell["address"]
+        is_new = (
+            changed == "same" and ((self.without["origin"] or {}).get("cell") or {}).get("address") != cell["address"]
+        )
         meant = None if is_new or changed == "gone" else self.meant([*blocks, block])
         if is_new or meant is block:
             return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"])
         if self.came_over(hit, block):
-            return self.make(LIKELY, "overflow", by, "it wrote on from the end of the block before", hit["stack"],
-                             alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: too "
-                                            "early, if the writer still meant that one")])
+            return self.make(
+                LIKELY,
+                "overflow",
+                by,
+                "it wrote on from the end of the block before",
+                hit["stack"],
+                alternatives=[
+                    (
+                        self.judge.frame_of(earlier.freed),
+                        "it freed the block that was there before: too " "early, if the writer still meant that one",
+                    )
+                ],
+            )
         if changed == "gone" or meant is not None:
             why = f"it freed a block that was still in use, which malloc then gave to {(by or {}).get('function') or 'another'}"
             verdict = self.used_after_free_of(blocks, cell["address"], why, by)
             if verdict:
                 return verdict
-        return self.make(LIKELY, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"],
-                         alternatives=[(self.judge.frame_of(earlier.freed), "it freed the block that was there before: too "
-                                        "early, if the reader still meant that one")])
+        return self.make(
+            LIKELY,
+            cause,
+            by,
+            f"it stored {what}, which was used as a pointer later",
+            hit["stack"],
+            alternatives=[
+                (
+                    self.judge.frame_of(earlier.freed),
+                    "it freed the block that was there before: too " "early, if the reader still meant that one",
+                )
+            ],
+        )
 
     def came_over(self, hit, block, value=None):
         """Whether the function that stored wrote the word in front of the block too, with no call of malloc in between. value:
@@ -158,17 +198,29 @@ class Stores:
             before = self.last_store({"address": block.start - 8, "size": 8, "value": value}, hit)
         except NotFound:
             return False
-        return before is not None and before["calls"] == hit["calls"] and \
-            before["stack"][0]["function"] == hit["stack"][0]["function"]
+        return (
+            before is not None
+            and before["calls"] == hit["calls"]
+            and before["stack"][0]["function"] == hit["stack"][0]["function"]
+        )
 
     def stored_static(self, hit, cell, by, cause, what):
         here = next((row for row in [hit.get("cell_symbol")] if row), None)
         bases = [row for row in hit["base_symbols"] if row]
         if here and bases and bases[0][1] != here[1] and hit["store"]["kind"] != "load":
-            return self.make(FOUND, "overflow", by, f"it wrote past the end of {bases[0][0]}, into {here[0]}", hit["stack"])
-        if hit["store"]["kind"] == "bulk" and hit["bases"] and cell["address"] - min(hit["bases"]) > 0 and here and \
-                min(hit["bases"]) < here[1]:
-            return self.make(FOUND, "overflow", by, f"it wrote on from {min(hit['bases']):#x} into {here[0]}", hit["stack"])
+            return self.make(
+                FOUND, "overflow", by, f"it wrote past the end of {bases[0][0]}, into {here[0]}", hit["stack"]
+            )
+        if (
+            hit["store"]["kind"] == "bulk"
+            and hit["bases"]
+            and cell["address"] - min(hit["bases"]) > 0
+            and here
+            and min(hit["bases"]) < here[1]
+        ):
+            return self.make(
+                FOUND, "overflow", by, f"it wrote on from {min(hit['bases']):#x} into {here[0]}", hit["stack"]
+            )
         if self.is_jump:
             cause = "bad_function_pointer"
         if hit["store"]["kind"] == "call":
@@ -181,30 +233,65 @@ class Stores:
         """No store was seen: of a block since its allocation, of a variable ever."""
         if block is None:
             if self.crash["origin"].get("stack"):
-                return self.make(LIKELY, "uninitialised", self.user, "it used a variable of its own that nothing was seen to "
-                                 "set", self.crash["stack"])
+                return self.make(
+                    LIKELY,
+                    "uninitialised",
+                    self.user,
+                    "it used a variable of its own that nothing was seen to " "set",
+                    self.crash["stack"],
+                )
             where = f" {self.crash['origin']['symbol'][0]}" if self.crash["origin"].get("symbol") else ""
             if cell["value"] != 0:
-                return self.make(LIKELY, "never_set", self.user, f"it used the variable{where}, which no instruction was seen "
-                                 f"to set to {cell['value']:#x}", self.crash["stack"],
-                                 alternatives=[(None, "a system call that wrote it, such as read")])
-            return self.make(FOUND, "never_set", self.user, f"it used the variable{where}, which nothing had set",
-                             self.crash["stack"])
+                return self.make(
+                    LIKELY,
+                    "never_set",
+                    self.user,
+                    f"it used the variable{where}, which no instruction was seen " f"to set to {cell['value']:#x}",
+                    self.crash["stack"],
+                    alternatives=[(None, "a system call that wrote it, such as read")],
+                )
+            return self.make(
+                FOUND,
+                "never_set",
+                self.user,
+                f"it used the variable{where}, which nothing had set",
+                self.crash["stack"],
+            )
         frame = self.judge.frame_of(block.allocated)
         left = self.judge.culprit(earlier["stack"]) if earlier else None
         if block.is_zeroed:
-            others = [] if self.is_settled else [(None, "a store of NULL: the word was used too often to see all of them")]
-            return self.make(FOUND if self.is_settled else LIKELY, "uninitialised", frame, "it allocated the block, zeroed; "
-                             f"byte {cell['address'] - block.start} was never written since", [frame], alternatives=others)
+            others = (
+                [] if self.is_settled else [(None, "a store of NULL: the word was used too often to see all of them")]
+            )
+            return self.make(
+                FOUND if self.is_settled else LIKELY,
+                "uninitialised",
+                frame,
+                "it allocated the block, zeroed; " f"byte {cell['address'] - block.start} was never written since",
+                [frame],
+                alternatives=others,
+            )
         proof = self.prove_uninitialised(cell, block)
         if proof == "written":
-            return self.make(LIKELY, "null_stored", self.user, "it used a NULL that the program stored where NULL was before",
-                             self.crash["stack"], alternatives=[(frame, "it allocated the block")])
+            return self.make(
+                LIKELY,
+                "null_stored",
+                self.user,
+                "it used a NULL that the program stored where NULL was before",
+                self.crash["stack"],
+                alternatives=[(frame, "it allocated the block")],
+            )
         why = f"byte {cell['address'] - block.start} of the block that it allocated was never written since"
         if left is not None:
             why += f"; its value was left by {left['function'] or 'the block before'}"
-        others = [] if proof == "filled" else [(None, "a store of the value that was there already, which no watchpoint sees")]
-        return self.make(FOUND if proof == "filled" else LIKELY, "uninitialised", frame, why, [frame], alternatives=others)
+        others = (
+            []
+            if proof == "filled"
+            else [(None, "a store of the value that was there already, which no watchpoint sees")]
+        )
+        return self.make(
+            FOUND if proof == "filled" else LIKELY, "uninitialised", frame, why, [frame], alternatives=others
+        )
 
     def prove_uninitialised(self, cell, block):
         """Runs with the block filled when it was allocated. "filled": the filling was used; "written": the program had

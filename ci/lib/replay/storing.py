@@ -24,8 +24,11 @@ def is_store_to(row, frame, address):
     if row is None:
         return True
     mnemonic, operands = split(row)
-    if mnemonic.startswith(("stos", "movs")) and not mnemonic.startswith(("movsl", "movsb", "movsw", "movsx", "movss",
-                                                                         "movsd")) or "%es:(%rdi)" in row["asm"]:
+    if (
+        mnemonic.startswith(("stos", "movs"))
+        and not mnemonic.startswith(("movsl", "movsb", "movsw", "movsx", "movss", "movsd"))
+        or "%es:(%rdi)" in row["asm"]
+    ):
         return True
     if not operands or mnemonic.startswith(READERS):
         return False
@@ -74,7 +77,9 @@ def moved(frame, row, operands, mnemonic, target):
     name = whole(operands[0])
     if not name.startswith(("xmm", "ymm", "zmm")):
         found = origin(name, target["value"], row["addr"])
-        return {key: found[key] for key in found if key in ("kind", "cell", "callee", "ambiguous")} | {"from": found["asm"]}
+        return {key: found[key] for key in found if key in ("kind", "cell", "callee", "ambiguous")} | {
+            "from": found["asm"]
+        }
     start = address_of(row, operands[1], frame)
     for one in reversed(before(row["addr"])):
         words = split(one)

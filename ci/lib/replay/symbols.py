@@ -39,8 +39,14 @@ class Symbols:
         if not path.startswith("/") or not os.path.exists(path):
             return [frame]
         frame["offset"] = address - self.base(path)
-        done = subprocess.run(["addr2line", "-ifCe", path, hex(frame["offset"] - 1)], capture_output=True, text=True,
-                              timeout=60, check=False, errors="replace")
+        done = subprocess.run(
+            ["addr2line", "-ifCe", path, hex(frame["offset"] - 1)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            errors="replace",
+        )
         lines, rows = done.stdout.splitlines(), []
         for function, place in zip(lines[::2], lines[1::2]):
             file, _, line = place.split(" ")[0].rpartition(":")

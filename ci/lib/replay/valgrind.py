@@ -16,9 +16,16 @@ def frames_of(stack):
     rows = []
     for frame in stack.findall("frame"):
         folder, file = frame.findtext("dir"), frame.findtext("file")
-        rows.append({"pc": int(frame.findtext("ip"), 16), "function": frame.findtext("fn") or "", "offset": 0,
-                     "module": frame.findtext("obj") or "", "line": int(frame.findtext("line") or 0),
-                     "file": os.path.join(folder, file) if folder and file else file or ""})
+        rows.append(
+            {
+                "pc": int(frame.findtext("ip"), 16),
+                "function": frame.findtext("fn") or "",
+                "offset": 0,
+                "module": frame.findtext("obj") or "",
+                "line": int(frame.findtext("line") or 0),
+                "file": os.path.join(folder, file) if folder and file else file or "",
+            }
+        )
     return rows
 
 
@@ -33,8 +40,15 @@ def errors_of(path):
                 errors += [element for _, element in parser.read_events() if element.tag == "error"]
         except xml.ParseError:
             pass
-    return [{"kind": one.findtext("kind"), "what": one.findtext("what") or "", "block": one.findtext("auxwhat") or "",
-             "stacks": [frames_of(stack) for stack in one.findall("stack")]} for one in errors]
+    return [
+        {
+            "kind": one.findtext("kind"),
+            "what": one.findtext("what") or "",
+            "block": one.findtext("auxwhat") or "",
+            "stacks": [frames_of(stack) for stack in one.findall("stack")],
+        }
+        for one in errors
+    ]
 
 
 class Memcheck:
@@ -56,22 +70,40 @@ class Memcheck:
     def command(self, out):
         name = os.path.basename(self.report.library) or "NONE"
         # Without chasing: over a call that it has followed, memcheck gives the caller's place for a small function's.
-        return [shutil.which("valgrind"), "--tool=memcheck", "--vex-guest-chase=no", "--xml=yes",
-                f"--xml-file={out}", "--num-callers=30", f"--soname-synonyms=somalloc={name}", "--",
-                self.report.program, *self.launcher.arguments[1:]]
+        return [
+            shutil.which("valgrind"),
+            "--tool=memcheck",
+            "--vex-guest-chase=no",
+            "--xml=yes",
+            f"--xml-file={out}",
+            "--num-callers=30",
+            f"--soname-synonyms=somalloc={name}",
+            "--",
+            self.report.program,
+            *self.launcher.arguments[1:],
+        ]
 
     def find(self):
         out, log = (os.path.join(self.launcher.folder, name) for name in ("memcheck.xml", "memcheck.log"))
         self.launcher.runs += 1
         self.launcher.budget.doing("valgrind: memcheck runs the program")
         with open(log, "wb") as file:
-            failed = call(self.command(out), self.environment(), file, self.launcher.budget.left(), self.report.directory,
-                          self.launcher.input_path)
+            failed = call(
+                self.command(out),
+                self.environment(),
+                file,
+                self.launcher.budget.left(),
+                self.report.directory,
+                self.launcher.input_path,
+            )
         if not os.path.exists(out):
             raise NotFound("valgrind gave no result: " + (failed or last_line(log)))
         # Of an address in no block memcheck knows no more than the crash tells.
-        errors = [error for error in errors_of(out) if error["kind"] in KINDS and error["stacks"] and
-                  ("Free" in error["kind"] or "of size" in error["block"])]
+        errors = [
+            error
+            for error in errors_of(out)
+            if error["kind"] in KINDS and error["stacks"] and ("Free" in error["kind"] or "of size" in error["block"])
+        ]
         errors.sort(key=lambda error: KINDS.index(error["kind"]))
         for error in errors:
             verdict = self.verdict(error)
@@ -84,12 +116,25 @@ class Memcheck:
         about = error["block"].removeprefix("Address ")
         stack, why = error["stacks"][0], f"memcheck: {error['what']}; the address {about}"
         is_freed = "of size" in error["block"] and "free'd" in error["block"]
-        cause = {"InvalidFree": "double_free" if is_freed else "bad_free", "MismatchedFree": "bad_free"}.get(error["kind"])
+        cause = {"InvalidFree": "double_free" if is_freed else "bad_free", "MismatchedFree": "bad_free"}.get(
+            error["kind"]
+        )
         if cause is None:
-            known = "overflow" if "of size" in error["block"] else "wild_write" if error["kind"] == "InvalidWrite" else \
-                "wild_read"
+            known = (
+                "overflow"
+                if "of size" in error["block"]
+                else "wild_write"
+                if error["kind"] == "InvalidWrite"
+                else "wild_read"
+            )
             cause = "use_after_free" if is_freed else known
         if error["kind"] == "InvalidRead" and len(error["stacks"]) > 1 and is_freed:
             stack, why = error["stacks"][1], f"memcheck: it freed a block that the program still read: {error['block']}"
-        return verdicts.make(verdicts.LIKELY, cause, self.judge.culprit(stack), why, stack,
-                             alternatives=[(None, "another error, which memcheck's heap hides")])
+        return verdicts.make(
+            verdicts.LIKELY,
+            cause,
+            self.judge.culprit(stack),
+            why,
+            stack,
+            alternatives=[(None, "another error, which memcheck's heap hides")],
+        )

@@ -48,9 +48,24 @@ CAUSES = {
 
 def make(grade, cause, culprit, why, stack, **more):
     """A verdict; more: any of the keys below."""
-    verdict = {"grade": grade, "cause": cause, "culprit": culprit, "why": why, "stack": stack, "word": None, "bad": None,
-               "suspect": None, "how": "", "hops": 0, "block_hit": None, "block_owned": None, "store": None,
-               "used_by": None, "alternatives": [], "thread": None}
+    verdict = {
+        "grade": grade,
+        "cause": cause,
+        "culprit": culprit,
+        "why": why,
+        "stack": stack,
+        "word": None,
+        "bad": None,
+        "suspect": None,
+        "how": "",
+        "hops": 0,
+        "block_hit": None,
+        "block_owned": None,
+        "store": None,
+        "used_by": None,
+        "alternatives": [],
+        "thread": None,
+    }
     verdict.update(more)
     return verdict
 
@@ -81,8 +96,12 @@ def text(result):
         known = "".join(f"known: {line}\n" for line in result["known"])
         return f"not found: {result['why']}\n{known}method: {result['method'] or 'none'}\n"
     who = place(verdict["culprit"]) if verdict["culprit"] else "no line of the program"
-    lines = [f"{verdict['grade']}: {who}", f"  {verdict['why']}", f"cause: {verdict['cause']}: {CAUSES[verdict['cause']]}",
-             f"method: {result['method']}, {result['runs']} runs, {verdict['hops']} hops"]
+    lines = [
+        f"{verdict['grade']}: {who}",
+        f"  {verdict['why']}",
+        f"cause: {verdict['cause']}: {CAUSES[verdict['cause']]}",
+        f"method: {result['method']}, {result['runs']} runs, {verdict['hops']} hops",
+    ]
     for frame, why in verdict["alternatives"]:
         lines.append(f"or: {place(frame)}\n  {why}" if frame else f"or: {why}")
     if verdict["used_by"]:

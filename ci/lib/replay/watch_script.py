@@ -82,8 +82,9 @@ class Access(gdb.Breakpoint):
 
     def __init__(self, task, log):
         self.cell, self.wanted, self.log, self.count = task["cells"][0], task, log, 0
-        super().__init__(f"*({inside.TYPES[self.cell['size']]} *){self.cell['address']:#x}", gdb.BP_WATCHPOINT,
-                         gdb.WP_ACCESS)
+        super().__init__(
+            f"*({inside.TYPES[self.cell['size']]} *){self.cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_ACCESS
+        )
 
     def stop(self):
         self.count += 1
@@ -93,8 +94,10 @@ class Access(gdb.Breakpoint):
         try:
             frame = gdb.newest_frame()
             rows = instructions.before(frame.pc())
-            if storing.is_store_to(rows[-1] if rows else None, frame, self.cell["address"]) and \
-                    inside.read(self.cell["address"], self.cell["size"]) == self.cell["value"]:
+            if (
+                storing.is_store_to(rows[-1] if rows else None, frame, self.cell["address"])
+                and inside.read(self.cell["address"], self.cell["size"]) == self.cell["value"]
+            ):
                 self.log["restores"].append(seen.hit(self.cell, self.wanted["allocator"], behind=True))
                 del self.log["restores"][:-4]
         except Exception as error:  # noqa: BLE001  (gdb would print it and stop the program)
@@ -152,8 +155,14 @@ def run_and_note_calls(task, log):
             log["unmaps"].clear()  # there is memory again
         if number != 9 and is_entry and (number == 77 or first <= task["unmaps"] < first + second):
             inside.forget()
-            log["unmaps"].append({"start": 0 if number == 77 else first, "call": {11: "munmap", 10: "mprotect", 25: "mremap", 77: "ftruncate"}.get(number, "?"),
-                                  "stack": inside.stack(), "calls": seen.calls_so_far()})
+            log["unmaps"].append(
+                {
+                    "start": 0 if number == 77 else first,
+                    "call": {11: "munmap", 10: "mprotect", 25: "mremap", 77: "ftruncate"}.get(number, "?"),
+                    "stack": inside.stack(),
+                    "calls": seen.calls_so_far(),
+                }
+            )
             del log["unmaps"][:-16]
         gdb.execute("continue", to_string=True)
 

@@ -17,34 +17,34 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONFORM_BUGS(X)                                                                       \
-    X(NONE)                                                                                   \
-    X(MALLOC_ERRNO)     /* malloc of an impossible size leaves errno */                       \
-    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) is a small block */                    \
-    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                   \
-    X(REALLOC_32_BITS)  /* realloc keeps 32 bits of a size */                                 \
-    X(REALLOCARRAY_WRAPS)                                                                     \
-    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                                \
-    X(NO_PVALLOC)       /* pvalloc is left to libc */                                         \
-    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                                \
-    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                          \
-    X(POSIX_POINTER)    /* posix_memalign that fails writes *memptr */                        \
-    X(FREE_ERRNO)       /* free changes errno */                                              \
-    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                           \
-    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                           \
-    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 leaves the last byte */                   \
-    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                     \
-    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                    \
-    X(UNLOAD)           /* a key destructor stays behind after dlclose */                     \
-    X(STACK)            /* malloc needs 64 KiB of stack */                                    \
-    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */         \
-    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                       \
-    X(STATIC_TLS)       /* too much static thread-local data for dlopen */                    \
-    X(LOADER_LOCK)      /* malloc takes the loader's lock */                                  \
-    X(ENVIRON)          /* malloc reads the environment */                                    \
-    X(GETRANDOM)        /* aborts where getrandom is denied */                                \
-    X(MALLOPT)          /* mallopt(M_MXFAST, 0) ends malloc */                                \
-    X(HELPER)           /* a thread of the library takes signals */                           \
+#define CONFORM_BUGS(X)                                                        \
+    X(NONE)                                                                    \
+    X(MALLOC_ERRNO)     /* malloc of an impossible size leaves errno */            \
+    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) is a small block */         \
+    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */       \
+    X(REALLOC_32_BITS)  /* realloc keeps 32 bits of a size */                   \
+    X(REALLOCARRAY_WRAPS)                                                      \
+    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                      \
+    X(NO_PVALLOC)       /* pvalloc is left to libc */                                \
+    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                     \
+    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                             \
+    X(POSIX_POINTER)    /* posix_memalign that fails writes *memptr */            \
+    X(FREE_ERRNO)       /* free changes errno */                                     \
+    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */            \
+    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                \
+    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 leaves the last byte */    \
+    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */           \
+    X(ONLY_FREE)        /* free in a thread that never allocated aborts */            \
+    X(UNLOAD)           /* a key destructor stays behind after dlclose */                \
+    X(STACK)            /* malloc needs 64 KiB of stack */                                \
+    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */ \
+    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */           \
+    X(STATIC_TLS)       /* too much static thread-local data for dlopen */           \
+    X(LOADER_LOCK)      /* malloc takes the loader's lock */                        \
+    X(ENVIRON)          /* malloc reads the environment */                              \
+    X(GETRANDOM)        /* aborts where getrandom is denied */                        \
+    X(MALLOPT)          /* mallopt(M_MXFAST, 0) ends malloc */                          \
+    X(HELPER)           /* a thread of the library takes signals */                      \
     X(CANCEL)           /* malloc is a cancellation point */
 
 enum bug {
@@ -77,7 +77,10 @@ static pthread_key_t key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fast_size_0;
 
-static void *libc_symbol(const char *name) { return dlsym(RTLD_NEXT, name); }
+static void *libc_symbol(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
 
 static void on_thread_exit(void *value)
 {
@@ -85,8 +88,14 @@ static void on_thread_exit(void *value)
     ended = true;
 }
 
-static void lock_take(void) { pthread_mutex_lock(&lock); }
-static void lock_release(void) { pthread_mutex_unlock(&lock); }
+static void lock_take(void)
+{
+    pthread_mutex_lock(&lock);
+}
+static void lock_release(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
 __attribute__((constructor)) static void canary_start(void)
 {
@@ -230,10 +239,16 @@ int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
     return 0;
 }
 
-void *valloc(size_t size_bytes) { return __libc_valloc(size_bytes); }
+void *valloc(size_t size_bytes)
+{
+    return __libc_valloc(size_bytes);
+}
 
 #if !CONFORM_WITHOUT_PVALLOC
-void *pvalloc(size_t size_bytes) { return __libc_pvalloc(size_bytes); }
+void *pvalloc(size_t size_bytes)
+{
+    return __libc_pvalloc(size_bytes);
+}
 #endif
 
 size_t malloc_usable_size(void *block)

@@ -25,7 +25,10 @@ static _Noreturn void say(int status, const char *text)
     _exit(status);
 }
 
-static _Noreturn void wrong(const char *text) { say(1, text); }
+static _Noreturn void wrong(const char *text)
+{
+    say(1, text);
+}
 
 typedef void *alloc_function(size_t size_bytes);
 typedef void free_function(void *block);
@@ -45,7 +48,10 @@ static void exercise_with(alloc_function *alloc, free_function *give_back)
     }
 }
 
-static void exercise(void) { exercise_with(malloc, free); }
+static void exercise(void)
+{
+    exercise_with(malloc, free);
+}
 
 static void *exercise_thread(void *unused)
 {

@@ -20,8 +20,8 @@
 #define STRESS_SUBJECT_PURGE() static_cast<void>(::malloc_trim(0))
 #endif
 
-// Blocks up to this size are judged whole (content.h). The fuzz targets, which run ten thousand sequences a second, judge
-// less of large blocks.
+// Blocks up to this size are judged whole (content.h). The fuzz targets, which run ten thousand sequences a second,
+// judge less of large blocks.
 #ifndef STRESS_CONTENT_FULL_LOG2
 #define STRESS_CONTENT_FULL_LOG2 20
 #endif
@@ -65,11 +65,11 @@
 #define STRESS_CYCLE_COUNT() __builtin_ia32_rdtsc()
 #elif defined(__aarch64__)
 // Of the assembler: each compiler has another builtin for it.
-#define STRESS_CYCLE_COUNT()                                          \
-    __extension__({                                                   \
-        unsigned long long stress_ticks;                              \
+#define STRESS_CYCLE_COUNT()                                         \
+    __extension__({                                                  \
+        unsigned long long stress_ticks;                             \
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(stress_ticks)); \
-        stress_ticks;                                                 \
+        stress_ticks;                                                \
     })
 #else
 #error "hakmem-stress: no cycle counter is known for this processor; add one in build.h"
@@ -85,4 +85,4 @@ inline constexpr bool kSanitized = STRESS_SANITIZED != 0;
 
 inline constexpr bool kEmulated = HAKMEM_STRESS_EMULATED != 0;
 
-}  // namespace stress
+} // namespace stress

@@ -11,8 +11,7 @@
 
 namespace stress {
 
-template <typename T>
-bool parse_number(const std::string &text, T &value)
+template <typename T> bool parse_number(const std::string &text, T &value)
 {
     if constexpr (std::is_floating_point_v<T>) {  // not every C++ library has from_chars for these
         std::istringstream words(text);

@@ -55,7 +55,10 @@ const char *signal_name(int signal_number)
     }
 }
 
-const char *error_name(int error) { return strerror(error); }
+const char *error_name(int error)
+{
+    return strerror(error);
+}
 
 int stack_frames(void **frames, int count_max)
 {

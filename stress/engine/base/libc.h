@@ -1,11 +1,11 @@
-// What glibc offers and other C libraries do not, or under another name. With glibc these are glibc's own; libc.cc has the
-// rest. Beside build.h the one file of the suite that asks what it is compiled for. Any thread may call; nothing here allocates,
-// but for the first use of stack_frames in a process.
+// What glibc offers and other C libraries do not, or under another name. With glibc these are glibc's own; libc.cc has
+// the rest. Beside build.h the one file of the suite that asks what it is compiled for. Any thread may call; nothing
+// here allocates, but for the first use of stack_frames in a process.
 #pragma once
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>  // says which libc it is
+#include <stdlib.h> // says which libc it is
 #include <string.h>
 #include <sys/types.h>
 
@@ -18,17 +18,26 @@ namespace stress {
 #ifdef __GLIBC__
 
 // "SEGV"; nullptr where the signal has no name.
-inline const char *signal_name(int signal_number) { return sigabbrev_np(signal_number); }
+inline const char *signal_name(int signal_number)
+{
+    return sigabbrev_np(signal_number);
+}
 
 // "ENOSPC"; nullptr where the error has no name. Elsewhere than with glibc: "No space left on device".
-inline const char *error_name(int error) { return strerrorname_np(error); }
+inline const char *error_name(int error)
+{
+    return strerrorname_np(error);
+}
 
 // Return addresses of the calling function and of its callers, at most count_max; returns how many.
-inline int stack_frames(void **frames, int count_max) { return backtrace(frames, count_max); }
+inline int stack_frames(void **frames, int count_max)
+{
+    return backtrace(frames, count_max);
+}
 
 // A thread that is made with these attributes while this lives starts with these signals blocked.
 class StartMask {
-public:
+  public:
     StartMask(pthread_attr_t &attributes, const sigset_t &mask) { pthread_attr_setsigmask_np(&attributes, &mask); }
 };
 
@@ -39,13 +48,13 @@ const char *error_name(int error);
 int stack_frames(void **frames, int count_max);
 
 class StartMask {
-public:
+  public:
     StartMask(pthread_attr_t &attributes, const sigset_t &mask);  // the calling thread has the mask, too
     ~StartMask();
     StartMask(const StartMask &) = delete;
     StartMask &operator=(const StartMask &) = delete;
 
-private:
+  private:
     sigset_t before_;
 };
 
@@ -55,6 +64,9 @@ private:
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
-inline void signal_thread_set(sigevent &event, pid_t thread) { event.sigev_notify_thread_id = thread; }
+inline void signal_thread_set(sigevent &event, pid_t thread)
+{
+    event.sigev_notify_thread_id = thread;
+}
 
-}  // namespace stress
+} // namespace stress

@@ -23,23 +23,18 @@ std::size_t harness_resident_bytes();
 void harness_count_resident(std::size_t size_bytes);
 
 // Lets standard containers live in such memory, for lists that grow while nothing runs.
-template <typename T>
-struct MappedAllocator {
+template <typename T> struct MappedAllocator {
     using value_type = T;
     MappedAllocator() = default;
-    template <typename U>
-    MappedAllocator(const MappedAllocator<U> &)
-    {
-    }
+    template <typename U> MappedAllocator(const MappedAllocator<U> &) {}
     T *allocate(std::size_t count) { return static_cast<T *>(harness_map(count * sizeof(T))); }
     void deallocate(T *start, std::size_t count) { harness_unmap(start, count * sizeof(T)); }
     friend bool operator==(MappedAllocator, MappedAllocator) { return true; }
 };
 
 // A fixed array of T. Elements start out as zero bytes, or as default-constructed objects.
-template <typename T>
-class Mapped {
-public:
+template <typename T> class Mapped {
+  public:
     Mapped() = default;
     explicit Mapped(std::size_t count) : start_(static_cast<T *>(harness_map(count * sizeof(T)))), count_(count)
     {
@@ -48,8 +43,7 @@ public:
     }
     Mapped(Mapped &&other) noexcept
         : start_(std::exchange(other.start_, nullptr)), count_(std::exchange(other.count_, 0))
-    {
-    }
+    {}
     Mapped &operator=(Mapped &&other) noexcept
     {
         std::swap(start_, other.start_);
@@ -71,7 +65,7 @@ public:
     const T *end() const { return start_ + count_; }
     std::size_t size() const { return count_; }
 
-private:
+  private:
     T *start_ = nullptr;
     std::size_t count_ = 0;
 };

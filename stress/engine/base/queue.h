@@ -10,9 +10,8 @@ namespace stress {
 
 // Law: pop gives the pushed items in order, each once. One thread pushes and closes, one pops; either
 // role may pass to another thread that is ordered behind the first, as a successor is by pthread_create.
-template <typename T>
-class SpscQueue {
-public:
+template <typename T> class SpscQueue {
+  public:
     SpscQueue() = default;
     // slot_count is a power of two.
     explicit SpscQueue(std::size_t slot_count) : slots_(slot_count) {}
@@ -62,7 +61,7 @@ public:
                head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_acquire);
     }
 
-private:
+  private:
     static constexpr std::size_t kLineBytes = 128;  // two lines: the prefetcher fetches pairs
 
     alignas(kLineBytes) std::atomic<std::size_t> tail_{0};

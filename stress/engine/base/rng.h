@@ -18,7 +18,7 @@ inline std::uint64_t splitmix_next(std::uint64_t &state)
 }
 
 class Rng {
-public:
+  public:
     // Streams of one seed are independent; a stream is a thread, or a phase of a thread.
     Rng(std::uint64_t seed, std::uint64_t stream)
     {
@@ -52,7 +52,7 @@ public:
 
     bool one_in(std::uint64_t n) { return below(n) == 0; }
 
-private:
+  private:
     static std::uint64_t rotate_left(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
 
     std::uint64_t state_[4];

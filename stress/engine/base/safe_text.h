@@ -11,7 +11,7 @@
 namespace stress {
 
 class SafeText {
-public:
+  public:
     SafeText &add(const char *text)
     {
         while (*text != '\0' && used_ < sizeof bytes_ - 1) bytes_[used_++] = *text++;
@@ -36,12 +36,10 @@ public:
     {
         for (; *text != '\0'; ++text) {
             const char one[2] = {*text, '\0'};
-            if (*text == '"' || *text == '\\')
-                add("\\").add(one);
+            if (*text == '"' || *text == '\\') add("\\").add(one);
             else if (static_cast<unsigned char>(*text) < 0x20 || static_cast<unsigned char>(*text) > 0x7e)
                 add("\\u").add_number(static_cast<unsigned char>(*text), 16, 4);
-            else
-                add(one);
+            else add(one);
         }
         return *this;
     }
@@ -65,7 +63,7 @@ public:
         used_ = 0;
     }
 
-private:
+  private:
     char bytes_[2048] = {};
     std::size_t used_ = 0;
 };

@@ -36,18 +36,18 @@ struct Piece {
 
 // Walks the words that a block touches, in address order.
 class Pieces {
-public:
+  public:
     Pieces(const void *start, std::size_t size_bytes)
         : granule_(reinterpret_cast<std::uintptr_t>(start) >> 3),
           last_((reinterpret_cast<std::uintptr_t>(start) + (size_bytes == 0 ? 0 : size_bytes - 1)) >> 3)
-    {
-    }
+    {}
 
     bool next(Piece &piece)
     {
         if (granule_ > last_) return false;
         if ((granule_ & 63) == 0 && last_ - granule_ >= 63) {
-            const std::uintptr_t page_end = (granule_ | (kStretchBytes / 8 - 1)) + 1, words_end = (last_ + 1) & ~std::uintptr_t{63};
+            const std::uintptr_t page_end = (granule_ | (kStretchBytes / 8 - 1)) + 1,
+                                 words_end = (last_ + 1) & ~std::uintptr_t{63};
             const std::uintptr_t end = words_end < page_end ? words_end : page_end;
             piece = {granule_ << 3, ~0ULL, (end - granule_) / 64};
             granule_ = end;
@@ -61,7 +61,7 @@ public:
         return true;
     }
 
-private:
+  private:
     std::uintptr_t granule_;
     std::uintptr_t last_;
 };
@@ -78,8 +78,7 @@ struct LargeParts {
     LargeParts(const void *start, std::size_t size_bytes)
         : begin(reinterpret_cast<std::uintptr_t>(start)), end(begin + size_bytes),
           first((begin + kStretchBytes - 1) & ~(kStretchBytes - 1)), last(end & ~(kStretchBytes - 1))
-    {
-    }
+    {}
 
     std::size_t head_bytes() const { return first - begin; }
     std::size_t tail_bytes() const { return end - last; }
@@ -131,8 +130,7 @@ struct ClaimMap::Leaf {
 ClaimMap::ClaimMap(Callers callers)
     : root_(static_cast<std::atomic<Leaf *> *>(map_or_exit(kRootCount * sizeof(*root_)))),
       one_thread_(callers == Callers::kOneThread)
-{
-}
+{}
 
 ClaimMap::~ClaimMap()
 {
@@ -169,7 +167,8 @@ ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
     // acquire: pairs with the release below. The kernel's zeros would need no publishing, but ThreadSanitizer
     // takes an mmap for a write by its caller.
     Leaf *leaf = root_[root_index].load(std::memory_order_acquire);
-    if (leaf != nullptr) [[likely]] return leaf;
+    if (leaf != nullptr) [[likely]]
+        return leaf;
     Leaf *fresh = static_cast<Leaf *>(map_or_exit(sizeof(Leaf)));
     if (root_[root_index].compare_exchange_strong(leaf, fresh, std::memory_order_release, std::memory_order_acquire))
         return fresh;
@@ -179,13 +178,15 @@ ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
 
 std::uintptr_t ClaimMap::claim(const void *start, std::size_t size_bytes)
 {
-    if (size_bytes >= kFlaggedBytes) [[unlikely]] return claim_large(start, size_bytes);
+    if (size_bytes >= kFlaggedBytes) [[unlikely]]
+        return claim_large(start, size_bytes);
     return claim_bits(start, size_bytes);
 }
 
 std::uintptr_t ClaimMap::release(const void *start, std::size_t size_bytes)
 {
-    if (size_bytes >= kFlaggedBytes) [[unlikely]] return release_large(start, size_bytes);
+    if (size_bytes >= kFlaggedBytes) [[unlikely]]
+        return release_large(start, size_bytes);
     return release_bits(start, size_bytes);
 }
 
@@ -199,12 +200,15 @@ std::uintptr_t ClaimMap::claim_bits(const void *start, std::size_t size_bytes)
         std::size_t set = 0;  // words that were free
         for (; set < piece.words; ++set) {
             old = set_bits(words[set], piece.mask);
-            if ((old & piece.mask) != 0) [[unlikely]] break;
+            if ((old & piece.mask) != 0) [[unlikely]]
+                break;
         }
         std::atomic<unsigned char> &flag = leaf->flag(piece.address);
         unsigned char flags = flag.load(std::memory_order_relaxed);
-        if (flags != kTouched) [[unlikely]] flags = flag.fetch_or(kTouched, std::memory_order_relaxed);
-        if (set == piece.words && (flags & kWhole) == 0) [[likely]] continue;
+        if (flags != kTouched) [[unlikely]]
+            flags = flag.fetch_or(kTouched, std::memory_order_relaxed);
+        if (set == piece.words && (flags & kWhole) == 0) [[likely]]
+            continue;
         const std::uintptr_t taken = set == piece.words ? piece.address : first_granule(piece, set, old & piece.mask);
         if (set < piece.words) clear_bits(words[set], piece.mask & ~old);
         while (set > 0) clear_bits(words[--set], piece.mask);
@@ -275,11 +279,11 @@ std::size_t ClaimMap::resident_bytes() const
     for (std::size_t i = 0; i < kRootCount; ++i) {
         const Leaf *leaf = root_[i].load(std::memory_order_acquire);
         if (leaf == nullptr) continue;
-        ++pages;  // the flags themselves
+        ++pages; // the flags themselves
         for (const std::atomic<unsigned char> &flag : leaf->flags)
             pages += flag.load(std::memory_order_relaxed) & kTouched;
     }
     return pages * kPageBytes;
 }
 
-}  // namespace stress
+} // namespace stress

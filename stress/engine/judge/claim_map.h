@@ -24,7 +24,7 @@
 namespace stress {
 
 class ClaimMap {
-public:
+  public:
     enum class Callers { kAnyThread, kOneThread };
 
     explicit ClaimMap(Callers callers = Callers::kAnyThread);
@@ -45,7 +45,7 @@ public:
     // How much of the map is resident, to take off the process's resident set.
     std::size_t resident_bytes() const;
 
-private:
+  private:
     struct Leaf;
 
     // Each returns what was there before.

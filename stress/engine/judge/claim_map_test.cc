@@ -10,7 +10,10 @@ namespace stress {
 namespace {
 
 // The map never follows the addresses, so any number will do.
-void *at(std::uintptr_t address) { return reinterpret_cast<void *>(address); }
+void *at(std::uintptr_t address)
+{
+    return reinterpret_cast<void *>(address);
+}
 
 constexpr std::uintptr_t kBase = 0x7f0000000000;
 

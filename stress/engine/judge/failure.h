@@ -53,7 +53,7 @@ struct Failure {
 };
 
 class FailureLog {
-public:
+  public:
     static constexpr std::size_t kKept = 8;
 
     // `stop` is set by the first failure.
@@ -68,7 +68,7 @@ public:
     std::size_t size() const;
     const Failure &operator[](std::size_t index) const { return failures_[index]; }
 
-private:
+  private:
     std::atomic<bool> &stop_;
     std::atomic<std::size_t> count_{0};
     std::atomic<bool> complete_[kKept] = {};

@@ -72,8 +72,7 @@ std::atomic<std::uint16_t> &LineMap::word(std::uintptr_t line)
             leaf = fresh;
             fresh->next = leaves_.load(std::memory_order_relaxed);
             // Relaxed: the list is walked only after the threads were joined.
-            while (!leaves_.compare_exchange_weak(fresh->next, fresh, std::memory_order_relaxed)) {
-            }
+            while (!leaves_.compare_exchange_weak(fresh->next, fresh, std::memory_order_relaxed)) {}
         } else {
             harness_unmap(fresh, sizeof(Leaf));
         }

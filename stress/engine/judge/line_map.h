@@ -18,7 +18,7 @@
 namespace stress {
 
 class LineMap {
-public:
+  public:
     static constexpr std::size_t kLineBytes = 64;
 
     LineMap();
@@ -45,7 +45,7 @@ public:
     // How often a line came to be shared.
     std::uint64_t shared_count() const { return shared_count_.load(std::memory_order_relaxed); }
 
-private:
+  private:
     struct Leaf;
 
     std::atomic<std::uint16_t> &word(std::uintptr_t line);

@@ -15,8 +15,7 @@ constexpr int kThreadsField = 18;  // of /proc/self/stat, behind the name: num_t
 void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value)
 {
     std::uint64_t seen = peak.load(std::memory_order_relaxed);
-    while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
+    while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {}
 }
 
 }  // namespace

@@ -38,12 +38,10 @@ struct TimedSample {
 // Samples are taken by the monitor every few milliseconds and by the main thread between phases. The
 // counters are read while threads work, so live_bytes is off by what is in flight.
 class MemoryMeter {
-public:
+  public:
     // `counters` are those of all seats.
-    MemoryMeter(const ClaimMap &claims, const Mapped<const Counters *> &counters)
-        : claims_(claims), counters_(counters)
-    {
-    }
+    MemoryMeter(const ClaimMap &claims, const Mapped<const Counters *> &counters) : claims_(claims), counters_(counters)
+    {}
 
     MemorySample sample();
     // Mappings without those of threads' stacks.
@@ -53,7 +51,7 @@ public:
     std::uint64_t peak_live_bytes() const { return peak_live_bytes_.load(std::memory_order_relaxed); }
     std::uint64_t peak_mapping_count() const { return peak_mapping_count_.load(std::memory_order_relaxed); }
 
-private:
+  private:
     const ClaimMap &claims_;
     const Mapped<const Counters *> &counters_;
     std::atomic<std::uint64_t> peak_rss_bytes_{0};

@@ -61,8 +61,8 @@ std::uint64_t memory_return_bound_bytes(std::uint64_t peak_rss_bytes, std::uint6
     return peak_rss_bytes / 8 + kMib * seat_count + 16 * kMib;
 }
 
-std::uint64_t mapping_bound_count(std::uint64_t first_count, std::uint64_t peak_live_bytes,
-                                  std::uint64_t seat_count, std::uint64_t limit_count)
+std::uint64_t mapping_bound_count(std::uint64_t first_count, std::uint64_t peak_live_bytes, std::uint64_t seat_count,
+                                  std::uint64_t limit_count)
 {
     // - 2 for each live block that may have a mapping of its own. Blocks of 64 KiB and more may; as many as
     //   that fit into the live peak.

@@ -37,8 +37,8 @@ std::uint64_t memory_return_bound_bytes(std::uint64_t peak_rss_bytes, std::uint6
 
 // Mappings: the most that the process may have, when it began with `first_count` and the system's limit is
 // `limit_count` (vm.max_map_count).
-std::uint64_t mapping_bound_count(std::uint64_t first_count, std::uint64_t peak_live_bytes,
-                                  std::uint64_t seat_count, std::uint64_t limit_count);
+std::uint64_t mapping_bound_count(std::uint64_t first_count, std::uint64_t peak_live_bytes, std::uint64_t seat_count,
+                                  std::uint64_t limit_count);
 
 // vm.max_map_count of this system; its default when it cannot be read.
 std::uint64_t mapping_limit_count();

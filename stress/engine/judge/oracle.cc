@@ -58,7 +58,8 @@ bool Oracle::usable_ok(const Block &block, std::size_t usable_bytes, Witness wit
 bool Oracle::content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
                         Witness witness)
 {
-    if (content_holds(start, block.size_bytes, kept_bytes, block.generation)) [[likely]] return true;
+    if (content_holds(start, block.size_bytes, kept_bytes, block.generation)) [[likely]]
+        return true;
     const std::size_t offset = content_first_difference(start, block.size_bytes, kept_bytes, block.generation);
     if (offset == kNoDifference) {
         failures_.add(rule, witness, "block %p of %zu bytes changed while it was read", start, block.size_bytes);
@@ -77,7 +78,8 @@ bool Oracle::claim_end(const Block &block, Witness witness)
 {
     if (lines_ != nullptr) lines_->release(block.start, block.size_bytes);
     const std::uintptr_t missing = claims_.release(block.start, block.size_bytes);
-    if (missing == 0) [[likely]] return true;
+    if (missing == 0) [[likely]]
+        return true;
     failures_.add(rule::kHandover, witness,
                   "block %p of %zu bytes arrived here but is not live at 0x%" PRIxPTR
                   "; allocated by thread %u at its op %" PRIu64,
@@ -109,7 +111,8 @@ bool Oracle::before_free(const Block &block, Witness witness)
 
 bool Oracle::errno_kept(int before, int after, Witness witness)
 {
-    if (before == after) [[likely]] return true;
+    if (before == after) [[likely]]
+        return true;
     failures_.add(rule::kErrnoKept, witness, "free changed errno from %d to %d", before, after);
     return false;
 }
@@ -130,8 +133,7 @@ bool Oracle::after_realloc(const Block &old, const Block &fresh, std::size_t usa
 
 bool Oracle::realloc_refused(const Block &old, Witness witness)
 {
-    return place_ok(old, witness) &&
-           content_ok(rule::kReallocContent, old, old.start, old.size_bytes, witness);
+    return place_ok(old, witness) && content_ok(rule::kReallocContent, old, old.start, old.size_bytes, witness);
 }
 
 bool Oracle::still_holds(const Block &block, Witness witness)

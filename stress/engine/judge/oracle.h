@@ -15,7 +15,7 @@
 namespace stress {
 
 class Oracle {
-public:
+  public:
     static constexpr std::size_t kUsableUnknown = ~static_cast<std::size_t>(0);
 
     Oracle(ClaimMap &claims, FailureLog &failures) : claims_(claims), failures_(failures) {}
@@ -63,10 +63,9 @@ public:
     // An ordinary request came back NULL: a failure of the run, and the errno is judged too.
     void exhausted(const char *call, std::size_t size_bytes, int error, Witness witness);
 
-private:
+  private:
     bool place_ok(const Block &block, Witness witness);
-    bool content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
-                    Witness witness);
+    bool content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes, Witness witness);
     bool claim_end(const Block &block, Witness witness);
     bool usable_ok(const Block &block, std::size_t usable_bytes, Witness witness);
     bool line_ok(const Block &block, Witness witness);

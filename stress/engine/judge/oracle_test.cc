@@ -15,7 +15,7 @@ namespace {
 constexpr Witness kWitness = {2, 77};
 
 class OracleTest : public testing::Test {
-protected:
+  protected:
     // The rule of the only failure, or "" when there is none.
     std::string only_rule() const
     {

@@ -10,7 +10,7 @@
 namespace stress {
 
 class SampleLog {
-public:
+  public:
     static constexpr std::size_t kRows = 512;
 
     // Offers a sample; it is kept if its turn has come.
@@ -29,7 +29,7 @@ public:
     std::size_t size() const { return count_; }
     const TimedSample &operator[](std::size_t index) const { return rows_[index]; }
 
-private:
+  private:
     Mapped<TimedSample> rows_{kRows};
     std::size_t count_ = 0, offered_ = 0, stride_ = 1;
 };

@@ -4,9 +4,9 @@
 // another block differs in nearly every byte. The loops are plain sums and xors, built for the widest
 // vectors that the machine has.
 //
-// A block of more than kContentFullBytes is judged by parts: a sixteenth of that at its start and end, sixteen pages that
-// its generation picks, and 64 page borders spread over the rest, a word on either side. So a block of GiBs has less
-// than a MiB touched, and what goes wrong at its ends, at its page borders or over long stretches is found.
+// A block of more than kContentFullBytes is judged by parts: a sixteenth of that at its start and end, sixteen pages
+// that its generation picks, and 64 page borders spread over the rest, a word on either side. So a block of GiBs has
+// less than a MiB touched, and what goes wrong at its ends, at its page borders or over long stretches is found.
 #pragma once
 
 #include <cstddef>
@@ -36,4 +36,4 @@ unsigned char content_byte(std::uint64_t generation, std::size_t offset_bytes);
 // generation judges.
 std::size_t content_first_nonzero(const void *start, std::size_t size_bytes, std::uint64_t generation);
 
-}  // namespace stress
+} // namespace stress

@@ -17,10 +17,10 @@ inline constexpr std::uint64_t kContentBorders = kContentFullBytes >> 16 << 2;
 
 // Calls visit(from, to) for each part until one returns false; returns whether none did. from is a multiple of
 // 8, and to as well but at the end of the block. Parts may overlap: content depends on the offset alone.
-template <typename Visit>
-inline bool content_parts(std::size_t size_bytes, std::uint64_t generation, Visit visit)
+template <typename Visit> inline bool content_parts(std::size_t size_bytes, std::uint64_t generation, Visit visit)
 {
-    if (size_bytes <= kContentFullBytes) [[likely]] return visit(std::size_t{0}, size_bytes);
+    if (size_bytes <= kContentFullBytes) [[likely]]
+        return visit(std::size_t{0}, size_bytes);
 
     const std::size_t tail = (size_bytes - kContentEdgeBytes) & ~(kContentPageBytes - 1);
     if (!visit(std::size_t{0}, kContentEdgeBytes) || !visit(tail, size_bytes)) return false;

@@ -17,7 +17,7 @@ inline std::uint64_t latency_ticks()
 }
 
 class Latency {
-public:
+  public:
     enum Call { Malloc, Free, Realloc };
     static constexpr std::size_t kCalls = 3;
     static constexpr std::size_t kBuckets = 16 * 48;
@@ -42,7 +42,7 @@ public:
     static std::size_t bucket_of(std::uint64_t ticks);
     static std::uint64_t bucket_limit(std::size_t bucket);
 
-private:
+  private:
     std::uint32_t calls_ = 0;
     std::uint64_t counts_[kCalls][kBuckets] = {};
     std::uint64_t max_[kCalls] = {};

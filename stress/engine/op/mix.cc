@@ -4,7 +4,7 @@ namespace stress {
 namespace {
 
 constexpr OpKind kKinds[Mix::kKinds] = {OpKind::Malloc, OpKind::Calloc, OpKind::AlignedAlloc, OpKind::PosixMemalign,
-                                       OpKind::Memalign};
+                                        OpKind::Memalign};
 
 OpKind draw_kind(const Mix &mix, Rng &rng)
 {

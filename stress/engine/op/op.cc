@@ -4,7 +4,18 @@ namespace stress {
 namespace {
 
 enum class Arguments {
-    None, Size, Block, BlockSize, CountSize, AlignSize, BlockCountSize, Renew, Fork, Count, Fail, Repeat
+    None,
+    Size,
+    Block,
+    BlockSize,
+    CountSize,
+    AlignSize,
+    BlockCountSize,
+    Renew,
+    Fork,
+    Count,
+    Fail,
+    Repeat
 };
 
 constexpr Arguments kArguments[] = {

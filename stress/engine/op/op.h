@@ -18,29 +18,29 @@ namespace stress {
 
 // X(name, text, arguments). The order is the file format: new kinds go to the end. `arguments` names what the
 // text form prints; see program/op_text.h.
-#define STRESS_OP_KINDS(X)                        \
-    X(Malloc, "malloc", Size)                     \
-    X(Free, "free", Block)                        \
-    X(Realloc, "realloc", BlockSize)              \
-    X(Calloc, "calloc", CountSize)                \
-    X(AlignedAlloc, "aligned_alloc", AlignSize)   \
-    X(PosixMemalign, "posix_memalign", AlignSize) \
-    X(Memalign, "memalign", AlignSize)            \
-    X(ReallocArray, "reallocarray", BlockCountSize) \
-    X(FreeSized, "free_sized", Block)             \
+#define STRESS_OP_KINDS(X)                           \
+    X(Malloc, "malloc", Size)                        \
+    X(Free, "free", Block)                           \
+    X(Realloc, "realloc", BlockSize)                 \
+    X(Calloc, "calloc", CountSize)                   \
+    X(AlignedAlloc, "aligned_alloc", AlignSize)      \
+    X(PosixMemalign, "posix_memalign", AlignSize)    \
+    X(Memalign, "memalign", AlignSize)               \
+    X(ReallocArray, "reallocarray", BlockCountSize)  \
+    X(FreeSized, "free_sized", Block)                \
     X(FreeAlignedSized, "free_aligned_sized", Block) \
-    X(UsableSize, "usable_size", Block)           \
-    X(Check, "check", Block)                      \
-    X(Purge, "purge", None)                       \
-    X(Renew, "renew", Renew)                      \
-    X(Fork, "fork", Fork)                         \
-    X(Signals, "signals", Size)                   \
-    X(Dlopen, "dlopen", Count)                    \
-    X(FailOs, "fail_os", Fail)                    \
-    X(LimitMemory, "limit_memory", Size)          \
-    X(GetLine, "getline", Size)                   \
-    X(FlushAll, "flush_all", None)                \
-    X(Sleep, "sleep_ms", Size)                    \
+    X(UsableSize, "usable_size", Block)              \
+    X(Check, "check", Block)                         \
+    X(Purge, "purge", None)                          \
+    X(Renew, "renew", Renew)                         \
+    X(Fork, "fork", Fork)                            \
+    X(Signals, "signals", Size)                      \
+    X(Dlopen, "dlopen", Count)                       \
+    X(FailOs, "fail_os", Fail)                       \
+    X(LimitMemory, "limit_memory", Size)             \
+    X(GetLine, "getline", Size)                      \
+    X(FlushAll, "flush_all", None)                   \
+    X(Sleep, "sleep_ms", Size)                       \
     X(Repeat, "repeat", Repeat)
 
 enum class OpKind : std::uint8_t {

@@ -8,21 +8,21 @@
 namespace stress {
 
 // X(name). The names are keys of the JSON result, in this order.
-#define STRESS_PROCESS_COUNTS(X) \
-    X(forks)                     \
-    X(forks_directed)    /* while another thread was inside the allocator */ \
-    X(signals)                   \
-    X(signals_inside)    /* hit the thread inside the allocator */ \
-    X(fail_os)           /* ops that arm a failure of the system */ \
-    X(os_calls)          /* for memory, trapped */ \
-    X(os_failures)       /* those that were made to fail */ \
-    X(limits)            /* of the address space, set */ \
+#define STRESS_PROCESS_COUNTS(X)                                                                               \
+    X(forks)                                                                                                   \
+    X(forks_directed)    /* while another thread was inside the allocator */                                      \
+    X(signals)                                                                                                 \
+    X(signals_inside)    /* hit the thread inside the allocator */                                                \
+    X(fail_os)           /* ops that arm a failure of the system */                                                      \
+    X(os_calls)          /* for memory, trapped */                                                                      \
+    X(os_failures)       /* those that were made to fail */                                                          \
+    X(limits)            /* of the address space, set */                                                                  \
     X(blocks_kept)       /* injected runs: held at the end beyond those at the start, by the books of the subject */ \
-    X(bytes_kept)        /* the same in bytes */ \
-    X(cancellations)             \
-    X(small_stacks)              \
-    X(destructor_rounds)         \
-    X(plugins)           /* loaded */ \
+    X(bytes_kept)        /* the same in bytes */                                                                      \
+    X(cancellations)                                                                                           \
+    X(small_stacks)                                                                                            \
+    X(destructor_rounds)                                                                                       \
+    X(plugins)           /* loaded */                                                                                    \
     X(getlines)
 
 // Of one seat. One writer: the thread on the seat, or a handler that interrupts it and no other that writes it.

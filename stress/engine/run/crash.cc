@@ -64,8 +64,8 @@ const char *write_number(int fd, const char *rest, const char *key, SafeText &va
 void write_json(SafeText &detail)
 {
     const bool to_stdout = prepared.json_path == "-";
-    const int fd = to_stdout ? STDOUT_FILENO
-                             : open(prepared.json_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int fd =
+        to_stdout ? STDOUT_FILENO : open(prepared.json_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return;
     const std::uint64_t ms = (clock_ns() - prepared.start_ns) / 1'000'000;
     SafeText value;

@@ -24,4 +24,4 @@ struct CrashContext {
 void crash_report_install(const CrashContext &context);
 void crash_report_remove();
 
-}  // namespace stress
+} // namespace stress

@@ -25,8 +25,7 @@ struct Told {
 Told told;
 struct hak_crash_facts context{};
 
-template <typename Function>
-Function *symbol(const char *name)
+template <typename Function> Function *symbol(const char *name)
 {
     return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
 }

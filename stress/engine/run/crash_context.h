@@ -24,4 +24,4 @@ void crash_context_schedule(const std::uint64_t *clock, const std::uint64_t *has
 bool crash_handler_lift();
 void crash_handler_put_back();
 
-}  // namespace stress
+} // namespace stress

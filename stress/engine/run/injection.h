@@ -18,10 +18,10 @@ struct Injection {
 
     // Interrupts each seat's thread, again and again after so many microseconds. 0: never.
     std::uint64_t signal_us = 0;
-    bool signals_restart = true;  // SA_RESTART
-    bool signals_bare = false;    // the handler counts and returns; else it also uses registers, stack and errno
+    bool signals_restart = true; // SA_RESTART
+    bool signals_bare = false; // the handler counts and returns; else it also uses registers, stack and errno
 
     bool refuses_memory() const { return traps_calls || limit_bytes != 0; }
 };
 
-}  // namespace stress
+} // namespace stress

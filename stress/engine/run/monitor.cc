@@ -109,8 +109,8 @@ void Monitor::show(std::uint64_t now_ns, std::uint64_t ops, const MemorySample &
 {
     if (now_ns - shown_ns_ < (terminal_ ? kShowOnTerminalNs : kShowElsewhereNs)) return;
     const double rate = static_cast<double>(ops - shown_ops_) / (static_cast<double>(now_ns - shown_ns_) / 1e9);
-    const std::string text = progress_text(
-        {static_cast<double>(now_ns - start_ns_) / 1e9, rate, sample.live_bytes, sample.rss_bytes});
+    const std::string text =
+        progress_text({static_cast<double>(now_ns - start_ns_) / 1e9, rate, sample.live_bytes, sample.rss_bytes});
     write_text(settings_.progress_fd, terminal_ ? "\r\033[K" + text : text + "\n");
     line_open_ = terminal_;
     shown_ns_ = now_ns;

@@ -30,7 +30,7 @@ struct MonitorSettings {
 };
 
 class Monitor {
-public:
+  public:
     Monitor(MemoryMeter &meter, const Mapped<Seat *> &seats, FailureLog &failures, MonitorSettings settings);
     ~Monitor();
     Monitor(const Monitor &) = delete;
@@ -40,7 +40,7 @@ public:
     void stop();
     const SampleLog &samples() const { return samples_; }
 
-private:
+  private:
     static void *thread_entry(void *self);
     void loop();
     std::uint64_t ops_total() const;

@@ -78,9 +78,9 @@ void add_common(CLI::App &app, Raw &raw)
         ->type_name("TIME");
     app.add_flag("--fresh", o.fresh, "forget what an earlier --soak in the same directory did");
     app.add_flag("--check,!--no-check", o.check, "judge every block (default), or measure speed alone");
-    raw.strict_options.push_back(app.add_flag(
-        "--strict,!--no-strict", o.strict,
-        "judge also what mallocs in wide use are known to get wrong (default for hakmem and validate)"));
+    raw.strict_options.push_back(
+        app.add_flag("--strict,!--no-strict", o.strict,
+                     "judge also what mallocs in wide use are known to get wrong (default for hakmem and validate)"));
     static const auto &schedules =
         *new std::map<std::string, Schedule>{{"os", Schedule::Os}, {"seeded", Schedule::Seeded}};
     app.add_option_function<std::string>(
@@ -110,8 +110,8 @@ void add_common(CLI::App &app, Raw &raw)
             "HASH:CLOCK"));
     app.add_option("--laps", o.laps, "parts of the run, with all threads at rest in between (default 8; unchecked: 1)")
         ->check(whole_number(1, 1000));
-    raw.latency_options.push_back(app.add_flag("--latency,!--no-latency", o.latency,
-                                               "time one call in 64 (default in checked runs)"));
+    raw.latency_options.push_back(
+        app.add_flag("--latency,!--no-latency", o.latency, "time one call in 64 (default in checked runs)"));
     app.add_option("--working-set", o.working_set, "slots of each thread")->check(whole_number(1, kCountMax));
     app.add_option("--watchdog", o.watchdog_seconds,
                    "end the run when no op completes for this long (default 60, 0: never)")
@@ -125,8 +125,7 @@ void add_larson(CLI::App &app, Raw &raw)
     app.add_option("--chunks", raw.options.chunks,
                    "blocks in the window of a thread (default 1000, fewer in short runs)")
         ->check(whole_number(1, kCountMax));
-    app.add_option("--rounds", raw.options.rounds,
-                   "times over the window before a fresh thread takes it (default 10)")
+    app.add_option("--rounds", raw.options.rounds, "times over the window before a fresh thread takes it (default 10)")
         ->check(whole_number(1, kCountMax));
     app.add_option("classic", raw.classic,
                    "the classic arguments: seconds min-size max-size chunks rounds seed threads")
@@ -140,12 +139,10 @@ void add_random_mixed(CLI::App &app, Raw &raw)
 
 void add_remote_free(CLI::App &app, Raw &raw)
 {
-    static const auto &modes = *new std::map<std::string, RemoteMode>{{"queue", RemoteMode::Queue},
-                                                            {"ring", RemoteMode::Ring},
-                                                            {"all-to-all", RemoteMode::AllToAll},
-                                                            {"owner-exit", RemoteMode::OwnerExit},
-                                                            {"free-only", RemoteMode::FreeOnly},
-                                                            {"all", RemoteMode::All}};
+    static const auto &modes = *new std::map<std::string, RemoteMode>{
+        {"queue", RemoteMode::Queue},         {"ring", RemoteMode::Ring},
+        {"all-to-all", RemoteMode::AllToAll}, {"owner-exit", RemoteMode::OwnerExit},
+        {"free-only", RemoteMode::FreeOnly},  {"all", RemoteMode::All}};
     Options &o = raw.options;
     app.add_option("--producers", o.producers, "threads that allocate (default: half of --threads, at least 1)")
         ->check(whole_number(1, kThreadsMax));
@@ -168,7 +165,7 @@ void add_remote_free(CLI::App &app, Raw &raw)
 
 // Takes the classic positional arguments in order; each has the name of the option that it stands for.
 class Classic {
-public:
+  public:
     explicit Classic(const std::vector<std::string> &words) : words_(words) {}
 
     bool take_count(const char *name, std::uint64_t low, std::uint64_t high, std::uint64_t &value)
@@ -190,7 +187,7 @@ public:
         parse_number(word, value);
     }
 
-private:
+  private:
     const std::vector<std::string> &words_;
     std::size_t next_ = 0;
 };
@@ -259,8 +256,7 @@ void settle_limits(Raw &raw)
     if (o.seconds == 0 && o.ops == 0) o.seconds = 2;
     // A short run would never come around a large window: fewer slots then, unless a number was given.
     const std::uint64_t seat_ops = o.ops == 0 ? UINT64_MAX : o.ops / o.threads;
-    if (o.working_set == 0)
-        o.working_set = std::min(defaults.working_set, std::max<std::uint64_t>(seat_ops / 32, 8));
+    if (o.working_set == 0) o.working_set = std::min(defaults.working_set, std::max<std::uint64_t>(seat_ops / 32, 8));
     if (o.chunks == 0) o.chunks = std::min<std::uint64_t>(1000, std::max<std::uint64_t>(seat_ops / 100, 4));
     if (o.laps == 0) o.laps = o.check ? 8 : 1;
     const std::size_t default_min = defaults.min_size_bytes, default_max = defaults.max_size_bytes;

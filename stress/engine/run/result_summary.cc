@@ -29,18 +29,16 @@ std::string process_lines(const ProcessFigures &figures)
 
 std::string result_summary(const Result &result)
 {
-    std::string text = fmt::format("{} on {}, {} threads{}{}\n", result.scenario, result.allocator, result.threads,
-                                   result.threads_started > result.threads
-                                       ? fmt::format(" ({} started)", result.threads_started)
-                                       : "",
-                                   result.check ? "" : ", unchecked");
+    std::string text =
+        fmt::format("{} on {}, {} threads{}{}\n", result.scenario, result.allocator, result.threads,
+                    result.threads_started > result.threads ? fmt::format(" ({} started)", result.threads_started) : "",
+                    result.check ? "" : ", unchecked");
     text += fmt::format("  ops        {} in {:.2f} s, {} ops/s\n", result.ops, result.seconds,
                         format_rate(result.ops_per_second()));
     text += fmt::format("  peak live  {}\n", format_bytes(result.peak_live_bytes));
-    text += fmt::format("  peak rss   {}{}\n", format_bytes(result.peak_rss_bytes),
-                        result.memory_bound_bytes != 0
-                            ? fmt::format(" (bound {})", format_bytes(result.memory_bound_bytes))
-                            : "");
+    text += fmt::format(
+        "  peak rss   {}{}\n", format_bytes(result.peak_rss_bytes),
+        result.memory_bound_bytes != 0 ? fmt::format(" (bound {})", format_bytes(result.memory_bound_bytes)) : "");
     text += fmt::format("  end rss    {}, {} after {:.2f} s\n", format_bytes(result.end_rss_bytes),
                         format_bytes(result.returned_rss_bytes), result.return_seconds);
     if (result.vma_count_peak != 0) text += fmt::format("  mappings   {}\n", result.vma_count_peak);

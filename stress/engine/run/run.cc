@@ -67,8 +67,7 @@ void Run::lap(std::uint32_t number, std::uint32_t count)
     meter_.sample();
     const std::uint64_t start_ops = ops_total(), start_ns = clock_ns();
     const std::uint64_t deadline_ns =
-        options_.seconds == 0 ? UINT64_MAX
-                              : start_ns + static_cast<std::uint64_t>(options_.seconds * 1e9 / count);
+        options_.seconds == 0 ? UINT64_MAX : start_ns + static_cast<std::uint64_t>(options_.seconds * 1e9 / count);
     for (std::size_t i = 0; i < seats_.size() && !failed(); ++i) team_start(*seats_[i], failures_);
     limit_begin();
     team_wait(seats_, slots_, deadline_ns, stop_);

@@ -25,7 +25,7 @@
 namespace stress {
 
 class Run {
-public:
+  public:
     // The plan outlives the run.
     Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan);
     ~Run();
@@ -42,7 +42,7 @@ public:
     // Runs it, judges what can be judged at the end only, and fills in the result.
     Result run(const std::string &scenario, const std::string &reproduce);
 
-private:
+  private:
     bool failed() const { return failures_.any(); }
     void lap(std::uint32_t number, std::uint32_t count);
     void rest();

@@ -37,8 +37,8 @@ void Run::judge_plateau(Result &result)
 
 void Run::judge_mappings(const Result &result)
 {
-    std::uint64_t bound = mapping_bound_count(first_mapping_count_, result.peak_live_bytes, options_.threads,
-                                              mapping_limit_count());
+    std::uint64_t bound =
+        mapping_bound_count(first_mapping_count_, result.peak_live_bytes, options_.threads, mapping_limit_count());
     // The seeded scheduler joins threads at the end of a lap: until then each has its stack and guard.
     if (options_.schedule == Schedule::Seeded)
         for (const Seat *seat : seats_) bound += 2 * read(seat->counters.threads_started);

@@ -12,7 +12,7 @@ namespace stress {
 // The stream of ops of one seat. It may depend on the seed and on what it has drawn itself, never on time or
 // on what other threads do: one seed decides everything.
 class Generator {
-public:
+  public:
     virtual ~Generator() = default;
 
     // Writes up to `room` ops and returns how many; 0: the stream has ended.
@@ -20,9 +20,8 @@ public:
 };
 
 // Makes a Generator of a struct with `bool next(Op &op)`; false ends the stream.
-template <typename Draw>
-class GeneratorOf final : public Generator {
-public:
+template <typename Draw> class GeneratorOf final : public Generator {
+  public:
     explicit GeneratorOf(Draw draw) : draw_(std::move(draw)) {}
 
     std::size_t fill(Op *out, std::size_t room) override
@@ -32,12 +31,11 @@ public:
         return count;
     }
 
-private:
+  private:
     Draw draw_;
 };
 
-template <typename Draw>
-std::unique_ptr<Generator> generator_of(Draw draw)
+template <typename Draw> std::unique_ptr<Generator> generator_of(Draw draw)
 {
     return std::make_unique<GeneratorOf<Draw>>(std::move(draw));
 }

@@ -71,10 +71,8 @@ bool Interp::await_turn(const Op &op)
     waits_for_.store(std::uint64_t{op.slot} << 16 | op.link, std::memory_order_release);
     bool came = false;
     while (!came && !shared_.stop.load(std::memory_order_relaxed)) {
-        if (sched_active())
-            sched_blocked("slot");
-        else
-            sched_yield();  // with more threads than cores, spinning keeps the other end off the core
+        if (sched_active()) sched_blocked("slot");
+        else sched_yield();  // with more threads than cores, spinning keeps the other end off the core
         came = in_turn(shared_.slots, op.slot, op.link);
     }
     waits_for_.store(0, std::memory_order_relaxed);
@@ -231,8 +229,7 @@ bool Interp::release(const Op &op, Block &block)
             support_.free_sized(subject::launder(old.start), old.size_bytes);
         else if (op.kind == OpKind::FreeAlignedSized && old.align_bytes != 0 && support_.free_aligned_sized != nullptr)
             support_.free_aligned_sized(subject::launder(old.start), old.align_bytes, old.size_bytes);
-        else
-            subject::call_free(old.start);
+        else subject::call_free(old.start);
     }
     if (timed) latency->add(Latency::Free, latency_ticks() - begin);
     const int after = errno;
@@ -356,4 +353,4 @@ bool Interp::probe_impossible()
     return release(op_make(OpKind::Free, 0), block);
 }
 
-}  // namespace stress
+} // namespace stress

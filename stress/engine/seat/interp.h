@@ -43,11 +43,10 @@ struct InterpShared {
 };
 
 class Interp {
-public:
+  public:
     Interp(InterpShared &shared, Counters &counters, Support support, std::uint32_t seat, bool check)
         : shared_(shared), counters_(counters), support_(support), seat_(seat), check_(check)
-    {
-    }
+    {}
 
     bool checks() const { return check_; }
 
@@ -58,7 +57,8 @@ public:
     // Applies a memory op; the other kinds are the seat's business (engine/team/process_ops.h).
     Applied apply(const Op &op)
     {
-        if (op.link == 0) [[likely]] return apply_now(op) ? Applied::Done : Applied::Failed;
+        if (op.link == 0) [[likely]]
+            return apply_now(op) ? Applied::Done : Applied::Failed;
         return apply_linked(op);
     }
 
@@ -89,7 +89,7 @@ public:
 
     const Support &support() const { return support_; }
 
-private:
+  private:
     bool apply_now(const Op &op) { return check_ ? apply_checked(op) : apply_plain(op); }
     Applied apply_linked(const Op &op);
     bool await_turn(const Op &op);
@@ -108,8 +108,10 @@ private:
     bool allocate_plain(std::size_t size_bytes, Block &block)
     {
         void *start = subject::call_malloc(size_bytes);
-        if (start == nullptr) [[unlikely]] return refused("malloc", size_bytes);
-        if (size_bytes != 0) [[likely]] *static_cast<volatile unsigned char *>(start) = 1;
+        if (start == nullptr) [[unlikely]]
+            return refused("malloc", size_bytes);
+        if (size_bytes != 0) [[likely]]
+            *static_cast<volatile unsigned char *>(start) = 1;
         block.start = start;
         block.size_bytes = size_bytes;
         count_allocated(size_bytes);
@@ -136,7 +138,8 @@ private:
     std::size_t usable_bytes(void *start) const;
     void note(std::uint8_t result, int error, const Block *block = nullptr)
     {
-        if (trace != nullptr) [[unlikely]] trace->add(result, error, block);
+        if (trace != nullptr) [[unlikely]]
+            trace->add(result, error, block);
     }
     std::uint64_t generation() const { return generation_make(seat_, read(counters_.ops)); }
 

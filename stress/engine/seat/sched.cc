@@ -154,7 +154,8 @@ void Sched::point(const char *name)
     step(name);
     Thread &me = threads_[my_ticket - 1];
     me.blocked_at = 0;
-    if (sched_at_point != nullptr) [[unlikely]] sched_at_point();
+    if (sched_at_point != nullptr) [[unlikely]]
+        sched_at_point();
     if (alive_count_ > 1 && rng_.one_in(change_period_)) {
         if (pct_) me.priority = --lowest_;
         const std::size_t next = choose(false);
@@ -236,7 +237,7 @@ bool Sched::dead(const Thread &thread) const
 void Sched::run(void (*join)(pthread_t thread))
 {
     std::size_t next = choose(false);
-    if (next == kNobody) return;  // no thread could be started
+    if (next == kNobody) return; // no thread could be started
     pass_to(next);
     for (;;) {
         const std::size_t ticket = leaver_.load(std::memory_order_acquire);
@@ -245,7 +246,7 @@ void Sched::run(void (*join)(pthread_t thread))
             nanosleep(&pause, nullptr);
             continue;
         }
-        leaver_.load(std::memory_order_acquire);  // again: what it did between the first look and its end
+        leaver_.load(std::memory_order_acquire); // again: what it did between the first look and its end
         threads_[ticket].alive = false;
         threads_[ticket].ended = true;
         --alive_count_;
@@ -308,4 +309,4 @@ unsigned long long sched_subject_ms()
     return sched_now != nullptr ? sched_now->now_ms() : 0;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -25,7 +25,7 @@
 namespace stress {
 
 class Sched {
-public:
+  public:
     // At most one exists at a time. `stop` is set when every thread waits for another.
     Sched(std::uint64_t seed, std::atomic<bool> &stop);
     ~Sched();
@@ -50,7 +50,10 @@ public:
     // Lets another thread go on, if one can, without waiting for anything.
     void give_way(const char *step);
     // Where the current thread stands in the subject's code; nullptr: outside. For others_inside.
-    void at_subject_step(const char *step) { if (current_ != kNobody) threads_[current_].subject_step = step; }
+    void at_subject_step(const char *step)
+    {
+        if (current_ != kNobody) threads_[current_].subject_step = step;
+    }
     // How many other threads are stopped inside the subject.
     std::size_t others_inside() const;
     void progress();
@@ -73,7 +76,7 @@ public:
     // What the allocator under test is given as time, so that its decays do not depend on ours.
     std::uint64_t now_ms() const { return 1000 + clock_ / 64; }
 
-private:
+  private:
     struct Thread {
         std::atomic<std::uint32_t> go{0};
         pthread_t handle{};
@@ -128,12 +131,14 @@ extern constinit thread_local SchedHook *sched_at_point;
 
 inline void sched_point(const char *step)
 {
-    if (sched_now != nullptr) [[unlikely]] sched_now->point(step);
+    if (sched_now != nullptr) [[unlikely]]
+        sched_now->point(step);
 }
 void sched_blocked(const char *step);
 inline void sched_progress()
 {
-    if (sched_now != nullptr) [[unlikely]] sched_now->progress();
+    if (sched_now != nullptr) [[unlikely]]
+        sched_now->progress();
 }
 
 // What the subject's hooks call (see whitebox.h).

@@ -180,8 +180,7 @@ TEST_P(SeededRun, RepeatsUnderLoad)
         pthread_create(
             &load, nullptr,
             [](void *flag) -> void * {
-                while (!static_cast<std::atomic<bool> *>(flag)->load(std::memory_order_relaxed)) {
-                }
+                while (!static_cast<std::atomic<bool> *>(flag)->load(std::memory_order_relaxed)) {}
                 return nullptr;
             },
             &quit);
@@ -203,12 +202,11 @@ TEST_P(SeededRun, RepeatsUnderLoad)
     EXPECT_EQ(seen.size(), 1u) << *seen.begin() << "\n" << *seen.rbegin();
 }
 
-INSTANTIATE_TEST_SUITE_P(Sched, SeededRun, testing::Values("larson", "random-mixed"),
-                         [](const auto &tested) {
-                             std::string name = tested.param;
-                             name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
-                             return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Sched, SeededRun, testing::Values("larson", "random-mixed"), [](const auto &tested) {
+    std::string name = tested.param;
+    name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+    return name;
+});
 
 }  // namespace
 }  // namespace stress

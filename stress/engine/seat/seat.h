@@ -22,8 +22,7 @@ struct Seat {
     Seat(std::uint32_t seat_index, InterpShared &shared, Support support, bool check)
         : index(seat_index), interp(shared, counters, support, seat_index, check), stop(shared.stop), ring(kRingOps),
           retired(kRetiredSlots)
-    {
-    }
+    {}
 
     // Whether to start another op: the lap is not over and the share of ops is not used up.
     bool go_on() const { return read(counters.ops) < ops_limit && !stop.load(std::memory_order_relaxed); }
@@ -32,7 +31,8 @@ struct Seat {
     const Op *next_op()
     {
         if (next == filled && !refill()) return nullptr;
-        if (log != nullptr) [[unlikely]] log_begin();
+        if (log != nullptr) [[unlikely]]
+            log_begin();
         return &ring[next % kRingOps];
     }
     void consume();
@@ -68,7 +68,7 @@ struct Seat {
     std::atomic<pid_t> tid{0};  // of the present thread, for reports; 0: there is none
     SpscQueue<pthread_t> retired;  // threads of this seat that are ending and must be joined
 
-private:
+  private:
     bool refill();
     void log_begin();
 };

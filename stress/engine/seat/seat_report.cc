@@ -49,10 +49,8 @@ void add_slot(SafeText &text, std::uint32_t slot)
 void add_size(SafeText &text, std::size_t size_bytes)
 {
     // Sizes near the maximum are asked for on purpose, and mean little in full.
-    if (size_bytes > SIZE_MAX / 2)
-        text.add("SIZE_MAX-").add_number(SIZE_MAX - size_bytes);
-    else
-        text.add_number(size_bytes);
+    if (size_bytes > SIZE_MAX / 2) text.add("SIZE_MAX-").add_number(SIZE_MAX - size_bytes);
+    else text.add_number(size_bytes);
 }
 
 // Module and offset of each frame, as addr2line wants them; without dladdr's lock nothing is known of it.
@@ -68,8 +66,10 @@ void write_stack(int fd, int skip)
             const auto address = reinterpret_cast<std::uintptr_t>(frames[i]);
             text.add(info.dli_fname).add("+").add_hex(address - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
             if (info.dli_sname != nullptr)
-                text.add(" ").add(info.dli_sname).add("+").add_hex(address -
-                                                                   reinterpret_cast<std::uintptr_t>(info.dli_saddr));
+                text.add(" ")
+                    .add(info.dli_sname)
+                    .add("+")
+                    .add_hex(address - reinterpret_cast<std::uintptr_t>(info.dli_saddr));
         } else {
             text.add_hex(reinterpret_cast<std::uintptr_t>(frames[i]));
         }
@@ -80,10 +80,8 @@ void write_stack(int fd, int skip)
 void write_place(int fd, const Seat *seat)
 {
     SafeText text;
-    if (seat == nullptr)
-        text.add("main thread");
-    else
-        text.add("thread ").add_number(seat->index);
+    if (seat == nullptr) text.add("main thread");
+    else text.add("thread ").add_number(seat->index);
     text.add(": tid ").add_number(static_cast<std::uint64_t>(syscall(SYS_gettid)));
     if (Interp::inside()) {
         text.add(", inside the subject");
@@ -162,10 +160,8 @@ void op_line(SafeText &text, const Op &op)
         add_size(text, size_bytes);
         break;
     default:
-        if (op_has_slot(op.kind))
-            add_slot(text, op.slot);
-        else if (size_bytes != 0 || op.arg != 0)
-            text.add_number(op.arg).add(", ").add_number(size_bytes);
+        if (op_has_slot(op.kind)) add_slot(text, op.slot);
+        else if (size_bytes != 0 || op.arg != 0) text.add_number(op.arg).add(", ").add_number(size_bytes);
         break;
     }
     text.add(")");
@@ -205,8 +201,7 @@ void seat_report_all(int fd, const Mapped<Seat *> &seats)
         ask(fd, seats[i], tid);
     }
     SafeText text;
-    if (shown < seats.size())
-        text.add("and ").add_number(seats.size() - shown).add(" more threads\n").write_to(fd);
+    if (shown < seats.size()) text.add("and ").add_number(seats.size() - shown).add(" more threads\n").write_to(fd);
     if (any) return;
     ask(fd, nullptr, getpid());
     for (std::size_t i = 0; i < shown; ++i) seat_report_ops(fd, *seats[i]);

@@ -20,8 +20,7 @@ std::uint64_t seat_report_heading(SafeText &text, const Seat &seat);
 void seat_report_ops(int fd, const Seat &seat);
 
 // The same in parts, a heading and at most `count` lines, each given to `take`.
-template <typename Take>
-void seat_report_lines(const Seat &seat, std::uint64_t count, Take take)
+template <typename Take> void seat_report_lines(const Seat &seat, std::uint64_t count, Take take)
 {
     SafeText text;
     const std::uint64_t end = seat_report_heading(text, seat);

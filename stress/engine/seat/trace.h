@@ -20,7 +20,7 @@ struct OpOutcome {
 
 // Written by one seat, in the order of its ops, to memory of the caller's; outcomes beyond the room are dropped.
 class Trace {
-public:
+  public:
     Trace(OpOutcome *outcomes, std::size_t room) : outcomes_(outcomes), room_(room) {}
 
     void add(std::uint8_t result, int error, const Block *block)
@@ -28,7 +28,8 @@ public:
         if (count_ < room_) {
             const bool aligned =
                 block == nullptr || reinterpret_cast<std::uintptr_t>(block->start) %
-                                            required_align_bytes(block->size_bytes, block->align_bytes) == 0;
+                                            required_align_bytes(block->size_bytes, block->align_bytes) ==
+                                        0;
             outcomes_[count_] = {result, aligned, 1, error};
         }
         ++count_;
@@ -40,7 +41,7 @@ public:
         if (count_ > 0 && count_ <= room_) outcomes_[count_ - 1].sound = 0;
     }
 
-private:
+  private:
     OpOutcome *outcomes_;
     std::size_t room_, count_ = 0;
 };

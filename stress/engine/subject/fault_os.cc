@@ -106,10 +106,8 @@ void on_trap(int, siginfo_t *info, void *context)
     const long number = info->si_syscall;
     if (!strikes())
         r[REG_RAX] = stress_passed_call(number, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
-    else if (number == SYS_brk)
-        r[REG_RAX] = stress_passed_call(SYS_brk, 0, 0, 0, 0, 0, 0);
-    else
-        r[REG_RAX] = -ENOMEM;
+    else if (number == SYS_brk) r[REG_RAX] = stress_passed_call(SYS_brk, 0, 0, 0, 0, 0, 0);
+    else r[REG_RAX] = -ENOMEM;
     errno = before;
 }
 

@@ -141,8 +141,7 @@ TEST(MemoryLimit, IsLiftedForTheHarnessByThreadsSideBySide)
         std::vector<std::thread> threads;
         for (int i = 0; i < kThreads; ++i)
             threads.emplace_back([&] {
-                while (!begin) {
-                }
+                while (!begin) {}
                 for (int j = 0; j < kMaps; ++j) {
                     void *start = harness_mmap(kBytes, MAP_NORESERVE);
                     refused += start == MAP_FAILED;

@@ -100,23 +100,68 @@ void own_new_reuse()
 
 }  // namespace stress
 
-void *operator new(std::size_t size) { return own_take(size, 0); }
-void *operator new[](std::size_t size) { return own_take(size, 0); }
-void *operator new(std::size_t size, std::align_val_t align) { return own_take(size, static_cast<std::size_t>(align)); }
+void *operator new(std::size_t size)
+{
+    return own_take(size, 0);
+}
+void *operator new[](std::size_t size)
+{
+    return own_take(size, 0);
+}
+void *operator new(std::size_t size, std::align_val_t align)
+{
+    return own_take(size, static_cast<std::size_t>(align));
+}
 void *operator new[](std::size_t size, std::align_val_t align)
 {
     return own_take(size, static_cast<std::size_t>(align));
 }
-void *operator new(std::size_t size, const std::nothrow_t &) noexcept { return own_take_or_null(size); }
-void *operator new[](std::size_t size, const std::nothrow_t &) noexcept { return own_take_or_null(size); }
+void *operator new(std::size_t size, const std::nothrow_t &) noexcept
+{
+    return own_take_or_null(size);
+}
+void *operator new[](std::size_t size, const std::nothrow_t &) noexcept
+{
+    return own_take_or_null(size);
+}
 
-void operator delete(void *block) noexcept { own_give(block); }
-void operator delete[](void *block) noexcept { own_give(block); }
-void operator delete(void *block, std::size_t) noexcept { own_give(block); }
-void operator delete[](void *block, std::size_t) noexcept { own_give(block); }
-void operator delete(void *block, std::align_val_t) noexcept { own_give(block); }
-void operator delete[](void *block, std::align_val_t) noexcept { own_give(block); }
-void operator delete(void *block, std::size_t, std::align_val_t) noexcept { own_give(block); }
-void operator delete[](void *block, std::size_t, std::align_val_t) noexcept { own_give(block); }
-void operator delete(void *block, const std::nothrow_t &) noexcept { own_give(block); }
-void operator delete[](void *block, const std::nothrow_t &) noexcept { own_give(block); }
+void operator delete(void *block) noexcept
+{
+    own_give(block);
+}
+void operator delete[](void *block) noexcept
+{
+    own_give(block);
+}
+void operator delete(void *block, std::size_t) noexcept
+{
+    own_give(block);
+}
+void operator delete[](void *block, std::size_t) noexcept
+{
+    own_give(block);
+}
+void operator delete(void *block, std::align_val_t) noexcept
+{
+    own_give(block);
+}
+void operator delete[](void *block, std::align_val_t) noexcept
+{
+    own_give(block);
+}
+void operator delete(void *block, std::size_t, std::align_val_t) noexcept
+{
+    own_give(block);
+}
+void operator delete[](void *block, std::size_t, std::align_val_t) noexcept
+{
+    own_give(block);
+}
+void operator delete(void *block, const std::nothrow_t &) noexcept
+{
+    own_give(block);
+}
+void operator delete[](void *block, const std::nothrow_t &) noexcept
+{
+    own_give(block);
+}

@@ -9,7 +9,7 @@ namespace stress {
 // Low half: how many ops or limits are in force; high half: how many have ended, so that a call that met one is told
 // from one that came later. Any thread, also in a handler of signals; relaxed: it orders nothing.
 class Scarcity {
-public:
+  public:
     void begin() { word_.fetch_add(1, std::memory_order_relaxed); }
     void end() { word_.fetch_add(0x10000 - 1, std::memory_order_relaxed); }
     std::uint32_t mark() const { return word_.load(std::memory_order_relaxed); }
@@ -19,7 +19,7 @@ public:
         return (now & 0xffff) != 0 || now != mark_before;
     }
 
-private:
+  private:
     std::atomic<std::uint32_t> word_{0};
 };
 

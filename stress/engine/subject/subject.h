@@ -11,8 +11,7 @@
 
 namespace stress::subject {
 
-template <typename T>
-inline T launder(T value)
+template <typename T> inline T launder(T value)
 {
     asm volatile("" : "+r"(value) : : "memory");
     return value;

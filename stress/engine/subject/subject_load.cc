@@ -78,8 +78,7 @@ SubjectOutcome prove(const std::string &path)
                        comes_from("posix_memalign", library),     comes_from("memalign", library),
                        comes_from("reallocarray", library),       comes_from("malloc_trim", library)};
     if (comes_from("free_sized", library))
-        outcome.support.free_sized =
-            reinterpret_cast<decltype(Support::free_sized)>(dlsym(RTLD_DEFAULT, "free_sized"));
+        outcome.support.free_sized = reinterpret_cast<decltype(Support::free_sized)>(dlsym(RTLD_DEFAULT, "free_sized"));
     if (comes_from("free_aligned_sized", library))
         outcome.support.free_aligned_sized =
             reinterpret_cast<decltype(Support::free_aligned_sized)>(dlsym(RTLD_DEFAULT, "free_aligned_sized"));

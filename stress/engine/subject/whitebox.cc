@@ -9,8 +9,7 @@
 namespace stress {
 namespace {
 
-template <typename T>
-T symbol(const char *name)
+template <typename T> T symbol(const char *name)
 {
     return reinterpret_cast<T>(dlsym(RTLD_DEFAULT, name));
 }

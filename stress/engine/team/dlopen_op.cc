@@ -31,8 +31,7 @@ void path_of(const char *name, char (&path)[4096])
     std::snprintf(slash != nullptr ? slash : path, 64, "/plugin/lib%s.so", name);
 }
 
-template <typename Function>
-Function *find(void *library, const char *name)
+template <typename Function> Function *find(void *library, const char *name)
 {
     return reinterpret_cast<Function *>(dlsym(library, name));
 }

@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint64_t kDeadlineNsMax = 20'000'000'000;
 std::uint64_t deadline_ns = kDeadlineNsMax;
 constexpr std::size_t kSlots = 64;
-constexpr std::uint32_t kChildSeatOffset = 3 * kOpThreadsMax;  // generations tell the child's blocks from the parent's
+constexpr std::uint32_t kChildSeatOffset = 3 * kOpThreadsMax; // generations tell the child's blocks from the parent's
 
 // Slots and an interpreter for one thread of the child.
 struct Worker {
@@ -105,7 +105,7 @@ void judge_blocks_of_parent(const ForkTask &task, Worker &worker)
     for (std::size_t slot = 0; slot < task.run.slots.blocks.size() && !task.failures.any(); slot += 2) {
         if (!is_own(task, slot)) continue;
         worker.slots.blocks[0] = task.run.slots.blocks[slot];
-        task.run.slots.blocks[slot] = {};  // a grandchild will look again
+        task.run.slots.blocks[slot] = {}; // a grandchild will look again
         worker.interp.sweep(0);
     }
 }
@@ -114,7 +114,7 @@ void start_a_thread(const ForkTask &task)
 {
     Worker worker(task, 1);
     pthread_t thread;
-    if (thread_create(thread, thread_entry, &worker) != 0) return;  // the system has none left
+    if (thread_create(thread, thread_entry, &worker) != 0) return; // the system has none left
     thread_join(thread);
     say(task, "freeing blocks of a thread of the child");
     worker.free_all();
@@ -124,7 +124,7 @@ void fork_again(const ForkTask &task)
 {
     ForkReport *report = fork_report_make();
     if (report == nullptr) return;
-    deadline_ns /= 2;  // it is given up before this one is
+    deadline_ns /= 2; // it is given up before this one is
     const pid_t child = fork();
     if (child == 0) {
         const ForkTask next{task.seat, task.run, task.failures, *report, task.ops / 2, task.salt + 1, false};
@@ -135,7 +135,7 @@ void fork_again(const ForkTask &task)
         task.failures.add(rule::kFork, task.seat.interp.witness(), "the grandchild %s", why);
 }
 
-}  // namespace
+} // namespace
 
 ForkReport *fork_report_make()
 {
@@ -207,4 +207,4 @@ bool fork_child_wait(pid_t child, ForkReport &report, char (&why)[640])
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -72,7 +72,7 @@ bool fork_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &sh
     const std::uint64_t number = read(seat.process.forks);
     ForkReport *report = fork_report_make();
     if (report == nullptr) return true;  // memory is scarce
-    const ForkTask task{seat,   shared, failures, *report, op_size(op), number * kOpThreadsMax + seat.index,
+    const ForkTask task{seat,           shared, failures, *report, op_size(op), number * kOpThreadsMax + seat.index,
                         number % 4 == 3};
     const Forked forked = fork_directed(task, op.arg, static_cast<std::uint32_t>(number % 3));
     bump(seat.process.forks, 1);

@@ -19,11 +19,11 @@ constexpr std::uint64_t kParkNsMax = 1'000'000'000;
 constexpr std::size_t kTraded = 300;
 constexpr std::size_t kTradedBytes = 512;
 
-// Names that the validation build passes to its hook. "lock_acquire" stands just before a lock is asked for, "lock_release"
-// just after it was given back; forks with a lock held are alloc/cache/fork_lock_test.cc's.
-constexpr const char *kSteps[] = {"slab_release",    "lock_release",      "owner_adopt",   "pending_push",
-                                  "remote_post",     "remote_drain",      "remote_drain_slab", "superslab_claim",
-                                  "superslab_free",  "lock_acquire",      "owner_abandon"};
+// Names that the validation build passes to its hook. "lock_acquire" stands just before a lock is asked for,
+// "lock_release" just after it was given back; forks with a lock held are alloc/cache/fork_lock_test.cc's.
+constexpr const char *kSteps[] = {"slab_release",   "lock_release", "owner_adopt",       "pending_push",
+                                  "remote_post",    "remote_drain", "remote_drain_slab", "superslab_claim",
+                                  "superslab_free", "lock_acquire", "owner_abandon"};
 
 enum Stage : int { Idle, Prepares, Traded, Works, Stands, Freed, Ended };
 
@@ -32,7 +32,7 @@ std::atomic<bool> taken{false};
 std::atomic<int> stage{Idle};
 const char *wanted = nullptr;
 std::uint32_t skips_left = 0;
-void *helpers[kTraded], *forkers[kTraded];  // blocks of the one, to be freed by the other
+void *helpers[kTraded], *forkers[kTraded]; // blocks of the one, to be freed by the other
 
 constinit thread_local bool may_park = false;
 
@@ -123,7 +123,7 @@ bool take_turn()
     return false;
 }
 
-}  // namespace
+} // namespace
 
 bool fork_park_begin()
 {
@@ -185,4 +185,4 @@ void fork_park_forked()
     taken.store(false, std::memory_order_relaxed);
 }
 
-}  // namespace stress
+} // namespace stress

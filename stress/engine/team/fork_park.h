@@ -16,7 +16,7 @@ bool fork_park_begin();
 void fork_park_end();
 
 class ParkedThread {
-public:
+  public:
     // Sends a helper to the `which`-th known step, `skip` times past it. One at a time in the process: it waits a
     // little for another to be done. Where there is no hook nothing is parked.
     ParkedThread(std::size_t which, std::uint32_t skip);
@@ -28,7 +28,7 @@ public:
     bool stands() const;
     const char *step() const;  // where it was sent
 
-private:
+  private:
     bool running_ = false;
     pthread_t thread_{};
 };

@@ -129,8 +129,7 @@ struct Keys {
 };
 const Keys &keys();
 
-template <std::size_t which>
-void at_key(void *value)
+template <std::size_t which> void at_key(void *value)
 {
     auto *rites = static_cast<Rites *>(value);
     // Set again, it is called again in the next round; libc gives up after the last one.

@@ -152,8 +152,7 @@ void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared)
     rounds_before = rounds;
 }
 
-void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs, Witness witness,
-                       FailureLog &failures)
+void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs, Witness witness, FailureLog &failures)
 {
     if (needs.directs_forks && whitebox_has_sync_points() && figures.forks >= kForksToJudge &&
         figures.forks_directed == 0)

@@ -42,7 +42,6 @@ void process_ops_leave(Seat &seat, InterpShared &shared);
 void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared);
 
 // A run of these ops that never met what they are for has proved nothing, and fails by saying so.
-void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs, Witness witness,
-                       FailureLog &failures);
+void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs, Witness witness, FailureLog &failures);
 
 }  // namespace stress

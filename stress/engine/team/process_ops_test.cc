@@ -31,8 +31,8 @@ long long number_in(const SpawnResult &result, const std::string &key)
 
 SpawnResult run(const std::string &scenario, const std::string &allocator, std::vector<std::string> more)
 {
-    std::vector<std::string> arguments = {scenario, "--allocator", allocator, "--seed", "5", "--threads", "3", "--json",
-                                          "-"};
+    std::vector<std::string> arguments = {scenario,    "--allocator", allocator, "--seed", "5",
+                                          "--threads", "3",           "--json",  "-"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return spawn_stress(arguments);
 }

@@ -39,8 +39,14 @@ sigset_t mask_before;
 // One runs on the thread's stack, the other on an alternate one.
 std::atomic<bool> ever_started{false};
 
-int signal_plain() { return SIGRTMIN + 5; }
-int signal_alt() { return SIGRTMIN + 6; }
+int signal_plain()
+{
+    return SIGRTMIN + 5;
+}
+int signal_alt()
+{
+    return SIGRTMIN + 6;
+}
 
 sigset_t both()
 {

@@ -83,8 +83,8 @@ struct ThreadEnd {
     bool seeded;
 };
 
-// The last act of a thread's body, however it ends: it returns, calls pthread_exit, or is cancelled. A clean-up handler,
-// since not every libc unwinds: with musl no destructor runs for a thread that does not return.
+// The last act of a thread's body, however it ends: it returns, calls pthread_exit, or is cancelled. A clean-up
+// handler, since not every libc unwinds: with musl no destructor runs for a thread that does not return.
 void thread_ended(void *argument)
 {
     const auto [seat, seeded] = *static_cast<const ThreadEnd *>(argument);
@@ -110,7 +110,7 @@ void seat_run(Seat &seat, bool seeded)
     if (worker_shared.signal_us != 0) interrupt(seat);
     while (worker_run(seat) == Outcome::Successor) {
         const RenewHow how = seat.renew;
-        if (!succeed(seat, how)) continue;  // the system has no thread left: this one goes on
+        if (!succeed(seat, how)) continue; // the system has no thread left: this one goes on
         thread_end(how);
         return;
     }
@@ -170,7 +170,7 @@ bool stalled(const Mapped<Seat *> &seats, const Slots &slots)
     return before == after;
 }
 
-}  // namespace
+} // namespace
 
 void team_start(Seat &seat, FailureLog &failures)
 {
@@ -199,4 +199,4 @@ void team_wait(Mapped<Seat *> &seats, const Slots &slots, std::uint64_t deadline
     }
 }
 
-}  // namespace stress
+} // namespace stress

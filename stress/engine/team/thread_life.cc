@@ -34,9 +34,9 @@ std::size_t least_stack_bytes()
     auto *min_stack = reinterpret_cast<MinStack *>(dlsym(RTLD_DEFAULT, "__pthread_get_minstack"));
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    const std::size_t least =
-        min_stack != nullptr ? min_stack(&attributes)
-                             : static_cast<std::size_t>(PTHREAD_STACK_MIN) + (std::size_t{64} << 10);
+    const std::size_t least = min_stack != nullptr
+                                  ? min_stack(&attributes)
+                                  : static_cast<std::size_t>(PTHREAD_STACK_MIN) + (std::size_t{64} << 10);
     pthread_attr_destroy(&attributes);
     return least;
 }

@@ -28,7 +28,7 @@ struct CancelOff {
     CancelOff(const CancelOff &) = delete;
     CancelOff &operator=(const CancelOff &) = delete;
 
-private:
+  private:
     int before_;
 };
 

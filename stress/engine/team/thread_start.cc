@@ -66,9 +66,8 @@ int create_on_own_stack(pthread_t &thread, pthread_attr_t &attributes, void *(*e
 {
     Stack *stack = stack_take();
     if (stack == nullptr) return EAGAIN;
-    const int error = stack_set(attributes, *stack, bytes)
-                          ? pthread_create(&thread, &attributes, entry, argument)
-                          : EAGAIN;
+    const int error =
+        stack_set(attributes, *stack, bytes) ? pthread_create(&thread, &attributes, entry, argument) : EAGAIN;
     if (error != 0) {
         stack->taken.store(false, std::memory_order_release);
         return error;

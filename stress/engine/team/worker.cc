@@ -13,7 +13,8 @@ Outcome worker_run(Seat &seat)
         const Op *op = seat.next_op();
         if (op == nullptr) return Outcome::Done;
         sched_point("op");
-        if (thread_cancel_is_due(seat)) [[unlikely]] return Outcome::Successor;
+        if (thread_cancel_is_due(seat)) [[unlikely]]
+            return Outcome::Successor;
         if (is_process_op(op->kind)) [[unlikely]] {
             const SeatNext next = process_op_apply(*op, seat, *worker_shared.failures, *worker_shared.interp);
             seat.consume();
