@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Shared by the scripts in ci/: sourced, never run. It sets the shell's strict mode and finds the checkout.
+# Shared by the scripts in ci/, which source it. Sets the shell's strict mode and finds the checkout.
 #
 #   root        absolute path of the checkout
 #   log TEXT    one line on stderr, after the script's name
 #   die TEXT    the same, then exit 1
-#   usage_error TEXT   the same, then exit 2: an option that the script does not know
-#   need CMD    dies where a program is missing
+#   usage_error TEXT   the same, then exit 2: the command line is wrong
+#   need CMD    dies if a program is missing
 #   help        prints the comment that opens the script
 
 set -euo pipefail
@@ -24,10 +24,10 @@ need() {
     done
 }
 
-# The comment block below the interpreter line, without its marks.
+# The script's opening comment, without the interpreter line and the comment marks.
 help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 
-# configure_and_build TREE [TARGET...]: a preset of CMakePresets.json, built in build/TREE.
+# configure_and_build TREE [TARGET...]: configures a preset of CMakePresets.json and builds it in build/TREE.
 configure_and_build() {
     local tree=$1
     shift
