@@ -1,7 +1,7 @@
-// With libc.h the one file of the suite that reads build macros. Everything else says `if constexpr (kDirect)`.
+// Only this file and libc.h read build macros. All other files of the suite say `if constexpr (kDirect)`.
 //
 // HAKMEM_STRESS_DIRECT=1 (sanitizer and fuzz builds): the subject is libhakmem, linked in and called as hak_*.
-// Otherwise the subject is whatever malloc the process has, called by its libc name.
+// Otherwise the subject is the malloc of the process, called by its libc names.
 #pragma once
 
 #include <stdlib.h>  // says which libc it is
@@ -20,18 +20,18 @@
 #define STRESS_SUBJECT_PURGE() static_cast<void>(::malloc_trim(0))
 #endif
 
-// Blocks up to this size are judged whole (content.h). The fuzz targets, which run ten thousand sequences a second,
-// judge less of large blocks.
+// Blocks up to this size are checked in full (content.h). The fuzz targets run ten thousand sequences a second and
+// check less of large blocks.
 #ifndef STRESS_CONTENT_FULL_LOG2
 #define STRESS_CONTENT_FULL_LOG2 20
 #endif
 
-// 1 where an emulator runs the program (a cross build): what is resident is its translations, too.
+// 1 if an emulator runs the program (a cross build). Resident memory then includes the emulator's translated code.
 #ifndef HAKMEM_STRESS_EMULATED
 #define HAKMEM_STRESS_EMULATED 0
 #endif
 
-// What a handler of SIGSYS must know about the processor (fault_os.cc).
+// What a SIGSYS handler must know about the processor (fault_os.cc).
 #if defined(__x86_64__)
 #define STRESS_X86_64 1
 #else
@@ -52,19 +52,19 @@
 #define STRESS_SANITIZED 0
 #endif
 
-// On a function whose loops gain from wide vectors: it is built several times, and the loader picks, which
-// glibc's does. Not under a sanitizer, which is not set up yet when the loader asks.
+// For functions whose loops gain from wide vectors. The compiler builds them several times and the loader picks one,
+// which glibc's loader supports. Not under a sanitizer, which is not set up yet when the loader picks.
 #if defined(__x86_64__) && defined(__GLIBC__) && !STRESS_SANITIZED
 #define STRESS_WIDE_VECTORS __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define STRESS_WIDE_VECTORS
 #endif
 
-// The processor's own counter: cycles or ticks of a constant rate, without a fence.
+// The processor's counter, in cycles or in ticks of a constant rate. Read without a fence.
 #if defined(__x86_64__)
 #define STRESS_CYCLE_COUNT() __builtin_ia32_rdtsc()
 #elif defined(__aarch64__)
-// Of the assembler: each compiler has another builtin for it.
+// In assembly, because each compiler has another builtin for it.
 #define STRESS_CYCLE_COUNT()                                         \
     __extension__({                                                  \
         unsigned long long stress_ticks;                             \

@@ -1,4 +1,4 @@
-// Numbers on the command line, for CLI11: what is no whole number in range is refused, with what would be one.
+// Numbers on the command line, for CLI11. Refuses text that is not a whole number in range, and names the range.
 #pragma once
 
 #include <CLI/CLI.hpp>

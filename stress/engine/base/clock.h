@@ -1,5 +1,5 @@
-// CLOCK_MONOTONIC, for what a person reads and for time limits; latency.h measures finer.
-// Thread-safe and async-signal-safe; allocates nothing.
+// CLOCK_MONOTONIC, for times that people read and for time limits; latency.h measures more finely. Thread-safe and
+// async-signal-safe; allocates nothing.
 #pragma once
 
 #include <time.h>

@@ -1,6 +1,6 @@
-// What glibc offers and other C libraries do not, or under another name. With glibc these are glibc's own; libc.cc has
-// the rest. Beside build.h the one file of the suite that asks what it is compiled for. Any thread may call; nothing
-// here allocates, but for the first use of stack_frames in a process.
+// Functions that glibc has and other C libraries lack, or have under another name. With glibc they call glibc; libc.cc
+// has the others. Only this file and build.h ask what the suite is compiled for. Any thread may call. Nothing here
+// allocates, except the first stack_frames in a process.
 #pragma once
 
 #include <pthread.h>
@@ -17,25 +17,25 @@ namespace stress {
 
 #ifdef __GLIBC__
 
-// "SEGV"; nullptr where the signal has no name.
+// "SEGV"; nullptr if the signal has no name.
 inline const char *signal_name(int signal_number)
 {
     return sigabbrev_np(signal_number);
 }
 
-// "ENOSPC"; nullptr where the error has no name. Elsewhere than with glibc: "No space left on device".
+// "ENOSPC"; nullptr if the error has no name. C libraries other than glibc give "No space left on device".
 inline const char *error_name(int error)
 {
     return strerrorname_np(error);
 }
 
-// Return addresses of the calling function and of its callers, at most count_max; returns how many.
+// Stores the return addresses of the calling function and its callers, at most count_max; returns the number stored.
 inline int stack_frames(void **frames, int count_max)
 {
     return backtrace(frames, count_max);
 }
 
-// A thread that is made with these attributes while this lives starts with these signals blocked.
+// A thread created with these attributes, while this object lives, starts with these signals blocked.
 class StartMask {
   public:
     StartMask(pthread_attr_t &attributes, const sigset_t &mask) { pthread_attr_setsigmask_np(&attributes, &mask); }
@@ -49,7 +49,7 @@ int stack_frames(void **frames, int count_max);
 
 class StartMask {
   public:
-    StartMask(pthread_attr_t &attributes, const sigset_t &mask);  // the calling thread has the mask, too
+    StartMask(pthread_attr_t &attributes, const sigset_t &mask);  // the calling thread gets the mask too
     ~StartMask();
     StartMask(const StartMask &) = delete;
     StartMask &operator=(const StartMask &) = delete;

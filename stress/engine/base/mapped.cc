@@ -27,7 +27,8 @@ std::size_t round_to_page(std::size_t size_bytes)
 void *harness_mmap(std::size_t size_bytes, int more_flags)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | more_flags;
-    // Another thread may lift the limit too: then this one finds it lifted, or set again before it has mapped.
+    // Another thread may lift the limit at the same time. This one then finds it already lifted, or sees it set again
+    // before its mmap; so it tries again.
     for (unsigned tries = 0;; ++tries) {
         void *start = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
         rlimit limit{};
@@ -72,4 +73,4 @@ std::size_t harness_resident_bytes()
     return resident_bytes.load(std::memory_order_relaxed);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,7 +1,7 @@
 // Memory of the harness itself: mapped from the kernel before a run, never from the malloc under test.
 //
-// harness_resident_bytes() is the sum of all live Mapped arrays. They are touched in full when they
-// are made, so the sum is what they add to the resident set, and the memory meter can take it off.
+// harness_resident_bytes() is the sum of all live Mapped arrays. Every array is touched in full when it is made, so the
+// sum is exactly what they add to the resident set. The memory meter subtracts it.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace stress {
 
-// mmap of private anonymous memory with these further flags, for the harness itself: where only the limit on address
-// space stands in the way, which a run may have set for the subject, it is lifted for the moment. MAP_FAILED as mmap.
+// mmap of private anonymous memory with extra flags, for the harness itself. A run may limit the address space to test
+// the subject; if only that limit is in the way, the limit is lifted for the call. MAP_FAILED like mmap.
 void *harness_mmap(std::size_t size_bytes, int more_flags);
 
-// Maps whole pages of zeros, touched; ends the process with one line if the kernel has none left.
+// Maps whole zeroed pages and touches them. If the kernel has no memory left, ends the process with a one-line message.
 void *harness_map(std::size_t size_bytes);
 void harness_unmap(void *start, std::size_t size_bytes);
 std::size_t harness_resident_bytes();
-// Counts memory of the harness that was mapped, and touched, elsewhere.
+// Counts harness memory that was mapped and touched by other means.
 void harness_count_resident(std::size_t size_bytes);
 
-// Lets standard containers live in such memory, for lists that grow while nothing runs.
+// Lets standard containers live in such memory, for lists that grow only between runs.
 template <typename T> struct MappedAllocator {
     using value_type = T;
     MappedAllocator() = default;
@@ -70,4 +70,4 @@ template <typename T> class Mapped {
     std::size_t count_ = 0;
 };
 
-}  // namespace stress
+} // namespace stress

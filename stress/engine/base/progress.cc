@@ -40,7 +40,7 @@ void write_text(int fd, const std::string &text)
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t written = write(fd, text.data() + done, text.size() - done);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return;  // nobody reads: the exit status still tells
+        if (written <= 0) return;  // nobody reads; the exit status still tells the verdict
         done += static_cast<std::size_t>(written);
     }
 }

@@ -16,13 +16,13 @@ struct Progress {
 // "512 B", "1.5 KiB", "20.0 MiB": three or four digits and a binary unit.
 std::string format_bytes(std::uint64_t bytes);
 
-// "950", "3.40 M": a count a second with a decimal unit.
+// "950", "3.40 M": a rate per second with a decimal unit.
 std::string format_rate(double per_second);
 
-// " 12.0 s   3.40 M ops/s   live 1.2 MiB   rss 33.0 MiB", without an end of line.
+// " 12.0 s   3.40 M ops/s   live 1.2 MiB   rss 33.0 MiB", without a newline.
 std::string progress_text(const Progress &progress);
 
-// Writes all of it to the descriptor, without stdio, whose buffers come from malloc.
+// Writes the whole text to the descriptor. Does not use stdio, whose buffers come from malloc.
 void write_text(int fd, const std::string &text);
 
 }  // namespace stress

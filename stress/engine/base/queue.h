@@ -1,4 +1,4 @@
-// A bounded queue from one thread to one other: the only ordering that the harness puts between them.
+// A bounded queue from one thread to one other. It is the only ordering that the harness puts between two threads.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace stress {
 
-// Law: pop gives the pushed items in order, each once. One thread pushes and closes, one pops; either
-// role may pass to another thread that is ordered behind the first, as a successor is by pthread_create.
+// Law: pop returns the pushed items in order, each once. One thread pushes and closes, one thread pops. Either role may
+// pass to a thread that is ordered after the first, as pthread_create orders a successor.
 template <typename T> class SpscQueue {
   public:
     SpscQueue() = default;
@@ -18,7 +18,7 @@ template <typename T> class SpscQueue {
     SpscQueue(const SpscQueue &) = delete;
     SpscQueue &operator=(const SpscQueue &) = delete;
 
-    // Gives a default-made queue its slots, before any thread uses it.
+    // Gives a default-constructed queue its slots, before any thread uses it.
     void prepare(std::size_t slot_count) { slots_ = Mapped<T>(slot_count); }
 
     // False when the queue is full.
@@ -51,10 +51,10 @@ template <typename T> class SpscQueue {
         return true;
     }
 
-    // The pusher promises that nothing follows. release: behind its last push; pairs with drained().
+    // The pusher promises that nothing follows. release: orders this after its last push. Pairs with drained().
     void close() { closed_.store(true, std::memory_order_release); }
 
-    // Asked by the popper: nothing is left and nothing will come.
+    // For the popper: nothing is left and nothing will come.
     bool drained() const
     {
         return closed_.load(std::memory_order_acquire) &&
@@ -62,7 +62,7 @@ template <typename T> class SpscQueue {
     }
 
   private:
-    static constexpr std::size_t kLineBytes = 128;  // two lines: the prefetcher fetches pairs
+    static constexpr std::size_t kLineBytes = 128; // two lines: the prefetcher fetches pairs
 
     alignas(kLineBytes) std::atomic<std::size_t> tail_{0};
     std::size_t head_seen_ = 0;
@@ -72,4 +72,4 @@ template <typename T> class SpscQueue {
     alignas(kLineBytes) Mapped<T> slots_;
 };
 
-}  // namespace stress
+} // namespace stress

@@ -1,5 +1,5 @@
-// Text that is put together in a signal handler, or while the heap may be broken: a fixed buffer, no
-// allocation, no stdio, no locale. What does not fit is cut off.
+// Text built in a signal handler, or while the heap may be broken. A fixed buffer without allocation, stdio or locale.
+// Text that does not fit is cut off.
 #pragma once
 
 #include <unistd.h>
@@ -31,7 +31,7 @@ class SafeText {
     }
     SafeText &add_hex(std::uint64_t value) { return add("0x").add_number(value, 16); }
 
-    // As a JSON string wants it, without the quotes.
+    // Escaped for a JSON string, without the quotes.
     SafeText &add_json(const char *text)
     {
         for (; *text != '\0'; ++text) {
@@ -51,7 +51,7 @@ class SafeText {
     }
     std::size_t size() const { return used_; }
 
-    // Writes it out and starts anew.
+    // Writes the text and clears it.
     void write_to(int fd)
     {
         for (std::size_t done = 0; done < used_;) {

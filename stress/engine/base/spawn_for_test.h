@@ -12,10 +12,11 @@ struct SpawnResult {
     std::string err;
 };
 
-// arguments without the program's own name. first: what the shell does before, as "ulimit -v 1000; ".
+// `arguments` leaves out the program's name. `first` is shell text that runs before the program, such as "ulimit -v
+// 1000; ".
 SpawnResult spawn_stress(const std::vector<std::string> &arguments, const std::string &first = "");
 
-// One that is there in every tree.
+// A subject that exists in every tree.
 std::string a_subject();
 
 // The directory of the canary libraries.

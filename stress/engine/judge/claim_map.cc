@@ -18,16 +18,16 @@ constexpr std::size_t kWordCount = std::size_t{1} << (kLeafBits - kWordBits);
 constexpr std::size_t kPageCount = std::size_t{1} << (kLeafBits - kPageBits);
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kPageWords = kPageBytes / sizeof(std::uint64_t);
-constexpr std::size_t kStretchBytes = std::size_t{1} << kPageBits;  // what one page of bits stands for
-constexpr std::size_t kFlaggedBytes = std::size_t{1} << 20;         // blocks from this size on use flags
+constexpr std::size_t kStretchBytes = std::size_t{1} << kPageBits;  // address space that one page of bits covers
+constexpr std::size_t kFlaggedBytes = std::size_t{1} << 20;         // larger blocks use flags
 
-// Of the flag byte of a stretch.
+// Bits in the flag byte of a stretch.
 constexpr unsigned char kTouched = 1;  // its page of bits may be resident
-constexpr unsigned char kWhole = 2;    // one block covers all of it
+constexpr unsigned char kWhole = 2;    // one block covers the whole stretch
 
 static_assert(kWordCount * sizeof(std::uint64_t) == kPageCount * kPageBytes);
 
-// The part of a block that falls into one word of the map; or whole words in a row, of one page of bits.
+// The part of a block that falls into one word of the map, or several whole words of one page of bits.
 struct Piece {
     std::uintptr_t address;  // of the first granule
     std::uint64_t mask;      // in each word
@@ -66,14 +66,14 @@ class Pieces {
     std::uintptr_t last_;
 };
 
-// `bits` of the piece's word of that number.
+// The first granule among `bits` in word `number` of the piece.
 std::uintptr_t first_granule(const Piece &piece, std::size_t number, std::uint64_t bits)
 {
     const std::uintptr_t word_start = (piece.address & ~((std::uintptr_t{1} << kWordBits) - 1)) + (number << kWordBits);
     return word_start + static_cast<std::uintptr_t>(__builtin_ctzll(bits)) * 8;
 }
 
-// The stretches that lie whole inside a large block, [first, last), and what is left of it before and behind.
+// The stretches that lie entirely inside a large block, [first, last), and the head and tail of the block outside them.
 struct LargeParts {
     LargeParts(const void *start, std::size_t size_bytes)
         : begin(reinterpret_cast<std::uintptr_t>(start)), end(begin + size_bytes),
@@ -94,15 +94,15 @@ void *map_or_exit(std::size_t size_bytes)
                      size_bytes);
         _exit(2);
     }
-    madvise(start, size_bytes, MADV_NOHUGEPAGE);  // so that resident_bytes can count pages
+    madvise(start, size_bytes, MADV_NOHUGEPAGE); // so that resident_bytes can count pages
     return start;
 }
 
-}  // namespace
+} // namespace
 
 struct ClaimMap::Leaf {
     std::atomic<std::uint64_t> words[kWordCount];
-    std::atomic<unsigned char> flags[kPageCount];  // one for each page of words
+    std::atomic<unsigned char> flags[kPageCount]; // one for each page of words
 
     std::atomic<std::uint64_t> &word(std::uintptr_t address)
     {
@@ -114,7 +114,7 @@ struct ClaimMap::Leaf {
         return flags[(address >> kPageBits) & (kPageCount - 1)];
     }
 
-    // The first address in the stretch whose bit is set; 0: none is.
+    // The first address in the stretch whose bit is set, or 0 if none is.
     std::uintptr_t first_bit(std::uintptr_t stretch)
     {
         if ((flag(stretch).load(std::memory_order_relaxed) & kTouched) == 0) return 0;
@@ -197,7 +197,7 @@ std::uintptr_t ClaimMap::claim_bits(const void *start, std::size_t size_bytes)
         Leaf *leaf = leaf_at(piece.address >> kLeafBits);
         std::atomic<std::uint64_t> *words = &leaf->word(piece.address);
         std::uint64_t old = 0;
-        std::size_t set = 0;  // words that were free
+        std::size_t set = 0; // words that were free and are now set
         for (; set < piece.words; ++set) {
             old = set_bits(words[set], piece.mask);
             if ((old & piece.mask) != 0) [[unlikely]]
@@ -243,7 +243,7 @@ std::uintptr_t ClaimMap::claim_large(const void *start, std::size_t size_bytes)
         Leaf *leaf = leaf_at(stretch >> kLeafBits);
         if ((leaf->flag(stretch).fetch_or(kWhole, std::memory_order_relaxed) & kWhole) != 0) {
             taken = stretch;
-            break;  // this flag is another's
+            break; // this flag belongs to another block
         }
         taken = leaf->first_bit(stretch);
     }
@@ -262,7 +262,8 @@ std::uintptr_t ClaimMap::release_large(const void *start, std::size_t size_bytes
     std::uintptr_t missing = parts.head_bytes() > 0 ? release_bits(start, parts.head_bytes()) : 0;
     for (std::uintptr_t stretch = parts.first; stretch < parts.last; stretch += kStretchBytes) {
         Leaf *leaf = leaf_at(stretch >> kLeafBits);
-        // A bit that is set under the flag is a block that slipped in; its owner has seen the flag, or we see it.
+        // A bit set under the flag means that another block slipped in. Either its owner has seen the flag, or we see
+        // its bit here.
         const std::uintptr_t intruder = leaf->first_bit(stretch);
         const unsigned char old = leaf->flag(stretch).fetch_and(kTouched, std::memory_order_relaxed);
         if (missing == 0 && (old & kWhole) == 0) missing = stretch;

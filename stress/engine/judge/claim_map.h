@@ -1,20 +1,20 @@
 // The claim map: one bit for each 8-byte granule of the address space, set while a live block covers it.
 //
-// Law: a granule is claimed by at most one live block. Claim after malloc, release before free; a claim
-// that finds a bit set has found two live blocks that overlap.
+// Law: a granule is claimed by at most one live block. Claim after malloc, release before free; a claim that finds a
+// bit set has found two live blocks that overlap.
 //
-// Bits, not bytes: a 1 KiB block costs two or three atomic operations. Granules of 8 bytes, not 16:
-// jemalloc and tcmalloc rightly put two 8-byte blocks into one 16-byte granule.
+// Bits, not bytes: a 1 KiB block costs two or three atomic operations. Granules of 8 bytes, not 16: jemalloc and
+// tcmalloc rightly put two 8-byte blocks into one 16-byte granule.
 //
-// A block of 1 MiB and more claims each 256 KiB stretch that lies inside it by one flag instead of 32768 bits;
-// its ends it claims by bits. Law: of a stretch under a flag no bit is set. Who sets bits looks at the flag
-// afterwards, who sets the flag looks at the bits afterwards, so that one of two that overlap sees the other;
-// and the flag's owner looks again when it gives the flag back.
+// A block of 1 MiB or more claims each 256 KiB stretch inside it with one flag instead of 32768 bits, and its ends with
+// bits. Law: no bit is set in a stretch under a flag. A thread that sets bits looks at the flag afterwards, and a
+// thread that sets the flag looks at the bits afterwards, so at least one of two overlapping blocks sees the other. The
+// flag's owner looks again when it gives the flag back.
 //
-// Claims are relaxed: the map must add no ordering between threads, or it would hide the allocator's races.
-// Leaves are mapped on first use; publishing one orders its maker, once, before those that find it.
-// Any thread may call claim and release, but of a map for one thread, which does without atomic read-modify-write: the
-// fuzzer, whose threads are coroutines, spent a tenth of its time on them.
+// Claims are relaxed: the map must add no ordering between threads, or it would hide the allocator's races. Leaves are
+// mapped on first use; publishing one orders its maker, once, before those that find it. Any thread may call claim and
+// release. A map made for one thread is the exception: it avoids atomic read-modify-write, on which the fuzzer, whose
+// threads are coroutines, spent a tenth of its time.
 #pragma once
 
 #include <atomic>
@@ -32,23 +32,23 @@ class ClaimMap {
     ClaimMap(const ClaimMap &) = delete;
     ClaimMap &operator=(const ClaimMap &) = delete;
 
-    // Whether the block lies where the map reaches: the lower 47 bits that Linux gives to programs.
+    // Whether the map can hold the block: it covers the lower 47 bits of addresses, which Linux gives to programs.
     static bool covers(const void *start, std::size_t size_bytes);
 
-    // Claims the block; size 0 counts as 1. Returns 0, or the address of the first granule that was
-    // already claimed, and then the map is as it was.
+    // Claims the block; size 0 counts as 1. Returns 0, or the address of the first granule that was already claimed;
+    // the map is then unchanged.
     std::uintptr_t claim(const void *start, std::size_t size_bytes);
 
     // Gives the claim back. Returns 0, or the address of the first granule that was not claimed.
     std::uintptr_t release(const void *start, std::size_t size_bytes);
 
-    // How much of the map is resident, to take off the process's resident set.
+    // Resident bytes of the map, to subtract from the process's resident set.
     std::size_t resident_bytes() const;
 
   private:
     struct Leaf;
 
-    // Each returns what was there before.
+    // Each returns the previous bits.
     std::uint64_t set_bits(std::atomic<std::uint64_t> &word, std::uint64_t bits);
     std::uint64_t clear_bits(std::atomic<std::uint64_t> &word, std::uint64_t bits);
 
@@ -62,4 +62,4 @@ class ClaimMap {
     bool one_thread_;
 };
 
-}  // namespace stress
+} // namespace stress

@@ -9,7 +9,7 @@
 namespace stress {
 namespace {
 
-// The map never follows the addresses, so any number will do.
+// The map never dereferences addresses, so any number will do.
 void *at(std::uintptr_t address)
 {
     return reinterpret_cast<void *>(address);
@@ -29,7 +29,7 @@ TEST_P(EachClaimMap, ABlockCanBeClaimedAgainOnlyAfterRelease)
     EXPECT_EQ(map.claim(at(kBase), 100), 0u);
 }
 
-// Two blocks of up to 24 granules at every distance: the answer must be that of plain intervals.
+// Two blocks of up to 24 granules at every distance: the map must answer exactly as plain intervals do.
 TEST_P(EachClaimMap, OverlapIsExactForEverySmallPair)
 {
     for (std::uintptr_t shift : {0u, 400u}) {
@@ -106,7 +106,8 @@ TEST_P(EachClaimMap, ResidentBytesGrowWithTouchedPages)
 
 constexpr std::uintptr_t kStretch = 256 << 10, kMib = 1 << 20;
 
-// A block of 5 MiB at odd ends, and a small one at each interesting place: as for small pairs, in both orders.
+// A block of 5 MiB with unaligned ends, and a small one at each interesting place. Like the test of small pairs, in
+// both orders.
 TEST_P(EachClaimMap, ALargeBlockOverlapsASmallOneAnywhere)
 {
     const std::uintptr_t large = kBase + 4096 + 24, large_bytes = 5 * kMib + 40, end = large + large_bytes;
@@ -158,7 +159,8 @@ TEST_P(EachClaimMap, ALargeBlockCostsNoPagesOfBits)
 INSTANTIATE_TEST_SUITE_P(, EachClaimMap, testing::Values(ClaimMap::Callers::kAnyThread, ClaimMap::Callers::kOneThread),
                          [](const auto &info) { return info.index == 0 ? "any_thread" : "one_thread"; });
 
-// A small block and a large one at the same place, at once: at least one of them must see it, or both would live.
+// A small block and a large one claim the same place at once. At least one of them must see the other, or both would
+// live.
 TEST(ClaimMap, ALargeAndASmallBlockCannotBothWin)
 {
     ClaimMap map;

@@ -1,7 +1,7 @@
 // What the oracle found. Fixed buffers, no allocation: the heap may be broken when a failure is recorded.
 //
-// Any thread may add. The first failure stops the run; only the first few are kept, because those that
-// follow are mostly consequences.
+// Any thread may add. The first failure stops the run. Only the first few are kept, because later ones are mostly
+// consequences.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ inline constexpr const char *kMappings = "mappings";
 inline constexpr const char *kDiverged = "diverged";
 }  // namespace rule
 
-// Who saw something: the seat, and the index of its op.
+// The witness of a failure: the seat, and the index of its op.
 struct Witness {
     std::uint32_t seat;
     std::uint64_t op;
@@ -56,15 +56,15 @@ class FailureLog {
   public:
     static constexpr std::size_t kKept = 8;
 
-    // `stop` is set by the first failure.
+    // The first failure sets `stop`.
     explicit FailureLog(std::atomic<bool> &stop) : stop_(stop) {}
 
     [[gnu::format(printf, 4, 5)]] void add(const char *rule, Witness witness, const char *format, ...);
 
-    // Whether anything was added. Relaxed: a hint to stop early, nothing is read through it.
+    // Whether any failure was added. Relaxed: a hint to stop early; nothing is read through it.
     bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-    // Failures that are complete; call it when the threads have ended, or from a crash handler.
+    // The number of complete failures. Call it when the threads have ended, or from a crash handler.
     std::size_t size() const;
     const Failure &operator[](std::size_t index) const { return failures_[index]; }
 

@@ -17,8 +17,8 @@ constexpr int kLineLeafBits = 22;  // one leaf for each 4 MiB of address space
 constexpr std::size_t kLineRootCount = std::size_t{1} << (kAddressBits - kLineLeafBits);
 constexpr std::size_t kLineCount = std::size_t{1} << (kLineLeafBits - kLineBits);
 
-// A word: the number of live blocks in the low bits; above them the seat plus one, 0 for nobody, or kShared. No
-// malloc puts more than eight blocks into a line, for none gives out less than 8 bytes.
+// A word: the number of live blocks in the low bits; above them the seat plus one, 0 for nobody, or kShared. A malloc
+// puts at most eight blocks into a line, since none gives out less than 8 bytes.
 constexpr unsigned kCountBits = 5, kCountMask = (1U << kCountBits) - 1;
 constexpr unsigned kNobody = 0, kShared = 0xffffU >> kCountBits;
 
@@ -35,13 +35,13 @@ std::uint16_t word_of(unsigned owner, unsigned count)
 }  // namespace
 
 struct LineMap::Leaf {
-    Leaf *next;  // of the list of all
+    Leaf *next;  // list of all leaves
     std::atomic<std::uint16_t> words[kLineCount];
 };
 
 LineMap::LineMap()
 {
-    // Far more than is ever touched: reserved only.
+    // Far more than is ever touched, so it is only reserved.
     void *start = mmap(nullptr, kLineRootCount * sizeof(*root_), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) {

@@ -9,7 +9,7 @@
 namespace stress {
 namespace {
 
-// Addresses that are only numbers to the map.
+// Addresses are only numbers to the map.
 void *at(std::uintptr_t address)
 {
     return reinterpret_cast<void *>(address);
@@ -72,7 +72,7 @@ TEST(LineMap, BlocksOfALapBeforeBelongToNobody)
     EXPECT_EQ(lines.claim(at(kLine + 32), 16, 1).line, kLine);
 }
 
-// The rule itself, with blocks of ours.
+// The rule itself, with blocks of the test's own.
 TEST(LineMap, TheOracleJudgesInStrictRunsAndCountsInOthers)
 {
     alignas(64) static unsigned char memory[64];

@@ -53,7 +53,7 @@ std::size_t process_thread_count()
     close(fd);
     if (length <= 0) return 0;
     text[length] = '\0';
-    const char *field = std::strrchr(text, ')');  // the program's name may hold anything, also brackets
+    const char *field = std::strrchr(text, ')');  // the program's name may contain any character, even brackets
     for (int i = 0; field != nullptr && i < kThreadsField; ++i) field = std::strchr(field + 1, ' ');
     return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
 }
@@ -75,11 +75,11 @@ MemorySample MemoryMeter::sample()
 
 std::size_t MemoryMeter::sample_mappings()
 {
-    // Without stacks and their guards: on a busy machine hundreds of threads may have ended but not left yet.
+    // Without stacks and their guards: on a busy machine hundreds of threads may have ended without being gone yet.
     const std::size_t stacks = 2 * process_thread_count(), all = process_mapping_count();
     const std::size_t count = all > stacks ? all - stacks : 0;
     raise_to(peak_mapping_count_, count);
     return count;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,8 +1,8 @@
-// How much memory the subject uses. How much it may use is memory_law.h's.
+// Measures how much memory the subject uses. memory_law.h says how much it may use.
 //
-// Resident bytes are those of the process (/proc/self/statm) less the harness's own arrays and the
-// resident part of the claim map. What stays in is the program and its libraries, about 6 MiB, the same
-// for every subject. Nothing here allocates.
+// Resident bytes are those of the process (/proc/self/statm) less the harness's own arrays and the resident part of the
+// claim map. The program and its libraries stay included: about 6 MiB, the same for every subject. Nothing here
+// allocates.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace stress {
 
-// Resident bytes of this process, everything included. 0 when /proc cannot be read.
+// Resident bytes of this process, including the harness. 0 if /proc cannot be read.
 std::size_t process_resident_bytes();
 
 // How many mappings this process has (lines of /proc/self/maps). 0 when /proc cannot be read.
@@ -25,8 +25,8 @@ std::size_t process_mapping_count();
 std::size_t process_thread_count();
 
 struct MemorySample {
-    std::uint64_t rss_bytes;   // of the subject, as above
-    std::uint64_t live_bytes;  // asked for and not yet freed, summed over seats
+    std::uint64_t rss_bytes; // of the subject, as defined above
+    std::uint64_t live_bytes; // asked for and not yet freed, summed over seats
 };
 
 // A sample and when it was taken, in seconds since the run began.
@@ -35,8 +35,8 @@ struct TimedSample {
     std::uint64_t live_bytes, rss_bytes, ops;
 };
 
-// Samples are taken by the monitor every few milliseconds and by the main thread between phases. The
-// counters are read while threads work, so live_bytes is off by what is in flight.
+// Samples are taken by the monitor every few milliseconds and by the main thread between phases. The counters are read
+// while threads work, so live_bytes misses what is in flight.
 class MemoryMeter {
   public:
     // `counters` are those of all seats.
@@ -59,4 +59,4 @@ class MemoryMeter {
     std::atomic<std::uint64_t> peak_mapping_count_{0};
 };
 
-}  // namespace stress
+} // namespace stress

@@ -22,32 +22,31 @@ std::uint64_t excess_bytes(const RestSample &rest)
 std::uint64_t memory_bound_bytes(std::uint64_t peak_live_bytes, std::uint64_t seat_count)
 {
     // Three terms, each above what glibc 2.36, jemalloc 5.3.0, mimalloc 2.0.9 and gperftools 2.10 needed:
-    // - 4 x live: rounding, fragmentation, free pages that are kept. The worst seen was 3.0, by mimalloc in
+    // - 4 x live: for rounding, fragmentation and free pages that are kept. The worst seen was 3.0, by mimalloc in
     //   larson with 100 blocks a thread of up to 1 MB; 1.1 to 2.1 elsewhere with large live sets.
-    // - 4 MiB a thread and 48 MiB for the process: caches, arenas, tables, stacks of threads that wait to be
-    //   joined. The worst seen was 48 MiB for 4 MiB live, by mimalloc in larson with 8 threads; twice that
-    //   is allowed.
-    // A free that does nothing passes any such bound after a few hundred thousand ops of 500 bytes; shorter
-    // runs judge little.
+    // - 4 MiB a thread and 48 MiB for the process: for caches, arenas, tables, and stacks of threads that wait to be
+    //   joined. The worst seen was 48 MiB for 4 MiB live, by mimalloc in larson with 8 threads; twice that is allowed.
+    // A free that does nothing passes any such bound after a few hundred thousand ops of 500 bytes; shorter runs judge
+    // little.
     return 4 * peak_live_bytes + 4 * kMib * seat_count + 48 * kMib;
 }
 
 PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, std::uint64_t seat_count)
 {
     if (rest_count < kPlateauRestsMin) return {false, 0, 0};
-    // The most of the first third against the least of the last third: a leak grows in each lap, while caches
-    // fill once and fragmentation goes up and down. With 8 laps a leak shows three eighths of its bytes.
+    // Compares the maximum of the first third with the minimum of the last third. A leak grows in each lap, while
+    // caches fill once and fragmentation goes up and down. With 8 laps, three eighths of the leaked bytes show.
     const std::size_t third = (rest_count + 1) / 3;
     std::uint64_t first = 0, last = ~std::uint64_t{0};
     for (std::size_t i = 0; i < third; ++i) first = std::max(first, excess_bytes(rests[i]));
     for (std::size_t i = rest_count - third; i < rest_count; ++i) last = std::min(last, excess_bytes(rests[i]));
 
-    // - 6 MiB and 1 MiB a thread: the worst seen was 3 MiB, in random-mixed with 8 threads. In 2 s larson frees
-    //   some 4 GB on two slow cores; a leak of a hundredth of that shows 15 MiB here.
+    // - 6 MiB and 1 MiB a thread: the worst seen was 3 MiB, in random-mixed with 8 threads. In 2 s larson frees some 4
+    //   GB on two slow cores; a leak of a hundredth of that shows 15 MiB here.
     // - the live peak, for fragmentation that still builds up while blocks are large: in huge, with 194 MiB live,
-    //   gperftools rose by 120 in a second and glibc by 84. So a slow leak shows where little is live.
-    // - what the live peak itself has grown since, and as much again: it may have been freed by the rest, and
-    //   most mallocs keep it.
+    //   gperftools rose by 120 in a second and glibc by 84. So a slow leak shows only if little is live.
+    // - twice the growth of the live peak since then: the program may have freed that memory before the rest, and most
+    //   mallocs keep it.
     const RestSample &early = rests[third - 1], &late = rests[rest_count - 1];
     const std::uint64_t peak_growth = late.peak_live_bytes - early.peak_live_bytes;
     return {true, last > first ? last - first : 0,
@@ -56,8 +55,8 @@ PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, st
 
 std::uint64_t memory_return_bound_bytes(std::uint64_t peak_rss_bytes, std::uint64_t seat_count)
 {
-    // 16 MiB: the program and its libraries (6 MiB), and tables and caches of the process. An eighth: spans
-    // that one kept block holds back.
+    // 16 MiB: for the program and its libraries (6 MiB), and the process's tables and caches. An eighth: for spans that
+    // one remaining block holds back.
     return peak_rss_bytes / 8 + kMib * seat_count + 16 * kMib;
 }
 
@@ -85,4 +84,4 @@ std::uint64_t mapping_limit_count()
     return value != 0 ? value : usual;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -34,7 +34,7 @@ TEST(MemoryLaw, ASteadyLeakIsNoPlateau)
     EXPECT_FALSE(plateau_holds(rests({10, 14, 18, 22, 26, 30, 34, 38})));
 }
 
-// The slack is 8 MiB for two threads and the live MiB: both sides of it.
+// The slack for two threads is 8 MiB plus the live MiB. Tests both sides of it.
 TEST(MemoryLaw, TheSlackIsExact)
 {
     EXPECT_TRUE(plateau_holds(rests({10, 10, 10, 12, 14, 19, 19, 19})));

@@ -23,7 +23,7 @@ TEST(Memory, MappingsAreCounted)
 {
     const std::size_t before = process_mapping_count();
     ASSERT_GT(before, 5u);
-    // Parts of different rights cannot become one mapping.
+    // The kernel cannot merge neighbours with different rights into one mapping.
     constexpr std::size_t pages = 200, page_bytes = 4096;
     void *start = mmap(nullptr, pages * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(start, MAP_FAILED);

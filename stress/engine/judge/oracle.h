@@ -1,8 +1,8 @@
-// The oracle judges what the subject did. It calls no entry point of the subject itself: the interpreter
-// tells it what was asked for and what came back, so that each rule can be tested with faked answers.
+// The oracle judges what the subject did. It never calls the subject: the interpreter passes it each request and each
+// answer, so that tests can fake the answers.
 //
-// Every function returns true when the rules held, and otherwise has recorded a failure. One Oracle
-// serves all threads; it keeps no state of its own besides the claim map and the failure log.
+// Every function returns true if the rules held; otherwise it has recorded a failure. One Oracle serves all threads.
+// Its only state is the claim map and the failure log.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Oracle {
 
     Oracle(ClaimMap &claims, FailureLog &failures) : claims_(claims), failures_(failures) {}
 
-    // Optional: judge or, if not strict, count cache lines that two seats share. Set before the run.
+    // Optional: fail on cache lines that two seats share or, if not strict, count them. Set before the run.
     void watch_lines(LineMap *lines, bool strict)
     {
         lines_ = lines;
@@ -33,23 +33,23 @@ class Oracle {
         if (lines_ != nullptr) lines_->leave(seat);
     }
 
-    // A fresh block: address, alignment, no overlap, usable size, zeros if from calloc. Then fills it.
+    // A fresh block: checks address, alignment, overlap, usable size, and zeros if it is from calloc. Then fills it.
     bool allocated(const Block &block, std::size_t usable_bytes, bool from_calloc, Witness witness);
 
-    // The block still holds its content, whole, and was handed over once. Ends its claim.
+    // Checks that the block still holds all of its content and was handed over once. Ends its claim.
     bool before_free(const Block &block, Witness witness);
 
-    // free left errno alone.
+    // Checks that free left errno unchanged.
     bool errno_kept(int before, int after, Witness witness);
 
-    // The block holds its content, whole, before realloc touches it: or realloc would get the blame. Ends the
+    // Checks the block's whole content before realloc touches it; otherwise realloc would get the blame. Ends the
     // claim.
     bool before_realloc(const Block &block, Witness witness);
 
-    // `fresh` is what came back for `old`: the common part must be kept. Then as allocated().
+    // realloc returned `fresh` for `old`: their common part must be unchanged. Then checks like allocated().
     bool after_realloc(const Block &old, const Block &fresh, std::size_t usable_bytes, Witness witness);
 
-    // realloc came back NULL: the block stands, whole, and is live again.
+    // realloc returned NULL: the old block must be unchanged, and is live again.
     bool realloc_refused(const Block &old, Witness witness);
 
     // A live block still holds its content.
@@ -57,10 +57,10 @@ class Oracle {
 
     bool usable_is_enough(const Block &block, std::size_t usable_bytes, Witness witness);
 
-    // A request that cannot be met came back NULL (returned_null), with this errno.
+    // A request that cannot be met must return NULL (returned_null) with this errno.
     bool impossible_refused(const char *call, bool returned_null, int error, Witness witness);
 
-    // An ordinary request came back NULL: a failure of the run, and the errno is judged too.
+    // An ordinary request returned NULL: a failure of the run. Judges the errno too.
     void exhausted(const char *call, std::size_t size_bytes, int error, Witness witness);
 
   private:
@@ -76,8 +76,8 @@ class Oracle {
     bool lines_strict_ = false;
 };
 
-// What a block of this size must be aligned to: what was asked for, else the largest alignment of a
-// fundamental type that fits into the block.
+// The alignment that a block of this size must have: the one asked for, or else the largest alignment of a fundamental
+// type that fits into the block.
 std::size_t required_align_bytes(std::size_t size_bytes, std::size_t align_bytes);
 
-}  // namespace stress
+} // namespace stress

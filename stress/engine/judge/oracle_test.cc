@@ -1,5 +1,5 @@
-// Each rule from both sides: what it must accept, and the planted fault that it must name. The blocks are
-// plain arrays; the subject is not called.
+// Tests each rule from both sides: what it must accept, and the planted fault that it must name. The blocks are plain
+// arrays; nothing calls the subject.
 #include "engine/judge/oracle.h"
 
 #include <gtest/gtest.h>

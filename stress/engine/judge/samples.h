@@ -1,5 +1,5 @@
-// Samples over the run's time, at most kRows of them: when the array is full every second one is dropped, and
-// from then on half as many are taken. So the rows are evenly spaced however long the run is.
+// Samples over the run's time, at most kRows of them. When the array is full, every second sample is dropped and from
+// then on half as many are taken. So the rows are evenly spaced, however long the run is.
 #pragma once
 
 #include <cstddef>

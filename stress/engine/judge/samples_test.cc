@@ -5,7 +5,7 @@
 namespace stress {
 namespace {
 
-// However many are offered, at most 512 stay, evenly spaced from the first on.
+// However many samples are offered, at most 512 stay, evenly spaced from the first on.
 TEST(SampleLog, KeepsEvenlySpacedRows)
 {
     for (std::size_t offered : {0u, 1u, 511u, 512u, 513u, 1024u, 1025u, 5000u, 100000u}) {

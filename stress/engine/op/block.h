@@ -1,5 +1,5 @@
-// The record of one live block. It is the harness's, lies outside the subject's memory, and travels
-// by value with the block when another thread takes the block over.
+// The record of one live block. It belongs to the harness, lies outside the subject's memory, and is copied along with
+// the block when another thread takes the block over.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Block {
     std::size_t align_bytes;   // as asked for; 0 for plain malloc
 };
 
-// A generation names the seat that allocated and the index of the op, and no two blocks share one.
+// A generation encodes the seat that allocated and the index of the op. No two blocks share one.
 inline constexpr int kGenerationOpBits = 44;
 
 inline std::uint64_t generation_make(std::uint32_t seat, std::uint64_t op_index)

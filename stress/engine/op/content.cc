@@ -39,7 +39,7 @@ STRESS_WIDE_VECTORS std::uint64_t words_any(const Word *words, std::size_t count
     return any;
 }
 
-// [from, to) with from a multiple of 8.
+// Fills [from, to); `from` is a multiple of 8.
 void fill_part(void *start, std::size_t from, std::size_t to, std::uint64_t generation)
 {
     unsigned char *bytes = static_cast<unsigned char *>(start) + from;

@@ -1,4 +1,4 @@
-// The parts of a block whose content is judged: all of it, or of a large block a sample. See content.h.
+// The parts of a block whose content is checked: the whole block, or a sample of a large one. See content.h.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ inline constexpr std::size_t kContentPageBytes = 4096;
 inline constexpr std::uint64_t kContentPages = (kContentFullBytes + (1 << 15)) >> 16;
 inline constexpr std::uint64_t kContentBorders = kContentFullBytes >> 16 << 2;
 
-// Calls visit(from, to) for each part until one returns false; returns whether none did. from is a multiple of
-// 8, and to as well but at the end of the block. Parts may overlap: content depends on the offset alone.
+// Calls visit(from, to) for each part until one returns false; returns whether none did. `from` is a multiple of 8, and
+// so is `to` except at the end of the block. Parts may overlap, since content depends only on the offset.
 template <typename Visit> inline bool content_parts(std::size_t size_bytes, std::uint64_t generation, Visit visit)
 {
     if (size_bytes <= kContentFullBytes) [[likely]]
@@ -34,7 +34,7 @@ template <typename Visit> inline bool content_parts(std::size_t size_bytes, std:
         if (!visit(page * kContentPageBytes, (page + 1) * kContentPageBytes)) return false;
     }
     if constexpr (kContentBorders == 0) return true;
-    // Evenly spread, from a start that the generation picks.
+    // Spread evenly, starting at a place that the generation picks.
     const std::uint64_t borders = std::min<std::uint64_t>(kContentBorders, pages);
     const std::size_t stride = pages / borders, phase = static_cast<std::size_t>(splitmix_next(state) % stride);
     for (std::uint64_t i = 0; i < borders; ++i) {
@@ -44,4 +44,4 @@ template <typename Visit> inline bool content_parts(std::size_t size_bytes, std:
     return true;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -12,7 +12,7 @@
 namespace stress {
 namespace {
 
-// Every size up to 200 and every place of a changed byte: small enough to enumerate.
+// Every size up to 200 bytes and every place of a changed byte: few enough to try all.
 TEST(Content, EveryChangedByteIsSeen)
 {
     for (std::size_t size = 1; size <= 200; ++size) {
@@ -71,10 +71,10 @@ TEST(Content, FirstNonzeroFindsEachByte)
     }
 }
 
-// Every word that was filled, and no other, is judged: found by changing each word of the block in turn.
+// Changes each word of a large block in turn: exactly the words that were filled must be checked.
 TEST(Content, OfALargeBlockWhatIsFilledIsJudged)
 {
-    const std::size_t step = kSanitized ? 9 * 512 : 512;  // ten seconds and more in all under a sanitizer, else
+    const std::size_t step = kSanitized ? 9 * 512 : 512;  // otherwise ten seconds and more under a sanitizer
     for (std::size_t size : {kContentFullBytes + 1, kContentFullBytes + 4093, 3 * kContentFullBytes - 8}) {
         std::vector<unsigned char> block(size, 0);
         content_fill(block.data(), size, 11);
@@ -111,8 +111,8 @@ TEST(Content, OfALargeBlockEndsAndBordersAreJudged)
         EXPECT_EQ(content_first_difference(block.data(), size, size, 4), at);
         block[at] ^= 1;
     }
-    // A page that is not the block's any more has both of its borders changed; of 64 borders some must see a
-    // stretch of a fiftieth of the block, wherever it lies.
+    // A page that no longer belongs to the block has both of its borders changed. Of the 64 borders, some must fall
+    // into any stretch of a fiftieth of the block.
     for (std::size_t from = 65536; from + size / 50 < size; from += size / 50) {
         std::vector<unsigned char> spoiled = block;
         for (std::size_t i = from; i < from + size / 50; ++i) spoiled[i] ^= 0x5a;
@@ -148,5 +148,5 @@ TEST(Content, AnotherGenerationJudgesOtherPages)
     EXPECT_NE(parts[0], parts[1]);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

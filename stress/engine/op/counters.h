@@ -1,8 +1,7 @@
-// Counters of one seat. Only the thread on the seat writes them; anybody may read them, relaxed.
+// Counters of one seat. Only the thread on the seat writes them; any thread may read them, relaxed.
 //
-// A counter that threads share would order them and hide the subject's races, so there is none.
-// Law at the end of a clean run: the sums over all seats of allocated and freed are equal, in blocks and
-// in bytes.
+// A counter shared by threads would order them and hide the subject's races, so there is none. Law at the end of a
+// clean run: the sums over all seats of allocated and freed are equal, in blocks and in bytes.
 #pragma once
 
 #include <atomic>
@@ -17,7 +16,7 @@ struct Counters {
     std::atomic<std::uint64_t> bytes_allocated{0};
     std::atomic<std::uint64_t> bytes_freed{0};
     std::atomic<std::uint64_t> threads_started{0};
-    std::atomic<std::uint64_t> refused{0};  // requests that came back with NULL, and might
+    std::atomic<std::uint64_t> refused{0};  // requests that returned NULL, rightly
 };
 
 // relaxed load and store, not fetch_add: there is one writer.

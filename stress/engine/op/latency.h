@@ -1,7 +1,7 @@
 // Latency histograms of one seat, one for each kind of call. Only the seat's thread writes.
 //
-// Log-linear buckets as in HdrHistogram: 16 to a power of two, so a value is off by at most 6%. One call in
-// `kPeriod` is timed; the clock is the processor's counter, read without a fence.
+// Log-linear buckets, as in HdrHistogram: 16 for each power of two, so a value is off by at most 6%. One call in
+// `kPeriod` is timed, with the processor's counter, read without a fence.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Latency {
 
     std::uint64_t count(Call call) const;
     std::uint64_t max(Call call) const { return max_[call]; }
-    // The value below which `share` (0 to 1) of the calls lie, in ticks.
+    // The value in ticks that `share` (0 to 1) of the calls stay below.
     std::uint64_t percentile(Call call, double share) const;
 
     static std::size_t bucket_of(std::uint64_t ticks);
@@ -48,10 +48,10 @@ class Latency {
     std::uint64_t max_[kCalls] = {};
 };
 
-// Nanoseconds for a tick, measured against CLOCK_MONOTONIC over a few milliseconds; once.
+// Nanoseconds in a tick, measured once against CLOCK_MONOTONIC over a few milliseconds.
 double latency_ns_per_tick();
 
-// Ticks that timing nothing takes; they are in every value.
+// Ticks that the timing itself takes. Every value includes them.
 std::uint64_t latency_overhead_ticks();
 
 }  // namespace stress

@@ -7,7 +7,7 @@
 namespace stress {
 namespace {
 
-// Every value lies in its bucket, and buckets are no wider than a sixteenth of what they hold.
+// Every value lies in its bucket, and no bucket is wider than a sixteenth of its values.
 TEST(Latency, BucketsAreNarrowAndInOrder)
 {
     std::size_t before = 0;

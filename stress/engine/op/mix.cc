@@ -18,19 +18,19 @@ OpKind draw_kind(const Mix &mix, Rng &rng)
     return OpKind::Malloc;
 }
 
-// Mostly 16 to 256, now and then up to a page: large alignments for small blocks waste memory in every
-// malloc, and would drown the memory bound.
+// Mostly 16 to 256, sometimes up to a page. Large alignments of small blocks waste memory in every malloc, and would
+// exceed the memory bound.
 std::uint8_t draw_align_log2(Rng &rng)
 {
     return static_cast<std::uint8_t>(4 + (rng.one_in(32) ? rng.below(9) : rng.below(5)));
 }
 
-// The size to ask for with this alignment. aligned_alloc gets a multiple, by the letter of C11;
-// posix_memalign takes any size.
+// The size to ask for with this alignment. aligned_alloc gets a multiple of it, as C11 demands; posix_memalign takes
+// any size.
 //
-// mimalloc 2.0.9 misaligns blocks such as memalign(256, 256) and memalign(256, 1024): 256 and above, times
-// a power of two. That is a known defect, which a default run on any malloc must not stop at; so only
-// strict runs ask for such sizes. The rule itself is the same in both.
+// mimalloc 2.0.9 misaligns blocks such as memalign(256, 256) and memalign(256, 1024): 256 and above, times a power of
+// two. A default run on any malloc must not stop at this known defect, so only strict runs ask for such sizes. The rule
+// itself is the same in both.
 std::size_t aligned_size(OpKind kind, std::size_t size_bytes, std::size_t align_bytes, bool strict, Rng &rng)
 {
     const bool avoid = !strict && align_bytes >= 256;
@@ -43,7 +43,7 @@ std::size_t aligned_size(OpKind kind, std::size_t size_bytes, std::size_t align_
     return avoid && size_bytes % align_bytes == 0 ? size_bytes + 8 : size_bytes;
 }
 
-}  // namespace
+} // namespace
 
 Mix mix_swarm(Rng &rng, bool strict)
 {
@@ -81,4 +81,4 @@ Op mix_visit_live(const Mix &mix, Rng &rng, std::uint32_t slot, std::size_t min_
     return op_make(OpKind::Free, slot);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,5 +1,5 @@
-// Which ops a checked scenario draws. Swarm: the seed picks weights and switches some kinds off, so that
-// runs differ in more than the order of the same ops.
+// Which ops a checked scenario draws. Swarm testing: the seed picks weights and switches some kinds off, so that runs
+// differ in more than the order of the same ops.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace stress {
 
 struct Mix {
-    // Of Malloc, Calloc, AlignedAlloc, PosixMemalign, Memalign. malloc is never switched off.
+    // Weights of Malloc, Calloc, AlignedAlloc, PosixMemalign and Memalign. malloc is never switched off.
     static constexpr std::size_t kKinds = 5;
     std::uint32_t kind_weights[kKinds];
-    std::uint32_t realloc_percent;  // of the visits to a live block; the rest frees it
-    bool strict;                    // aligned sizes that some mallocs get wrong; see mix.cc
+    std::uint32_t realloc_percent;  // share of the visits to a live block; the other visits free it
+    bool strict;                    // also draw aligned sizes that some mallocs get wrong; see mix.cc
 };
 
 Mix mix_swarm(Rng &rng, bool strict);
 
-// Malloc alone: what unchecked runs do, as the classic benchmarks.
+// malloc only, as unchecked runs and the classic benchmarks do.
 Mix mix_malloc_only();
 
 // An op that allocates a block of min to max bytes in the slot; aligned kinds may round the size up.

@@ -39,7 +39,7 @@ std::uint8_t arg_limit(OpKind kind)
     }
 }
 
-// What a size may be where it is no number of bytes: waiting for hours is no test.
+// The largest size of kinds whose size is not a number of bytes. A test must not wait for hours.
 std::size_t size_limit(OpKind kind)
 {
     switch (kind) {
@@ -68,7 +68,7 @@ std::size_t op_size_max(OpKind kind)
     return size_limit(kind);
 }
 
-// What op_has_slot says, from the list of kinds; it stands in the hot loop and must be a comparison.
+// Computes op_has_slot from the list of kinds. op_has_slot itself is in the hot loop and must be a single comparison.
 constexpr bool slots_are_as_listed()
 {
     for (std::size_t i = 0; i < kOpKindCount; ++i) {

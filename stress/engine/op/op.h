@@ -1,14 +1,13 @@
-// Op: one operation of a sequence, 16 bytes. It is at once what a scenario generates, what a log records, what
-// a file holds and what a fuzzer mutates, so every value of every field means something: see op_normalise.
+// Op: one operation of a sequence, 16 bytes. Scenarios generate ops, logs and files store them, and fuzzers mutate
+// them, so every value of every field has a meaning: see op_normalise.
 //
-// Blocks live in numbered slots that all threads share. `link` orders the ops of a slot that several threads
-// use: 0 says that the slot belongs to one thread; otherwise the op waits until the op before it on this slot
-// is done, and that hand-over is the only order that the harness puts between threads. Links count 1, 2, 3,
-// ... and after 65535 start again from 1.
+// Blocks live in numbered slots that all threads share. `link` orders the ops of a slot that several threads use. 0
+// means that the slot belongs to one thread. Otherwise the op waits until the previous op on this slot is done; that
+// hand-over is the only order that the harness puts between threads. Links count 1, 2, 3, ... and after 65535 start
+// again from 1.
 //
-// Law: an op can always be applied. Into a slot that holds a block nothing is allocated; from an empty slot
-// nothing is freed; realloc of an empty slot is realloc(NULL, n). So ops may be left out, which is what makes
-// a failing sequence shrink.
+// Law: an op can always be applied. Allocating into a full slot and freeing an empty one do nothing; realloc of an
+// empty slot is realloc(NULL, n). So any op may be left out, which lets a failing sequence shrink.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@
 
 namespace stress {
 
-// X(name, text, arguments). The order is the file format: new kinds go to the end. `arguments` names what the
-// text form prints; see program/op_text.h.
+// X(name, text, arguments). The order is the file format: add new kinds at the end. `arguments` names what the text
+// form prints; see program/op_text.h.
 #define STRESS_OP_KINDS(X)                           \
     X(Malloc, "malloc", Size)                        \
     X(Free, "free", Block)                           \
@@ -53,14 +52,16 @@ enum class OpKind : std::uint8_t {
 inline constexpr std::size_t kOpKindCount = 0 STRESS_OP_KINDS(X);
 #undef X
 
-// How Renew ends the thread that sits on the seat; a fresh thread then goes on with the seat's ops.
+// How Renew ends the thread on the seat. A fresh thread then continues with the seat's ops.
 enum class RenewHow : std::uint8_t {
     Return,       // the thread returns
     Exit,         // pthread_exit
-    Cancel,       // a deferred cancellation that was pending during the next `size` ops takes effect
-    SmallStack,   // as Return; the successor has the smallest stack that the system allows
-    Destructors,  // as Return; thread-local and key destructors allocate and free, in several rounds; size 0: those
-                  // of C++ objects alone, else what they draw from
+    Cancel,       // a deferred cancellation, pending during the next `size` ops, takes effect
+    SmallStack,   // like Return; the successor has the smallest stack that the system allows
+    // like Return; thread-local and key destructors allocate and free in several rounds. `size` seeds what they draw;
+    // with size 0 only destructors of C++ objects do
+    Destructors,
+    // DELETE
 };
 inline constexpr std::size_t kRenewHowCount = 5;
 
@@ -69,8 +70,8 @@ struct Op {
     // log2 of the alignment (aligned kinds), element count (Calloc, ReallocArray), RenewHow (Renew),
     // slot step (Repeat), 1 for "for ever" (FailOs); otherwise 0
     std::uint8_t arg;
-    std::uint16_t thread;  // the seat
-    std::uint32_t slot;    // Repeat: how many of the following ops are its body
+    std::uint16_t thread; // the seat
+    std::uint32_t slot; // Repeat: how many of the following ops are its body
     // Bytes, as 48-bit two's complement: 0xffff'ffff'ffff stands for SIZE_MAX. Renew: ops; Signals: us;
     // Repeat: times; FailOs: which call; Sleep: ms; LimitMemory: bytes above what is mapped, 0: no limit.
     std::uint64_t size48 : 48;
@@ -119,16 +120,16 @@ inline std::uint16_t link_next(std::uint16_t link)
 // Whether the op names a slot.
 inline constexpr bool op_has_slot(OpKind kind)
 {
-    return kind <= OpKind::Check;  // op.cc proves it
+    return kind <= OpKind::Check; // op.cc proves it
 }
-bool op_allocates(OpKind kind);  // into an empty slot
+bool op_allocates(OpKind kind); // into an empty slot
 bool op_frees(OpKind kind);
 
-// The largest size that op_normalise leaves alone; SIZE_MAX: any.
+// The largest size that op_normalise leaves unchanged; SIZE_MAX: any.
 std::size_t op_size_max(OpKind kind);
 
-// Any 16 bytes become an op that can be applied: values out of range are folded into range. `kind_count` is
-// how many kinds there were when the bytes were written.
+// Turns any 16 bytes into an op that can be applied: values out of range are folded into range. `kind_count` is the
+// number of kinds that existed when the bytes were written.
 Op op_normalise(Op op, std::size_t kind_count = kOpKindCount);
 
-}  // namespace stress
+} // namespace stress

@@ -24,7 +24,7 @@ TEST(Op, LinksCountFromOneAndSkipZero)
     EXPECT_EQ(link_next(65535), 1u);
 }
 
-// Any bytes are an op whose fields are in range, and normalising again changes nothing.
+// Any bytes become an op whose fields are in range; normalising it again changes nothing.
 TEST(Op, AnyBytesBecomeAnOp)
 {
     Rng rng(3, 0);
@@ -54,7 +54,7 @@ TEST(Op, AnyBytesBecomeAnOp)
     for (bool kind_seen : seen) EXPECT_TRUE(kind_seen);
 }
 
-// Bytes written when there were fewer kinds mean what they meant then.
+// Bytes written when there were fewer kinds keep their meaning.
 TEST(Op, OldBytesKeepTheirKind)
 {
     Op op = op_make(OpKind::Malloc, 1, 100);

@@ -1,5 +1,5 @@
-// What the process ops of a run did: how many forks, signals, refused system calls. A run of a scenario that is
-// about them and did none has proved nothing, and says so.
+// What the process ops of a run did: the number of forks, signals, refused system calls. A scenario that is about them
+// and did none has proved nothing, and says so.
 #pragma once
 
 #include <atomic>
@@ -8,24 +8,24 @@
 namespace stress {
 
 // X(name). The names are keys of the JSON result, in this order.
-#define STRESS_PROCESS_COUNTS(X)                                                                               \
-    X(forks)                                                                                                   \
-    X(forks_directed)    /* while another thread was inside the allocator */                                      \
-    X(signals)                                                                                                 \
-    X(signals_inside)    /* hit the thread inside the allocator */                                                \
-    X(fail_os)           /* ops that arm a failure of the system */                                                      \
-    X(os_calls)          /* for memory, trapped */                                                                      \
-    X(os_failures)       /* those that were made to fail */                                                          \
-    X(limits)            /* of the address space, set */                                                                  \
-    X(blocks_kept)       /* injected runs: held at the end beyond those at the start, by the books of the subject */ \
-    X(bytes_kept)        /* the same in bytes */                                                                      \
-    X(cancellations)                                                                                           \
-    X(small_stacks)                                                                                            \
-    X(destructor_rounds)                                                                                       \
-    X(plugins)           /* loaded */                                                                                    \
+#define STRESS_PROCESS_COUNTS(X)                                                                                 \
+    X(forks)                                                                                                     \
+    X(forks_directed)    /* while another thread was inside the allocator */                                        \
+    X(signals)                                                                                                   \
+    X(signals_inside)    /* hit the thread while it was inside the allocator */                                     \
+    X(fail_os)           /* ops that arm a failure of the system */                                                        \
+    X(os_calls)          /* for memory, trapped */                                                                        \
+    X(os_failures)       /* calls that were made to fail */                                                            \
+    X(limits)            /* limits of the address space that were set */                                                    \
+    X(blocks_kept)       /* injected runs: blocks held at the end beyond those at the start, by the subject's books */ \
+    X(bytes_kept)        /* the same in bytes */                                                                        \
+    X(cancellations)                                                                                             \
+    X(small_stacks)                                                                                              \
+    X(destructor_rounds)                                                                                         \
+    X(plugins)           /* loaded */                                                                                      \
     X(getlines)
 
-// Of one seat. One writer: the thread on the seat, or a handler that interrupts it and no other that writes it.
+// Counts of one seat. One writer: the thread on the seat, or a handler that interrupts it while nothing else writes.
 struct ProcessCounts {
 #define X(name) std::atomic<std::uint64_t> name{0};
     STRESS_PROCESS_COUNTS(X)

@@ -1,7 +1,7 @@
-// The slots of a run: where the records of live blocks stand while a thread, or several, work on them.
+// The slots of a run. They hold the records of live blocks while one or more threads work on them.
 //
-// blocks[s] belongs to the thread whose op on slot s is in turn. turns[s] is the link of the last linked op
-// done on the slot; 0 before the first. They are two arrays because most slots are never linked.
+// blocks[s] belongs to the thread whose op on slot s has its turn. turns[s] is the link of the last linked op done on
+// the slot; 0 before the first. They are two arrays because most slots are never linked.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Where the ops of a seat come from: a scenario draws them, a file of ops holds them.
+// The source of a seat's ops: a scenario draws them, or a file of ops holds them.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace stress {
 
-// The stream of ops of one seat. It may depend on the seed and on what it has drawn itself, never on time or
-// on what other threads do: one seed decides everything.
+// The stream of ops of one seat. It may depend on the seed and on earlier draws, never on time or on other threads: one
+// seed decides everything.
 class Generator {
   public:
     virtual ~Generator() = default;
 
-    // Writes up to `room` ops and returns how many; 0: the stream has ended.
+    // Writes up to `room` ops and returns how many it wrote; 0: the stream has ended.
     virtual std::size_t fill(Op *out, std::size_t room) = 0;
 };
 
-// Makes a Generator of a struct with `bool next(Op &op)`; false ends the stream.
+// Makes a Generator from a struct with `bool next(Op &op)`, which returns false at the end of the stream.
 template <typename Draw> class GeneratorOf final : public Generator {
   public:
     explicit GeneratorOf(Draw draw) : draw_(std::move(draw)) {}
@@ -40,4 +40,4 @@ template <typename Draw> std::unique_ptr<Generator> generator_of(Draw draw)
     return std::make_unique<GeneratorOf<Draw>>(std::move(draw));
 }
 
-}  // namespace stress
+} // namespace stress

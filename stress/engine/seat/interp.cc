@@ -10,10 +10,10 @@ namespace stress {
 
 namespace {
 
-// No call of the subject may leave this value changed on success.
+// The errno value before each call. No successful call of the subject may change it.
 constexpr int kErrnoMark = 4711;
 
-// A request above this may be refused by a machine that is merely small; the oracle says nothing then.
+// A small machine may refuse a larger request; the oracle then says nothing.
 constexpr std::size_t kOrdinaryBytesMax = std::size_t{256} << 20;
 
 std::size_t product(std::size_t count, std::size_t size_bytes)
@@ -51,7 +51,7 @@ void *call(const Op &op, std::size_t align_bytes)
         void *start = nullptr;
         const int error = subject::call_posix_memalign(&start, align_bytes, op_size(op));
         if (error == 0) return start;
-        errno = error;  // it reports by value
+        errno = error;  // it returns the error instead of setting errno
         return nullptr;
     }
     default: return subject::call_malloc(op_size(op));
@@ -65,14 +65,14 @@ std::size_t Interp::usable_bytes(void *start) const
     return support_.usable_size ? subject::call_usable_size(start) : Oracle::kUsableUnknown;
 }
 
-// False: it will not come, because the lap is over.
+// Waits until the op is in turn. False: the lap is over, so its turn will not come.
 bool Interp::await_turn(const Op &op)
 {
     waits_for_.store(std::uint64_t{op.slot} << 16 | op.link, std::memory_order_release);
     bool came = false;
     while (!came && !shared_.stop.load(std::memory_order_relaxed)) {
         if (sched_active()) sched_blocked("slot");
-        else sched_yield();  // with more threads than cores, spinning keeps the other end off the core
+        else sched_yield();  // with more threads than cores, spinning would keep the other thread off the core
         came = in_turn(shared_.slots, op.slot, op.link);
     }
     waits_for_.store(0, std::memory_order_relaxed);
@@ -83,23 +83,23 @@ Applied Interp::apply_linked(const Op &op)
 {
     if (!in_turn(shared_.slots, op.slot, op.link) && !await_turn(op)) return Applied::Waiting;
     const bool held = apply_now(op);
-    // release: publishes the record of the block and its content. Pairs with the acquire in in_turn.
+    // release: publishes the block's record and content. Pairs with the acquire in in_turn.
     shared_.slots.turns[op.slot].store(op.link, std::memory_order_release);
     sched_progress();
     return held ? Applied::Done : Applied::Failed;
 }
 
-// A NULL came back. Right when the request cannot be met, or while memory is scarce.
+// The subject returned NULL. That is right if the request cannot be met, or while memory is scarce.
 bool Interp::refused(const char *call_name, std::size_t size_bytes)
 {
     const int error = errno;
     note(OpOutcome::Null, error);
     const bool scarce = shared_.scarce_since(scarce_mark_);
-    if (size_bytes == 0) return true;  // a choice that C leaves to the implementation
+    if (size_bytes == 0) return true;  // C leaves this choice to the implementation
     if (size_bytes > kOrdinaryBytesMax || scarce) {
         if (scarce) bump(counters_.refused, 1);
         if (error == ENOMEM || !check_) return true;
-        // Sizes that cannot exist are judged by probe_impossible, in strict runs.
+        // probe_impossible judges sizes that cannot exist, in strict runs.
         return size_bytes > PTRDIFF_MAX || shared_.oracle.impossible_refused(call_name, true, error, witness());
     }
     shared_.oracle.exhausted(call_name, size_bytes, error, witness());
@@ -118,7 +118,7 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     }
     if (op_frees(op.kind)) return block.start == nullptr || release_plain(block);
     if (op.kind == OpKind::Realloc && block.start != nullptr) {
-        if (op_size(op) == 0) return true;  // frees or does not: see reallocate
+        if (op_size(op) == 0) return true;  // it frees or does not: see reallocate
         void *start = subject::call_realloc(block.start, op_size(op));
         if (start == nullptr) return refused("realloc", op_size(op));
         bump(counters_.bytes_freed, block.size_bytes);
@@ -189,7 +189,7 @@ bool Interp::allocate(const Op &asked, Block &block)
         op.arg = 0;
     }
     std::size_t align_bytes = op_has_align(op.kind) ? op_align(op) : 0;
-    // By the letter of POSIX, and of C11 before its correction, smaller ones are errors; other tests ask for those.
+    // Under POSIX, and under C11 before its correction, smaller alignments are errors; other tests ask for them.
     if (align_bytes != 0 && align_bytes < sizeof(void *)) align_bytes = sizeof(void *);
 
     const bool timed = latency != nullptr && latency->due();
@@ -224,7 +224,7 @@ bool Interp::release(const Op &op, Block &block)
     const std::uint64_t begin = timed ? latency_ticks() : 0;
     {
         const InsideSubject inside;
-        // free_aligned_sized takes blocks of aligned_alloc alone; free_sized those of malloc and realloc.
+        // free_aligned_sized takes only blocks of aligned_alloc; free_sized only blocks of malloc and realloc.
         if (op.kind == OpKind::FreeSized && old.align_bytes == 0 && support_.free_sized != nullptr)
             support_.free_sized(subject::launder(old.start), old.size_bytes);
         else if (op.kind == OpKind::FreeAlignedSized && old.align_bytes != 0 && support_.free_aligned_sized != nullptr)
@@ -242,7 +242,7 @@ bool Interp::reallocate(const Op &op, Block &block)
 {
     const Block old = block;
     const std::size_t size_bytes = requested_bytes(op);
-    // realloc(p, 0) frees or does not, as the implementation likes: nothing to judge, so it is not asked.
+    // The implementation chooses whether realloc(p, 0) frees. There is nothing to judge, so it is never called.
     if (size_bytes == 0) {
         note(OpOutcome::Skipped, 0);
         return true;

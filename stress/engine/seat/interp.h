@@ -24,17 +24,17 @@ namespace stress {
 
 enum class Applied {
     Done,
-    Waiting,  // the op before it on its slot did not come, and the run or lap is over; nothing was done
-    Failed,   // the oracle has recorded a failure: the run is to stop
+    Waiting,  // the previous op on its slot did not come before the end of the run or lap; nothing was done
+    Failed,   // the oracle has recorded a failure: the run must stop
 };
 
-// What interpreters of a run share, besides the slots.
+// What the interpreters of a run share, besides the slots.
 struct InterpShared {
     Oracle &oracle;
     Slots &slots;
     const std::atomic<bool> &stop;
     Scarcity own_scarce{};
-    Scarcity *scarce = &own_scarce;  // that of the run, where this is a part with slots of its own
+    Scarcity *scarce = &own_scarce;  // the run's own, if this interpreter is a part with slots of its own
 
     void scarce_begin() { scarce->begin(); }
     void scarce_end() { scarce->end(); }
@@ -50,11 +50,11 @@ class Interp {
 
     bool checks() const { return check_; }
 
-    // Optional: where latencies and outcomes are written. Set before the run.
+    // Optional: where to record latencies and outcomes. Set before the run.
     Latency *latency = nullptr;
     Trace *trace = nullptr;
 
-    // Applies a memory op; the other kinds are the seat's business (engine/team/process_ops.h).
+    // Applies a memory op. The seat applies the other kinds (engine/team/process_ops.h).
     Applied apply(const Op &op)
     {
         if (op.link == 0) [[likely]]
@@ -62,29 +62,30 @@ class Interp {
         return apply_linked(op);
     }
 
-    // Frees the block of a slot, judged, whatever thread allocated it. For the end of a run.
+    // Frees and judges the block of a slot, whichever thread allocated it. For the end of a run.
     bool sweep(std::uint32_t slot);
 
-    // One request of each kind, while memory is not scarce any more: all must succeed.
+    // Makes one request of each kind, once memory is no longer scarce: all must succeed.
     bool probe_recovery();
 
-    // Requests that cannot be met: NULL, ENOMEM, and the block given to realloc stands.
+    // Makes requests that cannot be met: they must return NULL with ENOMEM, and the block given to realloc must be
+    // unchanged.
     bool probe_impossible();
 
     Witness witness() const { return {seat_, read(counters_.ops)}; }
 
-    // The slot and link that this seat waits for: slot << 16 | link; 0 when it does not. See team_wait.
+    // The slot and link that this seat waits for: slot << 16 | link; 0 if it does not wait. See team_wait.
     std::uint64_t waits_for() const { return waits_for_.load(std::memory_order_acquire); }
 
-    // Whether a linked op is in turn.
+    // Whether a linked op has its turn.
     static bool in_turn(const Slots &slots, std::uint32_t slot, std::uint16_t link)
     {
-        // acquire: pairs with the release in apply_linked; the record and the content of the block come along.
+        // acquire: the block's record and content are visible. Pairs with the release in apply_linked.
         const std::uint32_t done = slots.turns[slot].load(std::memory_order_acquire);
         return link_next(static_cast<std::uint16_t>(done)) == link;
     }
 
-    // Whether this thread is inside the subject: for handlers that must know.
+    // Whether this thread is inside the subject; for handlers that must know.
     static bool inside() { return inside_subject; }
 
     const Support &support() const { return support_; }
@@ -160,7 +161,7 @@ class Interp {
     Support support_;
     std::uint32_t seat_;
     bool check_;
-    std::uint32_t scarce_mark_ = 0;  // when the op began; unchecked runs never set it
+    std::uint32_t scarce_mark_ = 0;  // set when the op began; unchecked runs never set it
     std::atomic<std::uint64_t> waits_for_{0};
 };
 

@@ -17,7 +17,7 @@ constinit thread_local SchedHook *sched_at_point = nullptr;
 
 namespace {
 
-// This thread's ticket plus one; 0: not under the scheduler.
+// This thread's ticket plus one; 0: the scheduler does not control this thread.
 thread_local std::size_t my_ticket = 0;
 thread_local bool paused = false;
 
@@ -31,7 +31,7 @@ void futex_wake(std::atomic<std::uint32_t> &word)
     syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-// A hook must leave errno alone: the allocator under test may be about to judge it.
+// Restores errno: a hook must not change it, since the allocator under test may be about to read it.
 struct KeepErrno {
     int value = errno;
     ~KeepErrno() { errno = value; }
@@ -54,7 +54,7 @@ Sched::~Sched()
 std::size_t Sched::admit()
 {
     if (count_ == kThreadsMax) return kNobody;
-    // Above every priority that was lowered, so that a fresh thread is not last from the start.
+    // Higher than every priority that was lowered, so that a fresh thread does not start as the last.
     threads_[count_].priority = (1U << 31) + static_cast<std::uint32_t>(rng_.below(1U << 30)) + 1;
     return count_++;
 }
@@ -69,15 +69,15 @@ void Sched::admitted(std::size_t ticket, pthread_t thread)
 void Sched::wait_for_turn(std::size_t ticket)
 {
     std::atomic<std::uint32_t> &go = threads_[ticket].go;
-    // acquire: all that the threads before did. Pairs with the release in pass_to.
+    // acquire: everything that the earlier threads did is visible. Pairs with the release in pass_to.
     while (go.load(std::memory_order_acquire) == 0) futex_wait(go, 0);
     go.store(0, std::memory_order_relaxed);
 }
 
 void Sched::publish_leaver(std::size_t ticket)
 {
-    // release: all that was written with the baton. Pairs with the acquire in run. A leaving thread publishes again
-    // after all that it does, for it may be dead before it does anything more.
+    // release: publishes everything written with the baton. Pairs with the acquire in run. A leaving thread publishes
+    // again after each thing that it does, since it may end at any time.
     leaver_.store(threads_[ticket].leaving ? ticket : kNobody, std::memory_order_release);
 }
 
@@ -123,7 +123,8 @@ void Sched::step(const char *name)
     hash_ = (hash_ ^ current_) * 0x100000001b3ULL;
 }
 
-// Who goes on. With but_me the current thread is left out, as one that cannot. kNobody: nobody can.
+// The thread that runs next. With but_me the current thread is left out, because it cannot continue. kNobody: no thread
+// can run.
 std::size_t Sched::choose(bool but_me)
 {
     while (first_alive_ < count_ && threads_[first_alive_].ended) ++first_alive_;
@@ -175,7 +176,7 @@ void Sched::blocked(const char *name)
     threads_[my_ticket - 1].blocked_at = moves_;
     const std::size_t next = choose(true);
     if (next == kNobody) {
-        // Every thread waits for another: a sequence that cannot go on. Let all of them look again, told to stop.
+        // Every thread waits for another, so the sequence is stuck. Set stop and let all of them look again.
         stop_.store(true, std::memory_order_relaxed);
         progress();
         return;
@@ -227,8 +228,8 @@ void Sched::forked()
     sched_now = nullptr;
 }
 
-// Its own kernel thread is gone: it has run the last line of anybody's code. Joining it here would run the
-// subject's free in this thread while others hold its locks.
+// Whether the thread's kernel thread is gone, so that it can run no more code of anybody. Joining it earlier, from
+// here, would run the subject's free in this thread while others hold its locks.
 bool Sched::dead(const Thread &thread) const
 {
     return syscall(SYS_tgkill, getpid(), thread.id, 0) != 0 && errno == ESRCH;
@@ -246,7 +247,7 @@ void Sched::run(void (*join)(pthread_t thread))
             nanosleep(&pause, nullptr);
             continue;
         }
-        leaver_.load(std::memory_order_acquire); // again: what it did between the first look and its end
+        leaver_.load(std::memory_order_acquire); // again, for what it did between the first look and its end
         threads_[ticket].alive = false;
         threads_[ticket].ended = true;
         --alive_count_;

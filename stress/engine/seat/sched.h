@@ -1,15 +1,15 @@
-// The seeded scheduler: one thread runs at a time, and at every sync point the seed decides who goes on.
+// The seeded scheduler: one thread runs at a time, and at every sync point the seed decides which one runs next.
 //
-// Sync points are the engine's (before each op) and, on the debug-validation build, the allocator's own. The
-// order of everything that threads do is then a function of the seed, and two runs are equal when their
-// logical clock (sync points passed) and schedule hash (over step names and choices) are equal.
+// Sync points are the engine's (before each op) and, on the debug-validation build, the allocator's own. The order of
+// everything that threads do is then a function of the seed, and two runs are equal when their logical clock (sync
+// points passed) and schedule hash (over step names and choices) are equal.
 //
-// Policies, drawn from the seed: PCT (Burckhardt et al., ASPLOS 2010) keeps random priorities and runs the
-// highest, and at random points drops the running thread to the lowest; random walk changes to any thread
-// at random points.
+// The seed draws one of two policies. PCT (Burckhardt et al., ASPLOS 2010) gives threads random priorities, runs the
+// highest, and at random points drops the running thread to the lowest. Random walk switches to any thread at random
+// points.
 //
-// Law: whoever holds the baton is the only thread that runs the subject's code or touches the state below.
-// The baton passes through a futex word of the next thread, which is also what orders the threads.
+// Law: only the thread that holds the baton runs the subject's code or touches the state below. The baton passes
+// through a futex word of the next thread, which also orders the two threads.
 #pragma once
 
 #include <pthread.h>
@@ -26,54 +26,54 @@ namespace stress {
 
 class Sched {
   public:
-    // At most one exists at a time. `stop` is set when every thread waits for another.
+    // At most one scheduler exists at a time. It sets `stop` when every thread waits for another.
     Sched(std::uint64_t seed, std::atomic<bool> &stop);
     ~Sched();
     Sched(const Sched &) = delete;
     Sched &operator=(const Sched &) = delete;
 
-    // The creator, holding the baton, draws a ticket for a thread, calls pthread_create, and on success says so:
-    // from then on the thread may be chosen. ~0: no ticket is left.
+    // The creator holds the baton and takes a ticket for a new thread with admit, calls pthread_create, and on success
+    // calls admitted; from then on the thread may be chosen. ~0: no ticket is left.
     std::size_t admit();
     void admitted(std::size_t ticket, pthread_t thread);
 
-    // The first act of an admitted thread; returns when it is its turn.
+    // The first call of an admitted thread; returns when it is its turn.
     void enter(std::size_t ticket);
-    // The last act of its body. It keeps the baton while its destructors run, until the system has ended it.
+    // The last call of its body. The thread keeps the baton while its destructors run, until the system has ended it.
     void leave();
 
-    // Runs all admitted threads to their end, and then joins them by `join`. The main thread's.
+    // Called by the main thread: runs all admitted threads to their end, then joins them with `join`.
     void run(void (*join)(pthread_t thread));
 
     void point(const char *step);
     void blocked(const char *step);
-    // Lets another thread go on, if one can, without waiting for anything.
+    // Lets another thread run, if one can, without waiting for anything.
     void give_way(const char *step);
-    // Where the current thread stands in the subject's code; nullptr: outside. For others_inside.
+    // Records the step of the subject's code that the current thread is at; nullptr: outside. For others_inside.
     void at_subject_step(const char *step)
     {
         if (current_ != kNobody) threads_[current_].subject_step = step;
     }
-    // How many other threads are stopped inside the subject.
+    // The number of other threads that are stopped inside the subject.
     std::size_t others_inside() const;
     void progress();
-    // A lock that the scheduler knows of, for code that takes locks of libc while it calls the subject: a thread
-    // that waited in libc itself would keep the baton for ever. Nests.
+    // A lock that the scheduler knows about, for code that takes locks of libc while it calls the subject. A thread
+    // that waited inside libc would keep the baton for ever. Nests.
     void hold();
     void unhold();
-    // In the child of fork: no other thread is there.
+    // Called in the child of fork, which has no other thread.
     void forked();
 
-    // For reports: who holds the baton, and the sync point that a thread passed last.
+    // For reports: the thread that holds the baton, and the last sync point that a thread passed.
     std::size_t current() const { return current_; }
     const char *last_step(std::size_t ticket) const { return threads_[ticket].last_step; }
 
     std::uint64_t clock() const { return clock_; }
     std::uint64_t hash() const { return hash_; }
-    // Where both stand, for whoever reads them when the process has crashed.
+    // Addresses of both, to be read when the process has crashed.
     const std::uint64_t *clock_word() const { return &clock_; }
     const std::uint64_t *hash_word() const { return &hash_; }
-    // What the allocator under test is given as time, so that its decays do not depend on ours.
+    // The time that the allocator under test is given, so that its decay does not depend on the real clock.
     std::uint64_t now_ms() const { return 1000 + clock_ / 64; }
 
   private:
@@ -81,13 +81,13 @@ class Sched {
         std::atomic<std::uint32_t> go{0};
         pthread_t handle{};
         pid_t id = 0;
-        bool alive = false;  // from admitted() until the system has ended it
+        bool alive = false; // from admitted() until the system has ended it
         bool leaving = false;
         bool ended = false;
         std::uint32_t priority = 0;
         const char *last_step = "none";
         const char *subject_step = nullptr;
-        std::uint64_t blocked_at = 0;  // value of moves_ when it last could not go on; 0: it can
+        std::uint64_t blocked_at = 0; // value of moves_ when it last could not continue; 0: it can
     };
     static constexpr std::size_t kThreadsMax = 8192;
     static constexpr std::size_t kNobody = ~std::size_t{0};
@@ -103,11 +103,11 @@ class Sched {
     Rng rng_;
     std::atomic<bool> &stop_;
     Mapped<Thread> threads_;
-    std::size_t count_ = 0;      // tickets given out
+    std::size_t count_ = 0; // tickets given out
     std::size_t alive_count_ = 0;
     std::size_t first_alive_ = 0;
     std::size_t current_ = kNobody;
-    std::atomic<std::size_t> leaver_{kNobody};  // the current thread, when it is leaving
+    std::atomic<std::size_t> leaver_{kNobody}; // the current thread, if it is leaving
     std::uint64_t clock_ = 0;
     std::uint64_t hash_ = 0xcbf29ce484222325ULL;
     std::uint64_t moves_ = 1;
@@ -118,13 +118,13 @@ class Sched {
     std::uint64_t change_period_;
 };
 
-// The one that exists, or nullptr: threads then run as the system likes.
+// The scheduler that exists, or nullptr: threads then run as the system schedules them.
 extern Sched *sched_now;
 
-// Whether this thread is under the seeded scheduler.
+// Whether the seeded scheduler controls this thread.
 bool sched_active();
 
-// Called on this thread at each sync point that it passes; nullptr: nothing is. The thread sets its own: signals then
+// Called on this thread at each sync point that it passes; nullptr: none. Each thread sets its own, so that signals
 // come where the seed says (team/signals.h).
 using SchedHook = void();
 extern constinit thread_local SchedHook *sched_at_point;
@@ -141,12 +141,12 @@ inline void sched_progress()
         sched_now->progress();
 }
 
-// What the subject's hooks call (see whitebox.h).
+// Called by the subject's hooks (see whitebox.h).
 void sched_subject_step(const char *step);
 unsigned long long sched_subject_ms();
 
-// While it lives this thread passes sync points without a switch: around fork, whose handlers pass some where
-// nobody else can go on, in the child because nobody else is there.
+// While it lives, this thread passes sync points without a switch. Used around fork: some of its handlers pass sync
+// points when no other thread can run, and in the child there is no other thread.
 struct SchedPause {
     SchedPause();
     ~SchedPause();
@@ -154,7 +154,7 @@ struct SchedPause {
     SchedPause &operator=(const SchedPause &) = delete;
 };
 
-// See Sched::hold; does nothing where threads run as the system likes.
+// See Sched::hold. Does nothing without the seeded scheduler.
 struct SchedHold {
     SchedHold()
     {
@@ -168,4 +168,4 @@ struct SchedHold {
     SchedHold &operator=(const SchedHold &) = delete;
 };
 
-}  // namespace stress
+} // namespace stress

@@ -22,7 +22,7 @@ struct Worker {
     int index;
     int steps;
     void (*step)(Worker &worker);
-    std::vector<int> *order;       // written by whoever has the baton
+    std::vector<int> *order;       // written by the thread that has the baton
     std::atomic<int> *running;     // how many threads are between two points
     bool *collided;
     std::atomic<bool> *stop;
@@ -35,7 +35,7 @@ void *worker_main(void *argument)
     for (int i = 0; i < worker.steps; ++i) {
         if (worker.running->fetch_add(1) != 0) *worker.collided = true;
         worker.order->push_back(worker.index);
-        if (i % 16 == 0) sched_yield();  // lets the system run another, if the baton let it
+        if (i % 16 == 0) sched_yield();  // tempts the system to run another thread, which the baton must prevent
         worker.running->fetch_sub(1);
         worker.step(worker);
     }
@@ -103,7 +103,7 @@ TEST(Sched, TheSeedDecidesTheOrder)
     EXPECT_GT(orders.size(), 12u);
 }
 
-// Threads really interleave: not one after the other from begin to end.
+// Threads really interleave: they do not run one after the other from start to end.
 TEST(Sched, ThreadsInterleave)
 {
     int changes_most = 0;
@@ -116,9 +116,9 @@ TEST(Sched, ThreadsInterleave)
     EXPECT_GT(changes_most, 20);
 }
 
-std::atomic<int> gate{0};  // written by whoever has the baton
+std::atomic<int> gate{0};  // written by the thread that has the baton
 
-// Threads pass a gate in the order 0, 1, 2, 0, ...: each waits for the one before.
+// Threads pass a gate in the order 0, 1, 2, 0, ...: each waits for the previous one.
 void wait_for_gate(Worker &worker)
 {
     while (gate.load() % 3 != worker.index && !worker.stop->load()) worker.sched->blocked("gate");
@@ -169,7 +169,7 @@ TEST(Sched, AHoldIsExclusiveAcrossPoints)
     EXPECT_FALSE(two_held);
 }
 
-// The whole program: one schedule hash and one result, however busy the machine is.
+// The whole program gives one schedule hash and one result, however busy the machine is.
 class SeededRun : public testing::TestWithParam<const char *> {};
 
 TEST_P(SeededRun, RepeatsUnderLoad)

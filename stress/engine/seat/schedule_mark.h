@@ -1,4 +1,4 @@
-// What tells two seeded runs apart: the hash and the logical clock of the scheduler at the end (sched.h).
+// Identifies a seeded run: the scheduler's hash and logical clock at the end (sched.h).
 #pragma once
 
 #include <cstdint>

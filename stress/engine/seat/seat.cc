@@ -12,7 +12,7 @@ bool Seat::refill()
     return count > 0;
 }
 
-// Before the op is tried, so that the one that never ends is in the log too.
+// Logs the op before it is tried, so that an op that never ends is in the log too.
 void Seat::log_begin()
 {
     if (next < log->room) log->entries[next] = {ring[next % kRingOps], 0};

@@ -20,15 +20,16 @@ constexpr int kFramesMax = 40;
 
 int report_signal()
 {
-    return SIGRTMAX - 2;  // libraries and tests take theirs from the other end
+    return SIGRTMAX - 2;  // libraries and tests use the other end of the range
 }
 
-// Set by the asking thread before the signal; read by the handler, which is ordered behind by the kernel.
+// The asking thread sets these before the signal, and the handler reads them; the kernel orders the two.
 int asked_fd = -1;
 const Seat *asked_seat = nullptr;  // nullptr: the main thread
 std::atomic<bool> answered{false};
 
-// Who held the baton when the report began: threads that wait for one another hand it on while they are asked.
+// The thread that held the baton when the report began. Threads that wait for one another pass it on while they are
+// asked.
 std::size_t baton_ticket = 0;
 
 const char *kind_text(OpKind kind)
@@ -48,12 +49,12 @@ void add_slot(SafeText &text, std::uint32_t slot)
 
 void add_size(SafeText &text, std::size_t size_bytes)
 {
-    // Sizes near the maximum are asked for on purpose, and mean little in full.
+    // Sizes near the maximum are requested on purpose, and mean little when printed in full.
     if (size_bytes > SIZE_MAX / 2) text.add("SIZE_MAX-").add_number(SIZE_MAX - size_bytes);
     else text.add_number(size_bytes);
 }
 
-// Module and offset of each frame, as addr2line wants them; without dladdr's lock nothing is known of it.
+// Module and offset of each frame, as addr2line expects them. Only dladdr knows the module, so its lock is unavoidable.
 void write_stack(int fd, int skip)
 {
     void *frames[kFramesMax];
@@ -104,8 +105,8 @@ void on_report(int)
     if (asked_seat != nullptr) seat_report_ops(asked_fd, *asked_seat);
     SafeText text;
     text.add("  stack:\n").write_to(asked_fd);
-    write_stack(asked_fd, 2);  // without this handler and the one that writes
-    // release: the report is written. Pairs with the acquire in ask.
+    write_stack(asked_fd, 2); // skips this handler and the function that writes
+    // release: publishes the report. Pairs with the acquire in ask.
     answered.store(true, std::memory_order_release);
     errno = error;
 }
@@ -130,7 +131,7 @@ void ask(int fd, const Seat *seat, pid_t tid)
     if (seat != nullptr) seat_report_ops(fd, *seat);
 }
 
-}  // namespace
+} // namespace
 
 void op_line(SafeText &text, const Op &op)
 {
@@ -207,4 +208,4 @@ void seat_report_all(int fd, const Mapped<Seat *> &seats)
     for (std::size_t i = 0; i < shown; ++i) seat_report_ops(fd, *seats[i]);
 }
 
-}  // namespace stress
+} // namespace stress

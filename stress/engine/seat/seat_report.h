@@ -1,7 +1,7 @@
-// What each thread of a run was doing, for a run that hangs or dies: its last ops, where it stands, its stack.
+// Reports what each thread was doing when a run hangs or dies: its last ops, its position, its stack.
 //
-// Everything here is fit for a signal handler. Ops and seats are read while their threads may still move: a
-// report that is a line off is better than none.
+// Everything here may run in a signal handler. Ops and seats are read while their threads may still run: a report that
+// is a line off is better than none.
 #pragma once
 
 #include "engine/base/mapped.h"
@@ -10,16 +10,16 @@
 
 namespace stress {
 
-// "b5 = malloc(100)" as in a program (program/op_text.h), with the link of an op that waits for others.
+// "b5 = malloc(100)" as in a program (program/op_text.h), with its link if the op waits for others.
 void op_line(SafeText &text, const Op &op);
 
-// Adds the heading of a seat's last ops; returns the number behind the last one that is to be shown.
+// Adds the heading for a seat's last ops; returns the number after the last op to show.
 std::uint64_t seat_report_heading(SafeText &text, const Seat &seat);
 
-// The last ops of the seat, one a line; the last is the one in progress.
+// Writes the last ops of the seat, one per line; the last one is in progress.
 void seat_report_ops(int fd, const Seat &seat);
 
-// The same in parts, a heading and at most `count` lines, each given to `take`.
+// The same in parts: passes a heading and at most `count` lines to `take`.
 template <typename Take> void seat_report_lines(const Seat &seat, std::uint64_t count, Take take)
 {
     SafeText text;
@@ -34,11 +34,11 @@ template <typename Take> void seat_report_lines(const Seat &seat, std::uint64_t 
     }
 }
 
-// Before the run: takes the signal, and loads the unwinder, which allocates when it is first used.
+// Call before the run: installs the signal handler, and loads the unwinder, which allocates at its first use.
 void seat_report_prepare();
 
-// Asks the threads of all seats, one after another, to write their reports; the main thread when no seat has a
-// thread. A thread that does not answer within a second is said not to. Called by the monitor's thread.
+// Asks the threads of all seats, one after another, to write their reports; or the main thread if no seat has a thread.
+// If a thread does not answer within a second, the report says so. Called by the monitor's thread.
 void seat_report_all(int fd, const Mapped<Seat *> &seats);
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,4 @@
-// What came of each memory op, in a form that two mallocs can be compared by: no addresses.
+// The outcome of each memory op, without addresses, so that two mallocs can be compared.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace stress {
 
-// One that was never written is all zero, which no written one is.
+// An outcome that was never written is all zero; a written one never is.
 struct OpOutcome {
     enum Result : std::uint8_t { Skipped, Null, Given, Freed };
     std::uint8_t result;
-    std::uint8_t aligned;   // 1: as much as the request calls for; or there is no block
-    std::uint16_t sound;    // 1: the oracle had nothing to say
-    std::int32_t error;     // of a refusal: errno, or what posix_memalign returned
+    std::uint8_t aligned;   // 1: aligned as the request demands, or there is no block
+    std::uint16_t sound;    // 1: the oracle found no fault
+    std::int32_t error;     // of a refusal: errno, or the return value of posix_memalign
 };
 
-// Written by one seat, in the order of its ops, to memory of the caller's; outcomes beyond the room are dropped.
+// One seat writes it, in the order of its ops, to memory of the caller; outcomes that do not fit are dropped.
 class Trace {
   public:
     Trace(OpOutcome *outcomes, std::size_t room) : outcomes_(outcomes), room_(room) {}
@@ -35,7 +35,7 @@ class Trace {
         ++count_;
     }
 
-    // The oracle has found fault with the op that was added last.
+    // The oracle has found a fault with the last op that was added.
     void mark_unsound()
     {
         if (count_ > 0 && count_ <= room_) outcomes_[count_ - 1].sound = 0;

@@ -23,7 +23,7 @@
 #include "engine/subject/inside.h"
 
 #if STRESS_X86_64
-// The one place whose system calls the filter lets pass; the kernel reports the address behind the instruction.
+// The filter lets system calls pass only from this place. The kernel reports the address after the instruction.
 asm(R"(
     .pushsection .text
     .type stress_passed_call, @function
@@ -61,9 +61,10 @@ constinit thread_local State state{};
 
 bool installed = false;
 
-// Of all threads. Changed while no thread is in the subject, but for the counts; relaxed: they order nothing.
+// The state of the whole process. Everything but the counts changes only while no thread is in the subject. Relaxed: it
+// orders nothing.
 struct ProcessState {
-    Scarcity *scarcity;  // nullptr: nothing is armed
+    Scarcity *scarcity; // nullptr: nothing is armed
     std::uint64_t nth;
     bool for_ever;
     std::atomic<std::uint64_t> calls, failures;
@@ -72,13 +73,13 @@ constinit ProcessState process{};
 
 #if STRESS_X86_64
 
-// In a handler of signals: nothing but atomics.
+// Runs in a signal handler, so it uses only atomics.
 bool strikes_process()
 {
     if (process.scarcity == nullptr) return false;
     const std::uint64_t call = process.calls.fetch_add(1, std::memory_order_relaxed) + 1;
     if (process.nth == 0 || call < process.nth || (call > process.nth && !process.for_ever)) return false;
-    // Before the call fails: whoever hears of it finds memory scarce.
+    // Before the call fails, so that any thread that learns of the failure finds memory scarce.
     if (process.failures.fetch_add(1, std::memory_order_relaxed) == 0) {
         process.scarcity->begin();
         if (!process.for_ever) process.scarcity->end();
@@ -86,7 +87,7 @@ bool strikes_process()
     return true;
 }
 
-// Whether this call is to fail.
+// Whether this call must fail.
 bool strikes()
 {
     if (!inside_subject) return false;
@@ -132,7 +133,7 @@ bool install_filter()
     add(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
     add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
-    // Each match jumps over the rest of the list and the ALLOW behind it.
+    // Each match jumps over the rest of the list and the ALLOW after it.
     constexpr std::size_t count = std::size(kTrapped);
     for (std::size_t i = 0; i < count; ++i)
         add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(kTrapped[i]), static_cast<unsigned char>(count - i),
@@ -163,7 +164,7 @@ bool install()
 
 #endif
 
-// In a child: the filter stays for good. A call that is trapped must come back with what it asked for.
+// Runs in a child, since a filter can never be removed. Checks that a trapped call still does its work.
 bool works_in_child()
 {
     const pid_t child = fork();
@@ -176,7 +177,7 @@ bool works_in_child()
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Bytes of address space in use. 0 when /proc cannot be read.
+// Bytes of address space in use; 0 if /proc cannot be read.
 std::uint64_t mapped_bytes()
 {
     const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -189,7 +190,7 @@ std::uint64_t mapped_bytes()
     return std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-}  // namespace
+} // namespace
 
 std::string fault_os_refusal()
 {
@@ -256,4 +257,4 @@ int memory_limit_set(std::uint64_t more_bytes)
     return setrlimit(RLIMIT_AS, &limit) == 0 ? 0 : errno;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,10 +1,10 @@
-// The system refuses memory, to any malloc: a seccomp filter traps the calls that get and give memory, and the
-// handler of SIGSYS makes them on behalf of whoever called, except that it fails those of a thread that is inside
-// the subject and has a failure due. So the harness's own mappings and libc's never fail.
+// Makes the system refuse memory, to any malloc. A seccomp filter traps the system calls that get and return memory.
+// The SIGSYS handler makes each call on the caller's behalf, unless the thread is inside the subject and a failure is
+// due; then it fails the call. So mappings of the harness and of libc never fail.
 //
-// Traps of the field: libc gives a dead thread's stack back with all signals blocked, where a trap would end the
-// process; while the filter stands, threads therefore run on stacks of ours (team.cc). brk does not fail by an
-// error but by returning the old break.
+// Two pitfalls: libc unmaps a dead thread's stack with all signals blocked, and a trapped call would then end the
+// process; so under the filter threads run on stacks of ours (thread_start.cc). brk fails not with an error but by
+// returning the old break.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@
 
 namespace stress {
 
-// Why a filter cannot be installed here; empty: it can. Tried in a child.
+// Why a filter cannot be installed here; empty: it can. Tries it in a child.
 std::string fault_os_refusal();
 
-// Installs the filter, for good, in all threads. False where the system refuses.
+// Installs the filter in all threads; it stays for the life of the process. False: the system refuses.
 bool fault_os_install();
 bool fault_os_installed();
 
-// Arms this thread: from now on the nth call counted from 1 fails; for ever: and all after it.
+// Arms this thread: its nth call from now on fails, counted from 1; for ever: all later ones as well.
 void fault_os_arm(ProcessCounts &counts, std::uint64_t nth, bool for_ever);
 void fault_os_disarm();
 
-// Arms the process: from now on the nth call of all threads fails, counted from 1; for ever: and all after it; 0: they
-// are only counted. Memory is scarce by `scarcity` from a failure on: for one call, or until fault_os_disarm_process.
-// The child of a fork counts on by itself. While no thread is in the subject.
+// Arms the process: the nth call of all threads from now on fails, counted from 1; for ever: all later ones as well; 0:
+// calls are only counted. From a failure on, `scarcity` says that memory is scarce, for one call or until
+// fault_os_disarm_process. The child of a fork continues the count on its own. Call it while no thread is in the
+// subject.
 void fault_os_arm_process(Scarcity &scarcity, std::uint64_t nth, bool for_ever);
 struct FaultOsCounts {
     std::uint64_t calls = 0, failures = 0;
@@ -37,7 +38,7 @@ struct FaultOsCounts {
 FaultOsCounts fault_os_disarm_process();
 bool fault_os_process_is_armed();
 
-// RLIMIT_AS to what is mapped now and so many bytes more; 0: no limit. 0, or an errno value.
+// Limits RLIMIT_AS to what is mapped now plus this many bytes; 0: no limit. Returns 0 or an errno value.
 int memory_limit_set(std::uint64_t more_bytes);
 
-}  // namespace stress
+} // namespace stress

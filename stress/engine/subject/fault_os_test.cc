@@ -1,5 +1,5 @@
-// The trapped system calls: what fails, what does not, and that the limit of the address space goes again. Each test
-// is a child, because a filter stays for good.
+// Tests the trapped system calls: which fail, which do not, and that the limit of the address space can be lifted. Each
+// test runs in a child, because a filter can never be removed.
 #include "engine/subject/fault_os.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace stress {
 namespace {
 
-// Runs check in a child that has the filter; its number when it fails, 0 when it holds.
+// Runs `check` in a child with the filter. Returns 0, or the number that a failed check returned.
 int in_child(int (*check)(ProcessCounts &))
 {
     const pid_t child = fork();
@@ -130,7 +130,7 @@ TEST(MemoryLimit, IsSetAndGoes)
     EXPECT_EQ(status, 0);
 }
 
-// The harness maps its own memory all the same, from several threads at a time.
+// Under the limit the harness can still map memory, from several threads at a time.
 TEST(MemoryLimit, IsLiftedForTheHarnessByThreadsSideBySide)
 {
     const pid_t child = fork();
@@ -160,5 +160,5 @@ TEST(MemoryLimit, IsLiftedForTheHarnessByThreadsSideBySide)
     EXPECT_EQ(status, 0);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

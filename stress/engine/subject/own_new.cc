@@ -1,9 +1,9 @@
-// operator new of the hakmem-stress program: a bump allocator on mapped memory, not used again unless
-// own_new_reuse() was called.
+// operator new of the hakmem-stress program: a bump allocator on mapped memory. It reuses freed memory only after
+// own_new_reuse().
 //
-// Options, reports and JSON use C++ strings and maps. They must neither disturb the malloc under test
-// nor be disturbed by it: a subject that hands out overlapping blocks would garble the very report that
-// says so. The scenarios never come here; what is used in a run is well under a megabyte.
+// Options, reports and JSON use C++ strings and maps. They must neither disturb the malloc under test nor be disturbed
+// by it: a subject that hands out overlapping blocks would garble the report of that very fault. Scenarios never
+// allocate here; a run uses well under a megabyte.
 #include "engine/subject/own_new.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr std::size_t kRegionBytes = std::size_t{1} << 30;  // reserved; touched as far as used
+constexpr std::size_t kRegionBytes = std::size_t{1} << 30;  // reserved; only the used part is touched
 
 char *region()
 {
@@ -32,19 +32,19 @@ char *region()
 
 std::atomic<std::size_t> used_bytes{0};
 
-// Stands before each block. `list` is log2 of the block's bytes, or 0 for one that is never used again.
+// Header before each block. `list` is log2 of the block's bytes, or 0 for a block that is never reused.
 struct alignas(16) Header {
     std::size_t list;
     Header *next;
 };
 
-// Plain: written by the one thread of a process that reuses.
+// Not atomic: only a process with one thread turns reuse on.
 bool reuse = false;
 Header *lists[64];
 
 void *bump(std::size_t size_bytes, std::size_t align_bytes)
 {
-    // relaxed: the sum alone divides the region; nothing is published.
+    // relaxed: only the sum matters, since it divides the region; nothing is published.
     const std::size_t offset = used_bytes.fetch_add(size_bytes + align_bytes, std::memory_order_relaxed);
     if (size_bytes > kRegionBytes || offset > kRegionBytes - size_bytes - align_bytes) throw std::bad_alloc();
     const auto address = reinterpret_cast<std::uintptr_t>(region()) + offset;
@@ -64,7 +64,7 @@ void *own_take(std::size_t size_bytes, std::size_t align_bytes)
     }
     if (listed) size_bytes = std::size_t{1} << list;
     if (size_bytes > kRegionBytes) throw std::bad_alloc();
-    // The header fits into the alignment before the block.
+    // The header fits into the alignment bytes before the block.
     auto *start = static_cast<char *>(bump(size_bytes + align_bytes, align_bytes));
     header = reinterpret_cast<Header *>(start + align_bytes) - 1;
     header->list = list;

@@ -3,8 +3,8 @@
 
 namespace stress {
 
-// From now on what is deleted is used again. Only for a process that has one thread and no malloc under test: the
-// driver of a campaign, which runs for days.
+// From now on, deleted memory is reused. Only for a process with one thread and no malloc under test: the driver of a
+// campaign, which runs for days.
 void own_new_reuse();
 
 }  // namespace stress

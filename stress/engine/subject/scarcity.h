@@ -1,4 +1,4 @@
-// Whether the system may refuse memory: NULL with ENOMEM is then right.
+// Whether the system may refuse memory. NULL with ENOMEM is then a right answer.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace stress {
 
-// Low half: how many ops or limits are in force; high half: how many have ended, so that a call that met one is told
-// from one that came later. Any thread, also in a handler of signals; relaxed: it orders nothing.
+// Low half: the number of ops or limits in force. High half: the number that have ended, so that a call that met one is
+// told from a call that came later. Any thread may call, also in a signal handler. Relaxed: it orders nothing.
 class Scarcity {
   public:
     void begin() { word_.fetch_add(1, std::memory_order_relaxed); }
@@ -23,4 +23,4 @@ class Scarcity {
     std::atomic<std::uint32_t> word_{0};
 };
 
-}  // namespace stress
+} // namespace stress

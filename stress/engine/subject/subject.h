@@ -1,8 +1,8 @@
 // Calls of the malloc under test, one inline function for each entry point.
 //
-// Every pointer is laundered through an empty asm: the declarations of libc carry attributes (malloc,
-// alloc_align) from which a compiler may conclude that two blocks never alias, or that an alignment
-// holds. Those are the very claims that the oracle is here to check.
+// Every pointer is laundered through an empty asm: the declarations of libc carry attributes (malloc, alloc_align) from
+// which a compiler may conclude that two blocks never alias, or that an alignment holds. The oracle is here to check
+// exactly those claims.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ inline void *call_aligned_alloc(std::size_t align_bytes, std::size_t size_bytes)
     return launder(STRESS_SUBJECT(aligned_alloc)(launder(align_bytes), launder(size_bytes)));
 }
 
-// Returns 0 or an errno value, as posix_memalign does.
+// Returns 0 or an errno value, like posix_memalign.
 inline int call_posix_memalign(void **out, std::size_t align_bytes, std::size_t size_bytes)
 {
     int error = STRESS_SUBJECT(posix_memalign)(out, launder(align_bytes), launder(size_bytes));
@@ -66,10 +66,10 @@ inline void call_free(void *start)
     STRESS_SUBJECT(free)(launder(start));
 }
 
-// Gives free memory back to the system: malloc_trim, or hak_purge where hakmem is linked in.
+// Returns free memory to the system: malloc_trim, or hak_purge if hakmem is linked in.
 inline void call_purge()
 {
     STRESS_SUBJECT_PURGE();
 }
 
-}  // namespace stress::subject
+} // namespace stress::subject

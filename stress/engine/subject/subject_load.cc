@@ -16,7 +16,7 @@
 namespace stress {
 namespace {
 
-// Holds the library's path in the process that was started with it, so that it does not start again.
+// Holds the library's path in a process that was already started with it, so that it does not start again.
 constexpr const char *kGuard = "HAKMEM_STRESS_SUBJECT";
 
 SubjectOutcome refuse(const std::string &error)
@@ -34,8 +34,8 @@ std::string program_directory()
     return program.substr(0, program.rfind('/') + 1);
 }
 
-// What is wrong with the file as a shared library; empty when nothing is. The loader itself would
-// only print a warning and go on with libc's malloc.
+// What is wrong with the file as a shared library; empty if nothing is. The loader itself would only print a warning
+// and continue with libc's malloc.
 std::string library_fault(const std::string &path)
 {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -85,8 +85,8 @@ SubjectOutcome prove(const std::string &path)
     return outcome;
 }
 
-// Whether the program must run again for its addresses to be the same in every run. The setting is already
-// made then, and kept by exec.
+// Whether the program must run again to get the same addresses in every run. If so, randomisation is already switched
+// off, and exec keeps that.
 bool layout_to_fix()
 {
     constexpr unsigned long query = 0xffffffff;

@@ -1,4 +1,4 @@
-// Puts the chosen malloc under the program, by running it again with LD_PRELOAD, and proves it there.
+// Puts the chosen malloc under the program by running it again with LD_PRELOAD, and proves that it is there.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace stress {
 struct SubjectOutcome {
     bool ok = false;
     Support support;
-    std::string error;  // one line when not ok
+    std::string error;  // if not ok: one line that says why
 };
 
-// `allocator` is system, hakmem, validate (libraries beside this program) or the path of a library.
-// Either does not return, because the program runs again; or says whether malloc is now the chosen one.
-// With fixed_layout the program also runs again without address randomisation, so that addresses, and what a
-// malloc decides by them, are the same in every run; where the system refuses that, a line on stderr says so.
+// `allocator` is system, hakmem, validate (libraries beside this program) or the path of a library. If the program has
+// to run again, this does not return. Otherwise it says whether malloc is now the chosen one. With fixed_layout the
+// program also runs again without address randomisation, so that addresses, and decisions of a malloc that depend on
+// them, are the same in every run. If the system refuses that, a line on stderr says so.
 SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, char **argv);
 
 }  // namespace stress

@@ -1,5 +1,5 @@
-// Which optional entry points belong to the subject. One that a library does not define would reach
-// libc's malloc instead, and must not be handed the subject's blocks.
+// Which optional entry points belong to the subject. A call of one that the library does not define would reach libc's
+// malloc instead, which must never get the subject's blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Support {
     bool memalign = true;
     bool reallocarray = true;
     bool malloc_trim = true;
-    // Entry points that libc itself may lack; nullptr where the subject has none.
+    // Entry points that libc itself may lack; nullptr if the subject has none.
     void (*free_sized)(void *block, std::size_t size_bytes) noexcept = nullptr;
     void (*free_aligned_sized)(void *block, std::size_t align_bytes, std::size_t size_bytes) noexcept = nullptr;
 };

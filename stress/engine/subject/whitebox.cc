@@ -88,11 +88,11 @@ bool whitebox_shows_use()
     return purge() != nullptr && stats_get() != nullptr;
 }
 
-// By two accounts where there are two: a block that the program gave back and the subject mislaid is in no hands, but
-// still out of its slab.
+// From two books: inspect counts the blocks that the program holds, the statistics count the memory outside slabs. A
+// block that the program freed and the subject lost is in no program's hands, but the statistics still count it.
 InUse whitebox_in_use()
 {
-    // Found before anything is counted: for a name that is not there the loader allocates a message.
+    // Looked up before anything is counted: for a missing name the loader allocates a message.
     const auto look = inspect();
     if (!whitebox_shows_use()) return {};
     purge()();
