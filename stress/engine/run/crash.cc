@@ -19,17 +19,17 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
 
-// Stands in the prepared JSON where the handler puts what it finds.
+// The place in the prepared JSON where the handler puts what it finds.
 constexpr const char *kDetailMark = "@DETAIL@";
 
-// All set before the run; the handler may use neither stdio nor the heap.
+// All of it is set before the run, because the handler may use neither stdio nor the heap.
 struct Prepared {
     const FailureLog *failures = nullptr;
     const Mapped<Seat *> *seats = nullptr;
     std::uint64_t start_ns = 0;
     pid_t process = 0;
-    std::string tail;         // of the first line
-    std::string json;         // with marks; empty: none is asked for
+    std::string tail;         // rest of the first line
+    std::string json;         // with marks; empty: no JSON was asked for
     std::string json_path;
 };
 Prepared prepared;
@@ -50,7 +50,8 @@ void write_raw(int fd, const char *start, const char *end)
     }
 }
 
-// Writes the prepared JSON up to the key, and the value in place of the number behind it. Returns what follows.
+// Writes the prepared JSON up to the key, and this value instead of the number behind the key. Returns the text that
+// follows.
 const char *write_number(int fd, const char *rest, const char *key, SafeText &value)
 {
     const char *found = std::strstr(rest, key);
@@ -94,8 +95,8 @@ void add_what_happened(SafeText &text, int signal_number, const void *address)
     text.add("; before that, ").add(first.rule).add(": ").add(first.detail);
 }
 
-// The first thread reports. Others that crash meanwhile wait for it to end the process; one that crashes in
-// the report itself ends it at once.
+// The first thread that crashes reports. Others that crash meanwhile wait for it to end the process; if it crashes
+// again in the report, the process ends at once.
 void report_once(int signal_number)
 {
     static std::atomic<pid_t> reporter{0};
@@ -147,7 +148,7 @@ void crash_report_install(const CrashContext &context)
         if (sigaction(signal_number, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) continue;
         struct sigaction action{};
         action.sa_sigaction = on_crash;
-        action.sa_flags = SA_NODEFER | SA_SIGINFO | SA_ONSTACK;  // the stack may be what overflowed
+        action.sa_flags = SA_NODEFER | SA_SIGINFO | SA_ONSTACK;  // the crash may be an overflow of the normal stack
         sigaction(signal_number, &action, nullptr);
     }
     if (lifted) crash_handler_put_back();

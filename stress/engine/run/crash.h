@@ -1,6 +1,6 @@
-// A run that dies on a signal still says which run it was: the signal, what was recorded so far, the seed and
-// the command that repeats it, the last ops of each thread, and the JSON result if one was asked for. Then the
-// signal takes its course.
+// A run that dies on a signal still says which run it was. The report has the signal, what was recorded so far, the
+// seed and the command that repeats the run, the last ops of each thread, and the JSON result if one was asked for.
+// Then the signal takes its default course.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ namespace stress {
 struct CrashContext {
     const FailureLog &failures;
     const Mapped<Seat *> &seats;
-    const Result &known;    // what is known before the run: scenario, seed, command, ...
+    const Result &known;    // known before the run: scenario, seed, command, ...
     std::string json_path;  // as in the options
 };
 
-// Leaves signals alone that somebody handles already (a sanitizer). Where the subject was asked for crash records it is
-// told of the run (crash_context.h), and its handler comes first and then calls ours.
+// Installs the handlers, except for signals that already have one (a sanitizer's). If the subject was asked for crash
+// records, it learns about the run (crash_context.h); its handler comes first and then calls ours.
 void crash_report_install(const CrashContext &context);
 void crash_report_remove();
 

@@ -13,10 +13,11 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kSeatsMax = 64;
-constexpr std::uint64_t kOpsMin = 8, kOpsMax = 256;  // of each seat: its ring holds no more for certain
+constexpr std::uint64_t kOpsMin = 8, kOpsMax = 256;  // ops of each seat: its ring is sure to hold this many
 constexpr std::size_t kLineBytes = 48;               // as a rule
 
-// All that the record is given points here: the handler may use neither stdio nor the heap.
+// The subject's record points into this. It is prepared before the run, because the handler may use neither stdio nor
+// the heap.
 struct Told {
     std::uint64_t seed = 0;
     std::string reproduce;
@@ -30,8 +31,8 @@ template <typename Function> Function *symbol(const char *name)
     return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Before main, and never again: for a name that is not there dlsym allocates its message, and a run must make the same
-// calls to the subject whether or not there was another one in its process.
+// Looked up before main, and only once. For a missing name dlsym allocates a message, and a run must make the same
+// calls to the subject whether or not another run came before it in the process.
 const struct {
     void (*context)(const struct hak_crash_facts *) = symbol<void(const struct hak_crash_facts *)>("hak_crash_context");
     int (*install)(const char *) = symbol<int(const char *)>("hak_crash_handler_install");

@@ -28,7 +28,7 @@ bool write_json(const std::string &path, const Result &result)
     return true;
 }
 
-// Two seeded runs of one command are equal, or something decided that the seed does not.
+// Two seeded runs of one command must be equal; otherwise something other than the seed decided.
 void judge_schedule(const Execution &execution, Result &result)
 {
     const Options &options = execution.options;
@@ -49,7 +49,7 @@ void judge_schedule(const Execution &execution, Result &result)
 int execute(const Execution &execution, Plan &plan)
 {
     const Options &options = execution.options;
-    // JSON on stdout must parse: everything for people then goes to stderr.
+    // JSON on stdout must parse, so all text for people then goes to stderr.
     const int out = options.json_path == "-" ? STDERR_FILENO : STDOUT_FILENO;
     write_text(out, "seed " + std::to_string(execution.seed) + "\n");
     if (!plan.skip.empty()) {

@@ -1,5 +1,4 @@
-// Runs a plan on the malloc that this process has, and tells the result: what every command that runs
-// something ends in.
+// Runs a plan on the malloc of this process and reports the result. Every command that runs something ends here.
 #pragma once
 
 #include <functional>
@@ -15,18 +14,18 @@ namespace stress {
 
 struct Execution {
     const Options &options;
-    std::string name;  // of the scenario, or the file
+    std::string name;  // of the scenario or of the file
     Support support;
     std::uint64_t seed;
     std::string reproduce;  // the command that repeats it
-    // Optional: what to do with the run before it starts, and with its result before that is written.
+    // Optional: called with the run before it starts, and with its result before that is written.
     std::function<void(Run &)> before_run = nullptr;
     std::function<void(Result &)> after_run = nullptr;
-    bool takes_schedule = true;  // whether the command that repeats it knows --expect-schedule
+    bool takes_schedule = true;  // whether the reproducing command accepts --expect-schedule
 };
 
-// Runs, writes what the options ask for, prints a summary. Returns the exit status: 0 pass, 1 fail, 77 when
-// the plan can prove nothing here, which it says.
+// Runs, writes what the options ask for, and prints a summary. Returns the exit status: 0 pass, 1 fail, 77 if the plan
+// can prove nothing here; it then says why.
 int execute(const Execution &execution, Plan &plan);
 
 }  // namespace stress

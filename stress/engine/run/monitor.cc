@@ -83,8 +83,8 @@ void Monitor::watch(std::uint64_t now_ns, std::uint64_t ops)
     }
 }
 
-// Twice what is judged at the end, and more: the counters lag behind what is being filled. It is not for the
-// verdict but to stop in time.
+// More than twice the limit that is judged at the end, because the counters lag behind what is being filled. It gives
+// no verdict; it only stops a run in time.
 void Monitor::watch_memory(const MemorySample &sample)
 {
     constexpr std::uint64_t lag_bytes = std::uint64_t{1} << 30;
@@ -96,7 +96,7 @@ void Monitor::watch_memory(const MemorySample &sample)
                   static_cast<unsigned long long>(meter_.peak_live_bytes()), static_cast<unsigned long long>(bound));
 }
 
-// Reading the list holds up whoever maps memory, so it takes one part in a hundred of the time at most.
+// Reading the list of mappings blocks threads that map memory, so it may take at most one percent of the time.
 void Monitor::count_mappings(std::uint64_t now_ns)
 {
     if (now_ns < count_mappings_ns_) return;

@@ -1,8 +1,8 @@
-// The monitor thread: samples memory, prints progress, ends a run that hangs, and stops one whose memory runs
-// away before the machine has none left.
+// The monitor thread: samples memory, prints progress, ends a run that hangs, and stops a run before it takes all of
+// the machine's memory.
 //
-// It reads the seats' counters relaxed and writes nothing that a worker reads but the stop of a failed run, so
-// it adds no ordering.
+// It reads the seats' counters relaxed. The only thing it writes that a worker reads is the stop flag of a failed run,
+// so it adds no ordering.
 #pragma once
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct MonitorSettings {
     std::uint64_t seed;
     std::string reproduce;    // the command that repeats this run
     bool check;               // whether runaway memory is a failure
-    // Called before a hung run is ended: writes what the run is to leave behind.
+    // Called before a hung run is ended, to write what the run must leave behind.
     std::function<void(const std::string &detail)> on_hang;
 };
 
@@ -36,7 +36,7 @@ class Monitor {
     Monitor(const Monitor &) = delete;
     Monitor &operator=(const Monitor &) = delete;
 
-    // Ends the thread; the samples are complete then.
+    // Ends the thread. The samples are then complete.
     void stop();
     const SampleLog &samples() const { return samples_; }
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 32;
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;
 constexpr std::uint32_t kThreadsMax = 1024;
 
-// What CLI11 fills in before it is judged as a whole.
+// Filled in by CLI11, before the options are checked as a whole.
 struct Raw {
     Options options;
     std::uint64_t seed = 0;
@@ -29,7 +29,7 @@ struct Raw {
     std::vector<CLI::Option *> seed_options, strict_options, latency_options;
 };
 
-// Bad input that only shows once everything is read.
+// Bad input that shows only when all of it has been read.
 struct BadInput {
     std::string text;
 };
@@ -51,8 +51,8 @@ CLI::Validator seconds_number(bool zero_allowed)
         "SECONDS");
 }
 
-// The tables of words below are never destroyed: a destructor would be one more atexit entry, whose list grows from
-// the malloc under test, and a recorded run and its repetition must find the same heap.
+// The tables of words below are never destroyed. A destructor would add an atexit entry, and the list of entries is
+// allocated from the malloc under test; a recorded run and its repetition must find the same heap.
 void add_common(CLI::App &app, Raw &raw)
 {
     Options &o = raw.options;
@@ -163,7 +163,7 @@ void add_remote_free(CLI::App &app, Raw &raw)
         ->check(whole_number(2, 1 << 20));
 }
 
-// Takes the classic positional arguments in order; each has the name of the option that it stands for.
+// Takes the classic positional arguments in order; each stands for an option, whose name it holds.
 class Classic {
   public:
     explicit Classic(const std::vector<std::string> &words) : words_(words) {}
@@ -224,7 +224,7 @@ void settle_remote_free(Raw &raw)
     if (o.producers == 0) o.producers = half;
     if (o.consumers == 0) o.consumers = rest;
     o.threads = o.producers + o.consumers;
-    // Two of these modes have a channel from each thread to each; see kOpSlotsMax.
+    // Two of these modes have a channel from every thread to every other; see kOpSlotsMax.
     constexpr std::uint32_t threads_max = 512;
     if (o.threads > threads_max)
         throw BadInput{"--threads: remote-free takes at most " + std::to_string(threads_max) + " threads, not " +
@@ -254,7 +254,7 @@ void settle_limits(Raw &raw)
         throw BadInput{"--expect-schedule: only a seeded run repeats its schedule; add --schedule seeded"};
     }
     if (o.seconds == 0 && o.ops == 0) o.seconds = 2;
-    // A short run would never come around a large window: fewer slots then, unless a number was given.
+    // A short run would never get through a large window, so it gets fewer slots, unless a number was given.
     const std::uint64_t seat_ops = o.ops == 0 ? UINT64_MAX : o.ops / o.threads;
     if (o.working_set == 0) o.working_set = std::min(defaults.working_set, std::max<std::uint64_t>(seat_ops / 32, 8));
     if (o.chunks == 0) o.chunks = std::min<std::uint64_t>(1000, std::max<std::uint64_t>(seat_ops / 100, 4));
@@ -280,7 +280,7 @@ void settle_allocator(Options &o)
                        o.allocator + "'"};
 }
 
-// Latencies come with checks unless asked for: timing a call costs as much as a call.
+// Latencies are measured with checks, unless asked for without them: timing a call costs as much as the call.
 void settle_latency(Raw &raw)
 {
     bool given = false;
@@ -288,8 +288,8 @@ void settle_latency(Raw &raw)
     if (!given) raw.options.latency = raw.options.check;
 }
 
-// Strict adds two rules which jemalloc 5.3.0, mimalloc 2.0.9 and gperftools 2.10 break here or there: ENOMEM
-// for each size that cannot exist, and aligned blocks whose size is a power of two times the alignment.
+// Strict adds two rules that jemalloc 5.3.0, mimalloc 2.0.9 and gperftools 2.10 break in some cases: ENOMEM for each
+// size that cannot exist, and aligned blocks whose size is a power of two times the alignment.
 void settle_strict(Raw &raw)
 {
     Options &o = raw.options;
@@ -298,7 +298,7 @@ void settle_strict(Raw &raw)
     if (!given) o.strict = o.allocator == "hakmem" || o.allocator == "validate";
 }
 
-// Opens the file now: a run of an hour must not end in a result that cannot be written.
+// Opens the file now, so that a run of an hour does not end with a result that cannot be written.
 void check_json(const Options &o)
 {
     if (o.json_path.empty() || o.json_path == "-") return;
@@ -336,7 +336,7 @@ std::string list_text()
     return text;
 }
 
-// CLI11 would report an unknown scenario as a stray argument.
+// Finds an unknown scenario, which CLI11 would report as a stray argument.
 std::string unknown_scenario(int argc, const char *const *argv)
 {
     const std::string choices = "choose one that hakmem-stress list shows";

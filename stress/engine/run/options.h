@@ -1,4 +1,4 @@
-// The command line, parsed and judged. Whatever is wrong with it ends in one line that says how to mend it.
+// The command line, parsed and checked. Any error in it becomes one line that says how to correct it.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,37 @@ namespace stress {
 enum class RemoteMode { Queue, Ring, AllToAll, OwnerExit, FreeOnly, All };
 enum class Schedule { Os, Seeded };
 
-// What a scenario runs with unless it is told otherwise.
+// A scenario's defaults.
 struct ScenarioDefaults {
     std::size_t min_size_bytes = 16, max_size_bytes = 1024;
-    std::uint64_t seeded_ops = 20000;  // under the seeded scheduler, where time cannot be the limit
+    std::uint64_t seeded_ops = 20000;  // under the seeded scheduler, where time cannot be a limit
     std::uint64_t working_set = 256;   // slots of each thread
 };
 
 struct Options {
     std::string scenario;
-    std::uint32_t threads = 2;  // seats of the run; producers + consumers for remote-free
+    std::uint32_t threads = 2;  // seats of the run; for remote-free, producers plus consumers
     double seconds = 0;         // 0: not limited by time
     std::uint64_t ops = 0;      // 0: not limited by ops
     std::optional<std::uint64_t> seed;
     std::string allocator;
     std::string json_path;  // empty: none; "-": stdout
     std::string report_directory;  // empty: none
-    std::string soak;              // empty: one run; else for how long to repeat it, as "8h"
-    bool fresh = false;            // forget what an earlier soak in that directory did
+    std::string soak;              // empty: one run; otherwise how long to repeat it, such as "8h"
+    bool fresh = false;            // ignore what an earlier soak in that directory did
     bool check = true;
     bool strict = true;     // default: on for our own libraries, off for others; see options.cc
     Schedule schedule = Schedule::Os;
-    std::optional<ScheduleMark> expect_schedule;  // of a seeded run; another one is the failure `diverged`
-    std::uint32_t laps = 0;  // 0: one where nothing is checked, else eight
-    bool latency = true;     // time one call in 64; default: with checks only
+    std::optional<ScheduleMark> expect_schedule;  // of a seeded run; any other schedule is the failure `diverged`
+    std::uint32_t laps = 0;  // 0: one if nothing is checked, otherwise eight
+    bool latency = true;     // time one call in 64; default: only with checks
     double watchdog_seconds = 60;
-    double return_seconds = 3;  // how long memory may take to go back once everything is freed
+    double return_seconds = 3;  // how long memory may take to return to the system once everything is freed
     std::size_t min_size_bytes = 0;
     std::size_t max_size_bytes = 0;
 
     std::uint64_t chunks = 0;   // larson: blocks in a thread's window
-    std::uint64_t rounds = 10;  // larson: times over the window in the life of a thread
+    std::uint64_t rounds = 10;  // larson: how many times a thread replaces its whole window
 
     std::uint64_t iterations = 0;     // random-mixed: of each thread; 0: use ops and seconds
     std::uint64_t working_set = 0;    // slots of each thread
@@ -51,15 +51,15 @@ struct Options {
     std::uint32_t producers = 0;
     std::uint32_t consumers = 0;
     RemoteMode mode = RemoteMode::All;
-    std::uint64_t queue_slots = 0;  // 0: as suits the length of the run
+    std::uint64_t queue_slots = 0;  // 0: chosen to suit the length of the run
 };
 
-// Either options to run with, or a text to print and the status to exit with.
+// Either options to run with, or a text to print and the exit status.
 struct ParseOutcome {
     Options options;
     bool run = false;
     int exit_code = 0;
-    std::string text;  // for stdout when exit_code is 0, else one line for stderr
+    std::string text;  // for stdout if exit_code is 0, otherwise one line for stderr
 };
 
 ParseOutcome options_parse(int argc, const char *const *argv);

@@ -127,7 +127,7 @@ TEST(Options, ListAndHelpSucceed)
 
 struct Bad {
     std::vector<const char *> words;
-    const char *says;  // a part of the line: what is wrong
+    const char *says;  // part of the message that says what is wrong
 };
 
 void PrintTo(const Bad &bad, std::ostream *out)

@@ -42,15 +42,15 @@ struct Result {
     std::uint64_t ops = 0;              // in the timed part
     std::uint64_t blocks_allocated = 0; // in the whole run, by ops and their sweep
     std::uint64_t blocks_freed = 0;
-    std::uint64_t refused = 0;          // requests that came back with NULL while memory was scarce
+    std::uint64_t refused = 0;          // requests that returned NULL while memory was scarce
     double seconds = 0;                 // of the timed part
     std::uint64_t peak_live_bytes = 0;
     std::uint64_t peak_rss_bytes = 0;
     std::uint64_t end_rss_bytes = 0;
     std::uint64_t memory_bound_bytes = 0;  // 0: not judged
     std::uint64_t vma_count_peak = 0;
-    std::uint64_t returned_rss_bytes = 0;  // resident a while after everything was freed
-    double return_seconds = 0;             // how long it took to get there; see memory_law.h
+    std::uint64_t returned_rss_bytes = 0;  // resident some time after everything was freed
+    double return_seconds = 0;             // how long that took; see memory_law.h
     std::uint64_t plateau_growth_bytes = 0;
     std::string not_judged;                // rules on memory that this run could not judge, and why
     ProcessFigures process;
@@ -64,10 +64,10 @@ struct Result {
     double ops_per_second() const { return seconds > 0 ? static_cast<double>(ops) / seconds : 0; }
 };
 
-// One object, ended by a newline. All keys are always there; verdict is "pass" or "fail".
+// One object, ended by a newline. Every key is always there; verdict is "pass" or "fail".
 std::string result_json(const Result &result);
 
-// Lines for people: figures, failures and how to repeat them, verdict last.
+// Lines for people: figures, failures, how to repeat them, and the verdict last.
 std::string result_summary(const Result &result);
 
 }  // namespace stress

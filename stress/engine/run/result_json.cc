@@ -84,7 +84,7 @@ std::string result_json(const Result &result)
 #define X(name) json[#name] = result.process.name;
     STRESS_PROCESS_COUNTS(X)
 #undef X
-    // replace: a path that is not UTF-8 must not cost the whole result.
+    // replace: a path that is not UTF-8 must not lose the whole result.
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

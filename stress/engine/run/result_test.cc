@@ -24,7 +24,7 @@ Result sample_result()
     return result;
 }
 
-// No second use of the JSON library here: the text itself is the contract.
+// Compares the text itself, which is the contract, without using the JSON library again.
 TEST(ResultJson, HasEveryKeyOfTheSchema)
 {
     const std::string json = result_json(sample_result());

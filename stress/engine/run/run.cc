@@ -30,7 +30,7 @@ Run::Run(const Options &run_options, std::uint64_t seed, Support support, Plan &
         oracle_.watch_lines(lines_.get(), options_.strict);
     }
     worker_shared = {&failures_, &shared_, injection_.signal_us};
-    // Under the seeded scheduler the sync points are its own, and a single thread meets no other.
+    // Under the seeded scheduler, the scheduler uses the sync points; and a single thread meets no other.
     needs_.directs_forks = plan.directs_forks;
     needs_.traps_os = plan.traps_os;
     const bool parks = plan.directs_forks && options_.schedule == Schedule::Os;
@@ -78,7 +78,7 @@ void Run::lap(std::uint32_t number, std::uint32_t count)
     process_ops_rest(*seats_[0], failures_, shared_);
 }
 
-// No thread is in the subject.
+// Between two laps: no thread is in the subject.
 void Run::rest()
 {
     if (failed() || !options_.check || !whitebox_can_inspect()) return;
@@ -86,7 +86,7 @@ void Run::rest()
     if (!law.empty()) failures_.add(rule::kLaw, seats_[0]->interp.witness(), "%s", law.c_str());
 }
 
-// Frees what is left. Not after a failure: the heap is then left alone.
+// Frees what is left, but not after a failure: the heap is then left as it is.
 void Run::sweep()
 {
     for (std::size_t slot = 0; slot < slots_.blocks.size(); ++slot)
@@ -190,7 +190,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
     if (options_.check && !failed()) {
         judge_balance();
         judge_memory(result);
-        // Sanitizers end the process on a size that cannot exist.
+        // Sanitizers end the process when asked for a size that cannot exist.
         if (options_.strict && (kDirect || !kSanitized) && !failed()) seats_[0]->interp.probe_impossible();
     }
     result.scenario = scenario;

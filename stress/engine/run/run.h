@@ -1,8 +1,8 @@
-// One run: a scenario's plan on seats, in laps, and the verdict on it.
+// One run: executes a scenario's plan on seats, in laps, and gives the verdict.
 //
-// A lap is a share of the ops or of the time. Between two laps no thread is in the subject: memory is sampled
-// there, and the laws of the subject's books are checked where it shows them. At the end every block that is
-// left is freed, judged, whatever the ops did.
+// A lap is a share of the ops or of the time. Between two laps no thread is in the subject. There memory is sampled,
+// and the laws of the subject's books are checked, if it shows them. At the end every remaining block is judged and
+// freed, whatever the ops did.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace stress {
 
 class Run {
   public:
-    // The plan outlives the run.
+    // The plan must outlive the run.
     Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan);
     ~Run();
     Run(const Run &) = delete;
@@ -36,10 +36,10 @@ class Run {
     MemoryMeter &meter() { return meter_; }
     FailureLog &failures() { return failures_; }
 
-    // What is known at this moment, for a run that will not end by itself. Any thread.
+    // The result so far, for a run that will not end by itself. Any thread.
     Result so_far(const std::string &scenario, const std::string &reproduce) const;
 
-    // Runs it, judges what can be judged at the end only, and fills in the result.
+    // Runs the plan, judges what can only be judged at the end, and fills in the result.
     Result run(const std::string &scenario, const std::string &reproduce);
 
   private:
@@ -71,7 +71,7 @@ class Run {
     std::atomic<bool> stop_{false};
     FailureLog failures_{stop_};
     ClaimMap claims_;
-    std::unique_ptr<LineMap> lines_;  // only where the plan asks for it
+    std::unique_ptr<LineMap> lines_;  // only if the plan asks for it
     Oracle oracle_{claims_, failures_};
     Slots slots_;
     InterpShared shared_{oracle_, slots_, stop_};
@@ -79,9 +79,9 @@ class Run {
     Mapped<const Counters *> counters_;  // of the seats
     ProcessNeeds needs_;
     const Injection injection_;
-    ProcessFigures injected_;  // what came of it
+    ProcessFigures injected_;  // what the injection did
     InUse in_use_before_;      // by the subject's books
-    void *held_ = nullptr;     // blocks that are kept from the run
+    void *held_ = nullptr;     // blocks that the run must do without
     MemoryMeter meter_{claims_, counters_};
     Mapped<RestSample> rests_;
     std::size_t rest_count_ = 0;

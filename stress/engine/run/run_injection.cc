@@ -1,4 +1,4 @@
-// The part of Run that injects: what is armed, when it ends, and that the subject is well again afterwards.
+// The part of Run that injects: what is armed, when it ends, and the check that the subject recovers afterwards.
 #include <cstring>
 
 #include "engine/base/libc.h"
@@ -14,8 +14,8 @@ constexpr std::uint64_t kHeldMax = 8192;
 
 }  // namespace
 
-// Takes what the subject can give while the system refuses it more, so that the run begins where it needs more. The
-// blocks are a list, each in the first word of the next.
+// Takes all memory that the subject can give while the system refuses it more, so that the run begins at the point
+// where the subject needs more. The blocks form a list: the first word of each points to the next.
 void Run::hold_what_is_left()
 {
     std::uint64_t count = 0;
@@ -49,7 +49,7 @@ void Run::injection_begin()
     fault_os_arm_process(*shared_.scarce, injection_.call, injection_.for_ever);
 }
 
-// All is freed, in part while the system refused; now memory can be had again.
+// Everything is freed, in part while the system refused memory. Now memory can be had again.
 void Run::injection_end()
 {
     if (injection_.traps_calls) {
@@ -64,8 +64,9 @@ void Run::injection_end()
     injected_.bytes_kept = in_use.bytes - in_use_before_.bytes;
 }
 
-// Once the threads of a lap stand, which need stacks of the system. Here and not before the run: what libc asks of the
-// subject to start a thread is not refused, and can be a whole superslab, in which a small scenario runs to its end.
+// Begins the limit once the threads of a lap have started, since their stacks come from the system. Not before the run:
+// libc's own requests to the subject for starting a thread are not limited, and could bring in a whole superslab, in
+// which a small scenario would run to its end.
 void Run::limit_begin()
 {
     if (injection_.limit_bytes == 0) return;
@@ -92,4 +93,4 @@ void Run::limit_end()
     shared_.scarce_end();
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,4 @@
-// The part of Run that judges memory: samples at the rests, and the rules of memory_law.h.
+// The part of Run that judges memory: samples it between laps, and applies the rules of memory_law.h.
 #include <time.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace stress {
 
-// The threads of the lap are joined: their caches are flushed, their stacks are the system's.
+// The threads of the lap are joined: their caches are flushed, and their stacks returned to the system.
 void Run::sample_rest(std::uint32_t number)
 {
     const MemorySample now = meter_.sample();
@@ -39,7 +39,7 @@ void Run::judge_mappings(const Result &result)
 {
     std::uint64_t bound =
         mapping_bound_count(first_mapping_count_, result.peak_live_bytes, options_.threads, mapping_limit_count());
-    // The seeded scheduler joins threads at the end of a lap: until then each has its stack and guard.
+    // The seeded scheduler joins threads only at the end of a lap; until then each keeps its stack and guard.
     if (options_.schedule == Schedule::Seeded)
         for (const Seat *seat : seats_) bound += 2 * read(seat->counters.threads_started);
     if (result.vma_count_peak <= bound) return;
@@ -50,7 +50,7 @@ void Run::judge_mappings(const Result &result)
                   static_cast<unsigned long long>(result.peak_live_bytes), static_cast<unsigned long long>(bound));
 }
 
-// A few calls, so that a malloc without a thread of its own notices that time passes.
+// Makes a few calls, so that a malloc without a background thread notices that time passes.
 void Run::keep_awake()
 {
     for (std::size_t size_bytes : {std::size_t{64}, std::size_t{2} << 10, std::size_t{64} << 10}) {
@@ -61,8 +61,8 @@ void Run::keep_awake()
     bump(seats_[0]->counters.ops, 1);  // for the watchdog
 }
 
-// Everything is freed: memory must go back to the system within the deadline. Waits only while more than the
-// bound is resident; where the rule does not apply, no longer than the run itself took.
+// Everything is freed, so memory must return to the system within the deadline. Waits only while more than the bound is
+// resident and, if the rule does not apply, no longer than the run itself took.
 void Run::await_return(Result &result)
 {
     const std::uint64_t bound = memory_return_bound_bytes(result.peak_rss_bytes, options_.threads);
@@ -98,7 +98,7 @@ void Run::judge_resident(Result &result)
 
 void Run::judge_memory(Result &result)
 {
-    if (kSanitized) {  // shadow memory and quarantine are not the subject's
+    if (kSanitized) { // shadow memory and quarantine do not belong to the subject
         result.not_judged = "memory, and getline beside fork: a sanitizer's own malloc is in them";
         return;
     }
@@ -106,7 +106,7 @@ void Run::judge_memory(Result &result)
         result.not_judged = "memory: the emulator's own is in it";
         return;
     }
-    if (result.process.os_failures != 0) {  // what the system refused to take back stays
+    if (result.process.os_failures != 0) { // memory that the system refused to take back stays resident
         result.not_judged = "plateau, mappings and memory return: munmap and madvise were made to fail";
         judge_resident(result);
         return;
@@ -114,7 +114,7 @@ void Run::judge_memory(Result &result)
     judge_plateau(result);
     judge_mappings(result);
     judge_resident(result);
-    if (!failed()) await_return(result);  // what leaks is not worth the wait
+    if (!failed()) await_return(result); // after a failure the wait is not worth it
 }
 
-}  // namespace stress
+} // namespace stress

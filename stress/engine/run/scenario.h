@@ -1,5 +1,5 @@
-// A scenario: a name, and a plan that says which ops each seat draws. Loops, threads, checks, progress,
-// memory and reports are the engine's.
+// A scenario: a name, and a plan that says which ops each seat draws. The engine does the rest: loops, threads, checks,
+// progress, memory and reports.
 #pragma once
 
 #include <cstddef>
@@ -22,33 +22,33 @@ struct Setup {
     std::uint64_t seed;
     std::uint32_t seats;
 
-    // The stream of random numbers of a seat; `part` tells several of one seat apart.
+    // A seat's stream of random numbers; `part` distinguishes several streams of one seat.
     Rng rng(std::uint32_t seat, std::uint64_t part = 0) const { return Rng(seed, seat + (part << 32)); }
 };
 
 struct Plan {
     std::size_t slot_count = 0;
-    std::vector<std::unique_ptr<Generator>> generators;  // one for each seat
-    // Live bytes that come and go in turns longer than a lap, where the live set is not steady: rests meet them at
-    // any stage, and a malloc may keep some. The plateau rule allows for as much.
+    std::vector<std::unique_ptr<Generator>> generators; // one for each seat
+    // Live bytes that come and go in cycles longer than a lap, if the live set is not steady. Samples between laps
+    // catch any stage of a cycle, and a malloc may keep some of the memory; the plateau rule allows for that much.
     std::uint64_t swing_bytes = 0;
-    bool judge_lines = false;  // whether two seats may not share a cache line: false_sharing
-    std::string skip;  // not empty: why this scenario can prove nothing here
-    bool directs_forks = false;  // Fork ops fork while another thread is stopped inside the allocator
-    bool traps_os = false;       // there are FailOs ops
-    Injection injection;         // none, unless a command sets it
+    bool judge_lines = false; // whether two seats must not share a cache line: false_sharing
+    std::string skip; // if not empty: why this scenario can prove nothing here
+    bool directs_forks = false; // Fork ops fork while another thread is stopped inside the allocator
+    bool traps_os = false; // the plan has FailOs ops
+    Injection injection; // none, unless a command sets one
 };
 
 struct Scenario {
     const char *name;
-    const char *purpose;  // one line
+    const char *purpose; // one line
     ScenarioDefaults defaults;
     Plan (*plan)(const Setup &setup);
 };
 
 std::span<const Scenario> scenarios();
 
-// nullptr when there is none of this name.
+// nullptr if there is no scenario of this name.
 const Scenario *scenario_find(const std::string &name);
 
-}  // namespace stress
+} // namespace stress

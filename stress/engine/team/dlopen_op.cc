@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char *kNames[] = {"dynamic_tls", "static_tls", "objects", "dependent"};
 constexpr std::size_t kSizes[] = {24, 300, 5000};
-constexpr std::uint32_t kDlopenSeatOffset = 2 * kOpThreadsMax;  // generations tell these blocks from the seat's
+// Separates the generations of these blocks from the seat's.
+constexpr std::uint32_t kDlopenSeatOffset = 2 * kOpThreadsMax;
 
 struct Plugin {
     void *library;
@@ -48,7 +49,8 @@ bool load(const char *name, Plugin &plugin)
     return plugin.take != nullptr && plugin.give != nullptr && plugin.use != nullptr;
 }
 
-// Blocks cross the border: allocated there and freed here, and the other way. All are judged.
+// Blocks cross the border between program and library: allocated on one side and freed on the other, both ways. All are
+// judged.
 bool trade(const Plugin &plugin, Seat &seat, InterpShared &shared)
 {
     const Witness witness = seat.interp.witness();
@@ -76,7 +78,7 @@ bool trade(const Plugin &plugin, Seat &seat, InterpShared &shared)
     return true;
 }
 
-}  // namespace
+} // namespace
 
 const char *dlopen_refusal()
 {
@@ -89,7 +91,7 @@ const char *dlopen_refusal()
 
 bool dlopen_apply(std::size_t which, Seat &seat, FailureLog &failures, InterpShared &shared)
 {
-    if (dlopen_refusal() != nullptr) return true;  // said by the plan
+    if (dlopen_refusal() != nullptr) return true; // the plan has already said so
     const char *name = kNames[which % std::size(kNames)];
     const SchedHold hold;
     const std::uint32_t mark = shared.scarce_mark();
@@ -113,4 +115,4 @@ bool dlopen_apply(std::size_t which, Seat &seat, FailureLog &failures, InterpSha
     return sound && (fault == 0 || scarce);
 }
 
-}  // namespace stress
+} // namespace stress

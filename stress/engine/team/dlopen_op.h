@@ -1,5 +1,5 @@
-// Libraries that come and go while threads allocate: Dlopen loads one, lets blocks cross its border both ways,
-// and unloads it. libc's loader allocates from the subject with its lock held.
+// Libraries that come and go while threads allocate. Dlopen loads one, lets blocks cross its border both ways, and
+// unloads it. libc's loader allocates from the subject while it holds its lock.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace stress {
 
-// Why the libraries cannot be used here; nullptr: they can.
+// Why the libraries cannot be used here; nullptr if they can.
 const char *dlopen_refusal();
 
 // Loads library number `which` modulo their count, uses it and unloads it. False: a failure was recorded.

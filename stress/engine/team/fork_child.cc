@@ -22,11 +22,12 @@
 namespace stress {
 namespace {
 
-// A sound child needs milliseconds.
+// A sound child needs only milliseconds.
 constexpr std::uint64_t kDeadlineNsMax = 20'000'000'000;
 std::uint64_t deadline_ns = kDeadlineNsMax;
 constexpr std::size_t kSlots = 64;
-constexpr std::uint32_t kChildSeatOffset = 3 * kOpThreadsMax; // generations tell the child's blocks from the parent's
+// Separates the generations of the child's blocks from the parent's.
+constexpr std::uint32_t kChildSeatOffset = 3 * kOpThreadsMax;
 
 // Slots and an interpreter for one thread of the child.
 struct Worker {
@@ -73,7 +74,7 @@ void *thread_entry(void *worker)
 [[noreturn]] void finish(const ForkTask &task)
 {
     if (!task.failures.any()) _exit(0);
-    // The first is the cause.
+    // The first failure is the cause.
     if (task.failures.size() > 0)
         std::snprintf(task.report.failure, sizeof task.report.failure, "%s: %s", task.failures[0].rule,
                       task.failures[0].detail);
@@ -86,7 +87,7 @@ void say(const ForkTask &task, const char *phase)
     if (task.failures.any()) finish(task);
 }
 
-// Blocks of the seat that no other seat ever touched: their records were not being changed at the fork.
+// Whether no other seat ever touched the slot's block, so that its record was not being changed at the fork.
 bool is_own(const ForkTask &task, std::size_t slot)
 {
     const Block &block = task.run.slots.blocks[slot];
@@ -114,7 +115,7 @@ void start_a_thread(const ForkTask &task)
 {
     Worker worker(task, 1);
     pthread_t thread;
-    if (thread_create(thread, thread_entry, &worker) != 0) return; // the system has none left
+    if (thread_create(thread, thread_entry, &worker) != 0) return; // the system has no thread left
     thread_join(thread);
     say(task, "freeing blocks of a thread of the child");
     worker.free_all();
@@ -124,7 +125,7 @@ void fork_again(const ForkTask &task)
 {
     ForkReport *report = fork_report_make();
     if (report == nullptr) return;
-    deadline_ns /= 2; // it is given up before this one is
+    deadline_ns /= 2; // a grandchild must be given up before its parent is
     const pid_t child = fork();
     if (child == 0) {
         const ForkTask next{task.seat, task.run, task.failures, *report, task.ops / 2, task.salt + 1, false};
@@ -160,7 +161,7 @@ void fork_child_run(const ForkTask &task)
     judge_blocks_of_parent(task, worker);
     say(task, "its own ops");
     worker.run();
-    // A sanitizer of threads knows no threads in a child.
+    // ThreadSanitizer does not support threads in the child of a fork.
     if (!kSanitized) {
         say(task, "a thread of its own");
         start_a_thread(task);

@@ -8,13 +8,13 @@
 
 namespace stress {
 
-// Where the child says how far it has come and what it found, in memory that the parent shares.
+// The child's progress and findings, in memory that it shares with the parent.
 struct ForkReport {
     std::atomic<const char *> phase{"the return from fork"};
     char failure[512];  // rule and detail; empty: none
 };
 
-// nullptr where the system has no memory.
+// nullptr if the system has no memory.
 ForkReport *fork_report_make();
 void fork_report_free(ForkReport *report);
 
@@ -28,14 +28,14 @@ struct ForkTask {
     bool grandchild;     // whether it forks again
 };
 
-// Judges the seat's blocks, uses the malloc, and ends the process with status 0, or 1 when something was wrong.
+// Judges the seat's blocks, uses the malloc, and ends the process with status 0, or 1 if something was wrong.
 [[noreturn]] void fork_child_run(const ForkTask &task);
 
-// How long a child may take; at most 20 s, which is also what 0 stands for.
+// How long a child may take: at most 20 s, which 0 also means.
 void fork_child_deadline_set(double seconds);
 
-// Waits for a child until the deadline, and kills it then. True when it ended with status 0; else `why` says what
-// was wrong.
+// Waits for a child until the deadline, then kills it. True if it ended with status 0; otherwise `why` says what was
+// wrong.
 bool fork_child_wait(pid_t child, ForkReport &report, char (&why)[640]);
 
 }  // namespace stress

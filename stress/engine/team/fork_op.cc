@@ -25,11 +25,11 @@ pid_t fork_now()
     return fork();
 }
 
-// Forks, directed if it can be. The child does not come back.
+// Forks, directed if possible. The child does not return.
 struct Forked {
     pid_t child;
     int error;
-    const char *step;  // where another thread stood; nullptr: it was not directed
+    const char *step;  // where another thread was stopped; nullptr: the fork was not directed
 };
 
 Forked fork_directed(const ForkTask &task, std::size_t which, std::uint32_t skip)
@@ -45,7 +45,7 @@ Forked fork_directed(const ForkTask &task, std::size_t which, std::uint32_t skip
     return {child, errno, parked.stands() ? parked.step() : nullptr};
 }
 
-// The parent's side. True: the child was sound.
+// The parent's part. True: the child was sound.
 bool judge_child(const Forked &forked, std::uint32_t mark, Seat &seat, FailureLog &failures, InterpShared &shared,
                  ForkReport &report)
 {

@@ -19,20 +19,20 @@ constexpr std::uint64_t kParkNsMax = 1'000'000'000;
 constexpr std::size_t kTraded = 300;
 constexpr std::size_t kTradedBytes = 512;
 
-// Names that the validation build passes to its hook. "lock_acquire" stands just before a lock is asked for,
-// "lock_release" just after it was given back; forks with a lock held are alloc/cache/fork_lock_test.cc's.
+// Names that the validation build passes to its hook. "lock_acquire" comes just before a lock is taken, "lock_release"
+// just after it is released; alloc/cache/fork_lock_test.cc tests forks with a lock held.
 constexpr const char *kSteps[] = {"slab_release",   "lock_release", "owner_adopt",       "pending_push",
                                   "remote_post",    "remote_drain", "remote_drain_slab", "superslab_claim",
                                   "superslab_free", "lock_acquire", "owner_abandon"};
 
 enum Stage : int { Idle, Prepares, Traded, Works, Stands, Freed, Ended };
 
-// One helper at a time: these are its own.
+// One helper at a time: it owns these.
 std::atomic<bool> taken{false};
 std::atomic<int> stage{Idle};
 const char *wanted = nullptr;
 std::uint32_t skips_left = 0;
-void *helpers[kTraded], *forkers[kTraded]; // blocks of the one, to be freed by the other
+void *helpers[kTraded], *forkers[kTraded]; // blocks of each thread, to be freed by the other
 
 constinit thread_local bool may_park = false;
 
@@ -44,7 +44,7 @@ void pause_us(long us)
 
 void park_hook(const char *step)
 {
-    // Whoever finds a lock taken comes here instead of sleeping in the system.
+    // A thread that finds a lock taken comes here, instead of sleeping in the system.
     if (!may_park) {
         if (std::strcmp(step, "lock_wait") == 0) sched_yield();
         return;
@@ -74,7 +74,7 @@ void give_all(void *(&blocks)[kTraded])
     }
 }
 
-// Comes by every step: remote frees, a drain, small blocks, runs, a huge block, and all of it given back.
+// Passes every step: remote frees, a drain, small blocks, runs, a huge block, and the release of all of it.
 void work()
 {
     give_all(forkers);
@@ -93,10 +93,11 @@ void work()
 
 void *helper(void *)
 {
-    // From the start where the step is a thread's first; the exit is passed with the hook still on.
+    // Armed from the start if the step is a thread's first. The steps of the thread's exit come while the hook is still
+    // set.
     may_park = std::strcmp(wanted, "owner_adopt") == 0;
     take_all(helpers);
-    // The forking thread frees them now, unless this one is stopped already and is let go late.
+    // The forking thread frees them now, unless this thread is already stopped and will be let go later.
     int expected = Prepares;
     stage.compare_exchange_strong(expected, Traded, std::memory_order_acq_rel);
     while (stage.load(std::memory_order_acquire) == Traded) pause_us(20);
@@ -116,7 +117,7 @@ void *helper(void *)
 bool take_turn()
 {
     for (int i = 0; i < 1000; ++i) {
-        // acquire: all that the helper before did. Pairs with the releases where it is given back.
+        // acquire: everything that the previous helper did is visible. Pairs with the releases that reset the flag.
         if (!taken.exchange(true, std::memory_order_acquire)) return true;
         pause_us(100);
     }

@@ -1,7 +1,7 @@
 // A helper thread that is stopped at a step inside the allocator while another thread forks.
 //
-// Law: it stands there until it is let go, or for kParkNsMax: a thread that the fork itself waits for may need
-// the lock that the helper holds. So directed is only what still stood there after the fork.
+// Law: it stays stopped until it is let go, or for kParkNsMax, since a thread that the fork itself waits for may need
+// the lock that the helper holds. So a fork counts as directed only if the helper was still stopped after it.
 #pragma once
 
 #include <pthread.h>
@@ -11,14 +11,14 @@
 
 namespace stress {
 
-// Leads the subject's sync points here, while no other thread is in the subject. False where it has none.
+// Makes the subject's sync points call this file, while no other thread is in the subject. False if it has none.
 bool fork_park_begin();
 void fork_park_end();
 
 class ParkedThread {
   public:
-    // Sends a helper to the `which`-th known step, `skip` times past it. One at a time in the process: it waits a
-    // little for another to be done. Where there is no hook nothing is parked.
+    // Sends a helper to the known step number `which`, past its first `skip` visits. Only one at a time in the process:
+    // it waits a little for another to finish. Without the hook nothing is parked.
     ParkedThread(std::size_t which, std::uint32_t skip);
     // Lets it go and joins it.
     ~ParkedThread();
@@ -26,14 +26,14 @@ class ParkedThread {
     ParkedThread &operator=(const ParkedThread &) = delete;
 
     bool stands() const;
-    const char *step() const;  // where it was sent
+    const char *step() const; // the step that it was sent to
 
   private:
     bool running_ = false;
     pthread_t thread_{};
 };
 
-// In the child: there is no such thread.
+// Called in the child, which has no such thread.
 void fork_park_forked();
 
-}  // namespace stress
+} // namespace stress

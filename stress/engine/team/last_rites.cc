@@ -11,14 +11,14 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kRiteSlots = 16;
-constexpr std::size_t kKept = 8;     // slots filled in the thread's life
+constexpr std::size_t kKept = 8;     // slots filled during the thread's life
 constexpr std::size_t kKeys = 3;
-constexpr std::size_t kKeysMade = 40;  // beyond 32 libc allocates room for the values, from the subject
+constexpr std::size_t kKeysMade = 40;  // beyond 32 keys, libc allocates the room for values from the subject
 constexpr std::size_t kKeyUsed[kKeys] = {0, 16, 39};
-// ThreadSanitizer ends its own part of a thread in the last round, after which instrumented code cannot run.
+// ThreadSanitizer ends its part of a thread in the last round; instrumented code cannot run after that.
 constexpr int kRounds = kSanitized ? PTHREAD_DESTRUCTOR_ITERATIONS - 2 : PTHREAD_DESTRUCTOR_ITERATIONS;
-constexpr std::uint64_t kOpsOfOne = 1024;  // room for the ops of one thread in the numbering of generations
-constexpr std::uint32_t kRitesSeatOffset = kOpThreadsMax;  // generations tell rites from their seat
+constexpr std::uint64_t kOpsOfOne = 1024;  // number of generations reserved for the ops of one thread
+constexpr std::uint32_t kRitesSeatOffset = kOpThreadsMax;  // separates the generations of rites from their seat's
 
 // A block that a dead thread left for another.
 struct Cell {
@@ -31,7 +31,7 @@ Cell cells[kCells];
 
 std::atomic<std::uint64_t> rounds_done{0};
 
-// What a thread does in its last moments, with an interpreter and slots of its own.
+// A thread's work in its last moments, with an interpreter and slots of its own.
 struct Rites {
     Rites(Seat &seat, InterpShared &run, const FailureLog &log, std::uint64_t salt)
         : failures(log), slots(kRiteSlots), shared{run.oracle, slots, run.stop},
@@ -42,7 +42,7 @@ struct Rites {
         counters.ops.store(read(seat.counters.threads_started) * kOpsOfOne, std::memory_order_relaxed);
     }
 
-    const FailureLog &failures;  // after the first failure the heap is left alone
+    const FailureLog &failures;  // after the first failure the heap is left as it is
     Counters counters;
     Slots slots;
     InterpShared shared;
@@ -62,14 +62,14 @@ struct Rites {
     void finish();
 };
 
-// Leaves a block in a cell, or takes the one that is there.
+// Leaves a block in a cell, or takes the block that is there.
 void Rites::trade()
 {
     Cell &cell = cells[rng.below(kCells)];
     Block &mine = slots.blocks[kRiteSlots - 1];
     std::uint32_t seen = cell.state.load(std::memory_order_relaxed);
     if (seen == Cell::Busy) return;
-    // acquire: the block and its content, of the thread that left it. Pairs with the releases below.
+    // acquire: the block, and its content from the thread that left it. Pairs with the releases below.
     if (!cell.state.compare_exchange_strong(seen, Cell::Busy, std::memory_order_acquire)) return;
     if (seen == Cell::Full && mine.start == nullptr) {
         mine = cell.block;
@@ -105,7 +105,7 @@ void Rites::finish()
         if (!interp.sweep(static_cast<std::uint32_t>(slot))) break;
 }
 
-// The last of a thread's destructors unmaps them. Not harness_map: this may come while memory is refused.
+// The thread's last destructor unmaps them. Not allocated by harness_map, since this may run while memory is refused.
 void unmap(Rites *rites)
 {
     rites->~Rites();
@@ -132,7 +132,7 @@ const Keys &keys();
 template <std::size_t which> void at_key(void *value)
 {
     auto *rites = static_cast<Rites *>(value);
-    // Set again, it is called again in the next round; libc gives up after the last one.
+    // A value that is set again is destroyed again in the next round; libc gives up after the last round.
     if (--rites->rounds_left[which] > 0) pthread_setspecific(keys().keys[kKeyUsed[which]], rites);
     one_call(rites);
 }
@@ -154,7 +154,7 @@ const Keys &keys()
     return all;
 }
 
-// The C++ one comes before those of the keys.
+// Destructors of C++ objects run before those of the keys.
 struct Object {
     Rites *rites = nullptr;
     ~Object()
@@ -183,7 +183,7 @@ bool last_rites_arm(Seat &seat, InterpShared &run, const FailureLog &failures, s
         if (!rites->apply(OpKind::Malloc, slot, rites->draw_size())) break;
     object.rites = rites;
     for (std::size_t which = 0; which < kKeys; ++which) {
-        // Where there is no memory for the value it is not called.
+        // If there is no memory for the value, the destructor is not called.
         if (salt == 0 || pthread_setspecific(keys().keys[kKeyUsed[which]], rites) != 0) rites->calls_left -= kRounds;
     }
     return true;

@@ -1,12 +1,12 @@
 // What a thread does in its destructors: C++ thread_local objects and pthread keys that allocate and free, in all
 // PTHREAD_DESTRUCTOR_ITERATIONS rounds, before, between and after the subject's own destructor of the thread.
 //
-// A dying thread cannot use its seat any more, which its successor has taken over; so it has rites of its own: an
+// A dying thread can no longer use its seat, which its successor has taken over. So it has rites of its own: an
 // interpreter with a few slots, judged by the same oracle. Blocks come from three places: the thread's life, the
-// destructors themselves, and other dying threads, through cells that blocks are left in and taken from.
+// destructors themselves, and other dying threads, which leave blocks in cells.
 //
-// Law: what rites allocate is freed by rites. A Renew in this way makes 1 + keys x rounds calls, and the last one
-// frees what is left.
+// Law: what rites allocate, rites free. Such a Renew makes 1 + keys x rounds calls, and the last one frees what is
+// left.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace stress {
 
-// Arms this thread: its destructors will allocate and free when it ends, sizes drawn from `salt`; 0: those of
-// C++ objects alone. False where there is no memory for it.
+// Arms this thread: its destructors will allocate and free when it ends, with sizes drawn from `salt`; 0: only
+// destructors of C++ objects do. False if there is no memory for it.
 bool last_rites_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt);
 
-// Frees, judged, what dead threads left in the cells. No thread is in the subject.
+// Judges and frees the blocks that dead threads left in the cells. No thread is in the subject.
 void last_rites_sweep(Seat &seat, InterpShared &run, const FailureLog &failures);
 
 // Rounds of destructors since the process began.

@@ -17,7 +17,7 @@
 namespace stress {
 namespace {
 
-// Below so many there may be none by chance.
+// A lower count may be zero by chance.
 constexpr std::uint64_t kForksToJudge = 8, kSignalsToJudge = 500, kOsCallsToJudge = 50;
 
 std::atomic<std::uint32_t> limits_held{0};
@@ -36,7 +36,7 @@ SeatNext renew(const Op &op, Seat &seat, FailureLog &failures, InterpShared &sha
         thread_cancel_after(seat, op_size(op));
         return SeatNext::GoOn;
     }
-    if (seat.cancel_after != 0) return SeatNext::GoOn;  // it ends by that
+    if (seat.cancel_after != 0) return SeatNext::GoOn;  // the thread ends by that cancellation
     if (how == RenewHow::Destructors) last_rites_arm(seat, shared, failures, op_size(op));
     seat.renew = how;
     return SeatNext::Renew;
@@ -44,7 +44,7 @@ SeatNext renew(const Op &op, Seat &seat, FailureLog &failures, InterpShared &sha
 
 void fail_os(const Op &op, Seat &seat, InterpShared &shared)
 {
-    if (!fault_os_installed() && op_size(op) != 0 && !fault_os_install()) return;  // said by the plan
+    if (!fault_os_installed() && op_size(op) != 0 && !fault_os_install()) return;  // the plan has already said so
     if (op_size(op) == 0) {
         fault_os_disarm();
         if (seat.holds_failure) shared.scarce_end();
@@ -57,7 +57,7 @@ void fail_os(const Op &op, Seat &seat, InterpShared &shared)
     bump(seat.process.fail_os, 1);
 }
 
-// The limit is the process's: the last one set counts, and it goes when the last seat lets go of it.
+// The process has one limit: the last one set counts, and it goes when the last seat lets go of it.
 void limit_memory(std::uint64_t bytes, Seat &seat, InterpShared &shared)
 {
     if (bytes != 0) {
@@ -97,7 +97,7 @@ void purge()
 SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &shared)
 {
     bump(seat.counters.ops, 1);
-    // Before the rest: the subject is called with a pending cancellation, and must not act on it.
+    // Before anything else: calls the subject with a cancellation pending, which it must not act on.
     if (op.kind == OpKind::Purge) {
         purge();
         return SeatNext::GoOn;

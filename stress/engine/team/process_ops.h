@@ -1,5 +1,5 @@
-// Ops that concern the thread or the process, not a block: threads that end, fork, signals, libraries, refused
-// memory. Each has a file of its own; here they are told apart, and what they set is taken back.
+// Ops that concern the thread or the process, not a block: threads that end, fork, signals, libraries, refused memory.
+// Each kind has its own file. This one dispatches them, and undoes what they set.
 #pragma once
 
 #include "engine/base/mapped.h"
@@ -11,7 +11,7 @@ namespace stress {
 
 enum class SeatNext {
     GoOn,
-    Renew,   // this thread ends as seat.renew says, and a fresh one goes on
+    Renew,   // this thread ends as seat.renew says, and a fresh one continues
     Failed,  // a failure was recorded
 };
 
@@ -20,10 +20,10 @@ inline bool is_process_op(OpKind kind)
     return !op_has_slot(kind);
 }
 
-// Applies one. Called by the thread that sits on the seat.
+// Applies one op. Called by the thread on the seat.
 SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &shared);
 
-// What a run will need of the process; see Plan.
+// What a run needs from the process; see Plan.
 struct ProcessNeeds {
     bool directs_forks = false;
     bool traps_os = false;
@@ -31,17 +31,17 @@ struct ProcessNeeds {
     bool signals_restart = true, signals_bare = false;  // see Injection
 };
 
-// Before the first thread of a run, and after the last.
+// Called before the first thread of a run starts, and after the last has ended.
 void process_ops_begin(const ProcessNeeds &needs, FailureLog &failures);
 void process_ops_end(const Mapped<Seat *> &seats);
 
-// When the thread leaves its seat: no failure is armed, no limit set, no signal comes any more.
+// Called when the thread leaves its seat. Afterwards no failure is armed, no limit is set, and no signal comes.
 void process_ops_leave(Seat &seat, InterpShared &shared);
 
-// Between laps, when no thread is in the subject.
+// Called between laps, when no thread is in the subject.
 void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared);
 
-// A run of these ops that never met what they are for has proved nothing, and fails by saying so.
+// Fails a run of these ops that never met what they are for, because it has proved nothing.
 void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs, Witness witness, FailureLog &failures);
 
 }  // namespace stress

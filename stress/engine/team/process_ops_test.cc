@@ -1,5 +1,5 @@
-// The process ops do what they say, seen in the counts of a run on libc; seeded runs repeat; and a run that never
-// met what it is about fails.
+// Tests that the process ops do what they say, by the counts of a run on libc; that seeded runs repeat; and that a run
+// that never met its purpose fails.
 #include "engine/team/process_ops.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A number of the JSON result; -1: there is none.
+// A number from the JSON result; -1: it is not there.
 long long number_in(const SpawnResult &result, const std::string &key)
 {
     std::smatch found;
@@ -42,7 +42,7 @@ bool is_beside_program(const std::string &file)
     return access((canary_directory() + "/../" + file).c_str(), R_OK) == 0;
 }
 
-// The one with sync points, where there is one.
+// A subject with sync points, if there is one.
 std::string best_subject()
 {
     return !kDirect && is_beside_program("libhakmem-validate.so") ? "validate" : "system";
@@ -112,11 +112,11 @@ INSTANTIATE_TEST_SUITE_P(ProcessOps, Repeats,
                              return name;
                          });
 
-// Five ends of threads, each op one thread more.
+// Five ways for a thread to end; each op starts one more thread.
 TEST(Renew, StartsASuccessorEachTime)
 {
     const SpawnResult result = run("cancellation", "system", {"--ops", "30000"});
-    // Each lap starts a thread on each of three seats.
+    // Each lap starts one thread on each of three seats.
     const long long laps_x_seats = number_in(result, "threads_started") - number_in(result, "cancellations");
     EXPECT_GT(laps_x_seats, 0);
     EXPECT_EQ(laps_x_seats % 3, 0);
@@ -138,7 +138,7 @@ TEST(DirectedForks, StandInsideTheAllocatorNearlyAlways)
     EXPECT_GT(number_in(result, "forks_directed") * 4, number_in(result, "forks") * 3);
 }
 
-// What judge says of figures; empty: nothing.
+// The verdict of process_ops_judge on these figures; empty: no fault.
 std::string judged(const ProcessFigures &figures, bool directs_forks)
 {
     std::atomic<bool> stop{false};
@@ -160,7 +160,7 @@ TEST(ProvesNothing, IsAFailure)
     EXPECT_THAT(judged(figures, true), HasSubstr("proves_nothing: of 700 trapped system calls"));
     figures.os_failures = 1;
     EXPECT_EQ(judged(figures, true), "");
-    // This program has no sync points: forks cannot be directed, which is no fault.
+    // This program has no sync points, so forks cannot be directed; that is no fault.
     figures.forks = 1000;
     if (!kDirect) EXPECT_EQ(judged(figures, true), "");
 }

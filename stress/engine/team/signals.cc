@@ -29,14 +29,14 @@ struct State {
     void *alt_stack;
     int timer;
     bool has_timer;
-    std::uint64_t point_period, points_left;  // under the seeded scheduler, in its sync points
+    std::uint64_t point_period, points_left;  // under the seeded scheduler, counted in sync points
 };
 constinit thread_local State state{};
 
 FailureLog *handler_failures = nullptr;
 sigset_t mask_before;
 
-// One runs on the thread's stack, the other on an alternate one.
+// One handler runs on the thread's stack, the other on an alternate stack.
 std::atomic<bool> ever_started{false};
 
 int signal_plain()
@@ -59,7 +59,7 @@ sigset_t both()
 
 using Vector = double __attribute__((vector_size(16)));
 
-// Whoever saves too little around a handler, or keeps data below the stack pointer, loses it here.
+// Code that saves too little around a handler, or keeps data below the stack pointer, loses it here.
 void clobber(int seed)
 {
     volatile char scratch[4096];
@@ -122,10 +122,10 @@ void alt_stack_set(bool on)
     if (on && state.alt_stack == nullptr) {
         void *start =
             mmap(nullptr, kAltStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-        if (start == MAP_FAILED) return;  // the handler then runs on the thread's stack
+        if (start == MAP_FAILED) return;  // the handler will run on the thread's stack
         const stack_t stack{start, 0, kAltStackBytes};
         stack_t old{};
-        // The small stack's, or a sanitizer's.
+        // Keeps an alternate stack that is already there: a small stack's, or a sanitizer's.
         if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE) == 0) {
             munmap(start, kAltStackBytes);
             return;
@@ -140,7 +140,7 @@ void alt_stack_set(bool on)
     }
 }
 
-// Through the kernel's own call: libc's may allocate.
+// Uses the kernel's call directly, since libc's may allocate.
 int timer_start(int number, std::uint64_t period_us)
 {
     sigevent event{};
@@ -160,7 +160,7 @@ void raise_at_point()
 {
     if (--state.points_left > 0) return;
     state.points_left = state.point_period;
-    // To itself: delivered before the call returns.
+    // Signals itself: delivered before the call returns.
     syscall(SYS_tgkill, getpid(), syscall(SYS_gettid),
             read(state.counts->signals) % 2 == 0 ? signal_plain() : signal_alt());
 }
@@ -181,13 +181,13 @@ void signals_probe_strangers()
 {
     if (!ever_started.load(std::memory_order_relaxed)) return;
     for (int number : {signal_plain(), signal_alt()}) syscall(SYS_kill, getpid(), number);
-    const timespec pause{0, 2'000'000};  // for the stranger's handler; else they stay pending
+    const timespec pause{0, 2'000'000};  // time for the stranger's handler to run; otherwise the signals stay pending
     nanosleep(&pause, nullptr);
 }
 
 void signals_end()
 {
-    // What is still pending for the process must not meet the default action, which ends it.
+    // Signals still pending for the process must not meet the default action, which ends it.
     signal(signal_plain(), SIG_IGN);
     signal(signal_alt(), SIG_IGN);
     pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
@@ -212,7 +212,8 @@ int signals_start(ProcessCounts &counts, std::uint64_t period_us)
     const sigset_t set = both();
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
     if (sched_active()) {
-        // About eight sync points for a microsecond's worth of work would be far too many switches.
+        // A microsecond of work passes about eight sync points. Under the scheduler that many points cost too many
+        // thread switches, so a signal comes after fewer points.
         state.points_left = state.point_period = 1 + period_us / 8;
         sched_at_point = raise_at_point;
         return 0;
@@ -234,4 +235,4 @@ void signals_stop()
     state.counts = nullptr;
 }
 
-}  // namespace stress
+} // namespace stress

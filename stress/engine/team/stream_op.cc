@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kFill = 'x';
 
-// Gives what is left of the line, and its end.
+// Delivers what is left of the line, and its newline.
 ssize_t cookie_read(void *cookie, char *out, std::size_t room)
 {
     std::size_t &left = *static_cast<std::size_t *>(cookie);
@@ -24,7 +24,7 @@ ssize_t cookie_read(void *cookie, char *out, std::size_t room)
     return static_cast<ssize_t>(count);
 }
 
-// The whole line and nothing else.
+// Whether it is the whole line and nothing else.
 bool is_line(const char *line, ssize_t length, std::size_t bytes)
 {
     if (length != static_cast<ssize_t>(bytes) + 1 || line[bytes] != '\n' || line[bytes + 1] != '\0') return false;
@@ -56,7 +56,7 @@ bool getline_apply(std::size_t bytes, Seat &seat, FailureLog &failures, InterpSh
     if (!sound)
         failures.add(length < 0 ? rule::kExhausted : rule::kContent, seat.interp.witness(),
                      "getline of a line of %zu bytes gave %zd bytes, errno %d, or other bytes", bytes, length, errno);
-    if (length < 0) {  // bytes of this line may stand in its buffer
+    if (length < 0) {  // part of this line may still be in its buffer
         fclose(stream);
         seat.stream = nullptr;
     }

@@ -27,7 +27,7 @@ void retire(Seat &seat, pthread_t thread)
 
 void *seat_thread(void *argument);
 
-// A thread for the seat, known to the scheduler if there is one. 0 or an errno value.
+// Creates a thread for the seat, and admits it to the scheduler if there is one. 0 or an errno value.
 int seat_thread_create(Seat &seat, pthread_t &thread, std::size_t stack_bytes = 0)
 {
     const CancelOff cancel_off;
@@ -41,19 +41,19 @@ int seat_thread_create(Seat &seat, pthread_t &thread, std::size_t stack_bytes = 
     return error;
 }
 
-// No op will be applied to the seat any more in this lap.
+// Marks the seat as finished: no more ops will be applied to it in this lap.
 void finish(Seat &seat, bool seeded)
 {
-    const CancelOff cancel_off;  // what follows is the harness's, and it waits and reads files
+    const CancelOff cancel_off;  // what follows belongs to the harness, which waits and reads files
     process_ops_leave(seat, *worker_shared.interp);
     worker_shared.interp->oracle.leave(seat.index);
     if (!seeded) retire(seat, pthread_self());
     seat.tid.store(0, std::memory_order_relaxed);
-    // release: all that the seat did. Pairs with the acquire in team_wait.
+    // release: publishes everything that the seat did. Pairs with the acquire in team_wait.
     seat.finished.store(true, std::memory_order_release);
 }
 
-// Gives the seat to a fresh thread. False: there is none, and nothing has changed.
+// Gives the seat to a fresh thread. False: none could be started, and nothing has changed.
 bool succeed(Seat &seat, RenewHow how)
 {
     const CancelOff cancel_off;
@@ -66,11 +66,11 @@ bool succeed(Seat &seat, RenewHow how)
     pthread_t successor;
     if (seat_thread_create(seat, successor, small ? small_stack_bytes() : 0) == 0) return true;
     seat.has_predecessor = false;
-    if (how == RenewHow::Cancel) seat.cancel_after = 100;  // it is still pending: tried again later
+    if (how == RenewHow::Cancel) seat.cancel_after = 100;  // still pending: try again later
     return false;
 }
 
-// On the thread's stack and on an alternate one, by turns.
+// Interrupts the seat on the thread's stack and on an alternate one, in turns.
 void interrupt(Seat &seat)
 {
     const int error = signals_start(seat.process, worker_shared.signal_us + seat.index % 2);
@@ -83,8 +83,8 @@ struct ThreadEnd {
     bool seeded;
 };
 
-// The last act of a thread's body, however it ends: it returns, calls pthread_exit, or is cancelled. A clean-up
-// handler, since not every libc unwinds: with musl no destructor runs for a thread that does not return.
+// The last call of a thread's body, whether it returns, calls pthread_exit or is cancelled. It is a clean-up handler,
+// because not every libc unwinds: with musl no destructor runs for a thread that does not return.
 void thread_ended(void *argument)
 {
     const auto [seat, seeded] = *static_cast<const ThreadEnd *>(argument);
@@ -98,7 +98,7 @@ void thread_ended(void *argument)
     }
     small_stack_leave();
     if (seeded) sched_now->leave();
-    // What is left is the subject's own end of the thread: its calls for memory are to fail too.
+    // Only the subject's own end of the thread is left; its calls for memory must be able to fail too.
     if (fault_os_process_is_armed()) inside_subject = true;
 }
 
@@ -110,7 +110,7 @@ void seat_run(Seat &seat, bool seeded)
     if (worker_shared.signal_us != 0) interrupt(seat);
     while (worker_run(seat) == Outcome::Successor) {
         const RenewHow how = seat.renew;
-        if (!succeed(seat, how)) continue; // the system has no thread left: this one goes on
+        if (!succeed(seat, how)) continue; // the system has no thread left: this one continues
         thread_end(how);
         return;
     }
@@ -134,16 +134,16 @@ void *seat_thread(void *argument)
     return nullptr;
 }
 
-// True when the seat is finished and its threads are joined.
+// True if the seat is finished and its threads are joined.
 bool join_retired(Seat &seat)
 {
-    // Before the queue: a finished seat has pushed its last thread.
+    // Read before the queue: a finished seat has already pushed its last thread.
     const bool finished = seat.finished.load(std::memory_order_acquire);
     for (pthread_t thread; seat.retired.pop(thread);) thread_join(thread);
     return finished;
 }
 
-// Whether every seat that is not finished waits for an op that is not in turn. `ops` is their sum.
+// Whether every unfinished seat waits for an op that does not have its turn. `ops` is the sum of their ops.
 bool all_wait(const Mapped<Seat *> &seats, const Slots &slots, std::uint64_t &ops)
 {
     bool any = false;
@@ -160,12 +160,12 @@ bool all_wait(const Mapped<Seat *> &seats, const Slots &slots, std::uint64_t &op
     return any;
 }
 
-// Nobody can go on: seen twice with nothing done in between, so it was true at every moment between.
+// No seat can continue. Seen twice with nothing done in between, so it was true all the time between.
 bool stalled(const Mapped<Seat *> &seats, const Slots &slots)
 {
     std::uint64_t before = 0, after = 0;
     if (!all_wait(seats, slots, before) || !all_wait(seats, slots, after) || before != after) return false;
-    // Once more: the sum is taken before the seats are looked at.
+    // A second look: the sum is taken before the seats are looked at.
     all_wait(seats, slots, after);
     return before == after;
 }

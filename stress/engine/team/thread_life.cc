@@ -26,8 +26,8 @@ void *exit_at_once(void *)
     pthread_exit(nullptr);
 }
 
-// The least that pthread_create takes: PTHREAD_STACK_MIN, what it lays into a stack, which is static thread-local
-// storage and the thread's record, and a page, which is room for our own frames around a call of the subject.
+// The smallest stack that pthread_create takes: PTHREAD_STACK_MIN, plus static thread-local storage and the thread's
+// record, which it puts on the stack, plus a page for our own frames around a call of the subject.
 std::size_t least_stack_bytes()
 {
     using MinStack = std::size_t(const pthread_attr_t *);
@@ -82,7 +82,7 @@ CancelOff::~CancelOff()
 std::size_t small_stack_bytes()
 {
     static const std::size_t bytes = [] {
-        // Not rounded to whole pages: what rounding adds would hide an overflow by as much.
+        // Not rounded up to whole pages: the extra bytes could hide an overflow.
         return least_stack_bytes();
     }();
     return bytes;

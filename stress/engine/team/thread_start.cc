@@ -1,9 +1,8 @@
-// Starting and joining threads. They have small stacks, so that many may wait to be joined, and block the signals
-// of the Signals op, which only seats are to get.
+// Starting and joining threads. Threads have small stacks, so that many may wait to be joined. They block the signals
+// of the Signals op, which only seats must get.
 //
-// Where system calls for memory are trapped, stacks are ours: libc gives a dead thread's stack back with all
-// signals blocked, and a trap would end the process there. A stack of ours is used again when its thread is
-// joined.
+// If system calls for memory are trapped, threads get stacks of ours: libc unmaps a dead thread's stack with all
+// signals blocked, and a trap there would end the process. A stack of ours is reused once its thread is joined.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,7 +33,7 @@ Stack stacks[kStacksMax];
 Stack *stack_take()
 {
     for (Stack &stack : stacks) {
-        // acquire: the last user's thread is joined. Pairs with the release in thread_join.
+        // acquire: the previous user's thread is joined. Pairs with the release in thread_join.
         if (stack.taken.exchange(true, std::memory_order_acquire)) continue;
         if (stack.start != nullptr) return &stack;
         void *start = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
@@ -49,7 +48,7 @@ Stack *stack_take()
     return nullptr;
 }
 
-// The upper `bytes` of the stack, with a page below that cannot be touched.
+// Uses the upper `bytes` of the stack, with an inaccessible page below them.
 bool stack_set(pthread_attr_t &attributes, Stack &stack, std::size_t bytes)
 {
     const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -73,7 +72,7 @@ int create_on_own_stack(pthread_t &thread, pthread_attr_t &attributes, void *(*e
         return error;
     }
     stack->thread = thread;
-    // release: the handle. Pairs with the acquire in thread_join.
+    // release: publishes the handle. Pairs with the acquire in thread_join.
     stack->started.store(true, std::memory_order_release);
     return 0;
 }

@@ -1,4 +1,4 @@
-// What a thread on a seat does: it applies the seat's ops until the lap is over.
+// The work of a thread on a seat: it applies the seat's ops until the lap is over.
 #pragma once
 
 #include "engine/seat/seat.h"
