@@ -47,7 +47,7 @@ def parse(words):
     known = target_names(options)
     if options.target not in ("all", "bugs") and options.target not in known:
         parser.error(f"there is no target '{options.target}': there are {', '.join(sorted(known))}, all and bugs")
-    planted = {path.stem for path in bugs.patches(ROOT)}
+    planted = bugs.planted(ROOT)
     for name in options.bug:
         if name not in planted:
             parser.error(f"there is no planted bug '{name}': there are {', '.join(sorted(planted))}")

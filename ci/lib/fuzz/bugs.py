@@ -1,4 +1,4 @@
-"""ci/fuzz bugs SECONDS: the planted bugs of fuzz/bugs, each to be found from an empty corpus within so many seconds.
+"""ci/fuzz bugs SECONDS: the planted bugs that fuzzing must find, each from an empty corpus within so many seconds.
 
 Each patch is applied to a copy of the tree (build/fuzz-bugs), the target that its head names is built, and two processes
 of it look, with seeds of their own and one corpus. What is not found in each try is told, and the exit status is 1.
@@ -12,26 +12,20 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import mutants  # noqa: E402
+SANITIZERS = Path(__file__).resolve().parents[3] / "sanitizers"
+sys.path[:0] = [str(SANITIZERS / "mutants"), str(SANITIZERS / "planted")]
+import mutant_copy  # noqa: E402
+import planted_bugs  # noqa: E402
 
 PROCESSES = 2
-HEAD = re.compile(r"^Bug: (.+)\nFound-by: (fuzz_\w+)\n\n", re.M)
 
 
-class Bug:
-    """What a patch's head says; mutants.Copy applies it by its path."""
-
-    def __init__(self, path):
-        self.path, self.name = path, path.stem
-        match = HEAD.match(path.read_text(encoding="utf-8"))
-        if match is None:
-            sys.exit(f"fuzz: '{path}' does not begin with the lines 'Bug: TEXT', 'Found-by: TARGET' and an empty one")
-        self.says, self.target = match[1], match[2]
-
-
-def patches(root):
-    return sorted((root / "fuzz" / "bugs").glob("*.patch"))
+def planted(root):
+    """Those that a fuzz target must find, by name."""
+    found, errors = planted_bugs.read_all(root, "fuzz")
+    if errors:
+        sys.exit("fuzz: " + "; ".join(errors))
+    return found
 
 
 def look(program, settings, dictionary, seconds, seed):
@@ -107,13 +101,13 @@ def tried(copy, name, target, options):
 def run(options):
     work = options.root / "build" / "fuzz-bugs"
     work.mkdir(parents=True, exist_ok=True)
-    copy = mutants.Copy(options.root, work)
-    bugs = [Bug(path) for path in patches(options.root) if not options.bug or path.stem in options.bug]
+    copy = mutant_copy.Copy(options.root, work)
+    bugs = [bug for name, bug in planted(options.root).items() if not options.bug or name in options.bug]
     if not bugs:
-        sys.exit("fuzz: there is no patch in fuzz/bugs")
+        sys.exit("fuzz: there is no patch in sanitizers/planted that names a fuzz target")
     failed = 0
     copy.make()
-    for target in sorted({bug.target for bug in bugs} if not options.bug else ()):
+    for target in sorted({bug.found_by["fuzz"] for bug in bugs} if not options.bug else ()):
         if tried(copy, "the clean tree", target, options) != 0:
             print(f"{target} fails without a bug: nothing can be told")
             return 1
@@ -123,7 +117,7 @@ def run(options):
         if wrong is not None:
             print(f"{bug.name}: DOES NOT APPLY: {wrong}", flush=True)
             failed += 1
-        elif tried(copy, bug.name, bug.target, options) != options.tries:
+        elif tried(copy, bug.name, bug.found_by["fuzz"], options) != options.tries:
             failed += 1
     copy.make()
     print(f"{len(bugs)} planted bugs, {failed} not found in each of {options.tries} tries of {options.seconds} s")
