@@ -74,6 +74,14 @@ if(NOT STRESS_SANITIZED)
       set_tests_properties(conform.${subject} PROPERTIES LABELS conform TIMEOUT 300)
     endif()
   endforeach()
+  # The settings of the debug-validation build, which are read elsewhere than the options.
+  if(TARGET wrong-program-validate)
+    add_test(NAME conform.secure-failfast
+      COMMAND conform-secure $<TARGET_FILE:wrong-program-validate> double-free)
+    set_tests_properties(conform.secure-failfast PROPERTIES LABELS conform TIMEOUT 60 SKIP_RETURN_CODE 77
+      ENVIRONMENT "HAKMEM_FAILFAST=report;HAKMEM_FAILFAST_LEVEL=0" PASS_REGULAR_EXPRESSION "double_free: double free"
+      FAIL_REGULAR_EXPRESSION "nobody stopped it")
+  endif()
 endif()
 
 # The page of a report, in a real browser.

@@ -40,7 +40,7 @@ __attribute__((constructor)) static void start(void)
     thread_process_start();
     if (VALIDATE) explain_start();
     if (VALIDATE) explain_next_start();
-    options_read(environ);
+    options_read(os_is_privileged() ? NULL : environ);
     crash_start();
     guard_begin();
 }

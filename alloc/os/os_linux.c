@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -159,6 +160,14 @@ uint64_t os_address_space_limit_bytes(void)
     bool known = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     errno = saved;
     return known ? limit.rlim_cur : UINT64_MAX;
+}
+
+bool os_is_privileged(void)
+{
+    int saved = errno;
+    bool is_privileged = getauxval(AT_SECURE) != 0;
+    errno = saved;
+    return is_privileged;
 }
 
 size_t os_page_bytes(void)

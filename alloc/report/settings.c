@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/os.h"
+
 enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry has no value that we take */
 
 static const char prefix[] = "HAKMEM_";
@@ -80,7 +82,7 @@ int failfast_settings_read(void)
 {
     int saved = errno;
     struct settings settings = {LEVEL_STANDARD, 0};
-    if (!read_proc(&settings) && environ != NULL)
+    if (!os_is_privileged() && !read_proc(&settings) && environ != NULL)
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
     errno = saved;
     /* relaxed: who finds either unread reads both. */

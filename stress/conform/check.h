@@ -46,6 +46,7 @@ std::span<const Check> memory_checks();
 std::span<const Check> growth_checks();
 std::span<const Check> number_checks();
 std::span<const Check> signal_checks();
+std::span<const Check> secure_checks();
 
 // All of them, in the order of the files above.
 std::vector<const Check *> all_checks();

@@ -125,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Canary{"getrandom", "getrandom-denied", {}, "SIGABRT"},
                     Canary{"mallopt", "settings", {}, "mallopt(M_MXFAST, 0)"},
                     Canary{"helper", "helpers-mask-signals", {}, "took a signal"},
-                    Canary{"cancel", "no-cancellation-point", {}, "cancellation"}),
+                    Canary{"cancel", "no-cancellation-point", {}, "cancellation"},
+                    Canary{"secure", "secure-environment", {}, "canary: statistics"}),
     [](const auto &tested) { return std::string(tested.param.bug); });
 
 TEST(Conform, PassesWithoutABug)

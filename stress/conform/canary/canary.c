@@ -45,7 +45,8 @@
     X(GETRANDOM)        /* aborts where getrandom is denied */                        \
     X(MALLOPT)          /* mallopt(M_MXFAST, 0) ends malloc */                          \
     X(HELPER)           /* a thread of the library takes signals */                      \
-    X(CANCEL)           /* malloc is a cancellation point */
+    X(CANCEL)           /* malloc is a cancellation point */                             \
+    X(SECURE)           /* the environment is obeyed with AT_SECURE */
 
 enum bug {
 #define CONFORM_ENUMERATOR(name) CONFORM_##name,
@@ -104,6 +105,14 @@ __attribute__((constructor)) static void canary_start(void)
     if (BUG == CONFORM_LATE_MALLOC || BUG == CONFORM_UNLOAD) pthread_key_create(&key, on_thread_exit);
     if (BUG == CONFORM_FORK_HANDLERS) pthread_atfork(lock_take, lock_release, lock_release);
     armed = true;
+}
+
+__attribute__((destructor)) static void canary_end(void)
+{
+    static const char text[] = "canary: statistics\n";
+    if (BUG == CONFORM_SECURE && getenv("CONFORM_CANARY_STATS") != NULL &&
+        write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        abort();
 }
 
 static void *helper(void *unused)

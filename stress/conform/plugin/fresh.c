@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -281,6 +284,30 @@ static void unload(char **argv)
     pthread_join(thread, NULL); /* its destructors, if they are still set, point nowhere */
 }
 
+/* Started by conform-secure. What the environment asks for is printed when the library is loaded, or at exit. */
+static void secure_environment(void)
+{
+    if (getauxval(AT_SECURE) == 0) say(77, "the flag AT_SECURE is not set");
+    int printed = memfd_create("printed", MFD_CLOEXEC);
+    int error = dup(STDERR_FILENO);
+    if (printed < 0 || error < 0 || dup2(printed, STDERR_FILENO) < 0) say(77, "standard error cannot be kept");
+    /* A library that cannot be loaded so is another check's finding, not this one's. */
+    if (dlopen(library, RTLD_NOW | RTLD_LOCAL) == NULL) say(77, dlerror());
+    load();
+    exercise_with(library_malloc, library_free);
+    pid_t child = fork();
+    if (child == 0) exit(0);
+    wait_for(child);
+    dup2(error, STDERR_FILENO);
+    char text[120], line[200];
+    ssize_t length = pread(printed, text, sizeof text - 1, 0);
+    if (length <= 0) return;
+    text[length] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    snprintf(line, sizeof line, "with privileges, options of the environment are obeyed; printed: %s", text);
+    wrong(line);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) say(2, "usage: conform-fresh MODE LIBRARY");
@@ -290,6 +317,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "exit-with-workers") == 0) exit_with_workers();
     else if (strcmp(mode, "dlopen-library") == 0) dlopen_library(argv);
     else if (strcmp(mode, "unload") == 0) unload(argv);
+    else if (strcmp(mode, "secure-environment") == 0) secure_environment();
     else plain();
     say(0, "ok");
 }
