@@ -57,7 +57,8 @@ fuzz_machine("" 15)
 fuzz_machine(_light 13) # for schedules, which turn on which blocks meet and not on how large they are
 
 # The release build of the allocator runs the corpus of one thread: it has no hook to tell that a thread waits for a lock.
-add_executable(fuzz_ops-release-replay fuzz_ops.cc shape_ops.cc replay_main.cc $<TARGET_OBJECTS:hakmem_fibers_release>
+add_executable(fuzz_ops-release-replay fuzz_ops.cc shape_ops.cc $<TARGET_OBJECTS:fuzz_replay_main>
+  $<TARGET_OBJECTS:hakmem_fibers_release>
   $<TARGET_OBJECTS:explore_inside_release>)
 fuzz_harness(fuzz_ops-release-replay)
 target_link_libraries(fuzz_ops-release-replay PRIVATE fuzz_op fuzz_machine fuzz_sanitized_link Threads::Threads)

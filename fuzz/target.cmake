@@ -55,8 +55,7 @@ endfunction()
 
 # The programs of a target, for each engine that is here. In the caller: arg_*.
 function(fuzz_programs name)
-  set(main ${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc)
-  fuzz_program(${name}-replay "" ${main})
+  fuzz_program(${name}-replay "" $<TARGET_OBJECTS:fuzz_replay_main>)
   add_dependencies(fuzz ${name}-replay)
   if(NOT HAKMEM_FUZZ)
     return()

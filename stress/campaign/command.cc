@@ -14,13 +14,13 @@
 namespace stress {
 namespace {
 
-struct Raw {
+struct CampaignRaw {
     std::vector<std::string> scenarios, allocators;
     std::string schedule = "os", threads, ops, seconds, seed, timeout, soak;
     CampaignOptions options;
 };
 
-CLI::Validator seconds_number()
+CLI::Validator campaign_seconds()
 {
     return CLI::Validator(
         [](std::string &text) {
@@ -43,7 +43,7 @@ CLI::Validator one_of(std::vector<std::string> names)
         "NAME");
 }
 
-void add_options(CLI::App &app, Raw &raw, const CampaignDefaults &defaults)
+void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefaults &defaults)
 {
     app.add_option("--allocator", raw.allocators,
                    "hakmem, validate, system or PATH.so; may be repeated (default: " + defaults.allocator + ")")
@@ -58,13 +58,13 @@ void add_options(CLI::App &app, Raw &raw, const CampaignDefaults &defaults)
     app.add_option("--ops", raw.ops, "calls after which each run stops")
         ->check(whole_number(1, std::uint64_t{1} << 53));
     app.add_option("--seconds", raw.seconds, "time after which each run stops (seeded ones: by --ops alone)")
-        ->check(seconds_number());
+        ->check(campaign_seconds());
     app.add_option("--seed", raw.seed, "of each run; a soak counts up from it (default: a fresh one, printed first)")
         ->check(whole_number(0, UINT64_MAX));
     app.add_option("--timeout", raw.timeout,
                    "end a run that takes longer (default: ten times --seconds and 120, or "
                    "600)")
-        ->check(seconds_number());
+        ->check(campaign_seconds());
     app.add_option("--report", raw.options.report_directory,
                    "write DIR/index.html and DIR/results/; replaces an older report there");
     app.add_option("--json", raw.options.json_path, "write all results as JSON to FILE, or to stdout for -");
@@ -81,7 +81,7 @@ void drop_repeats(std::vector<std::string> &names)
     names.swap(once);
 }
 
-int refuse(const std::string &what)
+int refuse_campaign(const std::string &what)
 {
     std::string line = "hakmem-stress: " + what;
     std::replace(line.begin(), line.end(), '\n', ' ');
@@ -113,13 +113,13 @@ std::string command_text(int argc, const char *const *argv)
 }
 
 // Whatever the child will refuse anyway is refused before the first run, where it is cheap to see.
-std::string allocator_fault(const std::string &name)
+std::string campaign_allocator_fault(const std::string &name)
 {
     if (name == "hakmem" || name == "validate" || name == "system" || access(name.c_str(), R_OK) == 0) return "";
     return "--allocator: cannot read '" + name + "'; choose hakmem, validate, system or the path of a library";
 }
 
-std::string settle(Raw &raw, const CampaignDefaults &defaults)
+std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
 {
     CampaignOptions &o = raw.options;
     o.scenarios = raw.scenarios.empty() ? defaults.scenarios : raw.scenarios;
@@ -128,7 +128,7 @@ std::string settle(Raw &raw, const CampaignDefaults &defaults)
     drop_repeats(o.scenarios);
     drop_repeats(o.allocators);
     for (const std::string &name : o.allocators)
-        if (std::string fault = allocator_fault(name); !fault.empty()) return fault;
+        if (std::string fault = campaign_allocator_fault(name); !fault.empty()) return fault;
     if (raw.schedule != "seeded") o.schedules.push_back("os");
     if (raw.schedule != "os") o.schedules.push_back("seeded");
     for (const auto &[name, value] : {std::pair{"--threads", &raw.threads}, std::pair{"--ops", &raw.ops}})
@@ -153,20 +153,20 @@ std::string settle(Raw &raw, const CampaignDefaults &defaults)
 
 int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defaults)
 {
-    Raw raw;
+    CampaignRaw raw;
     CLI::App app("Run every scenario on each allocator, each run a process of its own, and report.",
                  "hakmem-stress all");
-    add_options(app, raw, defaults);
+    add_campaign_options(app, raw, defaults);
     try {
         app.parse(argc - 1, argv + 1);
     } catch (const CLI::CallForHelp &) {
         write_text(STDOUT_FILENO, app.help());
         return 0;
     } catch (const CLI::ParseError &error) {
-        return refuse(std::string(error.what()) + "; see hakmem-stress all --help");
+        return refuse_campaign(std::string(error.what()) + "; see hakmem-stress all --help");
     }
-    if (std::string fault = settle(raw, defaults); !fault.empty())
-        return refuse(fault + "; see hakmem-stress all "
+    if (std::string fault = settle_campaign(raw, defaults); !fault.empty())
+        return refuse_campaign(fault + "; see hakmem-stress all "
                               "--help");
     raw.options.program_name = argv[0];
     raw.options.command = command_text(argc, argv);
@@ -191,7 +191,7 @@ int campaign_soak(int argc, const char *const *argv, const SoakRequest &request)
     CampaignOptions o;
     std::string fault;
     o.soak_seconds = soak_seconds(request.soak, fault);
-    if (!fault.empty()) return refuse(fault + "; see hakmem-stress " + request.scenario + " --help");
+    if (!fault.empty()) return refuse_campaign(fault + "; see hakmem-stress " + request.scenario + " --help");
     o.scenarios = {request.scenario};
     o.allocators = {request.allocator};
     o.schedules = {request.schedule};

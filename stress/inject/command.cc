@@ -11,7 +11,7 @@
 namespace stress::inject {
 namespace {
 
-struct Raw {
+struct InjectRaw {
     std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog, schedule;
 };
 
@@ -27,7 +27,7 @@ CLI::Validator name_of(const std::vector<std::string> &names)
         "NAME");
 }
 
-void add_options(CLI::App &app, Settings &s, Raw &raw, const std::vector<std::string> &scenarios)
+void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::vector<std::string> &scenarios)
 {
     app.add_option("kind", s.kind,
                    "calls: each call to the system for memory fails, once and for ever; space: the "
@@ -66,7 +66,7 @@ template <typename T> void take(const std::string &text, T &value)
 }
 
 // What cannot be told of an option by itself; empty: nothing.
-std::string settle(Settings &s, const Raw &raw, const std::vector<std::string> &scenarios)
+std::string settle_injection(Settings &s, const InjectRaw &raw, const std::vector<std::string> &scenarios)
 {
     s.seed = seed_draw();
     s.calls_max = 30;
@@ -98,14 +98,14 @@ Parsed parse(int argc, const char *const *argv, const std::string &default_alloc
 {
     Parsed parsed;
     parsed.settings.allocator = default_allocator;
-    Raw raw;
+    InjectRaw raw;
     CLI::App app("Faults from outside in runs of each scenario: refused memory, ended address space, signals.",
                  "hakmem-stress inject");
-    add_options(app, parsed.settings, raw, scenarios);
+    add_inject_options(app, parsed.settings, raw, scenarios);
     std::string fault;
     try {
         app.parse(argc - 1, argv + 1);
-        fault = settle(parsed.settings, raw, scenarios);
+        fault = settle_injection(parsed.settings, raw, scenarios);
     } catch (const CLI::CallForHelp &) {
         parsed.text = app.help();
         return parsed;

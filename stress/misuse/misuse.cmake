@@ -134,9 +134,11 @@ set(MISUSES
 # --- programs -----------------------------------------------------------------------------------------------
 
 file(GLOB misuse_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/misuse/*.c ${CMAKE_CURRENT_SOURCE_DIR}/misuse/*.cc)
+add_custom_target(misuse-programs)
 foreach(source IN LISTS misuse_sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(misuse-${name} ${source})
+  add_dependencies(misuse-programs misuse-${name})
   # What they do is wrong: what a compiler would see of it goes through opaque() or a volatile. The traces of level 3
   # need frame pointers.
   target_compile_definitions(misuse-${name} PRIVATE _GNU_SOURCE)
