@@ -1,4 +1,4 @@
-"""usage: test_table.py ROOT TREE...
+"""usage: test_table.py [--slow] ROOT TREE...
 
 The table of ci/test from build/TREE/junit.xml (by ctest) and build/TREE/ci-status (by ci/test: what went wrong outside
 of a test). Counts a tree without a result as one failure. Exit 1 where anything failed.
@@ -6,6 +6,8 @@ of a test). Counts a tree without a result as one failure. Exit 1 where anything
 A test that passed may have skipped part of what it is made of: see suite_skips.py. Where it skipped all, it is counted as
 skipped; else as passed, and what it skipped is counted and told beside. Where its output was cut, that cannot be known,
 and the test is counted as failed.
+
+--slow: names the tests above SLOW_SECONDS for which ci/tiers gives no reason.
 """
 
 import pathlib
@@ -13,8 +15,10 @@ import re
 import sys
 import xml.etree.ElementTree as xml
 
+import select_tests
 import suite_skips
 
+SLOW_SECONDS = 5
 SKIPS = ("SKIP_RETURN_CODE", "SKIP_REGULAR_EXPRESSION", "Disabled")
 
 
@@ -38,6 +42,7 @@ class Tree:
         self.failed = []
         self.skipped = {}
         self.within = {}
+        self.slow = []
         folder = root / "build" / name
         status = folder / "ci-status"
         trouble = status.read_text(encoding="utf-8").strip() if status.exists() else ""
@@ -52,7 +57,10 @@ class Tree:
 
     def case(self, case):
         name = case.get("name").split("  # ")[0]  # without the parameter that GoogleTest adds
-        self.seconds += float(case.get("time") or 0)
+        seconds = float(case.get("time") or 0)
+        self.seconds += seconds
+        if seconds > SLOW_SECONDS:
+            self.slow.append((seconds, name))
         skip = case.find("skipped")
         message = skip.get("message") or "" if skip is not None else ""
         if case.get("status") == "run" and skip is None and case.find("failure") is None:
@@ -100,9 +108,21 @@ def tell_skips(what, skipped):
         print(f"    {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}")
 
 
+def tell_slow(trees):
+    table = select_tests.rows()
+    for tree in trees:
+        names = [
+            f"{name} {seconds:.0f} s" for seconds, name in tree.slow if not select_tests.row_of(table, tree.name, name)
+        ]
+        if names:
+            print(f"above {SLOW_SECONDS} s without a row in ci/tiers, in {tree.name}: {', '.join(names)}")
+
+
 def main():
-    root = pathlib.Path(sys.argv[1])
-    trees = [Tree(root, name) for name in sys.argv[2:]]
+    arguments = sys.argv[1:]
+    slow = arguments[0] == "--slow"
+    root = pathlib.Path(arguments[slow])
+    trees = [Tree(root, name) for name in arguments[1 + slow :]]
     none_ran = all(tree.run() == 0 for tree in trees)
     print()
     print(f"{'tree':12} {'run':>5} {'passed':>7} {'failed':>7} {'skipped':>8} {'within':>7} {'seconds':>8}  logs")
@@ -115,6 +135,8 @@ def main():
     for tree in trees:
         tell_skips(f"skipped in {tree.name}", tree.skipped)
         tell_skips(f"skipped within a suite of {tree.name}", tree.within)
+    if slow:
+        tell_slow(trees)
     for tree in trees:
         for text in tree.failed:
             print(f"FAILED in {tree.name}: {text}")

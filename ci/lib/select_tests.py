@@ -1,0 +1,148 @@
+"""usage: select_tests.py BUILD TREE TIER [--match REGEX]
+
+Prints the numbers of the tests of the build folder BUILD that belong to a tier ("default" or "all") by ci/tiers, as
+ctest -I takes them in a file; nothing where there is none. --match: only names that fit from their start.
+
+    select_tests.py --changed COMMIT
+
+Prints what a change since COMMIT can affect in the tree release, in three lines: targets to build, a regular
+expression for --match, the files that changed. By CHANGES, which goes by folders: what is compiled from a file, and what was written to test it.
+
+    select_tests.py --lint BUILD TREE
+
+Each row of ci/tiers for the tree decides at least one test, or else is stale: prints the stale ones, exit status 1.
+"""
+
+import fnmatch
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+TIERS = pathlib.Path(__file__).resolve().parents[1] / "tiers"
+NIGHTLY = {"soak", "nightly"}
+ROOT = TIERS.parents[1]
+
+# A pattern of paths, what is built for them, the tests. Lints are tests of every change.
+LINTS = r"lint[.](?!bench_)"
+HARNESSES = r"stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$"
+SUITE = r"stress-unit[.](?!Canary|OtherScenarios|InjectCanary|report-browser)|stress[.]list$"
+CHANGES = [
+    (
+        r"alloc/",
+        "alloc-programs hakmem hakmem-validate hakmem-stress hakmem-bench",
+        rf"(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.]bench_counts$",
+    ),
+    (r"alloc/(report|debug|slab)/", "misuse-programs", r"misuse[.]\w+[.][12]$"),
+    (r"alloc/guard/", "guard-program", r"crash[.]guard$"),
+    (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
+    (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]two_threads$"),
+    (r"alloc/(heap|entry)/|stress/conform/", "hakmem-stress conform-test", r"conform[.]hakmem$|conform-unit[.]"),
+    (r"stress/(?!misuse|explore|bench)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
+    (r"stress/scenario/", "hakmem-stress", r"stress[.].*[.]hakmem[.]"),
+    (r"stress/canary/", "stress-test", r"stress-unit[.](Canary|OtherScenarios|InjectCanary)"),
+    (r"stress/inject/", "hakmem-stress stress-test", r"inject[.](space|signals)[.]hakmem$|stress-unit[.]InjectCanary"),
+    (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
+    (r"stress/bench/|ci/(lib/)?bench", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.]bench_"),
+    (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),
+    (r"fuzz/|corpus/|stress/program/", "fuzz fuzz-test fuzz-machine-test hakmem-stress", r"fuzz|corpus[.]"),
+    (r"sanitizers/|ci/(lib/)?mutant", "hakmem", r"mutants[.]subset$"),
+    (
+        r"ci/(crash|replay|lib/replay)|stress/replay/",
+        "hakmem hakmem-validate hakmem-stress crash-program replay-calls programs",
+        r"crash[.](hakmem|replay-driver|programs)$|crash[.]program[.](next_block|copied_null)$",
+    ),
+    (r"ci/apps/", "hakmem hakmem-validate", r"apps[.](python|redis|sqlite)[.]"),
+]
+
+
+class Row:
+    def __init__(self, line):
+        self.tier, self.tree, pattern, self.reason = line.split(None, 3)
+        if self.tier not in ("default", "all"):
+            sys.exit(f"ci/tiers: '{self.tier}' is no tier: write default or all")
+        self.pattern = pattern
+        self.regex = re.compile(pattern)
+
+    def fits(self, tree, name):
+        return fnmatch.fnmatch(tree, self.tree) and self.regex.match(name)
+
+
+def rows():
+    lines = TIERS.read_text(encoding="utf-8").splitlines()
+    return [Row(line) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def row_of(table, tree, name):
+    return next((row for row in table if row.fits(tree, name)), None)
+
+
+def tests(build):
+    """[(number, name, labels)], numbers as ctest counts."""
+    listed = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, check=True, text=True
+    )
+    found = []
+    for number, test in enumerate(json.loads(listed.stdout)["tests"], 1):
+        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+        found.append((number, test["name"].split("  # ")[0], set(properties.get("LABELS", []))))
+    return found
+
+
+def tier_of(table, tree, name, labels):
+    if labels & NIGHTLY:
+        return "all"
+    row = row_of(table, tree, name)
+    return row.tier if row else "default"
+
+
+def lint(build, tree):
+    table = rows()
+    used = {id(row_of(table, tree, name)) for _, name, labels in tests(build) if not labels & NIGHTLY}
+    stale = [row for row in table if row.tree == tree and id(row) not in used]
+    for row in stale:
+        print(f"ci/tiers: no test of the tree {tree} is decided by '{row.tier} {row.tree} {row.pattern}'")
+    print(f"{len(table)} rows, {len(stale)} stale in {tree}")
+    return 1 if stale else 0
+
+
+def changed(commit):
+    git = ["git", "-C", str(ROOT)]
+    listed = subprocess.run([*git, "diff", "--name-only", commit], capture_output=True, text=True)
+    if listed.returncode != 0:
+        print(f"ci/test: git knows no commit '{commit}'", file=sys.stderr)
+        return 2
+    others = subprocess.run([*git, "ls-files", "--others", "--exclude-standard"], capture_output=True, text=True)
+    paths = sorted(set(listed.stdout.split("\n") + others.stdout.split("\n")) - {""})
+    targets, matches = ["hakmem", "hakmem-validate"], [LINTS]
+    for pattern, built, match in CHANGES:
+        if any(re.match(pattern, path) for path in paths):
+            targets += built.split()
+            matches.append(match)
+    print(" ".join(dict.fromkeys(targets)))
+    print("|".join(f"(?:{match})" for match in matches))
+    print(" ".join(paths))
+    return 0
+
+
+def main():
+    if sys.argv[1] == "--changed":
+        return changed(sys.argv[2])
+    if sys.argv[1] == "--lint":
+        return lint(*sys.argv[2:4])
+    build, tree, tier = sys.argv[1:4]
+    match = re.compile(sys.argv[5] if sys.argv[4:5] == ["--match"] else "")
+    table = rows()
+    numbers = [
+        number
+        for number, name, labels in tests(build)
+        if match.match(name) and (tier == "all" or tier_of(table, tree, name, labels) == "default")
+    ]
+    if numbers:
+        print("0,0,0," + ",".join(map(str, numbers)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
