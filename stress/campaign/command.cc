@@ -167,7 +167,7 @@ int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defa
     }
     if (std::string fault = settle_campaign(raw, defaults); !fault.empty())
         return refuse_campaign(fault + "; see hakmem-stress all "
-                              "--help");
+                                       "--help");
     raw.options.program_name = argv[0];
     raw.options.command = command_text(argc, argv);
     return campaign_run(raw.options);
