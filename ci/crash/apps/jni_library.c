@@ -1,6 +1,6 @@
-/* jni_library.c: a library for java with the bug of planted.h; Records.java loads it. It uses nothing of java's, so
+/* jni_library.c: a library for java with the bug of rename_record.h; Records.java loads it. It uses nothing of java's, so
  * that no header of java's is needed. */
-#include "planted.h"
+#include "rename_record.h"
 
 EXPORTED void Java_Records_rename(void *environment, void *of_class);
 EXPORTED void Java_Records_read(void *environment, void *of_class);

@@ -1,6 +1,6 @@
-/* node_addon.c: an addon for node with the bug of planted.h. Of node's stable interface it needs two functions, which
+/* node_addon.c: an addon for node with the bug of rename_record.h. Of node's stable interface it needs two functions, which
  * are declared here: no header of node's is needed. */
-#include "planted.h"
+#include "rename_record.h"
 
 typedef void *callback_fn(void *environment, void *call);
 

@@ -1,4 +1,4 @@
-// A target with a planted bug, for the test of ci/fuzz: a realloc that stops at 3 or later, and while it does, a free
+// A canary, a target that is broken on purpose, for the test of ci/fuzz: a realloc that stops at 3 or later, and while it does, a free
 // of the same block by another thread.
 #include <algorithm>
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace {
 
-volatile int stopped, met;  // each step to the bug is a branch of its own, as it is in an allocator
+volatile int stopped, met; // each step to the bug is a branch of its own, as it is in an allocator
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
             const fuzz::Op &other = input.ops[j];
             if (other.thread == op.thread || other.slot != op.slot) continue;
             met = met + 1;
-            if (other.kind == fuzz::OpKind::Free) fuzz::find("planted_stop", "in block b" + std::to_string(op.slot));
+            if (other.kind == fuzz::OpKind::Free) fuzz::find("canary_stop", "in block b" + std::to_string(op.slot));
         }
     }
     return 0;

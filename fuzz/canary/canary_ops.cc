@@ -1,4 +1,4 @@
-// A target with a planted bug, for the test of ci/fuzz: a malloc of 512 bytes, and later a realloc of the same block to
+// A canary, a target that is broken on purpose, for the test of ci/fuzz: a malloc of 512 bytes, and later a realloc of the same block to
 // 1025 bytes, with any number of ops around them.
 #include <cstdint>
 
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         }
         if (op.kind != fuzz::OpKind::Realloc || !is_512[op.slot]) continue;
         resized = resized + 1;
-        if (stress::op_size(op) == 1025) fuzz::find("planted_realloc", "in block b" + std::to_string(op.slot));
+        if (stress::op_size(op) == 1025) fuzz::find("canary_realloc", "in block b" + std::to_string(op.slot));
     }
     return 0;
 }

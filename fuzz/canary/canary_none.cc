@@ -1,4 +1,4 @@
-// A target without a bug, for the test of ci/fuzz: a few branches that cover something.
+// A canary that is not broken, for the test of ci/fuzz: a few branches that cover something.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// A target with a planted bug, for the test of ci/fuzz: it reads past the end of a block when the input has "BU" in it.
+// A canary, a target that is broken on purpose, for the test of ci/fuzz: it reads past the end of a block when the input has "BU" in it.
 // Instrumented, so that AddressSanitizer tells.
 #include <cstdint>
 #include <cstdlib>

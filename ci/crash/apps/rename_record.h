@@ -1,4 +1,4 @@
-/* planted.h: the bug of the libraries in this folder, which programs in other languages load. rename_record() writes
+/* rename_record.h: the bug of the libraries in this folder, which programs in other languages load. rename_record() writes
  * past the end of its block, over the first word of the block behind, which is free: there malloc keeps a link, and a
  * later malloc follows it. apps_test looks for the mark. */
 #pragma once
