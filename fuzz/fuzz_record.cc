@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/find.h"
-#include "replay/record_report.h"
+#include "record/record_report.h"
 
 namespace {
 

@@ -34,7 +34,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     program/program_file_test.cc
     scenario/scenario_test.cc
     ${CAMPAIGN_TESTS_OF_ONE_THREAD}
-    ${REPLAY_TESTS})
+    ${RECORD_TESTS})
 endif()
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc

@@ -8,8 +8,8 @@
 #include "command/arguments.h"
 #include "command/command.h"
 #include "engine/base/progress.h"
-#include "replay/record_report.h"
-#include "replay/symbols.h"
+#include "record/record_report.h"
+#include "record/symbols.h"
 
 namespace stress {
 namespace {

@@ -1,0 +1,21 @@
+/* stack_freed.c: a configuration is freed that stands on the stack, where it was put for a short while. Only the
+ * debug-validation library stops at that: the release library takes such a pointer for one of another malloc. */
+#include "heap_program.h"
+
+struct config {
+    char *path;
+    char room[64];
+};
+
+PLAINLY static void release_config(struct config *config)
+{
+    free(config); /* guilty */
+}
+
+int main(void)
+{
+    struct config config = {.path = NULL};
+    snprintf(config.room, sizeof config.room, "%d", (int)getpid());
+    release_config(&config);
+    return 4;
+}

@@ -1,0 +1,287 @@
+"""ci/replay's work: see its --help. Exit status 0: found; 3: likely; 1: not found; 2: bad input."""
+
+import argparse
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import known  # noqa: E402
+import launch  # noqa: E402
+import report as reports  # noqa: E402
+import reverse  # noqa: E402
+import rr  # noqa: E402
+import verdict as verdicts  # noqa: E402
+from analyse import analyse  # noqa: E402
+from history import History  # noqa: E402
+from judge import Judge  # noqa: E402
+from launch import NotFound  # noqa: E402
+from rerun import Rerun  # noqa: E402
+from symbols import Symbols  # noqa: E402
+from valgrind import Memcheck  # noqa: E402
+
+METHODS = ("record", "rerun", "rr", "gdb", "valgrind")  # by cost
+COSTS = {
+    "rerun": "some runs under gdb, mostly below a second each",
+    "rr": "a recording, and its replay",
+    "gdb": "a run of which gdb records each instruction, thousands of times slower",
+    "valgrind": "a run under memcheck, some 30 times slower",
+}
+SECONDS_DEFAULT = 300
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.normpath(os.path.join(HERE, "../../build/release"))  # as in ci/replay
+
+
+def say(text):
+    print(f"replay: {text}", file=sys.stderr, flush=True)
+
+
+class Options(argparse.ArgumentParser):
+    def error(self, message):
+        raise reports.BadInput(message + " (see --help)")
+
+
+def parse(words):
+    parser = Options(prog="ci/replay", add_help=False)
+    parser.add_argument("report")
+    parser.add_argument("--method", choices=("auto", *METHODS), default="auto")
+    parser.add_argument("--tries", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=SECONDS_DEFAULT)
+    parser.add_argument("--stdin")
+    parser.add_argument("--rr")
+    parser.add_argument("--rr-options")
+    parser.add_argument("--keep")
+    parser.add_argument("--json")
+    parser.add_argument("--build", required=True)
+    options = parser.parse_args(words)
+    if not 1 <= options.tries <= 10000:
+        raise reports.BadInput(f"--tries {options.tries} is not in 1..10000")
+    if not 1 <= options.seconds <= 86400:
+        raise reports.BadInput(f"--seconds {options.seconds} is not in 1..86400")
+    if options.rr and not shutil.which(options.rr):
+        raise reports.BadInput(f"--rr '{options.rr}' is no program that can be run; name the rr to use")
+    return options
+
+
+def need(*programs):
+    """Why a method cannot be used here: a program that is missing, another processor; ''."""
+    if "gdb" in programs and platform.machine() != "x86_64":
+        return f"it reads x86-64 instructions, and this machine is {platform.machine()}"
+    missing = [program for program in programs if not shutil.which(program)]
+    return f"{missing[0]} is not installed: run ci/setup" if missing else ""
+
+
+class Replay:
+    def __init__(self, options, report, folder):
+        self.options, self.report, self.folder = options, report, folder
+        self.stress = os.path.join(options.build, "hakmem-stress")
+        self.budget = launch.Budget(options.seconds, say)
+        self.say, self.launcher = self.budget.say, None
+
+    def input_path(self):
+        if self.options.stdin:
+            return os.path.abspath(self.options.stdin)
+        recorded = self.report.standard_input
+        return recorded if os.path.isfile(recorded) else os.devnull
+
+    def launch(self, name, with_calls=True, added=()):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        calls = os.path.join(self.options.build, "libreplay-calls.so")
+        with_calls = with_calls and not self.report.is_suite()  # it insists on a malloc that is the allocator's
+        if with_calls and not os.path.exists(calls):
+            self.say(
+                f"'{calls}' is not built: blocks will not be named, and nothing is found for certain; build it by "
+                "cmake --build --preset release --target replay-calls"
+            )
+            with_calls = False
+        self.launcher = launch.Launcher(
+            self.report, folder, calls if with_calls else None, self.budget, self.input_path(), added
+        )
+        return self.launcher
+
+    def with_tracer(self, tracer):
+        try:
+            return analyse(self.report, tracer, self.say)
+        finally:
+            tracer.close()
+
+    def rerunner(self, launcher):
+        return Rerun(self.report, launcher, self.stress, self.options.tries, self.say)
+
+    def record(self):
+        """What the record tells by itself."""
+        verdict = known.of_record(Judge(self.report, History(""), Symbols([])), self.report)
+        if verdict is None:
+            raise NotFound("the record alone does not tell")
+        return verdict
+
+    def rerun(self):
+        return self.with_tracer(self.rerunner(self.launch("rerun")))
+
+    def rr(self):
+        command = rr.Command(self.options.rr, self.options.rr_options)
+        refused = command.probe()
+        if refused:
+            raise NotFound(refused)
+        plain = self.launch("rr-plain")
+        recording = rr.Recording(self.report, self.launch("rr"), self.stress, self.options.tries, self.say, command)
+        return self.with_tracer(recording.session(self.options.keep is not None, plain))
+
+    def gdb(self):
+        if self.report.forked:
+            raise NotFound("gdb records the process that it starts, and the one that crashed was forked")
+        plain, launcher = self.launch("gdb-plain"), self.launch("gdb", added=reverse.PLAIN)
+        again = self.rerunner(launcher).again
+        return self.with_tracer(reverse.of_gdb(self.report, again, launcher, plain, self.stress))
+
+    def valgrind(self):
+        launcher = self.launch("valgrind", with_calls=False)
+        return Memcheck(self.report, launcher, Judge(self.report, History(launcher.calls), Symbols([]))).find()
+
+    def one(self, method):
+        programs = {
+            "record": (),
+            "rerun": ("gdb", "setarch", "readelf", "addr2line"),
+            "rr": ("setarch", "gdb"),
+            "gdb": ("gdb", "setarch", "addr2line"),
+            "valgrind": ("valgrind",),
+        }
+        refused = need(*programs[method])
+        if refused:
+            raise NotFound(refused)
+        if method in COSTS:
+            self.say(f"{method}: {COSTS[method]}; at most {self.budget.left():.0f} s")
+        return getattr(self, method)()
+
+    def find(self):
+        """Tries the methods in turn, until one finds it; the best of those that say what is likely comes second. A result
+        as verdict.py takes it."""
+        methods = METHODS if self.options.method == "auto" else (self.options.method,)
+        reasons, likely = [], None
+        for method in methods:
+            if likely and method in ("gdb", "valgrind"):
+                break  # they see no more than those before
+            self.launcher = None
+            try:
+                verdict = self.one(method)
+            except NotFound as reason:
+                if method != "record" or len(methods) == 1:
+                    self.say(f"{method}: {reason}")
+                    reasons.append(f"{method}: {reason}")
+                if isinstance(reason, launch.Lost):
+                    break
+                continue
+            result = self.result(method, verdict, verdict["why"])
+            if verdict["grade"] == verdicts.FOUND:
+                return result
+            self.say(f"{method}: likely: {verdicts.place(verdict['culprit'])}: {verdict['why']}")
+            if likely is None or likely["method"] == "record":
+                likely = result  # a run knows more than the record
+        return likely or self.result(methods[-1] if len(methods) == 1 else None, None, "; ".join(reasons))
+
+    def result(self, method, verdict, why):
+        extra = [] if self.options.build == BUILD else ["--build", self.options.build]
+        for name in ("stdin", "rr", "rr_options"):
+            value = getattr(self.options, name)
+            extra += ["--" + name.replace("_", "-"), value] if value else []
+        path = os.path.abspath(self.options.report)
+        grade = verdict["grade"] if verdict else verdicts.NOT_FOUND
+        return {
+            "grade": grade,
+            "found": grade == verdicts.FOUND,
+            "cause": verdict["cause"] if verdict else None,
+            "method": method,
+            "why": why,
+            "known": known.lines(self.report),
+            "report": path,
+            "program": self.report.program,
+            "arguments": self.report.rerun_arguments(),
+            "directory": self.report.directory,
+            "signal": self.report.signal_name(),
+            "crashed_in": self.report.where(),
+            "runs": self.launcher.runs if self.launcher else 0,
+            "verdict": verdict,
+            "again": verdicts.again("ci/replay", path, method or "auto", extra),
+        }
+
+
+def write(result, path):
+    """The JSON to a file, or stdout for -; lines for people else to stdout."""
+    if path == "-":
+        sys.stdout.write(verdicts.as_json(result))
+        return
+    if path:
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(verdicts.as_json(result))
+        except OSError as error:
+            raise reports.BadInput(f"--json '{path}' cannot be written: {error.strerror}") from None
+    sys.stdout.write(verdicts.text(result))
+
+
+def announce(report, options):
+    names = [one.split("=", 1)[0] for one in report.environment]
+    preload = next((one for one in report.environment if one.startswith("LD_PRELOAD=")), "no LD_PRELOAD")
+    say(f"{report.signal_name()} in {report.where()}")
+    for line in known.lines(report):
+        say("the record knows: " + line)
+    say(f"runs again: {shlex.join(report.rerun_arguments())}")
+    say(f"  program {report.program}, in {report.directory}, {preload}, {len(names)} variables of the report")
+    if not report.is_seeded() and report.data["seed"] is not None:
+        say("  the run was not of --schedule seeded: a re-run may differ")
+    if report.wants_input() and not options.stdin:
+        say(f"  its standard input was {report.standard_input}, and is empty now: --stdin FILE gives what it read")
+
+
+def work(options):
+    missing = need("readelf")
+    if missing:
+        raise reports.BadInput(missing)
+    try:
+        report = reports.read(options.report, os.path.join(options.build, "hakmem-stress"))
+        reports.check(report, options.stdin)
+    except subprocess.TimeoutExpired as slow:
+        raise reports.BadInput(
+            f"{slow.cmd[0]} did not end within {slow.timeout:.0f} s; is the machine overloaded?"
+        ) from None
+    announce(report, options)
+    folder = options.keep or tempfile.mkdtemp(prefix="hakmem-replay.")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if options.keep and os.path.dirname(os.path.abspath(options.report)) != os.path.abspath(folder):
+            shutil.copy2(options.report, folder)
+        result = Replay(options, report, os.path.abspath(folder)).find()
+        write(result, options.json)
+        return verdicts.STATUS[result["grade"]]
+    except OSError as error:
+        raise reports.BadInput(f"{error.filename or folder}: {error.strerror}") from None
+    finally:
+        launch.end_children()  # before the folder goes, in which they may write
+        if not options.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files are bytes
+    sys.stderr.reconfigure(errors="backslashreplace")
+    options = parse(sys.argv[1:])
+    launch.become_worker()
+    try:
+        return work(options)
+    except launch.Ended as signalled:
+        say(f"ended by {signal.Signals(signalled.number).name}")
+        return 128 + signalled.number
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except reports.BadInput as wrong:
+        say(str(wrong))
+        sys.exit(2)

@@ -1,0 +1,17 @@
+"""ci/bench: counts, times, memory, scaling and system calls of mallocs side by side. See ci/bench --help.
+
+    __main__    the groups in turn, results, exit status
+    options     the command line
+    subjects    the mallocs, and the proof that a preload takes effect
+    runner      runs of hakmem-bench, each recorded with its command line
+    callgrind, counts     instructions, branches and cache misses of the malloc's own code
+    ratios, times, scale  wall-clock times
+    rss, strace, syscalls
+    machine, table, figures   what was measured on, what people read
+"""
+
+import pathlib
+import sys
+
+# allocators.py is shared with ci/stress.
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[3] / "ci" / "lib"))

@@ -1,0 +1,29 @@
+# Tests of ci/bench, and what a malloc and a free of the release build may cost.
+
+set(bench ${PROJECT_SOURCE_DIR}/stress/bench/measure)
+foreach(part IN ITEMS callgrind figures options)
+    hakmem_lint(bench_${part} ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_SOURCE_DIR}/stress/bench
+        PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} -m unittest measure.test_${part})
+endforeach()
+
+# Figures are recorded for clang's plain release build; another build has others.
+if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT HAKMEM_PGO)
+    hakmem_lint(bench_counts Python3::Interpreter ${lint}/bench_counts ${CMAKE_BINARY_DIR})
+    set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 180)
+endif()
+
+# Every row, tiny, on the system's malloc and on ours; then the whole command.
+foreach(subject IN ITEMS system hakmem)
+    set(preload "")
+    if(subject STREQUAL "hakmem")
+        set(preload $<TARGET_FILE:hakmem>)
+    endif()
+    add_test(NAME bench.rows.${subject} COMMAND Python3::Interpreter ${bench}/rows_test
+        $<TARGET_FILE:hakmem-bench> ${preload})
+    set_tests_properties(bench.rows.${subject} PROPERTIES LABELS unit TIMEOUT 300)
+endforeach()
+add_test(NAME bench.exact COMMAND Python3::Interpreter ${bench}/exact_test $<TARGET_FILE:hakmem-bench>
+    $<TARGET_FILE:bench-count>)
+set_tests_properties(bench.exact PROPERTIES LABELS once TIMEOUT 300)
+add_test(NAME bench.command COMMAND Python3::Interpreter ${bench}/command_test ${CMAKE_BINARY_DIR})
+set_tests_properties(bench.command PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 300)

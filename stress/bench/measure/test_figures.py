@@ -1,0 +1,158 @@
+"""The arithmetic on figures: ratios and their spread, differences of run lengths, targets and bounds, tables."""
+
+import contextlib
+import io
+import unittest
+
+from measure import counts, ratios, rss, syscalls, times
+from measure.fault import Broken
+from measure.subjects import Subject
+from measure.table import format_table
+
+
+class Ratios(unittest.TestCase):
+    def test_a_ratio_is_within_a_round(self):
+        # The machine is three times slower in one round, for both.
+        found = ratios.compare([20, 60, 20, 21, 20], [10, 30, 10, 10, 10])
+        self.assertEqual(found, {"median": 2, "low": 2, "high": 2, "verdict": "faster"})
+        self.assertEqual(ratios.compare([5, 5, 5], [10, 10, 10])["verdict"], "slower")
+
+    def test_inconclusive_where_the_spread_is_as_wide_as_the_distance_to_one(self):
+        self.assertEqual(ratios.compare([9, 10.5, 12], [10, 10, 10])["verdict"], "inconclusive")
+        self.assertEqual(ratios.compare([10.9, 11, 11.1], [10, 10, 10])["verdict"], "faster")
+        self.assertEqual(ratios.compare([10, 10, 10], [10, 10, 10])["verdict"], "inconclusive")
+        # Quartiles 1.25 and 1.75 around 1.5: as far apart as 1.5 is from 1.
+        self.assertEqual(ratios.compare([10, 12.5, 15, 17.5, 20], [10] * 5)["verdict"], "inconclusive")
+        self.assertEqual(ratios.compare([10, 12.6, 15, 17.5, 20], [10] * 5)["verdict"], "faster")
+
+    def test_inconclusive_with_few_rounds(self):
+        self.assertEqual(ratios.compare([20, 20], [10, 10])["verdict"], "inconclusive")
+        self.assertEqual(ratios.compare([20], [10])["median"], 2)
+
+    def test_rounds_must_agree_in_number(self):
+        with self.assertRaises(ValueError):
+            ratios.compare([1, 2], [1])
+
+    def test_best_is_by_median(self):
+        self.assertEqual(ratios.best({"a": [1, 9, 9], "b": [5, 5, 100]}), "b")
+        self.assertIsNone(ratios.best({}))
+
+    def test_geometric_mean(self):
+        self.assertAlmostEqual(ratios.geometric_mean([2, 0.5, 8]), 2)
+        self.assertIsNone(ratios.geometric_mean([]))
+
+    def test_a_case_is_judged_against_each_and_the_best(self):
+        case = {"ns": {"hakmem": [10, 10, 10], "a": [30, 30, 30], "b": [20, 20, 20]}}
+        judged = times.judge(case, "hakmem", ["a", "b"])
+        self.assertEqual(judged["best"], "b")
+        self.assertEqual(judged["against_best"]["median"], 2)
+        self.assertEqual(judged["each"]["a"]["median"], 3)
+        mean = times.means([judged, judged], ["a", "b"])
+        self.assertAlmostEqual(mean["best"], 2)
+        self.assertAlmostEqual(mean["a"], 3)
+
+    def test_another_malloc_that_crashes_is_out_of_the_case_and_of_no_other(self):
+        class Runner:
+            rows = {"row": {"ops": 1000}}
+
+            def time(self, subject, row, threads, ops, **more):
+                if (subject.name, threads) == ("a", 2) and more.get("round") == 2:
+                    raise Broken("signal 11 of: bench")
+                return {"seconds": 1, "ns_per_pair": {"hakmem": 10, "a": 20, "b": 30}[subject.name]}
+
+        subjects = [Subject(name) for name in ("hakmem", "a", "b")]
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            found = times.measure(Runner(), subjects, [("row", 1), ("row", 2)], 3, None, "times")
+        self.assertIn("a is out of row with 2 threads: signal 11 of: bench", said.getvalue())
+        self.assertEqual([sorted(case["ns"]) for case in found], [["a", "b", "hakmem"], ["b", "hakmem"]])
+        judged = [times.judge(case, "hakmem", ["a", "b"]) for case in found]
+        self.assertEqual([one["best"] for one in judged], ["a", "b"])
+        mean = times.means(judged, ["a", "b"])
+        self.assertAlmostEqual(mean["a"], 2)
+        self.assertAlmostEqual(mean["b"], 3)
+        table = times.show(found, ["hakmem", "a", "b"], ["hakmem"], {"hakmem": judged})
+        self.assertRegex(table.splitlines()[-1], r"^row +2 +10\.00 +failed +30\.00 +b +3\.00")
+
+    def test_ours_that_crashes_ends_it(self):
+        class Runner:
+            rows = {"row": {"ops": 1000}}
+
+            def time(self, *_, **__):
+                raise Broken("signal 11 of: bench")
+
+        with self.assertRaises(Broken):
+            times.measure(Runner(), [Subject("hakmem")], [("row", 1)], 3, None, "times")
+
+    def test_two_digits(self):
+        self.assertEqual([times.two_digits(number) for number in (7, 99, 1234, 98765.4)], [7, 99, 1200, 98000])
+
+
+class Counts(unittest.TestCase):
+    SHORT = (1000, {"instructions": 50000, "branches": 900, "mispredicted": 10, "loads_stores": 0, "l1_misses": 7})
+    LONG = (3000, {"instructions": 110000, "branches": 8900, "mispredicted": 10, "loads_stores": 0, "l1_misses": 27})
+
+    def test_the_difference_of_two_run_lengths(self):
+        self.assertEqual(
+            counts.per_pair(self.SHORT, self.LONG),
+            {"instructions": 30, "branches": 4, "mispredicted": 0, "loads_stores": 0, "l1_misses": 0.01},
+        )
+        with self.assertRaises(Broken):
+            counts.per_pair(self.LONG, self.LONG)
+
+    def test_targets_and_recorded_figures(self):
+        entry = {"target": {"instructions": 33, "l1_misses": 0.3}, "recorded": {"instructions": 30, "branches": 4}}
+        good = {"instructions": 30.5, "branches": 4.1, "l1_misses": 0.3}
+        self.assertEqual(counts.missed(good, entry) + counts.grown(good, entry), [])
+        self.assertEqual(len(counts.missed({**good, "instructions": 33.01}, entry)), 1)
+        self.assertEqual(len(counts.missed({**good, "l1_misses": 0.31}, entry)), 1)
+        self.assertEqual(counts.missed({**good, "l1_misses": 0.3049}, entry), [])  # it shows as 0.30
+        self.assertEqual(len(counts.grown({**good, "instructions": 30.51}, entry)), 1)
+        self.assertEqual(len(counts.grown({**good, "branches": 4.11}, entry)), 1)
+
+    def test_every_row_of_the_file_has_targets(self):
+        for row, entry in counts.expectations().items():
+            self.assertTrue({"instructions", "branches"} <= set(entry["target"]) <= set(counts.EVENTS), row)
+
+
+class Memory(unittest.TestCase):
+    FIGURES = {
+        "small-freed": {"hakmem": {"later": 16 << 10}, "tcmalloc": {"later": 99 << 10}},
+        "larson-8": {"hakmem": {"peak": 1100}, "tcmalloc": {"peak": 1000}},
+        "tiny": {"hakmem": {"end": 1000}, "system": {"end": 800}},
+        "free-only": {"hakmem": {"peak": 2000, "live": 1000}},
+    }
+
+    def test_at_the_bounds(self):
+        self.assertEqual(rss.judge(self.FIGURES, ["hakmem"]), ([], []))
+
+    def test_above_each_bound(self):
+        for row, moment in (("small-freed", "later"), ("larson-8", "peak"), ("tiny", "end"), ("free-only", "peak")):
+            of_row = self.FIGURES[row]
+            worse = {**of_row, "hakmem": {**of_row["hakmem"], moment: of_row["hakmem"][moment] + 1}}
+            faults, _ = rss.judge({**self.FIGURES, row: worse}, ["hakmem"])
+            self.assertEqual([fault.split(":")[0] for fault in faults], [f"hakmem, {row}"])
+
+    def test_without_what_it_is_compared_with_a_row_is_not_judged(self):
+        faults, open_ends = rss.judge({"larson-8": {"hakmem": {"peak": 1 << 30}}}, ["hakmem"])
+        self.assertEqual(faults, [])
+        self.assertEqual(open_ends, ["hakmem, larson-8: not judged, there is no tcmalloc here"])
+
+
+class Syscalls(unittest.TestCase):
+    def test_a_million_pairs(self):
+        calls = dict.fromkeys(["madvise", "mmap", "munmap", "mremap", "brk", "mprotect"], 5)
+        found = syscalls.per_million((1000, calls), (3000, {**calls, "mmap": 7, "brk": 1}))
+        self.assertEqual((found["mmap"], found["brk"], found["madvise"]), (1000, -2000, 0))
+        self.assertEqual(syscalls.total(found), 1000)
+
+
+class Table(unittest.TestCase):
+    def test_columns(self):
+        self.assertEqual(
+            format_table(["row", "n", "why"], [["a", 1.0, "x"], ["bb", None, "yy"]], last_left=True),
+            "row     n  why\na    1.00  x\nbb      -  yy",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

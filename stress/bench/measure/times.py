@@ -1,0 +1,184 @@
+"""Wall-clock times, rounds interleaved (A B C A B C ...), and the ratio of the best other malloc to ours."""
+
+import statistics
+
+from measure import ratios
+from measure.fault import BadInput, Broken
+from measure.options import say
+from measure.table import format_table
+
+ROUNDS = 5
+THREADS = {"larson": [1, 2, 4, 8], "remote-free": [2, 4], "all-remote": [2, 4], "mstress": [2, 4]}
+THREADS_USUAL = [1, 2]
+# Mallocs differ by a factor of twenty in some rows, and all do the same number of pairs. The fastest should run long
+# enough to be timed, and the slowest not for ever.
+FASTEST_S, SLOWEST_S = 0.3, 1.2
+TRIAL_S = 0.01
+
+
+def known_rows(runner):
+    return list(runner.rows)
+
+
+usual_rows = known_rows
+
+
+def thread_counts(runner, row, wanted):
+    """The numbers of threads that a row takes, of those that are wanted."""
+    counts = wanted or THREADS.get(row, THREADS_USUAL)
+    return [count for count in counts if count % runner.rows[row]["threads_step"] == 0]
+
+
+def cases(runner, rows, wanted):
+    found = [(row, count) for row in rows for count in thread_counts(runner, row, wanted)]
+    if not found:
+        raise BadInput(f"--threads: none of {', '.join(rows)} takes {', '.join(map(str, wanted))}")
+    return found
+
+
+def two_digits(number):
+    """Rounded down to two digits."""
+    unit = 10 ** max(0, len(str(int(number))) - 2)
+    return int(number) // unit * unit
+
+
+def attempt(runner, subject, case, ops, **more):
+    """The result of a run; None where another malloc than ours does not survive it: then it is out of the case."""
+    if subject.name in case["failed"]:
+        return None
+    try:
+        return runner.time(subject, case["row"], case["threads"], ops, **more)
+    except Broken as fault:
+        if subject.ours:
+            raise
+        say(f"{subject.name} is out of {case['row']} with {case['threads']} threads: {fault}")
+        case["failed"][subject.name] = str(fault)
+        case["ns"].pop(subject.name)
+        return None
+
+
+def calibrate(runner, subjects, case):
+    """Pairs of a run, the same for all."""
+    found = []
+    for subject in subjects:
+        ops = max(1000, runner.rows[case["row"]]["ops"] // 100)
+        while (trial := attempt(runner, subject, case, ops, calibration=True)) is not None:
+            if trial["seconds"] >= TRIAL_S or ops >= 1 << 40:
+                found.append(max(trial["ns_per_pair"], 0.01))
+                break
+            ops *= 4
+    if not found:
+        raise Broken(f"no malloc survives {case['row']}")
+    return max(1000, two_digits(min(FASTEST_S / min(found), SLOWEST_S / max(found)) * 1e9))
+
+
+def measure(runner, subjects, wanted_cases, rounds, ops_wanted, group):
+    """[{"row", "threads", "ops", "ns": {allocator: [ns for a pair, of each round]}, "failed": {allocator: why}}]"""
+    say(f"{group}: choosing the length of {len(wanted_cases)} cases")
+    found = [
+        {"row": row, "threads": threads, "ns": {subject.name: [] for subject in subjects}, "failed": {}}
+        for row, threads in wanted_cases
+    ]
+    for case in found:
+        case["ops"] = ops_wanted or calibrate(runner, subjects, case)
+    for number in range(1, rounds + 1):
+        say(f"{group}: round {number} of {rounds}, {len(found)} cases of {len(subjects)} mallocs")
+        for case in found:
+            for subject in subjects:
+                result = attempt(runner, subject, case, case["ops"], round=number)
+                if result is not None:
+                    case["ns"][subject.name].append(result["ns_per_pair"])
+    return found
+
+
+def median(case, name):
+    """Of the rounds; "failed" where the malloc is out of the case."""
+    return float(statistics.median(case["ns"][name])) if name in case["ns"] else "failed"
+
+
+def judge(case, name, others):
+    """Our `name` in a case against each other malloc that is in it, and against the best of them."""
+    times = {other: case["ns"][other] for other in others if other in case["ns"]}
+    best = ratios.best(times)
+    each = {other: ratios.compare(times[other], case["ns"][name]) for other in times}
+    return {"best": best, "against_best": each.get(best), "each": each}
+
+
+def means(judged, others):
+    """Geometric means over the cases; of each other malloc over those that it survived."""
+    best = [one["against_best"]["median"] for one in judged if one["against_best"]]
+    return {
+        "best": ratios.geometric_mean(best),
+        **{
+            other: ratios.geometric_mean([one["each"][other]["median"] for one in judged if other in one["each"]])
+            for other in others
+        },
+    }
+
+
+def show(found, names, ours, judged):
+    header = ["row", "threads", *names]
+    for _ in ours:
+        header += ["best other", "ratio", "quartiles", "ours is"]
+    lines = []
+    for number, case in enumerate(found):
+        line = [case["row"], case["threads"], *(median(case, name) for name in names)]
+        for name in ours:
+            ratio = judged[name][number]["against_best"]
+            line += (
+                [
+                    judged[name][number]["best"],
+                    f"{ratio['median']:.2f}",
+                    f"{ratio['low']:.2f}-{ratio['high']:.2f}",
+                    ratio["verdict"],
+                ]
+                if ratio
+                else ["-"] * 4
+            )
+        lines.append(line)
+    return "Nanoseconds for a malloc and a free, medians of the rounds, all threads together:\n" + format_table(
+        header, lines
+    )
+
+
+def show_means(judged, others):
+    lines = []
+    for name, of_name in judged.items():
+        mean = means(of_name, others)
+        survivors = [other for other in others if mean[other] is not None]
+        if not survivors:
+            continue
+        lines.append(
+            f"{name}, geometric mean over {len(of_name)} cases: the best other takes {mean['best']:.2f} "
+            "times as long; " + ", ".join(f"{other} {mean[other]:.2f}" for other in survivors)
+        )
+        verdicts = [one["against_best"]["verdict"] for one in of_name if one["against_best"]]
+        lines.append(
+            f"{name} against the best other: "
+            + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "slower", "inconclusive"))
+        )
+    return "\n".join(lines)
+
+
+def run(runner, subjects, options, rows):
+    names = [subject.name for subject in subjects]
+    ours = [subject.name for subject in subjects if subject.ours]
+    others = [name for name in names if name not in ours]
+    found = measure(
+        runner, subjects, cases(runner, rows, options.threads), options.rounds or ROUNDS, options.ops, "times"
+    )
+    judged = {name: [judge(case, name, others) for case in found] for name in ours} if others else {}
+    text = show(found, names, list(judged), judged)
+    if judged:
+        text += (
+            "\nratio: the best other's time by ours within a round, median; above 1 ours is faster. inconclusive: "
+            "the quartiles are\nas far apart as the ratio is from 1, or there are fewer than "
+            f"{ratios.ROUNDS_MIN} rounds\n" + show_means(judged, others)
+        )
+    data = {
+        "rounds": options.rounds or ROUNDS,
+        "cases": found,
+        "judged": judged,
+        "means": {name: means(of_name, others) for name, of_name in judged.items()},
+    }
+    return data, text, None
