@@ -186,7 +186,8 @@ TEST_F(Api, Memalign)
             for (void *block : blocks) hak_free(block);
         }
     expect_refused([](size_t n) { return hak_memalign(SIZE_MAX, n); }, EINVAL, 10);
-    expect_refused([](size_t n) { return hak_memalign((size_t)PTRDIFF_MAX + 1, n); }, EINVAL, 10);
+    expect_refused([](size_t n) { return hak_memalign((size_t)PTRDIFF_MAX + 2, n); }, EINVAL, 10);
+    expect_refused([](size_t n) { return hak_memalign((size_t)PTRDIFF_MAX + 1, n); }, ENOMEM, 10); /* a power of two */
     expect_refused([](size_t n) { return hak_memalign((size_t)PTRDIFF_MAX, n); }, ENOMEM, 10);
 }
 

@@ -2,6 +2,7 @@
  * object of its own, so that a program may link the heap without being overridden. */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "hakmem/hakmem.h"
@@ -86,9 +87,13 @@ OVERRIDE int malloc_trim(size_t pad_bytes)
     return hak_purge() > 0;
 }
 
+/* No cancellation point: all is printed, and a thread that is to end does so later. */
 OVERRIDE void malloc_stats(void)
 {
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     hak_stats_print(stderr);
+    pthread_setcancelstate(state, NULL);
 }
 
 /* 1, as glibc for any parameter: what they tune does not exist here, and a program that sets one is

@@ -71,6 +71,7 @@ Verdict no_cancellation_point(const Subject &s)
         pthread_cancel(pthread_self());  // pending, until a cancellation point
         if (exercise(s) != nullptr) ++wrong;
         if (s.trim != nullptr) s.trim(0);
+        if (s.stats != nullptr) s.stats();
         passed = 1;
         pthread_testcancel();
     };
