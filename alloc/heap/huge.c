@@ -14,8 +14,6 @@
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 
-enum { FIND_STEPS_MAX = 1 << 16 }; /* of 4 MiB: reports look no further than 256 GiB back */
-
 /* A mapping. In use: found through the page map. Cached: in `cache`. Neither: in `spare`. */
 struct huge {
     char *start;
@@ -377,20 +375,16 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
     atomic_store_explicit(&delay_ms, new_delay_ms, memory_order_relaxed);
 }
 
-/* Only the first 4 MiB of a block have a descriptor, so the search goes back to it. */
+/* Only the first 4 MiB of a block have a descriptor, so the search goes back to it: over all of the address space if
+ * need be, of which the page map knows at once what holds nothing. */
 bool huge_find(const void *address, char **start, size_t *mapped_bytes)
 {
-    if ((uintptr_t)address >> HAK_ADDRESS_BITS != 0) return false;
-    uintptr_t at = (uintptr_t)address & ~((uintptr_t)SUPERSLAB_BYTES - 1);
-    for (size_t steps = 0; steps < FIND_STEPS_MAX && at != 0; steps++, at -= SUPERSLAB_BYTES) {
-        const struct huge *huge = pagemap_descriptor((const void *)at);
-        if (huge == NULL) continue;
-        if (pagemap_tag_checked((const void *)at) != CLASS_HUGE) return false; /* a superslab stands between */
-        *start = (char *)at;
-        *mapped_bytes = huge->mapped_bytes;
-        return (uintptr_t)address - at < *mapped_bytes;
-    }
-    return false;
+    uintptr_t at;
+    const struct huge *huge = pagemap_descriptor_below(address, &at);
+    if (huge == NULL || pagemap_tag_checked((const void *)at) != CLASS_HUGE) return false; /* or a superslab's */
+    *start = (char *)at;
+    *mapped_bytes = huge->mapped_bytes;
+    return (uintptr_t)address - at < *mapped_bytes;
 }
 
 struct huge_figures huge_figures(void)

@@ -359,3 +359,19 @@ TEST_F(Huge, ThreadsShareTheCache)
     });
     EXPECT_EQ(wrong, 0);
 }
+
+TEST_F(Huge, IsFoundFromAnyOfItsBytes)
+{
+    SKIP_UNDER_SANITIZER("it keeps books of every byte");
+    char *start, *block = alloc(600 * GIB);
+    size_t mapped_bytes;
+    if (block == nullptr) GTEST_SKIP() << "the system gives no 600 GiB of address space";
+    for (size_t offset : {(size_t)0, 255 * GIB, 256 * GIB, 256 * GIB + 4 * MIB, 257 * GIB + 1, 600 * GIB - 1}) {
+        ASSERT_TRUE(huge_find(block + offset, &start, &mapped_bytes)) << offset / GIB;
+        EXPECT_EQ(start, block);
+        EXPECT_EQ(mapped_bytes, 600 * GIB);
+    }
+    EXPECT_FALSE(huge_find(block + 600 * GIB, &start, &mapped_bytes));
+    hak_free(block);
+    EXPECT_FALSE(huge_find(block + 256 * GIB, &start, &mapped_bytes));
+}

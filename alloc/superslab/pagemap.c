@@ -113,6 +113,26 @@ void *pagemap_descriptor(const void *address)
     return atomic_load_explicit(&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT], memory_order_acquire);
 }
 
+void *pagemap_descriptor_below(const void *address, uintptr_t *start)
+{
+    if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
+    uintptr_t slot = (uintptr_t)address >> SUPERSLAB_SHIFT;
+    for (;;) {
+        size_t slice = (size_t)((const char *)&descriptors[slot] - table) / PAGE_BYTES;
+        /* relaxed, as whoever asks of a block has seen its descriptor set; a slice that is not backed holds nothing. */
+        bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+        uintptr_t first = slot & ~(PAGE_BYTES / sizeof(void *) - 1); /* of the slice's */
+        for (; is_backed; slot--) {
+            *start = slot << SUPERSLAB_SHIFT;
+            void *descriptor = pagemap_descriptor((const void *)*start);
+            if (descriptor != NULL) return descriptor;
+            if (slot == first) break;
+        }
+        if (first == 0) return NULL;
+        slot = first - 1;
+    }
+}
+
 bool pagemap_was_ours(const void *address)
 {
     uintptr_t slot = (uintptr_t)address >> SUPERSLAB_SHIFT;

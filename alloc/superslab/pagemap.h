@@ -55,6 +55,9 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag);
 void *pagemap_descriptor(const void *address);
 void pagemap_descriptor_set(const void *start, void *descriptor);
 
+/* The nearest descriptor of address's 4 MiB or of any before them, and where those begin; NULL if none. */
+void *pagemap_descriptor_below(const void *address, uintptr_t *start);
+
 /* Takes the descriptor, or a page's tag if it is this one, out of the map. Of two threads that free one block at the
  * same time, the second gets NULL, or false. */
 void *pagemap_descriptor_take(const void *start);

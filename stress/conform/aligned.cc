@@ -73,6 +73,20 @@ Verdict alignment_sweep(const Subject &s)
     return pass();
 }
 
+// Blocks of mostly address space. A malloc may have none so large; what it gives is right and can be freed.
+Verdict huge_alignment(const Subject &s)
+{
+    if (s.memalign == nullptr) return not_provided("memalign");
+    for (std::size_t align = kAlignMax; align <= std::size_t{1} << 45; align *= 2) {
+        void *block = launder(s.memalign(align, 4096));
+        if (block == nullptr) continue;
+        if (const char *fault = block_fault(s, block, align, 4096)) return fail("memalign(%zu, 4096) %s", align, fault);
+        if (!marked(block, 4096, 1)) return fail("a block of memalign(%zu, 4096) changed", align);
+        s.free(block);
+    }
+    return pass();
+}
+
 Verdict malloc_alignment(const Subject &s)
 {
     for (std::size_t size : all_sizes()) {
@@ -239,6 +253,11 @@ constexpr Check kAlignedChecks[] = {
      "mimalloc#577, mimalloc#602",
      {3},
      alignment_sweep},
+    {"huge-alignment",
+     "a block whose alignment is terabytes can be used and freed, where there is one",
+     "an early libhakmem",
+     {3},
+     huge_alignment},
     {"posix-memalign-keeps-pointer",
      "posix_memalign that fails returns EINVAL or ENOMEM and leaves *memptr",
      "mimalloc#27",
