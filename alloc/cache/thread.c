@@ -29,13 +29,35 @@ static void watch_call(bool begins)
     if (function != NULL) function(begins);
 }
 
-void thread_end(void *tcache)
+void thread_end(void *value)
 {
-    struct tcache *self = tcache;
+    (void)value; /* perhaps another C library's: see end_key_make */
+    struct tcache *self = tcache_self();
+    if (self->state != THREAD_LIVE) return;
     if (VALIDATE) hooks.thread_before_end();
     self->state = THREAD_ENDED;
     watch_call(false);
     if (self->heap != NULL) thread_leave(self);
+}
+
+/* A second C library in the process (dlmopen) hands out keys of its own, by the same numbers, while a thread has one array
+ * for the values of both. Keys are handed out from the lowest on: ours is the last of those for which libc has room in
+ * each thread, so that the other library's do not meet it before their number is KEYS_INLINE. Where this is that other
+ * library, the last of them that has no value in this thread. */
+static bool end_key_make(void)
+{
+    enum { KEYS_INLINE = 32 };
+    pthread_key_t keys[KEYS_INLINE];
+    int count = 0;
+    while (count < KEYS_INLINE && pthread_key_create(&keys[count], thread_end) == 0)
+        if (keys[count++] >= KEYS_INLINE - 1) break;
+    if (count == 0) return false;
+    int chosen = count - 1;
+    while (chosen > 0 && pthread_getspecific(keys[chosen]) != NULL) chosen--;
+    end_key = keys[chosen];
+    for (int i = 0; i < count; i++)
+        if (i != chosen) pthread_key_delete(keys[i]);
+    return true;
 }
 
 bool thread_process_start(void)
@@ -46,7 +68,7 @@ bool thread_process_start(void)
     bool done = atomic_load_explicit(&started, memory_order_relaxed);
     bool first = !done && pagemap_start() == 0;
     if (first) {
-        end_key_made = pthread_key_create(&end_key, thread_end) == 0;
+        end_key_made = end_key_make();
         /* release: publishes the page map and the key. */
         atomic_store_explicit(&started, true, memory_order_release);
     }

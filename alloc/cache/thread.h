@@ -21,9 +21,9 @@ bool thread_process_start(void);
  * system has no memory. */
 HAK_COLD bool thread_start(struct tcache *tcache);
 
-/* What happens when a thread ends: its heap becomes an orphan, and later operations borrow one. The key's destructor,
- * with the thread's struct tcache; and for coroutines, of which no key knows the end. */
-void thread_end(void *tcache);
+/* What happens when a thread ends, called in it: its heap becomes an orphan, and later operations borrow one. The key's
+ * destructor; and for coroutines, of which no key knows the end. */
+void thread_end(void *value);
 
 /* Makes a thread's heap an orphan. */
 void thread_leave(struct tcache *tcache);
