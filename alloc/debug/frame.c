@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "debug/explain.h"
 #include "debug/frame_layout.h"
+#include "debug/operators.h"
 #include "debug/quarantine.h"
 #include "debug/stray.h"
 #include "debug/trace.h"
@@ -169,11 +170,20 @@ static HAK_COLD bool refuse_number(enum failfast_kind kind, const struct framed 
     return failfast_refused(kind, framed->user, detail.bytes);
 }
 
+/* Whether a module that binds its own operators may stand at one of the block's ends. */
+static HAK_COLD bool may_be_bound_elsewhere(enum frame_family by, enum frame_family with)
+{
+    /* Its new calls malloc, and its new[] may call our new; the same of delete. */
+    bool is_new = by == FAMILY_MALLOC || with == FAMILY_NEW_ARRAY;
+    return operators_elsewhere(is_new ? OPERATORS_NEW : OPERATORS_DELETE);
+}
+
 static bool check_said(const struct framed *framed, const struct frame_said *said)
 {
     static const char *const frees[] = {"free", "delete", "delete[]"};
     const struct frame_word *word = &framed->word;
-    if (said->family != word->family) return refuse_family(framed, frees[said->family]);
+    if (said->family != word->family) /* then size and alignment are those of a new that is not ours */
+        return may_be_bound_elsewhere(word->family, said->family) || refuse_family(framed, frees[said->family]);
     if (said->has_align && said->align_bytes != word->align_bytes)
         return refuse_number(FAILFAST_wrong_alignment, framed, word->align_bytes, said->align_bytes);
     if (said->has_size && said->size_bytes != word->size_bytes)
