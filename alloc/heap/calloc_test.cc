@@ -95,3 +95,26 @@ TEST_F(Calloc, Products)
         EXPECT_EQ(errno, ENOMEM);
     }
 }
+
+TEST_F(Calloc, ToTheEndOfWhatMayBeUsed)
+{
+    if (SANITIZED) GTEST_SKIP() << "what is behind the size is poisoned";
+    for (size_t size : test::all_kinds_of_sizes()) {
+        if (size > 10 << 20) continue;
+        for (size_t asked : {size, size - size / 20, size - size / 10}) {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 4; i++) {
+                blocks.push_back(hak_malloc(size));
+                ASSERT_NE(blocks.back(), nullptr);
+                memset(blocks.back(), 0xff, hak_malloc_usable_size(blocks.back()));
+            }
+            for (void *block : blocks) hak_free(block);
+            for (void *&block : blocks) {
+                block = hak_calloc(1, asked);
+                ASSERT_NE(block, nullptr);
+                ASSERT_TRUE(test::is_zero(block, hak_malloc_usable_size(block), 1)) << asked << " of " << size;
+            }
+            for (void *block : blocks) hak_free(block);
+        }
+    }
+}

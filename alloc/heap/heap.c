@@ -157,18 +157,28 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     } /* else a pointer that is not ours: under VALIDATE it does not come so far */
 }
 
+/* All that the program may use of a block that it asked for with calloc. Blocks of up to SMALL_LINEAR_BYTES_MAX are
+ * multiples of a granule, and so is a sampled block. What is behind the size is poisoned where there is a sanitizer. */
+HAK_INLINE size_t to_clear(const void *block, size_t size_bytes)
+{
+    if (SANITIZED) return size_bytes;
+    if (HAK_UNLIKELY(size_bytes == 0)) return GRANULE_BYTES;
+    if (HAK_LIKELY(size_bytes <= SMALL_LINEAR_BYTES_MAX)) return round_up(size_bytes, GRANULE_BYTES);
+    return heap_usable_size(block);
+}
+
 void *heap_calloc(size_t count, size_t size_bytes)
 {
     size_t total_bytes;
     if (__builtin_mul_overflow(count, size_bytes, &total_bytes)) return no_memory();
     if (HAK_LIKELY(total_bytes <= SMALL_BYTES_MAX)) {
         void *block = heap_alloc(total_bytes);
-        if (HAK_LIKELY(block != NULL)) memset(block, 0, total_bytes);
+        if (HAK_LIKELY(block != NULL)) memset(block, 0, to_clear(block, total_bytes));
         return block;
     }
     bool zero;
     void *pointer = heap_given(alloc_pages(GRANULE_BYTES, total_bytes, &zero), total_bytes);
-    if (pointer != NULL && !zero) memset(pointer, 0, total_bytes);
+    if (pointer != NULL && !zero) memset(pointer, 0, to_clear(pointer, total_bytes));
     if (MSAN && pointer != NULL && zero) sanitizer_zeroed(pointer, total_bytes);
     return pointer;
 }

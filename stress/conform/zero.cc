@@ -84,6 +84,30 @@ Verdict to_the_last_byte(const Subject &s)
     return pass();
 }
 
+// Where a program may use what malloc_usable_size says, calloc's promise holds there too.
+Verdict slack(const Subject &s)
+{
+    if (s.usable_size == nullptr) return not_provided("malloc_usable_size");
+    for (std::size_t size = 1; size < 8 << 20; size = size < 300 ? size + 1 : size + size / 9) {
+        void *blocks[8];
+        for (void *&block : blocks) {
+            block = launder(s.malloc(size));
+            if (block != nullptr) memset(block, 0xff, s.usable_size(block));
+        }
+        for (void *block : blocks) s.free(block);
+        for (void *&block : blocks) {
+            block = launder(s.calloc(1, size));
+            if (block == nullptr) continue;
+            const std::size_t usable = s.usable_size(block);
+            for (std::size_t at = size; at < usable; ++at)
+                if (bytes_of(block)[at] != 0)
+                    return fail("byte %zu of calloc(1, %zu) is not zero, and %zu may be used", at, size, usable);
+        }
+        for (void *block : blocks) s.free(block);
+    }
+    return pass();
+}
+
 Verdict after_trim(const Subject &s)
 {
     if (s.trim == nullptr) return not_provided("malloc_trim");
@@ -185,6 +209,11 @@ constexpr Check kZeroChecks[] = {
      "jemalloc 4.0.3",
      {17},
      to_the_last_byte},
+    {"calloc-slack",
+     "calloc is zero as far as malloc_usable_size says that the block may be used",
+     "jemalloc 4.0.3",
+     {17},
+     slack},
     {"calloc-after-trim", "calloc is zero after malloc_trim", "jemalloc 5.2.0", {17}, after_trim},
     {"calloc-with-huge-pages", "calloc is zero after a free of huge pages", "jemalloc 5.2.0", {17}, with_huge_pages},
     {"calloc-after-shrink",

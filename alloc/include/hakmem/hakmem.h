@@ -26,7 +26,8 @@ extern "C" {
  * be freed. NULL and ENOMEM when the system has no memory, or size_bytes exceeds PTRDIFF_MAX. */
 HAKMEM_API void *hak_malloc(size_t size_bytes) HAKMEM_NOTHROW;
 
-/* As hak_malloc(count * size_bytes), every byte zero. NULL and ENOMEM when the product overflows. */
+/* As hak_malloc(count * size_bytes), every byte zero, as far as hak_malloc_usable_size says. NULL and
+ * ENOMEM when the product overflows. */
 HAKMEM_API void *hak_calloc(size_t count, size_t size_bytes) HAKMEM_NOTHROW;
 
 /* Changes the size of a block, keeping the first min(old, new) bytes; it may move. NULL as the
