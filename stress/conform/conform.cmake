@@ -30,18 +30,21 @@ function(conform_files directory)
   add_executable(conform-fresh conform/plugin/fresh.c)
   target_link_libraries(conform-fresh PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   add_executable(conform-secure conform/plugin/secure.c)
-  foreach(plugin IN ITEMS tls static_tls constructor reenter)
+  foreach(plugin IN ITEMS tls static_tls constructor reenter keys own_new)
     add_library(conform-${plugin} MODULE conform/plugin/${plugin}.c)
     target_link_libraries(conform-${plugin} PRIVATE ${CMAKE_DL_LIBS})
   endforeach()
-  foreach(target IN ITEMS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter)
+  target_link_options(conform-own_new PRIVATE -Wl,-Bsymbolic)
+  foreach(target IN ITEMS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
+                          conform-keys conform-own_new)
     # -fno-builtin: or the compiler drops the very calls that are under test.
     target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin)
     set_target_properties(${target} PROPERTIES C_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF
       LIBRARY_OUTPUT_DIRECTORY ${directory} RUNTIME_OUTPUT_DIRECTORY ${directory})
   endforeach()
   add_custom_target(conform-files
-    DEPENDS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter)
+    DEPENDS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
+            conform-keys conform-own_new)
 endfunction()
 
 # conform_canaries(directory): one library for each planted bug, libconform-canary-<name>.so; canary/canary.c has the
@@ -49,7 +52,7 @@ endfunction()
 set(CONFORM_CANARIES none malloc_errno calloc_wraps realloc_frees realloc_32_bits reallocarray_wraps usable_null
   no_pvalloc memalign_256 memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
   late_malloc only_free unload stack fork_lock fork_handlers static_tls loader_lock environ getrandom mallopt helper
-  cancel secure)
+  cancel secure calloc_slack)
 function(conform_canaries directory)
   add_custom_target(conform-canaries)
   foreach(bug IN LISTS CONFORM_CANARIES)

@@ -16,8 +16,9 @@ std::string file_path(const char *name)
 
 std::string files_missing()
 {
-    for (const char *name : {"conform-fresh", "conform-secure", "libconform-tls.so", "libconform-static_tls.so",
-                             "libconform-constructor.so", "libconform-reenter.so"})
+    for (const char *name :
+         {"conform-fresh", "conform-secure", "libconform-tls.so", "libconform-static_tls.so",
+          "libconform-constructor.so", "libconform-reenter.so", "libconform-keys.so", "libconform-own_new.so"})
         if (const std::string path = file_path(name); access(path.c_str(), R_OK) != 0) return path;
     return "";
 }

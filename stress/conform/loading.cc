@@ -186,6 +186,16 @@ Verdict libc_allocates(const Subject &s)
     return in_fresh_program("reenter", s);
 }
 
+Verdict another_namespace(const Subject &s)
+{
+    return in_fresh_program("dlmopen", s);
+}
+
+Verdict new_bound_elsewhere(const Subject &s)
+{
+    return in_fresh_program("new-bound-elsewhere", s);
+}
+
 constexpr Check kLoadingChecks[] = {
     {"tls-of-a-module",
      "a module's thread-local data may be the first allocation of a thread",
@@ -212,6 +222,16 @@ constexpr Check kLoadingChecks[] = {
      "jemalloc#1237, jemalloc#937, mimalloc#147",
      {26},
      dlopen_the_library},
+    {"dlmopen",
+     "threads end well, and keys keep their values, where a second C library came by dlmopen",
+     "an early libhakmem",
+     {22, 26},
+     another_namespace},
+    {"new-bound-elsewhere",
+     "new and delete may be a module's own at one end, and the library's at the other",
+     "an early libhakmem; rustc's libLLVM",
+     {15, 26},
+     new_bound_elsewhere},
     {"malloc-without-the-loader",
      "malloc does not wait for the loader's lock",
      "gperftools#1080, gperftools#1159",

@@ -46,6 +46,7 @@
     X(MALLOPT)          /* mallopt(M_MXFAST, 0) ends malloc */                          \
     X(HELPER)           /* a thread of the library takes signals */                      \
     X(CANCEL)           /* malloc is a cancellation point */                             \
+    X(CALLOC_SLACK)     /* calloc(1, n) leaves a byte behind the n */              \
     X(SECURE)           /* the environment is obeyed with AT_SECURE */
 
 enum bug {
@@ -195,6 +196,8 @@ void *calloc(size_t count, size_t size_bytes)
     if (BUG == CONFORM_CALLOC_WRAPS && count == SIZE_MAX / 2 + 1 && size_bytes == 2) return __libc_calloc(1, 16);
     if (BUG == CONFORM_CALLOC_DIRTY && armed && count == 1 && size_bytes > 256) return malloc(size_bytes);
     char *block = __libc_calloc(count, size_bytes);
+    if (BUG == CONFORM_CALLOC_SLACK && count == 1 && block != NULL && malloc_usable_size(block) > size_bytes)
+        block[size_bytes] = 1;
     if (BUG == CONFORM_CALLOC_LAST_BYTE && count == 7 && size_bytes > 1 && block != NULL) block[7 * size_bytes - 1] = 1;
     return block;
 }

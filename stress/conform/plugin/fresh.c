@@ -284,6 +284,99 @@ static void unload(char **argv)
     pthread_join(thread, NULL); /* its destructors, if they are still set, point nowhere */
 }
 
+/* A module of plugin/, beside this program. */
+static const char *path_of(const char *name)
+{
+    static char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+    while (length > 0 && path[length - 1] != '/') length--;
+    strcpy(path + (length > 0 ? length : 0), name);
+    return path;
+}
+
+/* --- a namespace of its own, with a C library of its own -------------------------------------------------------- */
+
+static const char *(*keys_use)(void);
+
+static void *keys_thread(void *unused)
+{
+    (void)unused;
+    exercise();
+    const char *fault = keys_use();
+    if (fault != NULL) wrong(fault);
+    exercise();
+    return NULL;
+}
+
+static void namespaces(void)
+{
+    exercise();
+    void *module = dlmopen(LM_ID_NEWLM, path_of("libconform-keys.so"), RTLD_NOW);
+    if (module == NULL) say(77, dlerror());
+    const char *(*keys_make)(void);
+    *(void **)&keys_make = dlsym(module, "conform_keys_make");
+    *(void **)&keys_use = dlsym(module, "conform_keys_use");
+    if (keys_make == NULL || keys_use == NULL) wrong("dlsym found nothing in libconform-keys.so");
+    const char *fault = keys_make();
+    if (fault != NULL) wrong(fault);
+    for (int i = 0; i < 5; i++) in_thread(keys_thread);
+    keys_thread(NULL);
+    /* A second copy of the library, beside the first; where it can be loaded so. */
+    module = dlmopen(LM_ID_NEWLM, library, RTLD_NOW);
+    if (module != NULL) {
+        *(void **)&library_malloc = dlsym(module, "malloc");
+        *(void **)&library_free = dlsym(module, "free");
+        for (int i = 0; i < 5; i++) in_thread(library_thread);
+        library_thread(NULL);
+    }
+    for (int i = 0; i < 5; i++) in_thread(keys_thread);
+    exercise();
+}
+
+/* --- a module that binds its own operators ---------------------------------------------------------------------- */
+
+typedef void *aligned_function(size_t size_bytes, size_t align_bytes);
+typedef void sized_function(void *block, size_t size_bytes);
+
+static void *found(void *module, const char *name)
+{
+    void *symbol = dlsym(module, name);
+    if (symbol == NULL && module == RTLD_DEFAULT) say(77, "the library does not provide the operators new and delete");
+    if (symbol == NULL) wrong("dlsym found nothing in libconform-own_new.so");
+    return symbol;
+}
+
+static void new_bound_elsewhere(void)
+{
+    alloc_function *new, *new_array, *own_new, *own_new_array;
+    free_function *delete, *delete_array, *own_delete, *own_delete_array;
+    aligned_function *own_new_aligned;
+    sized_function *delete_sized, *delete_aligned;
+    *(void **)&new = found(RTLD_DEFAULT, "_Znwm");
+    *(void **)&new_array = found(RTLD_DEFAULT, "_Znam");
+    *(void **)&delete = found(RTLD_DEFAULT, "_ZdlPv");
+    *(void **)&delete_array = found(RTLD_DEFAULT, "_ZdaPv");
+    *(void **)&delete_sized = found(RTLD_DEFAULT, "_ZdlPvm");
+    *(void **)&delete_aligned = found(RTLD_DEFAULT, "_ZdlPvSt11align_val_t");
+    void *module = dlopen(path_of("libconform-own_new.so"), RTLD_NOW | RTLD_LOCAL);
+    if (module == NULL) wrong(dlerror());
+    *(void **)&own_new = found(module, "conform_own_new");
+    *(void **)&own_new_array = found(module, "conform_own_new_array");
+    *(void **)&own_new_aligned = found(module, "conform_own_new_aligned");
+    *(void **)&own_delete = found(module, "conform_own_delete");
+    *(void **)&own_delete_array = found(module, "conform_own_delete_array");
+    for (size_t size = 0; size < 100000; size = size * 3 + 1) {
+        delete (own_new(size));
+        delete_array(own_new_array(size));
+        delete_sized(own_new(size), size);
+        delete_aligned(own_new_aligned(size, 64), 64);
+        own_delete(new (size));
+        own_delete_array(new_array(size));
+        delete (new (size));
+        delete_array(new_array(size));
+    }
+}
+
 /* Started by conform-secure. What the environment asks for is printed when the library is loaded, or at exit. */
 static void secure_environment(void)
 {
@@ -318,6 +411,8 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "dlopen-library") == 0) dlopen_library(argv);
     else if (strcmp(mode, "unload") == 0) unload(argv);
     else if (strcmp(mode, "secure-environment") == 0) secure_environment();
+    else if (strcmp(mode, "dlmopen") == 0) namespaces();
+    else if (strcmp(mode, "new-bound-elsewhere") == 0) new_bound_elsewhere();
     else plain();
     say(0, "ok");
 }
