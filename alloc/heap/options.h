@@ -1,6 +1,6 @@
 /* options.h: what the environment may say, read once at start without allocating.
  * X(variable, default, low, high, text) is the one list: the parser, `hak_stats_print` and the
- * README's table come from it. The debug-validation build has two more, which it must know before it can
+ * table in docs/use.md come from it. The debug-validation build has two more, which it must know before it can
  * read these: report/settings.h. HAKMEM_CRASH_DIR, which is no number, is read by crash/crash.c. */
 #pragma once
 

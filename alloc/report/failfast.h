@@ -9,7 +9,7 @@
 #include "base/policy.h"
 
 /* X(name, text): text says what was found, for the report's first line. ci/lint/catalogue holds that each has a
- * check in alloc/, a program in stress/misuse/ and a row in README.md. */
+ * check in alloc/, a program in stress/misuse/ and a row in docs/debug.md. */
 #define FAILFAST_KINDS(X)                                                                                \
     X(double_free, "double free: the block is not live")                                                 \
     X(realloc_freed, "realloc of a block that has been freed")                                           \
