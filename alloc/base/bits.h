@@ -1,4 +1,4 @@
-/* bits.h: arithmetic on words of bits and on powers of two. Pure functions. */
+/* bits.h: arithmetic on words of bits and on powers of two. Pure functions; any layer may call them. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static inline uint64_t bits_range(uint32_t first, uint32_t count)
 }
 
 /* Bit i of the result is set where bits i to i + count - 1 of mask are all set, 1 <= count <= 64.
- * Doubles the length known at each step (Warren, Hacker's Delight, 6-2). */
+ * Each step doubles the length that is known (Warren, Hacker's Delight, 6-2). */
 static inline uint64_t bits_runs(uint64_t mask, uint32_t count)
 {
     uint32_t have = 1;

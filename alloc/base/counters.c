@@ -1,4 +1,4 @@
-/* counters.c: the set for threads without an owner. See counters.h. Not a part of the release library. */
+/* counters.c: the counters of threads without an owner. See counters.h. Not a part of the release library. */
 #include "base/counters.h"
 
 struct counters counters_heapless;

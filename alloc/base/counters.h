@@ -1,8 +1,9 @@
-/* counters.h: what the debug-validation build counts: by which stage a refill found blocks, and which way
- * a free went, for each class. The release build has no code for them.
+/* counters.h: what the debug-validation build counts for each class: the stage at which a refill found blocks, and the
+ * way that a free took. The release build has no code for them.
  *
- * Each owner has a set, written by the thread that holds it alone and summed by any: relaxed, and exact
- * when no other thread is in the allocator. One more set is for threads without an owner. */
+ * Each owner has a set of counters. Only the thread that holds the owner writes it; any thread may sum the sets. All
+ * accesses are relaxed, so the sums are exact only while no other thread is in the allocator. Threads without an owner
+ * share one more set. */
 #pragma once
 
 #include <stdatomic.h>
@@ -11,8 +12,7 @@
 #include "base/policy.h"
 #include "base/sizeclass.h"
 
-/* X(name, text). The stages are in the order in which a refill tries them; each but the last three counts
- * refills, not blocks. */
+/* X(name, text). The stages are in the order in which a refill tries them. They count refills, not blocks. */
 #define COUNTERS(X)                                                               \
     X(refill_magazine, "refills from a parked magazine")                          \
     X(refill_drained, "from blocks that other threads gave back")                 \
@@ -37,21 +37,21 @@ enum counter {
         COUNTER_COUNT
 };
 
-/* Runs and huge blocks are counted behind the classes. */
+/* Runs and huge blocks have their counters after those of the classes. */
 enum { COUNTED_RUN = CLASS_COUNT, COUNTED_HUGE, COUNTED_COUNT };
 
 struct counters {
     _Atomic(uint64_t) values[COUNTER_COUNT][COUNTED_COUNT];
 };
 
-/* Adds one, by the only thread that writes the set. */
+/* Adds one. Only the thread that holds the set's owner may call it. */
 static inline void counter_add(struct counters *counters, enum counter counter, uint32_t class_index)
 {
     _Atomic(uint64_t) *value = &counters->values[counter][class_index];
     atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* The set of threads without an owner; by any thread. */
+/* The set that threads without an owner share. Any thread may add to it. */
 extern struct counters counters_heapless;
 void counters_heapless_add(enum counter counter, uint32_t class_index);
 

@@ -1,8 +1,9 @@
-/* hooks.h: what the layers that serve memory call in those that watch it, debug and crash, which they do not include.
+/* hooks.h: the calls from the layers that serve memory up to those that watch it, debug and crash. The lower layers do
+ * not include the upper ones; they call through this table.
  *
- * debug/hooks.c has the table. What a build has, or has not, stands in it from the start and is read plainly; the
- * caller stands behind `if (VALIDATE)` or `if (ASAN)`, and in other builds the entry is NULL. The last two entries are
- * set while the program runs, atomically; NULL: nothing watches. Slow paths alone read the table. */
+ * debug/hooks.c defines the table. The entries that depend on the build are constants, so plain reads suffice. Each is
+ * NULL in a build that lacks it, and its caller asks `if (VALIDATE)` or `if (ASAN)` first. The last two entries are set
+ * while the program runs, atomically; NULL means that nothing watches. Only slow paths read the table. */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,12 +16,12 @@
 struct text;
 struct failfast_find;
 
-/* What is known of an address, added to each report and to the find. The report ends with "found by thread N" then:
- * first of all comes the rest of that line. One thread at a time. kind is an enum failfast_kind. */
+/* Adds to a report, and to the find, what is known of the address. The report so far ends in "found by thread N"
+ * without a newline, so the function first completes that line. One thread at a time. kind is an enum failfast_kind. */
 typedef void failfast_explain_fn(struct text *text, uint32_t kind, struct failfast_find *find);
 
-/* A thread begins and has its heap: true; it ends: false. Not in threads of which nobody tells the end. The function
- * may not enter the heap. */
+/* Called with true when a thread has begun and holds a heap, and with false when it ends. Not called in threads whose
+ * end the allocator cannot learn of. The function must not call the allocator. */
 typedef void thread_watch_fn(bool begins);
 
 struct hooks {
@@ -28,11 +29,11 @@ struct hooks {
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */
     void (*thread_before_end)(void); /* a thread ends, and has its heap still */
     void (*thread_after_fork)(void); /* in the child, when the heaps are mended */
-    void (*stats_print)(FILE *stream); /* the statistics end with this */
+    void (*stats_print)(FILE *stream); /* prints the last part of the statistics */
     /* Under ASAN: an error at this address is about to be reported. */
     void (*sanitizer_report)(const void *address);
 
-    /* Set by explain_start, for good: a constant, so relaxed. */
+    /* Set once, by explain_start, to a constant: relaxed. */
     failfast_explain_fn *failfast_explain;
     /* Set by thread_watch. */
     _Atomic(thread_watch_fn *) thread_watch;

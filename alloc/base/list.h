@@ -1,6 +1,6 @@
-/* list.h: a free block, and the lists that free blocks form. A free block's first word links to
- * the next one; the first block of some lists has a use for its second word. AddressSanitizer
- * has free blocks poisoned (os/sanitizer.h), so all of the allocator goes through link_get and link_set. */
+/* list.h: a free block, and the lists that free blocks form. A free block's first word links to the next one; in some
+ * lists the first block also uses its second word. Free blocks are poisoned for AddressSanitizer (os/sanitizer.h), so
+ * the allocator reads and writes links only through link_get and link_set. */
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +11,7 @@ struct block {
     struct block *next;
     union {
         struct block *next_magazine; /* in the first block of a parked magazine */
-        struct block *batch_tail;    /* in the first block of a batch of remote frees: its last one */
+        struct block *batch_tail;    /* in the first block of a batch of remote frees: the batch's last block */
     };
 };
 

@@ -1,5 +1,5 @@
-/* policy.h: the one reader of build macros. Everything else tests the enumerators below in plain
- * `if`, so that every build compiles every line; the compiler drops what a build does not have.
+/* policy.h: the only file that reads build macros. All other code tests the enumerators below in a plain `if`. So every
+ * build compiles every line, and the compiler drops the lines that the build does not need.
  *
  *   HAKMEM_DEBUG_VALIDATION   1 in the debug-validation build: failfast checks, sync points
  *   HAKMEM_STATIC             1 where the objects go into an executable, not a shared library
@@ -25,12 +25,12 @@
 #endif
 
 #ifndef __cplusplus
-enum { VALIDATE = HAKMEM_DEBUG_VALIDATION }; /* failfast checks at the four choke points */
+enum { VALIDATE = HAKMEM_DEBUG_VALIDATION }; /* failfast checks, counters and sync points */
 #else
 constexpr bool VALIDATE = HAKMEM_DEBUG_VALIDATION;
 #endif
 
-/* Which sanitizer the tree is built with: gcc defines a macro, clang answers a question. */
+/* The sanitizer that the tree is built with. gcc defines a macro for it; clang answers __has_feature. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -55,8 +55,9 @@ constexpr bool VALIDATE = HAKMEM_DEBUG_VALIDATION;
 #define HAK_SANITIZE_MEMORY 0
 #endif
 
-/* Whether a sanitizer is told of blocks: os/sanitizer.h. Not where threads are coroutines: the explorer and the fuzz
- * targets put the heap's memory back as it was, and cannot do so with what a sanitizer holds about it. */
+/* Whether the allocator tells a sanitizer about blocks (os/sanitizer.h). It does not where threads are coroutines: the
+ * explorer and the fuzz targets restore the heap's memory to an earlier state, and cannot restore the sanitizer's own
+ * state with it. */
 #if HAKMEM_FIBERS
 #define HAK_TELLS(sanitizer) 0
 #else
@@ -72,13 +73,12 @@ enum {
 #else
 constexpr bool ASAN = HAK_TELLS(HAK_SANITIZE_ADDRESS);
 constexpr bool TSAN = HAK_TELLS(HAK_SANITIZE_THREAD);
-constexpr bool TSAN_BY_GCC = HAK_TELLS(HAK_SANITIZE_THREAD_BY_GCC); /* tests ask, since it has fewer abilities */
+constexpr bool TSAN_BY_GCC = HAK_TELLS(HAK_SANITIZE_THREAD_BY_GCC); /* tests ask, since gcc's runtime can do less */
 constexpr bool MSAN = HAK_TELLS(HAK_SANITIZE_MEMORY);
 constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #endif
 
-/* A function that reads what the compiler keeps on stacks, of which MemorySanitizer does not know that it was written.
- */
+/* For functions that read stack slots which the compiler wrote: MemorySanitizer counts those as not initialised. */
 #if __has_feature(memory_sanitizer)
 #define HAK_READS_FRAMES __attribute__((no_sanitize("memory")))
 #else
@@ -90,12 +90,14 @@ constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #define HAK_NOINLINE __attribute__((noinline))
 #define HAK_COLD __attribute__((noinline, cold))
 #define HAK_NORETURN __attribute__((noreturn))
-/* On declarations of data: reached directly, not through the table of what others may override. */
+/* For declarations of data: code reaches it directly, not through the global offset table, since nobody may override
+ * it. */
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
 #define HAK_INLINE static inline __attribute__((always_inline))
 
-/* A function that reads or writes what is poisoned for the program. And a small one in a header: a call of its own
- * where there is poison, since what is inlined is watched as the code around it is. */
+/* HAK_UNWATCHED marks a function that may read or write memory which is poisoned for the program. HAK_UNWATCHED_INLINE
+ * does the same for a small one in a header: under AddressSanitizer it is not inlined, since code that is inlined is
+ * checked as its caller is. */
 #if HAK_TELLS(HAK_SANITIZE_ADDRESS)
 #define HAK_UNWATCHED __attribute__((no_sanitize("address")))
 #define HAK_UNWATCHED_INLINE static __attribute__((no_sanitize("address"), noinline, unused))
@@ -104,17 +106,17 @@ constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #define HAK_UNWATCHED_INLINE HAK_INLINE
 #endif
 
-/* Takes one from an unsigned counter, at most INT32_MAX; true when it was 0. One subtraction in memory and
- * a jump on its flags, if each compiler is asked in its own way. */
+/* Subtracts one from an unsigned counter of at most INT32_MAX; true when it was 0. Written for each compiler in the way
+ * that gives one subtraction in memory and a jump on its flags. */
 #if defined(__clang__)
 #define HAK_COUNT_DOWN(counter) __builtin_sub_overflow(*(counter), 1u, (counter))
 #else
 #define HAK_COUNT_DOWN(counter) ((int)(*(counter) -= 1) < 0)
 #endif
 
-/* A variable of each thread, and the calling thread's: the thread cache is reached by one addition to the thread
- * pointer: no call, no test. Where threads are coroutines, all that are HAK_TLS lie in one section, of which each
- * coroutine has a copy, hak_fiber_offset bytes away. */
+/* HAK_TLS declares a thread-local variable; HAK_MINE(variable) is the calling thread's. The model initial-exec reaches
+ * the thread cache by one addition to the thread pointer, without a call or a test. Where threads are coroutines, all
+ * HAK_TLS variables lie in one section, and each coroutine has a copy of the section hak_fiber_offset bytes away. */
 #if HAKMEM_FIBERS
 #include <stddef.h>
 extern ptrdiff_t hak_fiber_offset;
@@ -125,8 +127,8 @@ extern ptrdiff_t hak_fiber_offset;
 #define HAK_MINE(variable) (variable)
 #endif
 
-/* A shared library must load into C programs, so it may only refer to the C++ runtime weakly; in a
- * static link a weak reference would leave the runtime's object out of the program. */
+/* A shared library must load into C programs too, so its references to the C++ runtime must be weak. In a static link
+ * they must not be: a weak reference would leave the runtime's object out of the program. */
 #if HAKMEM_STATIC
 #define HAK_CXX_RUNTIME
 #define HAK_CXX_RUNTIME_ASM(symbol) static_assert(true)
@@ -135,7 +137,7 @@ extern ptrdiff_t hak_fiber_offset;
 #define HAK_CXX_RUNTIME_ASM(symbol) __asm__(".weak " symbol)
 #endif
 
-/* User addresses have this many bits: what mmap gives without a hint above it. */
+/* User addresses have this many bits. mmap gives none above it unless a hint asks for one. */
 #if defined(__x86_64__)
 #define HAK_ADDRESS_BITS 47
 #elif defined(__aarch64__)

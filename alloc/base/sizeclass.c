@@ -1,4 +1,4 @@
-/* sizeclass.c: the part of sizeclass.h that is off the hit paths. */
+/* sizeclass.c: the parts of sizeclass.h that no hit path calls, and the table that they read. */
 #include "base/sizeclass.h"
 
 /* EIGHT(first, width, class): eight classes from class on, of width granules each. */
@@ -22,9 +22,10 @@ const uint8_t sizeclass_table[] = {
 
 uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes)
 {
-    /* A slab without colours starts at a multiple of every align_bytes in question and its blocks stand
-     * at multiples of their size, so a class will do whose size is a multiple of align_bytes. Every
-     * power of two up to SMALL_BYTES_MAX is a class, which bounds the loop. Colours are whole lines. */
+    /* A slab without colours starts at a multiple of every align_bytes that is allowed, and its blocks lie at multiples
+     * of their size. So any class whose size is a multiple of align_bytes will do. Every power of two up to
+     * SMALL_BYTES_MAX is a class, which bounds the loop. Colours are whole cache lines, so they keep alignments up to
+     * one line; larger ones of small sizes use the classes without colours. */
     size_t rounded = round_up(size_bytes > 0 ? size_bytes : 1, align_bytes);
     if (align_bytes > CACHE_LINE_BYTES && rounded <= SMALL_LINEAR_BYTES_MAX)
         return (uint32_t)(CLASS_ALIGNED_FIRST + rounded / COLOURED_STEP_BYTES - 1);

@@ -1,18 +1,18 @@
 /* sizeclass.h: which class serves a size, and what its slabs look like.
  *
- *   class 0          the empty bin: no block is ever in it, so malloc(0) and a class that does not
- *                    fit the hit path find nothing there and fall to the slow path
+ *   class 0          the empty bin: it never holds a block, so malloc(0) and sizes that do not fit the hit path
+ *                    find nothing there and take the slow path
  *   class 1 to 64    16 * class bytes
  *   class 65 to 104  8 classes a doubling, up to 32 KiB
- *   class 105 to 112 128 to 1024 bytes by 128 once more, for blocks that must be aligned to that: the
- *                    slabs of such sizes are coloured otherwise
- *   GUARD, RUN, HUGE not bins: what the page map says of sampled blocks, of a page run and of a huge block
+ *   class 105 to 112 128 to 1024 bytes by 128 again, for blocks aligned to more than a cache line: the slabs of
+ *                    these classes have no colours
+ *   GUARD, RUN, HUGE not bins: the page map's classes for sampled blocks, page runs and huge blocks
  *
  * Law 5: sizeclass_bytes(sizeclass_of(n)) >= n, monotonic, and exact for every class's own size.
  *
- * Colours: where blocks of one class stand a multiple of 128 bytes apart, they meet in few sets of a
- * cache (1 KiB: 4 of 64). So such slabs begin with an offset that differs from slab to slab (Bonwick
- * 1994), by whole lines, at the price of one block; small slabs only, where blocks are many.
+ * Colours: blocks that lie a multiple of 128 bytes apart share few sets of a cache (of 1 KiB: 4 of 64). So in each slab
+ * of such a class the first block is preceded by an offset of whole cache lines that differs from slab to slab (Bonwick
+ * 1994). This costs at most one block, so it is done only up to 1 KiB, where a slab has many.
  *
  * sizeclass_test.cc enumerates every size. Pure functions. */
 #pragma once
@@ -28,7 +28,7 @@ enum {
     CLASS_EMPTY = 0,
     CLASS_LINEAR_LAST = SMALL_LINEAR_BYTES_MAX / GRANULE_BYTES,
     CLASS_GEOMETRIC_LAST = CLASS_LINEAR_LAST + 5 * 8,
-    CLASS_ALIGNED_FIRST = CLASS_GEOMETRIC_LAST + 1, /* on: only sizeclass_of_aligned gives these */
+    CLASS_ALIGNED_FIRST = CLASS_GEOMETRIC_LAST + 1, /* only sizeclass_of_aligned returns these */
     CLASS_COUNT = CLASS_ALIGNED_FIRST + SMALL_LINEAR_BYTES_MAX / COLOURED_STEP_BYTES,
     CLASS_GUARD = 253,
     CLASS_RUN = 254,
@@ -37,9 +37,9 @@ enum {
 
 static_assert(CLASS_COUNT < CLASS_GUARD, "classes fit the page map's byte");
 
-/* The class of every number of granules. A table, since a branch between linear and geometric
- * classes is mispredicted where sizes mix (0.37 a pair over 16 to 4096 bytes) and the bit scan of
- * the geometric ones is long; the load is no part of the chain from one malloc to the next. */
+/* The class of every number of granules. This is a table, since a branch between linear and geometric classes is
+ * mispredicted where sizes mix (0.37 times a pair over 16 to 4096 bytes), and the bit scan of the geometric ones is
+ * long. The load is not on the chain of dependences from one malloc to the next. */
 extern HAK_HIDDEN const uint8_t sizeclass_table[SMALL_BYTES_MAX / GRANULE_BYTES + 1];
 
 /* granules <= SMALL_BYTES_MAX / GRANULE_BYTES. */
@@ -63,12 +63,12 @@ static inline uint32_t sizeclass_bytes(uint32_t class_index)
     return (8 + step % 8 + 1) << (7 + step / 8);
 }
 
-/* The smallest class whose blocks hold size_bytes and all start at a multiple of align_bytes.
- * size_bytes and align_bytes are at most SMALL_BYTES_MAX, align_bytes a power of two. */
+/* The smallest class that holds size_bytes and whose blocks all start at a multiple of align_bytes. size_bytes and
+ * align_bytes are at most SMALL_BYTES_MAX, align_bytes a power of two. */
 uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes);
 
-/* Offsets at which slabs of the class may begin: that many lines of the cache from 0 on. A power of two,
- * at most 16; 1 for most classes. */
+/* How many colours the class has: the first block of its slabs may lie 0, 1, ... colours - 1 cache lines behind the
+ * slab's start. A power of two, at most 16; 1 for most classes. */
 static inline uint32_t sizeclass_colours(uint32_t class_index)
 {
     uint32_t bytes = sizeclass_bytes(class_index);
@@ -76,7 +76,7 @@ static inline uint32_t sizeclass_colours(uint32_t class_index)
     return (bytes & -bytes) / CACHE_LINE_BYTES;
 }
 
-/* 1, 4 or 8 pages: at least SLAB_BLOCKS_MIN blocks. */
+/* Pages of a slab of the class: 1, 4 or 8, the least that hold SLAB_BLOCKS_MIN blocks. */
 static inline uint32_t sizeclass_slab_pages(uint32_t class_index)
 {
     uint32_t bytes = sizeclass_bytes(class_index);
@@ -89,7 +89,8 @@ static inline uint32_t sizeclass_clamp(uint32_t value, uint32_t low, uint32_t hi
     return value < low ? low : value > high ? high : value;
 }
 
-/* Frees between two visits to the slow path: at first, and where parked lists are wanted again. */
+/* How many frees a bin takes between two visits to the slow path: at first, and at most after parked lists were wanted
+ * again. */
 static inline uint32_t sizeclass_credit(uint32_t class_index)
 {
     return sizeclass_clamp(CREDIT_BYTES / sizeclass_bytes(class_index), CREDIT_MIN, CREDIT_MAX);
@@ -100,14 +101,14 @@ static inline uint32_t sizeclass_credit_grown(uint32_t class_index)
     return sizeclass_clamp(CREDIT_GROWN_BYTES / sizeclass_bytes(class_index), CREDIT_MIN, CREDIT_GROWN_MAX);
 }
 
-/* Lists that may be parked when each has credit blocks: MAGAZINES_BYTES in all, but a few at least, since a
- * swing of two lists lies in three when the first is short. */
+/* How many lists of `credit` blocks may be parked: as many as fit MAGAZINES_BYTES, but at least MAGAZINES_MIN, since a
+ * swing of two lists' blocks spreads over three lists when the first is short. */
 static inline uint32_t sizeclass_magazines(uint32_t class_index, uint32_t credit)
 {
     return sizeclass_clamp(MAGAZINES_BYTES / (credit * sizeclass_bytes(class_index)), MAGAZINES_MIN, MAGAZINES_MAX);
 }
 
-/* Remote frees to one slab that a thread gathers before it posts them. */
+/* How many remote frees to one slab a thread gathers before it posts them. */
 static inline uint32_t sizeclass_stage_blocks(uint32_t class_index)
 {
     return sizeclass_clamp(STAGE_BYTES_MAX / sizeclass_bytes(class_index), 1, STAGE_BLOCKS_MAX);

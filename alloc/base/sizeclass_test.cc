@@ -78,7 +78,7 @@ TEST(SizeClass, EveryClass)
 TEST(SizeClass, EverySizeAtEveryAlignment)
 {
     for (size_t align = 1; align <= SMALL_BYTES_MAX; align *= 2) {
-        uint32_t expected = 1; // the first class that serves size; grows with it
+        uint32_t expected = 1; // the first class that serves this size; it rises with the size
         for (size_t size = 0; size <= SMALL_BYTES_MAX; size++) {
             while (sizeclass_bytes(expected) < size || sizeclass_bytes(expected) % align != 0) expected++;
             uint32_t c = sizeclass_of_aligned(size, align);

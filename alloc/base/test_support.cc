@@ -1,4 +1,5 @@
-// test_support.cc: the loops over all bytes of a block, which are optimised whatever a test's other code is.
+// test_support.cc: loops over all bytes of a block. They have a file of their own, since it is optimised even where the
+// tests are not.
 #include "base/test_support.h"
 
 namespace test {

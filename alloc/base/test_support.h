@@ -1,5 +1,5 @@
-/* test_support.h: what the allocator's GoogleTest files share. It must be a test's first include: it
- * lets C++ read the C headers, by C++23's <stdatomic.h> and by two words that C++ spells otherwise. */
+/* test_support.h: helpers that the allocator's GoogleTest files share. A test must include it first: it lets C++ read
+ * the C headers, by C++23's <stdatomic.h> and by macros for words that C++ spells differently. */
 #pragma once
 
 #include <assert.h>
@@ -46,13 +46,13 @@ inline bool under_thread_sanitizer()
     return sanitizer() != nullptr && strcmp(sanitizer(), "ThreadSanitizer") == 0;
 }
 
-// Fewer rounds where every access is watched.
+// Fewer rounds under a sanitizer, which slows every access.
 inline int rounds(int plain)
 {
     return sanitizer() == nullptr ? plain : (plain + 4) / 5;
 }
 
-// The one seed of all that is random: HAKMEM_TEST_SEED, printed at first use.
+// The seed of everything random: HAKMEM_TEST_SEED, printed at first use.
 inline uint64_t seed()
 {
     static const uint64_t value = [] {
@@ -100,8 +100,8 @@ inline void in_thread(const std::function<void()> &body)
     std::thread(body).join();
 }
 
-// Runs body in a child process and returns true when it came to its end without a failed check.
-// The child dies after limit_s if it hangs.
+// Runs body in a child process. True when it reached its end without a failed check. A child that hangs is killed after
+// limit_s.
 inline bool in_child(const std::function<void()> &body, unsigned limit_s = 60)
 {
     fflush(stdout);
@@ -120,7 +120,8 @@ inline bool in_child(const std::function<void()> &body, unsigned limit_s = 60)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Content that tells block from block and byte from byte; with a step, of every step-th byte.
+// A pattern that differs from block to block and from byte to byte. With a step, only every step-th byte is filled or
+// checked.
 inline unsigned char pattern_byte(uint64_t stamp, size_t at)
 {
     return static_cast<unsigned char>((stamp * 0x9e3779b97f4a7c15 + at * 0x85ebca77) >> 24 | 1);
@@ -144,6 +145,7 @@ inline bool is_aligned(const void *block, size_t align_bytes)
 #define SKIP_WITHOUT_VALIDATE() \
     if (!VALIDATE) GTEST_SKIP() << "the release build has no failfast checks"
 
-// gcc 12's runtime does not forget the parent's threads: "dup thread with used id" where libc gives one's stack again.
+// gcc 12's runtime does not forget the parent's threads: it stops with "dup thread with used id" when libc reuses the
+// stack of one.
 #define SKIP_WITHOUT_THREADS_IN_A_CHILD() \
     if (TSAN_BY_GCC) GTEST_SKIP() << "gcc's ThreadSanitizer stops a forked child that starts threads"

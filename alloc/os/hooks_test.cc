@@ -1,5 +1,5 @@
-// hooks_test.cc: what hakmem/validate.h promises a scheduler under test: a thread that finds a lock taken
-// asks the hook instead of sleeping, and the clock is the one that was put in place.
+// hooks_test.cc: the promises of hakmem/validate.h to a test's scheduler: a thread that waits for a lock calls the hook
+// instead of sleeping, and the allocator reads the replaced clock.
 #include "base/test_support.h"
 
 #include <cstring>
@@ -22,7 +22,7 @@ void count_steps(const char *step)
     if (strcmp(step, "lock_release") == 0) lock_releases++;
 }
 
-// The holder lets go from within the hook of the one that waits: had that one slept, nobody would.
+// The hook of the waiting thread makes the holder release the lock: if the waiter slept, nobody would.
 void release_for_the_waiter(const char *step)
 {
     if (strcmp(step, "lock_wait") != 0) return;
@@ -52,7 +52,7 @@ TEST(Hooks, AWaiterAsksTheHookAgainAndAgain)
     hak_sync_point_hook = nullptr;
     EXPECT_EQ(lock_waits, 3);
     EXPECT_EQ(lock_releases, 1);
-    test::in_thread([] { // free for the next, and the waiter left no trace
+    test::in_thread([] { // the lock is free again, and the waiter left no mark on it
         EXPECT_FALSE(lock_acquire(LOCK_POOL));
         lock_release(LOCK_POOL);
     });

@@ -8,8 +8,9 @@
 
 #include "os/peek.h"
 
-/* By the chain of frame pointers, so it tells of those functions alone that were compiled with them
- * (-fno-omit-frame-pointer). The compiler's own unwinder may want what only glibc has (_dl_find_object). */
+/* Follows the chain of frame pointers, so it sees only functions that were compiled with them
+ * (-fno-omit-frame-pointer). The compiler's own unwinder is no choice: it may need what only glibc has
+ * (_dl_find_object). */
 __attribute__((noinline)) int os_backtrace(void **frames, int count_max)
 {
     int count = 0;
@@ -35,8 +36,8 @@ const char *os_signal_name(int signal)
     }
 }
 
-/* The kernel puts the environment above the first frame of the first thread, on the same stack. A program may have
- * another later: it is looked at once, before main. */
+/* The kernel puts the environment above the first frame of the first thread, on the same stack. A program may move its
+ * environment later, so this reads the address once, before main. */
 static uintptr_t first_stack_end;
 
 __attribute__((constructor)) static void remember_stack_end(void)

@@ -1,4 +1,4 @@
-/* lock.c: three states, after Drepper, "Futexes Are Tricky", mutex 2. */
+/* lock.c: locks of three states, after Drepper, "Futexes Are Tricky", mutex 2. See lock.h. */
 #include "os/lock.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ enum { FREE, HELD, WAITED_FOR, SPINS = 64 };
 
 struct lock {
     _Alignas(64) _Atomic(uint32_t) state;
-    bool torn; /* under the lock itself: see lock_acquire */
+    bool torn; /* a fork caught the lock held: see lock_acquire. Protected by the lock itself. */
 };
 
 static struct lock locks[LOCK_COUNT];
@@ -47,9 +47,9 @@ bool lock_acquire(enum lock_rank rank)
     bool held = false;
     const int spins = sync_points_are_hooked() ? 1 : SPINS;
     for (int spin = 0; spin < spins && !held; spin++) held = try(lock);
-    /* acquire: as in try. WAITED_FOR stays until the release that finds it, so that no waiter is
-     * lost; whoever wakes takes the lock in that state, in case others wait. Under a scheduler the
-     * holder is stopped until this thread lets it run, so sleeping would be for ever. */
+    /* acquire: as in try. WAITED_FOR stays until a release finds it, so that no waiter is lost. A thread that wakes
+     * takes the lock in that state, since others may still wait. Under a test's scheduler the holder does not run until
+     * this thread yields, so this thread must not sleep in the system. */
     while (!held) {
         if (sync_points_are_hooked()) {
             sync_point("lock_wait");
@@ -78,7 +78,7 @@ void lock_release(enum lock_rank rank)
 
 void lock_all_reset(void)
 {
-    /* relaxed: the child has one thread, and waiters do not exist here. */
+    /* relaxed: the child has one thread, and no waiter. */
     for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++) {
         if (atomic_load_explicit(&locks[rank].state, memory_order_relaxed) != FREE) locks[rank].torn = true;
         atomic_store_explicit(&locks[rank].state, FREE, memory_order_relaxed);

@@ -120,7 +120,7 @@ TEST(Lock, TheChildIsToldOnceOfALockThatAnotherThreadHeld)
     });
     while (stage < 1) pause_ms(1);
     EXPECT_TRUE(test::in_child([] {
-        lock_all_reset(); // as the heap's own handler has done already in a program that allocates
+        lock_all_reset(); // in a program that allocates the heap's atfork handler has done so already
         for (int rank = 0; rank < LOCK_COUNT; rank++) {
             bool torn = lock_acquire((lock_rank)rank);
             EXPECT_EQ(torn, rank == LOCK_POOL) << rank;

@@ -1,6 +1,5 @@
-/* maps.h: what the kernel says of the process's mappings, read from /proc/self/maps with plain system calls into the
- * caller's stack: for reports. Async-signal-safe; allocates nothing; keeps errno. Not a part of the release
- * library. */
+/* maps.h: the process's mappings, for reports. Read from /proc/self/maps with plain system calls, into buffers on the
+ * stack. Async-signal-safe; allocates nothing; keeps errno. Not a part of the release library. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,15 +11,15 @@ struct maps_entry {
     uintptr_t low, high;
     uint64_t file_offset;
     bool is_writable;
-    bool is_file; /* of a module or another file; not anonymous */
-    char name[MAPS_NAME_BYTES]; /* the file's path, or [stack] and the like; empty; cut off where it is too long */
+    bool is_file; /* of a module or another file, not anonymous */
+    char name[MAPS_NAME_BYTES]; /* the file's path, [stack] and the like, or empty; cut off where too long */
 };
 
-/* Called with each entry, by rising address. True: no further. */
+/* Called with each entry, by rising address. Returns true to end the scan. */
 typedef bool maps_visit_fn(const struct maps_entry *entry, void *context);
 
-/* False where there is no /proc. */
+/* Calls visit for each mapping. False where there is no /proc. */
 bool maps_scan(maps_visit_fn *visit, void *context);
 
-/* The entry that an address lies in: true where there is one. */
+/* Finds the mapping that an address lies in. False where there is none. */
 bool maps_find(uintptr_t address, struct maps_entry *found);

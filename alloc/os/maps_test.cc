@@ -1,4 +1,4 @@
-// maps_test.cc: what is read of /proc/self/maps, against what a test knows of its own memory.
+// maps_test.cc: the entries read from /proc/self/maps agree with the memory that the test has mapped.
 #include "base/test_support.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* meta.c: a bump over ranges from the system. What is left of a range when the next is begun is
- * lost; ranges are large against what is asked for. */
+/* meta.c: bump allocation from ranges of 1 MiB. The rest of a range is lost when the next one begins; that is little,
+ * since requests are small against a range. */
 #include "os/meta.h"
 
 #include "base/bits.h"
@@ -28,7 +28,7 @@ void *meta_alloc(size_t size_bytes)
     size_bytes = round_up(size_bytes, META_LINE_BYTES);
     if (size_bytes > META_RANGE_BYTES / 8) return meta_map(round_up(size_bytes, PAGE_BYTES));
 
-    if (lock_acquire(LOCK_META)) meta_left_bytes = 0; /* begin a new range */
+    if (lock_acquire(LOCK_META)) meta_left_bytes = 0; /* the lock is torn: begin a new range */
     if (size_bytes > meta_left_bytes) {
         char *range = meta_map(META_RANGE_BYTES);
         if (range == NULL) {

@@ -12,7 +12,7 @@ TEST(Meta, ZeroedAlignedAndApart)
     std::vector<std::pair<char *, size_t>> all;
     test::Rng rng;
     for (int i = 0; i < 400; i++) {
-        // Both sides of what is cut from a range and what is mapped alone.
+        // Both sides of the limit between blocks cut from a range and blocks with a mapping of their own.
         size_t size = i % 40 == 39 ? (1 << 17) + rng.below(3) - 1 : rng.between(1, 5000);
         char *start = static_cast<char *>(meta_alloc(size));
         ASSERT_NE(start, nullptr);

@@ -1,5 +1,5 @@
-/* os_linux.c: os.h on Linux. Reservation is a private PROT_NONE mapping without swap accounting;
- * commit makes it writable, which is where strict overcommit says no. */
+/* os_linux.c: os.h on Linux. A reservation is a private PROT_NONE mapping without swap accounting. commit makes it
+ * writable; this is the call that strict overcommit refuses. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -20,7 +20,8 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* The kernel's numbers for the operations on a word of this process alone: a C library need not bring its header. */
+/* The kernel's numbers for futex operations on a word that only this process uses. Spelled out, since a C library need
+ * not ship the kernel's headers. */
 enum { FUTEX_WAIT_HERE = 0 | 128, FUTEX_WAKE_HERE = 1 | 128 };
 
 static void *map_none(void *at, size_t size_bytes, int flags)
@@ -32,15 +33,15 @@ static void *map_none(void *at, size_t size_bytes, int flags)
 static void *reserve_at(void *at, size_t size_bytes)
 {
     void *start = map_none(at, size_bytes, MAP_FIXED_NOREPLACE);
-    if (start != NULL && start != at) { /* a kernel before 4.17 takes the flag for a hint */
+    if (start != NULL && start != at) { /* a kernel before 4.17 ignores the flag and takes `at` as a hint */
         munmap(start, size_bytes);
         start = NULL;
     }
     return start;
 }
 
-/* A plain mapping is often aligned already, since the kernel places one below the other; else one
- * that is longer by the alignment, its ends cut off. */
+/* Tries a plain mapping first: the kernel places one mapping below the other, so it is often aligned already. Otherwise
+ * maps more, by the alignment, and cuts off both ends. */
 static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
 {
     void *start = map_none(NULL, size_bytes, 0);
@@ -49,14 +50,14 @@ static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
 
     size_t wide_bytes;
     if (__builtin_add_overflow(size_bytes, align_bytes - PAGE_BYTES, &wide_bytes)) return NULL;
-    /* The kernel aligns to its own page only, so room for one of ours more. */
+    /* The kernel aligns to its own page only, so this asks for one more of ours. */
     if (__builtin_add_overflow(wide_bytes, (size_t)PAGE_BYTES, &wide_bytes)) return NULL;
     char *wide = map_none(NULL, wide_bytes, 0);
     if (wide == NULL) return NULL;
     size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
     size_t after = wide_bytes - before - size_bytes;
-    /* Cutting may need one mapping more than there were; if the system refuses, the rest stays
-     * reserved: address space, no memory. */
+    /* Cutting may leave one mapping more than before. If the system refuses that, the end stays reserved, which costs
+     * address space and no memory. */
     if (before > 0) munmap(wide, before);
     if (after > 0) munmap(wide + before + size_bytes, after);
     return wide + before;
@@ -83,8 +84,8 @@ static int linux_expose(void *start, size_t size_bytes)
     return keep_errno(mprotect(start, size_bytes, PROT_READ) != 0, saved);
 }
 
-/* Here and where memory goes back, what AddressSanitizer holds about it is forgotten: its runtime does not do so for
- * whoever maps the addresses next, in gcc 12 at least. */
+/* This and the calls that give memory back remove its poison for AddressSanitizer: the runtime, in gcc 12 at least,
+ * does not do so when other code maps the same addresses later. */
 static int linux_commit(void *start, size_t size_bytes)
 {
     int saved = errno;
@@ -98,13 +99,14 @@ static int linux_purge(void *start, size_t size_bytes)
     return keep_errno(madvise(start, size_bytes, MADV_DONTNEED) != 0, saved);
 }
 
-/* No new mapping over the old one: where the system refuses that, the old one may be gone. */
+/* Changes the protection instead of mapping over the old range: if the system refused the new mapping, the old one
+ * might be gone. */
 static int linux_seal(void *start, size_t size_bytes)
 {
     int saved = errno;
     int failed = mprotect(start, size_bytes, PROT_NONE) != 0;
     int error = keep_errno(failed, saved);
-    if (!failed) linux_purge(start, size_bytes); /* what is locked stays, behind the protection */
+    if (!failed) linux_purge(start, size_bytes); /* locked pages keep their memory, but cannot be touched */
     return error;
 }
 
@@ -172,7 +174,7 @@ bool os_is_privileged(void)
 
 size_t os_page_bytes(void)
 {
-    return (size_t)sysconf(_SC_PAGESIZE); /* libc answers from the auxiliary vector */
+    return (size_t)sysconf(_SC_PAGESIZE); /* no system call: libc reads the auxiliary vector */
 }
 
 void os_wait(uint32_t *word, uint32_t value)

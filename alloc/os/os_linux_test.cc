@@ -50,7 +50,7 @@ TEST_F(OsLinux, ReserveAtEveryAlignment)
             EXPECT_EQ(os_linux_ops.release(first, size), 0);
             EXPECT_EQ(os_linux_ops.release(second, size), 0);
             EXPECT_FALSE(is_mapped(first));
-            errno = ERRNO_BEFORE; // mincore's
+            errno = ERRNO_BEFORE; // mincore has set it
         }
 }
 
@@ -218,7 +218,7 @@ TEST_F(OsLinux, WaitAndWake)
     os_wake_one(reinterpret_cast<uint32_t *>(&state));
     waiter.join();
     EXPECT_EQ(state.load(), 2u);
-    errno = ERRNO_BEFORE; // the thread library's
+    errno = ERRNO_BEFORE; // the thread library has set it
 }
 
 TEST_F(OsLinux, WriteError)

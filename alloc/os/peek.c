@@ -1,4 +1,4 @@
-/* peek.c: see peek.h. The system reads in our stead, and answers EFAULT where we would fault. */
+/* peek.c: see peek.h. The kernel reads for us, and returns EFAULT where a plain read would fault. */
 #include "os/peek.h"
 
 #include <errno.h>
@@ -7,9 +7,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PIPE_PART_BYTES = 4096 }; /* what a pipe takes at once */
+enum { PIPE_PART_BYTES = 4096 }; /* a pipe takes this much at once */
 
-/* Where process_vm_readv is not allowed (seccomp). A pipe of our own, at most half full. */
+/* For processes that may not call process_vm_readv (seccomp): writes the bytes to a pipe, which is never full, and
+ * reads them back. */
 static bool peek_through_pipe(const char *address, char *out, size_t size_bytes)
 {
     int ends[2];

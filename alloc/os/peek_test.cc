@@ -1,4 +1,4 @@
-// peek_test.cc: memory that is there is read, memory that is not is refused, and nothing faults.
+// peek_test.cc: mapped memory is read, unmapped memory is refused, and nothing faults.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,7 +20,7 @@ extern "C" {
 
 namespace {
 
-// From now on the system refuses process_vm_readv, as it does in some containers. False: it does not take filters.
+// Makes the system refuse process_vm_readv, as it does in some containers. False where it takes no filters.
 bool refuse_reading()
 {
     sock_filter filter[] = {
@@ -45,7 +45,7 @@ Two next_descriptors()
     return next;
 }
 
-// The first step that is not as it is to be, 0 if all are. A child's exit status: it may have no more than that.
+// The number of the first step that fails, 0 if none does. A number, since the child can report only its exit status.
 int peek_without_the_call(char *pages)
 {
     constexpr size_t size = 3 * 4096; // more than a pipe takes at once
@@ -59,7 +59,7 @@ int peek_without_the_call(char *pages)
     if (os_peek(pages + size - 8, out, 16)) return 3; // half of it is not readable
     if (os_peek(pages + size, out, 16) || os_peek(nullptr, out, 16)) return 4;
     if (errno != 77) return 5;
-    // Descriptors are closed again, and where there is none left nothing is read.
+    // Descriptors are closed again; with no descriptor left, nothing is read.
     if (next_descriptors() != before) return 8;
     rlim_t next = static_cast<rlim_t>(before.first);
     rlimit none = {next, next};

@@ -19,8 +19,8 @@
 #endif
 
 enum {
-    WIDE_BYTES = 1 << 20,        /* from here on the shadow is given back to the system, not written */
-    REDZONE_BYTES_MAX = 1 << 20, /* of what may be much, and no overflow reaches */
+    WIDE_BYTES = 1 << 20,        /* shadow of ranges this long is given back to the system, not written */
+    REDZONE_BYTES_MAX = 1 << 20, /* the farthest that a redzone is written: no overflow reaches further */
     FRESH_BYTES_MAX = 1 << 28,   /* MemorySanitizer's shadow is as large as the memory */
 };
 
@@ -28,7 +28,8 @@ enum {
 
 #if HAK_SANITIZE_ADDRESS
 
-/* The whole pages of the shadow of a range go back to the system: they read as zero, which is open. */
+/* Opens a long range: gives the whole pages of its shadow back to the system. They then read as zero, which means
+ * open. */
 static void open_wide(const char *start, size_t bytes)
 {
     size_t scale, offset, page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -120,7 +121,8 @@ void sanitizer_unroot(void *start, size_t bytes)
 
 #if HAK_SANITIZE_THREAD
 
-/* Of the runtime, for compilers: in none of its headers. Declared as gcc knows it; the runtime takes it as unsigned. */
+/* A function of the runtime that compilers call; no header declares it. The type is the one that gcc expects; the
+ * runtime itself takes the size as unsigned. */
 extern void __tsan_write_range(void *start, long bytes);
 
 static void write_imagined(char *start, size_t bytes)
@@ -166,7 +168,7 @@ void sanitizer_zeroed(void *start, size_t bytes)
 
 /* --- blocks ------------------------------------------------------------------------------------------ */
 
-/* AddressSanitizer's part: [user, user + size_bytes) is open, what is before and behind is not. */
+/* For AddressSanitizer: opens [user, user + size_bytes) and closes the rest of the block. */
 static void open_only(char *start, size_t bytes, char *user, size_t size_bytes)
 {
     if (size_bytes == 0) size_bytes = 1;

@@ -1,21 +1,20 @@
-/* sanitizer.h: what the sanitizers are told of blocks, in builds that have one (policy.h: ASAN, TSAN, MSAN). In
- * others nothing of this is called: each call stands behind one of these constants.
+/* sanitizer.h: tells the sanitizers about blocks, in builds that have one (policy.h: ASAN, TSAN, MSAN). Other builds
+ * call nothing of this: every call is guarded by one of these constants.
  *
- * AddressSanitizer: of the heap's memory the program may touch the bytes that it has asked for, in blocks that it
- * holds, and no others: superslabs are poisoned as they are made, a block's bytes are opened as it goes to the
- * program, and closed as it comes back. What lies between the size asked for and the block's end is thereby a redzone.
- * Descriptors lie apart from blocks, and are the allocator's to touch. The allocator's own accesses to closed bytes are
- * links of free blocks (base/list.h) and frames (debug/frame_layout.c).
+ * AddressSanitizer: the program may touch only the bytes that it asked for, in blocks that it holds. A superslab is
+ * poisoned (closed) when it is made; malloc opens a block's bytes and free closes them. So the bytes between the size
+ * asked for and the block's end are a redzone. Descriptors lie apart from blocks and are never closed. The allocator
+ * itself accesses closed bytes only in links of free blocks (base/list.h) and in frames (debug/frame_layout.c).
  *
- * LeakSanitizer: superslabs and huge blocks are roots: what only they point to is not lost. It does not look into what
- * is poisoned, so what a freed block points to is.
+ * LeakSanitizer: superslabs and huge blocks are roots, so memory that only they point to is no leak. It does not look
+ * into poisoned memory, so memory that only a freed block points to is a leak.
  *
- * ThreadSanitizer: whoever frees a block, and whoever is given it next, writes it, as far as the sanitizer knows: a
- * thread that uses the block unordered with these is in a race.
+ * ThreadSanitizer: free and malloc count as writes to the block by the calling thread. So a thread that uses the block
+ * without being ordered with them is reported as a race.
  *
- * MemorySanitizer: a block is not initialised until it is written to; calloc's is.
+ * MemorySanitizer: a block of malloc is not initialised until the program writes to it; a block of calloc is.
  *
- * Any thread; nothing here takes a lock or allocates, but for the roots. */
+ * Any thread may call these. Only sanitizer_root and sanitizer_unroot may take a lock or allocate. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,34 +22,36 @@
 
 #include "base/policy.h"
 
-/* Of a longer block TSan hears of its beginning: the whole would cost twice the memory. */
+/* ThreadSanitizer is shown only this much of a longer block: the whole would cost twice its memory. */
 enum { SANITIZER_RACE_BYTES = 16 * 1024 };
 
-/* The block at start goes to the program, which may use size_bytes from user on, inside of it. What the block holds
- * is not initialised. A size of 0 counts as 1, as in AddressSanitizer's own malloc: so a block whose first byte is
+/* The block [start, start + bytes) goes to the program, which may use size_bytes from user on. Its content counts as
+ * not initialised. A size of 0 counts as 1, as in AddressSanitizer's own malloc, so a block whose first byte is
  * poisoned is free. */
 void sanitizer_given(char *start, size_t bytes, char *user, size_t size_bytes);
 
-/* As sanitizer_given, of a block that the program holds and knows, and of which it may use this much from now on. */
+/* As sanitizer_given, for a block that the program holds already and may now use size_bytes of: content in that part
+ * stays initialised. */
 void sanitizer_resized(char *start, size_t bytes, char *user, size_t size_bytes);
 
-/* The block comes back. */
+/* The program has given the block back. */
 void sanitizer_returned(char *start, size_t bytes);
 
-/* No access is an error any more, and none has been initialised or not by this. */
+/* Opens a range: no access to it is an error. Says nothing about what is initialised. */
 void sanitizer_open(const void *start, size_t bytes);
 
-/* Every access of the program's is. start and bytes are multiples of 8. */
+/* Closes a range: every access of the program to it is an error. start and bytes are multiples of 8. */
 void sanitizer_close(void *start, size_t bytes);
 
-/* Whether the program may touch the byte; and how many it may from here on, up to bytes. */
+/* Whether the program may touch the byte at address; and how many bytes it may touch from start on, at most `bytes`. */
 bool sanitizer_is_open(const void *address);
 size_t sanitizer_open_bytes(const void *start, size_t bytes);
 
-/* What stands there counts as not initialised; as initialised. */
+/* The content of a range counts as not initialised (fresh), or as initialised (zeroed). */
 void sanitizer_fresh(void *start, size_t bytes);
 void sanitizer_zeroed(void *start, size_t bytes);
 
-/* A range may hold the only pointer to a block of libc's; and no longer: the same range, as a whole. */
+/* LeakSanitizer is to search this range for pointers to blocks of libc; unroot ends that, for exactly the same
+ * range. */
 void sanitizer_root(void *start, size_t bytes);
 void sanitizer_unroot(void *start, size_t bytes);

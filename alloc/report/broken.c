@@ -18,16 +18,16 @@ static const char *const texts[] = {
 #undef X
 };
 
-/* Of the first thread that finds a broken list: no other one reads or writes them. The crash handler writes one record
- * at a time, so a second thread, which ends the process too, has no need of its own. Not thread-local: a program that
- * loads the library late has little room for more. */
+/* Belongs to the first thread that finds a broken list; no other thread reads or writes it. One is enough, since the
+ * crash handler writes one record at a time. It is not thread-local, since a program that loads the library late has
+ * little room for thread-local variables. */
 static struct broken_facts facts;
-static _Atomic(int32_t) facts_thread; /* 0: nobody has them */
+static _Atomic(int32_t) facts_thread; /* the thread that has them; 0: none */
 
 static bool facts_are_mine(void)
 {
     int32_t self = (int32_t)syscall(SYS_gettid), holder = 0;
-    /* relaxed: they are never handed on. */
+    /* relaxed: no other thread ever reads the facts. */
     return atomic_compare_exchange_strong_explicit(&facts_thread, &holder, self, memory_order_relaxed,
                                                    memory_order_relaxed) ||
            holder == self;
@@ -54,7 +54,7 @@ HAK_NORETURN HAK_COLD void broken(enum broken_bound bound, uint32_t class_index,
 struct broken_facts broken_take(void)
 {
     struct broken_facts taken = {.text = NULL};
-    /* relaxed: the calling thread wrote it, or another one did. */
+    /* relaxed: only equality with this thread's own id matters, and this thread wrote that itself. */
     if (atomic_load_explicit(&facts_thread, memory_order_relaxed) != (int32_t)syscall(SYS_gettid)) return taken;
     taken = facts;
     facts.text = NULL;

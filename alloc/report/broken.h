@@ -1,8 +1,8 @@
-/* broken.h: the end of a process whose lists a program has broken, in every build.
+/* broken.h: ends a process whose free lists the program has broken. In every build.
  *
- * Free blocks hold the links of the lists they are in, so a block that is freed twice, or written to after free, can
- * make a list cyclic, or put one block into two lists. Every slow path that follows links counts its steps against what
- * can be there, and ends the process here when it passes that bound. The debug-validation build finds most of this
+ * Free blocks hold the links of their lists. So a block that is freed twice, or written to after free, can make a list
+ * cyclic or put one block into two lists. Every slow path that follows links counts its steps, and ends the process
+ * here when it has followed more links than the list can hold. The debug-validation build finds most such errors
  * earlier (slab/validate.c). */
 #pragma once
 
@@ -11,7 +11,8 @@
 
 #include "base/policy.h"
 
-/* X(name, text): what has passed its bound, for the line on standard error and for the crash record. */
+/* X(name, text): the text names the list that passed its bound, in the line on standard error and in the crash
+ * record. */
 #define BROKEN_BOUNDS(X)                                                                                   \
     X(returned, "a slab got back more blocks than it had given out, from a thread's list or parked lists") \
     X(bin, "the list that a thread allocates from does not end")                                           \
@@ -28,16 +29,17 @@ enum broken_bound {
 #undef X
 };
 
-/* Writes one line to standard error and aborts; the crash handler, where it is installed, then writes its record. The
- * address is that of a block, else of a slab's descriptor. Async-signal-safe; allocates nothing, takes no lock. */
+/* Writes one line to standard error and aborts; then the crash handler, where installed, writes its record. address is
+ * that of a block or of a slab's descriptor. Async-signal-safe; allocates nothing, takes no lock. */
 HAK_NORETURN HAK_COLD void broken(enum broken_bound bound, uint32_t class_index, const void *address);
 
-/* What broken() was called with in the calling thread, the first in which it was called. */
+/* The arguments with which the calling thread called broken(). Only the first thread to call it has them. */
 struct broken_facts {
-    const char *text; /* NULL: it was not called */
+    const char *text; /* NULL: this thread did not call broken(), or was not the first */
     const void *address;
     uint32_t class_index;
 };
 
-/* For the crash record. The next call finds nothing: a program that survives may crash again for another reason. */
+/* For the crash record. Takes the facts, so that a second call finds none: a program that survives may crash again for
+ * another reason. */
 struct broken_facts broken_take(void);

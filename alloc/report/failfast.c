@@ -30,7 +30,8 @@ static const char *const texts[] = {
 #undef X
 };
 
-/* The report is built in one static buffer: a thread may have a small stack. Who holds it, by the kernel's id. */
+/* The kernel's id of the thread that uses the one static buffer of reports; 0: none. The buffer is not on the stack,
+ * since a thread may have a small one. */
 static _Atomic(int32_t) buffer_thread;
 
 static void buffer_take(void)
@@ -39,16 +40,17 @@ static void buffer_take(void)
     /* acquire: pairs with the release in report. */
     while (!atomic_compare_exchange_weak_explicit(&buffer_thread, &holder, self, memory_order_acquire,
                                                   memory_order_relaxed)) {
-        if (holder == self) abort(); /* a signal has come in the midst of a report, and its handler misuses too */
-        /* A thread that wrote when this process was forked is not here to end it. */
+        if (holder == self) abort(); /* a signal came during this thread's report, and its handler failed a check too */
+        /* The holder may have been writing when this process was forked: it does not exist here, so take the buffer
+         * from it. */
         if (syscall(SYS_tgkill, getpid(), holder, 0) == 0 || errno != ESRCH) holder = 0;
-        sched_yield(); /* for as long as the other thread writes its report */
+        sched_yield(); /* until the other thread has written its report */
     }
 }
 
-/* --- what the crash handler asks for -------------------------------------------------------------------------- */
+/* --- for the crash handler -------------------------------------------------------------------------- */
 
-static HAK_TLS const char *call_now; /* NULL: none that was told */
+static HAK_TLS const char *call_now; /* NULL: no call has been set */
 
 const char *failfast_call_set(const char *call)
 {
@@ -57,10 +59,10 @@ const char *failfast_call_set(const char *call)
     return before;
 }
 
-/* The first KEPT_MAX threads that a find ends have one each for good, and alone write and read it: most often no thread
- * lives on after that. */
+/* What ended a thread. The first KEPT_MAX threads that a failed check ends take one each, for good; only that thread
+ * writes and reads it. A few suffice, since a process seldom survives the first. */
 static struct kept {
-    _Atomic(int32_t) thread; /* 0: nobody's */
+    _Atomic(int32_t) thread; /* 0: free */
     bool is_set;
     struct failfast_find find;
     size_t report_bytes;
@@ -70,7 +72,7 @@ static struct kept {
 static struct kept *kept_mine(void)
 {
     int32_t self = (int32_t)syscall(SYS_gettid);
-    for (int i = 0; i < KEPT_MAX; i++) /* relaxed: a thread finds the one that it took itself. */
+    for (int i = 0; i < KEPT_MAX; i++) /* relaxed: a thread looks for the id that it wrote itself */
         if (atomic_load_explicit(&kept[i].thread, memory_order_relaxed) == self) return &kept[i];
     return NULL;
 }
@@ -80,7 +82,7 @@ static struct kept *kept_take(void)
     struct kept *mine = kept_mine();
     for (int i = 0; i < KEPT_MAX && mine == NULL; i++) {
         int32_t nobody = 0;
-        /* relaxed: nobody has written to it before. */
+        /* relaxed: no thread has written to it before. */
         if (atomic_compare_exchange_strong_explicit(&kept[i].thread, &nobody, (int32_t)syscall(SYS_gettid),
                                                     memory_order_relaxed, memory_order_relaxed))
             mine = &kept[i];
@@ -139,7 +141,7 @@ static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find,
     }
     text_add(&text, "\nhakmem:   found by thread ");
     text_add_number(&text, (uint64_t)syscall(SYS_gettid));
-    /* relaxed: a constant, see explain_start. */
+    /* relaxed: a constant; see explain_start. */
     failfast_explain_fn *explain = __atomic_load_n(&hooks.failfast_explain, __ATOMIC_RELAXED);
     if (explain != NULL) {
         explain(&text, kind, find);

@@ -1,5 +1,5 @@
-/* failfast.h: the kinds of misuse and corruption that the debug-validation build stops at. The
- * release build has none of this: not the checks, not the names. */
+/* failfast.h: the kinds of misuse and corruption that the debug-validation build finds, and the reports that end the
+ * process. The release build has none of it, neither the checks nor the names. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "base/policy.h"
 
-/* X(name, text): text says what was found, for the report's first line. ci/lint/catalogue holds that each has a
+/* X(name, text): text says what was found, in the report's first line. ci/lint/catalogue checks that each kind has a
  * check in alloc/, a program in stress/misuse/ and a row in docs/debug.md. */
 #define FAILFAST_KINDS(X)                                                                                \
     X(double_free, "double free: the block is not live")                                                 \
@@ -43,57 +43,59 @@ enum failfast_kind {
 
 enum { FAILFAST_FRAMES = 8, FAILFAST_REPORT_BYTES = 8192 };
 
-/* Who allocated or freed a block, and from where: return addresses, the innermost first. */
+/* The thread that allocated or freed a block, and its return addresses at that call, the innermost first. */
 struct failfast_event {
     uint32_t thread, count; /* thread 0: not known */
     uintptr_t frames[FAILFAST_FRAMES];
 };
 
-/* What a check has found. The numbers are those of the field "failfast" of a crash record (hakmem/record.h). */
+/* What a check has found. The members mean the same as the numbers of the field "failfast" of a crash record
+ * (hakmem/record.h). */
 struct failfast_find {
     const char *name, *text; /* of the kind */
-    const char *call;        /* that found it, as failfast_call_set was told; "": another */
+    const char *call;        /* the call that found it, as set by failfast_call_set; "": another */
     const void *address;
     const void *bad_address; /* the first byte that was overwritten, or the link; NULL: none is known */
-    uint64_t bad_bytes;      /* how many were; 0: not counted */
+    uint64_t bad_bytes;      /* how many were overwritten; 0: not counted */
     uint64_t value;          /* the aligned 8 bytes around bad_address */
-    /* What the hook failfast_explain fills in; all 0 where it does not know. */
+    /* Filled in by the hook failfast_explain; 0 where it does not know. */
     const void *block_start;
     size_t block_bytes;
     uint32_t kind, state, class_index;
     struct failfast_event allocated, freed;
 };
 
-/* What was overwritten: where that begins, and how much of it was counted. */
+/* The bytes that were overwritten: the first one, and how many were counted. */
 struct failfast_bytes {
     const void *first;
     uint64_t count; /* 0: not counted */
 };
 
-/* Writes one readable report to standard error and aborts, whatever HAKMEM_FAILFAST says: what was found leaves
- * the heap in no state to go on. Async-signal-safe; allocates nothing. */
+/* Writes one report to standard error and aborts, even with HAKMEM_FAILFAST=report: the heap is too damaged to
+ * continue. Async-signal-safe; allocates nothing. */
 HAK_NORETURN void failfast(enum failfast_kind kind, const void *address, const char *detail);
 
-/* The same, of a link that is wrong and stands at link. */
+/* The same, for a wrong link. link is its address; NULL: not known. */
 HAK_NORETURN void failfast_link(enum failfast_kind kind, const void *address, const char *detail, const void *link);
 
-/* As failfast where HAKMEM_FAILFAST=abort. Else returns false, after the report: the caller does nothing with
- * the address, and goes on. */
+/* With HAKMEM_FAILFAST=abort the same as failfast. With HAKMEM_FAILFAST=report returns false after the report: the
+ * caller must not act on the address, and returns to the program. */
 bool failfast_refused(enum failfast_kind kind, const void *address, const char *detail);
 
-/* The same, of bytes that were overwritten. */
+/* The same, for bytes that were overwritten. */
 bool failfast_refused_bytes(enum failfast_kind kind, const void *address, const char *detail,
                             struct failfast_bytes bytes);
 
 /* --- for the crash record ------------------------------------------------------------------------------------ */
 
-/* Which call of the program's the checks run for, in this thread. Returns what was set before, for the end of the
- * call: calls nest, since free may look at what waits in the quarantine. */
+/* Sets the name of the program's call that this thread's checks run for. Returns the name that was set before; the
+ * caller sets that again at the end of the call, since calls nest: free may check blocks that wait in the
+ * quarantine. */
 const char *failfast_call_set(const char *call);
 
-/* What ended this thread: set by the failfast whose abort() the caller is handling, until failfast_kept_forget. NULL:
- * no failfast did. The report is report_bytes long. */
+/* For the handler of SIGABRT: what the failfast that aborts this thread has found, and its report of report_bytes.
+ * NULL: the abort came from elsewhere. Valid until failfast_kept_forget. */
 const struct failfast_find *failfast_kept(const char **report, size_t *report_bytes);
 
-/* If the program survives the abort, a later one of this thread is not to be taken for that one. */
+/* Forgets that. A program may survive the abort; a later abort of this thread must not be taken for the same one. */
 void failfast_kept_forget(void);

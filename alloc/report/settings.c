@@ -8,19 +8,19 @@
 
 #include "os/os.h"
 
-enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry has no value that we take */
+enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry cannot have a valid value */
 
 static const char prefix[] = "HAKMEM_";
 
 int failfast_level_read = -1;
-static int goes_on = -1; /* until they are read */
+static int goes_on = -1; /* not read yet */
 
 struct settings {
     int level;
     int goes_on;
 };
 
-/* The value of an entry of this name; NULL: it has another. */
+/* The value of an entry NAME=VALUE; NULL: the entry has another name. */
 static const char *value_of(const char *entry, const char *name)
 {
     size_t bytes = strlen(name);
@@ -54,7 +54,8 @@ static void take_prefixed(const char *entry, struct settings *settings)
     if (strncmp(entry, prefix, sizeof prefix - 1) == 0) take(entry + sizeof prefix - 1, settings);
 }
 
-/* The environment that the process began with: entries that end in a zero. False where there is no /proc. */
+/* Reads the environment that the process began with: entries that each end in a zero byte. False where there is no
+ * /proc. */
 static bool read_proc(struct settings *settings)
 {
     int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
@@ -85,7 +86,7 @@ int failfast_settings_read(void)
     if (!os_is_privileged() && !read_proc(&settings) && environ != NULL)
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
     errno = saved;
-    /* relaxed: who finds either unread reads both. */
+    /* relaxed: a thread that finds either one unread reads both again. */
     __atomic_store_n(&goes_on, settings.goes_on, __ATOMIC_RELAXED);
     __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELAXED);
     return settings.level;
@@ -100,7 +101,7 @@ bool failfast_goes_on(void)
 void failfast_settings_print(FILE *stream)
 {
     const uint32_t values[] = {failfast_goes_on(), (uint32_t)failfast_level()};
-    const uint32_t *value = values; /* in the order of the list */
+    const uint32_t *value = values; /* in the order of FAILFAST_OPTIONS */
 #define X(name, takes, text) fprintf(stream, "hakmem: option %-14s %8u  %s (%s)\n", #name, *value++, text, takes);
     FAILFAST_OPTIONS(X)
 #undef X

@@ -1,13 +1,13 @@
-/* record.h: the format of a crash record, defined here alone; crash/crash.c writes it, hakmem-stress report
- * reads it. C and C++.
+/* record.h: the format of a crash record. This file is its only definition: crash/crash.c writes records, hakmem-stress
+ * report reads them. C and C++.
  *
  *   magic (8 bytes), version (4)
  *   fields: id (4), length in bytes (4), payload
  *   the last field: id RECORD_END, length 4, CRC-32 (that of zip) of every byte before the CRC
  *
- * Everything is little-endian and unaligned. The end field is the end of the file. A reader skips the ids that it
- * does not know. Fields may be missing; of those marked "each" there may be many. A record is at most
- * RECORD_BYTES_MAX long; what had no room was cut, and CUT says so.
+ * All numbers are little-endian and unaligned. The end field is the end of the file. A reader skips fields whose id it
+ * does not know. Any field may be missing; a field marked "each" may occur many times. A record has at most
+ * RECORD_BYTES_MAX bytes; the field `cut` tells which fields were shortened or left out to fit.
  *
  * Types of payload:
  *   number    8 bytes, two's complement where the meaning is signed
@@ -36,7 +36,7 @@ enum {
     RECORD_FIELD_HEAD_BYTES = 8,
     RECORD_BYTES_MAX = 256 * 1024,
     RECORD_WORDS = 4,
-    RECORD_END = 0x454e4421, /* "!DNE" in the file: an id that no field will have */
+    RECORD_END = 0x454e4421, /* "!DNE" in the file: no field will ever have this id */
 };
 
 #define RECORD_MAGIC "HAKCRASH"
@@ -85,7 +85,7 @@ enum {
     X(40, library_bytes, number, "the same of the file that libhakmem is in")                         \
     X(41, library_mtime_ns, number, "the same")
 
-/* X(name, meaning): the numbers of a place, in this order. */
+/* X(name, meaning): the numbers of a place (what the heap knows of an address), in this order. */
 #define RECORD_PLACE(X)                                                                             \
     X(address, "that the place is of")                                                              \
     X(kind, "enum record_kind")                                                                     \
@@ -125,7 +125,7 @@ enum {
     X(outside, "between the slab's blocks and its ends: no block")                                      \
     X(freed, "the block was freed, and its page may not be touched since")
 
-/* X(name, meaning): the numbers of a guard field, in this order. */
+/* X(name, meaning): the numbers of a field `guard` (what a sampled block has found), in this order. */
 #define RECORD_GUARD(X)                                                              \
     X(address, "of the access, or what was given to free or realloc")                \
     X(finding, "enum record_finding")                                                \
@@ -137,7 +137,7 @@ enum {
     X(allocated_count, "return addresses of the allocation")                         \
     X(freed_count, "return addresses of the free")
 
-/* X(name, meaning): the numbers of a failfast field, in this order. */
+/* X(name, meaning): the numbers of a field `failfast` (what a failed check has found), in this order. */
 #define RECORD_FAILFAST(X)                                                               \
     X(address, "that the report names: what was given to free, or the program's block")  \
     X(kind, "enum record_kind: the memory that it is in")                                \

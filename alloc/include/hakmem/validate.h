@@ -1,8 +1,8 @@
-/* validate.h: what libhakmem-validate.so offers to a test suite beyond malloc. Find each by dlsym; the
+/* validate.h: what libhakmem-validate.so offers to test suites beyond malloc. Look each symbol up with dlsym: the
  * release library has none of them.
  *
- * The hooks are set while no other thread is in the allocator. They may be called on any thread, at any
- * depth of the allocator, and must not enter it. */
+ * Set the hooks only while no other thread is in the allocator. The allocator may call them on any thread and at any
+ * depth; they must not call the allocator. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,18 +12,19 @@
 extern "C" {
 #endif
 
-/* Called at each shared step with its name: a scheduler under test may stop the thread there. While it
- * is set, a thread that finds a lock taken calls it with "lock_wait" over and over instead of sleeping in
- * the system. NULL, as at start: not called. */
+/* Called at each step that is visible to other threads, with the step's name. A test's scheduler may stop the thread
+ * there. While the hook is set, a thread that waits for a lock does not sleep in the system; it calls the hook with
+ * "lock_wait" again and again. NULL, the initial value: not called. */
 typedef void hak_sync_point_fn(const char *step);
 extern hak_sync_point_fn *hak_sync_point_hook;
 
-/* The time in milliseconds, in the system's stead. It must not go back. NULL, as at start: the system's. */
+/* Returns the time in milliseconds, instead of the system's clock. It must not go back. NULL, the initial value: the
+ * system's clock. */
 typedef unsigned long long hak_clock_fn(void);
 extern hak_clock_fn *hak_clock_hook;
 
 struct hak_inspect_report {
-    const char *broken_law;  /* NULL: all hold */
+    const char *broken_law;  /* NULL: all laws hold */
     const void *address;     /* of the page or descriptor in question */
     uint32_t slab_count;     /* slabs seen */
     uint32_t empty_slab_count;
@@ -34,9 +35,9 @@ struct hak_inspect_report {
     uint32_t pending_slab_count;
 };
 
-/* Checks the heap's books against the laws named in alloc/README.md and fills the report. No other thread
- * may be in the allocator meanwhile, and those that are alive must have flushed (hak_purge) for
- * used_blocks to equal live_blocks. Returns true when every law holds. */
+/* Checks the heap's data against the laws in alloc/README.md and fills the report. Returns true when every law holds.
+ * No other thread may be in the allocator meanwhile. used_blocks equals live_blocks only if all live threads have
+ * flushed their caches (hak_purge). */
 bool hak_inspect(struct hak_inspect_report *report);
 
 #ifdef __cplusplus
