@@ -1,4 +1,4 @@
-/* owner.c: the table of owners and the map of orphans. */
+/* owner.c: the table of owners and the map of orphans. See owner.h. */
 #include "slab/owner.h"
 
 #include "base/config.h"
@@ -22,9 +22,9 @@ bool owner_register(struct owner *owner)
     if (fits) {
         owner->id = id;
         owner->tag = id << TAG_OWNER_SHIFT;
-        /* release: publishes the owner; pairs with owner_with_id. */
+        /* release: publishes the owner. Pairs with the acquire in owner_with_id. */
         atomic_store_explicit(&owners[id], owner, memory_order_release);
-        /* release: pairs with owner_count, so that each of so many owners is found. */
+        /* release: pairs with the acquire in owner_count, so that a thread finds all the owners that it counts. */
         atomic_store_explicit(&count, id, memory_order_release);
     }
     lock_release(LOCK_HEAPS);
@@ -48,8 +48,8 @@ static bool take(uint32_t id)
 {
     uint64_t bit = 1ull << id % WORD_BITS;
     sync_point("owner_adopt");
-    /* acquire: pairs with the release in owner_abandon; all that the last thread did to the owner
-     * and its slabs comes before what we do. */
+    /* acquire: pairs with the release in owner_abandon, so that everything the last thread did to the owner and its
+     * slabs comes before what this one does. */
     return (atomic_fetch_and_explicit(&orphans[id / WORD_BITS], ~bit, memory_order_acquire) & bit) != 0;
 }
 
@@ -57,7 +57,7 @@ struct owner *owner_adopt(void)
 {
     uint32_t words = owner_count() / WORD_BITS + 1;
     for (uint32_t word = 0; word < words; word++) {
-        /* relaxed: take decides. */
+        /* relaxed: take() decides whether the bit is still set. */
         uint64_t bits = atomic_load_explicit(&orphans[word], memory_order_relaxed);
         for (; bits != 0; bits &= bits - 1) {
             uint32_t id = word * WORD_BITS + (uint32_t)__builtin_ctzll(bits);
@@ -82,12 +82,12 @@ bool owner_adopt_this(struct owner *owner)
 bool owner_abandon(struct owner *owner)
 {
     sync_point("owner_abandon");
-    /* release: publishes the owner to whoever adopts it. seq_cst here, in the load below, in
-     * remote_post's push and in owner_is_orphan: either the poster sees the orphan's bit and
-     * drains, or we see its slab pending. */
+    /* release: publishes the owner to the thread that adopts it. seq_cst here, in the load below, in remote_post's push
+     * and in owner_is_orphan: either the poster sees the orphan's bit and drains, or this thread sees the poster's slab
+     * pending. */
     atomic_fetch_or_explicit(&orphans[owner->id / WORD_BITS], 1ull << owner->id % WORD_BITS, memory_order_seq_cst);
     if (atomic_load_explicit(&owner->pending, memory_order_seq_cst) == NULL) return true;
-    return !take(owner->id); /* if another thread took it, it drains what is pending */
+    return !take(owner->id); /* if another thread took the owner, that one drains it */
 }
 
 uint32_t owner_orphan_count(void)

@@ -11,7 +11,7 @@ enum { REMOTE_COUNT_SHIFT = 48 };
 static_assert(HAK_ADDRESS_BITS <= REMOTE_COUNT_SHIFT, "a block's address fits below the count");
 static_assert(PAGE_BYTES / GRANULE_BYTES < 1 << 16, "the count of a slab's blocks fits above it");
 
-static const uint64_t REMOTE_QUEUED = 1; /* blocks start at multiples of 16 */
+static const uint64_t REMOTE_QUEUED = 1; /* bit 0 is free, since blocks start at multiples of 16 */
 static const uint64_t REMOTE_ADDRESS = ((1ull << REMOTE_COUNT_SHIFT) - 1) & ~(uint64_t)15;
 
 static struct block *word_head(uint64_t word)
@@ -37,28 +37,27 @@ static void pending_push(struct owner *owner, struct slab *slab)
     do {
         slab->next_pending = head;
         sync_point("pending_push");
-        /* release: publishes next_pending; pairs with the acquire exchange in remote_drain.
-         * seq_cst: against the orphan's bit, see owner_abandon. Relaxed on failure: head is
-         * stored, never followed here. */
+        /* release: publishes next_pending. Pairs with the acquire exchange in remote_drain. seq_cst: orders the push
+         * before the load of the orphan's bit, see owner_abandon. Relaxed on failure: head is stored, never followed
+         * here. */
     } while (!atomic_compare_exchange_weak_explicit(&owner->pending, &head, slab, memory_order_seq_cst,
                                                     memory_order_relaxed));
 }
 
 void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
 {
-    struct owner *owner = slab->owner; /* fixed: the blocks we hold keep the slab */
+    struct owner *owner = slab->owner; /* cannot change: the slab cannot be released while we hold blocks of it */
     uint64_t word = atomic_load_explicit(&slab->remote, memory_order_relaxed);
     link_set(&head->batch_tail, tail);
     do {
         link_set(&tail->next, word_head(word));
         sync_point("remote_post");
-        /* release: publishes the links and this thread's last writes to the blocks; pairs with the
-         * acquire in remote_drain. acquire: a drain that cleared QUEUED has read next_pending, which
-         * we may now write; pairs with the release in remote_drain. Relaxed on failure: the head is
-         * stored, not followed. */
+        /* release: publishes the links and this thread's last writes to the blocks. Pairs with the acquire in
+         * remote_drain. acquire: the drain that cleared QUEUED has read next_pending, so this thread may write it now.
+         * Pairs with the release in remote_drain. Relaxed on failure: the head is stored, not followed. */
     } while (!atomic_compare_exchange_weak_explicit(&slab->remote, &word, word_make(head, word_count(word) + count),
                                                     memory_order_acq_rel, memory_order_relaxed));
-    if ((word & REMOTE_QUEUED) != 0) return; /* it is on its way to the owner; not ours any more */
+    if ((word & REMOTE_QUEUED) != 0) return; /* the slab is on the queue already, and no longer ours to touch */
     pending_push(owner, slab);
     remote_drain_orphan(owner);
 }
@@ -87,22 +86,23 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
     }
     link_set(&block->next, stage->head);
     stage->head = block;
-    /* The count last: a child forked in between must not find it above the length of the list. */
+    /* The count is written last: a child that is forked here must not find it above the length of the list. */
     atomic_signal_fence(memory_order_release);
     if (++stage->count >= stage->count_max) stage_post(staging, stage);
 }
 
 void remote_post_all(struct staging *staging)
 {
-    if (!staging->used) return; /* a thread that ends need not read the table */
+    if (!staging->used) return; /* so that a thread's end need not read the whole table */
     staging->used = false;
     for (uint32_t i = 0; i < STAGES; i++) stage_post(staging, &staging->stages[i]);
 }
 
 /* --- the owner ----------------------------------------------------------------------------------- */
 
-/* The last block of the batches on a remote word, of count blocks. Batch by batch: another thread has written these
- * blocks, and each of them costs a miss (28% of an all-remote loop's time, when all were walked). */
+/* The last block of a list of batches with count blocks in all. It goes from batch to batch: another thread wrote these
+ * blocks, so touching each one would cost a cache miss (28% of the time of a loop of remote frees, when all were
+ * walked). */
 static struct block *batches_tail(struct block *head, uint32_t count, uint32_t class_index)
 {
     for (struct block *tail; count-- != 0; head = link_get(&tail->next)) {
@@ -119,12 +119,13 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
     /* acquire: pairs with pending_push. */
     struct slab *slab = atomic_exchange_explicit(&owner->pending, NULL, memory_order_acquire);
     while (slab != NULL) {
-        /* Read before QUEUED is cleared: from then on the slab may be queued again. */
+        /* Read this before QUEUED is cleared: from then on another thread may queue the slab again. */
         struct slab *next = slab->next_pending;
         sync_point("remote_drain_slab");
-        /* acquire and release: pair with those in remote_post. */
+        /* acquire and release: pair with the release and the acquire in remote_post. */
         uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
-        /* A slab that was released and made again while it was queued can be on the queue twice: a cycle. */
+        /* Only a broken list leads here: a slab that was released and made again while it was queued can be on the
+         * queue twice, which makes the queue cyclic. */
         if (HAK_UNLIKELY(word == 0)) broken(BROKEN_pending, slab->class_index, slab);
         if (VALIDATE) validate_remote(slab, word_head(word), word_count(word));
         if (wanted == NULL && slab->class_index == class_wanted) {

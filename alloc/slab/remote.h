@@ -1,18 +1,17 @@
-/* remote.h: frees of blocks that another owner's slab holds.
+/* remote.h: frees of blocks whose slab belongs to another owner.
  *
- * The freeing thread stages such blocks by page, in a small table of its own, and posts a run of
- * them with one compare-and-swap to the slab's remote word. Whoever finds the word's QUEUED bit
- * clear also pushes the slab on its owner's pending queue. The owner takes the queue whole at its
- * next slow path and drains each slab on it.
+ * The freeing thread stages such blocks by page, in a small table of its own. It posts a list of them with one
+ * compare-and-swap of the slab's remote word. A thread that finds the word's QUEUED bit clear also pushes the slab on
+ * its owner's pending queue. At its next slow path the owner takes the whole queue and drains each slab on it.
  *
- *   remote word   head of the list | QUEUED, and the number of its blocks above the address bits
+ *   remote word head of the list | QUEUED; above the address bits the number of blocks
  *
- * Law 2: pushed to remote = drained + pending; at rest nothing is pending; a slab with pending blocks
- * is on its owner's queue, once, and an orphan's queue is empty.
- * QUEUED is set with the first post and cleared only by the drain, after the slab has left the
- * queue: so a slab is on at most one queue, once. (A drain beside the queue makes it cyclic.)
- * The words need no ABA care: a push only stores the head it saw, never follows it, and the drain
- * takes everything. (Batches staged by slab follow snmalloc's; the count in the word rpmalloc's.) */
+ * Law 2: blocks posted = blocks drained + blocks pending. At rest nothing is pending. A slab with pending blocks is on
+ * its owner's queue exactly once. The queue of an orphan is empty. The first post sets QUEUED, and only the drain
+ * clears it, after the slab has left the queue. So a slab is on at most one queue, at most once. (Draining a slab that
+ * is still on a queue would make the queue cyclic.) ABA is harmless: a push only stores the head that it saw and never
+ * follows it, and a drain takes everything. (Staging batches by slab follows snmalloc; the count in the word follows
+ * rpmalloc.) */
 #pragma once
 
 #include "slab/slab.h"
@@ -22,47 +21,48 @@ struct stage {
     struct block *head; /* count blocks, the last of them tail */
     struct block *tail;
     uint32_t count;
-    uint32_t count_max; /* post at so many */
+    uint32_t count_max; /* post when count reaches this */
 };
 
 struct staging {
-    bool used; /* something was staged since all was posted */
-    struct counters *counters; /* VALIDATE: of the heap that stages; NULL: none */
+    bool used; /* something was staged since the last remote_post_all */
+    struct counters *counters; /* VALIDATE: counters of the heap that stages; NULL: none */
     struct stage stages[STAGES];
 };
 
-/* Stages one block of a slab that the caller's owner does not hold; posts when the stage is full or
- * is wanted for another page. The thread that holds the staging table. */
+/* Stages one block of another owner's slab. Posts a stage that is full, or that another page needs. Only the thread
+ * that holds the staging table may call it. */
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index);
 
-/* Posts all that is staged. */
+/* Posts every stage. */
 void remote_post_all(struct staging *staging);
 
-/* Posts count blocks of one slab, linked from head to tail. Any thread, with an owner or without.
- * If the slab's owner is an orphan, its pending slabs are drained here and now, so that what the
- * dead threads' heaps held does not pile up. */
+/* Posts count blocks of one slab, linked from head to tail. Any thread, with a heap or without. If the slab's owner is
+ * an orphan, this also drains the owner's pending slabs, so that frees of dead threads' blocks do not pile up. */
 void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count);
 
-/* Gives the blocks of every pending slab back to its slab, but returns the first list found of
- * class_wanted (CLASS_EMPTY: none) instead: its blocks stay in use. By whoever holds the owner. */
+/* Gives the blocks of every pending slab back to the slab. The first list of class_wanted (CLASS_EMPTY: no class) is
+ * returned instead, and its blocks stay in use. Only the thread that holds the owner may call it. */
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 
-/* In the child after fork only: empties an owner's queue; queues a slab that holds posted blocks. */
+/* For the child after fork. remote_forget_pending empties an owner's queue; remote_requeue queues a slab that has
+ * posted blocks. */
 void remote_forget_pending(struct owner *owner);
 void remote_requeue(struct slab *slab);
 
-/* Makes an owner that the caller holds an orphan, with nothing pending. */
+/* Drains an owner that the caller holds until nothing is pending, and makes it an orphan. */
 void remote_abandon(struct owner *owner);
 
-/* Takes an orphan, drains it and leaves it again. False if it is none, or another thread has it. */
+/* Adopts an orphan, drains it and makes it an orphan again. False if the owner is no orphan, or another thread adopted
+ * it. */
 bool remote_drain_orphan(struct owner *owner);
 
-/* For inspection at rest: the blocks on a slab's remote word; whether it says that the slab is queued. */
+/* For inspection at rest: the number of blocks posted to a slab, and whether its word has QUEUED set. */
 uint32_t remote_count(const struct slab *slab);
 bool remote_is_queued(const struct slab *slab);
 
 static inline bool remote_is_pending(struct owner *owner)
 {
-    /* relaxed: a hint; remote_drain acquires. */
+    /* relaxed: only a hint; remote_drain acquires. */
     return atomic_load_explicit(&owner->pending, memory_order_relaxed) != NULL;
 }

@@ -7,7 +7,7 @@
 #include "slab/validate.h"
 #include "superslab/pool.h"
 
-/* used_count is written by the owner alone and read by others for figures: relaxed, both. */
+/* Only the owner writes used_count; other threads read it for figures. So both accesses are relaxed. */
 static uint32_t used_get(const struct slab *slab)
 {
     return atomic_load_explicit(&slab->used_count, memory_order_relaxed);
@@ -35,7 +35,7 @@ static void list_insert(struct slab *slab, bool last)
     if (*first == NULL) {
         slab->next = slab->prev = slab;
         *first = slab;
-    } else { /* between the last and the first, then perhaps called the first */
+    } else { /* insert it between the last and the first; then perhaps make it the first */
         slab->next = *first;
         slab->prev = (*first)->prev;
         slab->prev->next = slab->next->prev = slab;
@@ -65,11 +65,11 @@ static uint16_t capacity(const struct superslab *superslab, const struct slab *s
     return (uint16_t)((size_t)(end - slab_start(superslab, slab)) / sizeclass_bytes(slab->class_index));
 }
 
-/* Fresh memory is carved in parts of CARVE_BYTES, a page of the system each: the blocks that start there.
- * Which part of a slab comes first depends on where the slab lies and on nothing else: a slab that follows
- * upon another one finds memory where that one was carved. */
+/* Fresh memory is carved in parts of CARVE_BYTES, a page of the system each. A part's blocks are those that start in
+ * it. The part that is carved first depends only on where the slab lies. So when a slab replaces another one on the
+ * same pages, it starts where the old one has left memory. */
 
-/* The first block that starts in a part or behind it; the capacity where there is none. */
+/* The index of the first block that starts in or behind a part; the capacity if there is none. */
 static uint32_t part_first(const struct slab *slab, uint32_t part)
 {
     uint32_t block_bytes = sizeclass_bytes(slab->class_index), colour = slab_colour(slab);
@@ -84,14 +84,16 @@ static uint32_t part_end(const struct slab *slab, uint32_t index)
     return part_first(slab, offset / CARVE_BYTES + 1);
 }
 
-/* Where slabs of one superslab begin they would compete for one set of the translation cache. */
+/* The block that is carved first. Slabs start at multiples of 64 KiB, so their first pages would share one TLB set:
+ * start each slab at a different part. */
 static uint16_t carve_start(const struct slab *slab)
 {
     uint32_t parts = slab->page_count * (uint32_t)(PAGE_BYTES / CARVE_BYTES);
     return (uint16_t)(part_first(slab, slab->page_index % parts) % slab->capacity);
 }
 
-/* And where parts begin, for one set of the cache: so the list begins in the midst of the part. */
+/* The block of a part that heads the list. Parts start at page boundaries, which map to one cache set: start the list
+ * at a different block of the part in each slab. */
 static uint32_t carve_turn(const struct slab *slab, uint32_t count)
 {
     uint32_t offset = slab->page_index * (uint32_t)CARVE_STRIDE_BYTES % CARVE_BYTES;
@@ -116,7 +118,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->capacity = capacity(range.superslab, slab);
     slab->carve_start = carve_start(slab);
     slab->owner = owner;
-    /* relaxed: published with the slab's first block, by whatever hands that to another thread. */
+    /* relaxed: the program publishes it when it hands a block of the slab to another thread. */
     atomic_store_explicit(&slab->remote, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < pages; i++) {
         slab[i].page_offset = (uint8_t)i;
@@ -136,14 +138,14 @@ static void slab_release(struct slab *slab)
     pool_free(superslab, slab->page_index, slab->page_count, 1 + 7u * slab->carved_count / slab->capacity);
 }
 
-/* More blocks came back than were out. The address is that of the last one: it has just been put first. */
+/* More blocks came back than were in use. The report names the last one, which is now first on the free list. */
 static HAK_COLD HAK_NORETURN void returned_too_many(const struct slab *slab)
 {
     broken(BROKEN_returned, slab->class_index, slab->free);
 }
 
-/* The slab has no block in use. One such slab a class is kept, last in the list, so that a loop
- * that empties its slab again and again stays cheap; none in an orphan that may stay one. */
+/* The slab has no block in use any more. One such slab a class is kept, last in the list, so that a loop that empties
+ * its slab again and again stays cheap. An orphan that may stay one keeps none. */
 static void slab_emptied(struct slab *slab)
 {
     struct slab *last = slab->owner->slabs[slab->class_index]->prev;
@@ -173,7 +175,7 @@ void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab,
     while (page < SUPERSLAB_PAGES) {
         uint32_t tag = pagemap_tag(base + (size_t)page * PAGE_BYTES);
         uint32_t class_index = tag & TAG_CLASS_MASK;
-        if (tag >> TAG_OWNER_SHIFT == 0) { /* free, or a run */
+        if (tag >> TAG_OWNER_SHIFT == 0) { /* the page is free or belongs to a run */
             page++;
             continue;
         }
@@ -241,7 +243,7 @@ static void slab_returned(struct slab *slab, uint32_t count)
     used_set(slab, used_count);
     slab->owner->used_bytes -= (size_t)count * sizeclass_bytes(slab->class_index);
     if (!slab->listed) list_insert(slab, false);
-    if ((int32_t)used_count <= 0) { /* one test for both, in a path that each block takes */
+    if ((int32_t)used_count <= 0) { /* one test for both cases, since every freed block comes here */
         if (HAK_UNLIKELY((int32_t)used_count < 0)) returned_too_many(slab);
         slab_emptied(slab);
     }

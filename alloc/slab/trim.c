@@ -7,17 +7,17 @@
 
 enum {
     WORD_BITS = 64,
-    BLOCKS_MAX = PAGE_BYTES / GRANULE_BYTES, /* slabs of more pages have longer blocks, and fewer */
-    OS_PAGES_MAX = 16,                       /* in one of our pages: bits of hollow_pages */
+    BLOCKS_MAX = PAGE_BYTES / GRANULE_BYTES, /* slabs of more pages have larger and fewer blocks */
+    OS_PAGES_MAX = 16,                       /* system pages in one of our pages: bits of hollow_pages */
 };
 
 static_assert(8 * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BLOCKS_MAX, "no slab has more blocks");
 
-/* A slab laid out: blocks of one length, and the system's pages of another. */
+/* The layout of a slab: its blocks, and the system's pages that they lie on. */
 struct layout {
     struct slab *slab;
-    char *start;     /* of its pages */
-    uint32_t colour; /* from there to the first block: less than a page of the system */
+    char *start;     /* where the slab's pages begin */
+    uint32_t colour; /* bytes from start to the first block: less than a page of the system */
     uint32_t block_bytes;
     uint32_t os_bytes;
     uint32_t os_pages; /* in one of our pages */
@@ -51,8 +51,8 @@ static void hollow_set(const struct layout *at, uint32_t os_page, bool hollow)
     *bits = (uint16_t)(hollow ? *bits | bit : *bits & ~bit);
 }
 
-/* The system's pages that a block touches, and the blocks that touch such a page; the capacity where
- * the page lies behind the last block. */
+/* The first and last system page that a block touches. The first block that touches a system page, and the block after
+ * the last one; both are the capacity if the page lies behind the last block. */
 static uint32_t first_os_page(const struct layout *at, uint32_t block)
 {
     return (at->colour + block * at->block_bytes) / at->os_bytes;
@@ -91,7 +91,7 @@ static struct block *block_at(const struct layout *at, uint32_t block)
 
 /* --- trim ------------------------------------------------------------------------------------------- */
 
-/* A bit for each block: it is on the free list, or hollow. */
+/* A bit for each block, set if the block is on the free list or touches a hollow page. */
 struct idle {
     uint64_t words[BLOCKS_MAX / WORD_BITS];
 };
@@ -125,13 +125,13 @@ static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os
 {
     if (is_hollow(at, os_page)) return false;
     uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
-    if (block == end) return false; /* behind the last block: never touched */
+    if (block == end) return false; /* behind the last block: never used */
     while (block < end && idle_get(idle, block)) block++;
     return block == end;
 }
 
-/* The bits agree with the slab's books. They do not where a child was forked in the midst of a free, say:
- * such a slab is left as it is. */
+/* Whether the bits agree with the slab's used_count. They may not in a child that was forked during a free; such a slab
+ * is not trimmed. */
 static bool idle_is_whole(const struct slab *slab, const struct idle *idle, uint32_t used)
 {
     uint32_t count = 0;
@@ -140,8 +140,9 @@ static bool idle_is_whole(const struct slab *slab, const struct idle *idle, uint
     return count == slab->capacity - used;
 }
 
-/* Purges the pages that can go, a call for each row of them. Returns how many calls were made: also one that
- * failed may have taken the memory of a part, and the links with it. *gone: pages that went for good. */
+/* Purges the pages that can go, with one call for each row of them. Adds the pages that were purged to *gone. Returns
+ * how many calls were made, failed ones included: a call that failed may still have purged a part, and the links in
+ * it. */
 static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uint32_t *gone)
 {
     uint32_t calls = 0;
@@ -155,12 +156,13 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
             *gone += end - first;
             for (uint32_t os_page = first; os_page < end; os_page++) hollow_set(at, os_page, true);
         }
-        first = end; /* which cannot go */
+        first = end; /* page `end` cannot go */
     }
     return calls;
 }
 
-/* Links the idle blocks that still have their memory anew, in order. Returns how many. */
+/* Builds the free list again from the idle blocks that touch no hollow page, in order of address. Returns how many they
+ * are. */
 static uint32_t relink(const struct layout *at, const struct idle *idle)
 {
     struct block **end = &at->slab->free;
@@ -187,7 +189,7 @@ size_t slab_trim(struct slab *slab)
     if (slab->free == NULL || !(slab->hollow || slab->carved_count == slab->capacity)) return 0;
     struct layout at = layout_of(slab);
     if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
-    uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* ours */
+    uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
     struct idle idle = {{0}};
     idle_find(&at, &idle);
@@ -207,7 +209,7 @@ size_t slab_trim_all(struct owner *owner)
         if (first == NULL) continue;
         do {
             bytes += slab_trim(slab);
-            /* Where each slab is the one before its next, the walk comes back to the first. */
+            /* If every slab is its successor's predecessor, the walk returns to the first slab. */
             if (slab->next->prev != slab) broken(BROKEN_slabs, class_index, slab);
             slab = slab->next;
         } while (slab != first);
@@ -230,9 +232,11 @@ void slab_trim_shrunk(struct owner *owner)
     slab_trim_all(owner);
 }
 
-/* --- and back ---------------------------------------------------------------------------------------- */
+/* --- carving trimmed memory
+ * ---------------------------------------------------------------------------------------- */
 
-/* Ends the hollowness of the pages that a block touches. Bit i of the answer: it was page first + i. */
+/* Marks the pages that a block touches as not hollow. Bit i of the result is set if page first + i was hollow before,
+ * where first is the first page that the block touches. */
 static uint32_t fill(const struct layout *at, uint32_t block)
 {
     uint32_t first = first_os_page(at, block), filled = 0;
@@ -244,7 +248,7 @@ static uint32_t fill(const struct layout *at, uint32_t block)
     return filled;
 }
 
-/* Whether a block touches one of the pages that fill() told of. */
+/* Whether a block touches one of the pages in the result of fill(). */
 static bool touches_filled(const struct layout *at, uint32_t block, uint32_t first, uint32_t filled)
 {
     for (uint32_t os_page = first_os_page(at, block); os_page <= last_os_page(at, block); os_page++)
@@ -265,7 +269,7 @@ struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
     slab->owner->trimmed_is_wanted = true;
     *count = 0;
     for (; block < end; block++) {
-        /* A block between two such pages, one of them hollow still, waits for the other. */
+        /* A block that also touches a page that is still hollow is carved with that one. */
         if (!touches_filled(&at, block, first, filled) || touches_hollow(&at, block)) continue;
         link_set(tail, block_at(&at, block));
         tail = &link_get(tail)->next;

@@ -12,9 +12,9 @@ static uint32_t granule_of(const void *address)
     return (uint32_t)((uintptr_t)address % SUPERSLAB_BYTES / GRANULE_BYTES);
 }
 
-/* relaxed, both: the bit of a block is only touched by the one thread that has the block, and what
- * hands the block on orders it; two threads at one bit is the very fault that is looked for, and
- * the exchange sees it in either order. */
+/* relaxed, both: only the thread that has a block changes its bit, and the hand-over of the block orders these changes.
+ * Two threads that change one bit are the very error that is looked for, and the atomic change finds it in either
+ * order. */
 static bool live_set(struct superslab *superslab, const void *address)
 {
     uint32_t granule = granule_of(address);
@@ -30,7 +30,7 @@ static bool live_clear(struct superslab *superslab, const void *address)
            0;
 }
 
-/* link: where the head stands, NULL where that is not known. */
+/* link: the word that holds the head; NULL: not known. */
 static void check_list(const struct block *head, uint32_t class_index, const void *link)
 {
     if (head == NULL || failfast_level() == LEVEL_NONE) return;
@@ -89,7 +89,7 @@ bool validate_is_live(const void *start)
     return superslab != NULL && live_test(superslab, start);
 }
 
-/* False unless a block may start here; *superslab is its superslab, NULL for a huge block. */
+/* Whether a block may start here; reports it if not. *superslab is the block's superslab, NULL for a huge block. */
 static bool check_start(const void *pointer, struct superslab **superslab)
 {
     uint32_t tag = pagemap_tag_checked(pointer);

@@ -10,9 +10,9 @@ enum {
     FULL_BITS = HAK_ADDRESS_BITS,
     WINDOW_BITS_FIRST = 36, /* 64 GiB of address space for 4 MiB of tables */
     WINDOW_BITS_LAST = 34,
-    WINDOW_START_LOG2 = 32, /* below: executables that do not move, and their break */
+    WINDOW_START_LOG2 = 32, /* lower addresses are left to executables with a fixed address, and their break */
     WINDOW_TRIES = 4096,
-    LIMIT_SHARE = 16, /* the whole map is for processes that may have so many times its size */
+    LIMIT_SHARE = 16, /* the whole map may take at most 1/16 of the process's limit on address space */
 };
 
 static pagemap_tag_cell boot_tags[1];
@@ -22,7 +22,7 @@ static char *table; /* both tables: the tags, then the descriptors */
 static _Atomic(void *) *descriptors;
 static _Atomic(uint64_t) backed
     [((((size_t)4 << (FULL_BITS - PAGE_SHIFT)) + ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES) / 64 + 1];
-static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
+static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: it ever had a descriptor */
 static uint32_t map_bits; /* 0 before start */
 static _Atomic(uintptr_t) window_next;
 
@@ -47,7 +47,8 @@ static int map_reserve(uint32_t bits)
     descriptors = (void *)(start + (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)));
     map_bits = bits;
     atomic_store_explicit(&window_next, (uintptr_t)1 << WINDOW_START_LOG2, memory_order_relaxed);
-    /* relaxed: thread_process_start publishes it and the words above; any other reader has been handed a block. */
+    /* relaxed: thread_process_start publishes it and the words above. A thread that reads it without calling that holds
+     * a block, whose hand-over orders it. */
     atomic_store_explicit(&pagemap_tags, (pagemap_tag_cell *)(void *)start, memory_order_relaxed);
     return 0;
 }
@@ -55,7 +56,7 @@ static int map_reserve(uint32_t bits)
 int pagemap_start(void)
 {
     if (pagemap_test_window_bits != 0) return map_reserve(pagemap_test_window_bits);
-    /* Under a limit on address space the whole map would leave too little for the program. */
+    /* Under a tight limit on address space the whole map would leave too little for the program. */
     bool full = os_address_space_limit_bytes() / LIMIT_SHARE >= table_bytes(FULL_BITS);
     int error = full ? map_reserve(FULL_BITS) : ENOMEM;
     for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--) error = map_reserve(bits);
@@ -67,16 +68,16 @@ static bool back_cell(const void *cell)
 {
     size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
     uint64_t bit = 1ull << slice % 64;
-    /* acquire: pairs with the release below; who finds the bit may write. Two threads may both
-     * commit: that changes nothing. */
+    /* acquire: pairs with the release below: a thread that finds the bit set may write. Two threads may both commit,
+     * which does no harm. */
     if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
     if (os->commit(table + slice * PAGE_BYTES, PAGE_BYTES) != 0) return false;
     atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
     return true;
 }
 
-/* A superslab's tags lie in one slice, as they start at a multiple of their size; of a huge block
- * only the first page has one. */
+/* Backs the tags and the descriptor at an address. One slice holds all tags of a superslab, since it starts at a
+ * multiple of its size. A huge block has only one tag, for its first page. */
 static bool back(uintptr_t address)
 {
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
@@ -99,8 +100,8 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 {
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     uintptr_t first = (uintptr_t)start >> PAGE_SHIFT;
-    /* release: for a child forked now, which looks at the slabs that have tags (cache/fork.c). It goes from slab to
-     * slab by their first pages, so the first has its tag as long as any: set first, cleared last. */
+    /* release: for a child that is forked now and visits the slabs that have tags (cache/fork.c). The child goes from
+     * slab to slab by their first pages, so the first page's tag is set first and cleared last. */
     for (uint32_t i = 0; i < pages; i++)
         atomic_store_explicit(&tags[first + (tag != 0 ? i : pages - 1 - i)], tag, memory_order_release);
 }
@@ -108,8 +109,8 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 void *pagemap_descriptor(const void *address)
 {
     if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
-    /* acquire: pairs with the release in pagemap_descriptor_set, for a reader that holds no block
-     * of the superslab (inspection, checks of foreign pointers). */
+    /* acquire: pairs with the release in pagemap_descriptor_set. Needed by readers that hold no block of the superslab
+     * (inspection, checks of foreign pointers). */
     return atomic_load_explicit(&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT], memory_order_acquire);
 }
 
@@ -142,17 +143,17 @@ bool pagemap_was_ours(const void *address)
 
 void pagemap_descriptor_set(const void *start, void *descriptor)
 {
-    /* relaxed: for reports. */
+    /* relaxed: only reports read it. */
     if (VALIDATE)
         atomic_fetch_or_explicit(&ever[((uintptr_t)start >> SUPERSLAB_SHIFT) / 64],
                                  1ull << ((uintptr_t)start >> SUPERSLAB_SHIFT) % 64, memory_order_relaxed);
-    /* release: publishes the descriptor's content; see pagemap_descriptor. */
+    /* release: publishes the descriptor's content. Pairs with the acquire in pagemap_descriptor. */
     atomic_store_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], descriptor, memory_order_release);
 }
 
 void *pagemap_descriptor_take(const void *start)
 {
-    /* relaxed, here and below: a thread that frees a block was handed it before. */
+    /* relaxed, here and below: the hand-over of the block to the thread that frees it orders the two. */
     return atomic_exchange_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], NULL, memory_order_relaxed);
 }
 
@@ -163,7 +164,7 @@ bool pagemap_tag_take(const void *start, uint32_t tag)
                                                    memory_order_relaxed);
 }
 
-/* Whether the system would give so much anywhere: at a limit, no place of the window is worth a try. */
+/* Whether the system has size_bytes at any address. If not, no place in the window is worth a try. */
 static bool is_to_be_had(size_t size_bytes)
 {
     void *anywhere = os->reserve(NULL, size_bytes, PAGE_BYTES);
@@ -172,7 +173,7 @@ static bool is_to_be_had(size_t size_bytes)
     return true;
 }
 
-/* Walks the window from where the last search ended, once around, at most WINDOW_TRIES places. */
+/* Searches the window for free address space, from where the last search ended, for at most WINDOW_TRIES places. */
 static void *window_reserve(size_t size_bytes, size_t align_bytes)
 {
     uintptr_t low = (uintptr_t)1 << WINDOW_START_LOG2;
@@ -188,7 +189,7 @@ static void *window_reserve(size_t size_bytes, size_t align_bytes)
         at += step;
         if (start == NULL && tries == 0 && !is_to_be_had(size_bytes)) break;
     }
-    /* Also when all was in vain: the next search goes on from here. */
+    /* Stored on failure too: the next search continues from here. */
     atomic_store_explicit(&window_next, at, memory_order_relaxed);
     return start;
 }
@@ -197,7 +198,7 @@ static char *reserve_anywhere(size_t size_bytes, size_t align_bytes)
 {
     char *start = os->reserve(NULL, size_bytes, align_bytes);
     if (start == NULL || ((uintptr_t)start + size_bytes - 1) >> FULL_BITS == 0) return start;
-    os->release(start, size_bytes); /* above what the map covers: only if asked for by a hint */
+    os->release(start, size_bytes); /* above the map: mmap gives such an address only for a hint, and we give none */
     return NULL;
 }
 

@@ -26,17 +26,17 @@ struct chunk {
 static _Atomic(struct chunk *) chunks[CHUNKS_MAX];
 static _Atomic(uint32_t) chunk_count;
 
-/* A figure and a setting that order nothing: relaxed everywhere. */
+/* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count;
 static _Atomic(bool) huge_pages;
 
-/* The superslab where this thread's searches for runs begin: the first, until another thread was met in
- * one; then behind that, so that each comes to have superslabs of its own. */
+/* The superslab where this thread's searches for runs begin. At first that is the first one. After a contended claim it
+ * is the one behind, so that in time each thread uses superslabs of its own. */
 static HAK_TLS uint32_t run_start;
 
 static struct chunk *chunk_at(uint32_t index)
 {
-    /* relaxed: who has the index has the count that published the chunk, or a superslab of it. */
+    /* relaxed: the caller got the index from the count that published the chunk, or from a superslab in it. */
     return atomic_load_explicit(&chunks[index], memory_order_relaxed);
 }
 
@@ -47,19 +47,19 @@ static struct chunk *chunk_of(const struct superslab *superslab)
 
 /* --- hints --------------------------------------------------------------------------------- */
 
-/* Pages became free: every level that the superslab can now serve gets its bit. */
+/* Pages became free: sets the superslab's bit at every level that it can serve now. */
 void pool_offer(struct superslab *superslab)
 {
     struct chunk *chunk = chunk_of(superslab);
     uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
     uint64_t runs = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst);
     for (uint32_t level = 0; runs != 0; level++) {
-        /* seq_cst load after the seq_cst free: either we see that hint_clear cleared the bit, or
-         * hint_clear's second look sees the pages that we freed. */
+        /* seq_cst load after the seq_cst free: either this load sees that hint_clear cleared the bit, or hint_clear's
+         * second look sees the freed pages. */
         if ((atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst) & bit) == 0)
             atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
         if (level == HINT_LEVELS - 1) break;
-        runs &= runs >> (1u << level); /* starts of twice as many in a row */
+        runs &= runs >> (1u << level); /* now the starts of runs of twice the length */
     }
 }
 
@@ -69,12 +69,12 @@ static bool has_run(struct superslab *superslab, uint32_t level)
     return bits_runs(free_pages, 1u << level) != 0;
 }
 
-/* A search for 2^level pages found none. */
+/* A search for 2^level pages in this superslab found none: clears its hint. */
 static void hint_clear(struct superslab *superslab, uint32_t level)
 {
     struct chunk *chunk = chunk_of(superslab);
     uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
-    if (has_run(superslab, level)) return; /* too short or misaligned for this search only */
+    if (has_run(superslab, level)) return; /* it has such a run, but too short or misaligned for that search */
     /* seq_cst: see pool_offer. */
     atomic_fetch_and_explicit(&chunk->hint[level], ~bit, memory_order_seq_cst);
     sync_point("hint_clear");
@@ -88,8 +88,8 @@ static void count_claim(const struct page_range *range, uint32_t pages, uint64_t
     purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)), is_run);
 }
 
-/* Free dirty pages are counted. A page that is claimed is dirty from then on: its
- * owner will write to it, and it is counted again when it is freed. */
+/* Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
+ * are freed: their owner will have written to them. */
 static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top,
                        struct page_range *range)
 {
@@ -99,12 +99,12 @@ static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t ali
     if (first < 0) return false;
     range->superslab = superslab;
     range->first = (uint32_t)first;
-    /* relaxed: these bits are ours. */
+    /* relaxed: the bits of our pages are ours. */
     count_claim(range, pages, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), from_top);
     return true;
 }
 
-/* Of a chunk, the superslabs from `start` on; or those before it. */
+/* Bits of the superslabs of a chunk that are at or after `start`, or before it. */
 static uint64_t chunk_part(uint32_t chunk_index, uint32_t start, bool before)
 {
     uint32_t first = chunk_index * CHUNK_SUPERSLABS;
@@ -116,7 +116,7 @@ static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t al
                         struct page_range *range)
 {
     uint32_t level = log2_floor(pages);
-    /* acquire: pairs with chunk_make, so that each of so many chunks is found. */
+    /* acquire: pairs with chunk_make, so that all `count` chunks are seen. */
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         struct chunk *chunk = chunk_at(i);
@@ -133,7 +133,7 @@ static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t al
 
 static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct page_range *range)
 {
-    uint32_t start = from_top ? HAK_MINE(run_start) : 0; /* slabs keep to the bottom */
+    uint32_t start = from_top ? HAK_MINE(run_start) : 0; /* searches for slabs start at the bottom */
     if (search_part(start, false, pages, align_pages, from_top, range)) return true;
     return start > 0 && search_part(start, true, pages, align_pages, from_top, range);
 }
@@ -151,7 +151,7 @@ static struct chunk *chunk_make(uint32_t index)
     return chunk;
 }
 
-/* A descriptor without address space. */
+/* Returns a descriptor without address space, a new one if need be. */
 static struct superslab *descriptor_take(void)
 {
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_relaxed);
@@ -166,8 +166,8 @@ static struct superslab *descriptor_take(void)
     struct chunk *chunk = index < count ? chunk_at(index) : chunk_make(index);
     if (chunk == NULL) return NULL;
     struct superslab *superslab = &chunk->superslabs[first];
-    /* Here and not for the whole chunk, which would touch 64 pages in a program that needs one. Only once,
-     * since threads that found the superslab before it was released may still look at it. */
+    /* The index is set here and not for the whole chunk at once, which would touch 64 pages in a program that needs
+     * one. It is written only once, since threads that found the superslab before it was released may still read it. */
     uint32_t own_index = index * CHUNK_SUPERSLABS + first;
     if (superslab->index != own_index) superslab->index = own_index;
     return superslab;
@@ -192,8 +192,8 @@ static bool superslab_back(struct superslab *superslab)
     return true;
 }
 
-/* A new superslab with pages claimed for the caller before anyone else sees it. Alignment needs no care in
- * it: its first page suits every alignment, and so does the top if pages does. */
+/* Makes a superslab whose first or last pages the caller owns before any other thread sees it. Page 0 suits every
+ * alignment; the top suits it if `pages` is a multiple of align_pages. */
 static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, struct page_range *range)
 {
     struct superslab *superslab = descriptor_take();
@@ -219,7 +219,7 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
     struct page_range range = {.superslab = NULL};
     if (search(pages, align_pages, from_top, &range)) return range;
     lock_acquire(LOCK_POOL);
-    /* Again: another thread may have made one while we waited. */
+    /* Search again: another thread may have made a superslab while we waited. */
     if (!search(pages, align_pages, from_top, &range)) superslab_make(pages, align_pages, from_top, &range);
     lock_release(LOCK_POOL);
     return range;
@@ -236,13 +236,13 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
 
 /* --- free ------------------------------------------------------------------------------------- */
 
-/* Only an empty superslab, all of it clean, gives up its address space: the bits are claimed
- * first, so nobody else is in it. */
+/* Releases the address space of a superslab that is free and clean. Claims all pages first, so that no other thread
+ * uses it. */
 void pool_release(struct superslab *superslab)
 {
     if (!superslab_claim_at(superslab, 0, SUPERSLAB_PAGES)) return;
     if (atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) != 0) {
-        superslab_free(superslab, 0, SUPERSLAB_PAGES, false); /* used since we looked */
+        superslab_free(superslab, 0, SUPERSLAB_PAGES, false); /* used since the caller looked */
         pool_offer(superslab);
         return;
     }
@@ -259,14 +259,14 @@ void pool_release(struct superslab *superslab)
     }
     atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
     atomic_fetch_sub_explicit(&superslab_count, 1, memory_order_relaxed);
-    /* release: the descriptor may be taken again: descriptor_take. */
+    /* release: the descriptor may be reused. Pairs with the acquire in descriptor_take. */
     atomic_fetch_and_explicit(&chunk_of(superslab)->present, ~(1ull << superslab->index % CHUNK_SUPERSLABS),
                               memory_order_release);
 }
 
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
 {
-    purge_count_free(pages, slab_eighths); /* before anyone can claim them and count them out again */
+    purge_count_free(pages, slab_eighths); /* before another thread can claim the pages and subtract them again */
     superslab_free(superslab, first, pages, true);
     pool_offer(superslab);
     purge_after_free(superslab);

@@ -1,11 +1,10 @@
 /* pool.h: all superslabs, and the search for free pages among them.
  *
- * Superslabs stand in chunks of 64, each with words of hints: bit i of hint[k] is set where
- * superslab i may have 2^k free pages in a row. A set bit may be wrong and costs a look; a clear
- * bit is never wrong for long: who clears it looks again afterwards. Search is lock-free; only a
- * new superslab takes the POOL lock.
+ * Superslabs are kept in chunks of 64. Each chunk has words of hints: bit i of hint[k] is set if superslab i may have
+ * 2^k free pages in a row. A set bit may be wrong, which costs a look. A clear bit is never wrong for long: the thread
+ * that clears it looks again afterwards. A search takes no lock; only making a superslab takes the POOL lock.
  *
- * How long free pages keep their memory is told in purge.h. */
+ * purge.h says how long free pages keep their memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,39 +13,39 @@
 
 #include "superslab/superslab.h"
 
-/* Where claimed pages lie. */
+/* A range of claimed pages. */
 struct page_range {
-    struct superslab *superslab; /* NULL: none to be had */
+    struct superslab *superslab; /* NULL: the system has no memory */
     uint32_t first;
     bool zero; /* every byte reads as zero */
     bool made; /* the superslab is new */
 };
 
-/* Claims pages: see superslab_claim. From a known superslab, else from a new one. A NULL superslab
- * when the system has no memory. Any thread. pages <= SUPERSLAB_PAGES. */
+/* Claims pages as superslab_claim does, from a known superslab or else from a new one. pages <= SUPERSLAB_PAGES. The
+ * result's superslab is NULL when the system has no memory. Any thread. */
 struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top);
 
-/* Makes a claimed run longer where it stands. */
+/* Extends a claimed run in place. False if the pages behind it are not all free. */
 bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages, uint32_t new_pages);
 
-/* Gives claimed pages back, those of a run (claimed from_top; slab_eighths 0) or of a slab (slab_eighths,
- * 1 to 8: how much of it was used). Their tags are zero by now. Any thread. */
+/* Frees claimed pages. slab_eighths is 0 for a run (claimed from_top), and for a slab 1 to 8: how many eighths of it
+ * were used. The caller has already set their tags to zero. Any thread. */
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths);
 
-/* Purges what has been free for a delay, if a delay has passed since the last round; now_ms is
- * os_now_ms(). True if this call made the round. Called on slow paths. */
+/* If a delay has passed since the last round, makes a round: purges the pages that have been free since before the last
+ * one. now_ms is os_now_ms(). True if this call made the round. Called on slow paths. */
 bool pool_tick(uint64_t now_ms);
 
 /* Rounds made so far, modulo 2^32. */
 uint32_t pool_tick_rounds(void);
 
-/* Purges every free page, and forgets what the limit in number has learned. Returns bytes given back. */
+/* Purges every free page, and resets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);
 
-/* How long free pages keep their memory, in ms; 0 purges them as they are freed. At start. */
+/* Sets the purge delay, in ms; 0 purges pages as they are freed. Called once, at start. */
 void pool_set_purge_delay_ms(uint32_t delay_ms);
 
-/* Ask the system for huge pages behind superslabs made from now on. At start. */
+/* Whether to ask the system for huge pages behind superslabs made from now on. Called once, at start. */
 void pool_set_huge_pages(bool on);
 
 struct pool_figures {
@@ -54,12 +53,12 @@ struct pool_figures {
 };
 struct pool_figures pool_figures(void);
 
-/* Calls visit for every superslab that has address space; from the last one down, until visit answers
- * false. For inspection, figures and the purge. */
+/* Calls visit for every superslab that has address space. pool_for_each_from_top starts at the last one, and ends when
+ * visit returns false. For inspection, figures and the purge. */
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context);
 void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context);
 
-/* For the purge. Pages became free: searches are to look here. And: gives up the address space of a
- * superslab if all of it is free and clean. */
+/* For the purge. pool_offer makes searches look at a superslab in which pages became free. pool_release gives up the
+ * address space of a superslab if all of it is free and clean. */
 void pool_offer(struct superslab *superslab);
 void pool_release(struct superslab *superslab);

@@ -7,31 +7,32 @@
 #include "os/os.h"
 #include "superslab/pool.h"
 
-/* Everything here is a figure or a setting that orders nothing: relaxed everywhere. */
+/* The figures and settings here order nothing: relaxed everywhere. */
 
 enum { CLAIMED_SHIFT = 32 };
 
-/* What each claim and free of pages writes: on one line, which so changes hands once for all of it. */
+/* Every claim and free of pages writes these. They share a cache line, so that it moves between cores once for all of
+ * them. */
 static struct {
-    /* Pages in use above, free pages with memory below: one addition for both. The lower half never
-     * borrows, since pages are counted before anyone can claim them. */
+    /* The upper half counts pages in use, the lower half free dirty pages, so that one addition changes both. The lower
+     * half never borrows, since freed pages are counted before another thread can claim them. */
     alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) counts;
     _Atomic(size_t) run_pages; /* in use */
-    _Atomic(size_t) run_pages_peak, claimed_pages_peak;  /* since the last tick */
-    _Atomic(size_t) dirty_pages_peak, dirty_pages_low;   /* likewise: between them lies what was used */
-    _Atomic(size_t) early_pages;  /* purged by the limit in number since the last tick */
-    _Atomic(size_t) keep_eighths; /* what that limit has learned, in eighths of a page */
+    _Atomic(size_t) run_pages_peak, claimed_pages_peak; /* since the last tick */
+    _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* likewise; the difference is how many of them were used */
+    _Atomic(size_t) early_pages; /* purged by the limit in number since the last tick */
+    _Atomic(size_t) keep_eighths; /* how many pages that limit has learned to keep, in eighths of a page */
 } pages_now;
 
 static_assert(sizeof pages_now == CACHE_LINE_BYTES, "one line");
 
-/* On lines that each call reads and few write. */
+/* Every call reads these, and few write them: on lines of their own. */
 static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
 static _Atomic(uint32_t) rounds;
 static _Atomic(uint64_t) useless_until_ms;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 
-/* Eighths of a slab that were used of those freed of late, times FILL_ONE: a mean in which the newest is
+/* How many eighths of the lately freed slabs were used, times FILL_ONE: a moving mean in which the newest slab weighs
  * an eighth. */
 enum { FILL_ONE = 64 };
 static _Atomic(size_t) slab_fill = FILL_ONE;
@@ -68,15 +69,15 @@ static void peak_update(_Atomic(size_t) *peak, size_t value)
     if (value > get(peak)) set(peak, value);
 }
 
-/* Clean pages were claimed that early purges had taken the memory of. */
+/* Clean pages were claimed while early_pages is not 0: as many of them were purged too early. Raises the limit. */
 static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
-    /* Runs: half as much again, since a loop's longest swings come seldom. */
+    /* Runs count one and a half times, since a loop's longest swings come seldom. */
     size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 12 : get(&slab_fill) / FILL_ONE);
-    /* Runs of many lengths leave gaps: as much again as was in use comes to lie free between them. */
+    /* Runs of many lengths leave gaps between them: as many pages lie free there as are in use. */
     size_t in_use_peak = is_run ? 2 * get(&pages_now.run_pages_peak) : get(&pages_now.claimed_pages_peak);
-    size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside what lies free in any case */
+    size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside the pages that may lie free in any case */
     set(&pages_now.early_pages, early - learned);
     peak_update(&pages_now.keep_eighths, keep < keep_max ? keep : keep_max);
 }
@@ -119,23 +120,23 @@ enum what { COLD, ALL };
 
 struct round {
     enum what what;
-    size_t dirty_pages_goal; /* stop there */
-    uint32_t empty_max;      /* superslabs that may keep their address space with nothing in them */
-    size_t purged;           /* pages */
-    uint32_t empty;          /* superslabs with neither a page in use nor memory */
+    size_t dirty_pages_goal; /* stop when no more free dirty pages than this are left */
+    uint32_t empty_max; /* empty superslabs that may keep their address space */
+    size_t purged; /* pages */
+    uint32_t empty; /* superslabs seen that have no page in use and no memory */
 };
 
-/* Returns pages purged. In a COLD round what was free and dirty the last time already is purged, and
- * what is now is remembered for the next time. */
+/* Returns the number of pages purged. A COLD round purges pages that were free and dirty in the last round already, and
+ * marks those that are free and dirty now for the next round. */
 static uint32_t purge_superslab(struct superslab *superslab, enum what what)
 {
-    /* Hints for superslab_purge, which claims what it purges. */
+    /* These may be out of date: superslab_purge claims the pages before it purges them. */
     uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
                     atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
     uint64_t cold = atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed);
     uint64_t wanted = what == ALL ? idle : idle & cold;
     uint32_t purged = wanted != 0 ? superslab_purge(superslab, wanted) : 0;
-    if (wanted != 0) pool_offer(superslab); /* a search may have found it full meanwhile */
+    if (wanted != 0) pool_offer(superslab); /* a search may have found it full while we held its pages */
     if (purged > 0) count_purged(purged);
     atomic_store_explicit(&superslab->cold_pages, idle & ~wanted, memory_order_relaxed);
     return purged;
@@ -152,8 +153,8 @@ static bool visit(struct superslab *superslab, void *context)
     return too_many;
 }
 
-/* Of the address space as much may lie empty as is in use, since a loop's swings leave so much for a while;
- * but not where memory is wanted more than speed. */
+/* How many empty superslabs may stay: as many as are in use, since a loop's swings leave that many empty for a while.
+ * Only the minimum where memory matters more than speed. */
 static uint32_t empty_max(bool everything)
 {
     uint32_t half = everything ? 0 : (uint32_t)(pool_figures().superslab_count / 2);
@@ -165,7 +166,7 @@ static size_t purge_round(enum what what, size_t dirty_pages_goal)
     struct round round = {.what = what,
                           .dirty_pages_goal = dirty_pages_goal,
                           .empty_max = empty_max(what == ALL && dirty_pages_goal == 0)};
-    pool_for_each_from_top(visit, &round); /* searches fill from the bottom */
+    pool_for_each_from_top(visit, &round); /* searches claim from the bottom */
     return round.purged;
 }
 
@@ -185,7 +186,7 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
     if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
     size_t purged = purge_round(ALL, dirty_max / 2);
     set(&pages_now.early_pages, get(&pages_now.early_pages) + purged);
-    /* Where memory is locked the system takes nothing back: do not try at each free. */
+    /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
     if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
 }
 
@@ -193,7 +194,7 @@ void purge_after_free(struct superslab *superslab)
 {
     if (HAK_UNLIKELY(purge_delay_ms() == 0)) {
         purge_superslab(superslab, ALL);
-        pool_tick(os_now_ms()); /* for superslabs that are empty now: nothing else asks, as no page is dirty */
+        pool_tick(os_now_ms()); /* releases empty superslabs: nothing else would, as no page is dirty */
         return;
     }
     size_t dirty_max = dirty_pages_max();
@@ -205,13 +206,13 @@ static void forget_a_little(void)
     size_t keep = get(&pages_now.keep_eighths);
     size_t low = get(&pages_now.dirty_pages_low), peak = get(&pages_now.dirty_pages_peak);
     bool in_use = peak > low && peak - low >= peak / 8;
-    size_t floor = in_use ? 12 * peak : 0; /* half as much again, as learned */
-    size_t fade = in_use ? 64 : 2; /* slow for those that come seldom; what rests is gone in a second */
+    size_t floor = in_use ? 12 * peak : 0; /* one and a half times the peak, as in learn() */
+    size_t fade = in_use ? 64 : 2; /* slowly while it is used; unused, it is gone in seconds */
     size_t less = keep - (keep + fade - 1) / fade;
     set(&pages_now.keep_eighths, keep < floor ? keep : less > floor ? less : floor);
 }
 
-/* After the round: what that purges was not used. */
+/* Called after the round, so that pages which the round purged do not count as used. */
 static void begin_interval(void)
 {
     set(&pages_now.dirty_pages_peak, purge_dirty_pages());
@@ -231,13 +232,14 @@ bool pool_tick(uint64_t now_ms)
     uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
     if (HAK_LIKELY(now_ms < due)) return false;
     uint64_t wait_ms =
-        purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* 0: all is purged but for empty superslabs */
-    /* Whoever moves the time on does the round; the round itself claims pages. */
+        purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* at 0 only empty superslabs are left to release */
+    /* The thread that advances due_ms makes the round. Others need not wait: a purger claims the pages that it
+     * purges. */
     if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))
         return false;
-    /* What was learned is kept from the limit in time too, while it is in use: the far ends of a loop's
-     * swings are idle for longer than a delay now and then. */
+    /* The pages that the limit in number has learned to keep are exempt from the limit in time too, while they are
+     * used: the pages of a loop's longest swings are sometimes idle for more than a delay. */
     forget_a_little();
     purge_round(COLD, get(&pages_now.keep_eighths) / 8);
     begin_interval();
@@ -248,7 +250,7 @@ bool pool_tick(uint64_t now_ms)
 size_t pool_purge_all(void)
 {
     size_t purged = purge_round(ALL, 0);
-    set(&pages_now.keep_eighths, 0); /* memory is wanted more than speed */
+    set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
     set(&pages_now.early_pages, 0);
     set(&slab_fill, FILL_ONE);
     set(&pages_now.dirty_pages_peak, 0);

@@ -1,17 +1,17 @@
-/* purge.h: how long free pages keep their memory, and who takes it from them.
+/* purge.h: how long free pages keep their memory, and when they are purged.
  *
- * Two limits. In time: a page that has been free for one to two delays is purged by the next tick (on
- * slow paths; no thread of our own). In number: where more free pages keep memory than a share of the
- * pages in use, half of them are purged at once, so that a process that frees much and then sleeps does
- * not keep it. The second limit learns: pages that it purged and that are claimed again within a delay
- * were purged too early. Each such page of a run raises the limit by one, up to twice the pages that were
- * runs at one time; each of a slab by one to eight eighths, up to the pages that were in use. So a loop with
- * long swings comes to make no system calls, for neither limit takes what was learned; without such swings
- * it is forgotten by and by. (Slabs teach as much as those freed of late were used: threads that come and go
- * release and claim many pages with little in use in them.)
+ * There are two limits. The limit in time: a page that has been free for one to two delays is purged by the next tick
+ * (on slow paths; the allocator has no thread of its own). The limit in number: when more free pages keep memory than a
+ * share of the pages in use, they are purged at once down to half that limit, so that a process that frees much and
+ * then sleeps does not keep it. The limit in number learns: a page that it purged and that is claimed again within a
+ * delay was purged too early. Each such page of a run raises the limit by one and a half pages, up to twice the peak of
+ * pages in runs; each of a slab raises it by one to eight eighths of a page, up to the peak of pages in use. Neither
+ * limit purges the pages learned, so in time a loop with long swings makes no system calls. When the swings end, the
+ * limit falls again. (A page of a slab counts by how full the slabs freed lately were, since threads that come and go
+ * release and claim many pages with little in them.)
  *
- * Called by the pool; any thread. The figures order nothing and may lag; whoever purges a page claims
- * it first (superslab_purge). */
+ * Called by the pool, on any thread. The figures order nothing and may lag: superslab_purge claims every page before it
+ * purges it. */
 #pragma once
 
 #include <stddef.h>
@@ -19,15 +19,15 @@
 
 #include "superslab/superslab.h"
 
-/* Pages change hands: claimed, of them so many that kept their memory, for a run or a slab; about to be
- * free, slab_eighths as for pool_free. */
+/* Count pages that were claimed for a run or a slab, dirty_pages of them with memory; and pages that are about to be
+ * freed, with slab_eighths as for pool_free. */
 void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run);
 void purge_count_free(uint32_t pages, uint32_t slab_eighths);
 
-/* After pages of a superslab became free: purges if the limit in number is passed, or at delay 0. */
+/* Called after pages of a superslab became free: purges if the limit in number is exceeded, or at delay 0. */
 void purge_after_free(struct superslab *superslab);
 
-/* The delay: HAKMEM_PURGE_DELAY_MS. 0: nothing is kept. */
+/* The delay, HAKMEM_PURGE_DELAY_MS. 0: free pages keep no memory. */
 uint32_t purge_delay_ms(void);
 
 size_t purge_claimed_pages(void);

@@ -5,7 +5,7 @@
 #include "base/sync_point.h"
 #include "os/os.h"
 
-/* Bit i set where a run of `pages` aligned pages may start. */
+/* Bit i is set where `pages` free pages in a row start at page i, a multiple of align_pages. */
 static uint64_t starts(uint64_t free_pages, uint32_t pages, uint32_t align_pages)
 {
     uint64_t aligned = 1; /* bit i for each multiple i of align_pages */
@@ -21,7 +21,7 @@ static uint32_t choose(uint64_t candidates, bool from_top)
 int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top, bool *zero,
                     bool *contended)
 {
-    /* relaxed: the exchange below decides. */
+    /* relaxed: the exchange below decides whether it was right. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
     for (;;) {
         uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
@@ -31,15 +31,15 @@ int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_
         uint32_t first = choose(candidates, from_top);
         uint64_t range = bits_range(first, pages);
         sync_point("superslab_claim");
-        /* acquire: pairs with the release in superslab_free; the last owner's writes to the pages
-         * and their descriptors come before ours. seq_cst because a search that finds nothing must
-         * be ordered against a free that sets no hint: hint_clear in pool.c. */
+        /* acquire: pairs with the release in superslab_free, so the last owner's writes to the pages and their
+         * descriptors come before ours. seq_cst, since a search that finds nothing must be ordered against a free that
+         * sets no hint: see hint_clear in pool.c. */
         if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages, free_pages & ~range,
                                                    memory_order_seq_cst, memory_order_relaxed)) {
             *contended = true;
             continue;
         }
-        /* relaxed: the bits of pages that we own are ours to read. */
+        /* relaxed: only the owner of a page writes its bit, and we own these pages. */
         dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
         *zero = (dirty & range) == 0;
         return (int)first;
@@ -65,8 +65,8 @@ void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages,
 {
     uint64_t range = bits_range(first, pages);
     if (dirty) {
-        /* relaxed: published with the pages by the release below. The bits of our pages are set and
-         * cleared by us alone, so a look can save the change of a word that is shared. */
+        /* relaxed: published with the pages by the release below. Only we set and clear the bits of our pages, so
+         * reading them first can save a write to a shared word. */
         if (~atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range)
             atomic_fetch_or_explicit(&superslab->dirty_pages, range, memory_order_relaxed);
         if (atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed) & range)
@@ -87,9 +87,9 @@ uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted)
         uint32_t pages = ~from_first == 0 ? 64 : (uint32_t)__builtin_ctzll(~from_first);
         uint64_t range = bits_range(first, pages);
         wanted &= ~range;
-        if (!superslab_claim_at(superslab, first, pages)) continue; /* in use again: not cold */
-        /* relaxed: the pages are ours; published by superslab_free. Another purger may have been
-         * here between the caller's look and our claim. */
+        if (!superslab_claim_at(superslab, first, pages)) continue; /* in use again, so not idle */
+        /* relaxed: the pages are ours; superslab_free publishes them. Another thread may have purged them between the
+         * caller's look and our claim, hence this second look. */
         uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range;
         if (dirty != 0 &&
             os->purge(superslab_base(superslab) + (size_t)first * PAGE_BYTES, (size_t)pages * PAGE_BYTES) == 0) {

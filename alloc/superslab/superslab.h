@@ -1,11 +1,11 @@
 /* superslab.h: 4 MiB of address space in 64 pages, and its descriptor, which lies apart from it.
  *
- * Pages are claimed and freed by compare-and-swap on one word of bits; whoever cleared a page's
- * bit owns the page and its descriptor until it sets the bit again. So no lock is needed to hand
- * out pages, to free them from any thread, or to purge them (the purger claims what it purges).
+ * Pages are claimed and freed by atomic changes of one word of bits. The thread that clears a page's bit owns the page
+ * and its descriptor until it sets the bit again. So no lock is needed to hand out pages, to free them from any thread,
+ * or to purge them (a purger first claims the pages that it purges).
  *
  * Law 7: a free page whose dirty bit is clear reads as zero.
- * A superslab's descriptor is never given back; one without address space has no free page. */
+ * A superslab's descriptor is never given back. A descriptor without address space has no free page. */
 #pragma once
 
 #include <stdatomic.h>
@@ -19,24 +19,24 @@
 
 struct owner;
 
-/* Descriptor of a page: one cache line. The first page's stands for the whole slab or run. Law 1
- * and what else holds between the fields is told in slab/slab.h, whose layer owns them; this layer
- * owns page_offset and page_count. */
+/* Descriptor of a page: one cache line. The descriptor of the first page describes the whole slab or run. This layer
+ * owns page_offset and page_count. The layer of slab/slab.h owns the other members and states law 1, which relates
+ * them. */
 struct slab {
-    /* the owner alone writes these */
+    /* only the owner writes these */
     struct block *free;          /* blocks given back to the slab */
-    struct slab *next, *prev;    /* in the owner's list of slabs with something to give */
-    _Atomic(uint16_t) used_count; /* blocks carved and not on `free`; others may read it */
+    struct slab *next, *prev;    /* in the owner's list of slabs that can give blocks */
+    _Atomic(uint16_t) used_count; /* blocks carved and not on `free`; any thread may read it */
     uint16_t carved_count;       /* blocks carved: from fresh memory, or again where the slab was hollow */
     bool listed;                 /* in the owner's list */
-    bool hollow;                 /* some of its pages' hollow_pages are set: slab/trim.h */
+    bool hollow;                 /* some bit of its pages' hollow_pages is set: slab/trim.h */
     uint16_t hollow_pages;       /* of this page alone: a bit for each of the system's pages in it */
 
     /* fixed while the slab is in use */
     uint8_t class_index;
     uint8_t page_count;
-    uint8_t page_offset; /* pages back to the first page's descriptor */
-    uint8_t page_index;  /* of this descriptor in its superslab */
+    uint8_t page_offset; /* pages from the first page of the slab or run to this one */
+    uint8_t page_index;  /* index of this page in its superslab */
     uint16_t capacity;   /* blocks in the slab */
     uint16_t carve_start; /* index of the block that was carved first */
     struct owner *owner;
@@ -49,11 +49,11 @@ struct slab {
 static_assert(sizeof(struct slab) == 64, "one cache line a page");
 
 struct superslab {
-    _Atomic(uint64_t) free_pages;  /* bit set: nobody's */
+    _Atomic(uint64_t) free_pages;  /* bit set: nobody owns the page */
     _Atomic(uint64_t) dirty_pages; /* bit set: may hold data; written by the page's owner */
     _Atomic(uint64_t) cold_pages;  /* free and dirty since the last round of the purge */
-    _Atomic(char *) base;         /* fixed while there is address space; NULL without */
-    _Atomic(uint64_t) *live_bits;  /* VALIDATE: a bit a granule, set where a live block starts */
+    _Atomic(char *) base;         /* fixed while it has address space; NULL while it has none */
+    _Atomic(uint64_t) *live_bits;  /* VALIDATE: a bit for each granule, set where a live block starts */
     uint32_t index;               /* in the pool */
     char pad[20];
     struct slab slabs[SUPERSLAB_PAGES];
@@ -68,8 +68,8 @@ static inline struct slab *superslab_slab_of(struct superslab *superslab, const 
     return &superslab->slabs[page - superslab->slabs[page].page_offset];
 }
 
-/* relaxed: whoever owns a page got the base with it, by the acquire of its claim; who only counts
- * may find NULL. */
+/* relaxed: a thread that owns a page got the base with it, by the acquire of its claim. A thread that owns none may
+ * read NULL. */
 static inline char *superslab_base(const struct superslab *superslab)
 {
     return atomic_load_explicit(&superslab->base, memory_order_relaxed);
@@ -88,18 +88,18 @@ static inline struct superslab *superslab_of(struct slab *slab)
     return (struct superslab *)(void *)(first - offsetof(struct superslab, slabs));
 }
 
-/* Claims `pages` free pages in a row, the first at a multiple of align_pages. Slabs come from the
- * low end, runs from the high end (from_top), so that the two do not fragment each other; dirty
- * pages are preferred, as they cost no page fault. Returns the first page's index and whether all
- * of them read as zero, or -1. Sets *contended if another thread was met. Any thread; lock-free. */
+/* Claims `pages` free pages in a row, the first at a multiple of align_pages. Slabs come from the low end, runs from
+ * the high end (from_top), so that the two do not fragment each other. Dirty pages are preferred, since they cost no
+ * page fault. Returns the index of the first page, or -1; *zero says whether all of them read as zero. Sets *contended
+ * if another thread changed the word meanwhile. Any thread; lock-free. */
 int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top, bool *zero,
                     bool *contended);
 
 /* Claims exactly [first, first + pages) if all are free. */
 bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages);
 
-/* Gives claimed pages back; dirty says whether they may hold data. */
+/* Frees claimed pages; dirty says whether they may hold data. */
 void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty);
 
-/* Takes the memory of free dirty pages among `wanted`. Returns how many pages were purged. */
+/* Purges those of the `wanted` pages that are free and dirty. Returns how many. */
 uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted);
