@@ -1,4 +1,4 @@
-/* fork.c: see fork.h. One thread is left: every load and store may be relaxed. */
+/* fork.c: see fork.h. The child has one thread, so every load and store may be relaxed. */
 #include "cache/fork.h"
 
 #include "base/hooks.h"
@@ -9,8 +9,8 @@
 #include "slab/slab.h"
 #include "superslab/pool.h"
 
-/* The queues anew: a thread may have gone between posting blocks to a slab and queueing it, or
- * between taking a queue and draining it. The slabs know. */
+/* Rebuilds the queues from the slabs' remote words. At the fork a thread may have been between posting blocks to a slab
+ * and queueing it, or between taking a queue and draining it. */
 static void requeue(struct slab *slab, uint32_t class_index, void *context)
 {
     (void)class_index;
@@ -23,8 +23,8 @@ static void requeue_all(struct superslab *superslab, void *context)
     slab_for_each(superslab, requeue, context);
 }
 
-/* A dead thread's cache lies in its static TLS, which libc keeps with its stack until the child
- * makes threads of its own; from then on the heap must not point there. */
+/* Makes orphans of the heaps of threads that do not exist in the child. Their caches lie in static TLS, which libc
+ * keeps, with the stacks, until the child makes threads of its own. So no heap may point there afterwards. */
 static void abandon_dead(void)
 {
     struct heap *mine = tcache_self()->heap;

@@ -11,11 +11,12 @@
 void held_check(struct tcache *tcache)
 {
     if (failfast_level() == LEVEL_NONE) return;
-    /* By system calls: what libc has cached is in thread-local storage too. */
+    /* Plain system calls: libc's cached ids are in thread-local storage, which the two threads may share. */
     int32_t thread = (int32_t)syscall(SYS_gettid);
     if (thread == tcache->kernel_thread) return;
     int32_t process = (int32_t)syscall(SYS_getpid);
-    /* In another process the caller is a child after fork or vfork, and alone with what it sees. */
+    /* If the process differs, the caller is a child after fork or vfork, and no other thread of its process uses
+     * this. */
     if (process == tcache->kernel_process)
         failfast(FAILFAST_heap_not_held, tcache->heap, "of a thread cache that another kernel thread has used");
     tcache->kernel_thread = thread;

@@ -1,8 +1,8 @@
-/* held.h: a heap is used by the one kernel thread that holds it. Not a part of the release library. */
+/* held.h: checks that only one kernel thread uses a heap. Not a part of the release library. */
 #pragma once
 
 struct tcache;
 
-/* On slow paths: ends the process where another kernel thread uses this thread cache, as one does that a raw clone
- * made with its creator's thread-local storage. */
+/* Called on slow paths. Ends the process if another kernel thread has used this thread cache. That happens when a raw
+ * clone makes a thread that shares its creator's thread-local storage. */
 void held_check(struct tcache *tcache);

@@ -43,8 +43,8 @@ static void credit_grow(struct heap *heap, uint32_t class_index)
     if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
 }
 
-/* Walks a list once, and gives each block to its slab. A list that does not end is found by slab_give_back: the slabs
- * on the cycle run out of blocks in use. */
+/* Walks a list once and gives each block to its slab. It ends even if the list is cyclic: slab_give_back ends the
+ * process when a slab gets back more blocks than were in use. */
 static void list_give_back(struct block *list)
 {
     while (list != NULL) {
@@ -90,8 +90,8 @@ static struct block *find(struct heap *heap, uint32_t class_index)
 static void *refill_live(struct tcache *tcache, uint32_t class_index)
 {
     tcache_busy_begin(tcache);
-    struct block *list = tcache->heads[class_index]; /* not empty for malloc(0), or after libc has
-                                                          allocated while the thread started */
+    /* The bin may hold blocks: for malloc(0), or if libc has allocated while the thread started. */
+    struct block *list = tcache->heads[class_index];
     if (list == NULL) list = find(tcache->heap, class_index);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
@@ -114,16 +114,16 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 
 /* --- free ------------------------------------------------------------------------------------------- */
 
-/* The room for parked lists shrinks with the heap, so that what a burst left in the caches of many
- * classes does not outlast it. */
+/* Whether another list may be parked. The limit shrinks with the heap, so that what a burst left in the caches of many
+ * classes does not stay for good. */
 static bool has_room(const struct heap *heap, uint32_t class_index)
 {
     return heap->parking[class_index].count < heap->parking[class_index].count_max &&
            heap->parked < PARKED_MIN + (heap->owner.used_bytes >> PARKED_SHARE_LOG2);
 }
 
-/* Takes what other threads gave back: a thread whose own lists suffice has no other reason to look. And
- * when little is left in use, the caches go too. */
+/* Drains remote frees here too, since a thread whose own lists suffice makes no refill that would. If the heap has
+ * shrunk, empties the caches and trims the slabs. */
 static void settle(struct tcache *tcache)
 {
     struct owner *owner = &tcache->heap->owner;
@@ -149,7 +149,8 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     }
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
-        /* Beyond the limit this list goes, not an older one: its blocks are still in the cache. */
+        /* Beyond the limit this list is given back and not an older one, since its blocks are still in the processor's
+         * cache. */
         if (has_room(heap, class_index)) {
             magazine_push(heap, list, class_index);
         } else {
@@ -165,9 +166,10 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     tcache_busy_end(tcache);
 }
 
-/* A thread without a heap frees. True when it now has one to stage in. A thread that only frees now
- * and then needs none; above all, libc frees a few blocks after the last destructor has run, when a
- * heap taken would be lost, since nobody tells us any more that the thread has ended. */
+/* For a remote free by a thread without a heap. True when the thread now has a heap to stage the block in. Its first
+ * EARLY_FREES_MAX frees take none: a thread that seldom frees needs none, and libc frees a few blocks after the last
+ * destructor has run, when a heap taken would be lost, since the allocator does not learn of the thread's end any
+ * more. */
 static bool free_remote_start(struct tcache *tcache)
 {
     if (tcache->state == THREAD_ENDED) return false;
@@ -181,8 +183,8 @@ static bool free_remote_start(struct tcache *tcache)
     return false;
 }
 
-/* Whether the thread has drawn blocks for its own use since it was last asked: a successor lives on what it frees,
- * while one that only frees would take a heap from the thread that will want it. */
+/* Whether the thread has allocated from its own heap since the last call. A successor allocates as much as it frees; a
+ * thread that only frees would take the heap away from the thread that needs it. */
 static bool has_drawn(struct tcache *tcache)
 {
     size_t before = tcache->majority_used_bytes;
@@ -190,8 +192,8 @@ static bool has_drawn(struct tcache *tcache)
     return tcache->majority_used_bytes >= before + SUCCESSION_DRAWN_BYTES;
 }
 
-/* Counts a remote free (Boyer and Moore's vote). True when most of the last ones, and SUCCESSION_FREES more
- * than the others, were of blocks of this one owner, and the thread allocates too. */
+/* Counts a remote free (Boyer and Moore's majority vote). True when this owner's blocks lead by SUCCESSION_FREES among
+ * the recent remote frees, and the thread allocates too. */
 static bool has_majority(struct tcache *tcache, uint32_t owner_tag)
 {
     if (tcache->majority_tag == owner_tag) {
@@ -223,7 +225,7 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
     if (HAK_UNLIKELY(has_majority(tcache, tag & ~(uint32_t)TAG_CLASS_MASK)))
         thread_succeed(tcache, slab_of(block)->owner);
     if (HAK_UNLIKELY(tcache->tag == (tag & ~(uint32_t)TAG_CLASS_MASK))) {
-        tcache_busy_begin(tcache); /* the thread has just adopted the block's owner */
+        tcache_busy_begin(tcache); /* thread_succeed has just adopted the block's owner */
         slab_give_back(slab_of(block), block);
         tcache_busy_end(tcache);
         return;
@@ -241,7 +243,7 @@ void tcache_empty_bin(struct tcache *tcache, uint32_t class_index)
     tcache_busy_end(tcache);
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------- */
+/* --- the whole cache ---------------------------------------------------------------------------------------- */
 
 void tcache_lay_down(struct tcache *tcache)
 {
@@ -292,7 +294,7 @@ size_t tcache_shrink(struct tcache *tcache)
     tcache_flush(tcache);
     struct owner *owner = &tcache->heap->owner;
     owner->used_bytes_peak = owner->used_bytes;
-    owner->trimmed_is_wanted = false; /* memory is wanted more than speed */
+    owner->trimmed_is_wanted = false; /* here memory matters more than speed */
     tcache_busy_begin(tcache);
     size_t trimmed_bytes = slab_trim_all(owner);
     tcache_busy_end(tcache);

@@ -14,12 +14,12 @@ static _Atomic(bool) started;
 static pthread_key_t end_key;
 static bool end_key_made; /* written once under LOCK_START */
 
-/* Orphans that are not REST_EMPTY. A figure that orders nothing: relaxed everywhere. */
+/* The number of orphans that are not REST_EMPTY. It orders nothing: relaxed everywhere. */
 static _Atomic(uint32_t) warm_count;
 
 void thread_watch(thread_watch_fn *new_watch)
 {
-    /* release: publishes what the function uses. Pairs with the acquire in watch_call. */
+    /* release: publishes the data that the function uses. Pairs with the acquire in watch_call. */
     atomic_store_explicit(&hooks.thread_watch, new_watch, memory_order_release);
 }
 
@@ -73,7 +73,7 @@ bool thread_process_start(void)
         atomic_store_explicit(&started, true, memory_order_release);
     }
     lock_release(LOCK_START);
-    /* Without the lock: for its 49th handler libc allocates. */
+    /* Not under the lock: glibc allocates for its 49th handler, which would come back here. */
     if (first) pthread_atfork(NULL, NULL, fork_child);
     return done || first;
 }
@@ -85,17 +85,18 @@ static void warm_count_change(uint32_t change)
     atomic_fetch_add_explicit(&warm_count, change, memory_order_relaxed);
 }
 
-/* By whoever holds the heap: an end to its rest. True if there are magazines. */
+/* Ends the rest of a heap that the caller holds. True if the heap has magazines. */
 static bool heap_wake(struct heap *heap)
 {
-    /* relaxed: the heap was taken by the orphan's bit. */
+    /* relaxed: taking the orphan's bit has acquired the heap. */
     if (atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_EMPTY) return false;
     atomic_store_explicit(&heap->rest, REST_EMPTY, memory_order_relaxed);
     warm_count_change(-1u);
     return true;
 }
 
-/* By whoever holds a heap and will leave it for long: nothing stays that is not in use. */
+/* For a heap that the caller holds and is about to leave for long: releases its empty slabs, and trims the others if
+ * the heap has shrunk. */
 static void owner_strip(struct owner *owner)
 {
     owner->keeps_empty = false;
@@ -103,16 +104,16 @@ static void owner_strip(struct owner *owner)
     if (owner_has_shrunk(owner)) slab_trim_shrunk(owner);
 }
 
-/* The first heaps, since those are adopted first: others would rest with what they have while these are
- * emptied and filled again. */
+/* Whether an orphan may keep what its thread had cached. Only the heaps with the lowest ids may, since they are adopted
+ * first; others might never be adopted and would keep it for nothing. */
 static bool may_be_warm(const struct owner *owner)
 {
     uint32_t share = owner_count() >> ORPHANS_WARM_SHARE_LOG2;
     return owner->id <= (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
 }
 
-/* A thread ends. The next one will want what it had cached, if it comes soon; if none comes, or the
- * caches may hold much, or many threads end, the blocks are better in their slabs. */
+/* Called at a thread's end. The next thread wants the cached blocks if it starts soon. If the caches may hold much, or
+ * many heaps are orphans, the blocks go back to their slabs instead. */
 static void cache_lay_down(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
@@ -126,7 +127,7 @@ static void cache_lay_down(struct tcache *tcache)
     }
 }
 
-/* Takes an orphan, gives back what it holds, and leaves it again. False if it is none. */
+/* Adopts an orphan, gives back what it has cached, and makes it an orphan again. False if the owner is no orphan. */
 static bool orphan_flush(struct owner *owner)
 {
     if (!owner_adopt_this(owner)) return false;
@@ -162,8 +163,8 @@ void thread_tick(void)
         struct owner *owner = owner_with_id(id);
         if (owner == NULL || !owner_is_orphan(owner)) continue;
         uint32_t rest = REST_WARM;
-        /* relaxed: the mark orders nothing; if the heap has been taken meanwhile, and perhaps left again,
-         * it is flushed a round too early at worst. */
+        /* relaxed: the mark orders nothing. If the heap was adopted meanwhile, and perhaps left again, it is at worst
+         * flushed a round too early. */
         if (!atomic_compare_exchange_strong_explicit(&((struct heap *)owner)->rest, &rest, REST_COLD,
                                                      memory_order_relaxed, memory_order_relaxed) &&
             rest == REST_COLD)
@@ -181,9 +182,9 @@ uint32_t thread_flush_orphans(void)
     return flushed;
 }
 
-/* --- birth and end ---------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------------- */
 
-/* Best the heap whose blocks the thread has freed already: it is its predecessor's. */
+/* Prefer the heap whose blocks this thread has been freeing: adopting it makes those frees local. */
 static struct heap *heap_get(struct owner *wanted)
 {
     if (wanted != NULL && owner_adopt_this(wanted)) return (struct heap *)wanted;
@@ -195,7 +196,7 @@ static struct heap *heap_get(struct owner *wanted)
     return heap;
 }
 
-/* The thread holds the heap from now on. */
+/* The thread takes the heap. */
 static void heap_hold(struct tcache *tcache, struct heap *heap)
 {
     tcache->heap = heap;
@@ -207,7 +208,7 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     if (VALIDATE) heap->staging.counters = &heap->owner.counters;
 }
 
-/* And no longer: an orphan, with what was cached. */
+/* The thread gives up its heap. The heap becomes an orphan and may keep what the thread had cached. */
 static void heap_let_go(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
@@ -228,8 +229,8 @@ bool thread_start(struct tcache *tcache)
     if (heap == NULL) return false;
     if (tcache->state == THREAD_ENDED) return true;
 
-    /* Live before libc is asked to remember us: for a key beyond its first 32 it allocates. If it
-     * cannot, nobody would tell us of the thread's end, so the thread borrows from the start. */
+    /* The state is LIVE before pthread_setspecific, since libc allocates there for a key beyond its first 32. If that
+     * call fails, the allocator cannot learn of the thread's end, so the thread borrows heaps from the start. */
     tcache->state = THREAD_LIVE;
     int saved = errno;
     if (!end_key_made || pthread_setspecific(end_key, tcache) != 0) tcache->state = THREAD_ENDED;
@@ -253,7 +254,7 @@ void thread_succeed(struct tcache *tcache, struct owner *owner)
     if (owner->used_bytes > tcache->heap->owner.used_bytes) {
         heap_let_go(tcache);
         heap_hold(tcache, (struct heap *)owner);
-        remote_drain(owner, CLASS_EMPTY); /* what the thread had staged for it, at least */
+        remote_drain(owner, CLASS_EMPTY); /* at least the frees that this thread had staged for it */
     } else {
         remote_abandon(owner);
     }

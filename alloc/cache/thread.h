@@ -1,47 +1,46 @@
-/* thread.h: the birth and end of a thread, as the heap sees them.
+/* thread.h: how a thread takes a heap when it starts and gives it up when it ends.
  *
- * A thread takes a heap at its first slow path: an orphan if there is one, and best its predecessor's,
- * whose blocks it frees (or soon after, see thread_succeed); else a new one. At its
- * end (a pthread key's destructor) it makes the heap an orphan, with what it had cached, for the next
- * thread; where none comes within two rounds of the tick, that goes back to the slabs.
- * Destructors that run later, and libc's own last frees, still work: such a thread is ENDED, posts
- * its frees one by one, and borrows a heap for each allocation, which it returns before the
- * allocation is done. So nothing is left behind, but by a thread whose first allocation falls into
- * the last round of destructors: nobody tells of a later moment. */
+ * A thread takes a heap at its first slow path: an orphan if there is one, preferably its predecessor's, whose blocks
+ * it frees; otherwise a new heap. It may still change to its predecessor's soon after (thread_succeed). At its end (in
+ * a pthread key's destructor) the thread makes the heap an orphan, which keeps what the thread had cached for the next
+ * thread. If no thread adopts it within two rounds of the tick, the cached blocks go back to their slabs. Destructors
+ * that run later, and libc's own last frees, still work: the thread is ENDED then, posts its frees one by one, and
+ * borrows a heap for the length of each allocation. So no heap is lost, with one exception: a thread whose first
+ * allocation comes in the last round of destructors, after which nothing tells the allocator of its end. */
 #pragma once
 
 #include "base/hooks.h"
 #include "cache/tcache.h"
 
-/* Makes the process ready: page map, key, fork handler. True when it is. Any thread; cheap when done. */
+/* Prepares the process: page map, key, fork handler. False when the system has no memory. Any thread; cheap once
+ * done. */
 bool thread_process_start(void);
 
-/* Gives the calling thread a heap. On return of true tcache->heap is set; if tcache->state is
- * THREAD_ENDED then, the caller must thread_leave() when its operation is done. False when the
- * system has no memory. */
+/* Gives the calling thread a heap: sets tcache->heap and returns true. If tcache->state is THREAD_ENDED then, the
+ * caller must call thread_leave() after its operation. False when the system has no memory. */
 HAK_COLD bool thread_start(struct tcache *tcache);
 
-/* What happens when a thread ends, called in it: its heap becomes an orphan, and later operations borrow one. The key's
- * destructor; and for coroutines, of which no key knows the end. */
+/* Ends a thread: its heap becomes an orphan, and later operations borrow one. This is the key's destructor; for coroutines, which have no such destructor, the scheduler calls it. */
 void thread_end(void *value);
 
-/* Makes a thread's heap an orphan. */
+/* Makes the thread's heap an orphan. */
 void thread_leave(struct tcache *tcache);
 
-/* The thread frees many blocks of this owner, and allocates too. If the owner is an orphan with more in use than the
- * thread's own heap (which is young, as a rule), the thread is its successor: it changes heaps, and the blocks are
- * local. */
+/* Called when the thread frees many blocks of this owner, and allocates too. If the owner is an orphan with more in use
+ * than the thread's own heap (which usually is young), the thread is its successor: it gives up its own heap and takes
+ * this one, so that these frees are local. */
 HAK_COLD void thread_succeed(struct tcache *tcache, struct owner *owner);
 
-/* Called in every thread that begins from now on, and at its end (base/hooks.h). NULL: none. */
+/* Sets the function that every thread calls from now on when it begins and when it ends (base/hooks.h). NULL: none. */
 void thread_watch(thread_watch_fn *new_watch);
 
-/* A round of the tick: gives back what orphans have cached since before the last round. */
+/* Called once a round of the tick: flushes the orphans that have rested since before the last round. thread_any_warm
+ * says whether any orphan has something cached. */
 void thread_tick(void);
 bool thread_any_warm(void);
 
-/* In the child after fork: the number of orphans that have something cached, anew. */
+/* In the child after fork: counts the orphans that have something cached again. */
 void thread_recount_warm(void);
 
-/* Gives back what the orphans hold and nobody uses. Returns how many there were. */
+/* Flushes every orphan. Returns how many there were. */
 uint32_t thread_flush_orphans(void);

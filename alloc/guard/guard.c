@@ -15,24 +15,25 @@
 #include "os/peek.h"
 #include "superslab/pagemap.h"
 
-enum { RANGE_BYTES_MAX = 1 << 30 }; /* its tags lie in one slice of the page map, which pagemap_reserve backs */
+enum { RANGE_BYTES_MAX = 1 << 30 }; /* one slice of the page map, which pagemap_reserve backs, holds its tags */
 
 enum slot_state { SLOT_UNUSED, SLOT_BUSY, SLOT_LIVE, SLOT_FREED };
 
-/* All but the state is written by the thread that has it BUSY. */
+/* A thread that has set the state to BUSY may write the other members, and no other thread may. */
 struct slot {
     _Atomic(uint32_t) state;
     _Atomic(uint32_t) size_bytes;
     struct guard_event allocated, freed;
 };
 
-/* Constants once guard_start is done, but for the queue. */
+/* Constant after guard_start. */
 static char *range;
 static size_t page_bytes;
 static uint32_t slot_count;
 static struct slot *slots;
 
-/* A ring of the slots that are free, under the GUARD lock; never torn, since each end is moved by one store. */
+/* A ring of the free slots, under the GUARD lock. It needs no repair in a forked child, since each end is moved by one
+ * store. */
 static uint32_t *queue;
 static _Atomic(uint64_t) queue_first, queue_end;
 
@@ -55,7 +56,7 @@ static bool slot_take(uint32_t *index)
     bool any = first != atomic_load_explicit(&queue_end, memory_order_relaxed);
     if (any) {
         *index = queue[first % slot_count];
-        /* release, here and below: a child forked now sees what was stored before. */
+        /* release, here and below: a child that is forked now and sees the store sees the earlier ones too. */
         atomic_store_explicit(&queue_first, first + 1, memory_order_release);
     }
     lock_release(LOCK_GUARD);
@@ -75,7 +76,7 @@ static void slot_put(uint32_t index)
 
 static HAK_NOINLINE void event_set(struct guard_event *event)
 {
-    void *frames[GUARD_FRAMES + 1]; /* and this function's own */
+    void *frames[GUARD_FRAMES + 1]; /* one more for this function's own */
     int count = os_backtrace(frames, GUARD_FRAMES + 1);
     event->count = count > 1 ? (uint32_t)count - 1 : 0;
     memcpy(event->frames, frames + 1, event->count * sizeof frames[0]);
@@ -87,7 +88,8 @@ void *guard_alloc(size_t size_bytes)
     uint32_t index;
     if (!slot_take(&index)) return NULL;
     struct slot *slot = &slots[index];
-    /* relaxed: the lock of the queue orders what the slot's last thread did before. It is this thread's until LIVE. */
+    /* relaxed: the queue's lock orders this after what the slot's last thread did. Until it is LIVE only this thread
+     * uses it. */
     uint32_t before = atomic_load_explicit(&slot->state, memory_order_relaxed);
     atomic_store_explicit(&slot->state, SLOT_BUSY, memory_order_relaxed);
     if (os->commit(page_of(index), page_bytes) != 0) {
@@ -98,12 +100,12 @@ void *guard_alloc(size_t size_bytes)
     atomic_store_explicit(&slot->size_bytes, (uint32_t)size_bytes, memory_order_relaxed);
     slot->freed.thread = slot->freed.count = 0;
     event_set(&slot->allocated);
-    /* release: pairs with the acquire in guard_free; whoever frees the block sees its record. */
+    /* release: pairs with the acquire in guard_free, so that the thread that frees the block sees its record. */
     atomic_store_explicit(&slot->state, SLOT_LIVE, memory_order_release);
     return start_of(index, size_bytes);
 }
 
-/* The slot of a live block's start; NULL: it is none, and *finding says what. */
+/* The slot of a live block that starts at pointer. NULL: there is none, and *finding says why. */
 static struct slot *slot_of(const void *pointer, uint32_t *index, enum record_finding *finding)
 {
     size_t cell = (size_t)((const char *)pointer - range) / page_bytes;
@@ -111,11 +113,11 @@ static struct slot *slot_of(const void *pointer, uint32_t *index, enum record_fi
     *finding = RECORD_FINDING_freed_inside;
     if (cell % 2 == 0 || *index >= slot_count) return NULL;
     struct slot *slot = &slots[*index];
-    /* relaxed: who was handed a block has been handed its size too; guard_free acquires the rest. */
+    /* relaxed: the hand-over of the block to this thread orders the size too. guard_free acquires the rest. */
     uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
     uint32_t size_bytes = atomic_load_explicit(&slot->size_bytes, memory_order_relaxed);
     if (state == SLOT_UNUSED || pointer != start_of(*index, size_bytes)) return NULL;
-    *finding = RECORD_FINDING_freed_twice; /* BUSY: another thread frees it at this moment */
+    *finding = RECORD_FINDING_freed_twice; /* also if it is BUSY: another thread is freeing it now */
     return state == SLOT_LIVE ? slot : NULL;
 }
 
@@ -124,13 +126,14 @@ void guard_free(void *pointer)
     uint32_t index, live = SLOT_LIVE;
     enum record_finding finding;
     struct slot *slot = slot_of(pointer, &index, &finding);
-    /* acquire: pairs with the release in guard_alloc. One of two threads that free the block gets it. */
+    /* acquire: pairs with the release in guard_alloc. If two threads free the block at once, only one of them
+     * succeeds. */
     if (slot == NULL || !atomic_compare_exchange_strong_explicit(&slot->state, &live, SLOT_BUSY, memory_order_acquire,
                                                                  memory_order_relaxed))
         guard_misused(pointer, finding);
     event_set(&slot->freed);
-    os->seal(page_of(index), page_bytes); /* where the system refuses, an access to the block is not found */
-    /* relaxed: the lock of the queue publishes the record; a report copies it at any moment (slot_describe). */
+    os->seal(page_of(index), page_bytes); /* if the system refuses, later accesses to the block are not found */
+    /* relaxed: the queue's lock publishes the record. A report may copy it at any moment (slot_describe). */
     atomic_store_explicit(&slot->state, SLOT_FREED, memory_order_relaxed);
     slot_put(index);
 }
@@ -160,16 +163,16 @@ bool guard_resize(void *pointer, size_t size_bytes)
 
 struct guard_figures guard_figures(void)
 {
-    /* relaxed: figures. Each block has taken its slot from the queue once. */
+    /* relaxed: only figures. Each sampled block has taken one slot from the queue. */
     uint64_t taken = atomic_load_explicit(&queue_first, memory_order_relaxed);
     uint64_t put = atomic_load_explicit(&queue_end, memory_order_relaxed);
     return (struct guard_figures){.sampled = taken, .live = slot_count - (uint32_t)(put - taken), .slots = slot_count};
 }
 
-/* What a slot says of an address; false: it has had no block. */
+/* Fills in what a slot knows of history->address. False: the slot has never had a block. */
 static bool slot_describe(uint32_t index, struct guard_history *history)
 {
-    struct slot copy; /* read by the system: another thread may be writing */
+    struct slot copy; /* copied by the kernel, since another thread may be writing */
     if (index >= slot_count || !os_peek(&slots[index], &copy, sizeof copy)) return false;
     uint32_t state = atomic_load_explicit(&copy.state, memory_order_relaxed);
     uint32_t size_bytes = atomic_load_explicit(&copy.size_bytes, memory_order_relaxed);
@@ -221,9 +224,9 @@ bool guard_find(uint64_t address, struct guard_history *history)
 
 /* --- start ---------------------------------------------------------------------------------------------- */
 
-/* Linux joins neighbouring mappings only where their pages came from one and the same fault or a split of it (the
- * anon_vma). So the range is faulted in once while it is one mapping: then what is sealed becomes one again, and the
- * process has two mappings more for each live block, not for each slot that was ever used. */
+/* Linux joins neighbouring mappings only if both share an anon_vma, which the first page fault in a mapping makes. So
+ * the range takes a fault while it is still a single mapping. Then neighbouring sealed pages join into one mapping
+ * again, and the process has two extra mappings for each live block, not for each slot that was ever used. */
 static void join_mappings(size_t range_bytes)
 {
     if (os->commit(range, range_bytes) != 0) return;
@@ -244,7 +247,7 @@ bool guard_start(uint32_t new_slot_count)
     if (range == NULL) return false;
     join_mappings(range_bytes);
     for (uint32_t i = 0; i < new_slot_count; i++) queue[i] = i;
-    /* relaxed: guard_sample_set publishes it and all else. */
+    /* relaxed: guard_sample_set publishes this and everything else. */
     atomic_store_explicit(&queue_end, new_slot_count, memory_order_relaxed);
     slot_count = new_slot_count;
     slots = new_slots;

@@ -1,18 +1,19 @@
-/* guard.h: sampled blocks, each alone on a page of the system between two pages that nobody may touch.
+/* guard.h: sampled blocks. Each lies alone on a page of the system, between two pages that fault on every access.
  *
  * One range of address space, reserved at start, holds all slots: a page that faults, the page of slot 0, a page that
- * faults, the page of slot 1, and so on. A block stands at the end of its page, its size rounded up to 16: so the first
- * access behind that faults. What is not found: an access in what the rounding adds (at most 15 bytes), and one before
- * the block that stays in its page. free takes the page's memory and makes it fault; the slot then waits behind all
- * others that are free, so that an address comes again as late as can be. When every slot is live nothing is sampled.
+ * faults, the page of slot 1, and so on. A block lies at the end of its page, with its size rounded up to 16, so that
+ * the first access behind it faults. Two kinds of bad access are not found: one in the bytes that the rounding adds (at
+ * most 15), and one before the block but in its page. free gives the page's memory back and makes the page fault. The
+ * slot then goes to the end of the queue of free slots, so that its address is reused as late as possible. While every
+ * slot is live, nothing is sampled.
  *
- * The range has the tag CLASS_GUARD in the page map, which is no thread's: so free and realloc come here by their slow
- * paths, and the hit paths know nothing of it.
+ * In the page map the range has the tag CLASS_GUARD, which belongs to no thread. So free and realloc find sampled
+ * blocks on their slow paths, and the hit paths know nothing of them.
  *
- * States of a slot: UNUSED or FREED and in the queue; BUSY and of one thread; LIVE. A child forked while a thread has
- * a slot BUSY loses that slot, and nothing else.
+ * States of a slot: UNUSED or FREED, and in the queue; BUSY, in the hands of one thread; LIVE. A child that is forked
+ * while another thread has a slot BUSY loses that slot, and nothing else.
  *
- * Where the idea comes from: GWP-ASan (Serebryany and others, ICSE-SEIP 2024), and Electric Fence. */
+ * The idea comes from GWP-ASan (Serebryany and others, ICSE-SEIP 2024), and Electric Fence. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +23,8 @@
 #include "base/config.h"
 #include "hakmem/record.h"
 
-/* Who called malloc or free, and from where: return addresses, the innermost first, our own functions among them. */
+/* The thread that called malloc or free, and its return addresses, the innermost first; our own functions are among
+ * them. */
 struct guard_event {
     uint32_t thread, count; /* 0, 0: it has not happened */
     uintptr_t frames[GUARD_FRAMES];
@@ -37,43 +39,45 @@ struct guard_history {
     struct guard_event allocated, freed;
 };
 
-/* Reserves the range, once in a process. False when the system has no room. The heap must have started; and the
- * unwinder must have been used before, since that may allocate. */
+/* Reserves the range. Call it once in a process, after the heap has started and after the first use of the unwinder,
+ * which may allocate. False when the system has no room. */
 bool guard_start(uint32_t slots);
 
-/* A block of size_bytes, from 1 to GUARD_BYTES_MAX, aligned to 16. NULL when all slots are live, or the system has no
- * memory. Any thread; keeps errno; takes the GUARD lock. */
+/* Returns a block of size_bytes, from 1 to GUARD_BYTES_MAX, aligned to 16. NULL when all slots are live, or the system
+ * has no memory. Any thread; keeps errno; takes the GUARD lock. */
 void *guard_alloc(size_t size_bytes);
 
-/* Of pointers whose tag is CLASS_GUARD. What is no live block's start, these tell of on standard error, and end the
- * process by abort(). guard_resize is false where the block must move. */
+/* For pointers whose tag is CLASS_GUARD. If the pointer is not the start of a live block, these report it on standard
+ * error and abort. guard_resize returns false if the block must move. */
 void guard_free(void *pointer);
 bool guard_resize(void *pointer, size_t size_bytes);
 
-/* What was asked for, rounded up to 16; 0 where no live block begins. */
+/* The size that was asked for, rounded up to 16; 0 if no live block starts here. */
 size_t guard_usable_size(const void *pointer);
 
-/* How many blocks were ever sampled, and how many slots are taken now. While others go on, of some moment each. */
+/* How many blocks were ever sampled, and how many slots are taken now. While other threads run, the figures may be of
+ * different moments. */
 struct guard_figures {
     uint64_t sampled;
     uint32_t live, slots;
 };
 struct guard_figures guard_figures(void);
 
-/* For reports, in a signal handler too: no lock, and any address whatever. False where it is not in the range. Between
- * two slots it is told of the nearer block. */
+/* For reports. Takes any address and no lock; async-signal-safe. False if the address is not in the range. An address
+ * between two slots is reported as belonging to the nearer block. */
 bool guard_find(uint64_t address, struct guard_history *history);
 
 /* --- guard_report.c ---------------------------------------------------------------------------------------- */
 
-/* One line on standard error. Fit for a signal handler. */
+/* Writes one line to standard error. Async-signal-safe. */
 void guard_say(const struct guard_history *history);
 
-/* guard_say, and abort(): a pointer that was given to free or realloc is not what it should be. */
+/* Calls guard_say and abort(), for a bad pointer that was given to free or realloc. */
 HAK_NORETURN void guard_misused(const void *pointer, enum record_finding finding);
 
-/* In the handler of that abort: what guard_misused was told in this thread. False: it was not called. */
+/* For the handler of that abort: what guard_misused has reported in this thread. False: it was not called. */
 bool guard_misuse(struct guard_history *history);
 
-/* That handler is done: if the program survives, a later abort of this thread is not to be taken for that one. */
+/* Forgets that, when the handler is done. A program may survive the abort; a later abort of this thread must not be
+ * taken for the same one. */
 void guard_misuse_forget(void);

@@ -1,4 +1,4 @@
-/* guard_report.c: what sampled blocks have found, in a line. See guard.h. */
+/* guard_report.c: writes what a sampled block has found as one line. See guard.h. */
 #include <stdlib.h>
 
 #include "guard/guard.h"

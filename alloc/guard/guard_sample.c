@@ -7,14 +7,14 @@
 #include "report/broken.h"
 
 enum {
-    DUE_MAX = 64, /* samples that may be due at once, */
-    LATE_MIN = 4096, /* or so many allocations */
+    DUE_MAX = 64, /* samples that may be due at once: at most this many, */
+    LATE_MIN = 4096, /* or those of this many allocations */
 };
 
 struct sampler {
-    int64_t left;    /* allocations until the next sample; below 0: so many too late */
+    int64_t left;    /* allocations until the next sample; below 0: late by that many */
     uint64_t random; /* 0: the thread has not drawn yet */
-    bool is_sampling; /* the unwinder may allocate */
+    bool is_sampling; /* set during guard_alloc, whose unwinder may allocate */
 };
 
 static HAK_TLS struct sampler sampler;
@@ -33,7 +33,8 @@ void guard_sample_set(uint32_t rate)
     atomic_store_explicit(&guard_sample_rate, rate, memory_order_release);
 }
 
-/* Marsaglia's xorshift. Threads differ by their order, so that a run that repeats its schedule repeats its samples. */
+/* Marsaglia's xorshift. Each thread's seed is its number in the order of first draws, so a run that repeats its
+ * schedule repeats its samples. */
 static int64_t draw(uint32_t rate)
 {
     struct sampler *mine = sampler_self();
@@ -49,7 +50,7 @@ static int64_t draw(uint32_t rate)
 static void count(uint32_t allocations)
 {
     struct sampler *mine = sampler_self();
-    /* relaxed: a number like any other, once sampling is on. */
+    /* relaxed: only the number itself is used here. */
     uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
     if (rate == 0) return;
     if (mine->random == 0) mine->left = draw(rate);
@@ -74,7 +75,7 @@ void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes)
     mine->is_sampling = true;
     void *block = guard_alloc(size_bytes);
     mine->is_sampling = false;
-    /* Where no slot is free what was due is dropped. */
+    /* If no slot is free, the samples that are due are dropped. */
     mine->left = block != NULL ? mine->left + draw(rate) : draw(rate);
     return block;
 }
@@ -96,7 +97,7 @@ void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache,
         count(visit.credit);
         return;
     }
-    /* The bin's blocks are among those that are out of the heap's slabs. */
+    /* Bound of the walk: the bin's blocks are among the heap's blocks in use. */
     size_t length_max = tcache->heap != NULL ? tcache->heap->owner.used_bytes / sizeclass_bytes(class_index) : 0;
     uint32_t length = 1; /* the block that malloc returns */
     for (const struct block *block = tcache->heads[class_index]; block != NULL; block = link_get(&block->next))

@@ -1,18 +1,18 @@
-/* guard_sample.h: which blocks lie in a slot of guard.h: one in about N of those up to GUARD_BYTES_MAX.
+/* guard_sample.h: chooses the blocks that are sampled (guard.h): about one in N of those up to GUARD_BYTES_MAX.
  *
- * The hit paths count nothing, so allocations are estimated where a thread comes to the slow paths:
+ * The hit paths count nothing, so the number of allocations is estimated when a thread takes a slow path:
  *
- *   a refill from a slab or from other threads   as many as the list is long (it is walked; malloc does so at once)
- *   a refill from a magazine                     as many as frees filled it: the class's credit
- *   a park that finds the bin empty              the credit: each of those frees had a malloc that was popped since
- *   another park                                 none: the list that is parked counts when it is popped
+ *   a refill from a slab or from other threads   the length of the list (it is walked; malloc touches its blocks soon)
+ *   a refill from a magazine                     the number of frees that filled it: the class's credit
+ *   a park that finds the bin empty              the credit: a malloc has popped what each of these frees pushed
+ *   another park                                 none: the parked list is counted when it is popped
  *
- * Each thread draws how many allocations it lets pass before the next sample, evenly from 1 to 2 N. When they have,
- * the next refill for an allocation that may be sampled is one; a park that finds the bin empty leaves it so, since a
- * loop of one block would otherwise never come to a refill. Where N is smaller than a list is long, several samples
- * are due at once, and the next mallocs of the class are sampled one after the other (so that N = 1 gives about one
- * in two). What is not sampled: malloc(0),
- * aligned blocks, blocks above GUARD_BYTES_MAX; and threads that end before their first list does, hardly. */
+ * Each thread draws at random, evenly from 1 to 2 N, how many allocations it lets pass before the next sample. After
+ * these, a sample is due: the next refill for an allocation that may be sampled returns a sampled block. If one is due
+ * at a park that finds the bin empty, the bin is emptied again, since a loop over a single block would otherwise never
+ * refill. Where N is smaller than the length of a list, several samples are due at once, and the next mallocs of the
+ * class are sampled one after the other (so N = 1 samples about one in two). Never sampled: malloc(0), aligned blocks,
+ * and blocks above GUARD_BYTES_MAX. Hardly ever sampled: threads that end before they have used up their first list. */
 #pragma once
 
 #include <stdatomic.h>
@@ -25,19 +25,20 @@
 
 extern HAK_HIDDEN _Atomic(uint32_t) guard_sample_rate;
 
-/* N, or 0: from now on none. Behind guard_start; other threads may run. */
+/* Sets N; 0: no more samples. Call it after guard_start; other threads may run. */
 void guard_sample_set(uint32_t rate);
 
 HAK_INLINE bool guard_sample_is_on(void)
 {
-    /* acquire: pairs with the release in guard_sample_set; what guard_start made is seen. */
+    /* acquire: pairs with the release in guard_sample_set, so that this thread sees what guard_start made. */
     return atomic_load_explicit(&guard_sample_rate, memory_order_acquire) != 0;
 }
 
-/* A sampled block, if one is due and it may be one. NULL: go on as without. Keeps errno. */
+/* Returns a sampled block if a sample is due and the size may be sampled. NULL: serve the allocation as usual. Keeps
+ * errno. */
 void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes);
 
-/* Around tcache_refill and tcache_park. */
+/* Callers of tcache_refill and tcache_park call _begin before it and _refilled or _parked after it. */
 struct guard_visit {
     uint32_t parked, credit;
     bool counts, bin_was_empty;

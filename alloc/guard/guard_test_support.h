@@ -1,5 +1,5 @@
-/* guard_test_support.h: for tests of sampled blocks. Each test in a child, since the range is made once in a process.
- * Of the release build: the other one has none. */
+/* guard_test_support.h: for tests of sampled blocks. Each test runs in a child, since the range is made once in a
+ * process. Only in the release build: the debug-validation build samples nothing. */
 #pragma once
 
 #include "heap/heap_test_support.h"
@@ -27,11 +27,11 @@ class GuardTest : public testing::Test {
     void SetUp() override
     {
         void *frame;
-        os_backtrace(&frame, 1);   // the unwinder allocates at its first use
-        hak_free(hak_malloc(100)); // the heap has started
+        os_backtrace(&frame, 1);   // the unwinder may allocate at its first use
+        hak_free(hak_malloc(100)); // the heap must have started
     }
 
-    // body in a child with so many slots; rate 0: nothing is sampled by itself.
+    // Runs body in a child with this many slots. Rate 0: only direct calls of guard_alloc make sampled blocks.
     static void with(uint32_t slots, uint32_t rate, const std::function<void()> &body)
     {
         EXPECT_TRUE(in_child([&] {
