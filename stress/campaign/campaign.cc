@@ -23,7 +23,7 @@
 namespace stress {
 namespace {
 
-constexpr double kSlowRunLineSeconds = 60;  // where there is no terminal to show a live line
+constexpr double kSlowRunLineSeconds = 60;  // if there is no terminal to show a live line
 
 class Campaign {
   public:
@@ -84,7 +84,7 @@ class Campaign {
     std::unique_ptr<ReportDirectory> directory_;
     double start_seconds_ = 0, next_checkpoint_ = 0, slow_line_seconds_ = 0;
     bool live_ = false;
-    std::string fault_;  // why nothing can be kept any more
+    std::string fault_;  // why results can no longer be kept
 };
 
 std::string options_text(const CampaignOptions &o)
@@ -149,7 +149,7 @@ bool Campaign::done() const
     return soak_ ? elapsed() >= o_.soak_seconds : state_.next_run >= state_.cells.size();
 }
 
-// The arguments of a run, which are also those of the command that repeats it.
+// The arguments of a run, which the command that repeats it contains too.
 std::vector<std::string> run_arguments(const CampaignOptions &o, const CampaignCell &cell, std::uint64_t seed)
 {
     std::vector<std::string> words{cell.scenario};
@@ -173,19 +173,21 @@ void Campaign::one_run()
         return tick(cell, seconds, last_line);
     };
     const ChildOutcome outcome = child_run({o_.program, o_.program_name, words, o_.timeout_seconds}, on_tick);
-    // An interrupted run is no verdict on anything: it is done again on resuming.
+    // An interrupted run says nothing about the malloc. It runs again when the campaign resumes.
     if (outcome.end == ChildEnd::Interrupted) return;
     RunRecord record = judge(outcome, o_.timeout_seconds);
     record.scenario = cell.scenario;
     record.allocator = cell.allocator;
     record.schedule = cell.schedule;
     record.seed = seed;
-    // The run knows best, and may add what only it knows; but one that died had no time to say.
+    // The run's own command is best, since the run may add what only it knows; but a run that died had no time to print
+    // one.
     record.reproduce = record.reproduce.empty() ? repeat : child_words_forget(record.reproduce);
     account(cell, record, outcome);
 }
 
-// The result first, then the state that counts it: a kill in between does the run again, under the same name.
+// Writes the result first, then the state that counts it. If the campaign is killed in between, the run is repeated
+// under the same name.
 void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildOutcome &outcome)
 {
     const std::string json = record_json(record, outcome.json);
@@ -202,7 +204,7 @@ void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildO
     cell.ops_per_second = record.ops_per_second.value_or(-1);
     cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;
     cell.seconds = record.seconds.has_value() ? *record.seconds : outcome.seconds;
-    // In a soak, passes are only counted; and a skip is told once.
+    // A soak only counts passes, and prints a skip once.
     const bool first_skip = record.verdict == RunVerdict::Skip && cell.skipped == 1;
     if (!soak_ || record.verdict == RunVerdict::Fail || first_skip) say(summary_line(record));
     save();
@@ -279,7 +281,7 @@ int Campaign::finish()
     return complete && state_.failed == 0 && fault_.empty() ? 0 : 1;
 }
 
-}  // namespace
+} // namespace
 
 int campaign_run(const CampaignOptions &options)
 {
@@ -287,4 +289,4 @@ int campaign_run(const CampaignOptions &options)
     return campaign.run();
 }
 
-}  // namespace stress
+} // namespace stress

@@ -20,7 +20,7 @@ set(CAMPAIGN_SOURCES
   campaign/svg.cc
   campaign/words.cc)
 
-# Their tests: of what starts processes, and of the rest.
+# Their tests: those that start processes, and the others.
 set(CAMPAIGN_TESTS
   campaign/campaign_test.cc
   campaign/child_test.cc

@@ -1,8 +1,9 @@
-// A campaign: many runs, one after another, each a process of its own; at the end a table, a count and, where asked
-// for, a report. A soak is a campaign that starts over with the next seed until its time is used up, and that can be
-// interrupted and taken up again at any run.
+// A campaign: many runs, one after another, each in its own process. At the end it prints a table and a count, and
+// writes a report if asked for one. A soak is a campaign that starts over with the next seed until its time is used up.
+// It can be interrupted and resumed at any run.
 //
-// Run i is plan[i % plan size] with seed first + i / plan size; so the state is a number, and each run can be named.
+// Run i is plan[i % plan size] with seed first + i / plan size. So one number is the state of a campaign, and names a
+// run.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +14,24 @@
 namespace stress {
 
 struct CampaignOptions {
-    std::vector<std::string> scenarios, allocators, schedules;  // at least one of each
-    std::vector<std::string> run_words;                         // further options of every run, as given
-    std::vector<std::string> os_words;                          // and of those under schedule os
+    std::vector<std::string> scenarios, allocators, schedules; // at least one of each
+    std::vector<std::string> run_words; // further options for every run, as given
+    std::vector<std::string> os_words; // further options for runs with schedule os
     std::optional<std::uint64_t> seed;
-    double timeout_seconds = 600;  // of one run
-    double soak_seconds = 0;       // 0: every run once
+    double timeout_seconds = 600; // of one run
+    double soak_seconds = 0; // 0: every run once
     bool fresh = false;
     bool list_skips = false;
-    std::string report_directory;  // empty: none
-    std::string json_path;         // empty: none; "-": stdout
-    std::string command;           // as the user gave it, without --fresh; it resumes a soak
-    std::string program_name;      // for the commands that repeat a run
+    std::string report_directory; // empty: none
+    std::string json_path; // empty: none; "-": stdout
+    std::string command; // as the user gave it, without --fresh; repeating it resumes a soak
+    std::string program_name; // for the commands that repeat a run
     // Tests replace these.
     std::string program = "/proc/self/exe";
     double checkpoint_seconds = 3600;
 };
 
-// Returns the exit status: 0 all passed, 1 a failure or an interruption, 2 bad input (then with a line on stderr).
+// Returns the exit status: 0 all passed, 1 a failure or an interruption, 2 bad input (with a line on stderr).
 int campaign_run(const CampaignOptions &options);
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,4 @@
-// Whole campaigns over fake programs, in a process of their own: what they print, keep and resume.
+// Whole campaigns over fake programs, each in its own process: what they print, keep and resume.
 #include "campaign/campaign.h"
 
 #include <fcntl.h>
@@ -196,8 +196,8 @@ TEST_F(Campaigns, ASoakCountsSeedsUpAndCheckpoints)
     EXPECT_EQ(result_files(), state().next_run);
 }
 
-// Killed again and again at any moment, the soak goes on where it was: no run is lost, none is counted twice, each
-// seed is used by every cell, in order.
+// However often it is killed, the soak continues where it was: no run is lost, none is counted twice, and every cell
+// uses every seed, in order.
 TEST_F(Campaigns, KilledInMidSoakItResumes)
 {
     program("case $((seed % 3)) in 0) kill -ABRT $$;; esac; sleep 0.02; echo \"$pass\" >\"$json\"");
@@ -216,7 +216,7 @@ TEST_F(Campaigns, KilledInMidSoakItResumes)
         EXPECT_GE(kept.next_run, runs + 5);
         runs = kept.next_run;
     }
-    // What is left of the time is used up, and the whole is judged.
+    // Uses up the rest of the time, then judges the whole soak.
     options_.soak_seconds = state().elapsed_seconds + 0.3;
     const Ended ended = run();
     EXPECT_EQ(ended.code, 1);
@@ -251,7 +251,7 @@ TEST_F(Campaigns, TerminatedItTellsHowToResume)
     EXPECT_EQ(state().passed, state().next_run);
 }
 
-// Bad state: one line on stderr, status 2, and the file as it was.
+// Bad state gives one line on stderr and status 2, and leaves the file unchanged.
 TEST_F(Campaigns, AStateThatIsNotOursIsLeftAlone)
 {
     program("echo \"$pass\" >\"$json\"");

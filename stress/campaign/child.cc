@@ -35,7 +35,7 @@ struct Fd {
     }
 };
 
-// The last line of a stream that had any text in it, without escape sequences.
+// The last non-empty line of a stream, without escape sequences.
 struct LastLine {
     std::string complete, current;
 
@@ -82,7 +82,7 @@ struct Stream {
     }
 };
 
-// The environment as the user gave it: without the subject that this program may itself have been started under.
+// The environment as the user gave it, without the subject that this program may have been started under.
 std::vector<std::string> clean_environment()
 {
     constexpr std::string_view guard_key = "HAKMEM_STRESS_SUBJECT=", preload_key = "LD_PRELOAD=";
@@ -147,7 +147,7 @@ std::string json_text(int fd)
     char buffer[65536];
     for (ssize_t got; (got = pread(fd, buffer, sizeof buffer, static_cast<off_t>(text.size()))) > 0;) {
         text.append(buffer, static_cast<std::size_t>(got));
-        if (text.size() > kJsonBytesMax) return "";  // judged as a run that left no result
+        if (text.size() > kJsonBytesMax) return "";  // judged like a run that left no result
     }
     return text;
 }
@@ -185,8 +185,8 @@ void wait_until_end(const ChildSpec &spec, const ChildTick &tick, pid_t child, S
         kill(child, SIGKILL);
         killed = true;
     }
-    // What the run started and may have left behind. Its own entry stays until here, so the group cannot be another's
-    // by now.
+    // Kills whatever the run started and may have left behind. The child has not been reaped yet, so its process group
+    // cannot belong to anyone else.
     kill(-child, SIGKILL);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;

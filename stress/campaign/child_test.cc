@@ -1,4 +1,4 @@
-// Fake runs that end in every way, and the verdict on each.
+// Fake runs that end in every possible way, and the verdict on each.
 #include "campaign/child.h"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ TEST_F(Child, AHangIsKilledWithAllItStarted)
     expect_failure(record, "hang", "waiting");
     const pid_t grandchild = static_cast<pid_t>(std::atoi(text_of_file(mark).c_str()));
     ASSERT_GT(grandchild, 1);
-    // A zombie that nobody reaps still answers to kill(): its state tells.
+    // A zombie that nobody reaps still answers to kill(), so look at its state.
     for (int i = 0; i < 100 && kill(grandchild, 0) == 0; ++i) {
         if (text_of_file("/proc/" + std::to_string(grandchild) + "/stat").find(") Z") != std::string::npos) return;
         usleep(20000);

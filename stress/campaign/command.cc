@@ -89,7 +89,7 @@ int refuse_campaign(const std::string &what)
     return 2;
 }
 
-// The time of a soak in seconds; what is wrong with it goes to `fault`.
+// The time of a soak in seconds; if it is wrong, `fault` says why.
 double soak_seconds(const std::string &soak, std::string &fault)
 {
     const std::optional<double> seconds = duration_parse(soak);
@@ -103,7 +103,7 @@ double timeout_seconds(double seconds)
     return seconds > 0 ? seconds * 10 + 120 : 600;
 }
 
-// The command line as given, without --fresh: repeating it must not throw a soak away.
+// The command line as given, without --fresh: repeating it must not discard a soak.
 std::string command_text(int argc, const char *const *argv)
 {
     std::vector<std::string> words;
@@ -112,7 +112,7 @@ std::string command_text(int argc, const char *const *argv)
     return words_quoted(words);
 }
 
-// Whatever the child will refuse anyway is refused before the first run, where it is cheap to see.
+// Refuses before the first run what the child would refuse anyway.
 std::string campaign_allocator_fault(const std::string &name)
 {
     if (name == "hakmem" || name == "validate" || name == "system" || access(name.c_str(), R_OK) == 0) return "";
@@ -133,7 +133,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     if (raw.schedule != "os") o.schedules.push_back("seeded");
     for (const auto &[name, value] : {std::pair{"--threads", &raw.threads}, std::pair{"--ops", &raw.ops}})
         if (!value->empty()) o.run_words.insert(o.run_words.end(), {name, *value});
-    // A seeded run must repeat, so it takes no --seconds.
+    // A seeded run must be repeatable, so it takes no --seconds.
     if (!raw.seconds.empty()) {
         if (raw.schedule == "seeded") return "--seconds: seeded runs are limited by --ops; give that instead";
         o.os_words = {"--seconds", raw.seconds};

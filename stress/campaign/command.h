@@ -1,5 +1,5 @@
-// The commands that run more than one run: `hakmem-stress all`, and a scenario with --soak. Both are used by main
-// alone, before any allocator is put under the process.
+// The commands that make several runs: `hakmem-stress all`, and a scenario with --soak. Only main calls them, before
+// any allocator is put under the process.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@ struct CampaignDefaults {
     std::string allocator = "hakmem";
 };
 
-// argv[1] is "all". Returns the exit status; bad input is told in one line on stderr.
+// argv[1] is "all". Returns the exit status; prints one line on stderr for bad input.
 int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defaults);
 
-// What the scenario's own command line said, for the parts that the campaign sets itself.
+// The options of the scenario's own command line that the campaign handles itself.
 struct SoakRequest {
     std::string scenario, allocator, schedule = "os";
     std::string soak;              // as given: "8h"
-    std::string report_directory;  // empty: refused, the state has no place
+    std::string report_directory;  // empty: refused, since the state has nowhere to go
     std::string json_path;         // not empty: refused
     std::optional<std::uint64_t> seed;
-    double seconds = 0;  // of one run; 0: limited by ops alone
+    double seconds = 0;  // of one run; 0: limited only by ops
     bool fresh = false;
 };
 
-// The arguments of a scenario's command line that every run of a soak is given too: without the program, the
-// scenario, and what the campaign sets for each run itself.
+// The arguments of a scenario's command line that every run of a soak gets too: without the program, the scenario, and
+// the options that the campaign sets for each run.
 std::vector<std::string> campaign_run_words(int argc, const char *const *argv);
 
-// argv[1] is the scenario. All other options go to every run as they were given.
+// argv[1] is the scenario. Every run gets all other options as they were given.
 int campaign_soak(int argc, const char *const *argv, const SoakRequest &request);
 
 }  // namespace stress

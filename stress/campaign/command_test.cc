@@ -1,4 +1,4 @@
-// The command line of `all` and of --soak on one scenario: what is refused, and what the runs are given.
+// The command line of `all`, and of --soak on one scenario: what is refused, and what the runs get.
 #include "campaign/command.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 const CampaignDefaults kDefaults{{"larson", "random-mixed"}, "system"};
 
-// `work` in a process of its own; its exit status, and what it said on stderr.
+// Runs `work` in a child process; gives its exit status and its stderr.
 template <typename Work> int in_child(const Temporary &temporary, std::string &err, Work work)
 {
     const std::string path = temporary.path("err");

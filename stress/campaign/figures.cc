@@ -17,7 +17,7 @@ constexpr std::size_t kColours = 6;
 
 std::string bytes_label(double bytes)
 {
-    // Ticks are powers of two: no decimals.
+    // Ticks are powers of two, so they need no decimals.
     constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     std::size_t unit = 0;
     while (bytes >= 1024 && unit + 1 < std::size(units)) {
@@ -113,7 +113,7 @@ std::string figure_memory(const std::string &id, const RunRecord &run, double hi
     if (run.samples.empty()) return "";
     const double peak_bytes = memory_high(run), high = std::max(high_bytes, peak_bytes);
     const double bound = static_cast<double>(run.memory_bound_bytes.value_or(0));
-    const bool bound_shown = bound > 0 && bound <= high * 2.5;  // farther away it would flatten the lines
+    const bool bound_shown = bound > 0 && bound <= high * 2.5;  // a bound farther away would flatten the lines
     const std::vector<double> marks = ticks_bytes(bound_shown ? std::max(high, bound) : high, 4);
     const double start = run.samples.front().seconds, end = run.samples.back().seconds;
     const Axis across{std::min(start, 0.0), std::max(end, 1e-9), left, right};

@@ -45,7 +45,7 @@ void sync_directory_of(const std::string &path)
 std::string file_read(const std::string &path, std::string &text, std::uint64_t bytes_max)
 {
     text.clear();
-    // O_NONBLOCK: a FIFO must not hold the driver up.
+    // O_NONBLOCK: opening a FIFO must not block the driver.
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fault("read", path, errno);
     struct stat status{};

@@ -12,7 +12,7 @@ namespace {
 constexpr const char *kReplacement = "\xEF\xBF\xBD";
 constexpr const char *kNone = "<span class=\"none\">not measured</span>";
 
-// Bytes of the UTF-8 character at `at`, or 0 when there is none.
+// Length of the UTF-8 character at `at`, or 0 if there is none.
 std::size_t character_bytes(const std::string &text, std::size_t at)
 {
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
@@ -73,7 +73,7 @@ std::string html_count(const std::optional<std::uint64_t> &count)
     if (!count.has_value()) return kNone;
     std::string digits = std::to_string(*count), text;
     for (std::size_t i = 0; i < digits.size(); ++i) {
-        if (i > 0 && (digits.size() - i) % 3 == 0) text += "\u202F";  // a narrow space that does not break
+        if (i > 0 && (digits.size() - i) % 3 == 0) text += "\u202F";  // a narrow no-break space
         text += digits[i];
     }
     return text;

@@ -7,11 +7,11 @@
 
 namespace stress {
 
-// Safe between tags and inside quoted attributes, whatever the bytes are: the five special characters become
-// entities; control characters and what is not UTF-8 become U+FFFD.
+// Safe between tags and inside quoted attributes, whatever the bytes are: the five special characters become entities;
+// control characters and invalid UTF-8 become U+FFFD.
 std::string html_escape(const std::string &text);
 
-// Figures for cells; "not measured" where there is none.
+// Numbers for table cells; "not measured" for an empty optional.
 std::string html_bytes(const std::optional<std::uint64_t> &bytes);
 std::string html_count(const std::optional<std::uint64_t> &count);  // "12 345 678"
 std::string html_rate(const std::optional<double> &per_second);
@@ -20,7 +20,7 @@ std::string html_seconds(const std::optional<double> &seconds);
 // "850 ns", "1.2 µs", "34 ms", "2.1 s".
 std::string nanoseconds_text(double nanoseconds);
 
-// A library's path as its file name, and no longer than `length_max` characters; other names stay.
+// Shortens a library's path to its file name, of at most `length_max` characters; other names stay.
 std::string short_name(const std::string &allocator, std::size_t length_max = 28);
 
 }  // namespace stress

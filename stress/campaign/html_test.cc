@@ -24,7 +24,7 @@ TEST(Html, KeepsWholeCharactersAlone)
     EXPECT_EQ(html_escape("\xC3<"), kReplaced + "&lt;");  // a cut character must not swallow what follows
 }
 
-// Whatever a single byte or a pair is, the result holds nothing that could open or end a tag or an attribute.
+// Whatever a byte or a pair of bytes is, the result cannot open or end a tag or an attribute.
 TEST(Html, NoPairOfBytesSlipsThrough)
 {
     for (unsigned pair = 0; pair < 65536; ++pair) {

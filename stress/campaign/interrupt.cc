@@ -22,7 +22,7 @@ void interrupt_install()
     constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (int signal_number : signals) {
         struct sigaction old;
-        // Under nohup SIGHUP is ignored, and stays so.
+        // Under nohup SIGHUP is ignored, and must stay so.
         if (sigaction(signal_number, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signal_number, &action, nullptr);
     }

@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as a flag, so that a campaign ends in order.
+// SIGINT, SIGTERM and SIGHUP set a flag, so that a campaign ends in order.
 #pragma once
 
 namespace stress {

@@ -1,5 +1,5 @@
-// The file of --json for a campaign: one object that holds every run's. It is written as the runs end, beside the
-// file that it becomes, so that an interruption leaves the old file or a whole one.
+// The --json file of a campaign: one object that contains every run's object. It is written run by run to a temporary
+// file beside it, so an interruption leaves either the old file or a complete one.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class Journal {
     Journal &operator=(const Journal &) = delete;
     ~Journal();
 
-    // Empty path: nothing is written at all; "-": stdout. Returns what is wrong, or nothing.
+    // Empty path: writes nothing at all; "-": stdout. Returns what is wrong, or nothing.
     std::string open(const std::string &path);
     void add(const std::string &run_json);
     std::string close(const SoakState &state);

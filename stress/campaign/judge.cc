@@ -30,7 +30,7 @@ void fail(RunRecord &record, const char *rule, const std::string &detail)
     record.failures.push_back({rule, detail});
 }
 
-// A run that exited: whether its status, its result and its verdict go together.
+// For a run that exited: checks that its status, its result and its verdict agree.
 void judge_exit(const ChildOutcome &outcome, const std::string &fault, RunRecord &record)
 {
     const std::string status = "exit status " + std::to_string(outcome.code);
@@ -45,7 +45,7 @@ void judge_exit(const ChildOutcome &outcome, const std::string &fault, RunRecord
         return;
     }
     if (outcome.json.empty() || !fault.empty()) {
-        // The run's own watchdog ends it with status 1, before any result.
+        // A run's own watchdog ends it with status 1, before any result.
         const bool hang = outcome.code == 1 && outcome.err_last_line.find("watchdog") != std::string::npos;
         const std::string what =
             outcome.json.empty() ? "left no result" : "left a result that cannot be used: " + fault;
@@ -64,7 +64,7 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
 {
     std::string fault;
     RunRecord record = record_read(outcome.json, &fault);
-    if (!fault.empty()) record.failures.clear();  // told below, with how the run ended
+    if (!fault.empty()) record.failures.clear();  // reported below, with how the run ended
     record.wall_seconds = outcome.seconds;
     switch (outcome.end) {
     case ChildEnd::Exited: judge_exit(outcome, fault, record); break;

@@ -1,5 +1,5 @@
-// The verdict on a run from the outside: what the child said, and how it ended. Adds the rules crash (a signal),
-// hang (no end in time, or the run's own watchdog) and error (bad exit status, no result, no op) to the run's own.
+// Judges a run from outside, by the child's output and by how it ended. Adds the rules crash (a signal), hang (no end
+// in time, or the run's own watchdog) and error (bad exit status, no result, no op) to the run's own rules.
 #pragma once
 
 #include <string>

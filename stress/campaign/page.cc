@@ -16,7 +16,7 @@ void add_once(std::vector<std::string> &list, const std::string &name)
     if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
 }
 
-// The newest run of each cell, in the order of the campaign; whatever belongs to no cell comes after.
+// The newest run of each cell, in the order of the campaign; runs that belong to no cell come last.
 PageData page_data(const ReportHeader &header, const std::vector<RunRecord> &runs)
 {
     using Key = std::tuple<std::string, std::string, std::string>;
@@ -29,7 +29,7 @@ PageData page_data(const ReportHeader &header, const std::vector<RunRecord> &run
         data.newest.push_back(found->second);
         newest.erase(found);
     }
-    // A result that cannot be read has no name; it is in the list of failures.
+    // A result that cannot be read has no name; the list of failures shows it.
     for (const auto &[key, run] : newest)
         if (!run->scenario.empty()) data.newest.push_back(run);
     for (const RunRecord *run : data.newest) {
@@ -48,7 +48,7 @@ std::string page_html(const ReportHeader &header, const std::vector<RunRecord> &
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
         "<meta name=\"generator\" content=\"hakmem-stress\">\n"
-        // Holds the page to its word: it may load nothing and run nothing.
+        // The page promises to load nothing and run nothing; this policy enforces it.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         "img-src data:\">\n"
         "<link rel=\"icon\" href=\"data:,\">\n<title>hakmem-stress: ";

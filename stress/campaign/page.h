@@ -1,4 +1,4 @@
-// The report as one HTML page that needs nothing else: no script, no request, figures drawn when it is made.
+// The report as one HTML page that needs nothing else: no script, no request, and figures drawn when it is made.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct Machine {
 };
 
 struct ReportHeader {
-    std::string command;  // does all of it again
-    std::string options;  // what was run, in words
+    std::string command;  // repeats the whole campaign
+    std::string options;  // describes what was run
     SoakState state;      // counts, seed, time
     double soak_seconds = 0;
     bool complete = true;
@@ -24,7 +24,8 @@ struct ReportHeader {
     Machine machine;
 };
 
-// `runs` from the oldest to the newest; figures are drawn for the newest of each scenario, allocator and schedule.
+// `runs` are ordered from the oldest to the newest. Figures show the newest run of each scenario, allocator and
+// schedule.
 std::string page_html(const ReportHeader &header, const std::vector<RunRecord> &runs);
 
 }  // namespace stress

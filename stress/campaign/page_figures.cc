@@ -1,4 +1,4 @@
-// The sections of figures: throughput, memory, latency. Under each figure stands a table of what it shows.
+// The sections with figures: throughput, memory, latency. Under each figure is a table of its values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 namespace stress {
 namespace {
 
-// Runs that were skipped have nothing to draw. Ordered by schedule: what is to be compared stands
-// together.
+// Leaves out skipped runs, which have nothing to draw. Orders by schedule, so that runs to be compared are together.
 Runs runs_of(const PageData &data, const std::string &scenario)
 {
     std::set<std::string> schedules;
@@ -24,7 +23,7 @@ Runs runs_of(const PageData &data, const std::string &scenario)
     return runs;
 }
 
-// The scale of a scenario's figures of memory under one schedule.
+// The scale of a scenario's memory figures under one schedule.
 double high_under(const Runs &runs, const std::string &schedule)
 {
     double high = 0;
@@ -35,7 +34,7 @@ double high_under(const Runs &runs, const std::string &schedule)
 
 using Columns = std::vector<std::string>;
 
-// `cells` after the allocator and the schedule, which every row begins with; already HTML.
+// Every row begins with the allocator and the schedule; `cells` gives the others, as HTML.
 template <typename Cells>
 std::string figure_table(const std::string &scenario, const Runs &runs, const Columns &columns, Cells cells)
 {

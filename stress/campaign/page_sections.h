@@ -9,7 +9,7 @@
 
 namespace stress {
 
-// What the sections are made from. Pointers go into the list of runs.
+// What the sections are made from. The pointers point into the list of runs.
 struct PageData {
     const ReportHeader &header;
     const std::vector<RunRecord> &runs;

@@ -127,7 +127,7 @@ TEST(Page, Headlines)
     EXPECT_EQ(headline(7, 2), "2 of 9 runs failed, so far");
 }
 
-// 5000 runs: figures for the newest of each alone, all failures, the table folded.
+// 5000 runs: figures only for the newest of each kind, all failures, and a folded table.
 TEST(Page, ABigCampaignStaysUsable)
 {
     const MadeUpCampaign made = made_up_campaign();
@@ -142,7 +142,7 @@ TEST(Page, ABigCampaignStaysUsable)
     EXPECT_LT(count(page, "<svg"), 30u);
     EXPECT_EQ(count(page, "<article"), 833u);
     EXPECT_THAT(page, HasSubstr("<summary>All 5000 runs"));
-    // Of two runs of a cell the newer one is in the table of the newest.
+    // Of two runs of a cell, the table of newest runs has the newer one.
     const std::size_t newest = page.find("Newest runs"), all = page.find("<details class=\"long\"");
     EXPECT_THAT(page.substr(newest, all - newest), HasSubstr("<td class=\"n\">5000</td>"));
     EXPECT_THAT(page.substr(newest, all - newest), Not(HasSubstr("<td class=\"n\">1</td>")));

@@ -1,4 +1,4 @@
-// The sections of words and tables: headline, failures, runs, how to reproduce.
+// The sections of text and tables: headline, failures, runs, how to reproduce.
 #include <fmt/format.h>
 
 #include "campaign/html.h"

@@ -43,7 +43,7 @@ std::optional<std::uint64_t> count_of(const Json *value)
     if (value != nullptr && value->is_number_unsigned()) return value->get<std::uint64_t>();
     const std::optional<double> number = real_of(value);
     if (!number.has_value()) return std::nullopt;
-    // 2^64 itself does not fit; below it the conversion is defined.
+    // 2^64 itself does not fit; the conversion is defined for all smaller values.
     return *number < 18446744073709551616.0 ? static_cast<std::uint64_t>(*number) : UINT64_MAX;
 }
 
@@ -104,7 +104,8 @@ void read_figures(const Json &json, RunRecord &record)
     record.end_rss_bytes = count_of(find(json, "end_rss_bytes"));
     record.memory_bound_bytes = count_of(find(json, "memory_bound_bytes"));
     record.vma_count_peak = count_of(find(json, "vma_count_peak"));
-    if (record.vma_count_peak == 0u) record.vma_count_peak.reset();  // no process has none: it was not counted
+    // 0 means not counted, since every process has mappings
+    if (record.vma_count_peak == 0u) record.vma_count_peak.reset();
     record.seconds = real_of(find(json, "seconds"));
     record.ops_per_second = real_of(find(json, "ops_per_second"));
     record.wall_seconds = real_of(find(json, "wall_seconds"));
@@ -114,8 +115,8 @@ void read_figures(const Json &json, RunRecord &record)
     read_samples(json, record.samples);
 }
 
-// Everything of the record that does not depend on the verdict, then the verdict: pass needs to be said, and to
-// agree with the list of failures.
+// Reads everything that does not depend on the verdict, then the verdict: "pass" must be stated, and agree with the
+// list of failures.
 std::string read_object(const Json &json, RunRecord &record)
 {
     record.scenario = text_of(json, "scenario");

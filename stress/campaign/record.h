@@ -1,5 +1,6 @@
-// One run, as the campaign and the report know it. Read from JSON that may be of an older program, half written or
-// no JSON at all; whatever cannot be read becomes a failing record with its reason, never an exception.
+// One run, as the campaign and the report know it. It is read from JSON that may come from an older program, be half
+// written, or not be JSON at all. If it cannot be read, it becomes a failing record with the reason, never an
+// exception.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct RunSample {
     double seconds = 0, live_bytes = 0, rss_bytes = 0;
 };
 
-// An empty optional is "not measured".
+// An empty optional means "not measured".
 struct RunRecord {
     RunVerdict verdict = RunVerdict::Fail;
     std::string scenario, allocator, schedule = "os", schedule_hash, reproduce;
@@ -43,11 +44,11 @@ struct RunRecord {
 
 const char *verdict_name(RunVerdict verdict);
 
-// What a run said of itself. `fault`, when not null, receives why the text is no result, or nothing.
+// Reads a run's own result. `fault`, if not null, receives why the text is no result, or nothing.
 RunRecord record_read(const std::string &text, std::string *fault = nullptr);
 
-// The object for results/: what the run itself wrote (kept as it is, if it is an object), with what the campaign
-// knows better on top: which run it was, verdict, failures, the command. Ends with a newline.
+// The object for results/. It contains the run's own object unchanged, if it wrote one, and on top what the campaign
+// knows better: which run it was, verdict, failures, the command. Ends with a newline.
 std::string record_json(const RunRecord &record, const std::string &run_json);
 
 }  // namespace stress

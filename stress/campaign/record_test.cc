@@ -39,7 +39,7 @@ TEST(Record, MissingKeysAreNotMeasured)
     EXPECT_EQ(run.malloc_ns.count, 0u);
 }
 
-// A result cut at any byte is a failing record that says so; the whole one is not.
+// A result cut at any byte becomes a failing record that says so; the complete one does not.
 TEST(Record, CutAnywhereItFails)
 {
     const std::string whole = R"({"scenario": "x", "verdict": "pass", "samples": [[0, 1, 2, 3]], "failures": []})";

@@ -43,7 +43,7 @@ std::string result_name(std::uint64_t run, const RunRecord &record)
            file_word(record.schedule) + "-" + verdict_name(record.verdict) + ".json";
 }
 
-// Whether a file in results/ is one of ours, and of which run.
+// Whether a file in results/ is one of ours, and which run it belongs to.
 bool result_number(const std::string &name, std::uint64_t &run)
 {
     std::size_t digits = 0;
@@ -63,7 +63,7 @@ std::vector<std::string> result_names(const std::string &directory)
     return names;
 }
 
-// Samples are kept for the runs that are drawn alone.
+// Keeps samples only for the runs that are drawn.
 std::vector<RunRecord> read_results(const std::string &directory, const std::vector<std::string> &names)
 {
     std::vector<RunRecord> runs;
@@ -113,7 +113,7 @@ std::string ReportDirectory::open(bool soak)
         return fault + "; name a directory that can be written to";
     lock_ = ::open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock_ < 0) return "cannot write in '" + path_ + "'; name a directory that can be written to";
-    // A campaign that was killed while it started a run leaves the lock to the child for a moment, until its exec.
+    // If a campaign was killed while it started a run, the child holds the lock for a moment, until its exec.
     bool locked = false;
     for (int tries = 0; !locked && tries < 40; ++tries) {
         if (tries > 0) usleep(50000);

@@ -1,9 +1,8 @@
-// The directory of a report: index.html, results/ with a JSON file for each run, and for a soak its state. The page
-// is made from what is in results/ alone, so it can be made again at any time; a file there that is no result
-// becomes a failing row.
+// The directory of a report: index.html, results/ with a JSON file for each run, and for a soak its state. The page is
+// made only from results/, so it can be remade at any time; a file there that is not a result becomes a failing row.
 //
-// A soak of days would fill the disk, so the results of the newest passing runs and of the first failing runs are
-// kept; the others are only counted. Two campaigns never share a directory: it is locked while one is open.
+// A soak of days would fill the disk, so only the results of the newest passing runs and of the first failing runs are
+// kept; the others are just counted. Two campaigns never share a directory: it is locked while one is open.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +21,15 @@ class ReportDirectory {
     ReportDirectory &operator=(const ReportDirectory &) = delete;
     ~ReportDirectory();
 
-    // Makes and locks it. Refuses a directory that holds somebody else's index.html or, unless `soak`, a soak.
-    // Returns what is wrong and how to mend it, or nothing.
+    // Makes and locks the directory. Refuses one that holds a foreign index.html or, unless `soak`, a soak. Returns
+    // what is wrong and how to mend it, or nothing.
     std::string open(bool soak);
 
-    // Removes the results of this run number and above: they are not counted, and will be made anew. Comes before
-    // the first add.
+    // Removes the results of runs from this number on: they are not counted, and will be made again. Call it before the
+    // first add.
     void drop_from(std::uint64_t run);
 
-    // The rest return what is wrong, or nothing.
+    // The other functions return what is wrong, or nothing.
     std::string add(std::uint64_t run, const RunRecord &record, const std::string &json);
     std::string write_page(ReportHeader header);
 
@@ -39,11 +38,11 @@ class ReportDirectory {
   private:
     std::string path_;
     int lock_ = -1;
-    std::deque<std::string> passes_;  // names of results that are no failures, from the oldest
-    std::size_t failures_ = 0;        // how many results are
+    std::deque<std::string> passes_; // names of results that are not failures, oldest first
+    std::size_t failures_ = 0; // number of results that are
 };
 
 // The report on one run, from its JSON. Returns what is wrong, or nothing.
 std::string report_one(const std::string &directory, const std::string &json, const std::string &command);
 
-}  // namespace stress
+} // namespace stress

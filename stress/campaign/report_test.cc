@@ -95,7 +95,7 @@ TEST(Report, KeepsTheNewestPassesAndTheFirstFailures)
     const std::string results = path + "/results";
     RunRecord pass = record_read(R"({"scenario": "s", "allocator": "a", "verdict": "pass"})"), fail = pass;
     fail.verdict = RunVerdict::Fail;
-    // As if 4999 of each were there already; empty files, for speed.
+    // As if 4999 results of each kind were already there; empty files, for speed.
     for (std::uint64_t run = 0; run < 9998; ++run) {
         const bool passed = run % 2 == 0;
         write_file(results + "/0000" + std::to_string(10000 + run).substr(1) + "-s-a-os-" + (passed ? "pass" : "fail") +
@@ -118,7 +118,7 @@ TEST(File, ReplaceIsWholeOrNot)
     Temporary temporary;
     const std::string path = temporary.path("f");
     ASSERT_EQ(file_replace(path, "old"), "");
-    // The new text cannot be placed: the old one stays.
+    // The new text cannot be put in place, so the old one stays.
     std::filesystem::create_directory(path + ".new");
     EXPECT_NE(file_replace(path, "new"), "");
     std::string text;

@@ -1,8 +1,8 @@
-// Where a campaign stands: which run is next, the time used up, the counts. A soak keeps it in DIR/soak.json,
-// replaced as a whole after each run, so that a kill or a power loss costs at most the run in progress.
+// The state of a campaign: which run is next, the time used up, the counts. A soak keeps it in DIR/soak.json, replaced
+// as a whole after each run, so that a kill or a power loss costs at most the run in progress.
 //
-// The file holds a checksum of all the rest. A file that is cut short, changed or of other options is told from a
-// good one, and never overwritten.
+// The file holds a checksum of its content. A file that is cut short, changed, or made with other options is
+// recognised, and never overwritten.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CampaignCell {
 };
 
 struct SoakState {
-    std::string options;  // everything that decides which runs are done, as text
+    std::string options;  // everything that decides which runs are made, as text
     std::uint64_t first_seed = 0;
     std::uint64_t next_run = 0;
     std::uint64_t started_unix = 0;
@@ -33,7 +33,7 @@ struct SoakState {
 
 std::string soak_state_text(const SoakState &state);
 
-// Returns why the text is no state, or nothing.
+// Returns why the text is not a state, or nothing.
 std::string soak_state_read(const std::string &text, SoakState &state);
 
 }  // namespace stress

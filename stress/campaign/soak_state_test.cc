@@ -39,7 +39,7 @@ TEST(SoakState, RoundTrip)
     EXPECT_EQ(again.cells[0].skip_reason, "a \"reason\"");
 }
 
-// Cut at every byte: refused, or (where but white space is lost) resumed exactly.
+// Cut at every byte: refused, or resumed exactly if only white space was lost.
 TEST(SoakState, CutAtEveryByte)
 {
     const std::string text = soak_state_text(example());
@@ -53,7 +53,7 @@ TEST(SoakState, CutAtEveryByte)
     EXPECT_EQ(refused, text.size() - 1);
 }
 
-// Any byte changed: refused, or it means the same as before.
+// With any byte changed, it is refused or means the same as before.
 TEST(SoakState, AnyByteChanged)
 {
     const std::string text = soak_state_text(example());

@@ -1,5 +1,5 @@
-// Light is the default and what is printed; dark follows the reader's system. Text keeps a contrast of 4.5 to 1 on
-// its background in both, and no colour carries a meaning alone.
+// Light is the default and used in print; dark follows the reader's system. In both, text has a contrast of at least
+// 4.5 to 1 with its background, and no meaning depends on colour alone.
 #include "campaign/style.h"
 
 namespace stress {

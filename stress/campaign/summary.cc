@@ -25,7 +25,7 @@ std::string seconds_text(double seconds)
     return seconds < 0 ? kNone : fmt::format("{:.1f}", seconds);
 }
 
-// One run of it says pass, fail or skip; several are counted.
+// A cell with one run says pass, fail or skip; with several runs it shows counts.
 std::string verdict_text(const CampaignCell &cell)
 {
     const std::uint64_t runs = cell.passed + cell.failed + cell.skipped;

@@ -9,13 +9,14 @@
 
 namespace stress {
 
-// "pass  larson on hakmem, os  12.30 M ops/s  ...", then for a failing run its failures and the command to repeat it.
+// "pass  larson on hakmem, os  12.30 M ops/s  ..."; for a failing run also its failures and the command that repeats
+//        it.
 std::string summary_line(const RunRecord &record);
 
-// A row for each cell, each column as wide as it needs to be.
+// A row for each cell; each column is as wide as its content.
 std::string summary_table(const std::vector<CampaignCell> &cells);
 
-// Each skip with its reason; "no skips" when there is none.
+// Each skip with its reason; "no skips" if there is none.
 std::string summary_skips(const std::vector<CampaignCell> &cells);
 
 }  // namespace stress

@@ -10,7 +10,7 @@
 namespace stress {
 namespace {
 
-// One decimal, inside [0, limit].
+// Clamped to [0, limit], with one decimal.
 std::string coordinate(double value, double limit)
 {
     if (!(value > 0)) return "0";  // NaN too

@@ -1,5 +1,5 @@
-// An SVG picture as text. Whatever it is told to draw stays inside its viewBox, and every coordinate is a finite
-// number with one decimal: so no data can break a figure. Colours come from the page's style sheet, by class.
+// An SVG picture as text. Everything drawn stays inside the viewBox, and every coordinate is a finite number with one
+// decimal, so no data can break a figure. Colours come from the page's style sheet, by class.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ using SvgPoint = std::pair<double, double>;
 
 class Svg {
   public:
-    // `id` is unique on the page; title and description are for those who do not see the figure.
+    // `id` is unique on the page; title and description are for readers who cannot see the figure.
     Svg(double width, double height, const std::string &id, const std::string &title, const std::string &description);
 
     void line(double x1, double y1, double x2, double y2, const char *style_class);
@@ -33,8 +33,8 @@ class Svg {
     std::string body_;
 };
 
-// Where a value lies on an axis that runs from low to high over [from, to]; what is outside or no number is put
-// at the nearer end.
+// The place of a value on an axis that runs from low to high over [from, to]. A value outside, or one that is not a
+// number, is put at the nearer end.
 struct Axis {
     double low, high, from, to;
     double place(double value) const;
@@ -43,8 +43,8 @@ struct Axis {
 // The same on a logarithmic axis; low is above 0.
 double log_place(const Axis &axis, double value);
 
-// Round numbers from 0 to the first at or above `high`, about `count` of them: powers of two times 1 for bytes,
-// else 1, 2 and 5 times powers of ten.
+// Round numbers from 0 to the first that is at least `high`, about `count` of them: powers of two times 1 for bytes,
+// otherwise 1, 2 and 5 times powers of ten.
 std::vector<double> ticks_bytes(double high, int count);
 std::vector<double> ticks_decimal(double high, int count);
 

@@ -18,7 +18,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const std::vector<double> kExtremes{0,     1,      -1,   0.5,   1e-300, 1e18, 1.8446744073709552e19,
                                     1e300, -1e300, kInf, -kInf, kNan};
 
-// What is out of place in the picture, or nothing.
+// What is wrong with the picture, or nothing.
 std::string fault_of(const std::string &svg)
 {
     std::smatch box;

@@ -1,4 +1,4 @@
-// A directory of a test's own, removed with all that is in it; and programs written as shell scripts.
+// A temporary directory of one test, removed with everything in it; and programs written as shell scripts.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class Temporary {
 
     std::string path(const std::string &name) const { return path_ + "/" + name; }
 
-    // A fake hakmem-stress. The script finds the file of --json in $json, the seed in $seed, the scenario in $1, and
-    // a passing result in $pass. Returns its path.
+    // Writes a fake hakmem-stress and returns its path. The script finds the --json file in $json, the seed in $seed,
+    // the scenario in $1, and a passing result in $pass.
     std::string script(const std::string &name, const std::string &body) const;
 
   private:

@@ -1,11 +1,11 @@
-// Aligned: aligned_alloc, posix_memalign and memalign with every power of two from 8 bytes to 2 MiB, and sizes
-// that are small, the alignment, one byte below and above it, and multiples of it. The blocks are freed by plain
-// and by sized free, and reallocated, which may lose the alignment but nothing else.
+// Aligned: aligned_alloc, posix_memalign and memalign with every power of two from 8 bytes to 2 MiB, with small sizes,
+// sizes equal to the alignment, one byte below and above it, and multiples of it. The blocks are freed by plain and by
+// sized free, and reallocated, which may lose the alignment but nothing else.
 //
-// Finds alignments that hold for some sizes only (size == alignment: a block as large as its class but not
-// aligned to it), pages before an aligned block that are lost or given out, frees that do not find the start of
-// the block, and realloc that trusts the size of the class rather than of the block. Seen in mimalloc
-// (#700, #602, #603), gperftools (#467, #909, #1096) and snmalloc (#597, #671).
+// Finds alignments that hold only for some sizes (size == alignment: a block as large as its class but not aligned to
+// it), pages before an aligned block that are lost or handed out, frees that do not find the start of the block, and a
+// realloc that trusts the size of the class instead of the block's. Seen in mimalloc (#700, #602, #603), gperftools
+// (#467, #909, #1096) and snmalloc (#597, #671).
 //
 // Each seat keeps few blocks of more than a page of alignment: they cost memory in every malloc.
 #include "engine/base/mapped.h"
@@ -21,15 +21,15 @@ constexpr OpKind kKinds[] = {OpKind::AlignedAlloc, OpKind::PosixMemalign, OpKind
 struct Aligned {
     Rng rng;
     bool check, strict;
-    std::uint32_t kinds;  // bits: which of kKinds are on
+    std::uint32_t kinds;  // which of kKinds are on, one bit each
     std::uint32_t realloc_percent;
     std::size_t max_bytes;
-    std::uint32_t first_slot, wide_slots;  // the first wide_slots hold the alignments above a page
+    std::uint32_t first_slot, wide_slots;  // the first wide_slots have alignments above a page
     Mapped<unsigned char> live;
 
     std::size_t draw_size(std::size_t align_bytes)
     {
-        // Beyond this the size stays near the alignment, or a few blocks would decide how much is live.
+        // Above this, sizes stay near the alignment; otherwise a few blocks would decide how much memory is live.
         constexpr std::size_t multiples_max = 64 << 10;
         const std::uint64_t choice = rng.below(6);
         if (align_bytes > multiples_max && choice >= 3) return rng.between(1, align_bytes);
@@ -43,8 +43,8 @@ struct Aligned {
         }
     }
 
-    // As in mix.cc: aligned_alloc gets a multiple, by the letter of C11; and what mimalloc 2.0.9 misaligns,
-    // 256 and above times a power of two, is asked for in strict runs only.
+    // As in mix.cc: aligned_alloc gets a multiple, as C11 demands. mimalloc 2.0.9 misaligns sizes of 256 and above that
+    // are the alignment times a power of two, so only strict runs ask for those.
     std::size_t settle(OpKind kind, std::size_t size_bytes, std::size_t align_bytes) const
     {
         const bool avoid = !strict && align_bytes >= 256;
@@ -85,7 +85,7 @@ struct Aligned {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan aligned_plan(const Setup &setup)
 {
@@ -104,4 +104,4 @@ Plan aligned_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,13 +1,13 @@
-// Calloc: memory that was dirty a moment ago must come back zero. The harness fills every block to its last byte,
-// so whatever is reused is dirty. Steps, of sizes to 8 MiB and with counts from 1 to 255:
+// Calloc: memory that was just dirty must come back zero. The harness fills every block to its last byte, so all reused
+// memory is dirty. Steps, of sizes to 8 MiB and with counts from 1 to 255:
 //
 // - reuse: a block is freed and calloc asks for the same size.
-// - shrink: a block is filled, shrunk by realloc, and calloc asks for what the shrink gave back.
-// - purge: several blocks are freed, memory is given back to the system, and calloc asks for as many.
+// - shrink: a block is filled, shrunk by realloc, and calloc asks for the bytes that the shrink freed.
+// - purge: several blocks are freed, memory is returned to the system, and calloc asks for as many blocks.
 // - plain: malloc and calloc in turn.
 //
-// Finds calloc that trusts a page to be fresh from the system when it was used, purged in part, or shrunk, and
-// trailing bytes between the size asked for and that of the class. Seen in mimalloc 2.2.7, jemalloc 4.0.3 and 5.2.0.
+// Finds a calloc that takes a page for fresh from the system although it was used, purged in part, or shrunk, and dirty
+// bytes between the requested size and the class size. Seen in mimalloc 2.2.7, jemalloc 4.0.3 and 5.2.0.
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -26,10 +26,10 @@ struct CallocReuse {
     std::size_t min_bytes, max_bytes;
     std::uint64_t purge_one_in;
     std::uint32_t first_slot;
-    Mapped<std::uint64_t> live;  // bytes in each slot; 0: empty
+    Mapped<std::uint64_t> live; // bytes in each slot; 0: empty
     Burst burst{};
 
-    // Most are small: a large one costs as much time as thousands of those.
+    // Most sizes are small: one large block takes as much time as thousands of small ones.
     std::size_t draw_size()
     {
         const std::size_t bounds[] = {1024, 1024, 1024, 1024, 1024, 32768, 32768, std::size_t{8} << 20};
@@ -100,7 +100,7 @@ struct CallocReuse {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan calloc_plan(const Setup &setup)
 {
@@ -110,7 +110,7 @@ Plan calloc_plan(const Setup &setup)
     Plan plan = plan_of_seats(setup, slots, [&](std::uint32_t seat, std::uint32_t first_slot) {
         Rng rng = setup.rng(seat);
         const std::uint32_t all = Reuse | Shrink | Purge | Plain;
-        // Without a step that calls calloc the run would be of another scenario.
+        // A checked run needs a step that calls calloc; otherwise it would be another scenario.
         const std::uint32_t switches = o.check ? draw_switches(rng, 4) | Plain : all;
         return CallocReuse{rng,
                            o.check,
@@ -121,9 +121,9 @@ Plan calloc_plan(const Setup &setup)
                            first_slot,
                            Mapped<std::uint64_t>(slots)};
     });
-    // A block of the largest size is rare, and decides how much is live while it is.
+    // A block of the largest size is rare, but while it lives it decides how much memory is live.
     plan.swing_bytes = 2 * setup.seats * o.max_size_bytes;
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

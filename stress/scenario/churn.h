@@ -1,5 +1,5 @@
-// Churn: a seat visits random slots of its own; an empty one gets a block, a full one is freed or reallocated. What
-// mid, large and huge have in common; they differ in sizes and in how much may be live.
+// Churn: a seat visits random slots of its own; an empty slot gets a block, a full one is freed or reallocated. mid,
+// large and huge share this code; they differ in sizes and in how much may be live.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Churn {
     Mix mix;
     Sizes sizes;
     bool check;
-    std::uint64_t budget_bytes;  // of live bytes; a larger request becomes the smallest
+    std::uint64_t budget_bytes;  // limit on live bytes; a request beyond it becomes the smallest
     std::uint32_t first_slot;
     Mapped<std::uint64_t> live;  // bytes in each slot; 0: empty
     std::uint64_t live_bytes = 0;
@@ -51,7 +51,7 @@ struct Churn {
     }
 };
 
-// Swarm in checked runs, malloc and free of even sizes otherwise.
+// Checked runs are swarm; others malloc and free blocks of evenly spread sizes.
 inline Plan churn_plan(const Setup &setup, std::uint64_t budget_bytes)
 {
     const Options &o = setup.options;
@@ -59,7 +59,7 @@ inline Plan churn_plan(const Setup &setup, std::uint64_t budget_bytes)
     Plan plan = plan_of_seats(setup, o.working_set, [&](std::uint32_t seat, std::uint32_t first_slot) {
         Rng rng = setup.rng(seat);
         const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
-        // One block takes at most half of what the seat may hold.
+        // One block takes at most half of the seat's budget.
         const std::size_t seat_max = std::min<std::size_t>(o.max_size_bytes, seat_bytes / 2);
         const std::size_t max_bytes = std::max(o.min_size_bytes, seat_max);
         const Sizes sizes =

@@ -1,9 +1,9 @@
-// Libraries come and go while threads allocate: with big thread-local memory of both models, with constructors and
-// destructors that allocate and free, with C++ objects, and one that depends on another. Blocks cross their border
-// both ways.
+// Libraries come and go while threads allocate. Some have big thread-local memory, of both models; some have
+// constructors and destructors that allocate and free; some have C++ objects; one depends on another. Blocks cross
+// their borders both ways.
 //
-// Finds exhausted static thread-local storage, deadlocks between the loader's lock and the malloc's, and memory of
-// a thread that outlives the library it belongs to (known failures 23, 26, 27).
+// Finds exhausted static thread-local storage, deadlocks between the loader's lock and the malloc's, and thread memory
+// that outlives its library (known failures 23, 26, 27).
 #include "engine/team/dlopen_op.h"
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"

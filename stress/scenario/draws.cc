@@ -21,7 +21,7 @@ std::size_t draw_log(Rng &rng, std::size_t min_bytes, std::size_t max_bytes)
 std::size_t draw_border(Rng &rng, std::size_t min_bytes, std::size_t max_bytes)
 {
     std::size_t size_bytes = draw_log(rng, min_bytes, max_bytes);
-    // Classes: by 16 up to 1 KiB, then eight to a doubling; then pages.
+    // Borders of size classes: every 16 bytes up to 1 KiB, then eight for each doubling; then pages.
     const std::size_t eighth = std::max(std::size_t{16}, std::size_t{1} << log2_floor(size_bytes) >> 3);
     switch (rng.below(3)) {
     case 0: size_bytes = (size_bytes + eighth - 1) / eighth * eighth; break;
@@ -73,7 +73,7 @@ Op draw_free(Rng &rng, std::uint32_t slot, bool check)
 std::uint32_t draw_switches(Rng &rng, std::uint32_t how_many)
 {
     const std::uint32_t all = (1U << how_many) - 1;
-    // Two draws: three of four are on.
+    // The "or" of two draws: three of four switches are on.
     const auto on = static_cast<std::uint32_t>(rng.next() | rng.next()) & all;
     return on != 0 ? on : all;
 }

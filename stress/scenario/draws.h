@@ -1,5 +1,5 @@
-// What plans share: sizes to draw, a mix for scenarios whose subject is not the kind of call, ops that wait to be
-// given out, and slots that pass blocks from seat to seat.
+// What plans share: sizes to draw, a mix for scenarios that are not about the kind of call, queues of ops, and slots
+// that pass blocks from seat to seat.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace stress {
 
-inline constexpr std::size_t kPageBytes = 4096;  // the least of any system
+inline constexpr std::size_t kPageBytes = 4096;  // the smallest page of any system
 
 // A way to draw sizes from min to max bytes.
 struct Sizes {
     enum class How : std::uint8_t {
         Uniform,
-        Log,      // each doubling as likely as the next
-        Borders,  // around class borders, powers of two and pages, and one byte beside them
+        Log,      // each doubling is equally likely
+        Borders,  // around class borders, powers of two and pages, one byte off either way
         Few,      // one to four sizes
     };
     static constexpr std::size_t kFew = 4;
@@ -39,16 +39,17 @@ Sizes sizes_uniform(std::size_t min_bytes, std::size_t max_bytes);
 std::size_t draw_log(Rng &rng, std::size_t min_bytes, std::size_t max_bytes);
 std::size_t draw_border(Rng &rng, std::size_t min_bytes, std::size_t max_bytes);
 
-// Nearly all malloc; of the others, about one block in sixteen, the seed picks the weights and switches some off.
+// Nearly always malloc. About one block in sixteen comes from another call; the seed picks the weights of those and
+// switches some off.
 Mix mix_few_others(Rng &rng, bool strict);
 
-// Frees the slot: mostly free, in checked runs also the sized calls of C23.
+// Frees the slot: mostly by free; in checked runs also by the sized calls of C23.
 Op draw_free(Rng &rng, std::uint32_t slot, bool check);
 
-// A random bit for each of a scenario's own steps: whether it is on in this run. Never all off.
+// A random bit for each step of a scenario: whether it is on in this run. At least one is on.
 std::uint32_t draw_switches(Rng &rng, std::uint32_t how_many);
 
-// Ops that belong together, given out one by one.
+// Ops that belong together, handed out one by one.
 struct Burst {
     Op ops[8];
     std::uint32_t count = 0, given = 0;
@@ -63,14 +64,14 @@ struct Burst {
     }
 };
 
-// A ring of linked slots that carries blocks from one seat to another: message k lies in slot k modulo the size
-// of the ring. Each message is two ops on its slot, first the sender's, then the receiver's, so both know the
-// link of every op without telling each other. A receiver that must not free can realloc instead: the sender's
-// next malloc there is then skipped, and the receiver's next op meets the block again.
+// A ring of linked slots that carries blocks from one seat to another: message k lies in slot k modulo the size of the
+// ring. Each message is two ops on its slot, first the sender's, then the receiver's, so both know the link of every op
+// without communication. A receiver that must not free can realloc instead; the sender's next malloc there is then
+// skipped, and the receiver's next op meets the block again.
 //
-// Law (no jam): if all ops of all seats can be written into one sequence in which every receive stands behind
-// its send, and the send of message k behind the receive of message k - size, and each seat draws its own in
-// that order, then the seats never wait for each other in a circle: the first op of the sequence that is not
+// Law (no jam): suppose that all ops of all seats can be written as one sequence, in which every receive comes after
+// its send, and the send of message k comes after the receive of message k - size, and that each seat draws its own ops
+// in that order. Then the seats never wait for each other in a circle: the first op of the sequence that is not yet
 // done can always be done.
 struct Channel {
     std::uint32_t first_slot;
@@ -80,7 +81,7 @@ struct Channel {
     {
         return first_slot + static_cast<std::uint32_t>(k & ((std::uint64_t{1} << slots_log2) - 1));
     }
-    // Links count 1 to 65535 and start again.
+    // Links count from 1 to 65535 and start again.
     static std::uint16_t link_of(std::uint64_t use) { return static_cast<std::uint16_t>(use % 0xffff + 1); }
     std::uint16_t send_link(std::uint64_t k) const { return link_of((k >> slots_log2) * 2); }
     std::uint16_t receive_link(std::uint64_t k) const { return link_of((k >> slots_log2) * 2 + 1); }
@@ -96,10 +97,10 @@ template <typename Item> void shuffle(Rng &rng, Item *items, std::size_t count)
     }
 }
 
-// The ops that a seat will draw at most; a very large number where only time is the limit.
+// The maximum number of ops that a seat will draw; a very large number if only time is the limit.
 std::uint64_t ops_per_seat(const Setup &setup);
 
-// `wanted`, or less in a run so short that a seat would not come `times` times around that many.
+// `wanted`, or less in a run too short for a seat to get through that many slots `times` times.
 std::uint64_t scaled(const Setup &setup, std::uint64_t wanted, std::uint64_t times, std::uint64_t least);
 
 // A plan in which each seat has slots_per_seat slots of its own. make(seat, first_slot) gives its generator.
@@ -112,4 +113,4 @@ template <typename Make> Plan plan_of_seats(const Setup &setup, std::size_t slot
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

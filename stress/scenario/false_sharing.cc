@@ -1,10 +1,11 @@
-// False sharing: all seats allocate small blocks at the same time, and pass some on to the next seat, which frees
-// them and asks for the same sizes at once.
+// False sharing: all seats allocate small blocks at the same time, and pass some on to the next seat, which frees them
+// and at once asks for the same sizes.
 //
 // Two threads that write to blocks in one cache line slow each other down, though they share nothing. Active: the
-// allocator gives lines to two threads. Passive: a block that another thread freed is given to that thread while
-// its neighbours in the line still live in the first. The rule false_sharing finds both: a fresh block must not
-// share a line with a live block of another seat. Strict runs fail there; others count the lines and report them.
+// allocator gives blocks of one line to two threads. Passive: a thread frees another thread's block and is then given
+// that block, while its neighbours in the line still belong to the first thread. The rule false_sharing finds both: a
+// fresh block must not share a line with a live block of another seat. Strict runs fail there; others count the lines
+// and report them.
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -18,14 +19,14 @@ constexpr std::uint64_t kBurstMax = 32;
 constexpr std::uint32_t kRingLog2 = 7;
 
 struct FalseSharing {
-    Rng rng, conductor;  // every seat has its own copy of the conductor, so that they agree on the bursts
+    Rng rng, conductor;  // every seat has its own copy of the conductor, so all draw the same bursts
     Sizes sizes;
     bool check;
-    std::uint64_t visits_max;  // on own slots, in a round
+    std::uint64_t visits_max;  // to own slots, in one round
     std::uint32_t first_slot;
     Channel out, in;
     Mapped<bool> live;  // of each own slot
-    std::uint64_t visits = 0, sends = 0, receives = 0;  // left in this round
+    std::uint64_t visits = 0, sends = 0, receives = 0;  // left to do in this round
     std::uint64_t sent = 0, received = 0;
     Burst reuse{};  // what follows the free of a block of another seat
 
@@ -62,7 +63,7 @@ struct FalseSharing {
         --receives;
         const Op op = op_make(OpKind::Free, in.slot(received), 0, 0, in.receive_link(received));
         ++received;
-        // No realloc: one in place would take over a block of a lap before, beside blocks of the heap's new owner.
+        // No realloc: in place, it would take over a block of an earlier lap, beside blocks of the heap's new owner.
         const auto index = static_cast<std::uint32_t>(rng.below(live.size()));
         if (live[index]) reuse.add(op_make(OpKind::Free, first_slot + index));
         reuse.add(op_make(OpKind::Malloc, first_slot + index, sizes.draw(rng)));
@@ -81,7 +82,7 @@ Plan false_sharing_plan(const Setup &setup)
         Rng rng = setup.rng(seat), conductor = setup.rng(0, 1);
         const Sizes sizes = o.check ? sizes_swarm(rng, o.min_size_bytes, o.max_size_bytes)
                                     : sizes_uniform(o.min_size_bytes, o.max_size_bytes);
-        // The same for all, or the busiest would use up its ops and end the lap for the others.
+        // The same for all seats; otherwise the busiest would use up its ops and end the lap for the others.
         const std::uint64_t visits_max = std::uint64_t{8} << conductor.below(6);
         const std::uint32_t next_seat = (seat + 1) % setup.seats;
         return FalseSharing{rng,

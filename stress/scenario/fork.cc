@@ -1,12 +1,12 @@
 // Fork in a threaded program: every few hundred ops a seat forks, and the child checks, frees, allocates, starts a
-// thread and forks again while the other threads do not exist.
+// thread and forks again, in a process without the other threads.
 //
-// On a subject with sync points each fork happens while another thread stands inside the allocator, at a step that
-// the op names: with a lock held, with a list half given back, between two steps of a remote free (known failures
-// 24, 25). A run in which no fork did is a failure of the test.
+// On a subject with sync points each fork happens while another thread is stopped inside the allocator, at a step that
+// the op names: just before a lock, in the middle of returning a list, between two steps of a remote free (known
+// failures 24, 25). If no fork of a run met such a thread, the run fails.
 //
-// Strict runs also read lines and flush all streams at the same time: those take locks of libc that fork takes
-// too. jemalloc 5.3.0 takes its own before them and hangs (24).
+// Strict runs also read lines and flush all streams at the same time, which takes locks of libc that fork takes too.
+// jemalloc 5.3.0 takes its own locks before those and hangs (24).
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"
 

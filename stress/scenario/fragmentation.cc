@@ -1,10 +1,10 @@
-// Fragmentation: each seat fills memory with blocks of one class, frees all but every nth, moves on to another
-// class and fills again, over and over. The survivors of a class live until the next class has been filled and
-// thinned, then they go too.
+// Fragmentation: each seat fills memory with blocks of one class, frees all but every nth, moves on to another class
+// and fills again, over and over. The survivors of a class live until the next class has been filled and thinned; then
+// they are freed too.
 //
-// Finds slabs that are never given back or never used for another class (each shift then adds a fill, which the
-// memory bound sees after a few shifts), slabs given back while a survivor lives in them, and partial slabs that
-// are lost when they are full of holes.
+// Finds slabs that are never returned or never reused for another class (each change of class then adds a fill, and
+// after a few the memory bound is passed), slabs returned while a survivor lives in them, and partial slabs that are
+// lost when they are full of holes.
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kFillBytes = std::uint64_t{48} << 20;  // of all seats
 
-// Of which fill the block in a slot is.
+// The age of the fill that the block in a slot belongs to.
 enum Age : unsigned char { None, Newest, Older };
 
 struct Fragmentation {
@@ -28,7 +28,7 @@ struct Fragmentation {
     std::uint32_t first_slot;
     Mapped<Age> ages;
     enum Pass : unsigned char { Drop, Fill, Thin } pass = Thin;
-    std::uint64_t at = 0;  // slot that the pass has come to
+    std::uint64_t at = 0;  // slot that the pass has reached
     std::size_t size_bytes = 0;
     std::uint64_t filled = 0, keep_one_in = 1, seen = 0;
 
@@ -63,7 +63,7 @@ struct Fragmentation {
         at = 0;
         pass = static_cast<Pass>((pass + 1) % 3);
         if (pass == Fill) {
-            // Another class than before, by a quarter at least.
+            // A class that differs from the previous one by at least a quarter.
             std::size_t fresh = draw_border(rng, min_bytes, max_bytes);
             for (int i = 0; i < 8 && fresh / 4 * 3 <= size_bytes && size_bytes <= fresh / 4 * 5; ++i)
                 fresh = draw_border(rng, min_bytes, max_bytes);

@@ -1,8 +1,8 @@
-// Huge: blocks above 2 MiB, each a mapping of its own, few of them live. They come and go, and in checked runs
-// grow and shrink by realloc, a little, to twice and to half, by a page and around it: mremap in place and to
-// another place, with the pages after it taken or free. Finds mappings that keep their old size in the books,
-// content lost where a mapping moved, caches of mappings that hand out one that is too small, and zeroing that
-// trusts the system for a mapping that was used before.
+// Huge: blocks above 2 MiB, each with its own mapping, few of them live. They come and go. In checked runs realloc
+// grows and shrinks them: a little, to twice and to half, by about a page. So mremap works in place and to another
+// place, with the pages after it taken or free. Finds mappings that keep their old size in the books, content lost when
+// a mapping moved, caches that hand out a mapping that is too small, and a calloc that does not zero a mapping that was
+// used before.
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -21,7 +21,7 @@ struct Huge {
     bool check;
     std::uint64_t budget_bytes;
     std::uint32_t first_slot;
-    Mapped<std::uint64_t> live;  // bytes in each slot; 0: empty
+    Mapped<std::uint64_t> live; // bytes in each slot; 0: empty
     std::uint64_t live_bytes = 0;
 
     std::size_t within(std::size_t size_bytes, std::uint64_t beside) const
@@ -70,7 +70,7 @@ struct Huge {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan huge_plan(const Setup &setup)
 {
@@ -88,4 +88,4 @@ Plan huge_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

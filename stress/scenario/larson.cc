@@ -1,13 +1,13 @@
-// Larson: a server whose workers come and go. Each thread replaces random blocks in its window; after
-// `rounds` times over the window a fresh thread takes the window over and the old one ends. The first
-// windows are filled by the neighbour.
+// Larson: a server whose workers come and go. Each thread replaces random blocks in its window. When it has replaced
+// the window `rounds` times over, it ends and a fresh thread takes the window over. The neighbour fills the first
+// window.
 //
-// So most blocks are freed by another thread than allocated them, and often after that thread is gone.
-// Finds lost remote frees, heaps of ended threads that nobody adopts (growth), adoption races, and
-// thread-exit code that gives back what is still live.
+// So most blocks are freed by a thread that did not allocate them, often after their allocating thread is gone. Finds
+// lost remote frees, heaps of ended threads that nobody adopts (growth), adoption races, and thread-exit code that
+// returns memory that is still live.
 //
-// Checked runs replace one block in about sixteen through calloc, the aligned calls or realloc; which ones
-// the seed decides. Unchecked runs are the classic: free and malloc only.
+// Checked runs replace one block in about sixteen through calloc, the aligned calls or realloc; the seed decides which.
+// Unchecked runs are the classic benchmark: only malloc and free.
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
@@ -15,20 +15,20 @@
 namespace stress {
 namespace {
 
-// Where a slot of the window stands in its life.
+// The state of a slot of the window.
 enum Chunk : unsigned char { Awaited, Empty, Live };
 
 struct Larson {
     Rng rng;
     Mix mix;
-    bool plain;                                // malloc and free alone, with nothing else drawn
-    std::uint32_t first_slot, neighbour_slot;  // of this thread's window, and of the one that it fills
-    std::uint64_t replacements_max;            // in the life of a thread
+    bool plain; // only malloc and free, with nothing else drawn
+    std::uint32_t first_slot, neighbour_slot; // of this thread's own window, and of the window that it fills
+    std::uint64_t replacements_max; // in a thread's life
     std::size_t min_bytes, max_bytes;
     Mapped<Chunk> window;
     std::uint32_t filled = 0;
     std::uint64_t replacements = 0;
-    std::uint32_t emptied = 0;  // index of the chunk that was freed last and is to be replaced
+    std::uint32_t emptied = 0; // index of the last freed chunk, which is to be replaced
     bool replacing = false;
 
     bool next(Op &op)
@@ -65,7 +65,7 @@ struct Larson {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan larson_plan(const Setup &setup)
 {
@@ -83,4 +83,4 @@ Plan larson_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::uint32_t kChannelLog2 = 5;
 constexpr std::uint32_t kChannelSlots = 1U << kChannelLog2;
-constexpr std::uint64_t kLag = 8;  // messages that are under way
+constexpr std::uint64_t kLag = 8;  // messages on their way
 
 std::uint32_t own_slots(const Setup &setup)
 {
@@ -49,7 +49,7 @@ Op LiveMix::draw_own()
     return op;
 }
 
-// Message k is sent by all seats before any receives message k - kLag: no jam, by the law of Channel.
+// All seats send message k before any receives message k - kLag: no jam, by the law of Channel.
 Op LiveMix::draw_passed()
 {
     if (sent_ >= received_ + kLag) {

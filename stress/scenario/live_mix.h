@@ -1,6 +1,6 @@
-// The blocks that live while threads end, fork, are interrupted or run out of memory: what those scenarios have in
-// common. A seat fills and frees random slots of its own, and passes one block in six on to the next seat, which
-// frees it; so at any moment it holds blocks of threads that are gone, and others hold its own.
+// The live blocks of scenarios in which threads end, fork, are interrupted or run out of memory. A seat fills and frees
+// random slots of its own, and passes one block in six to the next seat, which frees it. So at any moment it holds
+// blocks of threads that are gone, and others hold its own.
 #pragma once
 
 #include "engine/base/mapped.h"
@@ -9,8 +9,8 @@
 
 namespace stress {
 
-// The size of a Renew op. Cancel: ops until it is acted on. Destructors: what they draw from; those of keys in strict
-// runs alone, because known mallocs lose memory there.
+// The size of a Renew op. Cancel: ops until it takes effect. Destructors: a seed for what they draw. Only in strict
+// runs do destructors of keys allocate, because known mallocs lose memory there.
 std::size_t renew_size(Rng &rng, RenewHow how, bool strict);
 
 class LiveMix {
@@ -32,7 +32,7 @@ class LiveMix {
     std::uint32_t first_slot_;
     Channel out_, in_;
     std::uint64_t sent_ = 0, received_ = 0;
-    Mapped<unsigned char> live_;  // of each own slot: whether it holds a block
+    Mapped<unsigned char> live_; // of each own slot: whether it holds a block
 };
 
-}  // namespace stress
+} // namespace stress

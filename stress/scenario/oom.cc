@@ -1,12 +1,12 @@
-// Memory runs out. In turns, a seat makes the nth system call for memory fail, once or from there on, with n walking
-// upward over the run; or the process may map only a little more than it has (RLIMIT_AS). Then the limit goes, and
-// ordinary requests must succeed again.
+// Memory runs out. In turns, a seat makes the nth system call for memory fail, once or from then on, where n grows over
+// the run; or the process may map only a little more than it has (RLIMIT_AS). Then the limit is lifted, and ordinary
+// requests must succeed again.
 //
-// While memory is scarce NULL with ENOMEM is right, and nothing else changes: no block is lost or damaged, realloc
-// keeps its block, free succeeds and keeps errno even where munmap or madvise fails.
+// While memory is scarce, NULL with ENOMEM is a right answer, and all other rules hold: no block is lost or damaged,
+// realloc keeps its block, free succeeds and keeps errno even if munmap or madvise fails.
 //
-// Finds NULL dereferenced on error paths, locks and pages lost there, memory touched that was not committed, and
-// mallocs that never recover (known failures 11, 29, 30, 31).
+// Finds NULL dereferenced on error paths, locks left held and pages lost on those paths, memory touched before it was
+// committed, and mallocs that never recover (known failures 11, 29, 30, 31).
 #include "engine/base/build.h"
 #include "engine/subject/fault_os.h"
 #include "scenario/live_mix.h"
@@ -19,12 +19,12 @@ constexpr std::size_t kBigBytes = std::size_t{12} << 20;
 
 struct Oom {
     LiveMix mix;
-    std::uint32_t big_slot;  // one slot for blocks that are mapped alone
+    std::uint32_t big_slot; // one slot for blocks that have their own mapping
     std::uint64_t turn = 0, left = 30;
     bool scarce = false;
-    bool limited = false;  // in this turn: by RLIMIT_AS
+    bool limited = false; // this turn sets RLIMIT_AS
 
-    // Fails a call that walks upward, and the first, each once and for ever.
+    // Fails a call whose number grows from turn to turn, and also the first call; each once and for ever.
     Op begin()
     {
         const std::uint64_t number = turn++;
@@ -44,7 +44,7 @@ struct Oom {
         }
         --left;
         if (mix.rng.one_in(8)) {
-            // Mostly realloc: the block that it cannot move must stand.
+            // Mostly realloc: if it cannot move the block, the block must be unchanged.
             constexpr OpKind kinds[] = {OpKind::Malloc,  OpKind::Realloc, OpKind::Realloc,
                                         OpKind::Realloc, OpKind::Calloc,  OpKind::Free};
             op = op_make(kinds[mix.rng.below(std::size(kinds))], big_slot, draw_log(mix.rng, 32768, kBigBytes), 1);
@@ -57,7 +57,7 @@ struct Oom {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan oom_plan(const Setup &setup)
 {
@@ -71,4 +71,4 @@ Plan oom_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

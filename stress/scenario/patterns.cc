@@ -1,12 +1,12 @@
-// Patterns: the orders in which programs let blocks go. Each seat goes through them, the seed says from where, with
-// one size or a mix of up to 4 KiB drawn anew for each:
+// Patterns: the orders in which programs free blocks. Each seat runs through them, starting where the seed says. For
+// each pattern it draws one size, or a mix of sizes, of up to 4 KiB:
 //
-// - lifo, fifo, random: a window is filled and freed in the same, the opposite and any order.
+// - lifo, fifo, random: a window is filled, and freed in the opposite order, the same order or any order.
 // - interleaved: a window is filled, every second block freed, and the holes filled again.
 // - layered: half of a window stays live while short-lived blocks come and go on top of it.
 //
-// Finds free lists that lose or repeat a block where their order turns, refills that carve what is already on a
-// list, slabs that are given back with one block live, and blocks whose neighbour's free reaches into them.
+// Finds free lists that lose or repeat a block when their order changes, refills that carve blocks that are already on
+// a list, slabs that are returned with one block live, and frees that write into the neighbouring block.
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
@@ -23,10 +23,10 @@ struct Patterns {
     bool check;
     std::size_t min_bytes, max_bytes;
     std::uint32_t first_slot;
-    Mapped<std::uint32_t> order;  // of the window's slots, first to be freed first
+    Mapped<std::uint32_t> order;  // the window's slots in the order of their frees
     std::uint64_t turn;
     std::uint32_t switches;  // patterns that are on
-    // One pattern, in passes over the order: fill is true for a pass that allocates.
+    // The current pattern, in passes over the order. `fill` is true in a pass that allocates.
     Pattern pattern = Pattern::Lifo;
     Sizes sizes{};
     std::uint64_t count = 0;  // slots of the window in use

@@ -1,11 +1,12 @@
-// Purge cycle: the seats allocate some 64 MiB in many sizes, free nearly all of it, let memory go back to the
-// system, by a purge or by waiting for the decay, check the survivors, and touch it all again, round after round.
+// Purge cycle: the seats allocate about 64 MiB in many sizes and free nearly all of it. Memory returns to the system,
+// by a purge or by waiting for the decay. Then the seats check the survivors and use all of the memory again, round
+// after round.
 //
-// Finds pages that are given back while a block lives in them, pages that are used again without being committed,
-// books of what is committed that drift, purges that meet another thread's allocation, and memory that comes back
-// from the system but is taken for used or zero when it is not (jemalloc 5.2.0, rpmalloc#368, mimalloc 52d5661f).
+// Finds pages that are returned while a block lives in them, pages that are reused without being committed, books of
+// committed memory that drift, purges that race with another thread's allocation, and memory that comes back from the
+// system but is wrongly taken for used or for zero (jemalloc 5.2.0, rpmalloc#368, mimalloc 52d5661f).
 //
-// The seeded scheduler gives the allocator a clock of its own, which counts steps: its runs purge, but never wait.
+// Under the seeded scheduler the allocator's clock counts steps, so its runs purge but never wait.
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -26,7 +27,7 @@ struct PurgeCycle {
     bool check, may_sleep;
     std::uint64_t round_bytes;
     std::uint32_t first_slot;
-    Mapped<std::uint32_t> order;  // in which slots are freed
+    Mapped<std::uint32_t> order;  // order of the frees, by slot
     Mapped<bool> live;
     Stage stage = Stage::Fill;
     std::uint64_t at = 0, filled = 0;
@@ -38,7 +39,7 @@ struct PurgeCycle {
         return true;
     }
 
-    // False: nothing to do in this place.
+    // False: there is nothing to do at this point.
     bool draw(Op &op)
     {
         switch (stage) {

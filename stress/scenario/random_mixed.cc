@@ -1,12 +1,12 @@
-// Random mixed: each thread has a working set of slots and visits a random one: an empty slot gets a block
-// of random size, a full one is freed or, in checked runs, reallocated.
+// Random mixed: each thread has a working set of slots and visits them at random. An empty slot gets a block of random
+// size; a full one is freed or, in checked runs, reallocated.
 //
-// Finds mistakes in size classes, in split and refill, in calloc's zeroing of reused memory, in realloc and
-// in alignment. Blocks never leave their thread: what fails here with several threads and not with one is
+// Finds mistakes in size classes, in split and refill, in calloc's zeroing of reused memory, in realloc and in
+// alignment. Blocks never leave their thread, so a failure with several threads that does not occur with one points at
 // shared state behind the thread caches.
 //
-// Checked runs are swarm: for each thread the seed picks the weights of malloc, calloc, aligned_alloc,
-// posix_memalign, memalign, free and realloc, and switches some of them off. Unchecked runs are malloc and free.
+// Checked runs are swarm: for each thread the seed picks the weights of malloc, calloc, aligned_alloc, posix_memalign,
+// memalign, free and realloc, and switches some of them off. Unchecked runs are malloc and free.
 #include "engine/base/mapped.h"
 #include "engine/op/mix.h"
 #include "scenario/scenarios.h"
@@ -17,7 +17,7 @@ namespace {
 struct RandomMixed {
     Rng rng;
     Mix mix;
-    bool plain;  // malloc and free alone, with nothing else drawn
+    bool plain;  // only malloc and free, with nothing else drawn
     std::uint32_t first_slot;
     std::size_t min_bytes, max_bytes;
     Mapped<unsigned char> live;  // of each slot: whether it holds a block
@@ -27,7 +27,7 @@ struct RandomMixed {
         const auto index = static_cast<std::uint32_t>(rng.below(live.size()));
         const std::uint32_t slot = first_slot + index;
         if (plain) {
-            // Without a branch: it would be mispredicted every second time.
+            // Without a branch, which would be mispredicted half of the time.
             static_assert(OpKind::Malloc < OpKind::Free && static_cast<int>(OpKind::Free) == 1);
             const std::size_t size_bytes = rng.between(min_bytes, max_bytes) & (live[index] - std::size_t{1});
             op = op_make(static_cast<OpKind>(live[index]), slot, size_bytes);

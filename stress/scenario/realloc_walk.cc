@@ -1,14 +1,14 @@
-// Realloc walk: blocks grow and shrink through every class border, one byte below it, on it and one above, from one
-// byte to beyond 2 MiB, where slabs end, page runs end and mappings begin. In between they jump to any border,
-// shrink to a few bytes, go through reallocarray, start out aligned, and pass through all seats, each of which
-// reallocs what the one before left.
+// Realloc walk: blocks grow and shrink through every class border: one byte below it, on it and one byte above it. The
+// walk goes from one byte to beyond 2 MiB, past the end of slabs and of page runs to where mappings begin. In between,
+// blocks jump to any border, shrink to a few bytes, go through reallocarray, start out aligned, and pass through all
+// seats, each of which reallocs the block that the previous one left.
 //
-// Finds content lost where a block moves to another class, in-place growth beyond the class or over the next run,
-// shrinks that give back what is still in use, realloc of a block of another owner, and realloc of an aligned
-// block by the size of its class (mimalloc#603, gperftools#470, glibc BZ#27870).
+// Finds content lost when a block moves to another class, in-place growth beyond the class or over the next run,
+// shrinks that return memory still in use, and faults in realloc of another owner's block and of an aligned block, by
+// the size of its class (mimalloc#603, gperftools#470, glibc BZ#27870).
 //
-// Shared slots: seat i does op number t x seats + i on each of them in its t-th visit, and all seats visit them in
-// the same order, so the ops by (t, slot, seat) are a sequence that every seat follows: no jam (see draws.h).
+// Shared slots: in its t-th visit, seat i does op number t x seats + i on each of them. All seats visit them in the
+// same order, so the ops ordered by (t, slot, seat) are a sequence that every seat follows: no jam (see draws.h).
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -18,13 +18,13 @@
 namespace stress {
 namespace {
 
-constexpr std::uint32_t kWideSlots = 2;       // of each seat: those that walk to the largest size
+constexpr std::uint32_t kWideSlots = 2;       // slots of each seat that walk to the largest size
 constexpr std::size_t kNarrowMaxBytes = 40960;  // the others
 constexpr std::uint32_t kSharedPerSeat = 4;
 
 enum Switch : std::uint32_t { Jump = 1, Tiny = 2, Array = 4, AlignedStart = 8, Remote = 16 };
 
-// How far apart class borders lie at this size.
+// The distance between class borders at this size.
 std::size_t border_step(std::size_t size_bytes)
 {
     if (size_bytes <= 1024) return 16;
@@ -32,7 +32,7 @@ std::size_t border_step(std::size_t size_bytes)
     return size_bytes <= std::size_t{2} << 20 ? 65536 : 4096 * 64;
 }
 
-// The next size on the way up: border - 1, border, border + 1, then the border above.
+// The next size on the way up: border - 1, border, border + 1, then on to the next border.
 std::size_t walk_up(std::size_t size_bytes)
 {
     const std::size_t step = border_step(size_bytes), border = (size_bytes + step - 1) / step * step;
@@ -139,8 +139,8 @@ Plan realloc_walk_plan(const Setup &setup)
     Plan plan = plan_of_seats(setup, slots, [&](std::uint32_t seat, std::uint32_t first_slot) {
         Rng rng = setup.rng(seat);
         std::uint32_t switches = Jump | Tiny | Array | AlignedStart | Remote;
-        if (!o.check) switches = Jump | Tiny;  // realloc and free alone
-        // Remote is all seats' or none's, or those that have it would wait for those that have not.
+        if (!o.check) switches = Jump | Tiny;  // only realloc and free
+        // All seats pass blocks on, or none does; otherwise those that do would wait for those that do not.
         Rng all_seats = setup.rng(0, 1);
         const std::uint32_t remote = all_seats.one_in(8) ? 0U : +Remote;
         if (o.check) switches = (draw_switches(rng, 5) & ~+Remote) | remote;

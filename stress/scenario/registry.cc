@@ -1,4 +1,4 @@
-// The list of scenarios: the only place that names them all.
+// The list of scenarios. No other file names them all.
 #include "engine/run/scenario.h"
 #include "scenario/scenarios.h"
 

@@ -1,28 +1,28 @@
-// Remote free: every block is freed by another thread than allocated it. Five modes, in turn unless one is asked
-// for:
+// Remote free: the thread that frees a block is never the one that allocated it. There are five modes, run in turn
+// unless one is chosen:
 //
 // - queue: producers deal blocks to consumers, which free them between calls of their own. Finds lost and doubled
 //   remote frees, and races of a remote free with the owner's refill.
-// - ring: each thread sends blocks to the next, and frees what comes from the one before. All are owners and
-//   remote at once: finds deadlocks, and lists that grow because each waits for the other.
-// - all-to-all: each thread sends to every other. Finds staging tables that overflow, and frees to many owners
-//   that meet in one list.
-// - owner-exit: owners allocate, hand over and end; their blocks are freed while they end, or long after, when
-//   several successors have come and gone. Finds heaps given back with live blocks, remote lists of ended threads
-//   that nobody drains, and growth.
-// - free-only: the freeing threads never allocate, and end after a batch. Finds per-thread state that only malloc
-//   sets up, and frees that stay in the cache of a thread that is gone.
+// - ring: each thread sends blocks to the next, and frees the blocks from the previous one. Every thread is owner and
+//   remote at once. Finds deadlocks, and lists that grow because each thread waits for another.
+// - all-to-all: each thread sends to every other. Finds staging tables that overflow, and frees to many owners that
+//   meet in one list.
+// - owner-exit: owners allocate, hand over and end; their blocks are freed while they end, or long after, when several
+//   successors have come and gone. Finds heaps released with live blocks, remote lists of ended threads that nobody
+//   drains, and growth.
+// - free-only: the freeing threads never allocate, and end after a batch. Finds per-thread state that only malloc sets
+//   up, and freed blocks that stay in the cache of a dead thread.
 //
-// Blocks travel through channels (draws.h) in rounds. In each round all sends come before all receives, so the
-// rounds written one after another are the sequence that the law of channels asks for: no jam, whatever the
-// order within a round and however small the rings.
+// Blocks travel through channels (draws.h) in rounds. In each round all sends come before all receives. So the rounds
+// one after another are the sequence that the law of channels demands: no jam, whatever the order within a round and
+// however small the rings.
 //
-// Receivers may lag: the crate (the sends of a round) that they free is `lag` rounds old, and rings hold lag + 1
-// crates. In ring and all-to-all that lets threads run ahead of each other. In owner-exit a receiver meets the first
-// block of the newest crate, which proves that the owner of the crate before is ending or gone, and only then
-// frees the rest of an older one; a crate of one block has no rest.
+// A crate is the sends of one round. Receivers may lag: the crate that they free is `lag` rounds old, and rings hold
+// lag + 1 crates. In ring and all-to-all, threads can therefore run ahead of each other. In owner-exit a receiver first
+// takes the first block of the newest crate, which proves that the owner of the previous crate is ending or gone, and
+// only then frees the rest of an older crate; a crate of one block has no rest.
 //
-// Each phase is drawn by the conductor, a stream of random numbers of which every seat has its own copy.
+// The conductor, a stream of random numbers of which every seat has its own copy, draws each phase.
 #include <algorithm>
 
 #include "engine/base/mapped.h"
@@ -35,15 +35,15 @@ namespace {
 constexpr std::uint64_t kChannelSlotsMax = std::uint64_t{1} << 20;
 constexpr std::uint64_t kOwnerLagMax = 3, kBurstMax = 64;
 
-// The same for all seats.
+// Parameters of a phase, the same for all seats.
 struct Traffic {
     RemoteMode asked;
     std::uint32_t seats, producers;
-    bool bipartite;  // channels lead from producers to consumers only
+    bool bipartite; // channels lead from producers to consumers only
     std::uint32_t ring_log2;
     std::uint64_t burst_max, phase_sends;
     bool check;
-    std::uint32_t own_one_in, realloc_one_in;  // 0: never
+    std::uint32_t own_one_in, realloc_one_in; // 0: never
     Mix mix;
     Sizes sizes;
 
@@ -71,12 +71,12 @@ struct Station {
     Traffic traffic;
     Rng rng, conductor;
     std::uint32_t seat, own_slot;
-    Mapped<std::uint64_t> sent, received;  // for each peer: messages of the phases before this one
-    Mapped<Step> steps;                    // of this round
+    Mapped<std::uint64_t> sent, received; // for each peer: messages of all earlier phases
+    Mapped<Step> steps; // of this round
     std::size_t step_count = 0, step_next = 0;
     Phase phase{};
     std::uint64_t round = 0, turn = 0;
-    std::uint64_t frees_left = 0;  // of this thread, in free-only
+    std::uint64_t frees_left = 0; // for this thread, in free-only
     Burst own{};
 
     bool producer() const { return seat < traffic.producers; }
@@ -102,14 +102,14 @@ struct Station {
         const std::uint64_t before = kind == Step::Send ? sent[peer] : received[peer];
         steps[step_count++] = {kind, peer, before + index};
     }
-    // The crates that are received in this round; in the last one of a phase, all that are on the way.
+    // The crates to receive in this round; in the last round of a phase, all that are on their way.
     std::uint64_t oldest_crate() const { return round > phase.lag ? round - phase.lag : 0; }
     std::uint64_t newest_crate() const
     {
         if (round + 1 == phase.rounds) return round + 1;
         return round >= phase.lag ? round - phase.lag + 1 : 0;
     }
-    // The steps since `from`, in any order.
+    // Shuffles the steps since `from`.
     void mix_steps(std::size_t from) { shuffle(rng, &steps[from], step_count - from); }
 };
 
@@ -158,11 +158,11 @@ void Station::begin_phase()
     round = 0;
     if (phase.mode == RemoteMode::FreeOnly && !producer()) {
         frees_left = 1 + rng.below(traffic.phase_sends);
-        steps[step_count++] = {Step::Renew, 0, 0};  // of a thread that has allocated
+        steps[step_count++] = {Step::Renew, 0, 0}; // ends a thread that has allocated
     }
 }
 
-// Every channel that the mode uses carried burst messages in each round.
+// Every channel that the mode uses carried `burst` messages in each round.
 void Station::end_phase()
 {
     const std::uint64_t messages = phase.burst * phase.rounds;
@@ -254,7 +254,7 @@ void Station::owner_exit_round()
 std::uint32_t ring_log2(const Setup &setup, const Traffic &traffic)
 {
     const std::uint64_t room = kChannelSlotsMax / traffic.channel_count();
-    // A short run goes around the rings several times all the same.
+    // Even a short run must go around the rings several times.
     const std::uint64_t peers = std::max(traffic.producers, traffic.consumers());
     const std::uint64_t modes = traffic.asked == RemoteMode::All ? 5 : 1;
     const std::uint64_t wanted =
@@ -262,7 +262,7 @@ std::uint32_t ring_log2(const Setup &setup, const Traffic &traffic)
     return 63 - static_cast<std::uint32_t>(__builtin_clzll(std::min(room, wanted)));
 }
 
-}  // namespace
+} // namespace
 
 Plan remote_free_plan(const Setup &setup)
 {
@@ -287,7 +287,7 @@ Plan remote_free_plan(const Setup &setup)
     traffic.own_one_in = o.check ? static_cast<std::uint32_t>(swarm.below(5)) : 4;
 
     const std::uint32_t channel_slots = traffic.channel_count() << traffic.ring_log2;
-    // The last round of a phase takes all that the rings hold.
+    // The last round of a phase receives everything that the rings hold.
     const std::size_t steps_max = ((std::size_t{1} << traffic.ring_log2) + 2 * traffic.burst_max + 2) * setup.seats + 2;
     Plan plan;
     plan.slot_count = std::size_t{channel_slots} + setup.seats;
@@ -298,4 +298,4 @@ Plan remote_free_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,9 +1,9 @@
-# Each scenario on each subject, with a fixed seed: label stress, within two minutes in all on two cores.
+# Runs each scenario on each subject, with a fixed seed: label stress, two minutes in all on two cores.
 #   stress.SCENARIO.SUBJECT.os       OS threads, four of them
 #   stress.SCENARIO.SUBJECT.os.tN    the classic three, with other numbers of threads
 #   stress.SCENARIO.SUBJECT.seeded   under the seeded scheduler
 #   stress.list                      scenario/scenarios.cmake names what the program lists
-# and, label peers, peers.SCENARIO.PEER: each scenario once on other mallocs. A suite that only its own allocator
+# peers.SCENARIO.PEER, label peers, runs each scenario once on another malloc. A suite that only its own allocator
 # passes would prove little.
 
 include(scenario/scenarios.cmake)
@@ -15,12 +15,13 @@ elseif(STRESS_SANITIZED)
 elseif(TARGET hakmem_static)
   set(STRESS_SUBJECTS hakmem validate)
 else()
-  set(STRESS_SUBJECTS system) # the suite built alone
+  set(STRESS_SUBJECTS system) # the suite was built alone
 endif()
 
-# stress_may_skip(NAME): exit status 77, a run that says why it can prove nothing here, is a skip for these tests
-# alone; any other that skips fails. Seccomp may be refused anywhere; signals are seeded at sync points, which the
-# validate build has; a sanitizer's frames, mappings and own malloc stand in the way of some.
+# stress_may_skip(NAME): lets the test skip with exit status 77 if it is one of those below, which a run uses to say why
+# it can prove nothing here. All other tests fail if they skip. The reasons: seccomp may be refused anywhere; seeded
+# signals need sync points, which only the validate build has; a sanitizer's frames, mappings and malloc are in the way
+# of some scenarios.
 function(stress_may_skip name)
   if(name MATCHES "\\.oom\\.|\\.signals\\.(hakmem|system)\\.seeded$"
      OR (STRESS_SANITIZED AND name MATCHES "\\.(small-stack|dlopen)\\.|^corpus\\.limit_"))
@@ -38,7 +39,7 @@ function(stress_scenario_test name label)
   stress_may_skip(${name})
 endfunction()
 
-# Runs that measure themselves against the machine's own threads and memory do not share it with other tests.
+# Runs that measure themselves against the machine's own threads and memory. No other test runs beside them.
 function(stress_os_test name label)
   stress_scenario_test(${name} ${label} ${ARGN})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
@@ -76,9 +77,10 @@ add_test(NAME stress.list COMMAND sh -c
   "'$<TARGET_FILE:hakmem-stress>' list | sed -n '/^$/q;s/ .*//p' | diff '${CMAKE_CURRENT_BINARY_DIR}/scenarios.txt' -")
 set_tests_properties(stress.list PROPERTIES LABELS stress)
 
-# Known defects of peers: SCENARIO.PEER=RULES. How fast each shows is chance; a failure of these rules alone is a skip
-# that says so.
-# - mimalloc 2.0.9 and gperftools 2.10 grow where threads end: heaps that nobody adopts (mimalloc#202, mimalloc#333).
+# Known defects of peers: SCENARIO.PEER=RULES. Whether one shows is chance; a run that fails only these rules is
+# skipped, and says so.
+# - mimalloc 2.0.9 and gperftools 2.10 grow when threads end, since nobody adopts their heaps (mimalloc#202,
+#   mimalloc#333).
 # - jemalloc 5.3.0, gperftools 2.10 and mimalloc 2.0.9: free changes errno when the system refuses memory (jemalloc
 #   3a779661).
 set(STRESS_PEER_GROWS "memory_bound|plateau|mappings")
@@ -111,7 +113,7 @@ if(NOT STRESS_SANITIZED)
       list(GET entry 0 scenario)
       list(GET entry 1 ops)
       set(name peers.${scenario}.${peer})
-      # Four laps: whether memory comes to a plateau shows in longer runs only, for these mallocs warm up slowly.
+      # Four laps: these mallocs warm up slowly, so only longer runs show whether memory reaches a plateau.
       set(arguments ${scenario} --allocator ${${peer}} --threads 4 --ops ${ops} --laps 4)
       set(known ${STRESS_PEER_DEFECTS})
       list(FILTER known INCLUDE REGEX "^${scenario}\\.${peer}=")

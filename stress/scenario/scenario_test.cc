@@ -1,6 +1,6 @@
-// Every registered scenario: its plan is a function of the seed, its ops can be applied, its links never jam, and it
-// draws the ops that its purpose names. No subject is called here: a plan alone is run, by an executor that keeps
-// turns as the engine does.
+// Tests every registered scenario: its plan is a function of the seed, its ops can be applied, its links never jam, and
+// it draws the ops that its purpose names. No subject is called: an executor runs the plan alone and keeps turns as the
+// engine does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint32_t kNobody = ~0U;
 
-// Options as the program settles them.
+// Options as the program parses them.
 Options options_of(const char *scenario, std::vector<std::string> words)
 {
     std::vector<const char *> argv = {"hakmem-stress", scenario};
@@ -58,7 +58,7 @@ bool equal(const std::vector<Op> &a, const std::vector<Op> &b)
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Op)) == 0;
 }
 
-// Applies a plan without a subject: who is in turn, and who used a slot last.
+// Applies a plan without a subject. Keeps track of turns, and of the last user of each slot.
 class Executor {
   public:
     explicit Executor(Plan &plan)
@@ -66,11 +66,11 @@ class Executor {
           has_pending_(plan.generators.size()), ended_(plan.generators.size())
     {}
 
-    // What is wrong with the plan; empty so far.
+    // What is wrong with the plan; empty: nothing so far.
     const std::string &fault() const { return fault_; }
     const std::vector<Op> &done() const { return done_; }
 
-    // Goes on with a seat, for at most `ops` ops; returns how many were applied.
+    // Continues with a seat for at most `ops` ops; returns how many were applied.
     std::size_t step(std::uint32_t seat, std::size_t ops)
     {
         std::size_t applied = 0;
@@ -126,8 +126,8 @@ class Executor {
     std::string fault_;
 };
 
-// Round-robin, `stride` ops at a time, until all seats together could have done `count` ops and each has done a
-// tenth of its share, or nobody can go on.
+// Round-robin, `stride` ops at a time. Ends when all seats together could have done `count` ops and each has done a
+// tenth of its share, or when no seat can continue.
 std::vector<Op> execute_plan(Plan &plan, std::size_t count, std::size_t stride, const std::string &what)
 {
     Executor executor(plan);
@@ -186,12 +186,12 @@ TEST_P(EachScenario, NeverJams)
                 }
 }
 
-// What a scenario must draw: at least so many ops of a kind, with sizes from min to max bytes.
+// What a scenario must draw: at least this many ops of a kind, with sizes from min to max bytes.
 struct Drawn {
     const char *scenario;
     OpKind kind;
     std::size_t at_least;
-    bool linked = false;  // only ops that are handed over are counted
+    bool linked = false; // count only ops that are handed over
     std::size_t min_bytes = 0, max_bytes = SIZE_MAX;
 };
 
@@ -291,7 +291,7 @@ INSTANTIATE_TEST_SUITE_P(Each, EachScenario, testing::ValuesIn(scenarios().begin
                              return name;
                          });
 
-// The sizes that the aligned scenario is about, which chance could miss.
+// The sizes that the aligned scenario is about. Chance could miss them.
 TEST(AlignedScenario, AsksForEveryAlignmentWithItsOwnSizeAndBesideIt)
 {
     const Options options = options_of("aligned", {"--threads", "4", "--ops", "400000", "--strict"});
@@ -324,7 +324,7 @@ TEST(AlignedScenario, OnlyStrictRunsAskForWhatMimallocMisaligns)
     }
 }
 
-// In each mode, by itself: no jam, also with uneven numbers of threads and the smallest rings.
+// Each mode by itself never jams, also with uneven numbers of threads and the smallest rings.
 TEST(RemoteFreeScenario, NoModeJams)
 {
     const std::uint64_t seeds = kSanitized ? 1 : 3;
@@ -354,7 +354,7 @@ TEST(RemoteFreeScenario, FreeOnlyConsumersNeverAllocate)
     EXPECT_GT(renewals, 10u);
 }
 
-// Late frees: blocks of owner-exit are met while several of their owners' successors have come.
+// Late frees: blocks of owner-exit are freed after several successors of their owner have come.
 TEST(RemoteFreeScenario, OwnerExitOwnersOnlyAllocateAndEnd)
 {
     const Options options = options_of("remote-free", {"--mode", "owner-exit", "--threads", "4", "--ops", "50000"});
@@ -403,5 +403,5 @@ TEST(Draws, ChannelLinksCountUpOnEachSlotAndWrap)
     }
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -1,5 +1,5 @@
-# The scenarios of registry.cc in its order, each with the ops that take about one second with four OS threads on
-# two cores. The test stress.list fails when the two lists differ.
+# The scenarios of registry.cc in its order, each with the number of ops that takes about one second with four OS
+# threads on two cores. The test stress.list fails if the two lists differ.
 set(STRESS_SCENARIOS
   larson:4000000
   random-mixed:6000000

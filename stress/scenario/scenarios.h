@@ -1,5 +1,4 @@
-// The plans of all scenarios. What each does and which bugs it is likely to find stands at the top of the
-// file of its name.
+// The plans of all scenarios. The file of each one says at its top what it does and which bugs it is likely to find.
 #pragma once
 
 #include "engine/run/scenario.h"

@@ -1,11 +1,10 @@
-// Signals that hit threads inside the allocator, thousands a second, on the thread's stack and on an alternate one.
-// The handler changes errno and restores it, and uses stack and vector registers.
+// Signals that hit threads inside the allocator, thousands a second, on the thread's stack and on an alternate one. The
+// handler changes errno and restores it, and uses stack and vector registers.
 //
-// Finds state that a handler's frame destroys, system calls that are interrupted and not tried again, threads of
-// the malloc's own that do not block signals (jemalloc 5.0.1), and thread start-up that a signal re-enters.
+// Finds state that a handler's frame destroys, interrupted system calls that are not repeated, the malloc's own threads
+// if they do not block signals (jemalloc 5.0.1), and thread start-up that a signal re-enters.
 //
-// Under the seeded scheduler the thread raises them itself at sync points, inside the allocator where that has
-// sync points.
+// Under the seeded scheduler the thread signals itself at sync points, which are inside the allocator if that has any.
 #include "engine/subject/whitebox.h"
 #include "scenario/live_mix.h"
 #include "scenario/scenarios.h"
@@ -24,7 +23,7 @@ struct Signals {
             on = true;
             op = op_make(OpKind::Signals, 0, mix.rng.between(40, 200));
         } else if (mix.rng.one_in(2000)) {
-            on = false;  // it goes on with the successor, which has no signals yet
+            on = false; // a successor continues the stream, and has no signals yet
             const auto how = static_cast<RenewHow>(mix.rng.below(kRenewHowCount));
             op = mix.rng.one_in(4)
                      ? op_make(OpKind::Signals, 0, 0)
@@ -36,7 +35,7 @@ struct Signals {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan signals_plan(const Setup &setup)
 {
@@ -49,4 +48,4 @@ Plan signals_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,17 +1,17 @@
-// Threads that come and go: every few dozen ops the thread of a seat ends and a fresh one goes on with its slots.
-// It returns, calls pthread_exit, is cancelled, hands over to a thread with the smallest stack, or allocates and
+// Threads that come and go: every few dozen ops the thread of a seat ends and a fresh one continues with its slots. The
+// thread returns, calls pthread_exit, is cancelled, hands over to a thread with the smallest stack, or allocates and
 // frees in its destructors.
 //
-// Finds heaps of ended threads that nobody adopts, caches that are lost, blocks that are given back while others
-// hold them, and frees in destructors after the malloc has taken leave of the thread (known failures 18 to 23).
+// Finds heaps of ended threads that nobody adopts, lost caches, blocks that are returned while others hold them, and
+// faults of frees in destructors after the malloc has torn down its state of the thread (known failures 18 to 23).
 //
-// The scenarios in this file differ in the ways that they draw from:
+// The scenarios in this file differ in the ways to end that they draw:
 // - thread-churn: all five.
-// - tls-destructors: destructors, in C++ objects and, in strict runs, in keys in all rounds (18, 20, 22). mimalloc
+// - tls-destructors: destructors of C++ objects and, in strict runs, of keys, in all rounds (18, 20, 22). mimalloc
 //   2.0.9 and tcmalloc 2.10 lose memory for each thread that allocates in a key's destructor.
 // - cancellation: deferred cancellation, pending during ops that reach slow paths (39). malloc must not be a
-//   cancellation point, and a lock must not be left behind.
-// - small-stack: the least stack that POSIX allows, which a malloc must not overflow (23).
+//   cancellation point, and must not leave a lock held.
+// - small-stack: the smallest stack that POSIX allows, which a malloc must not overflow (23).
 #include <span>
 
 #include "engine/base/build.h"
@@ -25,7 +25,7 @@ struct ThreadChurn {
     LiveMix mix;
     bool strict;
     std::span<const RenewHow> ways;
-    std::uint64_t life_max;  // ops between two ends
+    std::uint64_t life_max; // maximum of ops between two ends
     std::uint64_t life_left = 20;
 
     bool next(Op &op)
@@ -48,7 +48,7 @@ Plan ends_plan(const Setup &setup, std::span<const RenewHow> ways, std::uint64_t
     });
 }
 
-}  // namespace
+} // namespace
 
 Plan thread_churn_plan(const Setup &setup)
 {
@@ -77,4 +77,4 @@ Plan small_stack_plan(const Setup &setup)
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress
