@@ -1,4 +1,4 @@
-// The program from outside: exit status, and what goes to stdout and stderr.
+// The program seen from outside: its exit status, stdout and stderr.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A subject that is there in every build.
+// A subject that exists in every build.
 std::vector<std::string> with_subject(std::vector<std::string> words)
 {
     words.insert(words.end(), {"--allocator", a_subject()});
@@ -92,7 +92,7 @@ TEST(Cli, JsonFileIsReplaced)
     std::remove(path.c_str());
 }
 
-// With ops and seed fixed, the threads' streams and so the totals are the same in every run.
+// With fixed ops and seed, the threads' streams are the same in every run, and so are the totals.
 TEST(Cli, TheSeedDecidesTheRun)
 {
     for (const char *scenario : {"larson", "random-mixed", "remote-free"}) {

@@ -1,5 +1,5 @@
-// hakmem-stress: points a scenario at a malloc, judges every block, prints a verdict.
-// Exit status: 0 pass, 1 fail, 2 bad input, 77 skipped.
+// hakmem-stress: runs a scenario on a malloc, checks every block, and prints a verdict. Exit status: 0 pass, 1 fail, 2
+// bad input, 77 skipped.
 #include <unistd.h>
 
 #include "campaign/report.h"
@@ -18,13 +18,13 @@ namespace {
 
 using namespace stress;
 
-// The driver of other runs lives long; a sanitizer has an operator new of its own.
+// The driver of other runs lives long, so it reuses memory. A sanitizer has its own operator new.
 void reuse_memory()
 {
     if constexpr (!kSanitized) own_new_reuse();
 }
 
-// What keeps a report from being written, found before the run instead of after it.
+// Why the report could not be written; checked before the run instead of after it.
 std::string report_fault(const Options &options)
 {
     if (options.fresh) return "hakmem-stress: --fresh: only a --soak has something to forget; leave it out\n";
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     }
     ParseOutcome parsed = options_parse(argc, argv);
     if (!parsed.run) {
-        // The list of scenarios and the help of the whole program name the commands too.
+        // The list of scenarios and the help of the whole program include the commands.
         const bool whole = argc > 1 && (std::string(argv[1]) == "list" || argv[1][0] == '-');
         if (parsed.exit_code == 0 && whole) parsed.text += "\nCommands:\n" + commands_text();
         write_text(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);

@@ -1,5 +1,5 @@
-# Tests of the suite itself (label unit) and the scenarios on each subject (labels stress and peers). Label once:
-# what takes long and does not depend on the compiler, so that ci/test runs it in the tree release alone.
+# Tests of the suite itself (label unit) and the scenarios on each subject (labels stress and peers). Label once: tests
+# that take long and do not depend on the compiler; ci/test runs them only in the tree release.
 
 include(GoogleTest)
 
@@ -14,7 +14,7 @@ add_executable(stress-test
   engine/seat/seat_report_test.cc
   program/program_test.cc
   ${CAMPAIGN_TESTS})
-# One thread each, in this process alone: ThreadSanitizer has nothing to see.
+# These have one thread each, in this process, so ThreadSanitizer has nothing to see.
 if(NOT STRESS_THREAD_SANITIZED)
   target_sources(stress-test PRIVATE
     engine/base/rng_test.cc
@@ -39,7 +39,7 @@ endif()
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc
     canary/shrink_test.cc canary/inject_canary_test.cc canary/inject_lines_test.cc
-    # These compare mallocs, which a sanitizer is one of.
+    # These compare mallocs, and a sanitizer brings its own.
     engine/subject/fault_os_test.cc engine/team/process_ops_test.cc)
   foreach(bug IN LISTS STRESS_CANARIES)
     add_dependencies(stress-test canary-${bug})
@@ -51,7 +51,7 @@ if(COMMAND hakmem_precompile)
   hakmem_test_code(stress-test)
   hakmem_precompile(stress-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <map> <set> <string> <vector>)
 endif()
-# Planted bugs are libraries of their own, and what finds them is the same in every tree.
+# Planted bugs are separate libraries, and the tests that find them are the same in every tree.
 function(stress_unit_tests filter label)
   gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
@@ -60,7 +60,8 @@ set(planted "Canary/*:OtherScenarios.*:InjectCanary*")
 stress_unit_tests("-${planted}" unit)
 stress_unit_tests("${planted}" once)
 
-# What every malloc must do: on our own two, on libc, and the checks themselves on libraries with planted bugs.
+# What every malloc must do: checked on our own two and on libc. The checks themselves are tested on libraries with
+# planted bugs.
 if(NOT STRESS_SANITIZED)
   hakmem_read_once(conform/conform_test.cc campaign/runs_for_test.cc)
   add_executable(conform-test conform/conform_test.cc engine/base/spawn_for_test.cc)

@@ -1,4 +1,4 @@
-/* The aligned calls by way of the library's own memalign, for the canaries. */
+/* The aligned calls for the canaries, made from the library's own memalign. */
 #include <errno.h>
 #include <malloc.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Beside a malloc that counts what it loses: books that show just that, as libhakmem.so shows its figures. */
+/* For a canary that counts what it loses: shows that count through the functions by which libhakmem.so shows its
+ * statistics. */
 #include <hakmem/hakmem.h>
 
 #include "canary/books.h"

@@ -1,4 +1,4 @@
-/* What books.c shows; the malloc beside it counts it. */
+/* What books.c shows; the malloc linked with it does the counting. */
 #pragma once
 
 #include <stddef.h>

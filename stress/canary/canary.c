@@ -1,9 +1,9 @@
-/* A malloc with one planted bug, to prove that the suite finds it. It forwards to libc and goes wrong now and
- * then, as CANARY_BUG says: every so many calls of a kind, or for some sizes, whatever the scenario.
- * CANARY_NONE must pass: the bug is found, not the forwarding.
+/* A malloc with one planted bug, to prove that the suite finds it. It forwards to libc and sometimes misbehaves in the
+ * way that CANARY_BUG says: once in so many calls of a kind, or for some sizes, whatever the scenario. CANARY_NONE must
+ * pass, which shows that the suite finds the bug and not the forwarding.
  *
- * glibc keeps free memory when it lies below a block that is in use, and every canary but CANARY_RETAIN mends
- * that: it trims twenty times a second, so that the rule memory_return has something that passes. */
+ * glibc keeps free memory that lies below a block in use. Every canary but CANARY_RETAIN avoids that by trimming twenty
+ * times a second, so that it passes the rule memory_return. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,27 +23,27 @@
 
 enum bug {
     CANARY_NONE,
-    CANARY_COUNT,           /* no bug: says at exit how often it was called */
-    CANARY_OVERLAP,         /* hands one block out again and again */
-    CANARY_DOUBLE_HANDOUT,  /* hands the block of the last call out again */
-    CANARY_MISALIGNED,      /* malloc off by 8 */
+    CANARY_COUNT,           /* no bug: prints at exit how often it was called */
+    CANARY_OVERLAP,         /* hands out one block again and again */
+    CANARY_DOUBLE_HANDOUT,  /* hands out the block of the previous call again */
+    CANARY_MISALIGNED,      /* malloc is off by 8 */
     CANARY_ALIGNED_ALLOC,   /* aligned_alloc and posix_memalign ignore the alignment */
     CANARY_ALIGNED_LARGE,   /* the same, for 16 KiB and more only */
     CANARY_CONTENT,         /* writes into a live block */
-    CANARY_HEADER,          /* writes a header in front of the block, where the neighbour still is */
+    CANARY_HEADER,          /* writes a header in front of the block, into its neighbour */
     CANARY_REALLOC_CONTENT, /* realloc loses a byte */
-    CANARY_REALLOC_SHRINK,  /* realloc to a smaller size loses the end of what stays */
+    CANARY_REALLOC_SHRINK,  /* realloc to a smaller size loses the end of the kept bytes */
     CANARY_CALLOC_ZERO,     /* the last byte of a calloc block is not zero */
-    CANARY_CALLOC_DIRTY,    /* calloc of one element takes every block for fresh from the system */
-    CANARY_USABLE_SIZE,     /* malloc_usable_size says too little */
+    CANARY_CALLOC_DIRTY,    /* calloc of one element takes every block for fresh memory from the system */
+    CANARY_USABLE_SIZE,     /* malloc_usable_size returns too little */
     CANARY_ERRNO,           /* free changes errno */
-    CANARY_ENOMEM,          /* failure leaves errno alone */
+    CANARY_ENOMEM,          /* a failure does not set errno */
     CANARY_LEAK,            /* free does nothing */
     CANARY_LEAK_SLOW,       /* one free in a hundred does nothing */
-    CANARY_LOST_REMOTE,     /* a free by another thread than allocated does nothing */
-    CANARY_RETAIN,          /* free memory is used again but never returned */
-    CANARY_MAPPINGS,        /* leaves a mapping behind now and then */
-    CANARY_EXHAUSTED,       /* malloc gives up now and then */
+    CANARY_LOST_REMOTE,     /* a free by a thread that did not allocate the block does nothing */
+    CANARY_RETAIN,          /* free memory is reused but never returned */
+    CANARY_MAPPINGS,        /* sometimes leaves a mapping behind */
+    CANARY_EXHAUSTED,       /* malloc sometimes returns NULL */
     CANARY_HANG,            /* malloc does not return */
     CANARY_CRASH,           /* free aborts */
 };
@@ -64,10 +64,10 @@ static _Thread_local char *last_block __attribute__((tls_model("initial-exec")))
 static _Thread_local uint64_t own_number __attribute__((tls_model("initial-exec")));
 static _Atomic uint64_t thread_numbers;
 static char shared_block[PAGE] __attribute__((aligned(PAGE)));
-static char *watched; /* a live block that CANARY_CONTENT writes into */
+static char *watched; /* a live block into which CANARY_CONTENT writes */
 static size_t (*libc_usable_size)(void *block);
 
-/* Nothing goes wrong before the program itself runs: the loader has called malloc by then. */
+/* Set when the program itself runs. The loader calls malloc before that, and nothing must go wrong then. */
 static bool armed;
 
 __attribute__((constructor)) static void canary_start(void)
@@ -78,12 +78,13 @@ __attribute__((constructor)) static void canary_start(void)
         mallopt(M_MMAP_MAX, 0);
         mallopt(M_TRIM_THRESHOLD, INT_MAX);
     } else {
-        mallopt(M_MMAP_THRESHOLD, 128 << 10); /* fixed: glibc would raise it, and the trim threshold with it */
+        /* A fixed threshold: otherwise glibc would raise it, and the trim threshold with it. */
+        mallopt(M_MMAP_THRESHOLD, 128 << 10);
     }
     armed = true;
 }
 
-/* Each thread begins to count elsewhere, so that short lives get their share. */
+/* Each thread starts counting at another value, so that short threads misbehave too. */
 static bool strike(enum bug bug)
 {
     static _Atomic unsigned first_call;
@@ -92,7 +93,7 @@ static bool strike(enum bug bug)
     return ++calls % PERIOD == 0;
 }
 
-/* How often each was called; of CANARY_COUNT. */
+/* How often each function was called; for CANARY_COUNT. */
 static _Atomic uint64_t malloc_count, calloc_count, realloc_count, aligned_count, free_count;
 
 static void count(_Atomic uint64_t *counter)
@@ -109,13 +110,13 @@ __attribute__((destructor)) static void canary_end(void)
     if (write(STDERR_FILENO, text, (size_t)length) != length) abort();
 }
 
-/* CANARY_MISALIGNED moved the block by 8. */
+/* Undoes the 8 bytes that CANARY_MISALIGNED adds. */
 static void *true_start(void *block)
 {
     return BUG == CANARY_MISALIGNED && (uintptr_t)block % 16 == 8 ? (char *)block - 8 : block;
 }
 
-/* CANARY_LOST_REMOTE keeps the number of the allocating thread in the last 8 bytes that libc gives. */
+/* CANARY_LOST_REMOTE stores the number of the allocating thread in the last 8 bytes of libc's block. */
 static size_t tag_bytes(void)
 {
     return BUG == CANARY_LOST_REMOTE ? sizeof(uint64_t) : 0;
@@ -152,14 +153,14 @@ static void trim_now_and_then(void)
     errno = error;
 }
 
-/* The part between two inaccessible pages becomes a mapping of its own. */
+/* The part between two inaccessible pages becomes a separate mapping. */
 static void leave_mapping(void)
 {
     char *pages = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages != MAP_FAILED) mprotect(pages + PAGE, PAGE, PROT_READ);
 }
 
-/* In front of the block lies the last word of its neighbour, which is the neighbour's to use while it lives. */
+/* The word in front of the block is the last word of its neighbour, which owns it while it lives. */
 static void write_header(char *block, size_t size_bytes)
 {
     size_t *words = (size_t *)(void *)block;
@@ -167,7 +168,7 @@ static void write_header(char *block, size_t size_bytes)
     if (neighbour_lives && !mapped_alone) words[-2] = size_bytes;
 }
 
-/* What a call in PERIOD of malloc goes wrong by, after libc has given it a block. */
+/* What goes wrong in one of PERIOD calls of malloc, after libc has given it a block. */
 static void *spoil(char *block, size_t size_bytes)
 {
     if (strike(CANARY_CONTENT) && size_bytes > 64) {
@@ -178,7 +179,7 @@ static void *spoil(char *block, size_t size_bytes)
     if (strike(CANARY_MAPPINGS)) leave_mapping();
     if (BUG == CANARY_DOUBLE_HANDOUT) {
         const bool fits = last_block != NULL && libc_usable_size(last_block) >= size_bytes;
-        if (fits && strike(BUG)) return last_block; /* the fresh one is lost */
+        if (fits && strike(BUG)) return last_block; /* the fresh block is lost */
         last_block = block;
     }
     return block;

@@ -1,5 +1,5 @@
-// Detection power: each planted bug must be found, by the rule that is meant for it, and the same library
-// without a bug must pass every scenario.
+// Detection power: the rule that is meant for a planted bug must find it, and the same library without a bug must pass
+// every scenario.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ std::string rule_text(const std::string &rule)
     return "\"rule\": \"" + rule + "\"";
 }
 
-// Ops and threads that suffice for the bugs which show in a call or two.
+// Enough ops and threads for bugs that show in one or two calls.
 const Words kUsual = {"--ops", "2000000", "--threads", "2"};
 const Words kSeeded = {"--ops", "400000", "--threads", "2", "--schedule", "seeded"};
 
@@ -41,7 +41,7 @@ struct Canary {
     const char *rule;
     const char *scenario = "random-mixed";
     Words more = kUsual;
-    bool seeded = true;  // whether it shows with the seeded schedule too, which does less in a second
+    bool seeded = true;  // whether the seeded schedule, which does less in a second, shows it too
 };
 
 void PrintTo(const Canary &canary, std::ostream *out)
@@ -89,7 +89,7 @@ const std::vector<Canary> &canaries()
         {"errno", "errno_kept"},
         {"enomem", "enomem"},
         {"exhausted", "exhausted"},
-        // What is lost must add up first.
+        // The leak must first add up.
         {"leak", "memory_bound", "random-mixed", kUsual, false},
         {"leak_slow", "plateau", "larson", {"--ops", "16000000"}, false},
         {"lost_remote", "plateau", "larson", {"--ops", "4000000"}, false},
@@ -121,7 +121,7 @@ class CleanCanary : public testing::TestWithParam<const char *> {};
 TEST_P(CleanCanary, Passes)
 {
     Words more = {"--seconds", "0.7"};
-    // glibc puts small blocks of two threads into one cache line, which is a fault in strict runs alone.
+    // glibc puts small blocks of two threads into one cache line, which only strict runs count as a fault.
     if (std::string(GetParam()) == "false-sharing") more.push_back("--no-strict");
     const SpawnResult result = run_on("none", GetParam(), more);
     if (std::string(GetParam()) == "oom" && !fault_os_refusal().empty()) GTEST_SKIP() << fault_os_refusal();
@@ -142,8 +142,8 @@ INSTANTIATE_TEST_SUITE_P(Canary, CleanCanary, testing::ValuesIn(scenario_names()
     return name;
 });
 
-// What a report on a run that does not move must hold: every thread, where it is, what it did last, and how to
-// repeat the run; and the result is there all the same.
+// What the report on a run that does not move must contain: every thread, where it is, what it did last, and how to
+// repeat the run. The result must be there all the same.
 void expect_hang_report(const SpawnResult &result)
 {
     EXPECT_EQ(result.exit_code, 1);
@@ -194,7 +194,7 @@ TEST(Crash, SaysWhichRunItWasAndLeavesAResult)
     EXPECT_EQ(result.out.substr(result.out.size() - 2), "}\n");
 }
 
-// A bug that only some sizes show must not be found where those do not occur: the rule sees the bug, and not
+// A bug that only some sizes show must not be found in a run without those sizes: the rule must see the bug, and not
 // something else.
 TEST(PlantedBugs, AreSeenForWhatTheyAre)
 {
@@ -202,7 +202,7 @@ TEST(PlantedBugs, AreSeenForWhatTheyAre)
     EXPECT_EQ(result.exit_code, 0) << result.out;
 }
 
-// The other scenarios must see what is theirs to see.
+// The other scenarios must find the bugs that concern them.
 TEST(OtherScenarios, FindAnOverlapAndAGrowingHeap)
 {
     for (const char *scenario : {"larson", "remote-free"}) {

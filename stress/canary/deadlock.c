@@ -1,8 +1,8 @@
 /* A malloc with two locks that malloc and the aligned calls take in opposite order. It forwards to libc.
  *
- * Not malloc and free: libc itself calls those when threads start, and would hang before there is a run.
- * It has the sync points of validate.h, so that the seeded scheduler can switch threads between the two locks
- * and sees them wait; without a hook it waits as a program does. */
+ * Not malloc and free: libc itself calls those when threads start, and would hang before the run begins. The library
+ * has the sync points of validate.h, so that the seeded scheduler can switch threads between the two locks and sees
+ * them wait. Without a hook it waits in the ordinary way. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Faults from outside find what is planted: each of these passes where nothing is injected.
+// Injected faults find planted bugs. Each of these mallocs passes if nothing is injected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_P(InjectCanary, TheSoundOnePasses)
     EXPECT_THAT(result.out, testing::EndsWith("verdict pass\n"));
 }
 
-// The first two at the first failure of all, when the run takes what the malloc has left.
+// The first two show at the very first failure, when the run takes the memory that the malloc has left.
 INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
                          testing::Values(InjectBug{"oom_crash", "calls", "mid", "failure: crash: "},
                                          InjectBug{"oom_for_ever", "calls", "mid", "failure: thread: "},
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
                                          InjectBug{"oom_leak", "space", "mid", "failure: lost: "}),
                          [](const auto &tested) { return std::string(tested.param.bug) + "_" + tested.param.kind; });
 
-// Bad input ends in one line that says how to mend it.
+// Bad input gives one line that says how to correct it.
 TEST(Inject, BadInput)
 {
     const auto refused = [](const std::vector<std::string> &words, const std::string &says) {

@@ -1,5 +1,5 @@
-// What inject prints is what it did: a check that cannot be made is named, a run that met no fault proves nothing, and
-// the command beside a failure fails again.
+// What inject prints is what it did: it names a check that cannot be made, a run that met no fault proves nothing, and
+// the command printed with a failure fails again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ SpawnResult inject(const std::vector<std::string> &words, const std::string &bug
     return spawn_stress(all, first);
 }
 
-// The first command that is printed beside a failure, run.
+// Runs the first command that is printed with a failure.
 SpawnResult repeat(const std::string &out)
 {
     const std::string before = "repeat with: hakmem-stress ";
@@ -51,7 +51,7 @@ TEST(InjectCanaryLoss, IsNotLookedForWithoutBooks)
     EXPECT_THAT(result.out, HasSubstr("1 scenarios, 0 skipped, 1 not looked at for loss: "));
 }
 
-// huge asks the system for each block; blocks of mid find room in an arena that a thread has made before the limit.
+// huge asks the system for each block. Blocks of mid may still fit into an arena that a thread made before the limit.
 TEST(InjectCanaryLoss, IsNotLookedForUnderTheSystemsScheduler)
 {
     const SpawnResult result = inject({"space", "huge", "--limit", "12288", "--schedule", "os"}, "oom_leak");
@@ -97,7 +97,7 @@ TEST(InjectCanaryRepeat, KeepsTheSystemsScheduler)
     EXPECT_THAT(again.out, HasSubstr(", under the system's scheduler"));
 }
 
-// A seeded run of signals proves nothing where there are no sync points.
+// A seeded run with signals proves nothing on a malloc without sync points.
 TEST(InjectCanaryRepeat, IsSkippedWithItsReason)
 {
     for (const std::vector<std::string> &one : {std::vector<std::string>{"calls", "signals", "--call", "1"},
@@ -129,7 +129,7 @@ TEST(InjectCanaryProof, NeedsARequestThatIsRefused)
                           " bytes more could be mapped; give a lower --limit\n"));
 }
 
-// Some TiB less than the run without a limit asks for; the harness maps some itself.
+// A few TiB less than the run without a limit asks for, since the harness maps some itself.
 TEST(InjectCanaryProof, NeedsALimitThatIsSet)
 {
     const SpawnResult result = inject({"space", "mid"}, "none", "ulimit -v 60000000000; ");

@@ -1,5 +1,5 @@
-/* Beside a sound malloc, books whose laws hold at the first two rests and are broken ever after: the suite must
- * look at them, and go on looking. */
+/* Gives a sound malloc books whose laws hold at the first two checks and are broken from then on. So the suite must
+ * check the laws, and must not stop checking. */
 #include <hakmem/validate.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* A malloc with one planted bug that shows only when threads end, fork, are cancelled or interrupted, or when the
- * system refuses memory. It forwards to libc. process_ops_test.cc names what must find each. */
+ * system refuses memory. It forwards to libc. process_canary_test.cc says what must find each bug. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <errno.h>
@@ -20,13 +20,13 @@ enum bug {
     CANARY_FORK_HANG,        /* in the child of a fork malloc does not return */
     CANARY_FORK_CRASH,       /* in the child of a fork free aborts */
     CANARY_FORK_OVERLAP,     /* in the child of a fork one block is handed out again and again */
-    CANARY_DESTRUCTOR_CRASH, /* free aborts after the malloc's own destructor of the thread */
-    CANARY_OOM_CRASH,        /* touches what mmap did not give */
+    CANARY_DESTRUCTOR_CRASH, /* free aborts after the malloc's own destructor of the thread has run */
+    CANARY_OOM_CRASH,        /* touches memory that mmap refused to give */
     CANARY_OOM_FOR_EVER,     /* after one failure no request succeeds any more */
-    CANARY_OOM_LOST,         /* realloc that fails gives the block back */
-    CANARY_OOM_LEAK,         /* the next free after a failure does nothing, and books.c shows it */
+    CANARY_OOM_LOST,         /* realloc frees the block when it fails */
+    CANARY_OOM_LEAK,         /* the next free after a failure does nothing; books.c shows it */
     CANARY_DEEP_STACK,       /* malloc needs 20 KiB of stack */
-    CANARY_OWN_THREAD,       /* a thread of its own that does not block signals */
+    CANARY_OWN_THREAD,       /* has a thread of its own that does not block signals */
 };
 
 static const enum bug BUG = CANARY_BUG;
@@ -87,7 +87,7 @@ static void strike_before(void)
     if (!armed) return;
     if (BUG == CANARY_CANCEL_POINT) pthread_testcancel();
     while (BUG == CANARY_FORK_HANG && in_child) usleep(1000);
-    /* Not pthread_once: starting a thread allocates, and comes back here. */
+    /* Not pthread_once: starting a thread allocates, which leads back here. */
     if (BUG == CANARY_OWN_THREAD && key_is_set && !atomic_flag_test_and_set(&own_thread_started)) own_thread_start();
     if (!key_is_set) {
         key_is_set = true;
@@ -150,7 +150,7 @@ void *realloc(void *block, size_t size_bytes)
     if (moved == NULL && size_bytes != 0) strike_after(moved);
     if (BUG == CANARY_OOM_LOST && moved == NULL && block != NULL && size_bytes != 0) {
         const int error = errno;
-        *(char *)block ^= 1; /* as whoever gets it next would */
+        *(char *)block ^= 1; /* as its next owner would */
         __libc_free(block);
         errno = error;
     }

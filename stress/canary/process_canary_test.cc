@@ -1,5 +1,5 @@
-// Detection power of the scenarios about threads and the process: each planted bug is found, by what is meant for
-// it. The same forwarding without a bug passes (canary_test.cc), and so does libc (process_ops_test.cc).
+// Detection power of the scenarios about threads and the process: each planted bug is found by the rule that is meant
+// for it. The same forwarding without a bug passes (canary_test.cc), and so does libc (process_ops_test.cc).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ class ProcessCanary : public testing::TestWithParam<ProcessBug> {};
 TEST_P(ProcessCanary, IsFound)
 {
     if (std::string(GetParam().scenario) == "oom" && !fault_os_refusal().empty()) GTEST_SKIP() << fault_os_refusal();
-    // Signals come by time: the faster the machine, the more ops it takes to meet some.
+    // Signals come at a fixed rate in time, so a faster machine needs more ops to meet some.
     const char *ops = std::string(GetParam().scenario) == "signals" ? "1000000" : "60000";
     const SpawnResult result =
         spawn_stress({GetParam().scenario, "--allocator", canary_directory() + "/libcanary-" + GetParam().bug + ".so",

@@ -1,5 +1,5 @@
-// The engine takes nothing of its own from the malloc under test while a run goes on: what a canary that counts
-// is asked for in a run of 2N ops, less what it is asked for in a run of N ops, is what the ops asked for, to the call.
+// The engine takes nothing for itself from the malloc under test during a run. A canary counts the calls that it gets.
+// The calls in a run of 2N ops, less those in a run of N ops, must be exactly the calls that the ops make.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -14,8 +14,8 @@ namespace stress {
 namespace {
 
 struct Calls {
-    long malloc = -1, calloc = 0, realloc = 0, aligned = 0, free = 0; // as the canary counts them
-    long blocks_allocated = -1, blocks_freed = -1; // as the engine does
+    long malloc = -1, calloc = 0, realloc = 0, aligned = 0, free = 0; // as counted by the canary
+    long blocks_allocated = -1, blocks_freed = -1; // as counted by the engine
     long allocations() const { return malloc + calloc + aligned; }
 };
 
@@ -43,7 +43,7 @@ Calls calls_of(std::vector<std::string> words)
     return calls;
 }
 
-// Threads and laps are the same in both runs, so what they cost in libc cancels out.
+// Threads and laps are the same in both runs, so the calls that they cause in libc cancel out.
 void expect_quiet(const std::vector<std::string> &words)
 {
     constexpr long ops = 20000;

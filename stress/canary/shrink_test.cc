@@ -1,5 +1,5 @@
-// A planted bug that a long run finds must shrink to a few ops: each canary whose bug shows in single calls is
-// recorded as it fails, shrunk, and run again from the shrunk file.
+// A planted bug found by a long run must shrink to a few ops. Each canary whose bug shows in single calls is recorded
+// as it fails, shrunk, and run again from the shrunk file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ struct ShrinkBug {
     std::vector<std::string> more = {};
     const char *scenario = "random-mixed";
     const char *ops = "200000";
-    const char *seconds = "300";  // where each try waits for memory to come back, there is an end to simplifying
+    const char *seconds = "300";  // each try waits for memory to come back, so simplifying gets a time limit
 };
 
 void PrintTo(const ShrinkBug &canary, std::ostream *out)
@@ -43,7 +43,7 @@ class Shrink : public testing::TestWithParam<ShrinkBug> {
     }
 };
 
-// Recorded under the seeded schedule, or the replay would strike elsewhere.
+// Recorded under the seeded schedule; otherwise the bug would strike elsewhere in the replay.
 TEST_P(Shrink, LeavesAtMostSixOpsThatFailByTheSameRule)
 {
     std::vector<std::string> record = {"record",     "-o",        recorded, GetParam().scenario, "--allocator",

@@ -1,4 +1,4 @@
-// The commands that run many runs; the work is done by campaign/.
+// The commands that make many runs; campaign/ does the work.
 #include "command/all.h"
 
 #include "campaign/command.h"

@@ -24,7 +24,7 @@ CLI::Validator seconds_number()
         "SECONDS");
 }
 
-// What is added by several commands.
+// Options that several commands share.
 void add_allocator(CLI::App &app, Arguments &a)
 {
     app.add_option("--allocator", a.allocator, "hakmem (default), validate, system, or PATH.so");

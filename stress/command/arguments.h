@@ -11,17 +11,17 @@
 namespace stress {
 
 struct Arguments {
-    std::string file;                     // the file of ops; compare: may be empty; report: the record
+    std::string file;                     // the file of ops; empty is possible for compare; report: the record
     std::string allocator, allocator_b;   // as given, or the default of this build
-    std::string output; // record, show --binary: the file; shrink: the directory, empty: the default
-    std::string name; // shrink: of what is written, empty: the default
+    std::string output; // record, show --binary: the file to write; shrink: the directory; empty: the default
+    std::string name; // shrink: name of the files to write; empty: the default
     std::string json_path;
     bool json = false; // show
     bool text = false; // record
     bool list = false; // conform
     bool symbols = true; // report
     std::vector<std::string> only; // conform: ids of checks
-    double deadline_seconds = 10; // conform: of one check
+    double deadline_seconds = 10; // conform: limit for one check
     std::optional<bool> strict;
     std::optional<std::uint64_t> seed;
     std::optional<Schedule> schedule;
@@ -32,7 +32,7 @@ struct Arguments {
     std::string scenario = "random-mixed";
     std::vector<std::string> rest; // record: the scenario and its options
 
-    bool run = false; // else: print `message` and exit with `exit_code`
+    bool run = false; // false: print `message` and exit with `exit_code`
     int exit_code = 0;
     std::string message;
 };
@@ -40,10 +40,10 @@ struct Arguments {
 // argv[1] is the command.
 Arguments arguments_parse(int argc, char **argv);
 
-// Prints the message; returns the exit code.
+// Prints the message and returns the exit code.
 int arguments_refused(const Arguments &arguments);
 
-// One line on stderr; returns 2.
+// Prints one line on stderr and returns 2.
 int bad_input(const std::string &what);
 
 } // namespace stress

@@ -1,4 +1,4 @@
-# The commands on sequences of ops.
+# The commands that work on sequences of ops.
 set(COMMAND_SOURCES
   command/all.cc
   command/arguments.cc

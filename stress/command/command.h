@@ -7,15 +7,15 @@ namespace stress {
 
 struct Command {
     const char *name;
-    const char *purpose;  // nullptr: for the program's own use
+    const char *purpose;  // nullptr: only for the program's own use
     int (*main)(int argc, char **argv);
-    bool drives_others = false;  // it may run for days, and only starts children
+    bool drives_others = false;  // may run for days, and only starts children
 };
 
-// nullptr when there is none of this name.
+// nullptr if there is no command of this name.
 const Command *command_find(const std::string &name);
 
-// A line for each, as `list` prints scenarios.
+// One line for each command, in the format in which `list` prints scenarios.
 std::string commands_text();
 
 int show_main(int argc, char **argv);
@@ -28,7 +28,8 @@ int conform_main(int argc, char **argv);
 int inject_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 
-// Run in a child of the program, with the number of a shared file to log to as the first argument: a scenario, a file.
+// What the program runs in a child: a scenario, or a file. The first argument is the number of a shared file for the
+// log.
 int recording_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 

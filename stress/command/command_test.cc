@@ -124,15 +124,16 @@ TEST_F(Commands, ARecordedRunRepeatsItsSchedule)
             EXPECT_TRUE(program.expects_schedule());
             EXPECT_TRUE(program.links_kept);
             EXPECT_GT(program.ops.size(), 3000u);
-            // The order is that of the run, where threads took turns; the links of random-mixed allow any.
+            // The file keeps the order of the run, in which threads took turns; the links of random-mixed would allow
+            // any order.
             std::size_t turns = 0;
             for (std::size_t i = 1; i < program.ops.size(); ++i)
                 turns += program.ops[i].thread != program.ops[i - 1].thread;
             EXPECT_GT(turns, 8u) << subject << " " << scenario;
             const SpawnResult again = spawn_stress({"run", ops, "--allocator", subject});
             EXPECT_EQ(again.exit_code, 0) << subject << " " << scenario << again.out;
-            EXPECT_EQ(again.err, "");  // a schedule that is not compared says so
-            // Its order is the run's: ops left out are seen.
+            EXPECT_EQ(again.err, ""); // it says so if the schedule is not compared
+            // The order is that of the run, so the run notices that ops are missing.
             Program shorter = read_program(ops);
             shorter.ops.erase(shorter.ops.begin() + 1000);
             if (!links_fault(shorter.ops, shorter.threads).empty()) continue;
@@ -214,7 +215,7 @@ TEST_F(Commands, CompareFindsNoDifferenceWhereThereIsNone)
     }
 }
 
-// Its op is the one that the oracle names.
+// It names the same op as the oracle does.
 TEST_F(Commands, CompareNamesTheOpThatDiffers)
 {
     SKIP_WITHOUT_CANARIES();
@@ -241,5 +242,5 @@ TEST_F(Commands, CompareNamesTheOpThatDiffers)
     EXPECT_EQ(spawn_stress({"compare", canary("none"), "system", ops}).exit_code, 0);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -1,4 +1,4 @@
-// compare: the same ops on two mallocs, each in a process of its own, and what came of each op side by side.
+// compare: runs the same ops on two mallocs, each in its own process, and compares the outcomes op by op.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ constexpr std::uint64_t kShown = 20;
 
 struct Side {
     std::string allocator;
-    std::string ending;  // of the process; empty: well
+    std::string ending;  // how the process ended; empty: well
     RunLog log;
 };
 
@@ -60,7 +60,7 @@ Program from_scenario(const Arguments &arguments, bool strict)
     return program;
 }
 
-// A file of the sequence that both children inherit; -1: the system has none.
+// A file of the sequence, which both children inherit; -1: the system has none.
 int file_of(const Program &program)
 {
     const int fd = memfd_create("hakmem-stress-ops", 0);
@@ -108,7 +108,7 @@ std::string outcome_text(const OpOutcome &outcome)
     return text;
 }
 
-// Of one kind of op.
+// Counts for one kind of op.
 struct KindCount {
     std::uint64_t ops = 0, given[2] = {}, null[2] = {}, different = 0;
 };

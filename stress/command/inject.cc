@@ -1,4 +1,4 @@
-// inject: faults from outside, in runs of each scenario on the chosen malloc.
+// inject: injects faults into runs of each scenario on the chosen malloc.
 #include <unistd.h>
 
 #include "command/command.h"
@@ -19,7 +19,7 @@ int inject_main(int argc, char **argv)
         write_text(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
         return parsed.exit_code;
     }
-    // Seeded runs repeat only where addresses do.
+    // Seeded runs repeat only if addresses do.
     const bool fixed_layout = parsed.settings.kind != "signals";
     const SubjectOutcome subject = subject_load(parsed.settings.allocator, fixed_layout, argv);
     if (!subject.ok) {

@@ -1,7 +1,7 @@
-// record: runs a scenario in a process of its own and writes its ops to a file.
+// record: runs a scenario in a child process and writes its ops to a file.
 //
-// The child is an ordinary run of the scenario whose seats also write to shared memory, so what it did is known
-// even when it crashes or hangs, and its schedule is that of any other run.
+// The child is an ordinary run of the scenario whose seats also write to shared memory, so the parent knows what it did
+// even if it crashes or hangs. Its schedule is that of any other run.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@
 namespace stress {
 namespace {
 
-// In a run that is limited by time alone.
+// For a run that is limited only by time.
 constexpr std::uint64_t kTimedOpsMax = kProgramExpandedMax;
 
 Program settings_of(const Options &options, std::uint64_t seed)
@@ -43,7 +43,7 @@ Program settings_of(const Options &options, std::uint64_t seed)
 std::string rule_of(const RunLog &log, const std::string &ending)
 {
     if (log.ending().finished) return log.ending().rule;
-    return ending == "exit 1" ? "hang" : ending;  // the watchdog's exit
+    return ending == "exit 1" ? "hang" : ending; // the watchdog's exit
 }
 
 int write_recorded(const Arguments &arguments, const RunLog &log, const std::string &ending)
@@ -72,13 +72,13 @@ int write_recorded(const Arguments &arguments, const RunLog &log, const std::str
     return program.rule.empty() ? 0 : 1;
 }
 
-}  // namespace
+} // namespace
 
 int record_main(int argc, char **argv)
 {
     const Arguments arguments = arguments_parse(argc, argv);
     if (!arguments.run) return arguments_refused(arguments);
-    // Now: a run of an hour must not end in a recording that cannot be written.
+    // Checked now, so that a run of an hour does not end with a recording that cannot be written.
     const int probe = open(arguments.output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (probe < 0)
         return bad_input("-o: cannot write '" + arguments.output + "': " + std::strerror(errno) +
@@ -91,7 +91,7 @@ int record_main(int argc, char **argv)
     const pid_t child = spawn_self(argv[0], words, false);
     if (child < 0) return bad_input("cannot start a process for the run");
     const std::string ending = ending_text(wait_for(child));
-    if (ending == "exit 2") return 2;  // it has said why
+    if (ending == "exit 2") return 2; // it has said why
     if (ending == "exit 77") return 77;
     const RunLog log = RunLog::open(fd);
     if (!log.ok()) return ending.empty() ? 0 : bad_input("the run ended before its first op: " + ending);
@@ -130,4 +130,4 @@ int recording_main(int argc, char **argv)
                    plan);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,4 @@
-// report: a crash record of libhakmem, for people or as JSON.
+// report: prints a crash record of libhakmem, for people or as JSON.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,7 +20,8 @@ int write_json(const std::string &path, const std::string &json)
         write_text(STDOUT_FILENO, json);
         return 0;
     }
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);  // it holds the environment
+    // private: the record contains the environment
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return bad_input("report: --json: '" + path + "' cannot be written: " + std::strerror(errno) +
                          "; name another file, or - for stdout");

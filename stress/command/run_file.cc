@@ -15,7 +15,7 @@
 namespace stress {
 namespace {
 
-// What the file says about the schedule holds for the same malloc and seed only.
+// What the file says about the schedule holds only for the same malloc and seed.
 void expect_from_file(const Program &program, const Arguments &arguments, Options &options, std::uint64_t seed)
 {
     options.expect_schedule = arguments.expect_schedule;
@@ -46,7 +46,7 @@ int tries_main(int argc, char **argv, std::uint64_t tries)
     return 0;
 }
 
-// Runs the file; with a log (of another process) where fd is not -1.
+// Runs the file. If fd is not -1, it names another process's log, and the run writes to it.
 int run(const Arguments &arguments, int argc, char **argv, char **argv_whole, int fd)
 {
     Program program;

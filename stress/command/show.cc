@@ -1,4 +1,4 @@
-// show: a file of ops as text, JSON, or in the binary form.
+// show: prints a file of ops as text, as JSON, or in the binary form.
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ void write_all(int fd, const Text &text)
     }
 }
 
-// The ops as an array of their text, one a line; built by hand, for there may be millions.
+// The ops as an array of their text, one per line. Built by hand, since there may be millions.
 Text json_of(const Program &program)
 {
     const auto quoted = [](const std::string &text) {

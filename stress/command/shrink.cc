@@ -1,4 +1,4 @@
-// shrink: makes a failing file of ops as small as it can be, and writes it down with the command that repeats it.
+// shrink: makes a failing file of ops as small as possible, and writes it with the command that repeats it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,7 +20,8 @@
 namespace stress {
 namespace {
 
-constexpr double kHangSeconds = 0.4;  // once we know that it hangs: each such try takes this long
+// Deadline once the program is known to hang, since each hanging try takes this long.
+constexpr double kHangSeconds = 0.4;
 constexpr std::uint64_t kReportEveryNs = 1'000'000'000;
 
 std::string plural(std::size_t count, const char *what)
@@ -28,8 +29,8 @@ std::string plural(std::size_t count, const char *what)
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// Memory that does not come back shows as growth, as a bound that is passed, or at the end, by how much there is
-// of it: one failure, which a smaller program may show in another of these ways.
+// A leak shows as growth, as a bound that is passed, or as memory that is not returned at the end, depending on its
+// size. All three count as one failure, because a smaller program may show the leak in another of these ways.
 bool is_growth(const std::string &how)
 {
     return how == rule::kPlateau || how == rule::kMemoryBound || how == rule::kMemoryReturn;
@@ -40,7 +41,7 @@ bool same_failure(const std::string &a, const std::string &b)
     return a == b || (is_growth(a) && is_growth(b));
 }
 
-// Fails the way that it is meant to, in one of the tries.
+// Whether the program fails in the intended way in one of the tries.
 bool fails_as(Tries &tries, const Program &program, const std::string &how, std::uint64_t times)
 {
     for (std::uint64_t i = 0; i < times; ++i)
@@ -48,7 +49,8 @@ bool fails_as(Tries &tries, const Program &program, const std::string &how, std:
     return false;
 }
 
-// The first failure that shows, and the program as it showed it: seeded where that does it, for it then always does.
+// Finds the first failure, and changes the program to the form that showed it. Prefers a seeded form, which always
+// fails in the same way.
 Verdict find_failure(Tries &tries, Program &program, std::uint64_t times)
 {
     Verdict verdict;
@@ -75,7 +77,8 @@ bool is_directory(const std::string &path)
     return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// corpus/regress above the current directory or above the program, which is built inside its source tree.
+// The folder corpus/regress in a directory above the current one, or above the program, which is built inside its
+// source tree.
 std::string default_directory()
 {
     char text[4096];
@@ -88,7 +91,7 @@ std::string default_directory()
     return ".";
 }
 
-// rule-allocator, with a number behind it where that is taken.
+// rule-allocator, with a number appended if that name is taken.
 std::string default_name(const std::string &directory, const std::string &how, const std::string &allocator)
 {
     std::string stem = allocator.substr(allocator.rfind('/') + 1);
@@ -102,7 +105,7 @@ std::string default_name(const std::string &directory, const std::string &how, c
     }
 }
 
-// How the file ends in a process of its own, as `run` will start it, and its schedule there.
+// Runs the file in a fresh process, as `run` will, and returns how it ended and its schedule.
 std::string run_afresh(const char *program_name, const std::string &path, const Arguments &arguments,
                        ScheduleMark &mark)
 {
@@ -167,8 +170,8 @@ int write_result(Program program, const Verdict &verdict, const Arguments &argum
     return 0;
 }
 
-// Whether the file fails in the same way in a process of its own; else says that shrinking would mislead. Asked in a
-// child: this process, whose heap all tries start from, must stay as a fresh one is.
+// Whether the file fails in the same way in a fresh process; if not, says that shrinking would mislead. A child finds
+// out, because all tries start from this process's heap, which must stay as a fresh one is.
 bool fails_afresh(const char *program_name, const Arguments &arguments, const std::string &how)
 {
     const pid_t child = fork();
@@ -185,7 +188,7 @@ bool fails_afresh(const char *program_name, const Arguments &arguments, const st
     return child < 0 || waitpid(child, &status, 0) != child || status == 0;
 }
 
-// Says how far it has come, at most once a second.
+// Reports progress, at most once a second.
 struct Reporter {
     std::size_t ops;
     std::uint32_t threads;

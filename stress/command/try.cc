@@ -20,7 +20,7 @@
 
 namespace stress {
 
-// What the child says to the parent.
+// What the child reports to the parent.
 struct Tries::Shared {
     bool finished;
     char rule[64];
@@ -29,7 +29,7 @@ struct Tries::Shared {
 
 namespace {
 
-// Resident bytes of another process. No stdio: its buffers would come from the malloc under test.
+// Resident bytes of another process. Does not use stdio, whose buffers would come from the malloc under test.
 std::uint64_t resident_bytes(pid_t pid)
 {
     char text[128];
@@ -45,7 +45,8 @@ std::uint64_t resident_bytes(pid_t pid)
     return std::strtoull(second, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// A limit on its address space would stop mallocs that reserve more than they use, so the parent watches instead.
+// A limit on address space would stop mallocs that reserve more than they use. So the parent watches the child's memory
+// instead.
 std::uint64_t half_of_free_memory()
 {
     struct sysinfo info{};
@@ -61,7 +62,7 @@ void silence()
     if (null > STDERR_FILENO) close(null);
 }
 
-// It ends with its parent, dumps no core, and is the first to go when memory runs out.
+// The child ends with its parent, dumps no core, and is the first to be killed when memory runs out.
 void make_expendable()
 {
     setpgid(0, 0);
@@ -74,7 +75,7 @@ void make_expendable()
     close(fd);
 }
 
-}  // namespace
+} // namespace
 
 Tries::Tries(TrySettings given) : settings(std::move(given)), memory_limit_bytes_(half_of_free_memory())
 {
@@ -110,7 +111,7 @@ void Tries::child(const Program &program)
     _exit(0);
 }
 
-// Waits for the child and whatever it has started. How it ended, empty: by itself and well.
+// Waits for the child and everything that it has started. Returns how it ended; empty: normally and without error.
 std::string Tries::wait(pid_t pid) const
 {
     const std::uint64_t start_ns = clock_ns();
@@ -134,7 +135,7 @@ std::string Tries::wait(pid_t pid) const
         const timespec pause{0, now_ns - start_ns < 20'000'000 ? 100'000 : 1'000'000};
         nanosleep(&pause, nullptr);
     }
-    kill(-pid, SIGKILL);  // children of its own; its id is still taken, for it is not reaped yet
+    kill(-pid, SIGKILL); // children of the child; its id is still taken, because it has not been reaped yet
     const std::string ending = ending_text(wait_for(pid));
     return killed.empty() ? ending : killed;
 }
@@ -150,7 +151,7 @@ Verdict Tries::once(const Program &program)
     const std::string ending = wait(pid);
     if (ending == "hang" || ending == "memory") return {ending, ""};
     if (shared_->finished && ending.empty()) return {shared_->rule, shared_->detail};
-    return {ending == "exit 1" ? "hang" : ending, ""};  // the watchdog's exit
+    return {ending == "exit 1" ? "hang" : ending, ""}; // the watchdog's exit
 }
 
-}  // namespace stress
+} // namespace stress

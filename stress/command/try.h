@@ -1,6 +1,6 @@
-// One try of a program, in a forked child of this process, with a deadline: how does it end?
+// Tries a program in a forked child of this process, with a deadline, and says how it ends.
 //
-// The process that forks has no other thread and is idle, so that all tries start from the same heap.
+// The forking process has no other thread and is idle, so all tries start from the same heap.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ struct TrySettings {
     std::optional<bool> strict;
     double hang_seconds = 1;      // without an op
     double deadline_seconds = 120;  // for the whole try
-    double return_seconds = 1;     // of Options: there are many tries, and the last word has a run of its own
+    // As in Options, but short: there are many tries, and a separate run confirms the result.
+    double return_seconds = 1;
 };
 
 struct Verdict {

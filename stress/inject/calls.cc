@@ -1,4 +1,4 @@
-// Each call to the system for memory fails in turn, in the manner of SQLite's fault tests.
+// Fails each system call for memory in turn, in the manner of SQLite's fault tests.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint64_t kCallsOps = 400, kCallsOpsMin = 20, kCallsOpsMax = 64'000;
 constexpr std::uint64_t kCallsMin = 5;
 constexpr std::uint32_t kThreadsMore = 16;
-constexpr std::uint64_t kFailuresMax = 3;  // of one scenario: those that follow are mostly the same
+constexpr std::uint64_t kFailuresMax = 3;  // of one scenario; further ones are mostly the same
 
-// Runs it with more and more ops while it makes hardly a call.
+// Runs the scenario with more and more ops as long as it makes too few calls.
 Outcome count_up(Task &task, std::uint64_t calls_min)
 {
     Outcome outcome = run_once(task);
@@ -26,9 +26,9 @@ Outcome count_up(Task &task, std::uint64_t calls_min)
     return outcome;
 }
 
-// The scenario without a fault: with more ops, then more threads, where it makes no call, and with fewer ops where it
-// makes too many. One that a seeded run can prove nothing with runs under the system's scheduler, unless one was asked
-// for.
+// Runs the scenario without a fault and counts its calls. Uses more ops, then more threads, if it makes no call, and
+// fewer ops if it makes too many. If a seeded run can prove nothing, it runs under the system's scheduler, unless the
+// user chose a schedule.
 Outcome count(Task &task)
 {
     const std::uint64_t calls_min = std::min(kCallsMin, task.settings.calls_max), ops = task.ops;
@@ -47,7 +47,8 @@ Outcome count(Task &task)
     return outcome;
 }
 
-// Call 1, 2, ... until a run passes untouched; where the system schedules, runs differ, so not before `calls` either.
+// Fails call 1, 2, ... until a run has no call left to fail. Under the system's scheduler runs differ, so it does not
+// stop before `calls` either.
 std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
 {
     std::uint64_t failures = 0;
@@ -62,7 +63,7 @@ std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
     return failures;
 }
 
-// The one call that --call names: judged as it is among all the others.
+// Fails the one call that --call names, and judges the run in the same way.
 void alone(Task task, Tally::Row &row, Tally &tally)
 {
     task.injection.call = task.settings.call;

@@ -1,4 +1,4 @@
-// One run with a fault, as a child of the driver.
+// Makes one run with a fault, as a child of the driver.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 namespace stress::inject {
 namespace {
 
-// What the child says, in memory that the parent shares.
+// The child's report, in memory that the parent shares.
 struct Said {
     bool finished;
     char failure[512], skip[200];
@@ -40,14 +40,14 @@ Said &said()
     return *page;
 }
 
-// Where the child's own words go; they are only wanted when it fails.
+// The file that takes the child's output, which is needed only if it fails.
 int words_file()
 {
     static const int fd = memfd_create("inject", MFD_CLOEXEC);
     return fd;
 }
 
-// The end of what it wrote.
+// The end of the child's output.
 std::string last_words()
 {
     char text[1500];
@@ -95,7 +95,7 @@ void tell(const Result &result)
     to.finished = true;
 }
 
-// It ends with its parent, dumps no core, and does not outlive a watchdog that does not bark.
+// The child ends with its parent, dumps no core, and is killed if its own watchdog fails to end it.
 void make_expendable(const Settings &settings)
 {
     setpgid(0, 0);
@@ -154,7 +154,7 @@ Outcome run_once(const Task &task)
     setpgid(pid, pid);
     siginfo_t info{};
     while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
-    kill(-pid, SIGKILL);  // children of its own; its id is still taken, for it is not reaped yet
+    kill(-pid, SIGKILL);  // children of the child; its id is still taken, because it has not been reaped yet
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     const Said &from = said();

@@ -1,12 +1,13 @@
-// Faults from outside, one after another, in runs of each scenario:
+// Injects faults, one after another, into runs of each scenario:
 //
-// - calls: the run's calls to the system for memory are counted; then call 1, 2, ... fails, once and for ever, each in
-//   a run of its own, until a run passes untouched.
-// - space: the process may map only a little more than it has, twice as much in each run, until nothing is refused.
-// - signals: each thread is interrupted every so many microseconds, in the harnesses.
+// - calls: counts the run's system calls for memory, then fails call 1, 2, ..., once and for ever, each in its own run,
+//   until a run has no call left to fail.
+// - space: limits the process to map only a little more than it has, with twice as much in each run, until nothing is
+//   refused.
+// - signals: interrupts each thread at a fixed rate, in the harnesses.
 //
-// Every run judges what any run does, and with memory refused also that requests succeed again when it is not, and that
-// no more is in use at its end than without a fault; where that cannot be seen, the scenario's line says why. Each is a
+// Every run is judged like any other. If memory was refused, requests must also succeed again afterwards, and no more
+// may be in use at the end than without a fault; if that cannot be seen, the scenario's line says why. Each run is a
 // child of this process, forked before the first op, so all begin with the same heap.
 #pragma once
 
@@ -29,22 +30,22 @@ struct Settings {
     std::uint64_t seed = 0;
     std::uint32_t threads = 3;
     std::uint64_t ops = 0; // 0: as suits
-    std::uint64_t calls_max = 0; // ops are halved until a run makes no more calls
+    std::uint64_t calls_max = 0; // if a run makes more calls, its ops are halved
     double seconds = 1; // of each run with signals
     std::uint64_t signal_us = 100;
     double watchdog_seconds = 20;
-    std::optional<Schedule> schedule; // none: seeded, or the system's where a seeded run can prove nothing
-    std::uint64_t call = 0; // not 0: this call alone
-    bool for_ever = false; // with it: and all after it
-    std::uint64_t limit_bytes = 0; // not 0: this limit alone
+    std::optional<Schedule> schedule; // none: seeded, or the system's scheduler if a seeded run can prove nothing
+    std::uint64_t call = 0; // if not 0: only this call
+    bool for_ever = false; // with `call`: all later calls as well
+    std::uint64_t limit_bytes = 0; // if not 0: only this limit
 };
 
-// What is in use at the end of a run beyond what was at its start, by the books of a subject that shows them.
+// What is in use at the end of a run beyond what was at its start, if the subject's books show it.
 struct Kept {
     std::int64_t blocks = 0, bytes = 0;
 };
 
-// What a child tells of its run; see run_once.
+// A child's report on its run; see run_once.
 struct Outcome {
     std::string failure; // "RULE: DETAIL", or how the process ended; empty: the run passed
     std::string skip; // why it can prove nothing here
@@ -52,7 +53,7 @@ struct Outcome {
     Kept kept;
 };
 
-// The limit of a run that is to meet none.
+// A limit that no run reaches.
 inline constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 46;
 
 // One run, as a child.
@@ -65,37 +66,37 @@ struct Task {
     std::uint32_t threads = 0;
 };
 Outcome run_once(const Task &task);
-// And fails it where more is in use at its end than at the end of a run without a fault, unless loss_unseen.
+// Also fails the run if more is in use at its end than at the end of a run without a fault, unless loss_unseen.
 Outcome run_judged(const Task &task, const Kept &without_fault);
-// Why no loss of blocks can be seen in runs of this task; empty: it can.
+// Why the runs of this task cannot show lost blocks; empty: they can.
 std::string loss_unseen(const Task &task);
 
-// The command that makes this one run.
+// The command that repeats this one run.
 std::string task_command(const Task &task);
 
-// The sums over all scenarios, a line for each, and the failures in full.
+// The totals over all scenarios: prints a line for each scenario, and each failure in full.
 class Tally {
   public:
     Tally(const Settings &settings, int out) : settings_(settings), out_(out) {}
 
-    // Of one scenario; `ops` and `calls` are of its run without a fault.
+    // For one scenario; `ops` and `calls` are those of its run without a fault.
     struct Row {
         std::string scenario;
         std::uint64_t ops = 0, calls = 0, runs = 0, failed_calls = 0, refused = 0, signals = 0, signals_inside = 0;
         std::string note;
         std::string unseen; // see loss_unseen
-        Kept kept; // without a fault: what libc keeps
+        Kept kept; // kept by libc in a run without a fault
         void add(const Outcome &outcome);
     };
 
     void skipped(const std::string &scenario, const std::string &why);
-    // Prints a failure with what the run said; true: there was one.
+    // Prints a failure with the run's output. True: there was one.
     bool failed(const Task &task, const Outcome &outcome);
-    // A scenario that never met what it was run for.
+    // Reports a scenario that never met what it was run for.
     void proves_nothing(const std::string &scenario, const std::string &why);
     void done(const Row &row);
 
-    // The last line. 0; 1 after a failure; 77 when all was skipped.
+    // Prints the last line. Returns 0; 1 after a failure; 77 if everything was skipped.
     int finish();
 
   private:
@@ -110,7 +111,7 @@ void calls_of(const Settings &settings, const std::string &scenario, Tally &tall
 void space_of(const Settings &settings, const std::string &scenario, Tally &tally);
 void signals_of(const Settings &settings, const std::string &scenario, Tally &tally);
 
-// Parses and judges the command line: settings, or a text and an exit status.
+// The parsed and checked command line: settings, or a text and an exit status.
 struct Parsed {
     Settings settings;
     bool run = false;

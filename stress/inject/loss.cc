@@ -1,5 +1,5 @@
-// Whether a run lost blocks: more is in use at its end, by the subject's own books, than at the end of a run without a
-// fault, where libc keeps some.
+// Decides whether a run lost blocks: by the subject's own books, more is in use at its end than at the end of a run
+// without a fault, in which libc keeps some.
 #include <fmt/core.h>
 
 #include "engine/subject/whitebox.h"

@@ -1,4 +1,4 @@
-// The command that a failure prints asks for the very run that failed.
+// The command printed with a failure asks for exactly the run that failed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Task task_of(const Settings &settings)
     return {settings, "mid", Schedule::Seeded, 400, {}, 16};
 }
 
-// As the command line would be read.
+// Parses the command as the command line would be.
 Settings read_back(const Task &task)
 {
     std::istringstream text(task_command(task));
@@ -69,7 +69,7 @@ TEST(InjectRepeat, UnderTheSystemsScheduler)
     }
 }
 
-// The run without a limit comes before each: it needs none to be repeated.
+// A run without a limit comes before each limited run, and needs no limit to be repeated.
 TEST(InjectRepeat, OfALimit)
 {
     const Settings settings = settings_of("space");

@@ -1,5 +1,5 @@
-// Signals without pause: system calls restarted and not, with a handler that changes what it may and with one that
-// only interrupts.
+// Signals without pause. System calls are restarted or not; one handler changes everything that it may, the other only
+// interrupts.
 #include <fmt/core.h>
 
 #include "inject/inject.h"

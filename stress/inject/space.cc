@@ -1,4 +1,4 @@
-// A limit on address space that doubles from run to run until nothing is refused.
+// Limits the address space, and doubles the limit from run to run until nothing is refused.
 #include <fmt/core.h>
 
 #include "engine/base/build.h"
@@ -8,7 +8,7 @@ namespace stress::inject {
 namespace {
 
 constexpr std::uint64_t kSpaceOps = 1000;
-// Multiples of what a malloc maps at a time do not meet all sums of them: hence the odd factor.
+// Odd, because multiples of the amount that a malloc maps at a time do not reach every sum of such amounts.
 constexpr std::uint64_t kFirstBytes = 3 * 4096, kLastBytes = std::uint64_t{64} << 30;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the runs came to: a line for each scenario, each failure with the command that repeats it, and the sums.
+// The outcome of the runs: a line for each scenario, each failure with the command that repeats it, and the totals.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -71,7 +71,7 @@ void Tally::done(const Row &row)
 int Tally::finish()
 {
     const bool passed = failures_ == 0;
-    // Signals refuse nothing: what is freed is judged by the balance of every run alone.
+    // Signals refuse no memory. Only the balance of each run judges what was freed.
     const std::string unseen = settings_.kind == "signals" ? "" : fmt::format(", {} not looked at for loss", unseen_);
     write_text(out_, fmt::format("inject {} on {}, seed {}: {} scenarios, {} skipped{}: {}, {} failures\nverdict {}\n",
                                  settings_.kind, settings_.allocator, settings_.seed, scenarios_, skipped_, unseen,

@@ -1,9 +1,9 @@
-# Faults from outside, label inject; three minutes in all on two cores. See inject.h and, of other parts, the tests
-# that this label was given: alloc/tests.cmake, campaign/.
+# Injected faults, label inject; three minutes in all on two cores. See inject.h. Tests elsewhere also have this label:
+# alloc/tests.cmake, campaign/.
 #   inject.calls.SUBJECT      each call to the system for memory fails, in each scenario
 #   inject.space.SUBJECT      the address space ends, in each scenario
 #   inject.signals.SUBJECT    threads are interrupted every 100 us, in the three harnesses
-# A run that seccomp or a sanitizer makes impossible says so and is a skip.
+# A run that is impossible because of seccomp or a sanitizer is skipped, and says so.
 
 if(NOT STRESS_SANITIZED)
   foreach(subject IN LISTS STRESS_SUBJECTS)
@@ -14,7 +14,7 @@ if(NOT STRESS_SANITIZED)
   endforeach()
 endif()
 
-# A soak of the real program, killed at random moments. Its first subject will do: the accounts are the harness's.
+# A soak of the real program, killed at random moments. One subject is enough, because the accounts are the harness's.
 if(NOT STRESS_SANITIZED)
   list(GET STRESS_SUBJECTS 0 subject)
   add_test(NAME inject.soak

@@ -1,5 +1,5 @@
-/* bad_list.c: KIND: overwrites the link in a freed block, which without frames is its first word: a misaligned one, one
- * that leads elsewhere, one to a live block, a circle. */
+/* bad_list.c: KIND: overwrites the link in a freed block, which is its first word if blocks have no frames. The new
+ * link is misaligned, leads elsewhere, leads to a live block, or forms a circle. */
 #include "misuse.h"
 
 #include <malloc.h>
@@ -9,7 +9,7 @@ static void *volatile sink;
 int main(int argc, char **argv)
 {
     const char *kind = argument(argc, argv, 1);
-    /* Of 32 KiB a slab has one block out, so that one block that comes back twice is one too many. */
+    /* A slab of 32 KiB blocks has only one block in use, so if one block comes back twice, it has one too many. */
     size_t size = strcmp(kind, "law") == 0 ? 32768 : 100;
     char *first = allocate(size), *second = size == 100 ? allocate(size) : NULL;
     const char *found = second;
@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     free(first);
     memcpy(opaque(first), &link, sizeof link);
     expect(found, "");
-    if (strcmp(kind, "law") == 0) malloc_trim(0); /* the list goes back to its slab, block by block */
+    if (strcmp(kind, "law") == 0) malloc_trim(0); /* returns the list to its slab, block by block */
     for (int i = 0; i < 3; i++) sink = opaque(malloc(size));
     return went_on();
 }

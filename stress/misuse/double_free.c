@@ -1,4 +1,5 @@
-/* double_free.c: SIZE HOW: frees a block twice; by the same thread, by another, or where it lies in a cache. */
+/* double_free.c: SIZE HOW: frees a block twice: in the same thread, in another thread, or while the block is in a
+ * cache. */
 #include "misuse.h"
 
 #include <malloc.h>
@@ -29,7 +30,7 @@ int main(int argc, char **argv)
     } else if (strcmp(how, "others") == 0) {
         free_in_thread(block);
         free_in_thread(block);
-    } else if (strcmp(how, "magazine") == 0) { /* so many frees later it is in a parked list */
+    } else if (strcmp(how, "magazine") == 0) { /* after this many frees it is in a parked list */
         enum { COUNT = 6000 };
         static char *blocks[COUNT];
         for (int i = 0; i < COUNT; i++) blocks[i] = allocate(size);

@@ -1,4 +1,4 @@
-/* foreign_pointer.c: WHERE: frees a pointer that no malloc gave: into a mapping, or into nothing. */
+/* foreign_pointer.c: WHERE: frees a pointer that no malloc returned: into a mapping, or to unmapped memory. */
 #include "misuse.h"
 
 #include <sys/mman.h>

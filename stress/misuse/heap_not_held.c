@@ -1,4 +1,4 @@
-/* heap_not_held.c: a raw clone that has its creator's thread-local storage allocates. */
+/* heap_not_held.c: allocates in a raw clone that shares its creator's thread-local storage. */
 #include "misuse.h"
 
 #include <sched.h>
@@ -14,7 +14,7 @@ static int misuse(void *unused)
     (void)unused;
     for (size_t size = 100; size < 9000; size += 100) sink = malloc(size); /* classes that are not cached yet */
     atomic_store(&is_done, 1);
-    while (pause() != 0) continue; /* until main has ended the process */
+    while (pause() != 0) continue; /* waits until main has ended the process */
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* misaligned_pointer.c: SIZE OFFSET: frees a block that begins beside where it does. */
+/* misaligned_pointer.c: SIZE OFFSET: frees a block at an address near its start. */
 #include "misuse.h"
 
 int main(int argc, char **argv)

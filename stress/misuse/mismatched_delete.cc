@@ -1,4 +1,4 @@
-// mismatched_delete.cc: BY WITH: allocates by one family of calls and frees by another.
+// mismatched_delete.cc: BY WITH: allocates with one family of calls and frees with another.
 #include <new>
 
 #include "misuse.h"

@@ -1,8 +1,8 @@
-/* misuse.h: what the programs of this folder share. Each misuses its malloc in one way, and is linked with libc
- * alone; stress/misuse/check runs it with a malloc preloaded.
+/* misuse.h: shared by the programs of this folder. Each misuses its malloc in one way, and is linked only with libc;
+ * stress/misuse/check runs it with a malloc preloaded.
  *
- * The first line of standard output is what the report must say: the address, and then words that must stand in
- * it. Where the program survives, the last line is "went on". */
+ * The first line of standard output says what the report must contain: the address, then words. If the program
+ * survives, its last line is "went on". */
 #pragma once
 
 #include <stddef.h>
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The compiler does not know where the pointer comes from, and leaves out no call and no store. */
+/* Hides from the compiler where the pointer comes from, so that it drops no call and no store. */
 static inline char *opaque(void *pointer)
 {
     __asm__ volatile("" : "+r"(pointer) : : "memory");
     return (char *)pointer;
 }
 
-/* Bad arguments, or a step that is no misuse and failed. */
+/* For bad arguments, or a step before the misuse that failed. */
 static inline void give_up(const char *what)
 {
     fprintf(stderr, "misuse: %s\n", what);

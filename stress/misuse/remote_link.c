@@ -1,4 +1,4 @@
-/* remote_link.c: overwrites the link in a block that another thread has freed, and that its owner has not taken back.
+/* remote_link.c: overwrites the link in a block that another thread has freed and its owner has not yet taken back.
  */
 #include "misuse.h"
 
@@ -8,7 +8,7 @@
 static void *free_it(void *block)
 {
     void *volatile own = malloc(100);
-    free(own); /* the thread takes a heap */
+    free(own); /* gives the thread a heap */
     free(block);
     return NULL;
 }
@@ -20,7 +20,7 @@ int main(void)
     pthread_t thread;
     expect(block, "");
     if (pthread_create(&thread, NULL, free_it, block) != 0) give_up("pthread_create failed");
-    pthread_join(thread, NULL); /* at its end it has posted the block */
+    pthread_join(thread, NULL); /* at its end the thread has posted the block */
     memset(opaque(block), 0x41, 8);
     for (int i = 0; i < COUNT; i++) allocate(SIZE);
     return went_on();

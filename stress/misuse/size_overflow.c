@@ -1,4 +1,5 @@
-/* size_overflow.c: HOW: asks for a size that no block can have; volatile, since compilers warn of one that they see. */
+/* size_overflow.c: HOW: asks for a size that no block can have. The size is volatile, since compilers warn if they see
+ * it. */
 #include "misuse.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* unmapped_pointer.c: SIZE COUNT: frees a block again whose memory has been unmapped since. */
+/* unmapped_pointer.c: SIZE COUNT: frees a block twice; its memory was unmapped in between. */
 #include "misuse.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* write_after.c: SIZE OFFSET ALIGN HOW: writes behind a block, then frees it, or asks realloc or its usable size. ALIGN
- * 0: malloc. */
+/* write_after.c: SIZE OFFSET ALIGN HOW: writes past the end of a block, then frees it, reallocs it, or asks for its
+ * usable size. ALIGN 0: malloc. */
 #include "misuse.h"
 
 #include <malloc.h>

@@ -1,4 +1,4 @@
-/* write_after_free.c: SIZE OFFSET HOW: writes to a freed block. HOW: what happens until it is found. */
+/* write_after_free.c: SIZE OFFSET HOW: writes to a freed block. HOW says what then happens until it is found. */
 #include "misuse.h"
 
 #include <malloc.h>
@@ -10,7 +10,7 @@ static long offset;
 static void *write_in_thread(void *unused)
 {
     (void)unused;
-    free(allocate(10)); /* the thread takes a heap */
+    free(allocate(10)); /* gives the thread a heap */
     free(block);
     opaque(block)[offset] ^= 1;
     return NULL;
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     opaque(block)[offset] ^= 1;
     if (strcmp(how, "frees") == 0) {
         for (int i = 0; i < 2000; i++) free(allocate(100));
-    } else if (strcmp(how, "sweep") == 0) { /* level 3: at a slow path; few frees */
+    } else if (strcmp(how, "sweep") == 0) { /* level 3: found on a slow path, after few frees */
         for (size_t other = 2000; other < 9000; other += 1000) allocate(other);
     } else {
         malloc_trim(0);

@@ -1,4 +1,4 @@
-/* write_before.c: SIZE OFFSET ALIGN: writes before a block, then frees it. ALIGN 0: malloc. */
+/* write_before.c: SIZE OFFSET ALIGN: writes in front of a block, then frees it. ALIGN 0: malloc. */
 #include "misuse.h"
 
 int main(int argc, char **argv)

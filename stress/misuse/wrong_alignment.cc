@@ -1,5 +1,5 @@
-// wrong_alignment.cc: HOW SAID: frees a block that is aligned to 64 by an aligned free that says another alignment.
-// HOW: free_aligned_sized, delete, malloc (a block without an alignment).
+// wrong_alignment.cc: HOW SAID: frees a block aligned to 64 with an aligned free that names another alignment. HOW:
+// free_aligned_sized, delete, malloc (a block without an alignment).
 #include <new>
 
 #include "misuse.h"

@@ -1,5 +1,5 @@
-// wrong_size.cc: HOW SAID: frees 100 bytes by a sized free of another size. HOW: free_sized, delete, delete[],
-// free_aligned_sized, delete-aligned.
+// wrong_size.cc: HOW SAID: frees 100 bytes with a sized free that names another size. HOW: free_sized, delete,
+// delete[], free_aligned_sized, delete-aligned.
 #include <new>
 
 #include "misuse.h"

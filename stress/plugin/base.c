@@ -1,4 +1,4 @@
-/* What dependent.c depends on. */
+/* The library that dependent.c needs. */
 #include <stdlib.h>
 
 static void *kept;

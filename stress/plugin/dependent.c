@@ -1,4 +1,4 @@
-/* Depends on another library of the same kind, which is loaded before it and unloaded after it. */
+/* Needs another library of the same kind, which is loaded before it and unloaded after it. */
 #include "plugin.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Big thread-local memory of the dynamic model: libc allocates it from the subject at a thread's first touch, and
- * frees it when the thread ends or the library goes. */
+/* Big thread-local memory of the dynamic model. libc allocates it from the subject at a thread's first touch, and frees
+ * it when the thread ends or the library is unloaded. */
 #include "plugin.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 namespace {
 
-// Not operator new: in the program that is the harness's own.
+// Does not use operator new, which in this program is the harness's own.
 struct Text {
     explicit Text(const char *from) : start(static_cast<char *>(std::malloc(std::strlen(from) + 1)))
     {

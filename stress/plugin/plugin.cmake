@@ -1,4 +1,4 @@
-# The libraries of the Dlopen op, plugin/lib<name>.so beside the program; engine/team/dlopen_op.cc names them.
+# The libraries of the Dlopen op, plugin/lib<name>.so beside the program; engine/team/dlopen_op.cc has their names.
 foreach(plugin IN ITEMS dynamic_tls.c static_tls.c objects.cc base.c dependent.c)
   get_filename_component(name ${plugin} NAME_WE)
   add_library(plugin-${name} MODULE plugin/${plugin})
@@ -9,5 +9,5 @@ foreach(plugin IN ITEMS dynamic_tls.c static_tls.c objects.cc base.c dependent.c
   add_dependencies(hakmem-stress plugin-${name})
 endforeach()
 add_dependencies(plugin-dependent plugin-base)
-# Among the libraries, not the options: a linker with --as-needed drops what comes before the objects.
+# Passed as a library, not as an option: a linker with --as-needed drops libraries that come before the objects.
 target_link_libraries(plugin-dependent PRIVATE -L$<TARGET_FILE_DIR:hakmem-stress>/plugin -l:libbase.so)

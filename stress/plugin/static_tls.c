@@ -1,5 +1,5 @@
-/* Thread-local memory of the initial-exec model, which must come out of the little that libc keeps spare for
- * libraries that are loaded late: a malloc that has used it up breaks such libraries. */
+/* Thread-local memory of the initial-exec model, which must fit into the little that libc reserves for libraries that
+ * are loaded late. A malloc that has used it up breaks such libraries. */
 #include "plugin.h"
 
 #include <stdlib.h>

@@ -83,7 +83,7 @@ Json json_of(const CrashGuard &guard, const EventFrames &frames)
         {"freed", guard.freed_by == 0 ? Json() : Json{{"thread", guard.freed_by}, {"frames", json_of(frames.freed)}}}};
 }
 
-// null where neither the thread nor a return address is known.
+// null if neither the thread nor a return address is known.
 Json event_json(std::uint64_t thread, const std::vector<CrashFrame> &frames)
 {
     if (thread == 0 && frames.empty()) return Json();

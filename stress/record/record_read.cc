@@ -53,7 +53,7 @@ std::string hexadecimal(std::string_view bytes)
     return text;
 }
 
-// Takes parts off the front; once one was not there, nothing is and ok() is false.
+// Takes parts off the front. Once a part was missing, ok() is false and no further part is taken.
 class Parts {
   public:
     explicit Parts(std::string_view bytes) : rest_(bytes) {}
@@ -151,7 +151,7 @@ bool read_number(const FieldKind &kind, std::string_view payload, CrashRecord &r
     return record.numbers.emplace(kind.id, little_endian(payload)).second;
 }
 
-// False when the payload is not of the field's type, or a field that may be there once is there twice.
+// False if the payload does not have the field's type, or if a field that may occur once occurs twice.
 bool read_field(const FieldKind &kind, std::string_view payload, CrashRecord &record)
 {
     Parts parts(payload);
@@ -181,7 +181,7 @@ bool read_field(const FieldKind &kind, std::string_view payload, CrashRecord &re
     return false;
 }
 
-// Where the end field is; npos when there is none, and then how far the fields are whole.
+// The position of the end field, or npos if there is none; `whole` then says how far the fields are complete.
 std::size_t find_end(std::string_view bytes, std::size_t &whole)
 {
     for (whole = RECORD_HEAD_BYTES; bytes.size() - whole >= RECORD_FIELD_HEAD_BYTES;) {
@@ -208,7 +208,7 @@ std::string head_fault(std::string_view bytes)
     return "";
 }
 
-// Whether all of it is there and unchanged.
+// Whether the record is complete and unchanged.
 std::string frame_fault(std::string_view bytes, std::size_t &end)
 {
     std::size_t whole = 0;

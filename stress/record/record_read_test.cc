@@ -1,4 +1,4 @@
-// Crash records: what was written is read; anything else is refused, whatever its bytes.
+// Crash records: a written record is read back; anything else is refused, whatever its bytes.
 #include "record/record_read.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ std::string place(std::uint64_t address, std::uint64_t words, const std::string 
     return payload + bytes_of(of.size(), 1) + of;
 }
 
-// One with every kind of field, and one that no reader knows.
+// A record with every kind of field, and one field that no reader knows.
 std::string sample()
 {
     return whole(
@@ -284,7 +284,7 @@ TEST(CrashRecord, SaysWhatIsWrong)
     EXPECT_THAT(record_read(whole(field(RECORD_backtrace, "1234567")), record), HasSubstr("'backtrace'"));
 }
 
-// The checksum is made to fit after every other change: what a reader trusts then must still be sound.
+// After every other change the checksum is corrected: then too, everything that the reader accepts must be sound.
 TEST(CrashRecord, RandomChangesAreRefusedOrReadTheSame)
 {
     const std::string bytes = sample();

@@ -1,4 +1,4 @@
-// A crash record for people, and for programs.
+// Prints a crash record, for people or for programs.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,20 @@
 namespace stress {
 
 // Sections: what happened, where, what the heap knows, the threads' last operations, how to repeat it. Bytes that a
-// terminal could take for commands are shown as '?'. `frames` are those of the record, or empty.
+// terminal could take for commands are shown as '?'. `frames` belong to the record, or are empty.
 std::string crash_text(const CrashRecord &record, const CrashFrames &frames);
 
-// One object, ended by a newline. Addresses are texts, "0x7f00", since JSON's numbers end at 2^53. What the record does
-// not tell is null.
+// One object, ended by a newline. Addresses are strings such as "0x7f00", because JSON numbers end at 2^53. What the
+// record does not say is null.
 std::string crash_json(const CrashRecord &record, const CrashFrames &frames);
 
-// For both. "SIGSEGV", "signal 99"; "SEGV_MAPERR: no mapping there", "" where there is nothing to say.
+// Used by both. "SIGSEGV", "signal 99"; "SEGV_MAPERR: no mapping there"; "" if there is nothing to say.
 std::string crash_signal_name(const CrashRecord &record);
 std::string crash_code_text(const CrashRecord &record);
-// Whether it crashed in a child of the process that the handler was installed in; nothing: the record does not tell.
+// Whether it crashed in a child of the process that installed the handler; nothing: the record does not say.
 std::optional<bool> crash_is_forked(const CrashRecord &record);
 std::string crash_hex(std::uint64_t value);
-// Words of the enums of record.h; "unknown" for numbers that are none.
+// Names of the enum values of record.h; "unknown" for other numbers.
 std::string_view crash_kind_name(std::uint64_t kind);
 std::string_view crash_kind_text(std::uint64_t kind);
 std::string_view crash_state_name(std::uint64_t state);

@@ -46,7 +46,7 @@ std::string_view text_of(const std::string_view (&list)[Count], std::uint64_t nu
     return number < Count ? list[number] : otherwise;
 }
 
-// Of what came from the crashed program: no controls of the terminal.
+// Replaces terminal control characters in text that came from the crashed program.
 std::string printable(std::string_view text, bool lines = false)
 {
     std::string out;
@@ -57,7 +57,7 @@ std::string printable(std::string_view text, bool lines = false)
     return out;
 }
 
-// As a shell wants it.
+// Quoted for a shell.
 std::string quoted(const std::string &word)
 {
     if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -132,7 +132,7 @@ void add_where(std::string &out, const CrashRecord &record, const std::vector<Cr
                         i % 3 == 2 || i + 1 == record.registers.size() ? "\n" : " ");
 }
 
-// A framed block is a part of what the heap keeps for it, so the address may lie outside.
+// A framed block is only part of the memory that the heap keeps for it, so the address may lie outside the block.
 std::string where_to(const CrashPlace &place)
 {
     const auto offset = static_cast<std::int64_t>(place.offset);
@@ -185,7 +185,7 @@ void add_heap(std::string &out, const CrashRecord &record)
     if (record.places.empty()) out += "  no register points into it\n";
 }
 
-// "8 bytes into a block of 100 bytes at 0x7f00", as far as a block is known.
+// "8 bytes into a block of 100 bytes at 0x7f00", as far as the record knows the block.
 std::string guard_place(const CrashGuard &guard)
 {
     if (guard.block_start == 0) return crash_hex(guard.address) + ", where no block has been";

@@ -16,7 +16,7 @@
 namespace stress {
 namespace {
 
-constexpr int kSecondsMax = 60;  // of one symbolizer: a program's debug information may be large
+constexpr int kSecondsMax = 60;  // for one symbolizer: a program's debug information may be large
 
 std::string hex_text(std::uint64_t value)
 {
@@ -29,7 +29,7 @@ std::string hex_text(std::uint64_t value)
     return "0x" + std::string(text + at, sizeof text - at);
 }
 
-// In PATH, the first that is there.
+// The first symbolizer found in PATH.
 std::string symbolizer_find()
 {
     const char *path = std::getenv("PATH");
@@ -67,8 +67,8 @@ std::string read_until_end(int fd, pid_t child)
     }
 }
 
-// What the program prints; no shell comes between, since a record may name any path. Without LD_PRELOAD: the
-// symbolizer's malloc is not the subject.
+// Runs the program and returns its output. Uses no shell, since a record may name any path. Removes LD_PRELOAD, so that
+// the symbolizer does not run on the subject.
 std::string output_of(const std::vector<std::string> &words)
 {
     int ends[2];
@@ -100,7 +100,7 @@ std::string output_of(const std::vector<std::string> &words)
     return out;
 }
 
-// "FILE:LINE", "FILE:LINE (discriminator 2)", "FILE:LINE:COLUMN", "??:0", "??:?".
+// Reads "FILE:LINE", "FILE:LINE (discriminator 2)", "FILE:LINE:COLUMN", "??:0" or "??:?".
 void read_line(const std::string &text, CrashLine &line)
 {
     std::size_t colon = text.find_last_of(':');
@@ -112,7 +112,7 @@ void read_line(const std::string &text, CrashLine &line)
     line.line = std::strtoull(text.c_str() + colon + 1, nullptr, 10);
 }
 
-// Answers of one module, by the address that was asked for: an address, then two lines for each function.
+// One module's answers, by the address asked for. The output has an address, then two lines for each function.
 std::map<std::string, std::vector<CrashLine>> read_answers(const std::string &out)
 {
     std::map<std::string, std::vector<CrashLine>> answers;
@@ -137,8 +137,8 @@ std::map<std::string, std::vector<CrashLine>> read_answers(const std::string &ou
     return answers;
 }
 
-// A frame, and the address to ask for: that of the instruction, or one byte back in a call, behind which a return
-// address is.
+// A frame, and the address to look up: the instruction's own, or for a return address one byte less, which is inside
+// the call.
 struct Asked {
     CrashFrame *frame;
     std::uint64_t offset;
@@ -149,7 +149,7 @@ void add_lines(const std::string &symbolizer, const std::string &module, const s
     std::vector<std::string> words{symbolizer};
     if (symbolizer.find("llvm") != std::string::npos) words.push_back("--output-style=GNU");
     words.insert(words.end(), {"-a", "-f", "-C", "-i", "-e", module});
-    std::set<std::uint64_t> offsets;  // each once: frames of several lists may be one call
+    std::set<std::uint64_t> offsets; // each offset once: frames of several lists may be the same call
     for (const Asked &one : asked)
         if (offsets.insert(one.offset).second) words.push_back(hex_text(one.offset));
     const auto answers = read_answers(output_of(words));
@@ -158,7 +158,7 @@ void add_lines(const std::string &symbolizer, const std::string &module, const s
             one.frame->lines = found->second;
 }
 
-// Frames from the one with index first_return on are return addresses.
+// Frames from index first_return on are return addresses.
 std::vector<CrashFrame> frames_of(const CrashRecord &record, const std::vector<std::uint64_t> &addresses,
                                   std::size_t first_return)
 {
@@ -167,7 +167,7 @@ std::vector<CrashFrame> frames_of(const CrashRecord &record, const std::vector<s
         CrashFrame &frame = frames.emplace_back();
         frame.pc = pc;
         frame.is_return = frames.size() > first_return;
-        // A return address may be the first byte behind a function that does not return, and behind its module.
+        // A return address may be the first byte after a function that does not return, or even after its module.
         const CrashModule *module = record.module_of(frame.is_return && pc > 0 ? pc - 1 : pc);
         if (module == nullptr) continue;
         frame.module = module->path;
@@ -195,11 +195,12 @@ std::string add_all_lines(const std::vector<std::vector<CrashFrame> *> &lists)
     return note;
 }
 
-// Those of the library come first, from the function that took the backtrace to malloc or free.
+// Removes the library's own frames, which come first: from the function that took the backtrace up to malloc or free.
 void drop_own(const CrashRecord &record, std::vector<CrashFrame> &frames)
 {
     const std::string library = record.text(RECORD_library);
-    if (library == record.text(RECORD_program)) return; // linked in: which ones are ours is not known
+    // Linked in statically: the library's own frames cannot be recognised.
+    if (library == record.text(RECORD_program)) return;
     std::size_t own = 0;
     while (own < frames.size() && frames[own].module == library) ++own;
     if (own < frames.size()) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(own));

@@ -1,4 +1,4 @@
-// Names of functions and lines for program counters, from llvm-symbolizer or addr2line where there is one.
+// Names of functions and lines for program counters, from llvm-symbolizer or addr2line if one is installed.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct CrashLine {
 struct CrashFrame {
     std::uint64_t pc = 0;
     bool is_return = false;      // pc is where a call returns to, not where the thread stopped
-    std::string module;          // path; empty: in no file
-    std::uint64_t offset = 0;    // in the module, as addr2line wants it
-    std::vector<CrashLine> lines;  // innermost first: what was inlined, then the function itself; may be empty
+    std::string module;          // path; empty: not in any file
+    std::uint64_t offset = 0;    // offset in the module, as addr2line expects it
+    std::vector<CrashLine> lines;  // innermost first: inlined functions, then the function itself; may be empty
 };
 
 // Where a block was allocated and freed, without the library's own frames.
@@ -28,14 +28,14 @@ struct EventFrames {
 };
 
 struct CrashFrames {
-    std::vector<CrashFrame> stack;  // a frame for each program counter of the record
+    std::vector<CrashFrame> stack;  // one frame for each program counter of the record
     std::vector<EventFrames> guards;  // in the order of record.guards
     EventFrames failfast;
-    std::string note;  // why there are no lines; empty: there is nothing to say
+    std::string note;  // why there are no lines; empty: nothing to explain
 };
 
-// Lines only where symbolize is set, the module's file is there, and a symbolizer is installed. A module's file is read
-// once for all frames: debug information may be large.
+// Gives lines only if symbolize is set, the module's file exists, and a symbolizer is installed. Reads a module's file
+// once for all frames, since debug information may be large.
 CrashFrames crash_frames(const CrashRecord &record, bool symbolize);
 
 } // namespace stress
