@@ -1,5 +1,5 @@
-# hakmem-bench, and the tiny program of its memory rows. Neither links the engine: its loops cost more than a malloc.
-# Sanitizer trees have none: there is nothing to preload.
+# hakmem-bench, and the tiny program of its memory rows. Neither links the engine, whose loops cost more than a malloc.
+# Sanitizer trees have neither, since they have no library to preload.
 if(STRESS_SANITIZED)
   return()
 endif()
@@ -19,7 +19,7 @@ add_executable(hakmem-bench
 hakmem_read_once(bench/main.cc bench/output.cc)
 add_executable(hakmem-bench-tiny bench/tiny.c)
 set(bench_options -Wall -Wextra -Wshadow -Wconversion -Wundef
-  # Or the compiler drops the very calls that are measured.
+  # Keeps the compiler from dropping the very calls that are measured.
   -fno-builtin-malloc -fno-builtin-free)
 target_include_directories(hakmem-bench PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_features(hakmem-bench PRIVATE cxx_std_20)

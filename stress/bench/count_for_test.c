@@ -1,5 +1,5 @@
-/* A preload that counts calls of malloc and of free with a block, and prints both to stderr when the program ends: the
- * test of whether a row does as many pairs as it says. */
+/* A preloaded library that counts calls of malloc, and calls of free with a block, and prints both to stderr when the
+ * program ends. It tests whether a row does as many pairs as it says. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ static atomic_ulong mallocs, frees;
 
 void *malloc(size_t size_bytes)
 {
-    /* relaxed: the program's threads have ended when the figures are read. */
+    /* relaxed: the program's threads have ended when the counts are read. */
     atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
     return __libc_malloc(size_bytes);
 }

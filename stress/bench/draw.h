@@ -1,5 +1,5 @@
-// Cheap random numbers for timed loops: a linear congruential generator, of which both halves are used. A step is a
-// multiplication and an addition, and no table whose period a branch predictor could learn.
+// Cheap random numbers for timed loops: a linear congruential generator, of which both halves are used. A step is one
+// multiplication and one addition. There is no table whose period a branch predictor could learn.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace bench {
 
 class Draw {
   public:
-    // Streams of one seed differ from the start: the constant is that of splitmix64.
+    // Streams of one seed differ from the first number on. The constant is splitmix64's.
     Draw(std::uint64_t seed, std::uint64_t stream) : state_((seed + stream * 0x9e3779b97f4a7c15ULL) * 2 + 1)
     {
         for (int i = 0; i < 4; ++i) step();
@@ -17,7 +17,7 @@ class Draw {
 
     std::uint64_t step() { return state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL; }
 
-    // Two independent numbers of one step, each below its limit.
+    // Two independent numbers from one step, each below its limit.
     static std::size_t high_part(std::uint64_t drawn, std::uint64_t limit) { return (drawn >> 32) * limit >> 32; }
     static std::size_t low_part(std::uint64_t drawn, std::uint64_t limit)
     {

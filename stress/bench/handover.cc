@@ -13,8 +13,8 @@
 namespace bench {
 namespace {
 
-// A ring for one producer and one consumer. Each side looks at the other's index only when the one that it remembers
-// says full or empty, so that the lines of the indices move once in many blocks.
+// A ring for one producer and one consumer. Each side reads the other's index only if the value that it remembers says
+// full or empty, so the cache lines of the indices move only once in many blocks.
 class Ring {
   public:
     void push(void *block)
@@ -34,7 +34,7 @@ class Ring {
     {
         const std::uint64_t at = tail_.load(std::memory_order_relaxed);
         while (at == head_seen_) {
-            // acquire: the slot and the block are there. Pairs with the release in push.
+            // acquire: the slot and the block are visible. Pairs with the release in push.
             head_seen_ = head_.load(std::memory_order_acquire);
             if (at == head_seen_) pause(pop_tries_);
         }
@@ -48,7 +48,7 @@ class Ring {
     static constexpr std::uint64_t kSlots = 1024;
     static constexpr std::uint32_t kSpins = 64;
 
-    // The other side may wait for this core.
+    // Gives up the core now and then, in case the other side waits for it.
     static void pause(std::uint32_t &tries)
     {
         if (++tries % kSpins == 0) {
@@ -91,7 +91,8 @@ struct Batch {
     void *blocks[kBatchBlocks];
 };
 
-// A list of batches that all threads share; not too long, or fast allocating threads would fill the memory.
+// A list of batches that all threads share. Its length is limited; otherwise threads that allocate fast would fill the
+// memory.
 class Batches {
   public:
     void begin(std::uint32_t producers)
@@ -140,7 +141,7 @@ class Batches {
     std::uint32_t producers_ = 0;
 };
 
-// The sizes of xmalloc-test to 512 bytes: more and more apart, and a size class is not always a power of two.
+// The sizes of xmalloc-test up to 512 bytes. The distances grow, and not every size is a power of two.
 constexpr std::size_t kBatchSizes[] = {8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
 
 void allocate_batches(Batches &batches, Draw &draw, std::uint64_t pairs)

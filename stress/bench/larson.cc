@@ -16,13 +16,14 @@ namespace {
 
 constexpr std::uint64_t kRoundsOfThread = 20000;
 
-// What is handed on. One thread at a time uses it; pthread_create and the semaphore order one after the other.
+// The state that a thread hands on. One thread at a time uses it; pthread_create and the semaphore order one after the
+// other.
 struct Chain {
     const Plan &plan;
     Seat &seat;
     Draw draw;
     std::vector<void *> window;
-    std::uint64_t left;  // pairs of the present part
+    std::uint64_t left;  // pairs left in the present part
     bool timed = false;
     pthread_t before{};  // the thread that handed the window on
     bool has_before = false;
@@ -57,7 +58,7 @@ void replace(Chain &chain, std::uint64_t pairs)
     chain.draw = draw;
 }
 
-// Whether the chain goes on: the timed part follows the warm-up, and after it there is nothing.
+// Whether the chain continues: the timed part follows the warm-up, and ends it.
 bool next_part(Chain &chain)
 {
     if (chain.left != 0) return true;
@@ -71,7 +72,7 @@ bool next_part(Chain &chain)
 void *link(void *of)
 {
     Chain &chain = *static_cast<Chain *>(of);
-    // The predecessor ended long ago, or is about to; a thread that nobody joins would keep its stack.
+    // The predecessor ended long ago, or is about to. A thread that nobody joins would keep its stack.
     const bool joins = chain.has_before;
     const pthread_t before = chain.before;
     const std::uint64_t pairs = chain.left < kRoundsOfThread ? chain.left : kRoundsOfThread;

@@ -1,4 +1,4 @@
-// Rows in which each thread works on blocks of its own, one at a time.
+// Rows in which each thread works on its own blocks, one at a time.
 #include <cmath>
 #include <cstdlib>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace bench {
 namespace {
 
-// A working set of which each step frees a random block and allocates another in its place.
+// A working set: each step frees a random block and allocates another in its slot.
 class RandomMixed {
   public:
     RandomMixed(const Plan &plan, std::uint32_t index)
@@ -24,7 +24,7 @@ class RandomMixed {
 
     void go(std::uint64_t pairs)
     {
-        Draw draw = draw_;  // a local: the compiler cannot know that malloc leaves a member alone
+        Draw draw = draw_;  // a local copy: the compiler cannot know that malloc does not change a member
         void **const slots = slots_.data();
         const std::uint64_t count = slots_.size(), low = low_, range = range_;
         for (; pairs != 0; --pairs) {
@@ -51,7 +51,7 @@ class RandomMixed {
     std::size_t low_, range_;
 };
 
-// The same with sizes that are even on a logarithmic scale, and with the last word of each block written too.
+// The same with sizes evenly spread on a logarithmic scale; also writes the last word of each block.
 class LargeMixed {
   public:
     LargeMixed(const Plan &plan, std::uint32_t index) : draw_(plan.seed, index), slots_(plan.count), sizes_(kSizes)
@@ -113,7 +113,7 @@ class Tight {
     std::size_t size_;
 };
 
-// A block lives for as long as it takes to allocate the next few.
+// A block lives only until the next few are allocated.
 class ShortLived {
   public:
     ShortLived(const Plan &plan, std::uint32_t) : size_(plan.low)

@@ -1,5 +1,5 @@
-// hakmem-bench: loops of malloc and free, timed. It calls the malloc of the process: LD_PRELOAD puts another one there,
-// as ci/bench does. Exit status: 0, 1 for what went wrong during a run, 2 for bad input.
+// hakmem-bench: timed loops of malloc and free. It calls the malloc of the process, which LD_PRELOAD can replace, as
+// ci/bench does. Exit status: 0; 1 if something went wrong during a run; 2 for bad input.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -61,7 +61,7 @@ int run_row(Options &options)
     return fault.empty() ? 0 : fail(fault);
 }
 
-// The program beside this one.
+// Runs the program hakmem-bench-tiny beside this one.
 int run_tiny()
 {
     char path[4096];
@@ -88,7 +88,8 @@ int run_list(const Options &options)
     return fault.empty() ? 0 : fail(fault);
 }
 
-// Where the calls of this process go: what LD_PRELOAD names may be ignored, or may not define these.
+// Prints which library the calls of this process reach. The loader may ignore what LD_PRELOAD names, or that library
+// may not define these functions.
 int run_where()
 {
     std::string text;

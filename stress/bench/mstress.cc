@@ -1,6 +1,6 @@
-// The shape of mimalloc's test-stress: threads allocate small blocks and a few large ones, keep some of them to their
-// end, free random others, and swap some with a shared array where another thread finds them. Threads live for a
-// generation; after it a half of what lies in the array is freed, and the rest meets the next generation.
+// The shape of mimalloc's test-stress. Threads allocate small blocks and a few large ones, keep some until they end,
+// free random others, and swap some with a shared array, where other threads find them. Threads live for one
+// generation. Then half of the blocks in the array are freed; the next generation finds the rest.
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -54,10 +54,10 @@ class Stress {
         std::vector<void *> data, kept;
     };
 
-    // A block comes with what another thread wrote, and goes with what this one wrote.
+    // Receives a block that another thread wrote, and leaves one that this thread wrote.
     void *swap(std::size_t at, void *block) { return transfer_[at].exchange(block, std::memory_order_acq_rel); }
 
-    // 8 to (8 << shifts) / 2 bytes, a power of two; one in a hundred is a hundred times as large.
+    // 8 to (8 << shifts) / 2 bytes, a power of two; one block in a hundred is a hundred times as large.
     static void *fresh(Draw &draw, std::uint64_t shifts)
     {
         const std::uint64_t drawn = draw.step();
@@ -101,7 +101,7 @@ class Stress {
 
 }  // namespace
 
-// The team is the one thread that starts the generations and waits for them.
+// The team has one thread, which starts the generations and waits for them.
 double mstress(const Plan &plan)
 {
     return Team(1).run([&](Seat &seat) {

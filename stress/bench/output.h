@@ -1,4 +1,4 @@
-// What hakmem-bench prints. The only file that knows JSON.
+// The output of hakmem-bench. The only file that knows JSON.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace bench {
 
-std::string rows_text();  // for people, one line a row
-std::string rows_json();  // for programs, one object a row
+std::string rows_text();  // for people, one line per row
+std::string rows_json();  // for programs, one object per row
 
 std::string result_json(const Row &row, const Plan &plan, double seconds);
 std::string rss_json(const RssRow &row, const RssPlan &plan, const RssFigures &figures);

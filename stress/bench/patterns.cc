@@ -1,5 +1,5 @@
-// Rows that allocate a batch of blocks and free it in a certain order. A last batch is as short as it has to be, so
-// that the number of pairs is exact.
+// Rows that allocate a batch of blocks and free it in a certain order. The last batch is shortened, so that the number
+// of pairs is exact.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -78,7 +78,7 @@ class RandomOrder : Batch {
     std::vector<std::uint32_t> order_;
 };
 
-// All are allocated, every other one is freed and allocated again, all are freed.
+// Allocates all, frees and reallocates every other block, then frees all.
 struct Interleaved : Batch {
     using Batch::Batch;
 
@@ -97,8 +97,8 @@ struct Interleaved : Batch {
     }
 };
 
-// Batches of one size each, sizes in turn and the small ones more often. A batch is freed a few batches later, and
-// the order in which that is done takes turns: as allocated, backwards, every other one and then the rest.
+// Batches of one size each; sizes take turns, small ones more often. A batch is freed a few batches later, in an order
+// that takes turns too: as allocated, backwards, or every other block and then the rest.
 class Sh8 {
   public:
     Sh8(const Plan &plan, std::uint32_t) : batches_(kAge), count_(plan.count)

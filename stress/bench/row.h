@@ -1,8 +1,9 @@
-// The rows of hakmem-bench: what a row is, and what it is asked to do. rows.cc has the table.
+// The rows of hakmem-bench: what a row is and what it must do. rows.cc has the table.
 //
-// A row calls malloc and free of the process, whatever library was preloaded, and does nothing else that costs: sizes
-// come from one multiplication or from a table, a block gets one word as a program would write it, and nothing in a
-// timed loop calls libc. A malloc that returns NULL ends the program with SIGSEGV at that store: a check would cost.
+// A row calls malloc and free of the process, whichever library was preloaded, and does nothing else that costs time.
+// Sizes come from one multiplication or from a table, each block gets one word, as a program would write it, and
+// nothing in a timed loop calls libc. If malloc returns NULL, that store ends the program with SIGSEGV, because a check
+// would cost time.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,13 @@ namespace bench {
 // One run of a row.
 struct Plan {
     std::uint32_t threads = 1;
-    std::uint64_t ops = 0;       // pairs of malloc and free in the timed part, all threads together
-    std::uint64_t warm_ops = 0;  // and in the part before it
+    std::uint64_t ops = 0; // pairs of malloc and free in the timed part, all threads together
+    std::uint64_t warm_ops = 0; // and in the warm-up before it
     std::uint64_t seed = 1;
-    std::size_t low = 0, high = 0;  // block sizes in bytes, both included
-    std::uint32_t count = 0;        // blocks of a working set, a batch or a window
+    std::size_t low = 0, high = 0; // block sizes in bytes, both included
+    std::uint32_t count = 0; // blocks of a working set, a batch or a window
 
-    // What falls to worker `index` of `workers`; the shares add up to `total` exactly.
+    // The share of worker `index` of `workers`; the shares add up to `total` exactly.
     static std::uint64_t share(std::uint64_t total, std::uint32_t index, std::uint32_t workers)
     {
         return total / workers + (index < total % workers ? 1 : 0);
@@ -30,21 +31,21 @@ struct Plan {
 
 struct Row {
     const char *name;
-    const char *shape;    // what each thread is
-    const char *purpose;  // what it does, in a line
-    const char *origin;   // whose idea it is
-    std::uint32_t threads;       // by default
-    std::uint32_t threads_step;  // the number of threads is a multiple of it
-    std::uint64_t ops;           // by default
+    const char *shape; // what each thread is
+    const char *purpose; // what it does, in one line
+    const char *origin; // whose idea it was
+    std::uint32_t threads; // by default
+    std::uint32_t threads_step; // the number of threads must be a multiple of it
+    std::uint64_t ops; // by default
     std::size_t low, high;
     std::uint32_t count;
-    double (*run)(const Plan &plan);  // does both parts; returns the seconds of the timed one
+    double (*run)(const Plan &plan); // runs both parts; returns the seconds of the timed part
 };
 
 std::span<const Row> rows();
-const Row *row_find(std::string_view name);  // or null
+const Row *row_find(std::string_view name); // or null
 
-// At least a few rounds over the working set; else a tenth of the timed part.
+// A tenth of the timed part, but at least a few rounds over the working set.
 std::uint64_t warm_ops_for(const Row &row, std::uint32_t threads, std::uint64_t ops);
 
 // What the rows run. local.cc:
@@ -64,4 +65,4 @@ double remote_free(const Plan &plan);
 double all_remote(const Plan &plan);
 double mstress(const Plan &plan);
 
-}  // namespace bench
+} // namespace bench

@@ -1,4 +1,4 @@
-// The table of rows. A new row is a line here and a function; the names are what ci/bench takes.
+// The table of rows. A new row needs a line here and a function. ci/bench uses the same names.
 #include <algorithm>
 
 #include "bench/row.h"

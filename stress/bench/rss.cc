@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kLow = 16, kHigh = 1024;
 
-// Blocks hold each other, so that no array of theirs is part of what is measured.
+// Blocks are linked to each other, so that no array of addresses is part of what is measured.
 struct Block {
     Block *next;
     std::uint64_t size;
@@ -29,7 +29,7 @@ Block *fresh(Draw &draw)
 {
     const std::size_t size = draw.between(kLow, kHigh);
     Block *const block = static_cast<Block *>(malloc(size));
-    std::memset(static_cast<void *>(block), 0x5a, size); // the pages are there from now on
+    std::memset(static_cast<void *>(block), 0x5a, size); // touches the pages, so that they become resident
     block->size = size;
     return block;
 }
@@ -49,7 +49,7 @@ class List {
         while (bytes_ < bytes) push(fresh(draw));
     }
 
-    // Frees all blocks but each `kept`th; 0: all. In the order in which they were allocated.
+    // Frees all blocks except every `kept`th; 0: all. In the order of their allocation.
     void release(std::uint64_t kept)
     {
         List rest;
@@ -72,7 +72,7 @@ class List {
     std::uint64_t bytes_ = 0;
 };
 
-// A program that goes on with little to do: a malloc has a chance to give memory back, but nobody asks it to.
+// A program that continues with little work: a malloc has a chance to return memory, but nobody asks it to.
 void idle(std::uint64_t wait_ms, Draw &draw)
 {
     const timespec nap{0, 10 * 1000 * 1000};
@@ -125,15 +125,15 @@ RssFigures larson_8(const RssPlan &plan)
     return figures;
 }
 
-// What the peak is judged against is the live set at its largest; `start` is what the program had before.
+// The peak is judged against the live set at its largest; `start` is what the program had before.
 RssFigures peak_figures(std::uint64_t start_kib, std::uint64_t live_bytes)
 {
     const std::uint64_t peak_kib = status_kib("VmHWM");
     return {{"start", start_kib}, {"live", live_bytes >> 10}, {"peak", peak_kib}, {"grown", peak_kib - start_kib}};
 }
 
-// One thread allocates 16 times the live set, another frees the oldest as soon as the live set is there: blocks are
-// reused only where a malloc carries them home.
+// One thread allocates 16 times the live set; another frees the oldest blocks once the live set is complete. Blocks are
+// reused only if the malloc returns them to the allocating thread.
 RssFigures producer_consumer(const RssPlan &plan)
 {
     constexpr std::uint64_t kTimes = 16, kSlots = 1 << 16;
@@ -151,7 +151,7 @@ RssFigures producer_consumer(const RssPlan &plan)
 
     std::jthread consumer([&] {
         for (std::uint64_t at = 0, bytes = 0;; ++at) {
-            // Three quarters stay, or the live set would be as small as this thread is fast.
+            // At least three quarters stay live; otherwise the live set would depend on this thread's speed.
             while (channel->head.load(std::memory_order_acquire) < at + lag * 3 / 4 &&
                    !channel->done.load(std::memory_order_acquire))
                 std::this_thread::yield();
@@ -177,7 +177,7 @@ RssFigures producer_consumer(const RssPlan &plan)
     return peak_figures(start_kib, live_bytes_max);
 }
 
-// In 16 rounds one thread allocates the live set, and another, which never allocates, frees all of it.
+// In each of 16 rounds, one thread allocates the live set, and another, which never allocates, frees all of it.
 RssFigures free_only(const RssPlan &plan)
 {
     constexpr int kRounds = 16;
@@ -213,7 +213,7 @@ constexpr RssRow kRows[] = {
     {"free-only", "rounds in which a thread that never allocates frees all that another allocated", free_only},
 };
 
-}  // namespace
+} // namespace
 
 std::span<const RssRow> rss_rows()
 {
@@ -226,4 +226,4 @@ const RssRow *rss_row_find(std::string_view name)
     return found == std::end(kRows) ? nullptr : found;
 }
 
-}  // namespace bench
+} // namespace bench

@@ -1,4 +1,4 @@
-// The memory rows of hakmem-bench: how much the process keeps at named moments.
+// The memory rows of hakmem-bench: how much memory the process keeps at named moments.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace bench {
 
 struct RssPlan {
     std::uint64_t mib;      // the live set
-    std::uint64_t wait_ms;  // from the last free to the last look
+    std::uint64_t wait_ms;  // from the last free to the last measurement
     std::uint64_t seed;
 };
 
@@ -21,7 +21,7 @@ using RssFigures = std::vector<std::pair<const char *, std::uint64_t>>;
 struct RssRow {
     const char *name;
     const char *purpose;
-    RssFigures (*run)(const RssPlan &plan);  // null: the program hakmem-bench-tiny does it
+    RssFigures (*run)(const RssPlan &plan);  // null: done by the program hakmem-bench-tiny
 };
 
 std::span<const RssRow> rss_rows();

@@ -15,7 +15,7 @@ std::int64_t now_ns()
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// A name for this thread, which also shows in a log of system calls where the timed part begins and ends.
+// Names this thread. In a log of system calls, the names show where the timed part begins and ends.
 void mark(const char *name)
 {
     prctl(PR_SET_NAME, name);

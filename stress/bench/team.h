@@ -12,8 +12,8 @@ namespace bench {
 
 class Team;
 
-// A worker's place. Its work calls start() once, after its warm-up, and finish() once, when its timed part is over;
-// both may be called by a thread other than the one that took the seat.
+// A worker's place. Its work calls start() once, after its warm-up, and finish() once, when its timed part is over.
+// Another thread than the one that took the seat may call them.
 class Seat {
   public:
     Seat(Team &team, std::uint32_t number) : index(number), team_(team) {}
@@ -33,8 +33,8 @@ class Team {
   public:
     explicit Team(std::uint32_t threads);
 
-    // Runs the work in each seat, and returns the seconds from the first start to the last finish. A team of one is
-    // the calling thread: a program with one thread is a case of its own to a malloc.
+    // Runs the work in each seat, and returns the seconds from the first start to the last finish. A team of one uses
+    // the calling thread, because mallocs treat a single-threaded program specially.
     double run(const std::function<void(Seat &)> &work);
 
   private:
@@ -43,7 +43,7 @@ class Team {
     std::barrier<> start_;
 };
 
-// A row without shared state: `Loop` is made from the plan and the number of the thread, and go(pairs) does the work.
+// A row without shared state: makes a `Loop` from the plan and the thread's number; its go(pairs) does the work.
 template <typename Loop> double run_apart(const Plan &plan)
 {
     return Team(plan.threads).run([&](Seat &seat) {

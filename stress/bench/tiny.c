@@ -1,11 +1,11 @@
-/* hakmem-bench-tiny: a program that mallocs 100 bytes and prints its own memory as JSON, in KiB. It is C, and it writes
- * without stdio, so that what is measured is libc, the malloc under it and a page or two of this. */
+/* hakmem-bench-tiny: a program that mallocs 100 bytes and prints its own memory in KiB, as JSON. It is written in C
+ * without stdio, so that only libc, the malloc under it and a page or two of its own are measured. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A malloc may end the program here only by returning NULL; that is exit status 1, as are all faults. */
+/* The only fault that a malloc can cause here is to return NULL. Exit status 1, as for all faults. */
 int main(void)
 {
     char text[8192];

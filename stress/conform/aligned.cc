@@ -1,4 +1,4 @@
-// The entry points that take an alignment, and valloc and pvalloc.
+// The entry points that take an alignment, plus valloc and pvalloc.
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kAlignMax = 8 << 20;
 
-// What is wrong with an aligned block; null when nothing is.
+// What is wrong with an aligned block; null if nothing is.
 const char *block_fault(const Subject &s, void *block, std::size_t align, std::size_t size)
 {
     if (block == nullptr) return "is NULL";
@@ -22,12 +22,12 @@ const char *block_fault(const Subject &s, void *block, std::size_t align, std::s
     return nullptr;
 }
 
-// One call of each aligned entry that there is; the verdict on the first that is wrong.
+// Calls every aligned entry that exists; the verdict is on the first that is wrong.
 Verdict try_all(const Subject &s, std::size_t align, std::size_t size)
 {
     const char *fault = nullptr;
     if (s.memalign != nullptr) {
-        void *blocks[4];  // several: the first of a slab is aligned by chance
+        void *blocks[4];  // several, since the first block of a slab is aligned by chance
         for (void *&block : blocks) {
             block = launder(s.memalign(align, size));
             if ((fault = block_fault(s, block, align, size))) return fail("memalign(%zu, %zu) %s", align, size, fault);
@@ -59,7 +59,7 @@ Verdict try_all(const Subject &s, std::size_t align, std::size_t size)
 Verdict size_equals_alignment(const Subject &s)
 {
     for (std::size_t align = sizeof(void *); align <= kAlignMax; align *= 2) {
-        s.free(launder(s.malloc(align)));  // what the cache holds of that class need not be aligned
+        s.free(launder(s.malloc(align)));  // blocks of that class in the cache need not be aligned
         if (const Verdict verdict = try_all(s, align, align); verdict.status != Status::Pass) return verdict;
     }
     return pass();
@@ -192,7 +192,8 @@ Verdict enomem_aligned(const Subject &s)
     for (auto *entry : {s.memalign, s.aligned_alloc}) {
         if (entry == nullptr) continue;
         for (std::size_t size : kImpossible) {
-            const std::size_t whole = size & ~std::size_t{63};  // a multiple of the alignment, so EINVAL is no excuse
+            // A multiple of the alignment, so that EINVAL would be wrong.
+            const std::size_t whole = size & ~std::size_t{63};
             errno = 0;
             void *block = launder(entry(64, whole));
             const int error = errno;

@@ -1,4 +1,4 @@
-// The plain entry points: failure and errno, NULL and 0, the sizes that cannot be, and that every entry is there.
+// The plain entry points: failure and errno, NULL and 0, impossible sizes, and whether every entry exists.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 namespace stress::conform {
 namespace {
 
-// What is wrong with a call that had to fail; null when it failed as it should. Reads errno first of all.
+// What is wrong with a call that had to fail; null if it failed as it should. Reads errno before anything else.
 const char *failure_fault(const void *block)
 {
     const int error = errno;
@@ -86,7 +86,7 @@ Verdict realloc_too_large_keeps_block(const Subject &s)
             if (block == nullptr) return fail("malloc(%zu) failed", size);
             fill(block, size, 5);
             if (launder(s.realloc(block, too_large)) != nullptr) return fail("realloc to %#zx gave a block", too_large);
-            void *others[8];  // they would take the block's place if it had been freed
+            void *others[8];  // if the block had been freed, one of these would take its place
             for (void *&other : others) {
                 other = launder(s.malloc(size));
                 if (other == block)
@@ -143,14 +143,14 @@ Verdict reallocarray_null_and_zero(const Subject &s)
     fill(block, 1000, 9);
     block = launder(s.reallocarray(block, 40, 100));
     if (block == nullptr || !filled(block, 1000, 9)) return fail("reallocarray(block, 40, 100) lost the content");
-    block = launder(s.reallocarray(block, 0, 100));  // NULL and freed, or a block of 0 bytes
+    block = launder(s.reallocarray(block, 0, 100));  // either NULL and freed, or a block of 0 bytes
     s.free(block);
     s.free(launder(s.reallocarray(nullptr, 0, 0)));
     s.free(launder(s.reallocarray(nullptr, 100, 0)));
     return pass();
 }
 
-// NetBSD's: takes the address of the pointer and returns an errno value.
+// NetBSD's function: takes the address of the pointer and returns an errno value.
 Verdict reallocarr_contract(const Subject &s)
 {
     if (s.reallocarr == nullptr) return not_provided("reallocarr");
@@ -175,7 +175,7 @@ Verdict realloc_above_2_gib(const Subject &s)
         block = bytes_of(launder(s.realloc(block, size)));
         if (block == nullptr) return skip("no %zu bytes of address space here", size);
         if (!filled(block, mib, 8)) return fail("realloc to %zu bytes lost the content", size);
-        block[size - 1] = 1;  // a size cut to 32 bits faults here
+        block[size - 1] = 1;  // faults here if the size was cut to 32 bits
         if (s.usable_size != nullptr && s.usable_size(block) < size)
             return fail("realloc to %zu bytes gave %zu", size, s.usable_size(block));
     }
@@ -209,8 +209,8 @@ Verdict null_and_zero(const Subject &s)
     return pass();
 }
 
-// A program that replaces malloc replaces all of these (glibc manual, Replacing malloc): blocks of the ones that it
-// leaves to libc end in its own free.
+// A program that replaces malloc must replace all of these (glibc manual, Replacing malloc). If it leaves one to libc,
+// blocks of that function reach the program's own free.
 Verdict all_entries_are_ours(const Subject &s)
 {
     char missing[256] = "";

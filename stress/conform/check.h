@@ -1,8 +1,9 @@
-// A conformance check: something that every malloc must do, as a function that says whether this one does.
+// A conformance check: a function that tests one thing that every malloc must do.
 //
-// A check runs alone in a forked child of the program, on one thread to begin with, so it may use up memory, take
-// away system calls or crash. It reaches the malloc under test through Subject only. `items` are the numbers of the
-// classes of failures that the suite claims to cover, 0 after the last; conform_test.cc holds the list to the claim.
+// A check runs alone in a forked child of the program, which starts with one thread. So it may use up memory, deny
+// system calls or crash. It reaches the malloc under test only through Subject. `items` are the numbers of the failure
+// classes that the check covers, with 0 after the last; conform_test.cc checks that together they cover what the suite
+// claims.
 #pragma once
 
 #include <span>
@@ -22,7 +23,7 @@ struct Verdict {
 struct Check {
     const char *id;
     const char *purpose;     // what must hold
-    const char *references;  // where an allocator got it wrong: repo#number, a commit or a release
+    const char *references;  // where allocators had this bug: repo#number, a commit or a release
     int items[4];
     Verdict (*run)(const Subject &subject);
 };
@@ -48,7 +49,7 @@ std::span<const Check> number_checks();
 std::span<const Check> signal_checks();
 std::span<const Check> secure_checks();
 
-// All of them, in the order of the files above.
+// All checks, in the order of the files above.
 std::vector<const Check *> all_checks();
 
 }  // namespace stress::conform

@@ -16,7 +16,7 @@
 namespace stress::conform {
 namespace {
 
-// What the child leaves behind, in memory shared with the runner.
+// The child's result, in memory shared with the runner.
 struct Outcome {
     bool judged;   // the verdict is complete
     bool program;  // the child became another program, whose exit status is the verdict
@@ -47,9 +47,10 @@ double cpu_seconds(pid_t child)
     return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-// Whether the child ended before the deadline; its status then. On a busy machine a child that works gets little of the
-// processor, and is no hang: as long as it has used less time than the deadline allows, and 5% of the last second,
-// which one that only waits does not, it goes on, for at most eight times as long.
+// Whether the child ended before the deadline; `status` is then its wait status. A child that works on a busy machine
+// gets little processor time, and does not hang. So it may continue, for at most eight times the deadline, as long as
+// it has used less processor time than the deadline and at least 5% of the last second; a child that only waits uses
+// less.
 bool wait_until(pid_t child, double deadline_seconds, int &status)
 {
     const double start = now_seconds();
@@ -73,7 +74,7 @@ bool wait_until(pid_t child, double deadline_seconds, int &status)
     }
 }
 
-// The last line that the child printed and that says something, without control characters.
+// The last line of text that the child printed, without control characters.
 void last_line(int output, char (&line)[200])
 {
     char text[4096];
@@ -126,7 +127,7 @@ Finding run_in_child(const Check &check, const Subject &subject, double deadline
     const pid_t child = fork();
     if (child < 0 || output < 0) return {&check, fail("the runner could not start a child"), 0};
     if (child == 0) child_run(check, subject, output, runner);
-    setpgid(child, child); // by whoever comes first, the child or the runner
+    setpgid(child, child); // called by both child and parent, since either may run first
     int status = 0;
     const bool ended = wait_until(child, deadline_seconds, status);
     kill(-child, SIGKILL);

@@ -1,4 +1,4 @@
-// Runs one check in a child, so that a crash or a hang is a finding of that check and the rest goes on.
+// Runs one check in a child, so that a crash or a hang is a finding of that check and the other checks still run.
 #pragma once
 
 #include "conform/check.h"
@@ -6,12 +6,12 @@
 
 namespace stress::conform {
 
-// The child leads a process group of its own; at the end or the deadline the whole group is killed. What the child
-// prints is kept from the terminal; the last line of it goes into the detail of a crash.
+// The child leads its own process group, which is killed as a whole at the end or the deadline. Its output does not
+// reach the terminal; if it crashes, its last line becomes part of the detail.
 Finding run_in_child(const Check &check, const Subject &subject, double deadline_seconds);
 
-// Called in the child: the verdict is from now on the exit status (0 pass, 1 fail, 77 skip) and the last line printed
-// ("ok" for a pass) of the program that it becomes.
+// Called in the child before it becomes another program. From then on, the program's exit status is the verdict (0
+// pass, 1 fail, 77 skip), and its last line is the detail ("ok" for a pass).
 void child_becomes_program();
 
 }  // namespace stress::conform

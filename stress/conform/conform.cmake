@@ -1,5 +1,5 @@
-# The conformance checks (run.h says what they are), the files that they load or start, and the libraries with
-# planted bugs that prove them.
+# The conformance checks (see run.h), the files that they load or start, and the libraries with planted bugs that prove
+# them.
 set(CONFORM_SOURCES
   conform/aligned.cc
   conform/api.cc
@@ -37,7 +37,7 @@ function(conform_files directory)
   target_link_options(conform-own_new PRIVATE -Wl,-Bsymbolic)
   foreach(target IN ITEMS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
                           conform-keys conform-own_new)
-    # -fno-builtin: or the compiler drops the very calls that are under test.
+    # -fno-builtin keeps the compiler from dropping the very calls that are under test.
     target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin)
     set_target_properties(${target} PROPERTIES C_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF
       LIBRARY_OUTPUT_DIRECTORY ${directory} RUNTIME_OUTPUT_DIRECTORY ${directory})
@@ -47,8 +47,8 @@ function(conform_files directory)
             conform-keys conform-own_new)
 endfunction()
 
-# conform_canaries(directory): one library for each planted bug, libconform-canary-<name>.so; canary/canary.c has the
-# list, and conform_test.cc names the check that must find each.
+# conform_canaries(directory): one library for each planted bug, libconform-canary-<name>.so. canary/canary.c lists the
+# bugs; conform_test.cc names the check that must find each.
 set(CONFORM_CANARIES none malloc_errno calloc_wraps realloc_frees realloc_32_bits reallocarray_wraps usable_null
   no_pvalloc memalign_256 memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
   late_malloc only_free unload stack fork_lock fork_handlers static_tls loader_lock environ getrandom mallopt helper

@@ -1,5 +1,5 @@
-// The checks are trusted because each planted bug is found, by the check that is meant for it and by no other than
-// those that must see it too; and because the list covers every class of failure that the suite claims.
+// Tests the checks themselves: the check that is meant for a planted bug finds it, only checks that the bug also breaks
+// may fail beside it, and the list of checks covers every failure class that the suite claims.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ using testing::HasSubstr;
 
 struct Canary {
     const char *bug;
-    const char *check;           // the one that must find it
-    std::set<std::string> also;  // those that may: the bug breaks what they test, too
-    const char *detail;          // part of what it must say
+    const char *check; // the check that must find it
+    std::set<std::string> also; // checks that may fail too, because the bug breaks what they test
+    const char *detail; // part of the message
 };
 
 void PrintTo(const Canary &canary, std::ostream *out)
@@ -38,7 +38,7 @@ std::string canary_path(const std::string &bug)
     return canary_directory() + "/libconform-canary-" + bug + ".so";
 }
 
-// The checks that failed, with their details; and in `exit_code` how the program ended.
+// The failed checks with their details; `exit_code` receives the program's exit status.
 std::map<std::string, std::string> failures_of(const SpawnResult &result)
 {
     std::map<std::string, std::string> failures;
@@ -49,14 +49,14 @@ std::map<std::string, std::string> failures_of(const SpawnResult &result)
     return failures;
 }
 
-// Those that take longest. They run in PassesWithoutABug, and here where a bug is theirs.
+// The slowest checks. They run in PassesWithoutABug, and here only if they are listed for the bug.
 const std::set<std::string> kSlow = {
     "purge-of-one-page",          "small-out-of-data",     "large-out-of-data",       "small-out-of-address-space",
     "large-out-of-address-space", "phases-of-other-sizes", "late-free-of-large",      "calloc-from-the-system",
     "exit-with-workers",          "address-space",         "caches-of-ended-threads", "growing-and-shrinking"};
 
-// Its own check, those that it may fail too, and of the others every fourth, each time other ones: a bug that a foreign
-// check calls its own is seen, and all of them with all bugs would take minutes.
+// The bug's own check, those that may fail too, and every fourth of the others, different ones for each bug. This shows
+// a bug that a foreign check finds; running all checks on all bugs would take minutes.
 std::vector<std::string> arguments_for(const Canary &canary)
 {
     constexpr std::size_t share = 4;

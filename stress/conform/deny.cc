@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kProgramMax = 64;
 
-// A filter as it grows: the call's number stands in the accumulator at the start of each rule.
+// A filter under construction. At the start of each rule the accumulator has the call's number.
 struct Program {
     sock_filter code[kProgramMax];
     unsigned short length = 0;
@@ -33,7 +33,7 @@ struct Program {
         add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1);
         add(BPF_RET | BPF_K, action);
     }
-    // mmap, but not of a stack.
+    // Denies mmap, except for a stack.
     void rule_mmap(unsigned action)
     {
         add(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 4);
@@ -45,7 +45,7 @@ struct Program {
     void end() { add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); }
 };
 
-// The descriptor of a listener where the flags ask for one, else 0; -1 where the kernel refuses.
+// Installs the filter. Returns a listener's descriptor if the flags ask for one, otherwise 0; -1 if the kernel refuses.
 int install(Program &program, unsigned flags)
 {
     sock_fprog filter{program.length, program.code};
@@ -53,7 +53,7 @@ int install(Program &program, unsigned flags)
     return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter));
 }
 
-}  // namespace
+} // namespace
 
 bool deny_memory()
 {
@@ -62,7 +62,7 @@ bool deny_memory()
     program.rule_mmap(SECCOMP_RET_ERRNO | ENOMEM);
     program.rule(SYS_mremap, SECCOMP_RET_ERRNO | ENOMEM);
     program.rule(SYS_mprotect, SECCOMP_RET_ERRNO | ENOMEM);
-    // brk fails by returning where the break is, not an error: 0 is below whatever was asked for.
+    // brk fails not with an error but by returning the current break; 0 is below any requested break.
     program.rule(SYS_brk, SECCOMP_RET_ERRNO | 0);
     program.end();
     if (install(program, 0) < 0) return false;
@@ -77,7 +77,7 @@ bool deny_calls(std::span<const long> numbers, int error)
     for (long number : numbers) program.rule(number, SECCOMP_RET_ERRNO | static_cast<unsigned>(error));
     program.end();
     if (install(program, 0) < 0) return false;
-    for (long number : numbers) {  // no argument would let any of them succeed
+    for (long number : numbers) { // with these arguments none of them could succeed anyway
         errno = 0;
         if (syscall(number, 1, 1, -1, 0, 0, 0) != -1 || errno != error) return false;
     }
@@ -113,4 +113,4 @@ void Gate::pass()
     ioctl(descriptor_, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

@@ -10,11 +10,11 @@ namespace stress::conform {
 
 std::string file_path(const char *name);
 
-// The first file that is not there; empty when all are.
+// The first file that is missing; empty if none is.
 std::string files_missing();
 
-// The child that runs the check becomes the program plugin/fresh.c in the given mode; its exit status and last line are
-// then the verdict. Nothing is allocated on the way. Returns only if the program cannot start.
+// Replaces the child that runs the check by the program plugin/fresh.c in this mode. The program's exit status and last
+// line are then the verdict. Allocates nothing on the way. Returns only if the program cannot start.
 Verdict in_fresh_program(const char *mode, const Subject &subject);
 
 } // namespace stress::conform

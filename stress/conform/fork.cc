@@ -1,5 +1,5 @@
-// fork while something is held: a stream, or the allocator itself in the middle of a system call. The child has one
-// thread and whatever state the others were in, and must be able to allocate.
+// fork while something is held: a stream, or the allocator in the middle of a system call. The child has one thread,
+// and finds everything in the state in which the other threads left it. It must be able to allocate.
 #include <stdio.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace stress::conform {
 namespace {
 
-// What a child does with its memory; null or what was wrong.
+// Uses memory in a child. Null, or what was wrong.
 const char *child_exercise(const Subject &s)
 {
     if (const char *wrong = exercise(s)) return wrong;
@@ -22,7 +22,7 @@ const char *child_exercise(const Subject &s)
 }
 
 // glibc BZ#19431: one thread holds a stream and needs malloc, one holds the list of streams and waits for the stream,
-// and fork waits for the list. Who holds the heap's locks by then, from an atfork handler, closes the circle.
+// and fork waits for the list. A malloc whose atfork handler has taken the heap's locks by then closes the circle.
 Verdict while_a_stream_is_held(const Subject &s)
 {
     FILE *const file = tmpfile();
@@ -32,7 +32,7 @@ Verdict while_a_stream_is_held(const Subject &s)
         flockfile(file);
         held = 1;
         wait_for(forking, 1, 5);
-        sleep_ms(200);  // fork is now past the handlers, and waits for the list
+        sleep_ms(200);  // time for fork to pass the handlers and wait for the list
         const char *wrong = exercise(s);
         if (wrong != nullptr) fputs(wrong, stderr);
         funlockfile(file);
@@ -86,19 +86,21 @@ Verdict atfork_first(const Subject &s)
 
 constexpr int kForksOfAPhase = 2;
 
-// The gate's keeper and the thread that forks, turn by turn.
+// How the gate's keeper and the forking thread take turns.
 struct Turns {
-    std::atomic<int> descriptor{0};  // of the gate, -1 where the kernel refuses it
-    std::atomic<int> allowed{0};     // forks by the end of the worker's phase, so that each phase has its own
+    std::atomic<int> descriptor{0};  // the gate's descriptor; -1: the kernel refuses it
+    // Number of forks by the end of the worker's phase, so that each phase gets its own.
+    std::atomic<int> allowed{0};
     std::atomic<int> standing{0};    // calls that were stopped for a fork
     std::atomic<int> forking{0};     // forks that have begun
-    std::atomic<int> returned{0};    // in which the parent is back
-    std::atomic<int> judged{0};      // and whose child has ended
+    std::atomic<int> returned{0};    // forks that have returned in the parent
+    std::atomic<int> judged{0};      // forks whose child has ended
     std::atomic<int> done{0};        // the worker will make no more calls
 };
 
-// Holds a call until the fork has happened. A heap that takes its locks for a fork cannot fork before the call is over,
-// nor before others that the worker makes with the same lock held: so it passes after 300 ms, and the others at once.
+// Holds a call until the fork has happened. A heap that takes its locks for a fork cannot fork before this call has
+// returned, nor before later calls that the worker makes under the same lock. So the call may pass after 300 ms, and
+// the later ones at once.
 [[noreturn]] void keep_gate(Turns &turns)
 {
     while (turns.descriptor.load() <= 0) sleep_ms(1);
@@ -117,7 +119,8 @@ struct Turns {
     }
 }
 
-// Starts a thread that ends with the process: behind a gate even its end would be calls for memory.
+// Starts a thread that lives until the process ends: behind a gate, even the thread's end would make calls that the
+// gate stops.
 template <typename Body> bool start_for_ever(Body &body)
 {
     static Body *entered;
@@ -130,8 +133,8 @@ template <typename Body> bool start_for_ever(Body &body)
     return pthread_create(&thread, nullptr, enter, nullptr) == 0;
 }
 
-// Forks while the worker stands in a system call for memory, a few times in each of its phases. The worker sets the
-// gate itself; what it does before is not stopped.
+// Forks while the worker is inside a system call for memory, a few times in each of its phases. The worker sets the
+// gate itself; nothing stops what it does before.
 template <typename Worker> Verdict fork_at_each_call(const Subject &s, Worker &&worker)
 {
     static Turns turns;
@@ -144,7 +147,7 @@ template <typename Worker> Verdict fork_at_each_call(const Subject &s, Worker &&
         turns.done = 1;
     };
     auto keeper = [] { keep_gate(turns); };
-    // From here on this thread allocates nothing but in its children: the worker may stand there with a lock held.
+    // From here on this thread allocates only in its children, because the worker may be stopped with a lock held.
     void *ours = launder(s.malloc(5000));
     fill(ours, 5000, 1);
     if (!start_for_ever(keeper) || !start_for_ever(body)) return fail("no thread");

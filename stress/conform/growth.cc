@@ -1,4 +1,4 @@
-// Memory that is free again is used again, or given back: short forms of what stress runs watch for hours.
+// Freed memory must be reused or returned: short forms of what stress runs watch for hours.
 #include <cstring>
 
 #include "conform/check.h"
@@ -7,14 +7,14 @@
 namespace stress::conform {
 namespace {
 
-// What the process may have at the end, with what it had at the start.
+// Compares the process's memory at the end with that at the start.
 Verdict grown(std::size_t before, std::size_t after, std::size_t allowed, const char *what)
 {
     if (after <= before + allowed) return pass();
     return fail("%s added %zu MiB, more than %zu", what, (after - before) / kMib, allowed / kMib);
 }
 
-// A ring of slots: a producer fills, a thread that never allocates empties.
+// A ring of slots: a producer fills them, and a thread that never allocates empties them.
 Verdict thread_that_only_frees(const Subject &s)
 {
     constexpr std::size_t slots = 256, rounds = 400'000;
@@ -46,7 +46,7 @@ Verdict thread_that_only_frees(const Subject &s)
     return grown(before, resident_bytes(), 64 * kMib, "400 MB handed to a thread that only frees");
 }
 
-// One phase of small sizes after the other; what the earlier ones had must serve the later ones.
+// Phases of small sizes, one after another. Memory of earlier phases must serve later ones.
 Verdict phases(const Subject &s)
 {
     constexpr std::size_t bytes = 96 * kMib;
@@ -124,7 +124,7 @@ Verdict trim_gives_back(const Subject &s)
         const std::size_t before = resident_bytes();
         if (!own_thread) take();
         else if (!in_thread(take)) return fail("no thread");
-        void *last = launder(s.malloc(100));  // the end of a heap that grows at its end stays in use
+        void *last = launder(s.malloc(100));  // keeps the end in use, for a heap that grows at its end
         const std::size_t most = resident_bytes();
         for (void *block : blocks) s.free(block);
         s.trim(0);
@@ -162,7 +162,7 @@ Verdict trim_while_busy(const Subject &s)
     return grown(before, after, 35 * kMib, "70 MB freed and trimmed while another thread allocates");
 }
 
-// Aligned blocks among many free pieces: a search through all of them at each call takes for ever.
+// Aligned blocks among many free pieces: a malloc that searches all pieces on each call takes for ever.
 Verdict memalign_scan(const Subject &s)
 {
     if (s.memalign == nullptr) return not_provided("memalign");

@@ -1,4 +1,4 @@
-// Sizes that no malloc can give: above what any address space holds, and those that wrap when something is added.
+// Sizes that no malloc can provide: larger than any address space, and sizes that wrap when something is added.
 #pragma once
 
 #include <cstddef>

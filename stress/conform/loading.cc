@@ -1,5 +1,5 @@
-// The loader: modules with thread-local data, constructors that allocate, calls of libc that allocate inside malloc,
-// and its locks.
+// The loader: modules with thread-local data, constructors that allocate, libc calls inside malloc that allocate
+// themselves, and the loader's locks.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -18,7 +18,7 @@
 namespace stress::conform {
 namespace {
 
-// Of plugin/tls.c: writes its thread-local arrays and returns a sum that depends on all of them.
+// From plugin/tls.c: writes its thread-local arrays and returns a sum that depends on all of them.
 using TlsTouch = int (*)(int);
 
 TlsTouch tls_touch_of(void *module)
@@ -35,7 +35,7 @@ Verdict use_module(const Subject &s, const char *name)
         void *module = dlopen(file_path(name).c_str(), RTLD_NOW);
         if (module == nullptr) return fail("%s", dlerror());
         const TlsTouch touch = tls_touch_of(module);
-        // The first allocation of the thread is the loader's, for the module's data.
+        // The thread's first allocation is the loader's, for the module's data.
         for (int i = 0; i < 6; ++i) {
             const char *wrong = nullptr;
             if (!in_thread([&] {
@@ -59,7 +59,7 @@ Verdict static_tls_left(const Subject &s)
     return use_module(s, "libconform-static_tls.so");
 }
 
-// Copies, so that each is a module of its own: the loader's table for a thread must grow, and it grows by realloc.
+// Copies, so that each is a separate module. The loader's table for a thread must then grow, which it does by realloc.
 Verdict many_modules(const Subject &s)
 {
     constexpr int count = 50;
@@ -70,7 +70,7 @@ Verdict many_modules(const Subject &s)
     close(from);
     if (length <= 0) return fail("cannot read libconform-tls.so");
     std::atomic<int> loaded{0}, touched{0};
-    auto other = [&] {  // started before: its table is the old one
+    auto other = [&] {  // started earlier: it has the old table
         wait_for(loaded, 1, 9);
         for (void *module : modules) tls_touch_of(module)(1);
         touched = 1;
@@ -102,7 +102,7 @@ Verdict constructor_allocates(const Subject &s)
         if (kept == nullptr || *kept == nullptr) return fail("the constructor of a module got no memory");
         if (s.usable_size != nullptr && s.usable_size(*kept) < 5000)
             return fail("the block of a module's constructor is too small");
-        *kept = launder(s.realloc(*kept, 50'000));  // its destructor frees it
+        *kept = launder(s.realloc(*kept, 50'000));  // the module's destructor frees it
         dlclose(module);
         if (dlopen("/nowhere/to/be/found.so", RTLD_NOW) != nullptr || dlerror() == nullptr)
             return fail("dlopen of nothing succeeded");
@@ -111,8 +111,8 @@ Verdict constructor_allocates(const Subject &s)
     return wrong == nullptr ? pass() : fail("%s", wrong);
 }
 
-// dl_iterate_phdr holds a lock of the loader while it calls back. A malloc that takes that lock too, while it holds
-// its own, waits for this thread, which would wait for it at its next malloc.
+// dl_iterate_phdr holds a lock of the loader during the callback. If a malloc takes that lock while it holds its own,
+// it waits for this thread, and this thread waits for it at its next malloc.
 Verdict without_the_loader(const Subject &s)
 {
     struct Held {
@@ -131,7 +131,7 @@ Verdict without_the_loader(const Subject &s)
         };
         static decltype(body) *worker = &body;
         pthread_t thread;
-        // The thread's descriptor is from calloc, in this thread, under the lock.
+        // This thread allocates the new thread's descriptor with calloc, under the lock.
         if (pthread_create(
                 &thread, nullptr,
                 [](void *) -> void * {
@@ -175,7 +175,7 @@ Verdict dlsym_first(const Subject &s)
     return in_fresh_program("dlsym-first", s);
 }
 
-// Loads plugin/reenter.c behind the library, where it stands before libc.
+// Loads plugin/reenter.c after the library and before libc.
 Verdict libc_allocates(const Subject &s)
 {
     const char *before = std::getenv("LD_PRELOAD");

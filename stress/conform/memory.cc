@@ -1,4 +1,5 @@
-// Memory runs out: every call fails with ENOMEM, what was there stays, and all works again when there is memory.
+// Memory runs out: every call fails with ENOMEM, existing blocks stay intact, and everything works again once there is
+// memory.
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -11,7 +12,7 @@
 namespace stress::conform {
 namespace {
 
-// Blocks as a list through their first words: the harness itself has no memory for their addresses.
+// A list of blocks, linked through their first words, because the harness has no memory for their addresses.
 struct Chain {
     struct Link {
         Link *next;
@@ -28,7 +29,7 @@ struct Chain {
         first = link;
         ++count;
     }
-    // Whether all are what they were; frees them.
+    // Whether all blocks still hold their content. Frees them.
     bool free_all(const Subject &s)
     {
         bool whole = true;
@@ -43,7 +44,7 @@ struct Chain {
     }
 };
 
-// Until malloc fails. Null or what was wrong with its end.
+// Allocates until malloc fails. Null, or what was wrong with the failure.
 const char *take_everything(const Subject &s, std::size_t size, Chain &chain, std::size_t blocks_max)
 {
     while (chain.count < blocks_max) {
@@ -55,7 +56,7 @@ const char *take_everything(const Subject &s, std::size_t size, Chain &chain, st
     return "malloc goes on beyond the limit of memory";
 }
 
-// Every entry fails, or gives memory that can be used.
+// Every entry must fail, or give memory that can be used.
 const char *try_every_entry(const Subject &s, std::size_t size)
 {
     void *block = launder(s.calloc(1, size));
@@ -72,7 +73,7 @@ const char *try_every_entry(const Subject &s, std::size_t size)
     return nullptr;
 }
 
-constexpr std::size_t kLimitBytes = 32 * kMib;  // on top of what the process had to begin with
+constexpr std::size_t kLimitBytes = 32 * kMib;  // added to what the process had at the start
 
 Verdict runs_out(const Subject &s, int resource, std::size_t used_bytes, std::size_t size)
 {
@@ -95,7 +96,7 @@ Verdict runs_out(const Subject &s, int resource, std::size_t used_bytes, std::si
             if (larger != nullptr) held = larger;
             if (!filled(held, 5000, 7)) wrong = "realloc out of memory lost the block";
             if (!chain.free_all(s) && wrong == nullptr) wrong = "a block changed";
-            void *again = launder(s.malloc(size));  // what was freed is there for the taking
+            void *again = launder(s.malloc(size));  // what was just freed can be allocated again
             if (again == nullptr && had_any && wrong == nullptr) wrong = "malloc fails still when all is free again";
             s.free(again);
         }
@@ -132,7 +133,7 @@ Verdict large_out_of_space(const Subject &s)
     return runs_out_of_each(s, RLIMIT_AS, kLarge);
 }
 
-// Each way to fail, then everything from another thread: a lock that was not released would stop it.
+// Fails in every way, then tries everything in another thread, which a lock that was not released would stop.
 Verdict locks_after_failures(const Subject &s)
 {
     static Chain chain;

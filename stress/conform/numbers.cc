@@ -1,4 +1,5 @@
-// Arithmetic on sizes: around powers of two, around what the address space holds, more than 16 and 32 bits can count.
+// Arithmetic on sizes: around powers of two, around the size of the address space, and counts that exceed 16 and 32
+// bits.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 namespace stress::conform {
 namespace {
 
-// A block that is there must be as large as was asked for: its last byte is written, so a size that was cut faults.
+// A returned block must have the requested size. Writes its last byte, so that a size that was cut faults.
 const char *large_block_fault(const Subject &s, std::size_t size)
 {
     unsigned char *block = bytes_of(launder(s.malloc(size)));
@@ -45,7 +46,7 @@ Verdict above_32_bits(const Subject &s)
         for (std::size_t more : {1ul, 16ul, 1000ul, 70'000ul})
             if (const char *fault = large_block_fault(s, times * four_gib + more))
                 return fail("malloc(%zu) %s", times * four_gib + more, fault);
-    // Pages of 4 and of 64 KiB, counted in 16 and in 32 bits.
+    // Page counts that exceed 16 and 32 bits, for pages of 4 and of 64 KiB.
     for (std::size_t page : {std::size_t{4096}, std::size_t{65536}})
         for (std::size_t count : {65'535ul, 65'536ul, 65'537ul, four_gib - 1, four_gib, four_gib + 1})
             if (const char *fault = large_block_fault(s, page * count))
@@ -53,7 +54,7 @@ Verdict above_32_bits(const Subject &s)
     return pass();
 }
 
-// A full cache, then sizes that become those of the cache when something is added.
+// Fills the cache, then asks for huge sizes that wrap around to a cached size if something is added.
 Verdict near_the_end_with_a_cache(const Subject &s)
 {
     for (std::size_t size = 1; size <= 1024; size += 8) {
@@ -110,7 +111,7 @@ Verdict end_of_the_address_space(const Subject &s)
     return wrong == nullptr ? pass() : fail("%s", wrong);
 }
 
-// Parameters of mallopt: glibc's numbers, since another libc's header may have none.
+// Parameters of mallopt, with glibc's numbers, since another libc's header may lack them.
 constexpr int kMxfast = 1, kTrimThreshold = -1, kTopPad = -2, kMmapThreshold = -3, kMmapMax = -4, kArenaTest = -7,
               kArenaMax = -8;
 

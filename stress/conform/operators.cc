@@ -1,4 +1,4 @@
-// operator new and delete, where the library has its own.
+// operator new and delete, if the library has its own.
 #include <new>
 
 #include "conform/check.h"

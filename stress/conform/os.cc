@@ -15,7 +15,7 @@
 namespace stress::conform {
 namespace {
 
-// Runs `body` in a thread that then sleeps until the process ends: after a filter, its end could not be clean.
+// Runs `body` in a thread that then sleeps until the process ends; under a filter, the thread could not end cleanly.
 template <typename Body> bool in_last_thread(Body &body, double seconds)
 {
     static std::atomic<int> done;
@@ -59,11 +59,11 @@ Verdict munmap_fails(const Subject &s)
     };
     if (!in_last_thread(body, 8)) return fail("hangs where munmap fails");
     if (!denied) return skip("the kernel lets no seccomp filter be set");
-    if (wrong == nullptr) wrong = exercise(s);  // in another thread, and with munmap
+    if (wrong == nullptr) wrong = exercise(s);  // now from a thread that may use munmap
     return wrong == nullptr ? pass() : fail("where munmap fails, %s", wrong);
 }
 
-// As many mappings as the kernel allows: pages of alternating protection.
+// Makes as many mappings as the kernel allows: pages of alternating protection.
 Verdict mapping_limit(const Subject &s)
 {
     constexpr std::size_t page = 4096, pages = 200'000;
@@ -101,7 +101,7 @@ Verdict mapping_count(const Subject &s)
     for (int round = 0; round < 3; ++round) {
         for (std::size_t i = 0; i < 3000; ++i)
             blocks[i] = launder(s.malloc(i % 3 == 0 ? 70'000 : i % 3 == 1 ? 300'000 : 4000));
-        for (std::size_t i = 0; i < 3000; i += 2) s.free(blocks[i]);  // every second: holes everywhere
+        for (std::size_t i = 0; i < 3000; i += 2) s.free(blocks[i]); // every second one, which leaves holes everywhere
         if (s.trim != nullptr) s.trim(0);
         for (std::size_t i = 1; i < 3000; i += 2) s.free(blocks[i]);
         if (s.trim != nullptr) s.trim(0);
@@ -121,7 +121,7 @@ Verdict thread_without_memory(const Subject &s)
         const char *wrong = nullptr;
         auto body = [&] {
             if (!(denied = deny_memory())) return;
-            if (round == 1) {  // its first call is free
+            if (round == 1) { // its first call is a free
                 for (std::size_t i = 0; i < 200; ++i) {
                     if (!marked(ours[i], 1000, 1)) wrong = "a block changed";
                     s.free(ours[i]);
@@ -153,7 +153,7 @@ Verdict getrandom_denied(const Subject &s)
 {
     const long numbers[] = {SYS_getrandom};
     if (!deny_calls(numbers, ENOSYS)) return skip("the kernel lets no seccomp filter be set");
-    return in_fresh_program("plain", s);  // the filter goes with it
+    return in_fresh_program("plain", s); // a fresh program, since a filter survives exec
 }
 
 // --- pages given back and taken again -----------------------------------------------------------------------------
@@ -171,7 +171,7 @@ Verdict purge_of_one_page(const Subject &s)
             }
             for (int i = 0; i < count; i += 2) s.free(blocks[i]);
             if (s.trim != nullptr) s.trim(0);
-            sleep_ms(60);  // and what gives memory back in time of its own
+            sleep_ms(60); // waits for memory that is returned after a delay
             for (int i = 1; i < count; i += 2)
                 if (!filled(blocks[i], size, static_cast<unsigned char>(i)))
                     return fail("a block of %zu bytes changed while its neighbours were given back", size);
@@ -236,11 +236,11 @@ constexpr Check kOsChecks[] = {
     {"getrandom-denied", "malloc starts where getrandom is denied", "snmalloc (aborts)", {32}, getrandom_denied},
 };
 
-}  // namespace
+} // namespace
 
 std::span<const Check> os_checks()
 {
     return kOsChecks;
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

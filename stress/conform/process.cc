@@ -1,4 +1,4 @@
-// Figures of the process, read from /proc without stdio, which would allocate.
+// Figures about the process, read from /proc without stdio, which would allocate.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -73,7 +73,7 @@ std::string findings_json(const std::string &allocator, const std::string &libra
         {"failed", counts.failed}, {"skipped", counts.skipped}, {"verdict", counts.failed == 0 ? "pass" : "fail"},
         {"checks", checks},
     };
-    // replace: what a crashing library printed need not be UTF-8.
+    // replace: the output of a crashing library need not be UTF-8.
     return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

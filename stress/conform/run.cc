@@ -31,7 +31,7 @@ int refuse(const std::string &what)
     return 2;
 }
 
-// What is wrong with the options; empty when nothing is.
+// What is wrong with the options; empty if nothing is.
 std::string choose(const ConformOptions &options, std::vector<const Check *> &chosen)
 {
     const std::vector<const Check *> all = all_checks();
@@ -46,7 +46,7 @@ std::string choose(const ConformOptions &options, std::vector<const Check *> &ch
     return "";
 }
 
-// The file is opened before the run: minutes of checks must not end in a report that cannot be written.
+// Opens the file before the run, so that minutes of checks do not end in a report that cannot be written.
 int open_json(const std::string &path)
 {
     if (path.empty()) return -1;

@@ -1,4 +1,4 @@
-// hakmem-stress conform: what every malloc must do, run on the malloc that this process has.
+// hakmem-stress conform: tests what every malloc must do, on the malloc of this process.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 namespace stress::conform {
 
 struct ConformOptions {
-    std::string allocator;          // as the report names it
+    std::string allocator;          // name in the report
     bool list = false;              // print the checks and run none
     std::vector<std::string> only;  // ids; empty: all
-    std::string json_path;          // empty: none; -: stdout, and the text then goes to stderr
+    std::string json_path;          // empty: none; "-": stdout, and the text then goes to stderr
     double deadline_seconds = 10;   // of one check
 };
 
-// Runs each check in a child of its own and prints a line for each to `out`, then the counts.
-// Returns the exit status: 0 nothing failed, 1 a check failed, 2 bad input, said in one line on stderr.
+// Runs each check in a child and prints a line for each to `out`, then the counts. Returns the exit status: 0 nothing
+// failed, 1 a check failed, 2 bad input, with one line on stderr.
 int conform_main(const ConformOptions &options, int out);
 
 }  // namespace stress::conform

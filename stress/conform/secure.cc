@@ -10,7 +10,7 @@
 namespace stress::conform {
 namespace {
 
-// What makes a malloc print figures. A malloc takes those that are its own.
+// Variables that make mallocs print statistics. Each malloc reads only its own.
 Verdict secure_environment(const Subject &s)
 {
     if (s.is_libc) return skip("libc cannot be loaded by dlopen");
@@ -19,7 +19,7 @@ Verdict secure_environment(const Subject &s)
         {"MIMALLOC_SHOW_STATS", "1"}, {"MIMALLOC_VERBOSE", "1"},        {"MALLOCSTATS", "2"},
         {"TBB_VERSION", "1"},         {"CONFORM_CANARY_STATS", "1"}};
     for (const auto &[name, value] : kPrinting) setenv(name, value, 1);
-    unsetenv("LD_PRELOAD");  // the loader does not preload there; the program loads the library
+    unsetenv("LD_PRELOAD");  // under AT_SECURE the loader does not preload it; the program loads the library itself
     const std::string secure = file_path("conform-secure"), fresh = file_path("conform-fresh");
     child_becomes_program();
     execl(secure.c_str(), secure.c_str(), fresh.c_str(), "secure-environment", s.library, static_cast<char *>(nullptr));

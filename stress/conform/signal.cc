@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<int> signals_taken;
 
-// All threads of the program block the signal. If it is taken, a thread that the library started took it.
+// All threads of the program block the signal. If it is delivered, a thread that the library started has accepted it.
 Verdict helpers_mask_signals(const Subject &s)
 {
     sigset_t all, before;
@@ -68,7 +68,7 @@ Verdict no_cancellation_point(const Subject &s)
 {
     std::atomic<int> wrong{0}, passed{0};
     auto body = [&] {
-        pthread_cancel(pthread_self());  // pending, until a cancellation point
+        pthread_cancel(pthread_self());  // stays pending until a cancellation point
         if (exercise(s) != nullptr) ++wrong;
         if (s.trim != nullptr) s.trim(0);
         if (s.stats != nullptr) s.stats();

@@ -1,4 +1,4 @@
-// Free and its forms: errno is kept, sized frees take what they are given, good sizes do not wrap.
+// Free and its variants: errno is kept, sized frees accept the right sizes, good sizes do not wrap.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -11,7 +11,7 @@
 namespace stress::conform {
 namespace {
 
-// Frees blocks of all sizes, with each errno; the size at which one was not kept, or 0.
+// Frees blocks of all sizes, with every errno; returns the first size at which errno changed, or 0.
 std::size_t errno_lost_at(const Subject &s)
 {
     for (std::size_t size : all_sizes())
@@ -49,7 +49,7 @@ Verdict free_keeps_errno_denied(const Subject &s)
             if (size == 0) size = errno_lost_at(s);
         }
     };
-    // Not joined: the end of a thread unmaps its stack, and this one may not. It ends with the process.
+    // Not joined: a thread's end unmaps its stack, which this thread is not allowed to do. It ends with the process.
     std::atomic<int> done{0};
     auto outer = [&] {
         body();
@@ -139,7 +139,7 @@ Verdict good_size_overflow(const Subject &s)
         const std::size_t size = SIZE_MAX - off;
         if (s.good_size != nullptr && s.good_size(size) < size)
             return fail("malloc_good_size(%#zx) wraps to %#zx", size, s.good_size(size));
-        if (s.nallocx != nullptr && s.nallocx(size, 0) != 0 && s.nallocx(size, 0) < size)  // 0: no such size
+        if (s.nallocx != nullptr && s.nallocx(size, 0) != 0 && s.nallocx(size, 0) < size) // 0: there is no such size
             return fail("nallocx(%#zx, 0) wraps to %#zx", size, s.nallocx(size, 0));
     }
     return pass();
@@ -175,11 +175,11 @@ constexpr Check kSizedChecks[] = {
      good_size_overflow},
 };
 
-}  // namespace
+} // namespace
 
 std::span<const Check> sized_checks()
 {
     return kSizedChecks;
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

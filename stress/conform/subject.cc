@@ -7,7 +7,7 @@
 namespace stress::conform {
 namespace {
 
-// The load address of what `address` belongs to; null when it belongs to nothing.
+// The load address of the object that contains `address`; null if none does.
 void *base_of(void *address)
 {
     Dl_info info{};

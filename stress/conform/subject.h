@@ -1,8 +1,8 @@
 // The malloc under test: each of its entry points, found by name and proved to be its own.
 //
-// An entry that the library does not define would reach libc's malloc, which must not see the library's blocks, so
-// it is null here. The calls go through pointers: from the declarations of libc (malloc, alloc_align, nonnull) a
-// compiler draws the very conclusions that are under test.
+// An entry that the library does not define would reach libc's malloc, which must not get the library's blocks; so it
+// is null here. The calls go through pointers, because libc's declarations (malloc, alloc_align, nonnull) let a
+// compiler assume the very things that are under test.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace stress::conform {
 
-// Member, symbol, result, parameters. The first four are there in any malloc.
+// Member, symbol, result, parameters. Every malloc has the first four.
 #define STRESS_CONFORM_ENTRIES(X)                                                                         \
     X(malloc, "malloc", void *, (std::size_t size))                                                       \
     X(free, "free", void, (void *block))                                                                  \
@@ -34,8 +34,8 @@ namespace stress::conform {
     X(stats, "malloc_stats", void, ())                                                                    \
     X(info, "malloc_info", int, (int options, std::FILE *stream))
 
-// The C++ operators. The program has its own, which come first, so these are looked up behind it. Those of the C++
-// library are left out: they call one another by name, so half of them would end in the program's own.
+// The C++ operators. The program has its own, which come first, so the lookup starts after the program. Those of the
+// C++ library are left out: they call one another by name, so half of the calls would reach the program's own.
 #define STRESS_CONFORM_OPERATORS(X)                                                              \
     X(new_, "_Znwm", void *, (std::size_t size))                                                 \
     X(new_array, "_Znam", void *, (std::size_t size))                                            \

@@ -1,4 +1,4 @@
-// What the checks are made of: threads, children, figures of the process, and a round through all sizes.
+// Building blocks of the checks: threads, children, figures about the process, and a round through all sizes.
 //
 // None of it allocates from the malloc under test, unless it says so.
 #pragma once
@@ -19,7 +19,7 @@ namespace stress::conform {
 
 inline constexpr std::size_t kMib = 1 << 20;
 
-// The compiler is not to know what a value is.
+// Hides a value from the compiler.
 template <typename T> inline T launder(T value)
 {
     asm volatile("" : "+r"(value) : : "memory");
@@ -63,7 +63,7 @@ template <typename Body> class Thread {
     bool joined_ = false;
 };
 
-// Runs `body` in a thread and waits for its end. False when there is no thread.
+// Runs `body` in a thread and waits for its end. False if no thread can be started.
 template <typename Body> bool in_thread(Body &&body)
 {
     Thread<std::remove_reference_t<Body>> thread(body);
@@ -71,24 +71,24 @@ template <typename Body> bool in_thread(Body &&body)
     return thread.started();
 }
 
-// Waits until the value is there, at most `seconds`.
+// Waits at most `seconds` until the value is `wanted`.
 bool wait_for(const std::atomic<int> &value, int wanted, double seconds);
 void sleep_ms(long milliseconds);
 
-// Forks; the child runs `body`, which returns null or what was wrong (static text), and ends.
-// Null when all went well; otherwise what did not, e.g. "did not end in 5 s".
+// Forks; the child runs `body`, which returns null or what was wrong (static text), and ends. Returns null if all went
+// well, otherwise what went wrong, such as "did not end in 5 s".
 template <typename Body> const char *in_fork(Body &&body);
 const char *judge_fork(pid_t child, double seconds);
 [[noreturn]] void end_fork(const char *wrong);
 
-// Figures of the process.
+// Figures about the process.
 std::size_t resident_bytes();
 std::size_t address_space_bytes();
 std::size_t data_bytes();  // writable private memory, as RLIMIT_DATA counts it
 long mapping_count();
 bool mapped_below(std::uintptr_t limit);
 
-// A limit on the process for as long as the object lives: what it has now and `more_bytes` on top.
+// While it lives, limits the process to what it has now plus `more_bytes`.
 class Limit {
   public:
     Limit(int resource, std::size_t used_bytes, std::size_t more_bytes);
@@ -103,10 +103,10 @@ class Limit {
     bool set_ = false;
 };
 
-// Small, middle, large and huge, in the sense of most mallocs; odd ones among them.
+// Sizes that most mallocs treat as small, middle, large and huge, some of them odd.
 std::span<const std::size_t> all_sizes();
 
-// A pattern over the first and last 64 bytes, or over everything.
+// Writes a pattern over the first and last 64 bytes, or over the whole block.
 void mark(void *block, std::size_t size, unsigned char seed);
 bool marked(const void *block, std::size_t size, unsigned char seed);
 void fill(void *block, std::size_t size, unsigned char seed);

@@ -1,4 +1,4 @@
-// Threads that end: their heaps, their caches, and what still happens in their last moments.
+// Threads that end: their heaps, their caches, and calls in their last moments.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ std::size_t size_of(int index)
     return sizes[index % 50 == 49 ? 7 : index % 10 == 9 ? 4 + index / 10 % 3 : index % 4];
 }
 
-// Whether all blocks hold what was put there; frees them.
+// Whether all blocks still hold their content. Frees them.
 const char *free_all(const Subject &s, void *const (&blocks)[kManyBlocks])
 {
     const char *wrong = nullptr;
@@ -82,14 +82,14 @@ pthread_key_t at_exit_key;
 std::atomic<int> at_exit_runs;
 std::atomic<const char *> at_exit_wrong;
 
-// What the destructors of a thread share: the round that they are in, and a block of its own.
+// Shared by the destructors of a thread: the current round, and a block of the thread's own.
 struct Farewell {
     int rounds_left;
     bool allocates;
     void *block;
 };
 
-// Sets itself again until the last round, when the subject has said goodbye to the thread.
+// Sets itself again until the last round, when the subject has already torn down its state of the thread.
 void on_thread_exit(void *value)
 {
     auto *farewell = static_cast<Farewell *>(value);
@@ -111,7 +111,7 @@ void on_thread_exit(void *value)
     s.free(farewell->block);
 }
 
-// Threads one after the other, each with a destructor; what they are to do in `body` and in the destructor.
+// Runs threads one after another, each with a destructor. `body` runs in the thread, the farewell in its destructor.
 template <typename Body> Verdict threads_with_farewell(const Subject &s, bool allocates, int rounds, Body &&body)
 {
     at_exit_subject = &s;
@@ -245,7 +245,8 @@ Verdict key_above_32(const Subject &s)
     for (int i = 0; i < 50; ++i) {
         const char *wrong = nullptr;
         if (!in_thread([&] {
-                for (pthread_key_t key : keys) pthread_setspecific(key, &keys);  // libc: calloc for those above 32
+                // For keys above 32, libc allocates with calloc.
+                for (pthread_key_t key : keys) pthread_setspecific(key, &keys);
                 wrong = exercise(s);
             }))
             return fail("no thread");
@@ -256,7 +257,7 @@ Verdict key_above_32(const Subject &s)
 
 Verdict small_stack(const Subject &s)
 {
-    const char *first = exercise(s);  // so that the loader has bound what the library calls
+    const char *first = exercise(s);  // makes the loader bind the functions that the library calls
     if (first != nullptr) return fail("%s", first);
     constexpr std::size_t stack_bytes = 20 << 10;
     for (int i = 0; i < 10; ++i) {

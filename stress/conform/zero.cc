@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBlocksMax = 256;
 
-// So many blocks of that size that recycled memory comes up, but no more than 24 MiB.
+// The number of blocks of this size that lets recycled memory come up; together at most 24 MiB.
 int blocks_of(std::size_t size)
 {
     const std::size_t count = (std::size_t{24} << 20) / size;
@@ -29,7 +29,7 @@ void dirty_and_free(const Subject &s, std::size_t size)
     for (int i = 0; i < count; ++i) s.free(blocks[i]);
 }
 
-// The offset of the first byte that is not zero in fresh calloc blocks of count * size bytes; -1 when all are.
+// The offset of the first nonzero byte in fresh calloc blocks of count * size bytes; -1 if all are zero.
 long dirty_at(const Subject &s, std::size_t count, std::size_t size)
 {
     void *blocks[kBlocksMax];
@@ -67,7 +67,7 @@ Verdict from_the_system(const Subject &s)
         void *block = launder(s.calloc(1, size));
         if (block == nullptr || !all_zero(block, size))
             return fail("a fresh calloc block of %zu bytes is not zero", size);
-        // Kept: the next one is to be fresh too.
+        // Kept, so that the next one is fresh too.
     }
     return pass();
 }

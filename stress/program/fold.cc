@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::size_t kWidthMax = 4;
 constexpr std::size_t kRoundsMin = 64;
-constexpr std::size_t kHandedRoundsMax = 8192;  // where each op waits for one of another thread on the same slots
-constexpr std::size_t kLiveBytesMax = std::size_t{256} << 20;   // held at once by a candidate
-constexpr std::size_t kTotalBytesMax = std::size_t{2} << 30;    // written by one
+constexpr std::size_t kHandedRoundsMax = 8192;  // rounds, if each op waits for another thread's op on the same slots
+constexpr std::size_t kLiveBytesMax = std::size_t{256} << 20;   // bytes that a candidate holds at once
+constexpr std::size_t kTotalBytesMax = std::size_t{2} << 30;    // bytes that a candidate writes
 constexpr std::size_t kCandidatesMax = 400;
 
-// Slots as 0, 1, 2 ... in order of first use. Returns how many there are.
+// Numbers the slots 0, 1, 2 ... in order of first use. Returns the number of slots.
 std::uint32_t renumber(OpList &ops)
 {
     std::uint32_t old[2 * kWidthMax];
@@ -66,7 +66,7 @@ class Folder {
     }
 
   private:
-    // What was done to one block, at most `width` ops of it from its allocation on.
+    // The ops on one block, at most `width` of them, from its allocation on.
     OpList chain(std::size_t from, std::size_t width) const
     {
         OpList body;
@@ -75,7 +75,7 @@ class Folder {
         return body;
     }
 
-    // For each kind: the last op of it, and what followed on its slot. With and without a free of its own.
+    // For each kind: the last op of that kind, and what followed on its slot; with and without a free.
     void singles_and_chains(std::size_t width)
     {
         for (std::size_t kind = 0; kind < kOpKindCount; ++kind) {
@@ -109,7 +109,7 @@ class Folder {
         }
     }
 
-    // Two bodies of one or two ops, each on slots of its own.
+    // Two bodies of one or two ops each, on separate slots.
     void pairs()
     {
         const std::size_t singles = std::min<std::size_t>(bodies_.size(), 16);

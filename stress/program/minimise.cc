@@ -46,7 +46,7 @@ class Minimiser {
         return true;
     }
 
-    // The limit at which the laps share the ops out: they are counted by thread.
+    // The limit by which laps share out the ops, which is counted by thread.
     static std::uint64_t ops_for_laps(const Program &program)
     {
         std::string note;
@@ -55,7 +55,7 @@ class Minimiser {
         return std::max<std::uint64_t>(1, *std::max_element(counts.begin(), counts.end())) * program.threads;
     }
 
-    // The best one without its ops.
+    // The best program so far, without its ops.
     Program settings() const
     {
         Program copy;
@@ -71,7 +71,7 @@ class Minimiser {
         return copy;
     }
 
-    // The links of a recorded run fit all of its ops only. False: without them it does not fail.
+    // The links of a recorded run fit only the complete list of its ops. False: without the links it does not fail.
     bool forget_links()
     {
         Program plain = settings();
@@ -80,7 +80,7 @@ class Minimiser {
         plain.laps = 1;
         plain.ops_limit = 0;
         if (!how_.fails(plain)) {
-            plain.laps = best_.laps;  // the laws are checked between them
+            plain.laps = best_.laps; // the laws are checked between laps
             plain.ops_limit = best_.ops_limit;
             if (!how_.fails(plain)) return false;
         }
@@ -88,7 +88,7 @@ class Minimiser {
         return true;
     }
 
-    // A repeat may have been found where a few ops do: the rounds written out, and made few again.
+    // Where a repeat was found, a few ops may be enough: writes its rounds out, and then reduces them.
     bool unroll()
     {
         constexpr std::size_t few = 256;
@@ -121,7 +121,8 @@ class Minimiser {
         return {best_.ops.begin(), best_.ops.begin() + static_cast<std::ptrdiff_t>(count)};
     }
 
-    // Where a search between two numbers is near enough: what is long is tried at a price, and only a step of the way.
+    // Whether a search between two numbers is close enough. Each try of a long program is costly, so a long one needs
+    // less precision.
     static bool near(std::size_t low, std::size_t high)
     {
         constexpr std::size_t dear = 16384;
@@ -139,7 +140,7 @@ class Minimiser {
         return best_.ops.size() < before;
     }
 
-    // `from` becomes `to`, and the numbers close up.
+    // Changes `from` into `to`, and closes the gap in the numbers.
     bool merge(std::uint32_t from, std::uint32_t to)
     {
         OpList ops = best_.ops;
@@ -163,21 +164,22 @@ class Minimiser {
         return best_.threads < before;
     }
 
-    // All of it as one repeat.
+    // Turns the whole program into one repeat.
     bool fold()
     {
         constexpr std::size_t worth_it = 6;
         if (best_.ops.size() < worth_it) return false;
         std::string note;
         const std::size_t length = 2 * repeats_expand(best_.ops, note).size();
-        // Few rounds are tried fast, and are enough for most; many take a second each, so the likely bodies come first.
+        // Few rounds are quick to try, and enough for most failures. Many rounds take a second per try, so only the
+        // likely bodies are tried with many.
         constexpr std::size_t few = 2048, many = 100'000, most = 500'000, all = SIZE_MAX, likely = 40;
         return fold_to(std::min(length, few), 0, all) || (length > few && fold_to(std::min(length, many), 0, likely)) ||
                (length > many && fold_to(std::min(length, most), 0, likely)) ||
                (length > few && fold_to(std::min(length, many), likely, all));
     }
 
-    // The candidates [from, to), repeated so many times.
+    // Tries the candidates [from, to), repeated this many times.
     bool fold_to(std::size_t rounds_max, std::size_t from, std::size_t to)
     {
         auto candidates = fold_candidates(best_.ops, rounds_max);
@@ -189,7 +191,7 @@ class Minimiser {
         return false;
     }
 
-    // Parts of it as repeats.
+    // Turns parts of it into repeats.
     bool fold_segments()
     {
         constexpr std::size_t segment_min = 3, width_max = 4;
@@ -232,7 +234,7 @@ class Minimiser {
         return accept(std::move(ops));
     }
 
-    // The fewest rounds that do.
+    // Finds the smallest number of rounds that still fails.
     bool rounds(std::size_t index)
     {
         const std::size_t before = op_size(best_.ops[index]);
@@ -308,7 +310,7 @@ class Minimiser {
         return any;
     }
 
-    // Every allocation the same, where there are too many to try each.
+    // Makes all allocations alike, if there are too many to try each.
     bool all_alike()
     {
         for (std::size_t size : {std::size_t{16}, std::size_t{100}, std::size_t{1000}}) {

@@ -1,5 +1,5 @@
-// Makes a failing program small: fewer ops, fewer threads, simpler arguments, by trying. It knows nothing of how a
-// program is run; the caller says whether one still fails.
+// Makes a failing program small by trying: fewer ops, fewer threads, simpler arguments. It does not know how a program
+// is run; the caller says whether a candidate still fails.
 #pragma once
 
 #include <functional>
@@ -10,24 +10,24 @@
 namespace stress {
 
 struct Minimise {
-    std::function<bool(const Program &)> fails;       // in the same way as the first
-    std::function<void(const Program &)> progress;    // told of each smaller one
-    std::function<bool()> give_up;                    // time is over: keep what there is
+    std::function<bool(const Program &)> fails;       // in the same way as the original
+    std::function<void(const Program &)> progress;    // called with each smaller program
+    std::function<bool()> give_up;                    // time is over: keep the best so far
 };
 
-// `program` fails. What comes back fails too, and none of the steps below makes it smaller, unless give_up said so.
+// `program` must fail. The result fails too, and no step below makes it smaller, unless give_up ended the search.
 Program minimise(Program program, const Minimise &how);
 
-// Takes [from, to) out and keeps the bodies of repeats right.
+// Removes [from, to) and keeps the bodies of repeats right.
 void ops_remove(OpList &ops, std::size_t from, std::size_t to);
 
-// Programs of the form `repeat { a few ops }` that may fail as this one does, the most likely first: its last ops,
-// what was done to its last blocks, one op of each kind, and pairs of those. Each is repeated at most `rounds_max`
-// times, and fewer where its blocks would fill the memory.
+// Programs of the form `repeat { a few ops }` that may fail in the same way, the most likely first: its last ops, the
+// ops on its last blocks, one op of each kind, and pairs of those. Each is repeated at most `rounds_max` times, and
+// fewer if its blocks would fill the memory.
 std::vector<OpList, MappedAllocator<OpList>> fold_candidates(const OpList &ops, std::size_t rounds_max);
 
-// The ops with [from, to) replaced by a repeat of the first `width` of them. `fresh`: on slots of their own, stepping
-// on in each round; otherwise again and again on their slots.
+// The ops with [from, to) replaced by a repeat of the first `width` of them. `fresh`: each round uses new slots;
+// otherwise every round uses the same slots.
 OpList fold_segment(const OpList &ops, std::size_t from, std::size_t to, std::size_t width, bool fresh);
 
 }  // namespace stress

@@ -1,4 +1,4 @@
-// The minimiser against failures that are computed, not run.
+// Tests the minimiser with failures that are computed, not run.
 #include "program/minimise.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(Minimise, CountsBecomeARepeat)
     EXPECT_LT(m.tries, 400u);
 }
 
-// The block comes from one thread and is freed by another, a hundred times.
+// One thread allocates the block and another frees it, a hundred times.
 TEST(Minimise, KeepsTheThreadsThatItNeeds)
 {
     Program program = random_program(4000, 4);
@@ -98,7 +98,7 @@ TEST(Minimise, KeepsTheThreadsThatItNeeds)
     EXPECT_LE(m.program.ops.size(), 6u) << text_of(m.program);
 }
 
-// Three different ops in this order, anywhere: nothing to fold.
+// The failure needs three different ops in this order, at any place, so there is nothing to fold.
 TEST(Minimise, DropsWhatDoesNotMatter)
 {
     const Minimised m = minimised(random_program(3000, 2), [](const OpList &ops) {

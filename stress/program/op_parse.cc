@@ -51,7 +51,7 @@ class Parser {
         else call(op, word);
     }
 
-    // Whether it was a setting.
+    // Returns whether the word was a setting.
     bool in_first_part(std::string_view word)
     {
         static constexpr std::string_view names[] = {"threads", "seed", "schedule", "check",     "strict",
@@ -288,7 +288,7 @@ class Parser {
     Reader in_;
     Program &program_;
     std::vector<std::size_t, MappedAllocator<std::size_t>> open_;  // repeats whose body is not closed yet
-    const char *after_ = "";  // what the closing parenthesis comes after
+    const char *after_ = "";  // the token that precedes the closing parenthesis
     std::uint32_t threads_used_ = 0;
     bool threads_given_ = false;
 };

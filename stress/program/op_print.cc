@@ -93,7 +93,7 @@ Text program_print(const Program &program)
     constexpr std::size_t indent_max = 8;  // ops may nest a million deep
     Printer p;
     print_head(p, program);
-    std::vector<std::size_t, MappedAllocator<std::size_t>> ends;  // of the bodies that are open
+    std::vector<std::size_t, MappedAllocator<std::size_t>> ends;  // ends of the open bodies
     const auto indent = [&] {
         for (std::size_t i = 0; i < ends.size() && i < indent_max; ++i) p << "    ";
     };

@@ -1,4 +1,4 @@
-// How each kind of op is written, for the printer and the parser.
+// How each kind of op is written; used by the printer and the parser.
 #pragma once
 
 #include <string_view>
@@ -41,7 +41,7 @@ inline const OpSyntax &op_syntax(OpKind kind)
 inline constexpr std::string_view kRenewHowNames[kRenewHowCount] = {"return", "exit", "cancel", "small_stack",
                                                                     "destructors"};
 
-// What the first line of a text says before the version.
+// The first line of a text, up to the version.
 inline constexpr std::string_view kTextHead = "# hakmem ops ";
 inline constexpr unsigned kTextVersion = 1;
 

@@ -24,7 +24,7 @@ namespace stress {
 
 using Text = std::vector<char, MappedAllocator<char>>;
 
-// One op, without an end of line: "T1: free(b3);". Of a Repeat the head: "repeat 10 step 1 {".
+// One op, without a newline: "T1: free(b3);". For a Repeat only its head: "repeat 10 step 1 {".
 std::string op_print(const Op &op);
 
 Text program_print(const Program &program);

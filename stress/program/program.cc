@@ -52,7 +52,7 @@ void append_rounds(OpList &out, std::span<const Op> body, const Op &repeat, std:
 
 void repeats_clamp(OpList &ops)
 {
-    std::vector<std::size_t, MappedAllocator<std::size_t>> ends{ops.size()};  // of the bodies that we are in
+    std::vector<std::size_t, MappedAllocator<std::size_t>> ends{ops.size()};  // ends of the bodies that we are in
     for (std::size_t i = 0; i < ops.size(); ++i) {
         while (i >= ends.back() && ends.size() > 1) ends.pop_back();
         if (ops[i].kind != OpKind::Repeat) continue;
@@ -125,7 +125,7 @@ std::string links_fault(const OpList &ops, std::uint32_t threads)
 {
     struct Slot {
         bool used = false;
-        std::uint16_t thread = 0, link = 0, turn = 0;  // of the last op on it; the last link that was done
+        std::uint16_t thread = 0, link = 0, turn = 0;  // of the last op on the slot; the last link that was done
     };
     std::vector<Slot, MappedAllocator<Slot>> slots(slot_count(ops));
     std::vector<bool> stuck(threads);

@@ -28,7 +28,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-// Of the header, with its checksum as 0, and of what follows. Eight bytes at a time: a file may have millions of ops.
+// Checksum of the header, with its checksum field as 0, and of the rest. Takes eight bytes at a time, since a file may
+// have millions of ops.
 std::uint64_t checksum(Header header, Bytes rest)
 {
     header.checksum = 0;
@@ -53,7 +54,7 @@ bool has_magic(Bytes bytes)
     return bytes.size() >= sizeof kMagic && std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0;
 }
 
-// The settings; values out of range are folded.
+// Reads the settings; values out of range are folded into range.
 void settings_from(const Header &header, Program &program)
 {
     program.threads = (header.threads - 1U) % kOpThreadsMax + 1;
@@ -67,7 +68,7 @@ void settings_from(const Header &header, Program &program)
     program.expected = {header.schedule_hash, header.clock};
 }
 
-// The ops; links are taken over where they are kept. False: some op was out of range.
+// Reads the ops, and their links if they are kept. False: some op was out of range.
 bool ops_from(Bytes bytes, std::size_t kind_count, Program &program)
 {
     const std::size_t count = bytes.size() / sizeof(Op);
@@ -119,7 +120,7 @@ bool names_from(Bytes bytes, Program &program)
 // Reads the whole file, or says why not.
 std::string content_of(const std::string &path, Text &content)
 {
-    // Not to wait for the writer of a fifo.
+    // O_NONBLOCK: does not wait for the writer of a FIFO.
     const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return std::string("cannot be read: ") + std::strerror(errno);
     struct stat status{};

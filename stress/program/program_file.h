@@ -1,8 +1,8 @@
-// Programs as files: text (op_text.h) or binary, told apart by the first bytes.
+// Programs as files: text (op_text.h) or binary; the first bytes say which.
 //
 // Binary, little-endian: a header of 64 bytes, the names (rule and allocator, each ended by 0), and 16 bytes an op:
-// kind, arg, thread (2), slot (4), size (6), link (2). The checksum covers all of it. The header says how many kinds
-// of op there were when the file was written, so that kinds added later leave old files as they are.
+// kind, arg, thread (2), slot (4), size (6), link (2). The checksum covers everything. The header says how many kinds
+// of op existed when the file was written, so that kinds added later do not change the meaning of old files.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ Text program_encode(const Program &program, std::size_t kind_count = kOpKindCoun
 // Empty, or what is wrong with the bytes.
 std::string program_decode(Bytes bytes, Program &program);
 
-// For fuzzers: any bytes are a program. Every 16 bytes are an op, folded into range; a header is taken as far as it
+// For fuzzers: reads any bytes as a program. Every 16 bytes are an op, folded into range; a header is used as far as it
 // makes sense; a partial op at the end is dropped.
 Program program_decode_bytes(Bytes bytes);
 
@@ -31,4 +31,4 @@ Program program_decode_bytes(Bytes bytes);
 std::string program_read(const std::string &path, Program &program);
 std::string program_write(const std::string &path, std::span<const char> content);
 
-}  // namespace stress
+} // namespace stress

@@ -59,7 +59,7 @@ TEST(Binary, WhatIsEncodedDecodesBack)
     EXPECT_EQ(program_decode_bytes(bytes_of(program_encode(sample()))).ops.size(), 50u);
 }
 
-// A file of a time when there were fewer kinds.
+// A file from a time when there were fewer kinds.
 TEST(Binary, KindsAddedAtTheEndLeaveOldFilesAlone)
 {
     for (std::size_t kinds = 1; kinds <= kOpKindCount; ++kinds) {
@@ -67,7 +67,7 @@ TEST(Binary, KindsAddedAtTheEndLeaveOldFilesAlone)
         Program again;
         ASSERT_EQ(program_decode(bytes_of(file), again), "") << kinds;
         expect_equal(sample(kinds), again);
-        // Bytes of a fuzzer in such a file are folded as they were then.
+        // Fuzzer bytes in such a file are folded as they were then.
         Text garbage = file;
         garbage.resize(garbage.size() + 160, '\x7f');
         for (const Op &op : program_decode_bytes(bytes_of(garbage)).ops)
@@ -83,7 +83,7 @@ TEST(Binary, EveryBitThatFlipsIsSeen)
             Text broken = file;
             broken[i] = static_cast<char>(broken[i] ^ (1 << bit));
             Program program;
-            if (i < 8) continue;  // no longer this format
+            if (i < 8) continue;  // the file is then no longer in this format
             EXPECT_NE(program_decode(bytes_of(broken), program), "") << "byte " << i << " bit " << bit;
         }
 }

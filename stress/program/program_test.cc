@@ -16,7 +16,7 @@ Op on_thread(Op op, std::uint16_t thread)
     return op;
 }
 
-// Random bytes as ops, clamped as a reader would.
+// Random bytes as ops, clamped as a reader would clamp them.
 Program random_program(Rng &rng, std::size_t count)
 {
     Program program;

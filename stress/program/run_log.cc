@@ -82,7 +82,7 @@ SeatLog &RunLog::seat_log(std::uint32_t seat) const
                                         seat * seat_bytes(head().room));
 }
 
-// Not by the pointers in the SeatLog: those are of the process that wrote it.
+// Does not use the pointers in the SeatLog, which belong to the process that wrote it.
 const SeatLog::Entry *RunLog::entries(std::uint32_t seat) const
 {
     return reinterpret_cast<const SeatLog::Entry *>(&seat_log(seat) + 1);

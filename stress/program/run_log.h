@@ -1,5 +1,5 @@
-// The log of a whole run, in memory that two processes share: the one that runs writes it, the other one reads what
-// is there when the first has ended, crashed or was killed. From it comes the recorded program.
+// The log of a whole run, in memory that two processes share. The process that runs writes it; the other reads it when
+// the first has ended, crashed or was killed, and makes the recorded program from it.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,24 @@
 
 namespace stress {
 
-// An anonymous file that a child inherits by its number; -1: the system has none.
+// An anonymous file that a child inherits by its number; -1: the system has none left.
 int run_log_file();
 
 class RunLog {
   public:
-    // The one that runs: gives the file its size and maps it, for `seats` seats with room for so many ops each. The
-    // memory counts as the harness's.
+    // For the process that runs: gives the file its size and maps it, for `seats` seats with room for `room` ops each.
+    // The memory counts as the harness's.
     static RunLog create(int fd, std::uint32_t seats, std::size_t room);
-    // The one that reads, once nobody writes.
+    // For the process that reads, once nobody writes.
     static RunLog open(int fd);
     RunLog(RunLog &&other) noexcept;
     ~RunLog();
 
     bool ok() const { return start_ != nullptr; }
 
-    // Before the run: seats write here from now on.
+    // Call before the run: from then on seats write to this log.
     void attach(Run &run);
-    // After the run; a log without this is of a run that did not come to its end.
+    // Call after the run. A log without this belongs to a run that did not complete.
     void finish(const Result &result);
 
     struct Ending {
@@ -41,16 +41,16 @@ class RunLog {
     };
     const Ending &ending() const;
     std::uint32_t seats() const;
-    // How many ops there was no room for.
+    // The number of ops that did not fit.
     std::uint64_t dropped() const;
     const OpOutcome *outcomes(std::uint32_t seat) const;
     std::size_t room() const;
 
-    // The ops of all seats in one order that the run may have had: by their stamps where it was seeded, otherwise one
-    // that its links allow. Links are as they were; ops whose turn never came are last.
+    // The ops of all seats in one order that the run may have had: ordered by their stamps if it was seeded, otherwise
+    // an order that the links allow. Links stay as they were; ops whose turn never came are last.
     OpList merged() const;
 
-    // Where the settings of the run are kept for the reader, as the file of a program without ops.
+    // Stores the settings of the run for the reader, as the file of a program without ops.
     void set_settings(const Program &program);
     std::string settings(Program &program) const;
 

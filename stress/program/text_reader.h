@@ -1,4 +1,4 @@
-// Reads characters, words and numbers of a text, counts its lines, and says what is wrong where.
+// Reads characters, words and numbers of a text, counts its lines, and reports what is wrong at which line.
 #pragma once
 
 #include <charconv>
@@ -59,7 +59,7 @@ class Reader {
         return {start, static_cast<std::size_t>(at_ - start)};
     }
 
-    // The whole rest of the line, as it is.
+    // The rest of the line, unchanged.
     std::string_view rest_of_line()
     {
         const char *start = at_;
@@ -99,7 +99,8 @@ class Reader {
 
     [[noreturn]] void fail(const std::string &text) { throw Fault{"line " + std::to_string(line_) + ": " + text}; }
 
-    // For a message: what a terminal, or a reader of lines, could take for something else is shown as '?'.
+    // For messages: shows '?' instead of characters that a terminal, or a reader of lines, could take for something
+    // else.
     static std::string shortened(std::string_view text)
     {
         std::string shown(text.substr(0, 24));
@@ -114,4 +115,4 @@ class Reader {
     std::size_t line_ = 1;
 };
 
-}  // namespace stress
+} // namespace stress

@@ -1,4 +1,4 @@
-/* A malloc with one planted bug, to prove that a conformance check finds it. It forwards to libc and is wrong in one
+/* A malloc with one planted bug, to prove that a conformance check finds it. It forwards to libc and misbehaves in one
  * narrow way, as CONFORM_BUG says, so that the other checks pass. CONFORM_NONE must pass them all. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ void *__libc_pvalloc(size_t size_bytes);
 
 extern char **environ;
 
-enum { HUGE_BYTES = 17 << 20 }; /* a size that a full round of sizes asks for, and little else */
+enum { HUGE_BYTES = 17 << 20 }; /* a size that little else than a round through all sizes asks for */
 
 static __thread bool allocated __attribute__((tls_model("initial-exec")));
 static __thread bool ended __attribute__((tls_model("initial-exec")));
@@ -74,7 +74,7 @@ static __thread bool ended __attribute__((tls_model("initial-exec")));
 __thread char conform_big_tls[16384] __attribute__((tls_model("initial-exec")));
 #endif
 
-static bool armed; /* nothing goes wrong before the program itself runs */
+static bool armed; /* set once the program itself runs; nothing goes wrong before */
 static pthread_key_t key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fast_size_0;
@@ -122,7 +122,7 @@ static void *helper(void *unused)
     return unused;
 }
 
-/* Unblocks what the thread that starts it blocks. */
+/* Unblocks the signals that the starting thread blocks. */
 static void *helper_start(void *unused)
 {
     sigset_t none;
@@ -173,8 +173,8 @@ void *malloc(size_t size_bytes)
     const int before = errno;
     const bool locks = BUG == CONFORM_FORK_HANDLERS || (BUG == CONFORM_FORK_LOCK && size_bytes > 1 << 20);
     if (locks) lock_take();
-    /* Calls for memory with this lock held and no other: in its own ones libc holds an arena's, for which fork waits,
-     * and whether this one is held when fork goes on is then a matter of chance. */
+    /* Calls for memory with this lock held and no other. Inside its own calls libc holds an arena's lock, which fork
+     * waits for; whether this lock is still held when fork continues would then be chance. */
     if (BUG == CONFORM_FORK_LOCK && locks)
         munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
     void *block = __libc_malloc(size_bytes);

@@ -1,4 +1,5 @@
-/* A module whose constructor allocates, and whose destructor frees, also what the program resized between. */
+/* A module whose constructor allocates and whose destructor frees, including a block that the program resized in
+ * between. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* Programs of their own, for what can only be seen in a process that has not allocated yet, or that ends by exit.
- * usage: conform-fresh MODE LIBRARY
- * Prints ok as its last line and exits with 0; or says what was wrong, and 1; or why it cannot tell, and 77. */
+/* Checks that need a process that has not allocated yet, or that ends by exit. usage: conform-fresh MODE LIBRARY Exits
+ * with 0 and the last line "ok"; or with 1 and what was wrong; or with 77 and why it cannot tell. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -88,7 +87,7 @@ static void before_all(int argc, char **argv, char **env)
     library = argc > 2 ? argv[2] : "";
     if (strcmp(mode, "atfork-first") == 0) pthread_atfork(handler, handler, handler);
     if (strcmp(mode, "no-environ") == 0) {
-        environ = NULL; /* until libc sets it again; main takes it away for good */
+        environ = NULL; /* until libc sets it again; main removes it for good */
         exercise();
     }
     if (strcmp(mode, "huge-first") == 0) {
@@ -132,7 +131,7 @@ static void wait_for(pid_t child)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
     if (WIFSIGNALED(status)) wrong("a child was ended by a signal");
-    if (WEXITSTATUS(status) != 0) _exit(1); /* it has said what was wrong */
+    if (WEXITSTATUS(status) != 0) _exit(1); /* the child has said what was wrong */
 }
 
 static void atfork_first(void)
@@ -239,7 +238,7 @@ static void *load(void)
     return module;
 }
 
-/* Again without the library in LD_PRELOAD. */
+/* Runs again without the library in LD_PRELOAD. */
 static void without_preload(char **argv)
 {
     if (getenv("LD_PRELOAD") == NULL) return;
@@ -263,14 +262,14 @@ static void *library_thread_at_barrier(void *unused)
     (void)unused;
     exercise_with(library_malloc, library_free);
     pthread_barrier_wait(&barrier);
-    pthread_barrier_wait(&barrier); /* the library is closed by now */
+    pthread_barrier_wait(&barrier); /* after this the library is closed */
     return NULL;
 }
 
 static void unload(char **argv)
 {
     without_preload(argv);
-    /* A library that cannot be loaded so is another check's finding, not this one's. */
+    /* If the library cannot be loaded in this way, that is another check's finding. */
     void *module = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL) say(77, dlerror());
     dlclose(module);
@@ -281,7 +280,7 @@ static void unload(char **argv)
     pthread_barrier_wait(&barrier);
     dlclose(module);
     pthread_barrier_wait(&barrier);
-    pthread_join(thread, NULL); /* its destructors, if they are still set, point nowhere */
+    pthread_join(thread, NULL); /* destructors that are still registered now point nowhere */
 }
 
 /* A module of plugin/, beside this program. */
@@ -384,7 +383,7 @@ static void secure_environment(void)
     int printed = memfd_create("printed", MFD_CLOEXEC);
     int error = dup(STDERR_FILENO);
     if (printed < 0 || error < 0 || dup2(printed, STDERR_FILENO) < 0) say(77, "standard error cannot be kept");
-    /* A library that cannot be loaded so is another check's finding, not this one's. */
+    /* If the library cannot be loaded in this way, that is another check's finding. */
     if (dlopen(library, RTLD_NOW | RTLD_LOCAL) == NULL) say(77, dlerror());
     load();
     exercise_with(library_malloc, library_free);

@@ -1,5 +1,5 @@
-/* Stands between a malloc and libc: functions that a malloc may call, each of which allocates first, as libc's own
- * are free to do. A malloc that calls them with a lock held, or before it is ready to be called, does not come back. */
+/* Sits between a malloc and libc: functions that a malloc may call, each of which allocates first, as libc's own may
+ * do. A malloc that calls them with a lock held, or before it can handle calls itself, never returns. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@ static __thread int depth __attribute__((tls_model("initial-exec")));
 
 static void allocate(void)
 {
-    if (depth > 0) return; /* malloc may call us from here; once is enough */
+    if (depth > 0) return; /* malloc may call this function again from here; once is enough */
     depth++;
     for (size_t size = 16; size <= 200000; size *= 8) {
         char *block = malloc(size);

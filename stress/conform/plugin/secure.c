@@ -1,7 +1,8 @@
-/* Starts a program as the system starts one with privileges of its own (setuid): AT_SECURE is set.
- * usage: conform-secure PROGRAM [ARGUMENT]...
- * A debugger writes the flag where the kernel has put it, before the program's first instruction: no root is needed. The
- * exit status is the program's, or 128 and its signal. Where the flag cannot be set, it says why, and 77. */
+/* Starts a program with AT_SECURE set, as the system does for a program with privileges of its own (setuid). usage:
+ * conform-secure PROGRAM [ARGUMENT]...
+ * Acts as a debugger and writes the flag where the kernel has put it, before the program's first instruction, which
+ * needs no root. The exit status is the program's, or 128 plus its signal. If the flag cannot be set, it says why and
+ * exits with 77. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <stdbool.h>
@@ -43,7 +44,8 @@ static long word(pid_t child, const long *at)
     return ptrace(PTRACE_PEEKDATA, child, (void *)at, NULL);
 }
 
-/* The stack of a program that has not begun: the count, the arguments, 0, the environment, 0, then pairs until AT_NULL. */
+/* The stack of a program that has not begun has: the count, the arguments, 0, the environment, 0, then pairs up to
+ * AT_NULL. */
 static bool set_secure(pid_t child)
 {
     long *at = stack_of(child);

@@ -1,5 +1,5 @@
-/* A module whose thread-local data must lie in the first block of each thread, of which the loader keeps a little
- * (1664 bytes in glibc) for modules that come later. A malloc that takes it all stops them. */
+/* A module whose thread-local data must fit into each thread's first block. The loader reserves a little of that block
+ * (1664 bytes in glibc) for modules that are loaded later. If a malloc takes all of it, they cannot be loaded. */
 __thread char conform_static_tls[256] __attribute__((tls_model("initial-exec")));
 
 __attribute__((visibility("default"))) int conform_tls_touch(int value);

@@ -1,4 +1,4 @@
-/* A module with thread-local data of its own, so much that the loader allocates it at the first use of a thread. */
+/* A module with so much thread-local data that the loader allocates it when a thread first uses it. */
 __thread char conform_tls_large[200000];
 
 __attribute__((visibility("default"))) int conform_tls_touch(int value);
