@@ -1,5 +1,5 @@
-/* arena.c: see arena.h. Everything is readable and writable at all times, so an access to memory that was not committed
- * goes unseen here; that commit, purge and the rest are asked for what is reserved is checked. */
+/* arena.c: see arena.h. All memory is readable and writable at all times, so an access to memory that was not committed
+ * goes unnoticed here. What is checked: commit, purge and the others are only called for reserved memory. */
 #include "explore/arena.h"
 
 #include <errno.h>
@@ -14,15 +14,15 @@ static uintptr_t arena, arena_end;
 static struct arena_books books;
 static const char *complaint;
 static bool is_over;
-static uint64_t fail_in; /* calls until one fails, that one included; 0: none will */
+static uint64_t fail_in; /* calls until one fails, including that one; 0: none will */
 static bool fail_for_ever;
 static uint64_t failed;
 
-/* Candidates: AddressSanitizer and ThreadSanitizer leave different parts of the address space to a program. */
+/* Candidates, because AddressSanitizer and ThreadSanitizer leave different parts of the address space free. */
 static const uintptr_t places[] = {0x1000000000, 0x200000000000, 0x100000000000, 0x7a0000000000};
 
-/* The kernel gives memory to one thread after it took it from another: what is reserved comes after what was released.
- * A purge orders nothing, and races with those who use the memory. NULL without ThreadSanitizer. */
+/* The kernel takes memory from one thread before it gives it to another, so a reservation is ordered after the release.
+ * A purge orders nothing, and races with the threads that use the memory. NULL without ThreadSanitizer. */
 [[gnu::weak]] void __tsan_acquire(void *address);
 [[gnu::weak]] void __tsan_release(void *address);
 
@@ -48,7 +48,7 @@ static bool covers(const struct arena_range *ranges, uint32_t count, uintptr_t s
     return at < count && ranges[at].start <= start && end <= ranges[at].end;
 }
 
-/* memmove without its interceptor: to ThreadSanitizer the books are the kernel's. */
+/* memmove without its interceptor, because for ThreadSanitizer these books belong to the kernel. */
 static void move_ranges(struct arena_range *to, const struct arena_range *from, uint32_t count)
 {
     if (to < from)
@@ -74,7 +74,7 @@ static bool add(struct arena_range *ranges, uint32_t *count, uintptr_t start, ui
     return true;
 }
 
-/* Takes a range out of the one that covers it. False: no room in the list. */
+/* Removes a range from the one that covers it. False: no room in the list. */
 static bool take(struct arena_range *ranges, uint32_t *count, uintptr_t start, uintptr_t end)
 {
     uint32_t at = find(ranges, *count, start);
@@ -94,7 +94,7 @@ static bool is_reserved(const void *start, size_t size_bytes)
     return covers(books.reserved, books.reserved_count, from, from + size_bytes);
 }
 
-/* The lowest place that is free. */
+/* The lowest free place. */
 static uintptr_t place(size_t size_bytes, size_t align_bytes)
 {
     uintptr_t at = round_up(arena, align_bytes);

@@ -1,6 +1,6 @@
-/* arena.h: the system as the explorer and the fuzz targets give it to the allocator: one range of address space, at the
- * same address in every process, from which it reserves. What it does is a function of what it was asked for, so runs
- * repeat; and all that was touched can be put back at once (image.h). One thread at a time. */
+/* arena.h: the operating system that the explorer and the fuzz targets give to the allocator: one range of address
+ * space, at the same address in every process, from which it reserves. Its answers depend only on the requests, so runs
+ * repeat; and all touched memory can be restored at once (image.h). One thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,8 @@ struct arena_range {
     uintptr_t start, end;
 };
 
-/* Reservations, and of them what may have been touched, each sorted by address; neighbours are one. */
+/* Reservations, and the parts of them that may have been touched. Each list is sorted by address; neighbouring ranges
+ * are merged. */
 struct arena_books {
     struct arena_range reserved[ARENA_RANGES_MAX];
     struct arena_range touched[ARENA_RANGES_MAX];
@@ -27,38 +28,41 @@ struct arena_books {
 extern "C" {
 #endif
 
-/* Maps the range and makes it the allocator's system, before its first call. False: there is no room. */
+/* Maps the range and makes it the allocator's system. Call it before the allocator's first call. False: there is no
+ * room. */
 bool arena_begin(void);
 
-/* The books, to look at or, with the memory in keeping, to put back. */
+/* The books, to look at or, together with saved memory, to restore. */
 struct arena_books *arena_now(void);
 
-/* The range itself, of which nothing beyond the page map and the first GiB is promised to stay. */
+/* The start of the range. Only the page map and the first GiB are sure to stay. */
 uintptr_t arena_start(void);
 
-/* Names the pages of static variables, multiples of 4096. False: more than 64 MiB. */
+/* Names the pages of static variables; both are multiples of 4096. False: more than 64 MiB. */
 bool arena_statics(uintptr_t start, uintptr_t end);
 
-/* Makes all that was touched read as zero, and those. */
+/* Makes all touched memory and those variables read as zero. */
 void arena_zero(void);
 
-/* A run begins, and ends: what it makes of memory from the system is found the faster where both are told. */
+/* Tells that a run begins or ends. Memory that the run gets from the system is found faster if both are told. */
 void arena_run(bool begins);
 
-/* Call number nth from now on (from 1) fails, and with for_ever all that follow; 0: none does. */
+/* Call number nth from now on, counted from 1, fails; with for_ever, all later calls too; 0: none does. */
 void arena_fail(uint64_t nth, bool for_ever);
-/* How many have failed so, since the process began. */
+/* The number of calls made to fail since the process began. */
 uint64_t arena_failed(void);
 
-/* Whether what the memory holds matters no more, as at the end of a run: purge and release then leave it as it is. */
+/* Whether the content of the memory no longer matters, as at the end of a run. Purge and release then leave it
+ * unchanged. */
 void arena_over(bool over);
 
-/* The same as libc's, but what is long, zero and has no memory yet gets none by them. For the allocator (own_libc.h).
+/* Like libc's functions, but a long run of zeros does not make untouched memory resident. For the allocator
+ * (own_libc.h).
  */
 void *stress_fiber_memset(void *to, int value, size_t size_bytes);
 void *stress_fiber_memcpy(void *to, const void *from, size_t size_bytes);
 
-/* What the allocator did against the contract of os/os.h, first of all; NULL: nothing. */
+/* The allocator's first breach of the contract of os/os.h; NULL: none. */
 const char *arena_complaint(void);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
 
 enum {
     RANGES_MAX = 64,      /* found at once */
-    KEPT_PAGES_MAX = 128, /* of up to a superslab; of more, as many as can be known */
+    KEPT_PAGES_MAX = 128, /* for blocks of up to a superslab; for larger ones, as many as can be known */
     KNOWN_PAGES_MAX = 512,
     CLEAN_RUNS_MAX = 64,
     SPARSE_BYTES = 1 << 15,
@@ -24,7 +24,7 @@ static uintptr_t arena, arena_end;
 /* --- pages -----------------------------------------------------------------------------------------------------------
  */
 
-/* memset, which is fastest; but between static variables a sanitizer has memory of its own, and would have its say. */
+/* memset is fastest, but a sanitizer would check the memory that it keeps between static variables. */
 static void zero_page(uintptr_t start)
 {
     if (start >= arena && start < arena_end) {
@@ -35,17 +35,17 @@ static void zero_page(uintptr_t start)
     for (size_t i = 0; i < SYSTEM_PAGE_BYTES / sizeof *words; i++) words[i] = 0;
 }
 
-/* The pages that have memory, of the arena and of static variables, as far as they were found: each is marked in a bit,
- * and stands in the list until the memory is given back. A page comes by memory only through a fault of the process, so
- * a run without one needs no look. */
+/* The pages of the arena and of static variables that are known to have memory. Each has its bit set, and is in the
+ * list until its memory is given back. A page gets memory only through a page fault of the process, so after a run
+ * without faults there is no need to look. */
 #define ARENA_PAGES (ARENA_BYTES / SYSTEM_PAGE_BYTES)
 static uintptr_t known[KNOWN_PAGES_MAX];
-static uint8_t known_clean[KNOWN_PAGES_MAX]; /* in how many runs on end nothing was written there */
+static uint8_t known_clean[KNOWN_PAGES_MAX]; /* for how many runs in a row nothing was written there */
 static uint32_t known_count;
-static bool too_many; /* of those that were found not all are in the list */
+static bool too_many; /* the list has no room for all pages found */
 static uint64_t known_bits[(ARENA_PAGES + STATIC_PAGES_MAX + 63) / 64];
 static struct arena_range statics;
-static uint64_t faults_before, faults_in_run = 1; /* of a run that is not told of its end */
+static uint64_t faults_before, faults_in_run = 1; /* 1 for a run whose end is not told */
 
 static uint64_t faults(void)
 {
@@ -75,7 +75,7 @@ static void know(uintptr_t page, bool yes)
     known_bits[index / 64] = yes ? known_bits[index / 64] | bit : known_bits[index / 64] & ~bit;
 }
 
-/* To take memory away and to fault it in again costs ten times as much as to zero it, while it is little. */
+/* Taking a little memory away and faulting it in again costs ten times as much as zeroing it. */
 static void take_away(uintptr_t start, uintptr_t end)
 {
     madvise((void *)start, end - start, MADV_DONTNEED);
@@ -98,7 +98,7 @@ static bool is_within(const struct arena_range *sorted, uint32_t count, uintptr_
     return i < count && sorted[i].start <= page;
 }
 
-/* Zeroes what is known; what no run has written to for long is given back. */
+/* Zeroes the known pages, and gives back pages that no run has written to for long. */
 static void zero_known(const struct arena_range *touched, uint32_t touched_count)
 {
     uint32_t count = known_count;
@@ -122,7 +122,8 @@ static void zero_known(const struct arena_range *touched, uint32_t touched_count
     }
 }
 
-/* Calls for each page from start to end that has memory, or takes it from all where they are many. */
+/* Calls the function for each page from start to end that has memory; if there are many, takes the memory from all of
+ * them instead. */
 static void for_resident(uintptr_t start, uintptr_t end, void (*call)(uintptr_t page))
 {
     const uint32_t kept_max = end - start > SUPERSLAB_BYTES ? KNOWN_PAGES_MAX : KEPT_PAGES_MAX;
@@ -139,7 +140,7 @@ static void for_resident(uintptr_t start, uintptr_t end, void (*call)(uintptr_t 
     }
 }
 
-/* One that is new: those that are known are zeroed by their list. */
+/* Zeroes a newly found page; the list takes care of known ones. */
 static void zero_new(uintptr_t page)
 {
     if (is_known(page)) return;
@@ -194,7 +195,7 @@ static uintptr_t page_of(uintptr_t address)
     return address & ~(uintptr_t)(SYSTEM_PAGE_BYTES - 1);
 }
 
-/* Calls for the parts from start to end that have memory. */
+/* Calls the function for the parts from start to end that have memory. */
 static void for_parts(uintptr_t start, uintptr_t end, ptrdiff_t to,
                       void (*call)(uintptr_t part, size_t bytes, ptrdiff_t to))
 {
@@ -220,8 +221,8 @@ static void copy_part(uintptr_t part, size_t bytes, ptrdiff_t to)
     memcpy((char *)part + to, (const void *)part, bytes);
 }
 
-/* Worth a look at which of its pages have memory. ThreadSanitizer sees those alone: to see all of a block of 400 MB
- * takes 2 GiB, and nobody has written to the others. */
+/* Whether it pays to find out which pages have memory. ThreadSanitizer then sees only those pages. To let it see a
+ * whole block of 400 MB would take 2 GiB, and nobody has written to the other pages. */
 static bool is_sparse(uintptr_t start, size_t size_bytes)
 {
     return size_bytes >= SPARSE_BYTES && start >= arena && start < arena_end && size_bytes <= arena_end - start;

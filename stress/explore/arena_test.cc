@@ -1,4 +1,4 @@
-// Which pages have memory, and the copies that give them none.
+// Tests which pages have memory, and copies that give them none.
 #include "explore/arena.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kPages = 3000;  // more than are looked at at once
+constexpr std::size_t kPages = 3000;  // more than one look covers
 
-// The numbers of the pages with memory among kPages.
+// The numbers of those of the kPages pages that have memory.
 std::vector<std::size_t> resident(const unsigned char *start)
 {
     const auto first = reinterpret_cast<std::uintptr_t>(start);
@@ -35,7 +35,7 @@ std::vector<std::size_t> resident(const unsigned char *start)
     return pages;
 }
 
-// By each of the two ways to ask, of which a kernel may have one.
+// With each of the two ways to ask; a kernel may have only one.
 class Resident : public testing::TestWithParam<bool> {
   protected:
     Resident() { resident_scan_allow(GetParam()); }
@@ -73,14 +73,14 @@ class SparseCopy : public Resident {
   protected:
     SparseCopy()
     {
-        explorer();  // which makes the arena
+        explorer();  // it makes the arena
         from = reinterpret_cast<unsigned char *>(arena_start() + (std::uintptr_t{12} << 30));
         to = from + 4 * kBytes;
         madvise(from, 8 * kBytes, MADV_DONTNEED);
         madvise(from, 8 * kBytes, MADV_NOHUGEPAGE);
     }
 
-    // A few bytes of memory that had none, and of its model: to look at memory is to give it some.
+    // Writes a few bytes to memory that had none, and to its model. Reading the memory would give it pages.
     void scatter(unsigned char *start, std::vector<unsigned char> &model)
     {
         madvise(start, kBytes, MADV_DONTNEED);
@@ -93,7 +93,7 @@ class SparseCopy : public Resident {
         start[at] = model[at] = static_cast<unsigned char>(1 + rng.below(255));
     }
 
-    // Just outside of a part, and at its ends.
+    // Marks bytes just outside of a part, and at its ends.
     void mark_edges(unsigned char *start, std::vector<unsigned char> &model, std::size_t first, std::size_t end)
     {
         for (const std::size_t at : {first - 1, first, end - 1, end}) mark(start, model, at);

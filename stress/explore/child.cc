@@ -12,13 +12,13 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kPage = 65536, kSlabMax = 8 * kPage, kSmallMax = 32768, kRunMax = std::size_t{2} << 20;
-constexpr std::size_t kStage = 16384;  // of blocks of one slab that are posted at once
+constexpr std::size_t kStage = 16384;  // bytes of one slab's blocks that are posted together
 constexpr std::size_t kTiny = 16;
 
-// What may be lost in the calls that threads were in when the child was forked.
+// What may be lost in the calls that threads were making when the child was forked.
 struct Lost {
     std::size_t small_bytes = 0, run_bytes = 0, huge_count = 0;
-    bool only_frees = true;  // of small blocks: a post is one step, and no page changes hands
+    bool only_frees = true;  // frees of small blocks: a post is one step, and no page changes hands
 
     void add(const World::Call &call)
     {
@@ -37,8 +37,8 @@ struct Lost {
     }
 };
 
-// Threads that the child starts, where the stopped ones had theirs: libc gives them those stacks. Each takes an orphan,
-// if there is one.
+// Starts threads in the child, on the stacks of the stopped threads, which libc reuses. Each adopts an orphan, if there
+// is one.
 void start_threads(World &world)
 {
     for (unsigned thread = 0; thread + 1 < world.threads && !world.runner.failed(); ++thread) {
@@ -81,7 +81,7 @@ void child_judge(World &world)
     world.in(world.threads - 1, [](World &each) { each.give_all(); });
     for (unsigned thread = 0; thread <= world.threads; ++thread)
         world.in(thread, [](World &each) { each.thread_end(); });
-    // What is being changed breaks laws, and stays as it is for good.
+    // Structures that were being changed break laws, and stay as they are for good.
     const bool all_laws = lost.only_frees && inside_fork_left_count() == 0;
     if (all_laws) world.in(world.stranger(), [](World &each) { each.laws(); });
     world.in(world.stranger(), [](World &) {

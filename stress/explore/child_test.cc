@@ -1,5 +1,5 @@
-// What is judged of a forked child: that each loss is seen, and none is called one that was in a stopped thread's
-// hands.
+// Tests the judgement of a forked child: it must notice each loss, and must not excuse one that was not in a stopped
+// thread's hands.
 #include <gtest/gtest.h>
 
 #include "explore/explore_test_support.h"
@@ -7,7 +7,7 @@
 namespace stress {
 namespace {
 
-// How a child fails.
+// The failure of a child.
 Outcome failure_of_child(void (*body)(World &, unsigned), void (*check)(World &))
 {
     ExploreScenario scenario = *explore_scenario("fork-post");
@@ -25,7 +25,7 @@ void only_fork(World &world, unsigned thread)
     if (thread == 1) world.fork();
 }
 
-// A child that forgets a block, when the other thread has stopped in a call of that size, or in none.
+// A child that loses a block, while the other thread has stopped in a call of that size, or in none.
 const char *rule_of_forgetting(std::size_t size_bytes, World::Call::Kind kind, std::size_t call_bytes)
 {
     static std::size_t forgotten_bytes;
@@ -61,7 +61,7 @@ TEST(ExplorerFork, OnlyWhatAThreadWasInTheMidstOfMayBeLost)
 
 TEST(ExplorerFork, AHeapThatNobodyWasChangingIsNotLeft)
 {
-    // The child's thread gives up its heap and leaves it to nobody.
+    // The child's thread gives up its heap without leaving it as an orphan.
     const auto fork = [](World &world, unsigned thread) {
         if (thread != 1) return;
         world.fork();

@@ -66,8 +66,8 @@ unsigned Replay::at_point(unsigned running, unsigned others, bool)
 
 unsigned Replay::at_rest(unsigned candidates)
 {
-    // A thread that waits or ends before its points are passed ends its stretch early: one that goes to its end, or
-    // whose schedule does not fit.
+    // A thread that waits or ends before it has passed its points ends its stretch early. That is right for a stretch
+    // to the thread's end; otherwise the schedule does not fit.
     if (begun_) {
         if (at_ < schedule_.size() && schedule_[at_].points != Stretch::kToItsEnd) diverged_ = true;
         ++at_;

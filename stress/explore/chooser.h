@@ -1,4 +1,4 @@
-// Choosers: who decides, at each point of a run, which thread goes on. Search enumerates; Replay repeats.
+// Choosers decide at each point of a run which thread continues. Search enumerates schedules; Replay repeats one.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,17 @@ class Chooser {
   public:
     virtual ~Chooser() = default;
 
-    // The running thread stands before an access and could go on; so could the `others`. `is_choice` is false where it
-    // makes no difference who does (runner.h). Returns who goes on.
+    // The running thread is about to make an access and could continue; so could the `others`. If `is_choice` is false,
+    // it makes no difference which one does (runner.h). Returns the thread that continues.
     virtual unsigned at_point(unsigned running, unsigned others, bool is_choice) = 0;
 
-    // Nobody runs: at the beginning, where a thread has ended, where it waits for a lock. One of `candidates`.
+    // No thread is running: at the beginning, after a thread has ended, or when it waits for a lock. Returns one of
+    // `candidates`.
     virtual unsigned at_rest(unsigned candidates) = 0;
 };
 
-// All schedules with at most `bound` preemptions (a switch away from a thread that could go on), depth first: those
-// that differ in the last choice follow one another. Between two runs: next().
+// All schedules with at most `bound` preemptions (a switch away from a thread that could continue), depth first, so
+// that schedules that differ only in the last choice follow one another. Call next() between two runs.
 class Search : public Chooser {
   public:
     explicit Search(unsigned bound) : bound_(bound) {}
@@ -31,12 +32,12 @@ class Search : public Chooser {
     unsigned at_point(unsigned running, unsigned others, bool is_choice) override;
     unsigned at_rest(unsigned candidates) override;
 
-    // To the next schedule. False: that was the last one.
+    // Moves to the next schedule. False: that was the last one.
     bool next();
 
-    // Whether a run came to other choices than the one before it with the same choices made: then it does not repeat.
+    // Whether a run, after the same choices as the previous run, met other choices: then runs do not repeat.
     bool diverged() const { return diverged_; }
-    // Of the run so far.
+    // Preemptions of the run so far.
     unsigned preemptions() const { return preemptions_; }
 
   private:
@@ -53,7 +54,7 @@ class Search : public Chooser {
     std::vector<Choice> path_;
 };
 
-// The schedule as it stands; behind its end each thread to its end, in order.
+// Follows the schedule; after its end, runs each thread to its end, in order.
 class Replay : public Chooser {
   public:
     explicit Replay(const Schedule &schedule) : schedule_(schedule) {}
@@ -61,13 +62,13 @@ class Replay : public Chooser {
     unsigned at_point(unsigned running, unsigned others, bool is_choice) override;
     unsigned at_rest(unsigned candidates) override;
 
-    // Whether the run was another one than the schedule tells of.
+    // Whether the run differed from what the schedule says.
     bool diverged() const { return diverged_ || at_ + 1 < schedule_.size(); }
 
   private:
     const Schedule &schedule_;
     std::size_t at_ = 0;
-    std::uint32_t points_ = 0; // of this stretch that were passed
+    std::uint32_t points_ = 0; // points of this stretch that were passed
     bool begun_ = false;
     bool diverged_ = false;
 };

@@ -1,4 +1,5 @@
-// The search itself, on toy programs whose interleavings can be counted; and the explorer on the allocator's scenarios.
+// Tests the search itself on toy programs whose interleavings can be counted, and the explorer on the allocator's
+// scenarios.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -68,7 +69,7 @@ Program program_of(unsigned threads, std::function<void(unsigned)> body, std::fu
     return program;
 }
 
-// Each thread stores so many times.
+// A program in which each thread makes this many stores.
 Program steps(std::vector<unsigned> counts, unsigned own = 0)
 {
     return program_of(static_cast<unsigned>(counts.size()), [counts, own](unsigned thread) {
@@ -96,8 +97,8 @@ std::uint64_t choose(unsigned n, unsigned k)
     return result;
 }
 
-// Interleavings of a and b steps with at most `bound` preemptions. In i stretches of the one and j of the other, which
-// take turns, there are i + j - 1 switches, of which that at the end of the thread that ends first is free.
+// Interleavings of a and b steps with at most `bound` preemptions. With i stretches of one thread and j of the other,
+// in turns, there are i + j - 1 switches; the one at the end of the thread that ends first costs nothing.
 std::uint64_t interleavings(unsigned a, unsigned b, unsigned bound)
 {
     std::uint64_t sum = 0;
@@ -168,7 +169,7 @@ TEST(ExploreSearch, ReadersAloneAddNoSchedules)
     EXPECT_EQ(all_of(program_of(2, reads), 3).schedules, 2u);
 }
 
-// A word that is shared in few schedules only is found all the same, and then its schedules are run.
+// A word that is shared in only a few schedules is still found, and then its schedules are run.
 TEST(ExploreSearch, AWordThatIsSharedInOneScheduleOnly)
 {
     const auto body = [](unsigned thread) {
@@ -204,7 +205,7 @@ TEST(ExploreSearch, LostUpdate)
 
 TEST(ExploreSearch, WhatNeedsTwoPreemptionsIsNotFoundWithOne)
 {
-    // Thread 1 sees 1 and then 2 only if each thread is interrupted in its midst.
+    // Thread 1 sees 1 and then 2 only if each thread is interrupted midway.
     const auto body = [](unsigned thread) {
         if (thread == 0) {
             shared.store(1);

@@ -1,4 +1,4 @@
-// The explorer of the tests: there can be one in a process, since it makes the allocator under test start.
+// The explorer of the tests. A process can have only one, since it starts the allocator under test.
 #pragma once
 
 #include "explore/explorer.h"

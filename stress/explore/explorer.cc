@@ -87,8 +87,8 @@ void Explorer::judge(const ExploreScenario &scenario)
     if (arena_complaint() != nullptr) runner_.fail("system", "%s", arena_complaint());
 }
 
-// Nothing is live and every thread has ended: the laws hold as things stand, since a purge would mend what was left
-// behind on an orphan's queue; and after a purge nothing is in use.
+// Nothing is live and every thread has ended. The laws must hold before a purge, which would repair what was left
+// behind on an orphan's queue; and after a purge nothing may be in use.
 void Explorer::judge_rest()
 {
     for (unsigned thread = 0; thread <= world_.threads; ++thread)

@@ -1,4 +1,4 @@
-// Explorer: runs a scenario in every schedule with a few preemptions, fewest first, and replays one.
+// Explorer: runs a scenario in every schedule with a few preemptions, fewest first, or replays one schedule.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace stress {
 struct ExploreRequest {
     unsigned threads = 2;
     unsigned bound = 2;      // preemptions, at most
-    double seconds = 0;      // after which the search is given up; 0: never
+    double seconds = 0;      // time limit of the search; 0: none
 };
 
 struct ExploreResult {
-    Sweep sweep;                 // the last bound's; runs: of all
-    std::uint32_t shared = 0;    // words that several threads access, one at least not only reading
+    Sweep sweep;                 // of the last bound; `runs` counts those of all bounds
+    std::uint32_t shared = 0;    // words that several threads access, at least one of them not only reading
     double seconds = 0;
-    std::optional<unsigned> bound_reached;  // the last one of which all schedules were run and held
+    std::optional<unsigned> bound_reached;  // the last bound of which all schedules were run and held
     bool complete = false;       // all schedules within the bound were run, or one failed
 };
 
-// One a process. Ends it, with a line that says why, where the allocator's memory cannot be had.
+// One per process. If it cannot get the allocator's memory, it ends the process with a line that says why.
 class Explorer {
   public:
     Explorer();
@@ -37,10 +37,10 @@ class Explorer {
 
     ExploreResult explore(const ExploreScenario &scenario, const ExploreRequest &request);
 
-    // One schedule. diverged: it is none of this scenario's.
+    // Runs one schedule. `diverged`: the schedule is not one of this scenario.
     const Outcome &replay(const ExploreScenario &scenario, unsigned threads, const Schedule &schedule, bool &diverged);
 
-    // The last run, one line an access; all: with those to words of one thread alone.
+    // The last run, one line per access. `all`: includes accesses to words of one thread alone.
     std::string interleaving(bool all) const;
 
     Runner &runner() { return runner_; }

@@ -15,7 +15,7 @@ extern "C" {
 // switch_*.S
 void *stress_fiber_switch(void **saved, void *stack);
 
-// The allocator's thread-local variables, one after the other; base/policy.h.
+// The allocator's thread-local variables, in one section; see base/policy.h.
 extern unsigned char __start_hak_fiber[], __stop_hak_fiber[];
 std::ptrdiff_t hak_fiber_offset = 0;
 
@@ -23,7 +23,7 @@ void stress_fiber_point(const char *what, const volatile void *address);
 int *stress_fiber_errno();
 long stress_fiber_syscall(long number, ...);
 
-// Of the sanitizers; null where the program has none. No switch may be missed, or reports name wrong stacks.
+// Functions of the sanitizers; null if the program has none. No switch may be missed, or reports name wrong stacks.
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void **shadow, const void *stack, std::size_t bytes);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void *start, std::size_t bytes);
 [[gnu::weak]] void __sanitizer_finish_switch_fiber(void *shadow, const void **stack, std::size_t *bytes);
@@ -48,7 +48,7 @@ std::size_t variables_bytes()
     return static_cast<std::size_t>(__stop_hak_fiber - __start_hak_fiber);
 }
 
-// Words, one by one: what lies between the variables is not for memcpy where a sanitizer watches it.
+// Copies word by word: memcpy would be checked by a sanitizer, which watches the gaps between the variables.
 void copy_variables(unsigned char *to, const unsigned char *from)
 {
     std::size_t i = 0;
@@ -80,7 +80,7 @@ Fibers::Fibers()
         fiber.stack = map(kGuardBytes + kStackBytes);
         mprotect(fiber.stack, kGuardBytes, PROT_NONE);
         fiber.stack += kGuardBytes;
-        // At the offset within a cache line that the variables themselves have.
+        // At the same offset within a cache line as the variables themselves.
         fiber.variables = map(variables_bytes() + 64) + reinterpret_cast<std::uintptr_t>(__start_hak_fiber) % 64;
         fiber.kept = map(variables_bytes());
         make(fiber);
@@ -116,14 +116,14 @@ void Fibers::ask_at(unsigned fiber, unsigned access)
     fibers_[fiber].until_asked = access;
 }
 
-// The first switch to the fiber takes the saved words and goes to entry().
+// The first switch to the fiber pops the saved words and enters entry().
 void Fibers::make(Fiber &fiber)
 {
     auto **top = reinterpret_cast<void **>(fiber.stack + kStackBytes);
     void **words = top - kSavedWords - 2;  // a multiple of 16 bytes below the top
     for (void **word = words; word < top; ++word) *word = reinterpret_cast<void *>(&Fibers::entry);
-    // A function expects the stack pointer 8 below a multiple of 16 on x86-64, where its caller's address stands, and
-    // reads the twelfth word as its link register on aarch64: see switch_*.S.
+    // On x86-64 a function expects the stack pointer 8 below a multiple of 16, because the return address lies there;
+    // on aarch64 the twelfth word is read as the link register. See switch_*.S.
     fiber.stack_pointer = words;
 }
 
@@ -141,7 +141,7 @@ void Fibers::begin(unsigned count)
     }
 }
 
-// What each fiber did is ordered before what the caller does next: a switch there and back, which orders.
+// Orders what each fiber did before what the caller does next, by a switch there and back.
 void Fibers::end()
 {
     if (__tsan_switch_to_fiber == nullptr) return;
@@ -257,7 +257,7 @@ void Fibers::work()
     }
 }
 
-// What is asked is no work of the fiber's thread: to ThreadSanitizer, the main thread does it.
+// The question to the caller is not the fiber's work. For ThreadSanitizer, the main thread asks it.
 void Fibers::point(const char *what, const volatile void *address)
 {
     if (current_ == kMax || on_point_ == nullptr) return;
@@ -288,12 +288,12 @@ int *stress_fiber_errno()
     return own != nullptr ? own : &errno;
 }
 
-// A coroutine's thread has a number of its own, by which the allocator tells who uses its thread caches; it is there
-// for as long as it is asked about, since each that ends says so.
+// Gives each coroutine's thread a number, by which the allocator identifies the user of a thread cache. When asked
+// whether such a thread exists, says yes: each thread that ends reports it.
 long stress_fiber_syscall(long number, ...)
 {
     const unsigned fiber = stress::fibers_now == nullptr ? stress::Fibers::kMax : stress::fibers_now->current();
-    constexpr long first = 1'000'000'000; // above all that the kernel gives
+    constexpr long first = 1'000'000'000; // above all numbers that the kernel gives
     if (number == SYS_gettid && fiber != stress::Fibers::kMax) return first + fiber;
     if (number == SYS_getpid && fiber != stress::Fibers::kMax) return first;
     long arguments[6];

@@ -1,7 +1,8 @@
-// Fibers: the threads of a run as coroutines of one kernel thread, so that who goes on is decided here, at every atomic
-// access of the allocator (points.h), and is the same in every run. Each has a stack and the allocator's thread-local
-// variables (HAK_TLS) of its own. AddressSanitizer and ThreadSanitizer are told of each change; ThreadSanitizer sees
-// the fibers as threads that nothing orders but what the allocator does, and begin() and end() of a run.
+// Fibers: the threads of a run as coroutines of one kernel thread. So this code decides which one continues, at every
+// atomic access of the allocator (points.h), and the decision is the same in every run. Each fiber has its own stack
+// and its own copy of the allocator's thread-local variables (HAK_TLS). AddressSanitizer and ThreadSanitizer are
+// informed of each switch. ThreadSanitizer sees the fibers as threads that only the allocator orders, plus begin() and
+// end() of a run.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace stress {
 
-// What the caller is asked at each point of a running fiber: true stops it there.
-// `what` is the kind of access; "lock_wait" where the fiber cannot go on until another has.
+// Called at each point of a running fiber; true stops the fiber there.
+// `what` is the kind of access; "lock_wait": the fiber cannot continue until another one has.
 using FiberPoint = bool(void *context, const char *what, const volatile void *address);
 
 class Fibers {
@@ -23,13 +24,13 @@ class Fibers {
     Fibers(const Fibers &) = delete;
     Fibers &operator=(const Fibers &) = delete;
 
-    // Asked at each point, until the next call. nullptr: fibers do not stop.
+    // Calls this function at each point, until it is replaced. nullptr: fibers do not stop.
     void on_point(FiberPoint *function, void *context);
 
-    // Or: asked at the fiber's n-th access from now, but at no other (0: at none), and where it waits for a lock. Until
-    // the fiber's thread begins anew.
+    // Alternatively: calls it at the fiber's n-th access from now and at no other (0: at none), and whenever it waits
+    // for a lock. Lasts until the fiber gets a new thread.
     void ask_at(unsigned fiber, unsigned access);
-    // What such fibers have done, in all: how many accesses, and a hash of which fiber did what kind, in their order.
+    // What such fibers have done in total: the number of accesses, and a hash of which fiber did which kind, in order.
     struct Passed {
         std::uint64_t accesses = 0;
         std::uint64_t hash = 0;
@@ -37,44 +38,46 @@ class Fibers {
     const Passed &passed() const { return passed_; }
     void forget_passed() { passed_ = {}; }
 
-    // Around a run: every fiber is a new thread, and whatever was done before is ordered before all that they do.
+    // Begins and ends a run: every fiber is a new thread, and everything done before is ordered before what they do.
     void begin(unsigned count);
     void end();
 
-    // Gives the fiber something to do and starts it. Returns when it has stopped at a point or has done it.
+    // Gives the fiber a function and starts it. Returns when it has stopped at a point or has finished.
     void call(unsigned fiber, void (*function)(void *), void *argument);
-    // Goes on with one that has stopped.
+    // Continues a fiber that has stopped.
     void resume(unsigned fiber);
-    // Whether it has stopped at a point.
+    // Whether the fiber has stopped at a point.
     bool is_stopped(unsigned fiber) const { return fibers_[fiber].busy; }
-    // The step that a fiber last named (base/sync_point.h), for reports.
+    // The step that a fiber named last (base/sync_point.h); for reports.
     const char *step(unsigned fiber) const { return fibers_[fiber].step; }
 
-    // The fiber's thread-local variables as a new thread has them. Not while it is stopped.
+    // Gives the fiber the thread-local variables of a new thread. Not while it is stopped.
     void renew(unsigned fiber);
 
-    // What begin() gives every fiber's variables from now on: what they hold now, or (forget) what a new thread has.
-    // Not while one is stopped.
+    // Sets what begin() gives to every fiber's variables from now on: keep() their present content, forget() the
+    // content of a new thread. Not while a fiber is stopped.
     void keep();
     void forget();
 
-    // Whether a switch orders, to ThreadSanitizer, what was done before it and after it: where none run side by side.
+    // Whether, for ThreadSanitizer, a switch orders what comes before it and after it. For times when no two fibers run
+    // side by side.
     void order_switches(bool order) { unordered_ = order ? 0 : 1; }
-    // What all fibers have done is ordered before what the running one does next, as in the child of a fork.
+    // Orders what all fibers have done before what the running one does next, as in the child of a fork.
     void order_others();
 
-    // Leaves the running fiber where it stands, as at a point. From a signal handler too.
+    // Stops the running fiber where it is, as at a point. Also from a signal handler.
     void stop();
-    // A fiber that has stopped never goes on; it can be called anew.
+    // Gives up a fiber that has stopped; it can be called again for something else.
     void abandon(unsigned fiber);
 
-    // Whose thread-local variable stands at the address: the fiber, and the variable as the linker knows it. -1: none.
+    // The fiber whose thread-local variable is at this address, and the variable's address as the linker knows it. -1:
+    // none.
     int whose(const volatile void *address, std::uintptr_t &variable) const;
 
-    // Of the running fiber; kMax: none runs.
+    // The running fiber; kMax: none runs.
     unsigned current() const { return current_; }
 
-    // What the allocator calls; see points.h. First passes(): true where nobody is to be asked.
+    // Called by the allocator; see points.h. First passes(): true if nothing needs to be asked.
     bool passes(const char *what)
     {
         if (current_ == kMax) return true;
@@ -86,7 +89,7 @@ class Fibers {
     }
     void point(const char *what, const volatile void *address);
     void named(const char *step);
-    // The running fiber's errno (own_libc.h); nullptr: none runs.
+    // The running fiber's errno (own_libc.h); nullptr: no fiber runs.
     int *own_errno() { return current_ == kMax ? nullptr : &fibers_[current_].error; }
 
   private:
@@ -103,7 +106,7 @@ class Fibers {
         void *argument = nullptr;
         const char *step = "";
         int error = 0;
-        unsigned until_asked = 0; // accesses; 0: so many that it never is
+        unsigned until_asked = 0; // accesses; 0: practically never
         bool asks_always = true;
         bool busy = false;
     };
@@ -122,7 +125,7 @@ class Fibers {
     std::size_t main_stack_bytes_ = 0;
     unsigned current_ = kMax;
     unsigned count_ = 0;
-    unsigned unordered_ = 1; // __tsan_switch_to_fiber: the switch itself orders nothing
+    unsigned unordered_ = 1; // for __tsan_switch_to_fiber: the switch itself orders nothing
     Passed passed_;
     FiberPoint *on_point_ = nullptr;
     void *context_ = nullptr;

@@ -4,7 +4,7 @@
 
 #include "explore/zero_page.h"
 
-// state.ld, and the linker's names for the ends of a section.
+// Symbols of state.ld, and the linker's names for the ends of a section.
 extern "C" {
 extern unsigned char hak_data_begin[], hak_data_end[], hak_bss_begin[], hak_bss_end[];
 extern unsigned char __start_hak_fiber[], __stop_hak_fiber[];
@@ -15,8 +15,8 @@ namespace {
 
 using Word [[gnu::may_alias, gnu::aligned(1)]] = std::uint64_t;
 
-// Not memcpy, also not by the compiler's choice (machine.cmake): between variables a sanitizer has memory of its own,
-// and would have its say.
+// Not memcpy, not even by the compiler's choice (machine.cmake), because a sanitizer would check the memory that it
+// keeps between variables.
 void copy(unsigned char *to, const unsigned char *from, std::size_t bytes)
 {
     const std::size_t count = bytes / sizeof(Word);

@@ -1,9 +1,8 @@
-// Image: the whole state of the linked-in allocator, kept to be put back: its static variables, and what the arena
-// holds. Runs that begin with restore() begin alike, to the byte, and a run of some ten operations costs some ten
-// microseconds.
+// Image: a saved copy of the linked-in allocator's whole state: its static variables and the content of the arena. Runs
+// that begin with restore() begin with the same bytes. A run of about ten operations takes about ten microseconds.
 //
-// At take() and restore() no coroutine may be inside the allocator. The variables of coroutines' threads are not a part
-// of it (fiber.h); those of the main thread are.
+// During take() and restore() no coroutine may be inside the allocator. The image includes the main thread's
+// thread-local variables, but not those of coroutines (fiber.h).
 #pragma once
 
 #include <cstddef>
@@ -16,11 +15,11 @@ namespace stress {
 
 class Image {
   public:
-    // Keeps the state as it is now.
+    // Saves the present state.
     void take();
     void restore() const;
 
-    // Bytes that are kept: for reports.
+    // Bytes that are saved; for reports.
     std::size_t bytes() const;
 
   private:
@@ -34,7 +33,7 @@ class Image {
     void keep_pages(unsigned char *start, unsigned char *end);
 
     std::vector<unsigned char> data_, own_;
-    std::vector<Page> pages_; // of static variables and of the arena: those that are not all zero
+    std::vector<Page> pages_; // pages of static variables and of the arena that are not all zero
     arena_books books_{};
 };
 

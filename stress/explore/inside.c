@@ -11,7 +11,8 @@
 #include "report/settings.h"
 #include "superslab/pagemap.h"
 
-/* The page map takes memory for itself a GiB at a time: all that it will need, now, since it never gives it back. */
+/* The page map takes memory for itself, a GiB at a time, and never returns it. So make it take now all that it will
+ * need. */
 static bool pagemap_ready(void)
 {
     char *all = pagemap_reserve((size_t)1 << 30, SUPERSLAB_BYTES);
@@ -31,7 +32,8 @@ bool inside_begin(int failfast_level)
 void inside_thread_end(void)
 {
     struct tcache *self = tcache_self();
-    if (self->state == THREAD_LIVE) thread_end(self); /* a thread that never came to a slow path has no key's value */
+    /* A thread that never reached a slow path has no key value, so no destructor runs. */
+    if (self->state == THREAD_LIVE) thread_end(self);
 }
 
 const void *inside_heap(void)

@@ -23,8 +23,8 @@ static bool was_left(const struct owner *owner)
     return owner->id < HEAPS_NOTED && left_alone[owner->id];
 }
 
-/* Held by a thread that is not in the midst of a change of it: what a thread has taken and not yet entered, or has
- * entered no more and not yet given, is being changed. */
+/* Whether the heap is held by a thread that is not changing it. A heap that a thread has taken but not yet entered, or
+ * has left but not yet given up, is being changed. */
 static bool is_whole(const struct heap *heap)
 {
     if (heap == tcache_self()->heap || owner_is_orphan(&heap->owner)) return true;
@@ -64,7 +64,8 @@ bool inside_fork_heaps_hold(const void *const *held, uint32_t held_count, char *
     return true;
 }
 
-/* By the pages' own places and not by slab_for_each: of a slab that was being made or released some pages have tags. */
+/* Counts by the pages' own positions, not by slab_for_each: of a slab that was just being made or released, only some
+ * pages have tags. */
 static void count(struct superslab *superslab, void *context)
 {
     struct inside_fork_use *use = context;

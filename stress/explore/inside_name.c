@@ -1,4 +1,5 @@
-/* inside_name.c: what a word that the allocator accesses is called, for the explorer's reports. Nobody runs then. */
+/* inside_name.c: names for the words that the allocator accesses, for the explorer's reports. Nothing else runs
+ * then. */
 #include <stdio.h>
 
 #include "cache/tcache.h"
@@ -77,7 +78,7 @@ static bool in_heap(struct search *search)
     return false;
 }
 
-/* The tables of the page map: the tag of a page, the descriptor of a superslab. */
+/* Names in the tables of the page map: the tag of a page, the descriptor of a superslab. */
 static bool in_pagemap(struct search *search)
 {
     const uintptr_t tags = (uintptr_t)atomic_load_explicit(&pagemap_tags, memory_order_relaxed);

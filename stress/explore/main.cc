@@ -1,6 +1,6 @@
-// hakmem-explore: scenarios of the allocator's protocols, in every schedule with a few preemptions. README.md beside
-// this file says what that is. Exit status: 0 where every schedule held, or the time was up, which the last line
-// counts; 1 where one failed; 2 for bad input.
+// hakmem-explore: runs scenarios of the allocator's protocols in every schedule with a few preemptions; see README.md
+// beside this file. Exit status: 0 if every schedule held, or the time was up (the last line counts those searches); 1
+// if one failed; 2 for bad input.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ using namespace stress;
 struct Options {
     std::string scenario = "all", except, replay, json;
     unsigned bound = 2;
-    unsigned threads = 0; // 0: two, and three where the scenario has so many
+    unsigned threads = 0; // 0: two, and three if the scenario has three
     double seconds = 0;
     bool list = false, every_access = false;
 };
@@ -90,7 +90,7 @@ void print_row(const ExploreScenario &scenario, const ExploreRequest &request, c
     std::fflush(stdout);
 }
 
-// What is not run has a row too.
+// Scenarios that are not run have a row too.
 constexpr const char *kTwoThreads = "has two threads";
 
 nlohmann::json json_of_skipped(const ExploreScenario &scenario, const ExploreRequest &request)

@@ -10,7 +10,7 @@
 
 #include "explore/inside.h"
 
-extern "C" const Elf64_Ehdr __ehdr_start;  // the linker's: where the program is loaded
+extern "C" const Elf64_Ehdr __ehdr_start;  // from the linker: where the program is loaded
 
 namespace stress {
 namespace {

@@ -1,5 +1,5 @@
-// Names: what the words that a run accesses are called: the allocator's static variables by the program's own table of
-// symbols, all else by the heap itself (inside.h).
+// Names for the words that a run accesses: the program's symbol table names the allocator's static variables, and the
+// heap itself names everything else (inside.h).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stress {
 
 class Names {
   public:
-    // Reads the table of symbols; where the program was stripped of it, its variables have addresses for names.
+    // Reads the symbol table. If the program was stripped of it, variables appear as addresses.
     explicit Names(const Fibers &fibers);
 
     std::string of(const volatile void *address) const;

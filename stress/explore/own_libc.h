@@ -1,6 +1,6 @@
-/* own_libc.h: what libc and the kernel keep for a kernel thread, which all coroutines are: here each coroutine has its
- * own. And a memset and memcpy that give no memory to what is long and zero. Included before all else into the sources
- * whose code runs in coroutines (-include). */
+/* own_libc.h: what libc and the kernel keep for each kernel thread, given to each coroutine instead. Also a memset and
+ * memcpy that do not make untouched memory resident for long runs of zeros. Included first of all (-include) into the
+ * sources whose code runs in coroutines. */
 #pragma once
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* fiber.cc: errno; and of the system's calls those that tell threads apart, the rest as they are. */
+/* In fiber.cc: errno, and those system calls that distinguish threads. Other calls go to the system. */
 #ifdef __cplusplus
 extern "C" {
 #endif

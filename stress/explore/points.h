@@ -1,25 +1,24 @@
-/* points.h: makes each atomic access of the allocator a place where its thread, a coroutine, may stop. Included before
- * all else into each of the allocator's sources (-include) where these are built for the explorer and the fuzz targets:
- * the code is the real one, and does not know.
+/* points.h: makes each atomic access of the allocator a place where its thread, a coroutine, may stop. The allocator's
+ * sources that are built for the explorer and the fuzz targets include it first of all (-include). The code itself is
+ * the real code, unchanged.
  *
- * The access itself is done by the compiler's builtin, in one go, right after the point: what is stored was worked out
- * before it, so that a value that was loaded for it may be out of date. A weak compare-and-swap does not fail without
- * cause here. */
+ * The compiler's builtin makes the access, in one step, right after the point. The stored value is computed before the
+ * point, so a value that was loaded for it may be out of date. A weak compare-and-swap never fails spuriously here. */
 #pragma once
 
 #include <stdatomic.h>
 
-/* fiber.cc. `what` lives for ever. */
+/* In fiber.cc. `what` must live for ever. */
 void stress_fiber_point(const char *what, const volatile void *address);
 
-/* As a pointer to the type without _Atomic, which the builtins of some compilers want. */
+/* Casts to a pointer to the type without _Atomic, which the builtins of some compilers need. */
 #define STRESS_PLAIN(object) ((__typeof__((void)0, *(object)) *)(object))
 #define STRESS_POINT(what, object) stress_fiber_point(what, object)
 
 #undef atomic_load_explicit
 #define atomic_load_explicit(object, order) (STRESS_POINT("load", object), __atomic_load_n(STRESS_PLAIN(object), order))
 
-/* The operand first, and then the point. */
+/* Evaluates the operand first, then passes the point. */
 #define STRESS_WITH(what, object, operand, access)                    \
     __extension__({                                                   \
         __typeof__(*STRESS_PLAIN(object)) stress_operand = (operand); \

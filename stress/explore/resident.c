@@ -1,5 +1,5 @@
-/* resident.c: see resident.h. By the ioctl PAGEMAP_SCAN (Linux 6.7), which passes over what has no memory in long
- * steps; by mincore before that, which looks at page after page. */
+/* resident.c: see resident.h. Uses the ioctl PAGEMAP_SCAN (Linux 6.7), which skips pages without memory in long steps,
+ * or on older kernels mincore, which looks at every page. */
 #include "explore/resident.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ enum {
     PAGE_SWAPPED = 1 << 4,
 };
 
-/* struct page_region and struct pm_scan_arg of <linux/fs.h>, which an older system's headers do not have. */
+/* struct page_region and struct pm_scan_arg of <linux/fs.h>, which older system headers lack. */
 struct scan_region {
     uint64_t start, end, categories;
 };
@@ -29,7 +29,7 @@ enum { SCAN_REGIONS = 64 };
 
 static bool scan_refused;
 
-/* The file shows the address space of who opened it, so a child of fork opens it anew. */
+/* The file shows the address space of the process that opened it, so a forked child opens it again. */
 static int pagemap_file(void)
 {
     static int file = -1;

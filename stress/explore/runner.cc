@@ -23,7 +23,8 @@ bool is_lock_wait(const char *what)
     return what[0] == 'l' && what[2] == 'c';  // as against "load"
 }
 
-// An access that may change the word to what a waiter waits for: not the compare-and-swap by which others try too.
+// Whether the access may change the word to what a waiter waits for. A compare-and-swap by which another thread tries
+// the lock does not count.
 bool is_store(const char *what)
 {
     return what[0] != 'l' && what[0] != 'c';
@@ -67,7 +68,8 @@ void Runner::fail(const char *rule, const char *format, ...)
     if (fibers_.current() != Fibers::kMax) fibers_.stop();
 }
 
-// The process's own fault (an abort() of the allocator's checks, a wild access) is the run's: the fiber never goes on.
+// A fault of the process (an abort() of the allocator's checks, a wild access) counts as the run's: the fiber never
+// continues.
 void Runner::on_signal(int signal)
 {
     if (runner_now == nullptr || runner_now->fibers_.current() == Fibers::kMax) {
@@ -91,8 +93,8 @@ bool Runner::on_point(void *context, const char *what, const volatile void *addr
     return static_cast<Runner *>(context)->point(what, address);
 }
 
-// The thread does the access that it stands before, now: nobody else runs until its next point. Who waits for a lock
-// goes on when another thread has stored there.
+// Makes the access that the thread is about to make. No other thread runs until its next point. A thread that waits for
+// a lock continues when another one has stored there.
 void Runner::access(Thread &thread)
 {
     const TracePoint &now = thread.access;
@@ -107,13 +109,13 @@ bool Runner::point(const char *what, const volatile void *address)
 {
     Thread &thread = threads_[running_];
     if (is_lock_wait(what)) {
-        // The lock was tried, by the access before.
+        // The previous access tried the lock.
         thread.waits_for = thread.access.address;
         trace_.push_back({static_cast<std::uint8_t>(running_), what, thread.waits_for, fibers_.step(running_)});
         return true;
     }
     const bool is_shared = shares_->note(running_, what, address);
-    // Before a thread's first such access nothing has happened yet that others could see.
+    // Before a thread's first such access, it has done nothing yet that others could see.
     const bool is_choice = (is_shared || program_->every_point) && thread.has_choice;
     thread.has_choice = thread.has_choice || is_shared || program_->every_point;
     thread.access = {static_cast<std::uint8_t>(running_), what, address, fibers_.step(running_)};
@@ -210,7 +212,7 @@ const Outcome &Runner::run(const Program &program, Chooser &chooser, Shares &sha
         thread.runner = this;
     }
     program.reset();
-    fibers_.begin(program.threads + 1);  // which orders what reset() did before them, to ThreadSanitizer
+    fibers_.begin(program.threads + 1); // also orders, for ThreadSanitizer, what reset() did before the fibers' work
     fibers_.on_point(on_point, this);
     rest();
     while (next_ != kNobody) {
@@ -226,7 +228,7 @@ const Outcome &Runner::run(const Program &program, Chooser &chooser, Shares &sha
     return outcome_;
 }
 
-// Whoever holds a lock now holds it for ever.
+// A lock that is held now stays held for ever.
 bool Runner::on_point_alone(void *context, const char *what, const volatile void *)
 {
     auto &self = *static_cast<Runner *>(context);
@@ -251,7 +253,7 @@ bool Runner::call(unsigned fiber, const std::function<void()> &function)
     return false;
 }
 
-}  // namespace stress
+} // namespace stress
 
 void __tsan_on_report(void *)
 {

@@ -1,9 +1,9 @@
-// Runner: one run of a program of a few threads, each a coroutine, where a Chooser says at every atomic access who goes
-// on. What happened is kept as a trace.
+// Runner: one run of a program of a few threads, each a coroutine. At every atomic access, a Chooser says which thread
+// continues. The run leaves a trace.
 //
-// Interleavings are sequentially consistent: an access takes effect at once, for all. Orders that are too weak do not
-// show as wrong values here; under ThreadSanitizer, to which the coroutines are threads that only the program's own
-// atomics order, a race that they leave is reported in the schedules where it happens.
+// Interleavings are sequentially consistent: an access takes effect at once, for all threads. So memory orders that are
+// too weak do not show as wrong values here. ThreadSanitizer sees the coroutines as threads that only the program's own
+// atomics order, and reports a race in the schedules in which it happens.
 #pragma once
 
 #include <cstdint>
@@ -17,36 +17,38 @@
 
 namespace stress {
 
-// What is run. All are called in every run.
+// What to run. Every run calls all of them.
 struct Program {
     unsigned threads = 2;
-    bool every_point = false; // a choice before words of one thread's own as well: what threads leave behind matters
-    std::function<void()> reset; // before: the state as it is to be at the beginning
-    std::function<void(unsigned thread)> body; // of each thread, as a coroutine
-    std::function<void()> judge; // after all have ended; may call fibers, and fail()
+    // Also offer a choice before words of one thread's own, if what threads leave behind matters.
+    bool every_point = false;
+    std::function<void()> reset; // called first: restores the initial state
+    std::function<void(unsigned thread)> body; // the body of each thread, run as a coroutine
+    std::function<void()> judge; // called after all threads have ended; may call fibers, and fail()
 };
 
 // One access.
 struct TracePoint {
     std::uint8_t thread = 0;
-    const char *what = ""; // "lock_wait": none, the thread waits
+    const char *what = ""; // "lock_wait": no access, the thread waits
     const volatile void *address = nullptr;
-    const char *step = ""; // that the thread named last (base/sync_point.h)
+    const char *step = ""; // the step that the thread named last (base/sync_point.h)
 };
 
 struct Outcome {
-    const char *rule = nullptr; // that was broken first; nullptr: none
+    const char *rule = nullptr; // the first broken rule; nullptr: none
     char detail[400] = "";
     std::uint64_t points = 0;
-    std::uint64_t hash = 0; // over the trace, in order: equal where two runs are
+    std::uint64_t hash = 0; // over the trace, in order: equal for equal runs
     unsigned preemptions = 0;
     Schedule schedule;
 };
 
-// One at a time. Signals that end a process (SIGABRT, SIGSEGV, SIGBUS) end the run in which they come, as a failure.
+// One at a time. A signal that would end the process (SIGABRT, SIGSEGV, SIGBUS) ends the current run instead, as a
+// failure.
 class Runner {
   public:
-    static constexpr unsigned kThreadsMax = Fibers::kMax - 1; // one more is for the judge
+    static constexpr unsigned kThreadsMax = Fibers::kMax - 1; // the last fiber is for the judge
 
     Runner();
     ~Runner();
@@ -58,29 +60,29 @@ class Runner {
 
     Fibers &fibers() { return fibers_; }
 
-    // Before setup, outside of a run: nothing has failed.
+    // Call it before setup, outside of a run: clears the failure.
     void begin_setup();
     const Outcome &outcome() const { return outcome_; }
 
-    // In a body or judge: the first rule that is broken. The body goes no further.
+    // For a body or judge: records the first broken rule. The body stops there.
     void fail(const char *rule, const char *format, ...) __attribute__((format(printf, 3, 4)));
     bool failed() const { return outcome_.rule != nullptr; }
-    // In a body: no other thread goes on from now, as in the child of a fork.
+    // For a body: no other thread continues from now on, as in the child of a fork.
     void alone();
-    // Calls the function on a fiber, which nobody interrupts: for setup and judge. The fiber after those of the
-    // program's threads is free for it. False: it did not end, and that is a failure.
+    // Calls the function on a fiber without interruption, for setup and judge. The fiber after those of the program's
+    // threads is free for it. False: it did not end, which is a failure.
     bool call(unsigned fiber, const std::function<void()> &function);
 
-    // Accesses of one run, beyond which it is taken for one that never ends.
+    // A run with more accesses counts as one that never ends.
     std::uint64_t points_max = 100000;
 
   private:
     struct Thread {
         Runner *runner = nullptr;
-        TracePoint access; // that it stands before, or did last
+        TracePoint access; // the access that it is about to make, or made last
         const volatile void *waits_for = nullptr;
         bool began = false, ended = false, has_choice = false;
-        bool is_before = false; // it stopped before `access`
+        bool is_before = false; // whether it stopped before `access`
     };
 
     static bool on_point_alone(void *context, const char *what, const volatile void *address);

@@ -1,5 +1,5 @@
-// Scenarios of the explorer: a few calls in each of two or three threads, so chosen that a protocol of the allocator
-// meets another one. Small: a run is some hundred accesses, and all its interleavings are to be had.
+// Scenarios of the explorer: a few calls in each of two or three threads, chosen so that one protocol of the allocator
+// meets another. They are small: a run has a few hundred accesses, so that all of its interleavings can be run.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,12 @@ namespace stress {
 struct ExploreScenario {
     const char *name;
     const char *hunts;  // which interleaving
-    unsigned threads_max;  // 2 or 3; each runs with two
-    void (*setup)(World &world);  // alone; threads that it uses are live afterwards
+    unsigned threads_max;  // 2 or 3; every scenario also runs with two
+    void (*setup)(World &world);  // runs alone; the threads that it uses stay live
     void (*body)(World &world, unsigned thread);
-    void (*check)(World &world) = nullptr;  // afterwards, alone; beyond what is to hold of all
-    bool forks = false; // the last thread is a forked child's only one: others stay where they are; judged by child.h
+    void (*check)(World &world) = nullptr;  // runs alone at the end; checks more than what must always hold
+    // The last thread is the only one of a forked child; the others stop where they are; child.h judges.
+    bool forks = false;
 };
 
 const std::vector<ExploreScenario> &explore_scenarios();

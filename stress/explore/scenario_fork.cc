@@ -1,5 +1,5 @@
-// Scenarios of fork (cache/fork.h): the last thread is the one that a forked child has. The others stop where they are
-// and never go on; then the allocator's handler mends the heap, and the child uses it.
+// Scenarios of fork (cache/fork.h). The last thread is the one that exists in a forked child. The others stop where
+// they are and never continue; then the allocator's handler mends the heap, and the child uses it.
 #include "explore/scenario.h"
 
 namespace stress {
@@ -8,8 +8,8 @@ namespace {
 constexpr std::size_t kBlock = 16384, kRun = std::size_t{1} << 20, kHuge = std::size_t{3} << 20;
 constexpr std::size_t kTiny = 16;
 
-// Places: 0 to 29 are filled in setup; the threads that stop have 30 to 49, the child's thread 50 to 69, a thread that
-// the child starts 70 to 89. From 100 on: lists that are long.
+// Places: setup fills 0 to 29; the threads that stop have 30 to 49, the child's thread 50 to 69, a thread that the
+// child starts 70 to 89. Long lists use 100 and up.
 constexpr unsigned kStopped = 30, kChild = 50, kGrown = 70, kLive = 90, kLong = 100;
 
 void be_live(World &world)
@@ -17,7 +17,7 @@ void be_live(World &world)
     world.take(kLive + world.runner.fibers().current(), kTiny);
 }
 
-// Blocks of the child's thread, which others free; and it has them back.
+// Blocks of the child's thread, which others free and which it then takes back.
 void four_blocks(World &world)
 {
     for (unsigned place = 0; place < 4; ++place) world.take(place, kBlock);
@@ -36,7 +36,7 @@ bool is_child(const World &world, unsigned thread)
     return thread == world.threads - 1;
 }
 
-// What a child does: blocks of every kind.
+// What a child does: allocates and frees blocks of every kind.
 void use(World &world, unsigned first)
 {
     for (unsigned i = 0; i < 8; ++i) world.take(first + i, kBlock);
@@ -147,7 +147,7 @@ const ExploreScenario kForkPark{
             world.in(1, be_live);
             world.in(0, [](World &each) {
                 for (unsigned i = 0; i < 96; ++i) each.take(kLong + i, kBlock);
-                for (unsigned i = 0; i < 78; ++i) each.give(kLong + i);  // as many lists as may be parked
+                for (unsigned i = 0; i < 78; ++i) each.give(kLong + i);  // as many lists as can be parked
             });
         },
     .body =

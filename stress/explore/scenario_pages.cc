@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kPage = 65536, kMiB = std::size_t{1} << 20, kSuperslab = 4 * kMiB;
 constexpr std::size_t kHuge = 3 * kMiB;
 
-// Places: 0 to 39 are filled in setup; each thread has ten of its own from 40 on.
+// Places: setup fills 0 to 39; each thread has ten of its own from 40 on.
 constexpr unsigned kOwn = 40;
 
 unsigned own(unsigned thread, unsigned place)
@@ -18,7 +18,7 @@ unsigned own(unsigned thread, unsigned place)
     return kOwn + 10 * thread + place;
 }
 
-// The first superslab: in place 0 a MiB, in place 1 all the rest but a MiB.
+// Fills the first superslab: place 0 gets a MiB, place 1 all the rest except a MiB.
 void all_but_a_mib(World &world)
 {
     world.take(0, kMiB);
@@ -26,7 +26,7 @@ void all_but_a_mib(World &world)
     world.take(2, kMiB);
 }
 
-// In place 0 a MiB; nothing is free.
+// Place 0 gets a MiB; then nothing is free.
 void all_of_it(World &world)
 {
     all_but_a_mib(world);
@@ -66,7 +66,7 @@ const ExploreScenario kRunHint{
         },
     .check =
         [](World &world) {
-        // With what the threads hold, two superslabs' worth; each thread but one has given back a place.
+        // With what the threads hold, this makes two superslabs; all threads but one have freed a place.
             world.in(world.stranger(), [](World &each) {
                 const unsigned held = 4 - (each.threads - 1) + 1;
                 for (unsigned i = held; i < 8; ++i) each.take(own(3, i), kMiB);
@@ -131,7 +131,7 @@ const ExploreScenario kPublishLookup{
     .setup =
         [](World &world) {
             world.in(world.stranger(), all_of_it);
-        // The arena gives the lowest place that is free: what comes next stands behind what there is.
+        // The arena gives the lowest free place, so the next reservation comes after the existing ones.
             world.now.figures[0] =
                 reinterpret_cast<std::uintptr_t>(world.block(0)) / kSuperslab * kSuperslab + kSuperslab;
         },

@@ -1,15 +1,15 @@
-// Scenarios of the ownership protocol: remote frees (slab/remote.h), orphans and who takes them (slab/owner.h), the end
+// Scenarios of the ownership protocol: remote frees (slab/remote.h), orphans and their adoption (slab/owner.h), the end
 // and the beginning of threads (cache/thread.h).
 #include "explore/scenario.h"
 
 namespace stress {
 namespace {
 
-// Blocks, of two classes, of which each is posted by itself, and refilled by itself; such as are posted two at a time.
+// Two classes whose blocks are posted and refilled one at a time, and one whose blocks are posted two at a time.
 constexpr std::size_t kBlock = 16384, kOther = 14336, kHalf = 8192;
 constexpr std::size_t kTiny = 16;
 
-// Places: 0 to 39 are filled in setup; each thread has ten of its own from 40 on; those from 80 on keep it live.
+// Places: setup fills 0 to 39; each thread has ten of its own from 40 on; those from 80 on keep a thread live.
 constexpr unsigned kOwn = 40, kLive = 80;
 
 unsigned own(unsigned thread, unsigned place)
@@ -22,7 +22,7 @@ void be_live(World &world)
     world.take(kLive + world.runner.fibers().current(), kTiny);
 }
 
-// A thread's heap, with four blocks that others will free.
+// A thread's heap with four blocks that others will free.
 void four_blocks(World &world)
 {
     for (unsigned place = 0; place < 4; ++place) world.take(place, kBlock);
@@ -44,7 +44,7 @@ void one_block(World &world)
     world.take(0, kBlock);
 }
 
-// Blocks that their thread has in its cache when it ends.
+// Blocks that are in their thread's cache when it ends.
 void four_cached(World &world)
 {
     four_blocks(world);
@@ -92,7 +92,7 @@ const ExploreScenario kPushDrainBatches{
         [](World &world) {
             world.in(0, six_blocks_of_two);
             others_live(world, 1);
-            // Two of them lie in their slab: a tail is read where a list comes before what is there.
+            // Two of them are back in their slab: when a list is put in front of what is there, its tail is read.
             world.in(1, [](World &each) {
                 each.give(4);
                 each.give(5);

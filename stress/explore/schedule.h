@@ -1,4 +1,4 @@
-// Schedule: who runs and how far, from the beginning of a run to its end. As text it is what --replay takes.
+// Schedule: which thread runs and how far, from the beginning of a run to its end. --replay takes it as text.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace stress {
 
-// A thread goes on until it stands before so many further accesses (points.h), or until it ends or waits for a lock.
+// A thread continues until it has passed this many further accesses (points.h) and is about to make the next, or until
+// it ends or waits for a lock.
 struct Stretch {
     static constexpr std::uint32_t kToItsEnd = UINT32_MAX;
 
@@ -18,10 +19,10 @@ struct Stretch {
 
 using Schedule = std::vector<Stretch>;
 
-// "0:12,1:7,0": thread 0 passes 12 points, thread 1 then 7, and thread 0 goes on to its end.
+// "0:12,1:7,0": thread 0 passes 12 points, then thread 1 passes 7, then thread 0 runs to its end.
 std::string schedule_print(const Schedule &schedule);
 
-// The reverse; nullopt where the text is none, and `error` says why in one line.
+// The reverse; nullopt if the text is no schedule; `error` then says why in one line.
 std::optional<Schedule> schedule_parse(const std::string &text, unsigned threads, std::string &error);
 
 }  // namespace stress

@@ -1,10 +1,11 @@
 // Shares: which words several threads of a run access, at least one of them not only reading.
 //
-// A preemption before an access to a word of one thread's own leads nowhere new: put off to the thread's next access to
-// a shared word, or to its end, it leaves every value that anybody reads the same and costs no more. So a search stops
-// only before shared words. Which they are is learned: a search that meets a new one begins anew, until it has been
-// through without. Then no schedule within the bound has another one: in the first that had, the preemptions put off as
-// above would make one of those that the search has been through, up to the moment where that word is met.
+// A preemption before an access to a word that only one thread uses leads to nothing new. If it is put off to the
+// thread's next access to a shared word, or to the thread's end, every thread reads the same values, and the number of
+// preemptions stays the same. So a search stops only before shared words. It learns which words are shared: when it
+// meets a new one it starts over, until it completes without meeting one. Then no schedule within the bound has another
+// shared word. Proof: take the first schedule that has one, and put off its preemptions as above. Up to the moment when
+// it meets that word, this is one of the schedules that the search has run.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,14 @@ class Shares {
   public:
     Shares() : cells_(kCells) {}
 
-    // A thread is about to access the word. Whether it was known as shared when the search began.
+    // A thread is about to access the word. Returns whether the word was known as shared when the search began.
     bool note(unsigned thread, const char *what, const volatile void *address);
 
-    // Whether a word was met that is shared and was not known as such: the search is to begin anew.
+    // Whether a newly shared word was met, so that the search must start over.
     bool has_grown() const { return grown_; }
     void learn();
 
-    // Words that are known as shared.
+    // The number of words known as shared.
     std::uint32_t count() const { return count_; }
 
   private:

@@ -1,4 +1,4 @@
-// Sweep: runs a program in every schedule with at most so many preemptions.
+// Sweep: runs a program in every schedule with at most a given number of preemptions.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace stress {
 
 struct Sweep {
-    std::uint64_t schedules = 0;  // of the last pass, each of them run
+    std::uint64_t schedules = 0;  // of the last pass, all of which were run
     std::uint64_t points = 0;     // accesses in those
-    std::uint64_t runs = 0;       // with those of passes that began anew, see shares.h; adds up over calls
-    Outcome failure;              // the first one; rule nullptr: none
+    std::uint64_t runs = 0;       // includes passes that were started over, see shares.h; adds up over calls
+    Outcome failure;              // the first failure; rule nullptr: none
 };
 
-// Seconds of a clock that does not go back.
+// Seconds of a clock that never goes back.
 double sweep_clock();
 
 // True: all schedules were run, and held. False: one failed, or the deadline (by sweep_clock; 0: none) has passed.

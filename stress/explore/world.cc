@@ -9,8 +9,8 @@
 namespace stress {
 namespace {
 
-// Where a block is marked: its first words, where a free list would have its links; its end; and each 4 KiB, or of more
-// than a page of the allocator each 64 KiB: all that is touched is to be put back.
+// Where a block is marked: in its first words, where a free list would have its links; at its end; and every 4 KiB or,
+// in blocks above a page of the allocator, every 64 KiB. It is this sparse because all touched memory must be restored.
 constexpr std::size_t kStrideSmall = 4096, kStrideLarge = 65536, kHeadWords = 4;
 
 using Word = std::uint64_t;
@@ -32,7 +32,7 @@ Word word_of(std::uint32_t mark)
     return 0x5eed000000000001ULL * mark;
 }
 
-// While it lives, the calling thread is in the midst of the call.
+// While it lives, the calling thread is inside the call.
 class InCall {
   public:
     InCall(World &world, World::Call::Kind kind, std::size_t size_bytes = 0)

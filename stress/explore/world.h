@@ -1,9 +1,9 @@
-// World: what the threads of a scenario share beside the heap: blocks in numbered places, each with a content that
-// tells whose it is. All of it is put back before each run, with the heap (image.h).
+// World: what the threads of a scenario share besides the heap: blocks in numbered places, each with content that
+// identifies its owner. All of it is restored before each run, together with the heap (image.h).
 //
-// What is looked at: no two live blocks overlap, a block's content stays, memory from calloc is zero. Only the thread
-// that holds a place uses it; nothing here is a point, so a call of the allocator and what is noted of it are not torn
-// apart.
+// It checks that no two live blocks overlap, that a block keeps its content, and that memory from calloc is zero. Only
+// the thread that holds a place uses it. Nothing here is a point, so a call of the allocator and its record are never
+// separated by a switch.
 #pragma once
 
 #include <cstddef>
@@ -19,31 +19,33 @@ class World {
 
     explicit World(Runner &made_runner) : runner(made_runner) {}
 
-    // A new block into a free place; zeroed: by calloc. False: the system has no memory, and that is a failure.
+    // Puts a new block into a free place; zeroed: uses calloc. False: the system has no memory, which is a failure.
     bool take(unsigned place, std::size_t size_bytes, bool zeroed = false);
-    // Checks the block and frees it. Nothing where the place is free.
+    // Checks the block and frees it. Does nothing if the place is free.
     void give(unsigned place);
     void check(unsigned place);
     void give_all();
     bool holds(unsigned place) const { return now.places[place].start != nullptr; }
     void *block(unsigned place) const { return now.places[place].start; }
 
-    // In setup and check: does it in that thread, unless something has failed.
+    // For setup and check: runs the function in that thread, unless something has failed.
     void in(unsigned thread, void (*function)(World &));
-    // The calling thread ends, as the allocator sees it; and in setup: begins anew.
+    // Ends the calling thread, as the allocator sees it; in setup, it then begins again.
     void thread_end();
     void renew(unsigned thread);
-    // In setup: a thread that is none of the scenario's, or the check's.
+    // For setup: a thread that belongs to neither the scenario nor the check.
     unsigned stranger() const { return threads; }
 
-    // In a thread: gives back what nobody uses; and, when no other thread is in the allocator, the laws of hak_inspect.
+    // For a thread: returns unused memory to the system and, when no other thread is in the allocator, checks the laws
+    // of hak_inspect.
     void purge();
     void laws();
 
-    // Alone: no two threads hold one heap (law 4).
+    // For use alone: checks that no two threads hold one heap (law 4).
     void heaps_apart();
 
-    // In a body: the calling thread is the only one that a fork leaves, and runs the allocator's handler in the child.
+    // For a body: makes the calling thread the only one, as after a fork, and runs the allocator's handler in the
+    // child.
     void fork();
 
     Runner &runner;
@@ -54,7 +56,7 @@ class World {
         std::size_t size_bytes;
         std::uint32_t mark;
     };
-    // What a thread is in the midst of: beyond its end, if it has stopped there for good.
+    // What a thread is doing; still set after its end if it has stopped there for good.
     struct Call {
         enum class Kind { None, Take, Give, Purge, End };
         Kind kind;

@@ -4,7 +4,7 @@
 
 #include "engine/base/build.h"
 
-// A part at a time: what is not zero mostly says so in its first words.
+// One part at a time, because a page that is not zero mostly shows it in its first words.
 STRESS_WIDE_VECTORS bool stress_page_is_zero(const void *page)
 {
     using Word [[gnu::may_alias]] = std::uint64_t;

@@ -1,4 +1,4 @@
-/* zero_page.h: whether a page reads as zero. Asked of a hundred pages before each run, since what a run wrote is not
+/* zero_page.h: whether a page reads as zero. Used on a hundred pages before each run, since what a run wrote is not
  * known. */
 #pragma once
 
@@ -10,7 +10,7 @@ extern "C" {
 
 enum { SYSTEM_PAGE_BYTES = 4096 };
 
-/* A multiple of that. */
+/* `page` is a multiple of the page size. */
 bool stress_page_is_zero(const void *page);
 
 #ifdef __cplusplus
