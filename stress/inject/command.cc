@@ -65,7 +65,7 @@ template <typename T> void take(const std::string &text, T &value)
     if (!text.empty() && parse_number(text, number)) value = static_cast<T>(number);
 }
 
-// What cannot be told of an option by itself; empty: nothing.
+// Checks options against each other. Returns what is wrong; empty: nothing.
 std::string settle_injection(Settings &s, const InjectRaw &raw, const std::vector<std::string> &scenarios)
 {
     s.seed = seed_draw();

@@ -1,10 +1,11 @@
 # One tiny program for each kind of misuse, with its variants: label misuse. Each runs
 #   misuse.KIND.N          on the debug-validation library: exactly this kind and address, and the report line by line
-#                          as in reports.txt, which MISUSE_REPORTS_UPDATE=1 ctest -L misuse writes anew
-#   misuse.KIND.N.goes-on  the same with HAKMEM_FAILFAST=report, where the program can go on
-#   misuse.KIND.N.release  on the release library, which must not speak of failfast
-# The table's rows: KIND|PROGRAM ARGUMENTS...|LEVEL|FLAGS. FLAGS: stays (the program can go on), trace (the report
-# says where the block was allocated), traces (and where freed). ci/lint/catalogue reads the first column.
+#                          as in reports.txt, which MISUSE_REPORTS_UPDATE=1 ctest -L misuse rewrites
+#   misuse.KIND.N.goes-on  the same with HAKMEM_FAILFAST=report, if the program can continue
+#   misuse.KIND.N.release  on the release library, which must not mention failfast
+# The table's rows: KIND|PROGRAM ARGUMENTS...|LEVEL|FLAGS. FLAGS: stays (the program can continue), trace (the report
+# says where the block was allocated), traces (it also says where the block was freed). ci/lint/catalogue reads the
+# first column.
 
 if(STRESS_SANITIZED OR NOT TARGET hakmem-validate)
   return() # nothing to preload
@@ -139,8 +140,8 @@ foreach(source IN LISTS misuse_sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(misuse-${name} ${source})
   add_dependencies(misuse-programs misuse-${name})
-  # What they do is wrong: what a compiler would see of it goes through opaque() or a volatile. The traces of level 3
-  # need frame pointers.
+  # The programs are wrong on purpose. Where a compiler could notice, they use opaque() or a volatile. The traces of
+  # level 3 need frame pointers.
   target_compile_definitions(misuse-${name} PRIVATE _GNU_SOURCE)
   target_compile_options(misuse-${name} PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -O1 -g -fno-builtin
     -fno-omit-frame-pointer -fno-optimize-sibling-calls)
@@ -194,6 +195,6 @@ add_test(NAME misuse.reports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE
   --rows ${CMAKE_BINARY_DIR}/misuse/rows.txt)
 set_tests_properties(misuse.reports PROPERTIES LABELS misuse TIMEOUT 60)
 
-# A program that gives up has misused nothing, so it is a failure, with no kind to be found as well.
+# A program that gives up has misused nothing. That must count as a failure, even if no kind is expected.
 misuse_test(misuse.gives_up hakmem $<TARGET_FILE:misuse-double_free>)
 set_tests_properties(misuse.gives_up PROPERTIES WILL_FAIL TRUE)
