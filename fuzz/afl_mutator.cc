@@ -1,4 +1,4 @@
-// AFL++'s hooks for the same changes, in a library of its own: AFL_CUSTOM_MUTATOR_LIBRARY. One changer, one thread.
+// The same changes for AFL++, as a library of hooks: AFL_CUSTOM_MUTATOR_LIBRARY. One changer, one thread.
 #include "fuzz/op_mutator.h"
 
 namespace {

@@ -1,5 +1,6 @@
-// Sizes at which the allocator does something else than one byte below: the edge of each size class, of a page run, of
-// what is mapped, and of what can be asked for at all. From the constants of alloc/base, so that they follow it.
+// Sizes at which the allocator behaves differently from one byte below: the edge of each size class, of a page run, of
+// mapped blocks, and of what can be requested at all. They are computed from the constants of alloc/base, so that they
+// follow the allocator.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace fuzz {
 
-// Each edge with its neighbours, ascending, none twice; SIZE_MAX is the last.
+// Each edge with its neighbours, ascending, without duplicates; SIZE_MAX is the last.
 const std::vector<std::size_t> &boundary_sizes();
 
 }  // namespace fuzz

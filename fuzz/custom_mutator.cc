@@ -1,14 +1,14 @@
-// libFuzzer's hooks: its inputs are changed as sequences of operations (op_mutator.h).
+// libFuzzer's hooks, which change its inputs as sequences of operations (op_mutator.h).
 #include <cstring>
 
 #include "fuzz/op_mutator.h"
 
-// libFuzzer's own changes of bytes, with what it has seen compared.
+// libFuzzer's own changes of bytes, which use the values that it has seen compared.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t *data, std::size_t size, std::size_t max_size);
 
 namespace {
 
-constexpr std::uint64_t kOneInBytes = 24;  // changes that are libFuzzer's own: they know what was compared
+constexpr std::uint64_t kOneInBytes = 24;  // one change in so many is libFuzzer's own, which knows what was compared
 
 std::size_t ops_max(std::size_t max_size)
 {
@@ -16,7 +16,7 @@ std::size_t ops_max(std::size_t max_size)
     return std::min((max_size - fuzz::kOpInputHeadBytes) / sizeof(fuzz::Op), fuzz::kOpInputOpsMax);
 }
 
-// What does not fit, since there is no room for an op, is left alone.
+// Leaves the input unchanged if it does not fit: there is no room for an op.
 std::size_t write_out(const fuzz::OpInput &input, std::uint8_t *out, std::size_t max_size, std::size_t size_before)
 {
     const std::vector<std::uint8_t> bytes = fuzz::op_input_encode(input);

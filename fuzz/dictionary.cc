@@ -1,7 +1,8 @@
 // usage: fuzz-dictionary sizes|sizeclass|text|record FILE
 //
-// Writes a libFuzzer dictionary, made from the same lists as the code under test: boundary sizes as an op holds them (6
-// bytes) or fuzz_sizeclass reads them (4 bytes), the words of the text form, the ids and sizes of a crash record.
+// Writes a libFuzzer dictionary, made from the same lists as the code under test: boundary sizes as an op stores them
+// (6 bytes) or as fuzz_sizeclass reads them (4 bytes), the words of the text form, or the ids and sizes of a crash
+// record.
 #include <hakmem/record.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What a target says of a find before it ends: one line that ci/fuzz reads the name of the broken rule from.
+// What a target prints about a find before it ends: one line, from which ci/fuzz reads the name of the broken rule.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace fuzz {
 
-// "find: RULE: TEXT" on standard error, then SIGABRT. `rule` is of letters, digits and _.
+// Prints "find: RULE: TEXT" on standard error, then raises SIGABRT. `rule` has only letters, digits and _.
 [[noreturn]] inline void find(const char *rule, const std::string &text)
 {
     std::fprintf(stderr, "find: %s: %s\n", rule, text.c_str());

@@ -1,7 +1,7 @@
-// Sequences of ops on the allocator, judged by the suite's interpreter and oracle: see op_machine.h. One thread, or
-// several whose ops stop in the middle, as the shape says that is linked in.
+// Sequences of ops on the allocator, judged by the suite's interpreter and oracle: see op_machine.h. The shape that is
+// linked in decides between one thread and several threads whose ops stop in the middle.
 //
-// HAKMEM_FUZZ_TRACE in the environment: each op is printed before it is done, and each stop where it is made.
+// With HAKMEM_FUZZ_TRACE in the environment, each op is printed before it runs, and each stop when it happens.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
-// fuzz_record: the reader of crash records. Any bytes are taken as a record, and as the fields of one whose end and
-// checksum are made to fit, since no fuzzer guesses those: each is refused in one line, or is a record that prints as
-// text and as JSON, and that reads back as the same from bytes written anew from what was read.
+// fuzz_record: the reader of crash records. Takes any bytes as a record, and also as the fields of a record whose end
+// and checksum are made to fit, since no fuzzer guesses those. Each must be refused in one line, or be a record that
+// prints as text and as JSON, and that can be rewritten to bytes which read back as the same record.
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -36,7 +36,7 @@ std::string framed(const std::string &fields)
     return bytes + bytes_of(stress::record_crc32(bytes), 4);
 }
 
-// The bytes that hexadecimal digits stand for.
+// Converts hexadecimal digits to bytes.
 std::string unhex(const std::string &digits)
 {
     std::string bytes;
@@ -86,7 +86,7 @@ bool is_bytes(std::uint32_t id)
     return id == RECORD_program_build_id || id == RECORD_library_build_id;
 }
 
-// The fields of a record, written anew: by kind, in the order of the header's list.
+// Writes the fields of a record again, by kind, in the order of the header's list.
 std::string fields_of(const CrashRecord &record)
 {
     std::string fields;
@@ -112,7 +112,7 @@ std::string fields_of(const CrashRecord &record)
     return fields;
 }
 
-// JSON without names of functions, which would ask a program for each.
+// JSON without names of functions; each name would start a symbolizer.
 std::string json_of(const CrashRecord &record, std::string &text)
 {
     const stress::CrashFrames frames = stress::crash_frames(record, false);

@@ -1,7 +1,8 @@
-// fuzz_sizeclass: the laws of alloc/base/sizeclass.h, at sizes and alignments that the input names, against a
-// computation that is slow and knows nothing of the table: the list of classes as design and header tell it.
+// fuzz_sizeclass: the laws of alloc/base/sizeclass.h, at sizes and alignments from the input. They are checked against
+// a slow computation that does not use the table but lists the classes as the design and the header describe them.
 //
-// Input: any number of 5 bytes: a size (4 bytes, little-endian), an alignment (log2, one byte). Both are folded.
+// Input: any number of 5 bytes: a size (4 bytes, little-endian) and an alignment (log2, one byte). Both are folded into
+// range.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -17,10 +18,10 @@ namespace {
 
 struct Class {
     std::uint32_t index, bytes;
-    bool aligned_only;  // no plain size gives it
+    bool aligned_only; // no plain request of any size gets this class
 };
 
-// 16 to 1024 by 16; 8 a doubling up to 32 KiB; 128 to 1024 by 128 once more.
+// 16 to 1024 in steps of 16; then 8 for each doubling up to 32 KiB; and 128 to 1024 in steps of 128 as aligned classes.
 std::vector<Class> every_class()
 {
     std::vector<Class> classes;
@@ -39,15 +40,15 @@ const std::vector<Class> &classes()
     return all;
 }
 
-// Whether every block of the class stands at a multiple of align: slabs of a plain class at a multiple of 128 begin
-// at a multiple of 64 only, since they are coloured, up to 1 KiB.
+// Whether every block of the class is at a multiple of align. Slabs of plain classes up to 1 KiB are coloured, so a
+// class at a multiple of 128 begins only at a multiple of 64.
 bool stands_right(const Class &one, std::uint32_t align)
 {
     const bool coloured = !one.aligned_only && one.bytes <= 1024 && one.bytes % 128 == 0;
     return one.bytes % align == 0 && (align <= 64 ? !one.aligned_only : !coloured);
 }
 
-// For each size from 0 on, the smallest class that holds it at that alignment.
+// For each size from 0 on, the smallest class that holds it at this alignment.
 std::vector<const Class *> classes_for(std::uint32_t align)
 {
     std::vector<const Class *> wanted(SMALL_BYTES_MAX + 1, nullptr);
@@ -61,7 +62,7 @@ std::vector<const Class *> classes_for(std::uint32_t align)
 
 const Class *class_for(std::uint32_t size, std::uint32_t align)
 {
-    static std::vector<const Class *> wanted[16];  // by the logarithm of the alignment
+    static std::vector<const Class *> wanted[16]; // indexed by the logarithm of the alignment
     std::vector<const Class *> &row = wanted[std::countr_zero(align)];
     if (row.empty()) row = classes_for(align);
     return row[size];
@@ -126,7 +127,7 @@ void check_class(std::uint32_t index)
     fuzz::must_hold(sizeclass_colours(index) <= 16, "class_colours", text);
 }
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {

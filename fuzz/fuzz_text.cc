@@ -1,6 +1,6 @@
-// fuzz_text: what reads sequences of operations from files. Any bytes are taken as a text, as a binary file, as a
-// binary file whose checksum is made to fit, and as ops (program_decode_bytes): each is refused in one line, or is a
-// program that prints and encodes to bytes which read back as the same.
+// fuzz_text: the code that reads sequences of operations from files. Takes any bytes as a text, as a binary file, as a
+// binary file whose checksum is made to fit, and as ops (program_decode_bytes). Each must be refused in one line, or be
+// a program that prints and encodes to bytes which read back as the same program.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -37,7 +37,7 @@ void check_fault(const std::string &fault)
     fuzz::must_hold(plain, "fault_is_one_line", std::to_string(fault.size()) + " bytes: " + fault);
 }
 
-// Names that a text can hold: the format gives a rule one word, an allocator one line.
+// Whether a text can hold the names: the format gives a rule one word, and an allocator one line.
 bool prints(const Program &program)
 {
     const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
@@ -64,7 +64,7 @@ void check_program(const Program &program)
     fuzz::must_hold(same(program, again), "printed_parses_the_same", std::string(text.data(), text.size()));
 }
 
-// The checksum as program_file.h has it, computed byte by byte.
+// Sets the checksum as program_file.h defines it, computed byte by byte.
 void make_sum_fit(Text &file)
 {
     std::uint64_t sum = 0xcbf29ce484222325ULL, word = 0;
@@ -89,12 +89,12 @@ void check_binary(stress::Bytes bytes)
     else check_program(program);
 }
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
     Program program;
-    // Whole lines and half ones: nothing behind the last byte may be read, so the text is a block of its own.
+    // Complete and incomplete lines. Nothing may be read behind the last byte, so the text is a block of its own.
     const std::vector<char> text(data, data + size);
     const std::string fault = stress::program_parse({text.data(), text.size()}, program);
     if (fault.empty()) check_program(program);

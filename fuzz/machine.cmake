@@ -1,5 +1,5 @@
-# The allocator as the op targets have it (stress/explore): threads are coroutines, each atomic access may be a switch, and
-# its variables stand together. Without what runs before main. And the machine that runs sequences of ops on it.
+# The allocator as the op targets use it (stress/explore): threads are coroutines, each atomic access may be a switch,
+# its variables are in one place, and nothing of it runs before main. Also the machine that runs sequences of ops on it.
 
 set(explore ${PROJECT_SOURCE_DIR}/stress/explore)
 foreach(part CORE CHECKS)
@@ -22,14 +22,14 @@ function(fuzz_fibers suffix validate instrumented)
   endforeach()
 endfunction()
 fuzz_fibers("" 1 fuzz_instrumented ${CORE} ${CHECKS})
-set(fuzz_light) # elsewhere they would be the same
+set(fuzz_light) # in other trees they would be the same objects
 if(HAKMEM_FUZZ)
   set(fuzz_light _light)
   fuzz_fibers(_light 1 fuzz_light ${CORE} ${CHECKS})
 endif()
 fuzz_fibers(_release 0 fuzz_instrumented ${CORE} ${PROJECT_SOURCE_DIR}/alloc/base/sync_point.c)
 
-# And for ThreadSanitizer, which sees coroutines as threads: explore/fiber.h.
+# The same for ThreadSanitizer, which sees coroutines as threads: explore/fiber.h.
 if(HAKMEM_FUZZ AND NOT HAKMEM_FUZZ_ENGINE)
   hakmem_objects(hakmem_fibers_thread 1 1 ${CORE} ${CHECKS})
   set_target_properties(hakmem_fibers_thread PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -37,8 +37,8 @@ if(HAKMEM_FUZZ AND NOT HAKMEM_FUZZ_ENGINE)
   target_compile_options(hakmem_fibers_thread PRIVATE -g -fno-omit-frame-pointer -fsanitize=thread,fuzzer-no-link)
 endif()
 
-# The part of the suite's engine that runs and judges one op, with the allocator linked in. fuzz_machine(SUFFIX FULL_LOG2):
-# blocks of up to that many bytes, as a power of two, are filled and judged whole (engine/op/content.h).
+# The part of the suite's engine that runs and judges one op, with the allocator linked in. fuzz_machine(SUFFIX
+# FULL_LOG2): blocks of up to 2^FULL_LOG2 bytes are filled and checked in full (engine/op/content.h).
 set(engine ${PROJECT_SOURCE_DIR}/stress/engine)
 set_source_files_properties(${engine}/seat/interp.cc PROPERTIES COMPILE_OPTIONS "-include;${explore}/own_libc.h")
 function(fuzz_machine suffix full_log2)
@@ -54,9 +54,10 @@ function(fuzz_machine suffix full_log2)
   target_link_libraries(${name} PUBLIC ${HAKMEM_FMT} explore_fibers)
 endfunction()
 fuzz_machine("" 15)
-fuzz_machine(_light 13) # for schedules, which turn on which blocks meet and not on how large they are
+fuzz_machine(_light 13) # for schedules, which depend on which blocks meet, not on their sizes
 
-# The release build of the allocator runs the corpus of one thread: it has no hook to tell that a thread waits for a lock.
+# The release build of the allocator runs only the single-threaded corpus: it has no hook to say that a thread waits for
+# a lock.
 add_executable(fuzz_ops-release-replay fuzz_ops.cc shape_ops.cc $<TARGET_OBJECTS:fuzz_replay_main>
   $<TARGET_OBJECTS:hakmem_fibers_release>
   $<TARGET_OBJECTS:explore_inside_release>)

@@ -1,5 +1,5 @@
-// The suite's memory for itself (engine/base/mapped.h), from malloc: in the targets that test its readers, where lists
-// must be cheap, and where AddressSanitizer must see one that is read past its end.
+// The suite's own memory (engine/base/mapped.h), taken from malloc, for targets that test its readers: lists must be
+// cheap there, and AddressSanitizer must see a read past the end of one.
 #include "engine/base/mapped.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
-// The interpreter asks the suite's seeded scheduler; here there is none, since the machine's threads are coroutines.
+// Answers the interpreter's calls of the suite's seeded scheduler. There is none here, because the machine's threads
+// are coroutines.
 #include "engine/seat/sched.h"
 
 namespace stress {

@@ -9,25 +9,25 @@ namespace {
 using stress::op_has_slot;
 using stress::op_size;
 
-// New kinds go to the end, and a new version says that they are there. The files in golden/ prove it.
+// Add new kinds at the end, with a new version that counts them. The files in golden/ test this.
 constexpr OpKind kKinds[] = {
     OpKind::Malloc,        OpKind::Free,     OpKind::Realloc,      OpKind::Calloc,    OpKind::AlignedAlloc,
     OpKind::PosixMemalign, OpKind::Memalign, OpKind::ReallocArray, OpKind::FreeSized, OpKind::FreeAlignedSized,
     OpKind::UsableSize,    OpKind::Check,    OpKind::Purge,        OpKind::Renew,     OpKind::FailOs,
     OpKind::Sleep,
 };
-constexpr std::uint8_t kKindCounts[] = {16};  // of version 1, 2, ...
+constexpr std::uint8_t kKindCounts[] = {16};  // for version 1, 2, ...
 static_assert(kKindCounts[std::size(kKindCounts) - 1] == std::size(kKinds), "a kind was added without a version");
 
 constexpr OpFormat kFormat{kKinds, kKindCounts};
 
-constexpr std::uint8_t kAlignLog2Common = 16;  // an argument that is no logarithm is folded to at most this: 64 KiB
+constexpr std::uint8_t kAlignLog2Common = 16; // an argument that is not a logarithm is folded to at most this: 64 KiB
 
-// How large a size may be, for each value of the scale's low byte from `from` on. The limits are no powers of two, so
-// that the high bytes of a size count as well.
+// The limit of a size, for each value of the scale's low byte from `from` on. The limits are not powers of two, so that
+// the high bytes of a size matter as well.
 struct Scale {
     std::uint8_t from;
-    std::uint64_t limit;  // of sizes; 0: as it stands, SIZE_MAX - n too
+    std::uint64_t limit; // of sizes; 0: unchanged, SIZE_MAX - n too
 };
 constexpr Scale kScales[] = {
     {0, 1024 + 17}, {150, (32 << 10) + 4097}, {215, (2 << 20) + 65537}, {244, (64 << 20) + 65537}, {253, 0},
@@ -88,7 +88,7 @@ Raw raw_of(const Op &op)
     return raw;
 }
 
-}  // namespace
+} // namespace
 
 bool operator==(const OpInput &a, const OpInput &b)
 {
@@ -117,7 +117,7 @@ Op op_input_normalise(Op op, std::uint8_t threads, const OpShape &shape)
     OpStop stop = op_stop(op);
     stop.point %= kOpStopPointMax + 1;
     stop.ops %= kOpStopOpsMax + 1;
-    op = stress::op_normalise(op);  // without a link
+    op = stress::op_normalise(op); // without a link
     if (stop.ops != 0 && op_input_stops(op.kind, shape)) op_set_stop(op, stop);
     op.thread = static_cast<std::uint16_t>(op.thread % threads);
     op.slot %= kOpInputSlots;
@@ -164,4 +164,4 @@ std::vector<std::uint8_t> op_input_encode(const OpInput &input)
     return bytes;
 }
 
-}  // namespace fuzz
+} // namespace fuzz

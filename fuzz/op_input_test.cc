@@ -1,4 +1,5 @@
-// Inputs of the op targets: any bytes decode, what is encoded decodes to the same, and old files stay what they were.
+// Tests inputs of the op targets: any bytes decode, encoded inputs decode to the same, and old files keep their
+// meaning.
 #include "fuzz/op_input.h"
 
 #include <gmock/gmock.h>
@@ -113,7 +114,8 @@ TEST(OpInput, LargeSizesAreReachedAndRare)
     EXPECT_GT(negative, 0U);
 }
 
-// 2 of 100 ops of random bytes have no stop by chance; those of kinds without one, and of shapes, never have one.
+// By chance 2 of 100 ops from random bytes have no stop. Ops of kinds without stops, and of shapes without stops, never
+// have one.
 TEST(OpInput, StopsAreOfTheShapeAndTheKind)
 {
     Rng rng(17, 0);
@@ -147,7 +149,7 @@ TEST(OpInput, ReservedBytesAreIgnoredAndWrittenZero)
     EXPECT_EQ(encoded[3], 0);
 }
 
-// Each byte of an op matters to some op: a change of it changes what is decoded.
+// Each byte of an op matters for some op: changing it changes the decoded op.
 TEST(OpInput, NoByteOfAnOpIsDead)
 {
     Rng rng(11, 0);
@@ -166,7 +168,7 @@ TEST(OpInput, NoByteOfAnOpIsDead)
     for (std::size_t i = 0; i < sizeof(Op); ++i) EXPECT_GT(seen[i], i == 1 ? 60 : 100) << "byte " << i;
 }
 
-// The argument, the slot and the size of a file of version 1 stand in it for ever.
+// The argument, the slot and the size in a file of version 1 never change their meaning.
 TEST(OpInput, AFileOfVersion1DecodesTheSameWhenKindsAreAdded)
 {
     const OpFormat today = op_input_format();
@@ -183,7 +185,7 @@ TEST(OpInput, AFileOfVersion1DecodesTheSameWhenKindsAreAdded)
             bytes[0] = static_cast<std::uint8_t>(version);
             ASSERT_EQ(op_input_decode(bytes, kShapeOpsMt, later), op_input_decode(bytes, kShapeOpsMt));
         }
-        bytes[0] = 0;  // no version: the first
+        bytes[0] = 0; // not a version: read as the first
         ASSERT_EQ(op_input_decode(bytes, kShapeOpsMt, later), op_input_decode(bytes, kShapeOpsMt));
         const OpInput before = op_input_decode(bytes, kShapeOpsMt);
         bytes[0] = static_cast<std::uint8_t>(counts.size());
@@ -199,7 +201,7 @@ std::string file_of(const std::string &name)
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Bytes that a fuzzer could have written, kept with what they meant when version 1 was new.
+// Bytes that a fuzzer could have written, stored with their meaning when version 1 was new.
 TEST(OpInput, GoldenFilesMeanWhatTheyMeant)
 {
     for (const auto &[name, shape] : {std::pair("ops_1", &kShapeOps), std::pair("ops_mt_1", &kShapeOpsMt)}) {
@@ -275,7 +277,7 @@ TEST(OpInput, StopsStandInCommentsBehindTheirOps)
                                                  "b3 = malloc(1);  # stops at 127 for 15 ops\n"));
 }
 
-// Links that a recorded program keeps are no stops.
+// Links that a recorded program keeps are not stops.
 TEST(OpInput, KeptLinksAreLeftOut)
 {
     OpInput input;
@@ -286,5 +288,5 @@ TEST(OpInput, KeptLinksAreLeftOut)
     for (const Op &op : op_input_program(input).ops) EXPECT_EQ(op.link, 0U);
 }
 
-}  // namespace
-}  // namespace fuzz
+} // namespace
+} // namespace fuzz

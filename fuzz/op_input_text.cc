@@ -17,7 +17,7 @@ std::string stop_text(OpStop stop)
            std::string(kOps);
 }
 
-// Takes a number from 1 to `max` off the start of `text`, with what stands behind it.
+// Takes a number from 1 to `max` off the start of `text`, with the text behind it.
 bool take_number(std::string_view &text, unsigned max, std::string_view behind, std::uint8_t &value)
 {
     unsigned number = 0;
@@ -30,8 +30,8 @@ bool take_number(std::string_view &text, unsigned max, std::string_view behind, 
     return true;
 }
 
-// Reads the stops out of the comments of a text that has been parsed, and so has no faults but in them. What it looks
-// for is where ops end: at ';', or at the '{' of a repeat.
+// Reads the stops from the comments of a text that has already been parsed, so only the comments can have faults. It
+// looks for the ends of ops: a ';', or the '{' of a repeat.
 class StopReader {
   public:
     StopReader(std::string_view text, stress::OpList &ops) : text_(text), ops_(ops) {}
@@ -48,7 +48,7 @@ class StopReader {
             } else if (c == '#' || text_.substr(at_).starts_with("//")) {
                 fault = comment(rest_of_line());
             } else if (is_letter(c)) {
-                if (word() == "allocator") rest_of_line();  // its name may have any characters
+                if (word() == "allocator") rest_of_line();  // its name may contain any characters
             } else {
                 if (c == ';' || c == '{') {
                     ++ended_;
@@ -98,8 +98,8 @@ class StopReader {
     std::string_view text_;
     stress::OpList &ops_;
     std::size_t at_ = 0, line_ = 1;
-    std::size_t ended_ = 0;  // ops, with the heads of repeats
-    bool on_line_ = false;   // an op, no head, ended last in this line
+    std::size_t ended_ = 0;  // ops so far, including heads of repeats
+    bool on_line_ = false;   // the last thing to end in this line was an op, not a head
 };
 
 std::string op_text(Op op)
@@ -108,7 +108,7 @@ std::string op_text(Op op)
     return stress::op_print(op);
 }
 
-// `program`, whose links are stops, as an input.
+// Turns `program`, whose links are stops, into an input.
 std::string input_from(const stress::Program &program, const OpShape &shape, OpInput &input)
 {
     input = OpInput();
@@ -145,7 +145,8 @@ stress::Program op_input_program(const OpInput &input)
 
 std::string op_input_print(const OpInput &input)
 {
-    // In one go, since the suite's text is mapped memory. The last lines are the ops: there are no repeats.
+    // Printed in one go, because the suite's text is mapped memory. The last lines are the ops, since there are no
+    // repeats.
     const stress::Text text = stress::program_print(op_input_program(input));
     const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
     const std::size_t head_lines = lines - input.ops.size();

@@ -1,5 +1,5 @@
 // An OpInput as a text program (program/op_text.h), for people: it prints, parses back, and hakmem-stress runs it.
-// A stop stands in a comment behind its op, since a program has none: "free(b3);  # stops at 7 for 3 ops".
+// A program has no stops, so a stop is written as a comment after its op: "free(b3);  # stops at 7 for 3 ops".
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ stress::Program op_input_program(const OpInput &input);
 
 std::string op_input_print(const OpInput &input);
 
-// Repeats are written out; links that the text keeps are left out. Empty, or in one line what is wrong, or why the
-// program is no input of this shape: it has too many ops or threads, or an op of a kind, a range or with a stop that
-// inputs do not have. Law: what op_input_print prints gives the same input.
+// Repeats are expanded; links that the text keeps are left out. Returns nothing, or one line that says what is wrong or
+// why the program cannot be an input of this shape: too many ops or threads, or an op with a kind, a value or a stop
+// that inputs do not have. Law: the text that op_input_print prints gives the same input.
 std::string op_input_parse(std::string_view text, const OpShape &shape, OpInput &input);
 
-}  // namespace fuzz
+} // namespace fuzz

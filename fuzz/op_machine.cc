@@ -19,8 +19,8 @@
 #include "explore/inside.h"
 #include "program/op_text.h"
 
-// Of ThreadSanitizer; null in other programs. The interpreter is not watched, so the machine says what it orders: the
-// ops of one slot.
+// Functions of ThreadSanitizer; null in other programs. The interpreter is not instrumented, so the machine reports
+// what orders its accesses: the ops of one slot.
 extern "C" {
 [[gnu::weak]] void __tsan_acquire(void *address);
 [[gnu::weak]] void __tsan_release(void *address);
@@ -31,12 +31,12 @@ namespace {
 
 using namespace stress;
 
-// A stopped op that does not end although it and all others were let go on so often: they wait for one another.
+// If a stopped op has not ended after this many turns of it and all others, they wait for one another.
 constexpr unsigned kResumesMax = 10000;
 
-// Beyond, a block's content costs more than it can tell here.
+// For larger blocks, checking the content costs more than it can find here.
 constexpr std::size_t kSizeOrdinaryMax = std::size_t{8} << 20;
-// Beyond, fewer blocks than there are slots would fit into the arena.
+// With larger alignments, fewer blocks than there are slots would fit into the arena.
 constexpr unsigned kAlignLog2Max = 27;
 static_assert(kMachineSlots <= (std::uint64_t{ARENA_GIB} << 30 >> kAlignLog2Max) / 2);
 
@@ -60,18 +60,18 @@ bool machine_runs(OpKind kind)
 }
 
 struct OpMachine::Parts {
-    // A thread, and what it is at.
+    // A thread and its current op.
     struct Actor {
         Op op{};
         OpStop stop;
-        std::size_t due = 0;      // index of the op before which it goes on
+        std::size_t due = 0;      // index of the op before which it continues
         bool waits_for_lock = false;
         bool renews = false;
         bool sweeps = false;
         Parts *parts = nullptr;
     };
 
-    // What judges one run.
+    // The checks of one run.
     struct Judge {
         explicit Judge(Parts &parts)
             : failures(parts.stop), oracle(parts.claims, failures), shared{oracle, parts.slots, parts.stop}
@@ -89,7 +89,7 @@ struct OpMachine::Parts {
     std::array<Counters, kMachineThreadsMax> counters;
     std::array<std::optional<Interp>, kMachineThreadsMax> interps;
     std::array<Actor, kMachineThreadsMax> actors;
-    std::array<char, kMachineSlots> order{};  // what ThreadSanitizer is told of
+    std::array<char, kMachineSlots> order{};  // addresses that stand for slots in reports to ThreadSanitizer
     Fibers fibers;
     Image image;
     MachineResult result;
@@ -119,7 +119,8 @@ bool OpMachine::Parts::on_point(void *context, const char *what, const volatile 
     auto &self = *static_cast<Parts *>(context);
     const unsigned thread = self.fibers.current();
     Actor &actor = self.actors[thread];
-    if (what[0] == 'l' && what[1] == 'o' && what[2] == 'c') { // lock_wait: another thread is stopped with the lock
+    // lock_wait: another thread was stopped while it held the lock
+    if (what[0] == 'l' && what[1] == 'o' && what[2] == 'c') {
         actor.waits_for_lock = true;
         return true;
     }
@@ -181,14 +182,14 @@ void OpMachine::Parts::reset()
     result = MachineResult{};
 }
 
-// Runs the thread's op to its end, and others where it waits for them.
+// Runs the thread's op to its end, and also other ops that it waits for.
 void OpMachine::Parts::finish(unsigned thread)
 {
     for (unsigned resumes = 0; fibers.is_stopped(thread); ++resumes) {
         if (resumes == kResumesMax) {
             fail(rule::kProgress, "stopped ops wait for one another");
             std::fputs("stopped ops wait for one another\n", stderr);
-            std::abort(); // their stacks cannot be left
+            std::abort(); // their stacks cannot be abandoned
         }
         actors[thread].waits_for_lock = false;
         fibers.resume(thread);
@@ -204,7 +205,7 @@ void OpMachine::Parts::finish(unsigned thread)
 
 void OpMachine::Parts::begin(unsigned thread, const Op &op, std::size_t index)
 {
-    finish(thread); // it may have ended while another waited for its lock, and is then to begin anew
+    finish(thread); // the thread may have ended while another waited for its lock, and must then begin anew
     Actor &actor = actors[thread];
     actor.op = op;
     actor.op.link = 0;
@@ -214,7 +215,7 @@ void OpMachine::Parts::begin(unsigned thread, const Op &op, std::size_t index)
     actor.waits_for_lock = false;
     actor.renews = op.kind == OpKind::Renew;
     fibers.call(thread, apply_in_fiber, &actor);
-    // One that found a lock taken waits like one that was stopped, but not for long.
+    // An op that found a lock taken waits like one that was stopped, but not for long.
     if (!fibers.is_stopped(thread) || actor.waits_for_lock) finish(thread);
 }
 
@@ -224,7 +225,7 @@ void OpMachine::Parts::go_on_due(std::size_t index)
         if (fibers.is_stopped(thread) && actors[thread].due <= index) finish(thread);
 }
 
-// Whoever is stopped on the same slot ends its op before this one begins.
+// An op that is stopped on the same slot, or on the same thread, must end before this one begins.
 void OpMachine::Parts::go_on_for(unsigned thread, const Op &op)
 {
     for (unsigned other = 0; other < threads; ++other)
@@ -234,7 +235,7 @@ void OpMachine::Parts::go_on_for(unsigned thread, const Op &op)
             finish(other);
 }
 
-// Those that are nobody's: the time, and the system's refusals.
+// Ops that concern no slot: the time, and the system's refusals.
 void OpMachine::Parts::process_op(const Op &op)
 {
     if (op.kind == OpKind::Sleep) {
@@ -273,8 +274,8 @@ void OpMachine::Parts::at_end()
     fibers.on_point(on_point, this);
 }
 
-// Nothing is live and every thread has ended: the laws hold as things stand, since a purge would mend what was left
-// behind on an orphan's queue; and after a purge nothing is in use.
+// Nothing is live and every thread has ended. The laws must hold before a purge, which would repair what was left
+// behind on an orphan's queue; and after a purge nothing may be in use.
 void OpMachine::Parts::judge_rest()
 {
     hak_inspect_report before;

@@ -1,4 +1,4 @@
-// The machine, and what it stands on: coroutines (explore/fiber.h), the state put back (explore/image.h), the arena.
+// Tests the machine and what it is built on: coroutines (explore/fiber.h), restored state (explore/image.h), the arena.
 #include "fuzz/op_machine.h"
 
 #include <gtest/gtest.h>
@@ -76,8 +76,8 @@ TEST(OpMachine, StopsAreMadeAndChangeTheOrder)
     ASSERT_EQ(plain.rule, nullptr);
     EXPECT_EQ(plain.stops, 0u);
     EXPECT_GT(plain.points, 16u);
-    // Both have a heap, so they stage. A stop at each point of the first thread's end in turn, in which
-    // it posts; the other's goes by.
+    // Both threads have a heap, so they stage frees. The first thread, which posts when it ends, stops at each point of
+    // its end in turn; the other thread's end goes past.
     unsigned stops = 0, other_orders = 0;
     for (std::uint8_t point = 1; point < 40; ++point) {
         op_set_stop(ops[18], {point, 1});
@@ -95,7 +95,7 @@ TEST(OpMachine, StopsAreMadeAndChangeTheOrder)
 
 TEST(OpMachine, AnOpOnTheSameSlotWaitsForTheOneThatStopped)
 {
-    // Every point at which the malloc can stop, with its own slot's free next, by another thread.
+    // Stops the malloc at every possible point; another thread's free of its slot comes next.
     for (std::uint8_t point = 1; point < 120; ++point) {
         const Op ops[] = {op(OpKind::Malloc, 0, 100, 0, {point, 5}), op(OpKind::Free, 0, 0, 1),
                           op(OpKind::Malloc, 0, 100, 1)};
@@ -124,7 +124,8 @@ TEST(OpMachine, MemoryThatTheSystemRefusesIsNoFailure)
     EXPECT_GT(refused, 4u);
 }
 
-// Runs that fill much memory, and now and then little: whatever one leaves behind, calloc finds zero in the next.
+// Runs that fill much memory, and sometimes little: whatever a run leaves behind, calloc in the next one must return
+// zeros.
 TEST(OpMachine, NothingIsLeftOfTheRunBefore)
 {
     for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
@@ -155,7 +156,7 @@ TEST(OpMachine, EverySlotHasRoomWhateverTheAlignment)
 
 TEST(OpMachine, ErrnoIsEachThreadsOwn)
 {
-    // A free that stops must leave errno alone, whatever others do meanwhile: the oracle looks.
+    // A free that stops must leave errno unchanged, whatever others do meanwhile; the oracle checks it.
     for (std::uint8_t point = 1; point < 60; ++point) {
         const Op ops[] = {op(OpKind::Malloc, 0, 40000, 0), op(OpKind::Free, 0, 0, 1, {point, 2}),
                           op(OpKind::Malloc, 1, SIZE_MAX, 0), op(OpKind::Malloc, 2, 100, 0)};
@@ -164,5 +165,5 @@ TEST(OpMachine, ErrnoIsEachThreadsOwn)
     }
 }
 
-}  // namespace
-}  // namespace fuzz
+} // namespace
+} // namespace fuzz

@@ -18,8 +18,8 @@ std::ptrdiff_t at(std::size_t index)
     return static_cast<std::ptrdiff_t>(index);
 }
 
-// What a program would ask for, mostly; a boundary as often. Schedules turn on which blocks meet, seldom on large ones,
-// which cost as much as all else.
+// Sizes: usual ones as programs ask for, and as often a boundary. Schedules depend on which blocks meet, and seldom
+// need large blocks, which cost as much as all else.
 std::size_t draw_size(const OpShape &shape, Rng &rng)
 {
     const std::vector<std::size_t> &edges = boundary_sizes();
@@ -28,7 +28,7 @@ std::size_t draw_size(const OpShape &shape, Rng &rng)
     case 0: return rng.below(17);
     case 1: return rng.below(1025);
     case 2: return rng.below(std::size_t{1} << (5 + rng.below(shape.stops ? 10 : 17)));
-    default: { // an edge up to 4 KiB: those are most of the classes, and cheap
+    default: { // an edge up to 4 KiB: these include most of the classes, and are cheap
         const auto end = std::upper_bound(edges.begin(), edges.end(), std::size_t{4097});
         return edges[rng.below(static_cast<std::uint64_t>(end - edges.begin()))];
     }
@@ -56,7 +56,7 @@ OpKind draw_kind(Rng &rng)
     return kinds[rng.below(kinds.size())];
 }
 
-// Of an op within a few places, or any of the first ones, or any.
+// The slot of an op within a few places, or any of the first slots, or any slot.
 std::uint32_t draw_slot(const OpInput &input, std::size_t index, Rng &rng)
 {
     constexpr std::size_t near = 8;
@@ -87,7 +87,7 @@ struct Change {
     std::vector<Op> &ops() { return input.ops; }
     std::size_t room() const { return kOpInputOpsMax - std::min(kOpInputOpsMax, input.ops.size()); }
     std::size_t any() { return rng.below(ops().size()); }
-    // A run of ops: short mostly.
+    // The length of a run of ops, mostly short.
     std::size_t run_length(std::size_t from)
     {
         const std::size_t left = ops().size() - from;
@@ -122,7 +122,7 @@ struct Change {
         const std::size_t from = any(), count = std::min(run_length(from), room());
         const std::size_t to = rng.one_in(2) ? from + count : rng.below(ops().size() + 1);
         std::vector<Op> run(ops().begin() + at(from), ops().begin() + at(from + count));
-        const auto step = static_cast<std::uint32_t>(rng.below(2) * rng.below(4)); // the copy may have other slots
+        const auto step = static_cast<std::uint32_t>(rng.below(2) * rng.below(4)); // the copy may use other slots
         for (Op &op : run)
             if (op_has_slot(op.kind)) op.slot = (op.slot + step) % kOpInputSlots;
         ops().insert(ops().begin() + at(to), run.begin(), run.end());
@@ -136,7 +136,8 @@ struct Change {
         return true;
     }
 
-    // An op that the predicate holds for, from a random place on; the count of ops: there is none.
+    // The index of an op that the predicate holds for, searched from a random place on; the number of ops if there is
+    // none.
     template <typename Predicate> std::size_t find(Predicate holds)
     {
         if (ops().empty()) return 0;
@@ -236,7 +237,7 @@ struct Change {
             op.slot = static_cast<std::uint32_t>(first + i) % kOpInputSlots;
             run.push_back(op_input_normalise(op, input.threads, shape));
         }
-        const std::uint64_t order = rng.below(3); // none are freed, the first one first, the last one first
+        const std::uint64_t order = rng.below(3); // order 0 frees none, 1 frees the first block first, 2 the last
         for (std::size_t i = 0; i < count && order != 0 && run.size() < room(); ++i) {
             Op free = stress::op_make(OpKind::Free, run[order == 1 ? i : count - 1 - i].slot);
             free.thread = freed_by;
@@ -265,7 +266,7 @@ struct Change {
     bool thread()
     {
         if (shape.threads_max < 2) return false;
-        if (input.threads < 2 || rng.one_in(16)) { // another number of threads
+        if (input.threads < 2 || rng.one_in(16)) { // changes the number of threads
             input.threads = static_cast<std::uint8_t>(2 + rng.below(shape.threads_max - 1U));
             op_input_normalise(input, shape);
         }
@@ -399,11 +400,11 @@ OpInput cross_over(const OpInput &a, const OpInput &b, const OpShape &shape, std
     const auto append = [](std::vector<Op> &out, const std::vector<Op> &from, std::size_t first, std::size_t count) {
         out.insert(out.end(), from.begin() + at(first), from.begin() + at(first + count));
     };
-    if (rng.one_in(2) || a.ops.empty()) { // the head of one, the tail of the other
+    if (rng.one_in(2) || a.ops.empty()) { // the head of one input, the tail of the other
         const std::size_t head = rng.below(a.ops.size() + 1), tail = rng.below(b.ops.size() + 1);
         append(child.ops, a.ops, 0, head);
         append(child.ops, b.ops, tail, b.ops.size() - tail);
-    } else { // runs of both, in turn
+    } else { // runs of both inputs, in turn
         constexpr std::size_t run_max = 12;
         for (std::size_t i = 0, j = 0; (i < a.ops.size() || j < b.ops.size()) && child.ops.size() < ops_max;) {
             const std::size_t from_a = std::min(a.ops.size() - i, rng.below(run_max));

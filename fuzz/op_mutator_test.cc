@@ -1,4 +1,4 @@
-// The changes: each is reached, keeps an input an input, and is the same for the same seed.
+// Tests the changes: each is reached, keeps an input valid, and is the same for the same seed.
 #include "fuzz/op_mutator.h"
 
 #include <gmock/gmock.h>
@@ -133,7 +133,8 @@ TEST(OpMutator, FromNothingEveryKindAndSlotAndManySizesAppear)
     EXPECT_LT(at_edges, sizes);
 }
 
-// What does not set, clear or move stops leaves each op its own: here all have the same one, where they can.
+// Changes that do not set, clear or move stops must leave each op its stop. Here all ops that can stop have the same
+// one.
 TEST(OpMutator, OtherChangesKeepTheStopsOfTheOps)
 {
     const OpStop stop{9, 4};
@@ -231,7 +232,7 @@ TEST(BoundarySizes, EdgesWithTheirNeighbours)
     EXPECT_EQ(sizes.back(), SIZE_MAX);
 }
 
-// The dictionary that libFuzzer is given has each of them, as an op holds it: 6 bytes.
+// libFuzzer's dictionary has each boundary size, as an op stores it: 6 bytes.
 TEST(BoundarySizes, AreTheDictionary)
 {
     std::ifstream file(FUZZ_DICTIONARY);
@@ -257,7 +258,7 @@ TEST(BoundarySizes, AreTheDictionary)
     EXPECT_EQ(found, boundary_sizes());
 }
 
-// A thread stops for as long as another frees all that it made before.
+// A thread stops for as long as another one needs to free everything that it made before.
 TEST(OpMutator, MeetStopsAThreadWhileAnotherFreesItsBlocks)
 {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -1,10 +1,10 @@
 // usage: fuzz-op-reduce FILE --shape ops|ops_mt [--run PROGRAM --has TEXT] [--out FILE] [--seconds N]
 //        fuzz-op-reduce FILE --shape ops|ops_mt --encode --out FILE
 //
-// Prints an input of an op target as a text program. With --run, makes it as small as it can be first: fewer ops,
-// threads and stops, smaller sizes, as long as PROGRAM, run on it in a child, still fails and says TEXT; --out becomes
-// that. --encode: FILE is a text program, which may have repeats, and --out becomes the input. Exit status 0; 1: the
-// input does not fail so; 2: bad input.
+// Prints an input of an op target as a text program. With --run, first makes it as small as possible (fewer ops,
+// threads and stops, smaller sizes), as long as PROGRAM, run on it in a child, still fails and prints TEXT; writes the
+// result to --out. With --encode, FILE is a text program, which may have repeats, and its encoding is written to --out.
+// Exit status: 0; 1 if the input does not fail in this way; 2 for bad input.
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBadInput = 2;
 constexpr std::size_t kFileBytesMax = 1 << 20;
 constexpr std::size_t kOutputBytesMax = 1 << 20;
-constexpr int kHangSeconds = 20;  // of one run; a find that is a hang says so
+constexpr int kHangSeconds = 20; // of one run; a find that is a hang is reported as one
 constexpr std::string_view kHung = "\nlibFuzzer: timeout\n";
 
 struct Arguments {
@@ -70,7 +70,7 @@ void write_out(const std::string &path, const std::vector<std::uint8_t> &bytes)
     if (std::string fault = stress::program_write(path, {start, bytes.size()}); !fault.empty()) refuse(fault);
 }
 
-// What the child writes until it ends, or hangs; it is then killed.
+// The child's output until it ends or hangs; a hanging child is killed.
 std::string output_until_end(int fd, pid_t child)
 {
     std::string output;
@@ -169,7 +169,7 @@ int reduce(const Arguments &arguments, const fuzz::OpShape &shape)
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {

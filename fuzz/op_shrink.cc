@@ -11,7 +11,7 @@ using stress::op_frees;
 using stress::op_has_slot;
 using stress::op_size;
 
-constexpr std::size_t kSizeStep = 64;  // up to here sizes are also lowered one by one
+constexpr std::size_t kSizeStep = 64;  // up to this size, sizes are also lowered one by one
 
 class Shrinker {
   public:
@@ -38,7 +38,7 @@ class Shrinker {
     }
 
   private:
-    // Takes `trial` if it is another input, and fails.
+    // Takes `trial` if it differs and still fails.
     bool accept(OpInput trial)
     {
         if (how_.give_up()) return false;
@@ -55,7 +55,8 @@ class Shrinker {
         return accept(std::move(trial));
     }
 
-    // Lowers what `set` sets, `value` now, as far as each lower step fails too: to `least`, by halves, one by one.
+    // Lowers the value that `set` sets, now `value`, as long as each lower step still fails: to `least`, then by
+    // halves, then one by one.
     template <typename Set> bool lower(unsigned value, unsigned least, Set set)
     {
         const unsigned before = value;
@@ -72,7 +73,7 @@ class Shrinker {
         accept(std::move(trial));
     }
 
-    // Chunks of them, the halves first, single ones last.
+    // Removes chunks of ops: halves first, single ops last.
     bool fewer_ops()
     {
         const std::size_t before = best_.ops.size();
@@ -89,7 +90,7 @@ class Shrinker {
         return best_.ops.size() < before;
     }
 
-    // The ops of the thread `from` go to `to`, and the threads above it are numbered anew.
+    // Gives the ops of thread `from` to thread `to`, and renumbers the threads above it.
     bool merge_threads(unsigned from, unsigned to)
     {
         OpInput trial = best_;
@@ -136,7 +137,7 @@ class Shrinker {
         });
     }
 
-    // Round sizes are tried first: they are what people would write. Of a block, 0 is no smaller than 1, but an edge.
+    // Tries round sizes first, since people would write those. For a block, 0 is not simpler than 1, but an edge.
     bool simpler_size(std::size_t index)
     {
         static constexpr std::size_t sizes[] = {1,    8,    16,   24,    64,    100,   128,    256,     512,
@@ -157,7 +158,7 @@ class Shrinker {
         });
     }
 
-    // 0, 1, 2, ... in the order in which they appear.
+    // Numbers slots 0, 1, 2, ... in the order in which they appear.
     bool renumber_slots()
     {
         std::uint32_t numbers[kOpInputSlots] = {}, count = 0;

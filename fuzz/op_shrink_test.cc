@@ -1,4 +1,4 @@
-// Shrinking: to the smallest input that fails, of which each part counts; each step alone; and giving up.
+// Tests shrinking: to the smallest failing input, in which each part counts; each step alone; and giving up.
 #include "fuzz/op_shrink.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::string shrunk(const OpInput &input, const std::function<bool(const OpInput 
     return text.substr(text.find("schedule seeded\n") + 16);
 }
 
-// A free that stops at 7 or later, and while it does, a malloc by another thread.
+// Fails if a free stops at 7 or later and, meanwhile, another thread calls malloc.
 bool stop_matters(const OpInput &input)
 {
     for (std::size_t i = 0; i + 1 < input.ops.size(); ++i) {

@@ -1,9 +1,9 @@
 // usage: TARGET-replay FILE|FOLDER...
 //
-// A fuzz target without its fuzzer: runs each file, and each file of each folder (not of folders in it), once. It needs
-// nothing of clang, so that the corpus is a test of every build. A child runs the files; when it ends in any way but a
-// good one, the file that it was on is named and a new child goes on behind it. The last line is "N files, K finds".
-// Exit status 0: no find; 1: some; 2: a file that cannot be read, a folder without files, nothing named.
+// A fuzz target without its fuzzer: runs each file, and each file of each folder (not of its subfolders), once. It does
+// not need clang, so the corpus can test every build. A child runs the files. If it fails, its current file is printed,
+// and a new child continues with the next file. The last line is "N files, K finds". Exit status: 0 no find; 1 some
+// finds; 2 a file that cannot be read, a folder without files, or no argument.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ std::vector<std::uint8_t> content_of(const std::string &path)
     return bytes;
 }
 
-// What was named, folders as their files, in the order of their names.
+// The named files, and the files of named folders, ordered by name.
 std::vector<std::string> files_of(int count, char **names)
 {
     std::vector<std::string> files;

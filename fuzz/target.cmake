@@ -1,6 +1,7 @@
 # fuzz_target; see CMakeLists.txt.
 
-# The finds of a target, with the cause of each beside it: corpus/regress/NAME.md has the line "Target: TARGET".
+# The finds of a target. The page beside each, corpus/regress/NAME.md, gives its cause and has the line "Target:
+# TARGET".
 function(fuzz_finds name out)
   file(GLOB notes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/corpus/regress/*.md)
   set(finds)
@@ -14,7 +15,7 @@ function(fuzz_finds name out)
   set(${out} ${finds} PARENT_SCOPE)
 endfunction()
 
-# A program of the target NAME whose code under test is instrumented for `engine`, "" or "-afl".
+# A program of the target NAME with the code under test instrumented for `engine`, "" or "-afl".
 function(fuzz_program name engine)
   add_executable(${name} ${arg_SOURCES} ${ARGN})
   fuzz_harness(${name})
@@ -35,14 +36,14 @@ function(fuzz_program name engine)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${sanitized} Threads::Threads)
 endfunction()
 
-# NAME-afl, and the library that changes its inputs.
+# NAME-afl, and the library that mutates its inputs.
 function(fuzz_program_afl name)
   fuzz_program(${name}-afl -afl)
   set_target_properties(${name}-afl PROPERTIES EXCLUDE_FROM_ALL ON)
   target_link_libraries(${name}-afl PRIVATE ${HAKMEM_AFL_DRIVER} ${HAKMEM_AFL_RUNTIME})
   add_dependencies(fuzz-afl ${name}-afl)
   if(arg_SHAPE)
-    # The few files that it needs, since those of the suite's library are not made for a shared one.
+    # Compiles the few files that it needs again, because the suite's library is not compiled for use in a shared one.
     set(here ${PROJECT_SOURCE_DIR}/fuzz)
     add_library(${name}-mutator MODULE EXCLUDE_FROM_ALL ${here}/afl_mutator.cc ${here}/boundary_sizes.cc
       ${here}/op_input.cc ${here}/op_mutator.cc ${here}/shape_${arg_SHAPE}.cc
@@ -53,7 +54,7 @@ function(fuzz_program_afl name)
   endif()
 endfunction()
 
-# The programs of a target, for each engine that is here. In the caller: arg_*.
+# The programs of a target, for each engine that is installed. Uses the caller's arg_* variables.
 function(fuzz_programs name)
   fuzz_program(${name}-replay "" $<TARGET_OBJECTS:fuzz_replay_main>)
   add_dependencies(fuzz ${name}-replay)

@@ -1,4 +1,4 @@
-# Tests of the fuzzing itself.
+# Tests of the fuzzing code itself.
 add_executable(fuzz-test op_input_test.cc op_mutator_test.cc op_shrink_test.cc)
 fuzz_harness(fuzz-test)
 target_compile_definitions(fuzz-test PRIVATE FUZZ_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden"
@@ -9,21 +9,21 @@ hakmem_test_code(fuzz-test)
 hakmem_precompile(fuzz-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <string> <vector>)
 gtest_discover_tests(fuzz-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_unit_tests DISCOVERY_TIMEOUT 60
   PROPERTIES LABELS fuzz TIMEOUT 120)
-# The machine has the suite's interpreter in it with another subject, so it has a test program of its own.
+# The machine contains the suite's interpreter with another subject, so it has a separate test program.
 add_executable(fuzz-machine-test op_machine_test.cc $<TARGET_OBJECTS:hakmem_fibers>
   $<TARGET_OBJECTS:explore_inside>)
 fuzz_harness(fuzz-machine-test)
 target_link_libraries(fuzz-machine-test PRIVATE fuzz_machine fuzz_sanitized_link GTest::gtest_main)
 gtest_discover_tests(fuzz-machine-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_machine_tests DISCOVERY_TIMEOUT 60
   PROPERTIES LABELS fuzz TIMEOUT 120)
-# A list of labels does not survive the way there: ctest itself sets it.
+# A list of labels does not survive gtest_discover_tests, so ctest itself sets it.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/labels.cmake "foreach(test IN LISTS fuzz_unit_tests fuzz_machine_tests)
   set_tests_properties(\${test} PROPERTIES LABELS \"fuzz;unit\")
 endforeach()
 ")
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/labels.cmake)
 
-# As a service builds and runs the targets.
+# Builds and runs the targets as a service does.
 if(HAKMEM_FUZZ)
   add_test(NAME fuzz.oss-fuzz COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/oss-fuzz/test)
   set_tests_properties(fuzz.oss-fuzz PROPERTIES LABELS nightly TIMEOUT 1500 SKIP_RETURN_CODE 77) # two builds: minutes

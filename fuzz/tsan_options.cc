@@ -1,11 +1,11 @@
-// Linked into the targets that ThreadSanitizer watches: its first report ends the run, and so is a find.
+// Linked into the targets that ThreadSanitizer watches: its first report ends the run, so every report is a find.
 extern "C" const char *__tsan_default_options()
 {
     return "halt_on_error=1:exitcode=66:second_deadlock_stack=1";
 }
 
-// A thread of libFuzzer's own watches time and memory, and when one runs out it saves the input while the main thread
-// may be at work on it: a report of that would end the run as another kind of find.
+// libFuzzer's own thread watches time and memory. When one runs out, it saves the input while the main thread may be
+// using it. A report of that race would turn the find into one of another kind.
 extern "C" const char *__tsan_default_suppressions()
 {
     return "race:^fuzzer::Fuzzer::DumpCurrentUnit";

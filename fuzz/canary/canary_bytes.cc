@@ -1,5 +1,5 @@
-// A canary, a target that is broken on purpose, for the test of ci/fuzz: it reads past the end of a block when the input has "BU" in it.
-// Instrumented, so that AddressSanitizer tells.
+// A canary, broken on purpose for the test of ci/fuzz: it reads past the end of a block if the input contains "BU".
+// Instrumented, so that AddressSanitizer reports it.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

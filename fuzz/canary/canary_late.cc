@@ -1,5 +1,5 @@
-// A canary, a target that is broken on purpose, for the test of ci/fuzz: one that no input shows alone, since it takes the 300 runs
-// before it in the same process.
+// A canary, broken on purpose for the test of ci/fuzz. No input shows the bug alone: it needs 300 earlier runs in the
+// same process.
 #include <cstddef>
 #include <cstdint>
 

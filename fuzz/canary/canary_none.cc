@@ -1,4 +1,4 @@
-// A canary that is not broken, for the test of ci/fuzz: a few branches that cover something.
+// A canary that is not broken, for the test of ci/fuzz. It has a few branches to cover.
 #include <cstddef>
 #include <cstdint>
 

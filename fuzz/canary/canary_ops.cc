@@ -1,4 +1,4 @@
-// A canary, a target that is broken on purpose, for the test of ci/fuzz: a malloc of 512 bytes, and later a realloc of the same block to
+// A canary, broken on purpose for the test of ci/fuzz: a malloc of 512 bytes, and later a realloc of the same block to
 // 1025 bytes, with any number of ops around them.
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-volatile int blocks_of_512, resized; // each step to the bug is a branch of its own, as it is in an allocator
+volatile int blocks_of_512, resized; // each step to the bug is a separate branch, as in an allocator
 
 } // namespace
 

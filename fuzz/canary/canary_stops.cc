@@ -1,5 +1,5 @@
-// A canary, a target that is broken on purpose, for the test of ci/fuzz: a realloc that stops at 3 or later, and while it does, a free
-// of the same block by another thread.
+// A canary, broken on purpose for the test of ci/fuzz: a realloc stops at 3 or later, and meanwhile another thread
+// frees the same block.
 #include <algorithm>
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-volatile int stopped, met; // each step to the bug is a branch of its own, as it is in an allocator
+volatile int stopped, met;  // each step to the bug is a separate branch, as in an allocator
 
 } // namespace
 

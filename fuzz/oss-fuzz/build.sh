@@ -1,7 +1,7 @@
 #!/bin/bash -eu
-# Builds the fuzz targets as OSS-Fuzz and ClusterFuzzLite ask: with their compilers and flags (CC, CXX, CFLAGS, CXXFLAGS),
-# linked with their engine (LIB_FUZZING_ENGINE), into OUT, each with its dictionary, options and seed corpus. WORK is for
-# what is made on the way. The source is SRC/hakmem, or HAKMEM_SOURCE.
+# Builds the fuzz targets in the way that OSS-Fuzz and ClusterFuzzLite require: with their compilers and flags (CC, CXX,
+# CFLAGS, CXXFLAGS), linked with their engine (LIB_FUZZING_ENGINE), into OUT, each with its dictionary, options and seed
+# corpus. WORK is for intermediate files. The source is SRC/hakmem, or HAKMEM_SOURCE.
 
 for name in CC CXX LIB_FUZZING_ENGINE OUT WORK; do
     if [ -z "${!name:-}" ]; then
@@ -12,8 +12,8 @@ done
 source=${HAKMEM_SOURCE:-${SRC:?is not set}/hakmem}
 build=$WORK/hakmem
 
-# No build type: the optimisation is the service's, in CFLAGS. Its C++ library may be another than the system's packages
-# were compiled with, so fmt comes as headers.
+# No build type: the service sets the optimisation in CFLAGS. Its C++ library may differ from the one that the system's
+# packages were compiled with, so fmt is used as headers only.
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=None -DHAKMEM_FUZZ=ON \
     -DHAKMEM_FUZZ_ENGINE="$LIB_FUZZING_ENGINE" -DHAKMEM_FMT=fmt::fmt-header-only
 cmake --build "$build" --target fuzz-engine
