@@ -14,6 +14,7 @@
 #include "engine/judge/claim_map.h"
 #include "engine/seat/interp.h"
 #include "explore/arena.h"
+#include "explore/arena_memory.h"
 #include "explore/fiber.h"
 #include "explore/image.h"
 #include "explore/inside.h"

@@ -22,6 +22,7 @@
 #include "crash/crash_stack.h"
 #include "crash/crash_try.h"
 #include "guard/guard.h"
+#include "guard/guard_report.h"
 #include "hakmem/crash.h"
 #include "os/libc.h"
 #include "os/os.h"

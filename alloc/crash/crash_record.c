@@ -17,6 +17,7 @@
 #include "crash/record_write.h"
 #include "debug/describe.h"
 #include "guard/guard.h"
+#include "guard/guard_report.h"
 #include "hakmem/crash.h"
 #include "os/libc.h"
 #include "os/peek.h"

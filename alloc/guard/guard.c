@@ -1,5 +1,6 @@
 /* guard.c: see guard.h. */
 #include "guard/guard.h"
+#include "guard/guard_report.h"
 
 #include <stdatomic.h>
 #include <string.h>

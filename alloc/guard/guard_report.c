@@ -1,7 +1,7 @@
 /* guard_report.c: writes what a sampled block has found as one line. See guard.h. */
 #include <stdlib.h>
 
-#include "guard/guard.h"
+#include "guard/guard_report.h"
 #include "os/os.h"
 #include "report/text.h"
 

@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "report/settings.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 
 struct description {
     const char *name;

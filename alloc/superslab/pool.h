@@ -32,19 +32,6 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
  * were used. The caller has already set their tags to zero. Any thread. */
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths);
 
-/* If a delay has passed since the last round, makes a round: purges the pages that have been free since before the last
- * one. now_ms is os_now_ms(). True if this call made the round. Called on slow paths. */
-bool pool_tick(uint64_t now_ms);
-
-/* Rounds made so far, modulo 2^32. */
-uint32_t pool_tick_rounds(void);
-
-/* Purges every free page, and resets what the limit in number has learned. Returns bytes given back. */
-size_t pool_purge_all(void);
-
-/* Sets the purge delay, in ms; 0 purges pages as they are freed. Called once, at start. */
-void pool_set_purge_delay_ms(uint32_t delay_ms);
-
 /* Whether to ask the system for huge pages behind superslabs made from now on. Called once, at start. */
 void pool_set_huge_pages(bool on);
 

@@ -11,6 +11,7 @@ extern "C" {
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

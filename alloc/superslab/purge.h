@@ -14,10 +14,24 @@
  * purges it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "superslab/superslab.h"
+
+/* If a delay has passed since the last round, makes a round: purges the pages that have been free since before the last
+ * one. now_ms is os_now_ms(). True if this call made the round. Called on slow paths. */
+bool pool_tick(uint64_t now_ms);
+
+/* Rounds made so far, modulo 2^32. */
+uint32_t pool_tick_rounds(void);
+
+/* Purges every free page, and resets what the limit in number has learned. Returns bytes given back. */
+size_t pool_purge_all(void);
+
+/* Sets the purge delay, in ms; 0 purges pages as they are freed. Called once, at start. */
+void pool_set_purge_delay_ms(uint32_t delay_ms);
 
 /* Count pages that were claimed for a run or a slab, dirty_pages of them with memory; and pages that are about to be
  * freed, with slab_eighths as for pool_free. */

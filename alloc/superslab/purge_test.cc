@@ -7,6 +7,7 @@
 extern "C" {
 #include "os/os.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

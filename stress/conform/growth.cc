@@ -3,6 +3,7 @@
 
 #include "conform/check.h"
 #include "conform/support.h"
+#include "conform/process.h"
 
 namespace stress::conform {
 namespace {

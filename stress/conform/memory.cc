@@ -8,6 +8,7 @@
 #include "conform/check.h"
 #include "conform/limits.h"
 #include "conform/support.h"
+#include "conform/process.h"
 
 namespace stress::conform {
 namespace {

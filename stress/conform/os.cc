@@ -11,6 +11,7 @@
 #include "conform/deny.h"
 #include "conform/files.h"
 #include "conform/support.h"
+#include "conform/process.h"
 
 namespace stress::conform {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "conform/support.h"
+#include "conform/process.h"
 
 namespace stress::conform {
 namespace {

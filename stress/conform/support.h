@@ -81,13 +81,6 @@ template <typename Body> const char *in_fork(Body &&body);
 const char *judge_fork(pid_t child, double seconds);
 [[noreturn]] void end_fork(const char *wrong);
 
-// Figures about the process.
-std::size_t resident_bytes();
-std::size_t address_space_bytes();
-std::size_t data_bytes();  // writable private memory, as RLIMIT_DATA counts it
-long mapping_count();
-bool mapped_below(std::uintptr_t limit);
-
 // While it lives, limits the process to what it has now plus `more_bytes`.
 class Limit {
   public:

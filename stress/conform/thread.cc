@@ -7,6 +7,7 @@
 #include "conform/check.h"
 #include "conform/files.h"
 #include "conform/support.h"
+#include "conform/process.h"
 
 namespace stress::conform {
 namespace {

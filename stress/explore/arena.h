@@ -38,14 +38,8 @@ struct arena_books *arena_now(void);
 /* The start of the range. Only the page map and the first GiB are sure to stay. */
 uintptr_t arena_start(void);
 
-/* Names the pages of static variables; both are multiples of 4096. False: more than 64 MiB. */
-bool arena_statics(uintptr_t start, uintptr_t end);
-
 /* Makes all touched memory and those variables read as zero. */
 void arena_zero(void);
-
-/* Tells that a run begins or ends. Memory that the run gets from the system is found faster if both are told. */
-void arena_run(bool begins);
 
 /* Call number nth from now on, counted from 1, fails; with for_ever, all later calls too; 0: none does. */
 void arena_fail(uint64_t nth, bool for_ever);
@@ -55,12 +49,6 @@ uint64_t arena_failed(void);
 /* Whether the content of the memory no longer matters, as at the end of a run. Purge and release then leave it
  * unchanged. */
 void arena_over(bool over);
-
-/* Like libc's functions, but a long run of zeros does not make untouched memory resident. For the allocator
- * (own_libc.h).
- */
-void *stress_fiber_memset(void *to, int value, size_t size_bytes);
-void *stress_fiber_memcpy(void *to, const void *from, size_t size_bytes);
 
 /* The allocator's first breach of the contract of os/os.h; NULL: none. */
 const char *arena_complaint(void);

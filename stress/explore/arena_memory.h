@@ -1,8 +1,11 @@
-/* arena_memory.h: the pages of the arena that have memory, and how they are quickly made to read as zero again. arena.h
- * describes the other functions of this file: arena_statics, arena_run, the allocator's memset and memcpy. */
+/* arena_memory.h: the pages of the arena that have memory, and how they are quickly made to read as zero again. */
 #pragma once
 
 #include "explore/arena.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { ARENA_MAP_GIB = 10 }; /* more than the page map takes of the arena */
 #define ARENA_BYTES ((size_t)(ARENA_GIB + ARENA_MAP_GIB) << 30)
@@ -15,3 +18,19 @@ void memory_zero(uintptr_t start, uintptr_t end);
 
 /* The same for these sorted ranges, and for the static variables. */
 void memory_zero_all(const struct arena_range *touched, uint32_t count);
+
+/* Names the pages of static variables; both are multiples of 4096. False: more than 64 MiB. */
+bool arena_statics(uintptr_t start, uintptr_t end);
+
+/* Tells that a run begins or ends. Memory that the run gets from the system is found faster if both are told. */
+void arena_run(bool begins);
+
+/* Like libc's functions, but a long run of zeros does not make untouched memory resident. For the allocator
+ * (own_libc.h).
+ */
+void *stress_fiber_memset(void *to, int value, size_t size_bytes);
+void *stress_fiber_memcpy(void *to, const void *from, size_t size_bytes);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,5 +1,6 @@
 // Tests which pages have memory, and copies that give them none.
 #include "explore/arena.h"
+#include "explore/arena_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "explore/arena_memory.h"
 #include "explore/zero_page.h"
 
 // Symbols of state.ld, and the linker's names for the ends of a section.

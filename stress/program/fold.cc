@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "program/minimise.h"
+#include "program/fold.h"
 
 namespace stress {
 namespace {

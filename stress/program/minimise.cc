@@ -1,4 +1,5 @@
 #include "program/minimise.h"
+#include "program/fold.h"
 
 #include <algorithm>
 #include <cstring>

@@ -9,7 +9,7 @@
 #include "engine/base/progress.h"
 #include "engine/judge/memory_law.h"
 #include "engine/seat/seat_report.h"
-#include "engine/team/team.h"
+#include "engine/team/thread_start.h"
 
 namespace stress {
 namespace {

@@ -17,7 +17,7 @@
 #include "engine/seat/sched.h"
 #include "engine/subject/whitebox.h"
 #include "engine/team/fork_park.h"
-#include "engine/team/team.h"
+#include "engine/team/thread_start.h"
 
 namespace stress {
 namespace {

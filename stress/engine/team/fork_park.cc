@@ -10,7 +10,7 @@
 #include "engine/base/clock.h"
 #include "engine/subject/subject.h"
 #include "engine/subject/whitebox.h"
-#include "engine/team/team.h"
+#include "engine/team/thread_start.h"
 
 namespace stress {
 namespace {

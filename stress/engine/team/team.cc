@@ -9,6 +9,7 @@
 #include "engine/team/process_ops.h"
 #include "engine/team/signals.h"
 #include "engine/team/thread_life.h"
+#include "engine/team/thread_start.h"
 #include "engine/team/worker.h"
 
 namespace stress {

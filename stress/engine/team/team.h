@@ -1,5 +1,5 @@
 // Threads of a run. The main thread starts seats; a thread may ask for a successor and end, and the main thread joins
-// the threads that have ended. Plain pthread_create, because std::thread would allocate from the subject.
+// the threads that have ended.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,6 @@
 #include "engine/seat/seat.h"
 
 namespace stress {
-
-// 0 or an errno value; see thread_start.cc. The stack is small, so that many threads may wait to be joined; stack_bytes
-// 0: the usual size.
-int thread_create(pthread_t &thread, void *(*entry)(void *), void *argument, std::size_t stack_bytes = 0);
-void thread_join(pthread_t thread);
 
 // Starts a thread on the seat, which applies the seat's ops. Records a failure if the system has no thread.
 void team_start(Seat &seat, FailureLog &failures);

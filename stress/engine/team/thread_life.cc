@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "engine/base/build.h"
-#include "engine/team/team.h"
+#include "engine/team/thread_start.h"
 
 namespace stress {
 namespace {

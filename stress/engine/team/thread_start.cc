@@ -14,7 +14,7 @@
 #include "engine/base/libc.h"
 #include "engine/subject/fault_os.h"
 #include "engine/team/signals.h"
-#include "engine/team/team.h"
+#include "engine/team/thread_start.h"
 
 namespace stress {
 namespace {
