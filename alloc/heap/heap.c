@@ -1,4 +1,4 @@
-/* heap.c: the public functions off the hit paths, over small blocks, runs and huge blocks alike. */
+/* heap.c: the slow paths of malloc and free, and the other public functions, for small blocks, runs and huge blocks. */
 #include "heap/heap.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void *no_memory(void)
     return NULL;
 }
 
-/* The system has no memory: what is kept for later may do now. */
+/* The system has no memory: gives back everything that is kept for reuse, and tries again. */
 static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_index)
 {
     heap_purge();
@@ -32,12 +32,12 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
-/* What has been idle for a delay goes back to the system. On slow paths. Where nothing is idle the
- * clock is not asked. */
+/* Called on slow paths: gives memory that has been idle for a delay back to the system. Reads the clock only if there
+ * is idle memory. */
 static void tick(struct tcache *tcache)
 {
     if (VALIDATE) hooks.heap_tick();
-    /* What a thread gathered for others and does not go on with is not kept from them. */
+    /* Post remote frees that were staged before the last round, so that their owners get them back. */
     if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds()) && tcache->heap != NULL) {
         tcache->tick_rounds = pool_tick_rounds();
         remote_post_all(&tcache->heap->staging);
@@ -48,7 +48,7 @@ static void tick(struct tcache *tcache)
     huge_tick(now_ms);
 }
 
-/* heap_refill where blocks are sampled. */
+/* heap_refill while sampling is on. */
 static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     void *block = guard_sample_alloc(tcache, size_bytes);
@@ -63,15 +63,15 @@ static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, u
 
 void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
 {
-    if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum wrapped */
+    if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum in heap_alloc wrapped */
     if (HAK_UNLIKELY(guard_sample_is_on())) return refill_sampled(size_bytes, tcache, (uint32_t)class_index);
     tick(tcache);
     void *block = tcache_refill(tcache, (uint32_t)class_index);
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
 }
 
-/* A run or huge block comes or goes. (The guard within: gcc without optimisation keeps a function that nobody calls.)
- */
+/* Counts the malloc or free of a run or huge block. VALIDATE is asked inside: at -O0 gcc keeps a function that nobody
+ * calls. */
 static void count_large(enum counter counter, bool is_run)
 {
     if (!VALIDATE) return;
@@ -109,7 +109,8 @@ void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
     tick(tcache);
 }
 
-/* Above SMALL_BYTES_MAX, or aligned beyond it. *zero: every byte of the block reads as zero. */
+/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. *zero: every byte of the block reads as
+ * zero. */
 static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
@@ -117,7 +118,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
     tick(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     if (HAK_UNLIKELY(pointer == NULL)) {
-        heap_purge(); /* what is kept for later may do now */
+        heap_purge(); /* gives back what is kept for reuse; then try again */
         pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     }
     return pointer != NULL ? pointer : no_memory();
@@ -132,7 +133,7 @@ void *heap_alloc_large(size_t size_bytes)
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 {
     if (align_bytes <= GRANULE_BYTES) return heap_alloc(size_bytes);
-    /* The slow path is told of a size that is never sampled, since it does not know of the alignment. */
+    /* The slow path gets a size that is never sampled, since it does not know the alignment. */
     if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX)
         return heap_given(heap_alloc_class(SMALL_BYTES_MAX, sizeclass_of_aligned(size_bytes, align_bytes)), size_bytes);
     bool zero;
@@ -141,7 +142,7 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
 {
-    if (pointer == NULL) return; /* first, as many programs do it often */
+    if (pointer == NULL) return; /* asked first, since many programs free NULL often */
     uint32_t tag = (uint32_t)mixed_tag ^ tcache->tag;
     uint32_t class_index = tag & TAG_CLASS_MASK;
     if (tag >> TAG_OWNER_SHIFT != 0) {
@@ -154,7 +155,7 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
         huge_free(pointer);
     } else if (class_index == CLASS_GUARD) {
         guard_free(pointer);
-    } /* else a pointer that is not ours: under VALIDATE it does not come so far */
+    } /* else a foreign pointer: ignored. Under VALIDATE it has been reported before */
 }
 
 /* All that the program may use of a block that it asked for with calloc. Blocks of up to SMALL_LINEAR_BYTES_MAX are
@@ -201,14 +202,15 @@ void heap_tell_given(void *block, size_t size_bytes)
     sanitizer_given(block, heap_usable_size(block), block, size_bytes);
 }
 
-/* A huge block's mapping is closed as it goes to the cache, and otherwise goes to the system. */
+/* Of a huge block only the start is closed here: huge.c closes the whole mapping if it caches it, or else releases
+ * it. */
 void heap_tell_returned(void *block)
 {
     size_t bytes = heap_usable_size(block);
     sanitizer_returned(block, bytes < RUN_BYTES_MAX ? bytes : RUN_BYTES_MAX);
 }
 
-/* Before a block is made shorter where it stands: what is behind goes back, and to other threads. */
+/* Called before a run is shortened in place: its end goes back to the pool, and may go to another thread at once. */
 static void tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
 {
     size_t kept_bytes = round_up(size_bytes, GRANULE_BYTES);
@@ -217,7 +219,7 @@ static void tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
     sanitizer_returned(block + kept_bytes, more_bytes < RUN_BYTES_MAX ? more_bytes : RUN_BYTES_MAX);
 }
 
-/* A block has another size, and stands where it stood, or its pages were moved. */
+/* Tells the sanitizers that a block was resized in place, or by moving its pages. */
 static void *told_resized(char *block, size_t old_usable_bytes, size_t size_bytes)
 {
     if (!SANITIZED) return block;
@@ -230,8 +232,8 @@ static void *told_resized(char *block, size_t old_usable_bytes, size_t size_byte
 
 /* --- realloc ------------------------------------------------------------------------------------------ */
 
-/* True where a block of usable_bytes may stay for size_bytes: it fits, and no more than half of it
- * would lie idle. */
+/* Whether a block of usable_bytes may stay for size_bytes: it is large enough, and not more than half of it would be
+ * unused. */
 static bool fits_in_place(size_t usable_bytes, size_t size_bytes)
 {
     return size_bytes <= usable_bytes && size_bytes >= usable_bytes / 2;
@@ -241,7 +243,7 @@ static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
 {
     void *moved = heap_alloc(size_bytes);
     if (moved == NULL) return NULL;
-    if (ASAN) sanitizer_open(pointer, usable_bytes); /* what was asked for is known to the program alone */
+    if (ASAN) sanitizer_open(pointer, usable_bytes); /* all of it: the heap does not know the size that was asked for */
     memcpy(moved, pointer, usable_bytes < size_bytes ? usable_bytes : size_bytes);
     heap_free(pointer);
     return moved;
@@ -261,7 +263,7 @@ void *heap_realloc(void *pointer, size_t size_bytes)
     if (class_index == CLASS_GUARD && guard_resize(pointer, size_bytes))
         return told_resized(pointer, usable_bytes, size_bytes);
     if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
-        /* The system refuses also where the program has split the mapping (mprotect, madvise). */
+        /* The system refuses also if the program has split the mapping (mprotect, madvise). */
         void *resized = huge_realloc(pointer, size_bytes);
         if (resized != NULL) return told_resized(resized, usable_bytes, size_bytes);
     } else if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
@@ -272,7 +274,7 @@ void *heap_realloc(void *pointer, size_t size_bytes)
     }
     int saved = errno;
     void *moved = realloc_move(pointer, usable_bytes, size_bytes);
-    if (moved == NULL && size_bytes <= usable_bytes) { /* too long a block, but it holds */
+    if (moved == NULL && size_bytes <= usable_bytes) { /* the old block is too large, but it will do */
         errno = saved;
         return told_resized(pointer, usable_bytes, size_bytes);
     }

@@ -1,11 +1,11 @@
-/* heap.h: malloc and free, inline.
+/* heap.h: malloc and free, inline. The outline of both:
  *
  *   heap_alloc(size)
  *     pop from the bin                                                     done
- *     guard_sample_alloc       guard/guard_sample.c  only where sampling was asked for: a block of its own
+ *     guard_sample_alloc       guard/guard_sample.c  only if sampling is on and a sample is due
  *     tcache_refill            cache/tcache.c   the bin is empty, or size is 0
  *       magazine_pop           cache/tcache.c   a parked list
- *       remote_drain           slab/remote.c    what other threads gave back
+ *       remote_drain           slab/remote.c    blocks that other threads freed
  *       slab_take              slab/slab.c      a slab's free list, else carve
  *       slab_make              slab/slab.c      a new slab
  *         pool_claim           superslab/pool.c free pages of a known superslab, else a new one
@@ -14,11 +14,11 @@
  *
  *   heap_free(pointer)
  *     push on the bin                                                      done
- *     heap_park                heap/heap.c      the bin's credit is spent: tcache_park, and the tick
- *       slab_give_back         slab/slab.c      too many parked: back to the slab, then pool_free
- *       slab_trim_shrunk       slab/trim.c      little is left in use: caches emptied, slabs trimmed
+ *     heap_park                heap/heap.c      the bin's credit is spent: tcache_park, then the tick
+ *       slab_give_back         slab/slab.c      too many lists are parked: back to the slab, then pool_free
+ *       slab_trim_shrunk       slab/trim.c      most of the heap was freed: caches emptied, slabs trimmed
  *     heap_free_other          heap/heap.c      not a block of this thread's heap
- *       tcache_free_remote     cache/tcache.c   another heap's: remote_stage, remote_post
+ *       tcache_free_remote     cache/tcache.c   another heap's block: remote_stage, remote_post
  *       guard_free             guard/guard.c    a sampled block
  *       large_free, huge_free                   a run, a mapping; NULL and foreign pointers: nothing
  */
@@ -35,44 +35,45 @@
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 
-/* Above SMALL_BYTES_MAX. Sets ENOMEM. */
+/* malloc of more than SMALL_BYTES_MAX. Sets ENOMEM on failure. */
 HAK_NOINLINE void *heap_alloc_large(size_t size_bytes);
 
-/* The slow paths take first what malloc and free have in the first register already. */
+/* The first parameter of these slow paths is what malloc and free already have in the first register. */
 
-/* tcache_refill, with ENOMEM set when it fails. */
+/* tcache_refill, and the tick. Sets ENOMEM on failure. */
 HAK_NOINLINE void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index);
 
-/* tcache_park; and what has been idle for a delay goes back to the system. Keeps errno. */
+/* tcache_park, and the tick: memory that has been idle for a delay goes back to the system. Keeps errno. */
 HAK_NOINLINE void heap_park(void *pointer, struct tcache *tcache, size_t class_index);
 
-/* A pointer that is no block of this thread's heap; mixed_tag is what the page map says of it,
- * exclusive or the tag of this heap. */
+/* free of a pointer that is no small block of this thread's heap. mixed_tag is the page map's tag of it, exclusive or
+ * this heap's tag. */
 HAK_NOINLINE void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag);
 
-/* Under VALIDATE: the entry of every free, and of every realloc of a block. False: it is to do nothing. */
+/* Under VALIDATE: called at the entry of every free, and of every realloc of a block. False: the call must do
+ * nothing. */
 bool heap_may_free(const void *pointer);
 bool heap_may_resize(const void *pointer);
 
-/* Where a sanitizer is told of blocks: the program gets one that was asked for with this size, and returns one. */
+/* Tell the sanitizers that the program gets a block, having asked for size_bytes; and that it returns one. */
 void heap_tell_given(void *block, size_t size_bytes);
 void heap_tell_returned(void *block);
 
-/* Of what goes to the program, NULL or a block. */
+/* Every block that goes to the program passes here. NULL is allowed. */
 HAK_INLINE void *heap_given(void *block, size_t size_bytes)
 {
     if (SANITIZED && block != NULL) heap_tell_given(block, size_bytes);
     return block;
 }
 
-/* A block of a class that holds size_bytes. */
+/* malloc of size_bytes from a class that holds it. */
 HAK_INLINE void *heap_alloc_class(size_t size_bytes, size_t class_index)
 {
     struct tcache *tcache = tcache_self();
     struct block *block = tcache->heads[class_index];
     if (HAK_UNLIKELY(block == NULL)) return heap_refill(size_bytes, tcache, class_index);
     tcache->heads[class_index] = link_get(&block->next);
-    /* After the pop: a child forked in between must not find the block both binned and live. */
+    /* After the pop: a child that is forked in between must not find the block both in the bin and live. */
     if (VALIDATE) validate_alloc(block, (uint32_t)class_index, tcache->tag);
     return block;
 }
@@ -80,7 +81,7 @@ HAK_INLINE void *heap_alloc_class(size_t size_bytes, size_t class_index)
 /* See hak_malloc. */
 HAK_INLINE void *heap_alloc(size_t size_bytes)
 {
-    /* 0 granules also for the last sizes there are, where the sum wraps: heap_refill looks again. */
+    /* For the largest sizes the sum wraps, which gives 0 granules; heap_refill looks at the size again. */
     size_t granules = (size_bytes + GRANULE_BYTES - 1) / GRANULE_BYTES;
     if (HAK_UNLIKELY(granules > SMALL_BYTES_MAX / GRANULE_BYTES)) return heap_alloc_large(size_bytes);
     return heap_given(heap_alloc_class(size_bytes, sizeclass_of_granules(granules)), size_bytes);
@@ -104,16 +105,16 @@ HAK_INLINE void heap_free(void *pointer)
     if (VALIDATE) counter_add(&tcache->heap->owner.counters, COUNTER_free_own, (uint32_t)class_index);
     struct block *block = (struct block *)pointer;
     link_set(&block->next, tcache->heads[class_index]);
-    atomic_signal_fence(memory_order_release); /* the link first: a child may be forked in between */
+    atomic_signal_fence(memory_order_release); /* link first: a child may be forked in between */
     tcache->heads[class_index] = block;
 }
 
-/* The rest of the public functions; see hakmem.h for what each answers. */
+/* The other public functions; hakmem.h states their contracts. */
 void *heap_calloc(size_t count, size_t size_bytes);
 void *heap_realloc(void *pointer, size_t size_bytes);
 void *heap_reallocarray(void *pointer, size_t count, size_t size_bytes);
 size_t heap_usable_size(const void *pointer);
 size_t heap_purge(void);
 
-/* align_bytes is a power of two. Sets ENOMEM. */
+/* align_bytes is a power of two. Sets ENOMEM on failure. */
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* heap_test_support.h: for tests of the heap as a whole: its books after all was given back. */
+/* heap_test_support.h: for tests of the heap as a whole: checks its laws after all blocks were freed. */
 #pragma once
 
 #include "base/test_support.h"
@@ -13,7 +13,7 @@ extern "C" {
 
 namespace test {
 
-// The books hold now. No other thread may be in the allocator.
+// Expects every law to hold now. No other thread may be in the allocator.
 inline hak_inspect_report inspected()
 {
     hak_inspect_report report;
@@ -21,7 +21,7 @@ inline hak_inspect_report inspected()
     return report;
 }
 
-// This thread and all dead ones flushed: the books hold, and nothing is in use but `live` blocks.
+// Flushes this thread and all orphans. Then expects every law to hold, and no block in use but the live ones.
 inline void expect_at_rest(uint64_t live_small = 0, uint64_t live_runs = 0)
 {
     hak_purge();

@@ -14,19 +14,20 @@
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 
-/* A mapping. In use: found through the page map. Cached: in `cache`. Neither: in `spare`. */
+/* Describes a mapping. It is in one place: in the page map (the block is live), in `cache`, in `stuck`, or, without a
+ * mapping, in `spare`. */
 struct huge {
     char *start;
     size_t mapped_bytes;
     uint64_t cached_ms;
-    struct huge *next; /* in a list: spare, stuck, what the cache gave up */
+    struct huge *next; /* in the list spare, stuck, or the one that cache_put returns */
 };
 
 static struct huge *spare;                     /* descriptors without a mapping */
-static struct huge *stuck;                     /* mappings that the system did not take back */
+static struct huge *stuck;                     /* mappings that the system refused to release */
 static struct huge *cache[HUGE_CACHE_ENTRIES]; /* the first cache_count are set */
 static uint32_t cache_count;
-static _Atomic(bool) any_cached; /* cache_count > 0, for those without the lock: relaxed everywhere */
+static _Atomic(bool) any_cached; /* cache_count > 0, for readers without the lock: relaxed */
 static size_t cached_bytes, live_bytes, live_count;
 static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
@@ -51,7 +52,7 @@ static void leave(struct huge *huge)
     if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
 }
 
-/* A block that is entered has another length from now on. */
+/* Changes the length of a block that is in the page map. */
 static void mapped_bytes_set(struct huge *huge, size_t mapped_bytes)
 {
     if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
@@ -64,8 +65,8 @@ static void any_cached_set(bool any)
     atomic_store_explicit(&any_cached, any, memory_order_relaxed);
 }
 
-/* Takes the lock. Where fork caught a thread of the parent in here, the lists may be half changed:
- * what they held is forgotten, and stays mapped. */
+/* Takes the lock. If another thread held it when this process was forked, the lists may be half changed: drops them.
+ * Their mappings then stay mapped for good. */
 static void huge_lock(void)
 {
     if (!lock_acquire(LOCK_HUGE)) return;
@@ -115,7 +116,7 @@ static struct huge *cache_remove(uint32_t index)
     return huge;
 }
 
-/* The smallest cached mapping that fits and wastes no more than an eighth. */
+/* Takes the smallest cached mapping that fits and wastes at most an eighth of the size. */
 static struct huge *cache_take(size_t align_bytes, size_t size_bytes)
 {
     huge_lock();
@@ -145,8 +146,8 @@ static uint32_t cache_oldest(void)
     return oldest;
 }
 
-/* Unmaps and forgets. If the system refuses (too many mappings) the memory at least goes back, and
- * the mapping waits in `stuck` for a later call to try again. */
+/* Releases a mapping. If the system refuses (too many mappings), gives back at least its memory, and keeps it in
+ * `stuck` for a later call to try again. */
 static void destroy(struct huge *huge)
 {
     while (huge != NULL) {
@@ -160,8 +161,8 @@ static void destroy(struct huge *huge)
     }
 }
 
-/* The mapping leaves the live ones for the cache. What the cache has no room for any more is
- * returned as a list, for the caller to destroy without the lock. */
+/* Moves a mapping from the live ones to the cache. Returns the list of mappings that the cache has no room for, which
+ * the caller must destroy outside of the lock. */
 static struct huge *cache_put(struct huge *huge)
 {
     struct huge *over = NULL;
@@ -187,7 +188,7 @@ static struct huge *cache_put(struct huge *huge)
     return over;
 }
 
-/* Removes a mapping that was cached before the given time, NULL if there is none. */
+/* Takes a mapping out that was cached before the given time; NULL if there is none. */
 static struct huge *cache_take_old(uint64_t before_ms)
 {
     struct huge *old = NULL;
@@ -217,7 +218,7 @@ bool huge_any_cached(void)
 
 void huge_tick(uint64_t now_ms)
 {
-    /* relaxed: whoever moves the time on does the work, which is under the lock. */
+    /* relaxed: the thread that advances the time does the work, and does it under the lock. */
     uint64_t due = atomic_load_explicit(&tick_due_ms, memory_order_relaxed);
     if (now_ms < due || now_ms < delay()) return;
     if (atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay() / 2 + 1, memory_order_relaxed,
@@ -249,7 +250,7 @@ static char *map(size_t align_bytes, size_t mapped_bytes)
     return NULL;
 }
 
-/* Modulo SIZE_MAX + 1: a negative change is a large one. */
+/* Adds to the figures; to subtract, pass the negated number: the sum wraps. */
 static void count_live(size_t blocks, size_t bytes)
 {
     huge_lock();
@@ -262,7 +263,7 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
 {
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, &mapped_bytes)) return NULL;
-    if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* one descriptor each */
+    if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* each needs a cell of the page map */
     *zero = false;
     struct huge *huge = cache_take(align_bytes, mapped_bytes);
     if (huge == NULL) {
@@ -285,7 +286,7 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
 void huge_free(void *pointer)
 {
     struct huge *huge = pagemap_descriptor_take(pointer);
-    if (HAK_UNLIKELY(huge == NULL)) { /* else the mapping would be cached twice, and given to two threads */
+    if (HAK_UNLIKELY(huge == NULL)) { /* freed twice at once: only the first thread may cache the mapping */
         if (VALIDATE) failfast_refused(FAILFAST_double_free, pointer, "another thread frees it at the same time");
         return;
     }
@@ -328,7 +329,7 @@ static bool shrink(struct huge *huge, size_t mapped_bytes)
 
 static bool move(struct huge *huge, size_t mapped_bytes)
 {
-    if (MSAN) return false; /* what it holds about the content would stay behind */
+    if (MSAN) return false; /* its shadow would not move along */
     char *target = pagemap_reserve(mapped_bytes, SUPERSLAB_BYTES);
     if (target == NULL) return false;
     leave(huge);
@@ -336,8 +337,8 @@ static bool move(struct huge *huge, size_t mapped_bytes)
     if (moved) {
         huge->start = target;
     } else if (os->reserve(target, mapped_bytes, PAGE_BYTES) == target) {
-        os->release(target, mapped_bytes); /* it was gone, and nobody else's yet */
-    } /* else still ours, or another's by now: which, nobody can tell; it is left */
+        os->release(target, mapped_bytes); /* it was unmapped, and nobody had mapped it since */
+    } /* else it is still ours or another's mapping by now. That cannot be known, so leave it */
     enter(huge);
     return moved;
 }
@@ -349,12 +350,12 @@ void *huge_realloc(void *pointer, size_t size_bytes)
     struct huge *huge = descriptor_of(pointer);
     size_t old_bytes = huge->mapped_bytes;
     if (mapped_bytes <= old_bytes) {
-        /* Small differences are left: they would cost a system call each. */
+        /* Small differences are not worth a system call. */
         if (mapped_bytes < old_bytes - old_bytes / 4) shrink(huge, mapped_bytes);
         return pointer;
     }
     int error = os->grow(huge->start, old_bytes, mapped_bytes);
-    /* EFAULT: the program has split the mapping, and no more can it be moved as one. */
+    /* EFAULT: the program has split the mapping, so it cannot be moved as one either. */
     if (error != 0 && (error == EFAULT || !move(huge, mapped_bytes))) return NULL;
     mapped_bytes_set(huge, mapped_bytes);
     count_live(0, mapped_bytes - old_bytes);
@@ -375,8 +376,8 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
     atomic_store_explicit(&delay_ms, new_delay_ms, memory_order_relaxed);
 }
 
-/* Only the first 4 MiB of a block have a descriptor, so the search goes back to it: over all of the address space if
- * need be, of which the page map knows at once what holds nothing. */
+/* Only the first 4 MiB of a block have a descriptor, so this searches backwards for it, through all of the address space
+ * if need be. The page map knows at once which parts are empty. */
 bool huge_find(const void *address, char **start, size_t *mapped_bytes)
 {
     uintptr_t at;

@@ -1,41 +1,41 @@
-/* huge.h: blocks above 2 MiB, or aligned beyond it: each a mapping of its own, whose descriptor
- * stands in the page map. A few mappings are kept for the next block of their size; after a delay
- * without use they are given back. All of it is under the HUGE lock, except the system calls that
- * make, move and release mappings. */
+/* huge.h: blocks above 2 MiB, or with an alignment above it. Each is a mapping of its own, whose descriptor is in the
+ * page map. A few mappings of freed blocks are cached for the next block of about their size; after a delay without use
+ * they go back to the system. The HUGE lock protects everything here; the system calls that make, move and release
+ * mappings are outside of the lock. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* NULL when the system has no memory, or the sum overflows. */
+/* *zero: every byte reads as zero. NULL when the system has no memory, or the sum overflows. */
 void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero);
 
 void huge_free(void *pointer);
 size_t huge_usable_size(const void *pointer);
 
-/* Under VALIDATE: whether an address lies in a mapping that was freed and is kept. Takes the HUGE lock. */
+/* Under VALIDATE: whether an address lies in a cached mapping. Takes the HUGE lock. */
 bool huge_is_cached(const void *address);
 
-/* A block of size_bytes > RUN_BYTES_MAX with the content of pointer's, in place or moved by the
- * system without a copy. NULL when the system refuses: then pointer stands. */
+/* Resizes a block to size_bytes > RUN_BYTES_MAX, in place or by letting the system move its pages, without a copy.
+ * Returns the block. NULL when the system refuses: then the old block is unchanged. */
 void *huge_realloc(void *pointer, size_t size_bytes);
 
-/* Releases mappings that have been cached for a delay; on slow paths. */
+/* Releases mappings that have been cached for a delay. Called on slow paths. */
 void huge_tick(uint64_t now_ms);
 
-/* Whether there is one for the tick to look at. A hint, without the lock. */
+/* Whether any mapping is cached. A hint, read without the lock. */
 bool huge_any_cached(void);
 
-/* Releases every cached mapping. Returns bytes. */
+/* Releases every cached mapping. Returns how many bytes. */
 size_t huge_purge_all(void);
 
-/* How much the cache may hold; 0: no cache. At start. */
+/* Set how many bytes the cache may hold (0: no cache), and the delay. Called once, at start. */
 void huge_set_cache_bytes(size_t bytes_max);
 void huge_set_delay_ms(uint32_t delay_ms);
 
-/* For reports, without the lock: the huge block in use that an address is in. False if there is none; what other
- * threads change meanwhile may make it so, but nothing else. Descriptors are never unmapped. */
+/* For reports: finds the live huge block that an address lies in. False if there is none. Takes no lock: while other
+ * threads change the block it may return false too, but nothing worse, since descriptors are never unmapped. */
 bool huge_find(const void *address, char **start, size_t *mapped_bytes);
 
 struct huge_figures {

@@ -10,7 +10,7 @@
 static uint32_t pages_for(size_t size_bytes)
 {
     uint32_t pages = (uint32_t)(round_up(size_bytes, PAGE_BYTES) / PAGE_BYTES);
-    return pages > 0 ? pages : 1; /* malloc(0) with an alignment beyond the small blocks' */
+    return pages > 0 ? pages : 1; /* a size of 0, with an alignment above the small blocks' */
 }
 
 void *large_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
@@ -33,7 +33,7 @@ void *large_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
 void large_free(void *pointer)
 {
     struct slab *run = slab_of(pointer);
-    if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_RUN))) return; /* another thread frees it at the same time */
+    if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_RUN))) return; /* another thread is freeing it too */
     pool_free(superslab_of(run), run->page_index, run->page_count, 0);
 }
 

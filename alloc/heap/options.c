@@ -34,7 +34,7 @@ uint64_t option_value(enum option option)
     return values[option];
 }
 
-/* One line, in one write, cut off where it is too long. */
+/* Writes one line in one call; cuts off what is too long. */
 static void warn(const char *entry, size_t entry_bytes, const char *what)
 {
     char line[256];

@@ -1,7 +1,7 @@
-/* options.h: what the environment may say, read once at start without allocating.
- * X(variable, default, low, high, text) is the one list: the parser, `hak_stats_print` and the
- * table in docs/use.md come from it. The debug-validation build has two more, which it must know before it can
- * read these: report/settings.h. HAKMEM_CRASH_DIR, which is no number, is read by crash/crash.c. */
+/* options.h: the options in the environment, read once at start, without allocating. X(variable, default, low, high,
+ * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build has
+ * two more, which it must know earlier than these: report/settings.h. crash/crash.c reads HAKMEM_CRASH_DIR, which is
+ * not a number. */
 #pragma once
 
 #include <stddef.h>
@@ -26,9 +26,9 @@ enum option {
         OPTION_COUNT
 };
 
-/* Reads HAKMEM_* from environment (as environ; may be NULL) and sets what they say. A value that is
- * no number, or out of range, is one warning line and the default. Other names are left alone: the
- * suite has some of its own. */
+/* Reads HAKMEM_* from the environment (as `environ`; may be NULL) and sets the options. For a value that is not a
+ * number or is out of range, writes a warning line and keeps the default. Ignores other names, since the suite has
+ * variables of its own. */
 void options_read(char *const environment[]);
 
 uint64_t option_value(enum option option);

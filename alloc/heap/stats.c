@@ -1,4 +1,4 @@
-/* stats.c: see stats.h. Reads only what may be read while others write: page map, used counts. */
+/* stats.c: see stats.h. Reads only data that other threads may write meanwhile: the page map and the used counts. */
 #include "heap/stats.h"
 
 #include "base/hooks.h"

@@ -1,11 +1,11 @@
-/* stats.h: the heap's figures, from its books as they stand; no path keeps counters for them. The debug-
- * validation build prints its counters with them (counters_print.h). */
+/* stats.h: figures of the whole heap. They are computed from its data when asked for; no path keeps counters for them.
+ * The debug-validation build prints its counters too (debug/counters_print.h). */
 #pragma once
 
 #include <stdio.h>
 
 struct hak_stats;
 
-/* See hakmem.h. */
+/* As hak_stats_get and hak_stats_print in hakmem.h. */
 void stats_get(struct hak_stats *out);
 void stats_print(FILE *stream);
