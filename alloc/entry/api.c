@@ -1,5 +1,5 @@
-/* api.c: the hak_* functions, a line or a few each. What they promise stands in hakmem.h. Under VALIDATE blocks may
- * have frames, all of them or none: then debug/frame.c serves, over the same heap. */
+/* api.c: the hak_* functions, a few lines each; hakmem.h states their contracts. Under VALIDATE either all blocks have
+ * frames or none has. If they have, debug/frame.c serves the calls, on top of the same heap. */
 #include <errno.h>
 
 #include "base/bits.h"
@@ -120,7 +120,7 @@ size_t hak_malloc_usable_size(const void *block)
 {
     if (VALIDATE && frames_on()) return frame_usable_size(block);
     size_t usable_bytes = heap_usable_size(block);
-    /* The program may use from now on what it has been told of; but a freed block stays closed. */
+    /* From now on the program may use the bytes whose number it learns here. A freed block stays closed. */
     if (ASAN && usable_bytes > 0 && sanitizer_is_open(block)) sanitizer_open(block, usable_bytes);
     return usable_bytes;
 }

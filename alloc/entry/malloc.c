@@ -1,5 +1,5 @@
-/* malloc.c: the names by which a program knows its malloc: ISO C, POSIX, glibc and the BSDs. An
- * object of its own, so that a program may link the heap without being overridden. */
+/* malloc.c: malloc, free and their relatives, under the names of ISO C, POSIX, glibc and the BSDs. They are an object
+ * file of their own, so that a program can link the heap without replacing its malloc. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #define OVERRIDE __attribute__((visibility("default")))
 
-/* The prototypes of names that libc's headers do not declare, or not in every version. */
+/* Prototypes of functions that libc's headers do not declare, or not in every version. */
 OVERRIDE void cfree(void *block);
 OVERRIDE void free_sized(void *block, size_t size_bytes);
 OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
@@ -83,7 +83,7 @@ OVERRIDE size_t malloc_usable_size(void *block)
 
 OVERRIDE int malloc_trim(size_t pad_bytes)
 {
-    (void)pad_bytes; /* what to leave at the end of a heap that grows at its end: ours does not */
+    (void)pad_bytes; /* for heaps that grow and shrink at their end; ours does not */
     return hak_purge() > 0;
 }
 
@@ -96,8 +96,8 @@ OVERRIDE void malloc_stats(void)
     pthread_setcancelstate(state, NULL);
 }
 
-/* 1, as glibc for any parameter: what they tune does not exist here, and a program that sets one is
- * not to think that it failed. */
+/* Returns 1 (success) for any parameter, as glibc does. The things that it would tune do not exist here, and a program
+ * that sets one should not see a failure. */
 OVERRIDE int mallopt(int parameter, int value)
 {
     (void)parameter;
@@ -115,9 +115,9 @@ OVERRIDE struct mallinfo2 mallinfo2(void)
     return (struct mallinfo2){
         .arena = arena_bytes,
         .hblks = stats.huge_count,
-        .hblkhd = stats.huge_bytes, /* as glibc: not in uordblks too */
+        .hblkhd = stats.huge_bytes, /* as in glibc, not in uordblks too */
         .uordblks = used_bytes,
-        /* The figures are taken one after the other while other threads go on. */
+        /* Other threads run while the figures are read, so used_bytes may exceed arena_bytes. */
         .fordblks = arena_bytes > used_bytes ? arena_bytes - used_bytes : 0,
         .keepcost = stats.dirty_bytes + stats.huge_cached_bytes,
     };

@@ -1,9 +1,9 @@
-// new.cc: every form of operator new and delete ([new.delete]). Needs the C++ runtime only when
-// memory runs out, and then by name: the shared library must load into C programs too.
+// new.cc: every form of operator new and delete ([new.delete]). They need the C++ runtime only when memory runs out,
+// and then look it up by name, since the shared library must load into C programs too.
 //
-// A failed new calls the new_handler until memory is found, the handler throws, or there is no
-// handler; then std::bad_alloc is thrown, or NULL returned by the nothrow forms, which also turn a
-// handler's exception into NULL. Errors as hak_aligned_alloc; any thread.
+// When memory runs out, new calls the new_handler again and again until memory is found or the handler throws. If there
+// is no handler, new throws std::bad_alloc. The nothrow forms return NULL instead of throwing, also when the handler
+// throws. Other errors as in hak_aligned_alloc. Any thread.
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct nothrow_t;
 using new_handler = void (*)();
 
 HAK_CXX_RUNTIME new_handler get_new_handler() noexcept;
-[[noreturn]] HAK_CXX_RUNTIME void __throw_bad_alloc(); // libstdc++ and libc++ both export it
+[[noreturn]] HAK_CXX_RUNTIME void __throw_bad_alloc(); // both libstdc++ and libc++ export it
 
 } // namespace std
 
@@ -32,7 +32,7 @@ namespace {
 using GetHandler = std::new_handler (*)();
 using ThrowBadAlloc = void (*)();
 
-// The C++ runtime may have come by dlopen, out of sight of the weak references.
+// Finds a symbol of a C++ runtime that was loaded by dlopen, which weak references do not see.
 void *runtime_symbol(const char *name)
 {
     static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
@@ -61,7 +61,7 @@ std::new_handler handler()
     abort(); // no C++ runtime: nobody could catch it
 }
 
-// align_bytes is 0 where the call names no alignment. The family is what delete must match, under VALIDATE.
+// align_bytes is 0 if the call names no alignment. Under VALIDATE the delete must be of the same family.
 void *allocate(size_t size_bytes, size_t align_bytes, frame_family family)
 {
     if (VALIDATE && frames_on()) return frame_alloc(family, align_bytes, size_bytes, false);

@@ -1,5 +1,5 @@
-/* start.c: what runs before main: the options, and the crash handler where one is asked for. The heap itself starts at
- * its first use, which in a program that preloads the library is long before. */
+/* start.c: runs before main: reads the options, and installs the crash handler if the environment asks for it. The heap
+ * itself starts at its first use, which can be long before that if the library is preloaded. */
 #include <unistd.h>
 
 #include "cache/thread.h"
@@ -12,7 +12,8 @@
 #include "heap/options.h"
 #include "os/os.h"
 
-/* Behind the handler: a fault that the sampled blocks find is to be told even where nobody wants a record. */
+/* Starts the sampling of blocks. It installs the crash handler too, since that reports the faults which sampled blocks
+ * find, even where no crash records are wanted. */
 static void guard_begin(void)
 {
     static const char not_here[] =
