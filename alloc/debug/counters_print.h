@@ -6,9 +6,9 @@
 
 #include "base/counters.h"
 
-/* Of one class (or COUNTED_RUN, COUNTED_HUGE); of all of them. Any thread. */
+/* The value of a counter for one class (or COUNTED_RUN, COUNTED_HUGE), and for all of them. Any thread. */
 uint64_t counters_of_class(enum counter counter, uint32_t class_index);
 uint64_t counters_of_all(enum counter counter);
 
-/* A line for each counter, summed over the classes; then a line for each class that was used. */
+/* Prints a line for each counter, summed over the classes, and then a line for each class that was used. */
 void counters_print(FILE *stream);

@@ -12,9 +12,9 @@
 #include "superslab/pool.h"
 
 enum {
-    LIST_BLOCKS_MAX = 1 << 16,  /* of a bin: more than any slab has; a longer list has a cycle */
-    SCAN_PART_BYTES = 1024,     /* read at once in the search for copies, on a signal stack that may be small */
-    SCAN_PAGES_MAX = 1024,      /* 64 MiB of slabs searched for copies */
+    LIST_BLOCKS_MAX = 1 << 16,  /* blocks walked of a bin's list: more than any slab has */
+    SCAN_PART_BYTES = 1024,     /* the search for copies reads this much at once; a signal stack may be small */
+    SCAN_PAGES_MAX = 1024,      /* the search for copies reads at most 64 MiB of slabs */
 };
 
 static uint64_t number_of(const void *pointer)
@@ -27,8 +27,8 @@ static const void *pointer_of(uint64_t address)
     return (const void *)(uintptr_t)address;
 }
 
-/* A copy of the descriptor that a page's stands for: the slab's or run's first. False where the fields make no
- * sense, as while the page changes hands. */
+/* Copies the descriptor of the slab or run that a page belongs to, which is its first page's. False if the members make
+ * no sense, as they may while the page changes hands. */
 static bool slab_copy(const struct superslab *superslab, uint32_t page, struct slab *copy, uint32_t *first)
 {
     if (!os_peek(&superslab->slabs[page], copy, sizeof *copy)) return false;
@@ -38,8 +38,8 @@ static bool slab_copy(const struct superslab *superslab, uint32_t page, struct s
     return copy->page_count > back && copy->page_count <= SUPERSLAB_PAGES - *first;
 }
 
-/* Where the first block stands of the slab that begins at a page. Nothing of the slab is read: its owner may be
- * making it. */
+/* The address of the first block of the slab that begins at a page. Reads nothing of the slab, since its owner may be
+ * making it now. */
 static uint64_t first_block(const struct superslab *superslab, uint32_t page, uint32_t class_index)
 {
     return number_of(superslab_base(superslab)) + (uint64_t)page * PAGE_BYTES + slab_colour_at(page, class_index);
@@ -57,7 +57,7 @@ static void read_words(struct describe_place *place)
     }
 }
 
-/* Walks the slab's free list: is the block on it, and does a link lead out of the slab? */
+/* Walks the slab's free list, to see whether the block is on it and whether a link leads out of the slab. */
 static void walk_free_list(struct describe_place *place, uint64_t slab_end)
 {
     uint64_t block = place->list_head, from = 0;
@@ -77,10 +77,9 @@ static void walk_free_list(struct describe_place *place, uint64_t slab_end)
     }
 }
 
-/* Finds that a walk has come back to where it was (Brent 1980), in at most three times the steps to the end of the
- * first round. */
+/* Detects that a walk runs in a cycle (Brent 1980), after at most three times the steps of its first round. */
 struct cycle {
-    uint64_t mark; /* a block that the walk has met */
+    uint64_t mark; /* a block that the walk has passed */
     uint32_t count, next_mark;
 };
 
@@ -149,7 +148,7 @@ static void describe_slab(const struct superslab *superslab, uint32_t tag, struc
     place->slab_used = atomic_load_explicit(&slab.used_count, memory_order_relaxed);
     place->list_head = number_of(slab.free);
     uint64_t block_bytes = sizeclass_bytes(class_index);
-    uint64_t inside = place->address - place->slab_start; /* wraps to a large one before the first block */
+    uint64_t inside = place->address - place->slab_start; /* wraps to a large number before the first block */
     place->state = RECORD_STATE_outside;
     if (place->address < place->slab_start || inside / block_bytes >= slab.capacity) return;
     place->state = RECORD_STATE_unknown;
@@ -158,7 +157,7 @@ static void describe_slab(const struct superslab *superslab, uint32_t tag, struc
     find_state(superslab, &slab, place);
 }
 
-/* Of a run the first page alone has a tag. */
+/* Only the first page of a run has a tag, so this searches backwards for it. */
 static void describe_run(const struct superslab *superslab, struct describe_place *place)
 {
     struct slab run;
@@ -174,7 +173,7 @@ static void describe_run(const struct superslab *superslab, struct describe_plac
         place->class_index = CLASS_RUN;
         place->block_start = start;
         place->block_bytes = (uint64_t)run.page_count * PAGE_BYTES;
-        place->state = RECORD_STATE_live; /* a run is given back at once, and its tag with it */
+        place->state = RECORD_STATE_live; /* a freed run loses its tag at once */
         return;
     }
 }
@@ -195,7 +194,7 @@ static void describe_in_superslab(const struct superslab *superslab, struct desc
     }
 }
 
-/* The program's part of the block, where it is framed. */
+/* Narrows a framed block to the program's part. */
 static void describe_frame(struct describe_place *place)
 {
     if (!VALIDATE) return;
@@ -226,7 +225,7 @@ bool describe_heap_address(uint64_t address, struct describe_place *place)
     char *start;
     size_t mapped_bytes;
     if (describe_guard(place)) {
-        /* said already */
+        /* describe_guard has filled in the place */
     } else if (huge_find(pointer_of(address), &start, &mapped_bytes)) {
         place->kind = RECORD_KIND_huge;
         place->class_index = CLASS_HUGE;
@@ -259,7 +258,8 @@ struct scan {
     uint32_t pages_left;
 };
 
-/* The blocks of one slab, a part at a time: a call to the system for each block would be slow. */
+/* Searches the blocks of one slab for copies. Reads a part at a time, since a system call for each block would be
+ * slow. */
 static void scan_slab(struct scan *scan, uint64_t slab_start, uint64_t slab_end)
 {
     uint64_t words[SCAN_PART_BYTES / sizeof(uint64_t)];
@@ -292,7 +292,7 @@ static void scan_superslab(struct superslab *superslab, void *context)
     }
 }
 
-/* What is wrong with a link of a bin; NULL: nothing. */
+/* Says what is wrong with a link of a bin; NULL: nothing. */
 static const char *link_fault(uint64_t block, uint32_t tag)
 {
     if (block % GRANULE_BYTES != 0) return "it is no multiple of 16";

@@ -1,9 +1,9 @@
-/* describe.h: what the heap knows of an address, for reports of crashes.
+/* describe.h: tells what the heap knows of an address, for crash reports.
  *
- * Fit for a signal handler, on any thread, at any moment: nothing here takes a lock or allocates, waits for anybody,
- * or trusts what it reads. The page map can be read everywhere, descriptors are never unmapped, and all else is read
- * through os_peek. While other threads change the heap an answer may be out of date; it is never a fault. Every
- * walk has a bound. */
+ * Async-signal-safe, on any thread, at any moment: nothing here takes a lock, allocates or waits, and nothing trusts
+ * the data that it reads. The page map can be read everywhere, descriptors are never unmapped, and everything else is
+ * read through os_peek. While other threads change the heap, an answer may be out of date, but nothing here faults.
+ * Every walk has a bound. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #include "hakmem/record.h"
 
-/* The numbers of a place: record.h says what each is. */
+/* The numbers of a place; RECORD_PLACE in hakmem/record.h says what each means. */
 struct describe_place {
 #define X(name, text) uint64_t name;
     RECORD_PLACE(X)
@@ -20,26 +20,27 @@ struct describe_place {
     uint64_t words[RECORD_WORDS];
 };
 
-/* Any address whatever. Returns true where it is in memory of the heap; else kind is RECORD_KIND_none. */
+/* Describes any address. True if it is in memory of the heap; otherwise kind is RECORD_KIND_none. */
 bool describe_address(uint64_t address, struct describe_place *place);
 
-/* The same, of the heap's block where it is framed, and without the block's first words. */
+/* The same, but for a framed block it describes the heap's whole block, and it does not read the block's first
+ * words. */
 bool describe_heap_address(uint64_t address, struct describe_place *place);
 
 enum { DESCRIBE_COPIES_MAX = 8 };
 
-/* A link of the calling thread's bins that leads where it must not; or what broken() has ended the process for. */
+/* A bad link in the calling thread's bins, or the list for which broken() has ended the process. */
 struct describe_suspect {
-    const void *word;    /* where it stands */
+    const void *word;    /* the address of the link */
     uint64_t value;      /* the link */
     uint32_t class_index;
     const char *text;
-    /* Blocks of the class whose first word is that link too. Where the word is the head of the list, it came from
-     * a block that malloc has given out since, and that is one of these unless the program has written to it. */
+    /* Blocks of the class whose first word is the same link. A bad head of a list was the link of a block that malloc
+     * has handed out since. That block is one of these, unless the program has written to it. */
     const void *copies[DESCRIBE_COPIES_MAX];
     uint32_t copy_count;
 };
 
-/* What broken() was called with, and that only once; else the first bad link, in order of the classes. False where
- * every list is sound. */
+/* Finds what broken() was called with (once; a second call does not find it again), or else the first bad link, in the
+ * order of the classes. False if every list is sound. */
 bool describe_bad_link(struct describe_suspect *suspect);

@@ -24,7 +24,7 @@ static const struct {
     [LOOKUP_HUGE] = {"a huge block", RECORD_KIND_huge},
 };
 
-/* "offset 16 of 100 bytes that begin at 0x..." */
+/* Adds "offset 16 of 100 bytes that begin at 0x...". */
 static void add_offset(struct text *text, const void *address, const char *start, size_t bytes)
 {
     text_add(text, "hakmem:   offset ");
@@ -55,7 +55,8 @@ static void add_block(struct text *text, const struct lookup *at)
     text_add(text, "\n");
 }
 
-/* The program's block, by the frame's copy, since what stands before the block may be what was overwritten. */
+/* Finds the program's block by the frame's copy at the end, since the front of the frame may be the part that was
+ * overwritten. */
 static bool find_framed(const struct lookup *at, struct framed *framed)
 {
     return at->live && failfast_level() >= LEVEL_FRAMES && frame_read_copy(at, framed);
@@ -77,7 +78,7 @@ static struct state state_of(const struct lookup *at, const struct framed *by_co
     return is_freed ? (struct state){"freed", RECORD_STATE_free} : (struct state){"live", RECORD_STATE_live};
 }
 
-/* The rest of the line "found by thread N": from where. */
+/* Completes the line "found by thread N" with the place of the call. */
 static void add_finder(struct text *text, const struct failfast_event *finder)
 {
     text_add(text, finder->count == 0 ? "\n" : ", at\n");
@@ -115,6 +116,6 @@ static void explain(struct text *text, uint32_t kind, struct failfast_find *find
 
 void explain_start(void)
 {
-    /* relaxed: a constant, and what it needs is there before any thread is. */
+    /* relaxed: a constant, and the data that it needs is static. */
     __atomic_store_n(&hooks.failfast_explain, explain, __ATOMIC_RELAXED);
 }

@@ -1,6 +1,6 @@
-/* explain.h: what a failfast report says of an address beyond the address itself: the block, its frame, where it
- * came from and went, and what to do next. Not a part of the release library. */
+/* explain.h: the part of a failfast report that explains the address: the block, its frame, where it was allocated and
+ * freed, and what to do next. Not a part of the release library. */
 #pragma once
 
-/* Lets reports ask. Any number of times, any thread. */
+/* Makes reports explain their address from now on. May be called again; any thread. */
 void explain_start(void);

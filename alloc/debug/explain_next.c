@@ -12,12 +12,14 @@
 
 enum { COMMAND_BYTES_MAX = 2048, ENTRY_BYTES_MAX = 512 };
 
-/* The command line, and LD_PRELOAD, as the process was started: a program may overwrite both. */
+/* The command line and LD_PRELOAD as they were when the process started. They are copied, since a program may overwrite
+ * both. */
 static char command[COMMAND_BYTES_MAX], preload_entry[ENTRY_BYTES_MAX];
 static size_t command_bytes; /* 0: not known */
 static bool has_preload;
 
-/* Words, each ended by a zero. 0: they are too long, or cannot be read. */
+/* Reads the words of the command line, each ended by a zero byte. Returns their length; 0: they are too long, or cannot
+ * be read. */
 static size_t read_command(char *words)
 {
     int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -30,7 +32,7 @@ static size_t read_command(char *words)
     return length == COMMAND_BYTES_MAX || length == 0 || words[length - 1] != '\0' ? 0 : length;
 }
 
-/* What LD_PRELOAD is set to. False: it is not set, or too long. */
+/* Reads the value of LD_PRELOAD. False: it is not set, or too long. */
 static bool read_preload(char *value)
 {
     static const char name[] = "LD_PRELOAD=";
@@ -69,7 +71,7 @@ static void add_words(struct text *text, const char *words, size_t length)
     }
 }
 
-/* For gdb: the program alone has the library. */
+/* Adds the gdb command. It sets LD_PRELOAD in the program's environment only, not in gdb's own. */
 static void add_debugger(struct text *text, const char *preload)
 {
     text_add(text, "gdb");

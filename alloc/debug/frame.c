@@ -17,7 +17,7 @@
 #include "report/settings.h"
 #include "report/text.h"
 
-enum { DETAIL_BYTES = 96 }; /* the longest of the texts below */
+enum { DETAIL_BYTES = 96 }; /* holds the longest detail built below */
 
 bool frames_on(void)
 {
@@ -37,7 +37,7 @@ static size_t front_bytes(size_t align_bytes)
     return align_bytes > FRAME_FRONT_BYTES ? align_bytes : FRAME_FRONT_BYTES;
 }
 
-/* What the heap is asked for. False where the sum wraps. */
+/* The size of the heap's block for a framed one. False if the sum wraps. */
 static bool whole_bytes(size_t front, size_t size_bytes, size_t *whole)
 {
     return size_bytes <= PTRDIFF_MAX && !__builtin_add_overflow(front, size_bytes, whole) &&
@@ -67,7 +67,8 @@ static void *frame_put(char *start, size_t front, struct frame_word word)
     return framed.user;
 }
 
-/* The same of a block that was shorter or longer: the end of its frame becomes the program's. */
+/* As frame_put, for a resized block. If it grew, a part that was its frame is the program's now, and not
+ * initialised. */
 static void *frame_put_resized(char *start, size_t front, struct frame_word word, size_t old_bytes)
 {
     char *user = frame_put(start, front, word);
@@ -110,22 +111,22 @@ static HAK_COLD bool refuse_changed(enum failfast_kind kind, const struct framed
         (struct failfast_bytes){framed->user + offset, frame_changed_count(framed, offset, false)});
 }
 
-/* No intact frame stands before the pointer, in a block that the heap has given out. */
+/* Reports a pointer into a live block of the heap that has no intact frame before it. */
 static HAK_COLD bool refuse_frameless(const struct lookup *at, const void *pointer)
 {
     struct framed framed;
     ptrdiff_t offset;
     if (frame_read_copy(at, &framed) && framed.user == pointer) {
         if (frame_changed_before(&framed, &offset)) return refuse_changed(FAILFAST_write_before, &framed, offset);
-    } else if (pointer == at->start + FRAME_FRONT_BYTES) { /* what is before it and what is behind it is gone */
+    } else if (pointer == at->start + FRAME_FRONT_BYTES) { /* both ends of the frame are overwritten */
         return failfast_refused_bytes(FAILFAST_write_before, pointer, "and the block's end is overwritten too",
                                       (struct failfast_bytes){.first = at->start});
     }
     return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
 }
 
-/* Whether a live, framed block starts at pointer, intact; a report if not. `freed`: what to call one that has
- * been freed. */
+/* Whether a live block with an intact frame starts at pointer; reports it if not. `freed` is the kind to report for a
+ * block that has been freed. */
 static bool check(const void *pointer, enum failfast_kind freed, struct lookup *at, struct framed *framed)
 {
     *at = heap_lookup(pointer);
@@ -237,7 +238,7 @@ static void *realloc_moved(const struct framed *framed, size_t size_bytes)
         return moved;
     }
     if (size_bytes > old_bytes) return NULL;
-    errno = saved; /* too long a block, but it holds */
+    errno = saved; /* the old block is too large, but it will do */
     struct framed shorter = *framed;
     shorter.word.size_bytes = size_bytes;
     frame_write(&shorter);
@@ -262,7 +263,7 @@ static void *realloc_checked(void *pointer, size_t size_bytes)
     if (!whole_bytes(front, size_bytes, &whole)) return no_memory();
     struct frame_word word = framed.word;
     word.size_bytes = size_bytes;
-    if (at.kind != LOOKUP_SMALL && whole > SMALL_BYTES_MAX) { /* the heap may have a way without a copy */
+    if (at.kind != LOOKUP_SMALL && whole > SMALL_BYTES_MAX) { /* the heap may resize it without a copy */
         char *start = heap_realloc(framed.start, whole);
         if (start == NULL) return NULL;
         if (start != framed.start) trace_freed(framed.user);

@@ -1,4 +1,5 @@
-/* frame_layout.c: see frame_layout.h. Frames are poisoned for the program, so what looks at them is HAK_UNWATCHED. */
+/* frame_layout.c: see frame_layout.h. Frames are poisoned for the program, so functions that read them are
+ * HAK_UNWATCHED. */
 #include "debug/frame_layout.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "os/sanitizer.h"
 
 enum {
-    SIZE_BITS = 48, /* of the word, from its low end: size, family, log2 of the alignment, state */
+    SIZE_BITS = 48, /* fields of the word, from its low end: size, family, log2 of the alignment, state */
     FAMILY_BITS = 4,
     ALIGN_BITS = 6,
     FAMILY_SHIFT = SIZE_BITS,
@@ -48,7 +49,8 @@ static uint64_t without_state(uint64_t word)
     return word & ~(~0ull << STATE_SHIFT);
 }
 
-/* Without the state, which changes by itself: two threads that free one block at one time find the check good. */
+/* The check leaves out the state, which changes alone, so that two threads which free one block at the same time both
+ * find the check correct. */
 static uint64_t check_of(uint64_t word, const char *user)
 {
     return mix(without_state(word) ^ mix((uintptr_t)user));
@@ -156,7 +158,7 @@ bool frame_peek(char *start, size_t bytes, struct framed *framed)
     return true;
 }
 
-/* Not by memcpy, which a sanitizer may watch wherever it is called. */
+/* Read by this type and not by memcpy, since a sanitizer may watch memcpy in any function. */
 typedef uint64_t __attribute__((may_alias, aligned(1))) eight_anywhere;
 
 HAK_UNWATCHED size_t frame_first_other(const char *start, size_t size, unsigned char byte)
@@ -169,7 +171,7 @@ HAK_UNWATCHED size_t frame_first_other(const char *start, size_t size, unsigned 
     return at;
 }
 
-/* The first of 8 bytes that differs; 8 where none does. */
+/* The index of the first of 8 bytes that differs; 8 if none does. */
 static size_t first_different(uint64_t is, uint64_t should_be)
 {
     return is == should_be ? sizeof is : (size_t)__builtin_ctzll(is ^ should_be) / 8;
@@ -230,7 +232,7 @@ HAK_UNWATCHED bool frame_state_change(const struct framed *framed, enum frame_st
     word.state = from;
     uint64_t expected = pack(&word);
     word.state = to;
-    /* relaxed: a program whose threads free one block without any order has no order to keep. */
+    /* relaxed: threads that free one block without any order between them have no order to keep. */
     return __atomic_compare_exchange_n(&front_of(framed->user)->word, &expected, pack(&word), false, __ATOMIC_RELAXED,
                                        __ATOMIC_RELAXED);
 }

@@ -1,4 +1,4 @@
-/* hooks.c: the table of base/hooks.h, as this build has it. */
+/* hooks.c: defines the table of base/hooks.h for this build. */
 #include "base/hooks.h"
 
 #include <stddef.h>

@@ -16,7 +16,7 @@ static void broken(struct hak_inspect_report *report, const char *law, const voi
     report->address = address;
 }
 
-/* |free|, bounded by the capacity: a longer list has a cycle. */
+/* The length of a slab's free list. Stops above the capacity, since such a list has a cycle. */
 static uint32_t free_count(const struct slab *slab)
 {
     uint32_t count = 0;
@@ -87,7 +87,7 @@ static void check_superslab(struct superslab *superslab, void *context)
     if (accounted != ~0ull) broken(report, "law 6: every page is accounted for", superslab_base(superslab));
 }
 
-/* Slabs on an owner's queue; more than limit where the queue has a cycle. */
+/* The number of slabs on an owner's queue; more than limit if the queue has a cycle. */
 static uint64_t check_queue(struct hak_inspect_report *report, const struct owner *owner, uint64_t limit)
 {
     uint64_t count = 0;

@@ -1,5 +1,5 @@
-/* inspect.h: checks the heap's books against the laws named in alloc/README.md; the contract is in
- * hakmem/validate.h. For tests and the debug-validation build; not a part of the release library. */
+/* inspect.h: checks the heap's data against the laws in alloc/README.md; hakmem/validate.h states the contract. For
+ * tests and the debug-validation build; not a part of the release library. */
 #pragma once
 
 #include "hakmem/validate.h"

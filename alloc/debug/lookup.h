@@ -1,6 +1,6 @@
-/* lookup.h: what block an address lies in, for any address whatever. For the checks and reports of the debug-
- * validation build; not a part of the release library. Reads the heap's books without a lock: exact for an
- * address in a block that nobody frees meanwhile, a hint for others. Async-signal-safe. */
+/* lookup.h: finds the block that an address lies in; takes any address. For the checks and reports of the
+ * debug-validation build; not a part of the release library. It takes no lock, so the result is exact only for an
+ * address in a block that no thread frees meanwhile, and otherwise a hint. Async-signal-safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,19 +9,19 @@
 
 enum lookup_kind {
     LOOKUP_NONE,      /* not in memory of the heap */
-    LOOKUP_FREE_PAGE, /* in a page of the heap that is in no slab and in no run */
-    LOOKUP_SMALL,     /* in a slab; start is NULL where no block of it can be */
+    LOOKUP_FREE_PAGE, /* in a page of the heap that is in no slab or run */
+    LOOKUP_SMALL,     /* in a slab; start is NULL if the address is outside of its blocks */
     LOOKUP_RUN,
     LOOKUP_HUGE,
 };
 
 struct lookup {
     enum lookup_kind kind;
-    char *start;  /* of the heap's block, its frame included */
+    char *start;  /* start of the heap's block, its frame included */
     size_t bytes; /* of it */
     uint32_t class_index;
-    uint32_t owner_id; /* 0: nobody's */
-    bool live;         /* the heap has given it out */
+    uint32_t owner_id; /* 0: no owner */
+    bool live;         /* the heap has handed it out */
 };
 
 struct lookup heap_lookup(const void *address);

@@ -1,5 +1,5 @@
-/* quarantine.c: see quarantine.h. A ring for each thread, in metadata memory; a thread that ends leaves its ring,
- * empty, to a later one. */
+/* quarantine.c: see quarantine.h. Each thread has a ring in metadata memory. A thread that ends empties its ring and
+ * leaves it to a later thread. */
 #include "debug/quarantine.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 #include "report/settings.h"
 #include "report/text.h"
 
-/* What the block was when it came, whatever has been written over its frame since. */
+/* A waiting block, with the frame that it had when it came, since the program may have overwritten that. */
 struct entry {
     char *start, *user;
     struct frame_word word;
@@ -26,11 +26,11 @@ struct entry {
 
 struct ring {
     struct entry entries[QUARANTINE_BLOCKS_MAX];
-    uint32_t begin, end; /* of what waits; modulo the number of entries. Each changes by one store (step) */
+    uint32_t begin, end; /* the entries that wait; both wrap. Each changes by one store (step) */
     size_t bytes;
-    size_t put_bytes; /* since the thread took the ring */
-    _Atomic(int32_t) thread; /* the kernel's id of whose it is; 0: nobody's, and empty */
-    struct ring *next; /* of all; fixed */
+    size_t put_bytes; /* bytes put since the thread took the ring */
+    _Atomic(int32_t) thread; /* the kernel's id of the thread that has it; 0: free and empty */
+    struct ring *next; /* in the list of all rings; never changes */
 };
 
 static_assert((QUARANTINE_BLOCKS_MAX & (QUARANTINE_BLOCKS_MAX - 1)) == 0, "begin and end may wrap");
@@ -38,7 +38,7 @@ static_assert((QUARANTINE_BLOCKS_MAX & (QUARANTINE_BLOCKS_MAX - 1)) == 0, "begin
 static _Atomic(struct ring *) rings;
 static HAK_TLS struct ring *mine;
 
-/* --- leaving ------------------------------------------------------------------------------------------- */
+/* --- blocks that leave ------------------------------------------------------------------------------------------- */
 
 static bool first_changed(const struct framed *framed, ptrdiff_t *offset)
 {
@@ -48,7 +48,8 @@ static bool first_changed(const struct framed *framed, ptrdiff_t *offset)
     return at < framed->word.size_bytes || frame_changed_after(framed, offset);
 }
 
-/* The process outlives the report: the block is made as new, so that there is one alone. */
+/* Reports a block that was written to. If the process survives, restores the frame and the junk, so that it is reported
+ * only once. */
 static HAK_COLD void tell(const struct entry *entry, const struct framed *framed, ptrdiff_t offset)
 {
     char words[96];
@@ -80,13 +81,15 @@ static struct entry *entry_at(struct ring *ring, uint32_t index)
     return &ring->entries[index % QUARANTINE_BLOCKS_MAX];
 }
 
-/* relaxed, as all of a ring that its thread changes and another one's report may read: the report is a guess then. */
+/* relaxed, as for every member that the ring's thread changes and another thread's report may read: such a report is a
+ * guess. */
 static void step(uint32_t *place)
 {
     __atomic_store_n(place, *place + 1, __ATOMIC_RELAXED);
 }
 
-/* The entry leaves the ring first: what happens then, a report or a fork, does not find it twice. */
+/* Takes the oldest entry out. It leaves the ring before anything else, so that a report or a forked child does not find
+ * it twice. */
 static void leave(struct ring *ring)
 {
     struct entry entry = *entry_at(ring, ring->begin);
@@ -100,7 +103,7 @@ static bool empty(struct ring *ring)
 {
     bool any = ring->begin != ring->end;
     while (ring->begin != ring->end) leave(ring);
-    ring->bytes = 0; /* in a forked child it may be half changed */
+    ring->bytes = 0; /* in a forked child it may be out of step with the entries */
     return any;
 }
 
@@ -127,7 +130,7 @@ bool quarantine_holds(const char *start)
     return false;
 }
 
-/* --- a thread's ring ------------------------------------------------------------------------------------ */
+/* --- the rings of threads ------------------------------------------------------------------------------------ */
 
 void quarantine_thread_ends(void)
 {
@@ -135,7 +138,7 @@ void quarantine_thread_ends(void)
     if (ring == NULL) return;
     empty(ring);
     HAK_MINE(mine) = NULL;
-    /* release: pairs with the acquire in ring_claim; the ring is empty then. */
+    /* release: pairs with the acquire in ring_claim, which then finds the ring empty. */
     atomic_store_explicit(&ring->thread, 0, memory_order_release);
 }
 
@@ -144,8 +147,8 @@ static int32_t thread_id(void)
     return (int32_t)syscall(SYS_gettid);
 }
 
-/* The rings of threads that do not exist here: what waited in them goes back. Each is a prefix of what its thread
- * did (cache/fork.h): at worst the block that was just leaving is lost. */
+/* Empties the rings of threads that do not exist in the child. Each ring shows what its thread did up to some moment
+ * (cache/fork.h), so at worst the block that was just leaving is lost. */
 void quarantine_after_fork(void)
 {
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next) {
@@ -162,13 +165,13 @@ static bool is_gone(int32_t thread)
     return gone;
 }
 
-/* A thread whose first free falls into its last destructors is not told of its end (cache/thread.h): what it left
- * is found here. */
+/* Takes a ring that is free, or whose thread has ended without giving it up: a thread whose first free comes in its
+ * last destructors does not learn of its end (cache/thread.h). */
 static bool ring_claim(struct ring *ring)
 {
     int32_t thread = atomic_load_explicit(&ring->thread, memory_order_relaxed);
     if (thread != 0 && !is_gone(thread)) return false;
-    /* acquire: pairs with the release in quarantine_thread_ends; a thread that is gone has written what it wrote. */
+    /* acquire: pairs with the release in quarantine_thread_ends. A thread that is gone writes no more. */
     return atomic_compare_exchange_strong_explicit(&ring->thread, &thread, thread_id(), memory_order_acquire,
                                                    memory_order_relaxed);
 }
@@ -189,7 +192,8 @@ static struct ring *ring_take(void)
     return made;
 }
 
-/* False where nobody would tell us of the thread's end: its blocks do not wait. */
+/* Gives the thread a ring if it has none. False if the thread would not learn of its end: then its blocks do not
+ * wait. */
 static bool ring_start(void)
 {
     if (HAK_MINE(mine) != NULL) return true;
@@ -201,7 +205,7 @@ static bool ring_start(void)
     return true;
 }
 
-/* Bytes that may wait. A block that waits keeps its page from going back to the system. */
+/* How many bytes may wait. There is a limit, since a waiting block keeps its page from going back to the system. */
 static size_t limit_bytes(const struct ring *ring)
 {
     const struct heap *heap = tcache_self()->heap;
@@ -236,6 +240,6 @@ void quarantine_put(const struct framed *framed)
     entry->bytes = (uint32_t)framed->bytes;
     ring->bytes += framed->bytes;
     ring->put_bytes += framed->bytes;
-    atomic_signal_fence(memory_order_release); /* the entry first: a child may be forked in between */
+    atomic_signal_fence(memory_order_release); /* entry first: a child may be forked in between */
     step(&ring->end);
 }

@@ -1,5 +1,6 @@
-/* sanitizer_report.c: see sanitizer_report.h. Called in the midst of an error, by one thread at a time: one static
- * buffer, no lock, nothing allocated, and memory that may not be there is read by the system (debug/describe.h). */
+/* sanitizer_report.c: see sanitizer_report.h. It runs while the sanitizer handles an error, in one thread at a time. So
+ * it uses one static buffer, takes no lock, allocates nothing, and reads memory that may not be mapped through the
+ * kernel (debug/describe.h). */
 #include "debug/sanitizer_report.h"
 
 #include "base/config.h"
@@ -14,7 +15,7 @@
 
 enum { REPORT_BYTES = 8192 };
 
-/* A block, as the program knows it. */
+/* A block, or its program's part if it is framed. */
 struct blamed {
     const char *start;
     size_t size_bytes; /* 0: not known */
@@ -30,7 +31,7 @@ static const char *const kind_names[] = {
     [RECORD_KIND_free] = "a page that is free",
 };
 
-/* The heap's block of this start and length. In a frame that the heap has back, the copy still stands at the end. */
+/* Describes the heap's block of this start and length. A framed block that was freed still has the copy at its end. */
 static struct blamed blame(char *start, size_t bytes, bool is_huge)
 {
     struct framed framed;
@@ -48,7 +49,7 @@ static void add_count(struct text *text, size_t bytes, const char *where)
     text_add(text, where);
 }
 
-/* "12 bytes behind a block of 100 bytes at 0x..., which is in use" */
+/* Adds "12 bytes behind a block of 100 bytes at 0x..., which is in use". */
 static void add_relation(struct text *text, const char *address, const struct blamed *block)
 {
     if (address < block->start) {
@@ -68,7 +69,7 @@ static void add_relation(struct text *text, const char *address, const struct bl
     text_add(text, block->is_freed ? ", which is free" : ", which is in use");
 }
 
-/* The block that begins where this one ends, if the address is rather before that one than in this one. */
+/* Finds the next block, if the address is more likely an access before that one than one in this block. */
 static bool next_is_near(const struct describe_place *place, const char *address, const struct blamed *block,
                          struct blamed *next)
 {
@@ -104,7 +105,7 @@ static void add_block(struct text *text, const struct describe_place *place, con
 
 void sanitizer_report(const void *address)
 {
-    if (!ASAN) return; /* nothing of it is in other builds */
+    if (!ASAN) return; /* so that other builds drop the rest */
     static char buffer[REPORT_BYTES];
     struct text text = {buffer, sizeof buffer, 0};
     struct describe_place place;

@@ -10,10 +10,10 @@
 #include "report/settings.h"
 #include "superslab/pagemap.h"
 
-/* Where an address lies, as the kernel sees it. */
+/* Where an address lies, by the kernel's list of mappings. */
 struct place {
-    uintptr_t address, stack; /* some address of this thread's stack */
-    uintptr_t module_end;     /* of a module's writable data so far: what follows at once is its zeroed part */
+    uintptr_t address, stack; /* stack is any address in this thread's stack */
+    uintptr_t module_end;     /* end of a module's writable data: a mapping that starts here is its .bss */
     bool is_mapped, is_stack, is_static;
 };
 
@@ -27,7 +27,7 @@ static bool visit(const struct maps_entry *entry, void *context)
     if (place->address < entry->low) return true;
     place->is_mapped = true;
     place->is_static = is_module || is_zeroed;
-    /* A thread's stack can lie beside other mappings in one entry; it ends below the thread's control block. */
+    /* One entry can hold a thread's stack and other mappings. The stack ends below the thread's control block. */
     uintptr_t control = (uintptr_t)__builtin_thread_pointer();
     place->is_stack = entry->name[0] == '[' && entry->name[1] == 's' && entry->name[2] == 't';
     if (!entry->is_file && place->stack >= entry->low && place->stack < entry->high)

@@ -20,14 +20,14 @@
 
 enum { WAYS = 4, STACK_BYTES_MAX = 256 << 20 };
 
-/* Every word is written and read atomically and without order: a record that two threads write at one time is
- * a mixture, and a report says so by its addresses. */
+/* Every word is written and read atomically, relaxed. A record that two threads write at the same time is a mixture of
+ * both. */
 struct record {
     uintptr_t block;
     size_t size_bytes;
-    uintptr_t allocated[TRACE_DEPTH], freed[TRACE_DEPTH]; /* up to a 0 */
-    uint32_t used_at;                                     /* by the clock of the table */
-    int32_t allocated_by, freed_by;                       /* kernel's ids of threads; 0: not known */
+    uintptr_t allocated[TRACE_DEPTH], freed[TRACE_DEPTH]; /* a 0 ends each */
+    uint32_t used_at;                                     /* the clock at the last use of the record */
+    int32_t allocated_by, freed_by;                       /* the kernel's thread ids; 0: not known */
 };
 
 static struct record records[TRACE_RECORDS];
@@ -51,7 +51,7 @@ static struct record *find(uintptr_t block)
     return NULL;
 }
 
-/* The block's record, else the one of its set that was used least lately. */
+/* The block's record, or else the least recently used one of its set. */
 static struct record *find_or_oldest(uintptr_t block)
 {
     struct record *found = find(block), *set = set_of(block);
@@ -64,12 +64,12 @@ static struct record *find_or_oldest(uintptr_t block)
 
 /* --- the stack ------------------------------------------------------------------------------------------ */
 
-/* Where the linker put this library, whose own functions are left out. */
+/* The bounds of this library in memory: traces leave its own functions out. */
 extern const char __ehdr_start[] HAK_HIDDEN;
 extern const char _end[] HAK_HIDDEN;
 
-/* The upper end of the caller's stack: a thread's control block lies there, but for the first one's. 0: none of
- * the two is above `frame`, as on a stack that the program made. */
+/* The upper end of the caller's stack. That is the thread's control block, or for the first thread the end that libc
+ * knows. 0: neither is above `frame`, as on a stack that the program made itself. */
 static uintptr_t stack_end(uintptr_t frame)
 {
     uintptr_t control = (uintptr_t)__builtin_thread_pointer(), first = os_first_stack_end();
@@ -77,7 +77,8 @@ static uintptr_t stack_end(uintptr_t frame)
     return frame < first && first - frame < STACK_BYTES_MAX ? first : 0;
 }
 
-/* Each frame pointer points to the caller's, and to the return address behind it. The chain must rise. */
+/* Follows the chain of frame pointers. Each points to the caller's frame pointer, behind which lies the return address.
+ * The chain must rise. */
 static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
@@ -85,7 +86,7 @@ static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
     while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame + 2 * sizeof frame <= end) {
         const uintptr_t *words = (const uintptr_t *)frame;
         uintptr_t next = words[0], address = words[1];
-        /* A sanitized program and the library are one module: of it nothing is left out. */
+        /* Under ASan the program and the library are one module, so nothing is left out. */
         bool is_own = !ASAN && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
         if (!is_own && address < 4096) break;
         if (!is_own) STORE(addresses[count++], address);
@@ -100,7 +101,7 @@ bool trace_is_on(void)
     return failfast_level() >= (ASAN ? LEVEL_FRAMES : LEVEL_TRACES);
 }
 
-/* A system call each time: who is to see races of two threads has time. */
+/* A system call each time; under a sanitizer its cost does not matter. */
 static int32_t thread_id(void)
 {
     return ASAN ? (int32_t)syscall(SYS_gettid) : 0;
@@ -161,7 +162,7 @@ void trace_here(struct failfast_event *event)
     copy_event(event, 0, addresses);
 }
 
-/* The file that an address is in. base is what to take off an address to have it as addr2line wants it. */
+/* The file that an address is in. address - base is the number that addr2line expects. */
 struct module {
     uintptr_t address, base;
     bool is_found;
@@ -180,7 +181,7 @@ static bool visit(const struct maps_entry *entry, void *context)
     return module->address < entry->high;
 }
 
-/* A program that is linked to fixed addresses has them in its file. */
+/* Whether a program is linked to fixed addresses: then addr2line expects the address itself. */
 static bool is_fixed(uintptr_t base)
 {
     ElfW(Ehdr) file;
@@ -188,7 +189,8 @@ static bool is_fixed(uintptr_t base)
            file.e_type == ET_EXEC;
 }
 
-/* A return address is the instruction behind the call; the one before it is in the call. */
+/* Looks up the byte before a return address: that one is part of the call, and the return address may be in the next
+ * line. */
 static void find_module(uintptr_t return_address, struct module *module)
 {
     *module = (struct module){.address = return_address - 1};
@@ -216,7 +218,7 @@ void trace_add_places(struct text *text, const struct failfast_event *event)
     for (uint32_t i = 0; i < event->count; i++) add_place(text, event->frames[i]);
 }
 
-/* "hakmem:   by thread 4711, freed at", and where; without the thread where it is not known. */
+/* Adds "hakmem: by thread 4711, freed at" and the places; without the thread if it is not known. */
 static void add_event(struct text *text, const char *what, const struct failfast_event *event)
 {
     if (event->count == 0 && event->thread == 0) return;
@@ -243,7 +245,7 @@ void trace_describe(struct text *text, const void *block)
 }
 
 struct call {
-    uintptr_t address, base; /* base 0 and no module: not in a file */
+    uintptr_t address, base; /* is_found is false if the address is in no file */
     bool is_found;
 };
 
