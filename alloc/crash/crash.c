@@ -1,9 +1,9 @@
 /* crash.c: the crash handler of hakmem/crash.h.
  *
- * One thread writes a record at a time; `writer` says which. Others that crash meanwhile wait for it, at most
- * WAIT_MS, and go on without a record of their own. The signals of ours stay open while the handler runs, so that a
- * fault of its own can be told from the first: inside a step of crash_try it only costs that step, elsewhere it ends
- * the process. All is static; nothing is locked, since the crash may have happened anywhere. */
+ * One thread at a time writes a record; `writer` says which. Threads that crash meanwhile wait for it, at most WAIT_MS,
+ * and then continue without a record of their own. Our signals stay unblocked while the handler runs, so that a fault
+ * in the handler comes back here: inside a step of crash_try it only ends that step, elsewhere it ends the process. All
+ * memory is static and nothing takes a lock, since the crash may have happened anywhere. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,19 +31,19 @@
 enum {
     SIGNALS = 5,
     DIRECTORY_BYTES_MAX = 2048,
-    PATH_BYTES_MAX = DIRECTORY_BYTES_MAX + 80, /* and "/hakmem-PID-TID-N.crash.tmp" */
+    PATH_BYTES_MAX = DIRECTORY_BYTES_MAX + 80, /* with "/hakmem-PID-TID-N.crash.tmp" */
     LINE_BYTES_MAX = 2 * PATH_BYTES_MAX + 256,
     WAIT_MS = 2000,
-    RECORDS_MAX = 16, /* of one process: a program that survives its crashes is not to fill the disk */
-    NUMBERS_MAX = 1000, /* tried for a name that is free */
+    RECORDS_MAX = 16, /* of one process, so that one that survives its crashes does not fill the disk */
+    NUMBERS_MAX = 1000, /* names tried to find a free one */
 };
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction previous[SIGNALS];
 static bool installed;
-static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no record, only what a sampled block has found */
-static _Atomic(uint64_t) writer; /* process id << 32 | thread id; of another process after fork: nobody */
-static unsigned records; /* written; by the writer */
+static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no records, only reports of sampled blocks */
+static _Atomic(uint64_t) writer; /* process id << 32 | thread id; 0, or another process's: nobody */
+static unsigned records; /* number written; only the writer uses it */
 
 /* --- text ------------------------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static void add_number(struct text *text, uint64_t number, unsigned base)
     add(text, digit);
 }
 
-/* "ENOSPC (No space left on device)": both without the locale, which could allocate. */
+/* Adds "ENOSPC (No space left on device)". Does not use the locale, which could allocate. */
 static void add_error(struct text *text, int error)
 {
     const char *name = os_error_name(error), *what = os_error_text(error);
@@ -116,8 +116,8 @@ static void path_make(struct text *path, unsigned number)
     add(path, ".crash");
 }
 
-/* Writes beside and renames, so that a file with the final name is whole. Neither name may be in use: process ids
- * come again. 0, or an errno value. */
+/* Writes a temporary file and renames it, so that a file with the final name is complete. Neither name may exist
+ * already, since process ids are reused. Returns 0 or an errno value. */
 static int file_write(struct text *path, const void *bytes, size_t size_bytes)
 {
     static struct text beside;
@@ -133,7 +133,8 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
     if (fd < 0) return errno;
     int error = write_all(fd, bytes, size_bytes);
     if (close(fd) != 0 && error == 0) error = errno;
-    if (error == EFBIG) { /* the limit on files sends a signal too, which would end a program that survives the crash */
+    if (error == EFBIG) {
+        /* The limit on file sizes also sends SIGXFSZ. Take it, so that it does not end a program that survives. */
         const struct timespec at_once = {.tv_sec = 0};
         sigset_t one;
         sigemptyset(&one);
@@ -145,7 +146,7 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
     return error;
 }
 
-/* The line of a sampled block; where free found it, that line is out already. */
+/* Reports a fault in or near a sampled block. If free found the error, guard_misused has reported it already. */
 static void say_guard(int signal_number, const siginfo_t *info)
 {
     static struct guard_history history;
@@ -191,17 +192,18 @@ static uint64_t self(void)
     return (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid);
 }
 
-/* True: the caller is the writer now. False: another one was, and is done or has had its time. */
+/* Makes the caller the writer; true if it is to write a record. False if it had to wait for another thread's record, or
+ * waited in vain. */
 static bool writer_take(uint64_t me)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     for (int waited_ms = 0; waited_ms < WAIT_MS; waited_ms++) {
-        /* acquire: pairs with the release in writer_release; what the last writer left is seen. */
+        /* acquire: pairs with the release in writer_release, so that the last writer's data is seen. */
         uint64_t holder = 0;
         if (atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_acquire, memory_order_relaxed))
             return waited_ms == 0;
-        bool is_gone = holder >> 32 != me >> 32; /* of the process that we were forked from */
-        /* relaxed: fork has copied what that one left. */
+        bool is_gone = holder >> 32 != me >> 32; /* the holder is in the process that this one was forked from */
+        /* relaxed: fork has copied that thread's data. */
         if (is_gone &&
             atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed, memory_order_relaxed))
             return true;
@@ -215,8 +217,8 @@ static void writer_release(uint64_t me)
     atomic_compare_exchange_strong_explicit(&writer, &me, 0, memory_order_release, memory_order_relaxed);
 }
 
-/* The signal once more, with the same siginfo, to this thread, for when the handler returns: the process ends where it
- * crashed, and a core shows that place. */
+/* Sends the signal to this thread again, with the same siginfo and the default action. It arrives when the handler
+ * returns, so the process ends where it crashed, and a core dump shows that place. */
 static void end_by_default(int signal_number, siginfo_t *info)
 {
     sigset_t one;
@@ -231,14 +233,15 @@ static void end_by_default(int signal_number, siginfo_t *info)
         syscall(SYS_tgkill, process, thread, signal_number);
 }
 
-/* With the signals blocked that would be without us: those that were, those that the action blocks, and itself. */
+/* Calls the handler that was there before ours, with the signals blocked that would be blocked without us: those that
+ * were blocked, those in the action's mask, and the signal itself. */
 static void call_previous(struct sigaction *action, int signal_number, siginfo_t *info, void *signal_context)
 {
     struct sigaction now = *action;
     if ((now.sa_flags & (int)SA_RESETHAND) != 0) *action = (struct sigaction){.sa_handler = SIG_DFL};
     sigset_t blocked;
     sigemptyset(&blocked);
-    memcpy(&blocked, &((ucontext_t *)signal_context)->uc_sigmask, _NSIG / 8); /* what the kernel has written of it */
+    memcpy(&blocked, &((ucontext_t *)signal_context)->uc_sigmask, _NSIG / 8); /* the kernel wrote only these */
     sigorset(&blocked, &blocked, &now.sa_mask);
     if ((now.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal_number);
     pthread_sigmask(SIG_SETMASK, &blocked, NULL);
@@ -249,15 +252,16 @@ static void call_previous(struct sigaction *action, int signal_number, siginfo_t
     }
 }
 
-/* What would have happened without us. */
+/* Does what would have happened without us. */
 static void go_on(uint64_t me, int signal_number, siginfo_t *info, void *signal_context)
 {
     struct sigaction *action = NULL;
     for (int i = 0; i < SIGNALS; i++)
         if (signals[i] == signal_number) action = &previous[i];
-    bool is_sent = info->si_code <= 0; /* by kill, raise, abort: that can be ignored, a fault cannot */
+    bool is_sent = info->si_code <= 0; /* by kill, raise or abort: those can be ignored, a fault cannot */
     if (action == NULL || action->sa_handler == SIG_DFL || (action->sa_handler == SIG_IGN && !is_sent)) {
-        end_by_default(signal_number, info); /* still the writer, so that nobody ends the process in between */
+        /* This thread stays the writer, so that no other one ends the process first. */
+        end_by_default(signal_number, info);
         return;
     }
     writer_release(me);
@@ -282,7 +286,7 @@ static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
 
 /* --- installing ------------------------------------------------------------------------------------------- */
 
-/* The directory's absolute path, since the program may change its own. */
+/* Stores the directory's absolute path, since the program may change its current directory. */
 static int directory_set(const char *dir)
 {
     char absolute[PATH_MAX];

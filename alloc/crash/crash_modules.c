@@ -11,10 +11,10 @@
 #include "os/peek.h"
 
 enum {
-    HEADERS_MAX = 64,     /* program headers read of a file */
+    HEADERS_MAX = 64,     /* program headers that are read of one file */
     NOTES_BYTES_MAX = 1024,
     REMEMBERED_MAX = 128,
-    PAGE_MASK = 4095,     /* the smallest page: segments are rounded to it at least */
+    PAGE_MASK = 4095,     /* the smallest page size: segments are rounded at least to it */
 };
 
 static struct {
@@ -23,7 +23,7 @@ static struct {
 } remembered[REMEMBERED_MAX];
 static size_t remembered_count;
 
-/* --- what the headers in memory say ------------------------------------------------------------------------- */
+/* --- headers in memory ------------------------------------------------------------------------- */
 
 static void read_build_id(uint64_t notes, uint64_t notes_bytes, struct module *module)
 {
@@ -48,7 +48,7 @@ static void read_build_id(uint64_t notes, uint64_t notes_bytes, struct module *m
 static void read_headers(struct module *module)
 {
     ElfW(Ehdr) file;
-    static ElfW(Phdr) headers[HEADERS_MAX]; /* a signal stack may be small */
+    static ElfW(Phdr) headers[HEADERS_MAX]; /* static, since a signal stack may be small */
     module->base = module->start;
     if (!os_peek((const void *)(uintptr_t)module->start, &file, sizeof file) ||
         memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_phentsize != sizeof headers[0])
@@ -125,7 +125,7 @@ static bool next_mapping(struct lines *lines, struct mapping *mapping)
     return byte == '\n';
 }
 
-/* One at a time, by the writer of the record: too large for its stack. */
+/* Used only by the thread that writes the record. Static, since they are too large for its stack. */
 static struct lines lines;
 static struct mapping mapping;
 static struct module module;
@@ -162,7 +162,8 @@ static size_t modules_mapped(void (*visit)(const struct module *, void *), void 
     return count;
 }
 
-/* --- what the linker said ----------------------------------------------------------------------------------- */
+/* --- modules as the linker listed them
+ * ----------------------------------------------------------------------------------- */
 
 static int remember(struct dl_phdr_info *info, size_t size, void *context)
 {

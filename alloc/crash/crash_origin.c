@@ -25,7 +25,7 @@ struct kept {
     bool is_cut; /* the file is longer */
 };
 
-/* A file, as stat tells of it. */
+/* Size and time of a file, from stat. */
 struct looks {
     bool is_known;
     uint64_t bytes, mtime_ns;

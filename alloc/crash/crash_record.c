@@ -1,5 +1,5 @@
-/* crash_record.c: see crash_record.h. No lock, no allocation, no stdio; memory that a crash may have broken is read
- * through os_peek, and what might still fault is a step of crash_try. */
+/* crash_record.c: see crash_record.h. No lock, no allocation, no stdio. It reads memory that the crash may have damaged
+ * through os_peek; code that might still fault runs as a step of crash_try. */
 #include "crash/crash_record.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@
 
 enum {
     FRAMES_MAX = 128,
-    FRAMES_OWN_MAX = 16,                  /* of the handler and the unwinder, above the frame that crashed */
+    FRAMES_OWN_MAX = 16, /* frames of the handler and the unwinder, above the frame that crashed */
     MODULES_BYTES_MAX = 64 * 1024,
     OPERATIONS_BYTES_MAX = 96 * 1024,
     TEXT_BYTES_MAX = 4096,
@@ -51,7 +51,7 @@ void crash_record_set_context(const struct hak_crash_facts *new_context)
     context = new_context == NULL ? (struct hak_crash_facts){.seed = NULL} : *new_context;
 }
 
-/* --- where it stopped ------------------------------------------------------------------------------------- */
+/* --- where the thread stopped ------------------------------------------------------------------------------------- */
 
 struct frames {
     void *of_handler[FRAMES_MAX];
@@ -66,8 +66,8 @@ static void unwind(void *unused)
     frames.count = os_backtrace(frames.of_handler, FRAMES_MAX);
 }
 
-/* Without the unwinder's help: the word at the stack pointer, where a call that went wrong left its return address,
- * and the chain of frame pointers for as long as it goes up. */
+/* A backtrace without the unwinder: the word at the stack pointer, where a call to a bad address has left its return
+ * address, and then the chain of frame pointers, as long as it rises. */
 static void walk_frame_pointers(const void *signal_context)
 {
     bool readable;
@@ -84,7 +84,8 @@ static void walk_frame_pointers(const void *signal_context)
     }
 }
 
-/* The unwinder begins in the handler: what comes before the program counter is ours. */
+/* Writes the frames from the program counter on. The unwinder starts in the handler, so the frames before that are
+ * ours. */
 static void write_backtrace(const void *signal_context)
 {
     uint64_t pc = registers[OS_REGISTER_PC].value;
@@ -133,7 +134,7 @@ static void write_place(uint64_t address, const char *what)
     record_close_whole(&writer);
 }
 
-/* What a sampled block found: at this fault's address, or in the free that ends the process. */
+/* Writes what a sampled block has found, at the fault's address or in the free that ends the process. */
 static void write_guard(const struct guard_history *history)
 {
     const struct guard_event *allocated = &history->allocated, *freed = &history->freed;
@@ -155,7 +156,7 @@ static void write_short_text(const char *text)
     record_add(&writer, text, length);
 }
 
-/* What the failed check found whose abort this is. */
+/* Writes what the failed check has found, if this is its abort. */
 static void write_failfast(void *unused)
 {
     (void)unused;
@@ -228,7 +229,7 @@ static void write_suspect(void *unused)
         record_number(&writer, RECORD_suspect_copy, (uint64_t)(uintptr_t)suspect.copies[i]);
 }
 
-/* The fields that a step wrote before it faulted stand; the one that it was at does not. */
+/* Runs a step that writes fields. If it faults, the fields that it has completed stay, and the open one is dropped. */
 static void try_to_write(void (*step)(void *), void *argument, enum record_field field)
 {
     if (crash_try(step, argument)) return;
@@ -236,11 +237,13 @@ static void try_to_write(void (*step)(void *), void *argument, enum record_field
     record_cut(&writer, field);
 }
 
-/* --- whose it is ------------------------------------------------------------------------------------------ */
+/* --- which process it was
+ * ------------------------------------------------------------------------------------------ */
 
 static void write_module(const struct module *module, void *end)
 {
-    uint64_t here = (uint64_t)(uintptr_t)crash_record_make; /* code: .bss may be a mapping without a name */
+    /* An address of code, since .bss may be in a mapping without a name. */
+    uint64_t here = (uint64_t)(uintptr_t)crash_record_make;
     uint64_t headers = getauxval(AT_PHDR);
     if (here >= module->start && here < module->end) {
         record_text(&writer, RECORD_library, module->path);
@@ -292,7 +295,7 @@ static void write_process(void)
     write_link(RECORD_directory, "/proc/self/cwd");
 }
 
-/* --- what the host program knows -------------------------------------------------------------------------- */
+/* --- facts of the host program -------------------------------------------------------------------------- */
 
 static void write_number_at(enum record_field field, const uint64_t *number)
 {
@@ -325,7 +328,7 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     record_begin(&writer, buffer, sizeof buffer);
     record_number(&writer, RECORD_signal, (uint64_t)signal_number);
     record_number(&writer, RECORD_signal_code, (uint64_t)(int64_t)info->si_code);
-    /* With other codes below 1, such as SI_TIMER, these bytes are no process id. */
+    /* With other codes below 1, such as SI_TIMER, si_pid is not a process id. */
     if (info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE)
         record_number(&writer, RECORD_signal_sender, (uint64_t)info->si_pid);
     struct fault fault = {.has_address = crash_has_address(signal_number, info),

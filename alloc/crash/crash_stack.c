@@ -10,11 +10,11 @@
 #include "base/policy.h"
 #include "os/os.h"
 
-enum { STACK_BYTES = 128 * 1024 }; /* the kernel's frame, the unwinder, one previous handler */
+enum { STACK_BYTES = 128 * 1024 }; /* for the kernel's frame, the unwinder, and one previous handler */
 
-static HAK_TLS char *stack; /* of this thread, below it a page that nobody may touch */
+static HAK_TLS char *stack; /* this thread's stack; it begins with a page that faults */
 
-/* relaxed everywhere: a thread that begins meanwhile may be seen either way. */
+/* relaxed everywhere: for a thread that begins just then, either value will do. */
 static _Atomic(bool) is_wanted;
 
 void crash_stack_want(bool wanted)
@@ -38,14 +38,14 @@ static void give(void)
     HAK_MINE(stack) = start;
 }
 
-/* Somebody may have put another one in its place; then that one stays. */
+/* Takes the stack back. If the program has set another one since, that one stays. */
 static void take(void)
 {
     if (HAK_MINE(stack) == NULL) return;
     stack_t now, none = {.ss_flags = SS_DISABLE};
     size_t guard_bytes = os_page_bytes();
     bool is_ours = sigaltstack(NULL, &now) == 0 && now.ss_sp == HAK_MINE(stack) + guard_bytes;
-    if (is_ours && sigaltstack(&none, NULL) != 0) return; /* running on it */
+    if (is_ours && sigaltstack(&none, NULL) != 0) return; /* refused while this runs on the stack */
     munmap(HAK_MINE(stack), guard_bytes + STACK_BYTES);
     HAK_MINE(stack) = NULL;
 }

@@ -1,11 +1,12 @@
-/* crash_stack.h: alternate signal stacks, so that the handler runs when a thread's own stack is used up. */
+/* crash_stack.h: alternate signal stacks, so that the handler can run after a thread's own stack has overflowed. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Gives the calling thread one, if it has none; or takes the one that it got from here. Mapped apart from the heap.
- * Where the system has no memory for it the thread goes without. Keeps errno. Has the type thread_watch wants. */
+/* begins: gives the calling thread an alternate stack if it has none. Otherwise takes back the one that it got here.
+ * The stacks are mapped apart from the heap. If the system has no memory for one, the thread has none. Keeps errno. For
+ * thread_watch. */
 void crash_stack(bool begins);
 
-/* Whether threads that begin are to get one. At first they are not. */
+/* Whether threads that begin get one. At first they do not. */
 void crash_stack_want(bool wanted);

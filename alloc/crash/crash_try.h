@@ -1,11 +1,11 @@
-/* crash_try.h: a step of the crash handler that may itself fault, as the unwinder does on a broken stack. By the one
- * thread that writes a record. */
+/* crash_try.h: runs a step of the crash handler that may itself fault, as the unwinder may on a broken stack. Only for
+ * the thread that writes the record. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Calls step(context). False when it faulted: what it had done by then stands. Steps do not nest. */
+/* Calls step(context). False if it faulted; what it did before that remains. Steps do not nest. */
 bool crash_try(void (*step)(void *context), void *context);
 
-/* In the handler of a second fault: goes back to crash_try, and does not return, if a step is under way. */
+/* For the handler of a second fault: if a step is under way, jumps back to crash_try and does not return. */
 void crash_try_fail(void);

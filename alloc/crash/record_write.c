@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What record_finish needs: the field CUT and the end. */
+/* Room that record_finish needs: the field `cut` and the end. */
 enum { TAIL_BYTES = RECORD_FIELD_HEAD_BYTES + 8 + RECORD_FIELD_HEAD_BYTES + 4 };
 
 static void put_32(unsigned char *at, uint32_t value)
@@ -16,7 +16,7 @@ static void put_64(unsigned char *at, uint64_t value)
     for (int i = 0; i < 8; i++) at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* A bit at a time: 256 KiB take some milliseconds, once, and no table needs to be sound. */
+/* A bit at a time, without a table that the crash may have damaged. 256 KiB take a few milliseconds, once. */
 uint32_t record_crc(const void *bytes, size_t size_bytes)
 {
     const unsigned char *byte = bytes;
@@ -60,7 +60,7 @@ void record_begin(struct record_writer *writer, void *bytes, size_t room_bytes)
     writer->used_bytes = RECORD_HEAD_BYTES;
 }
 
-/* A field without room for its head stays closed: field_at is 0 then, and everything added is left out. */
+/* A field without room for its head is not opened: field_at is 0 then, and what is added to it is dropped. */
 void record_open(struct record_writer *writer, enum record_field field)
 {
     writer->field = field;
@@ -108,7 +108,7 @@ void record_drop(struct record_writer *writer)
     record_cut(writer, writer->field);
 }
 
-/* Once one of a kind was cut, later ones that would fit are left out too: the record is full. */
+/* Once a field of an id was cut, later ones of that id are dropped too, even if they fit. */
 void record_close_whole(struct record_writer *writer)
 {
     if ((writer->cut >> writer->field & 1) != 0) {
