@@ -1,4 +1,4 @@
-"""The other mallocs that ours are compared with, and where distributions put them."""
+"""The other mallocs that we compare with, and where distributions install them."""
 
 import glob
 
@@ -12,7 +12,7 @@ FOLDERS = ("/usr/lib/*", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 
 
 def find_peer(name):
-    """The path of a malloc of PEERS, or None where it is not installed."""
+    """The path of a malloc of PEERS, or None if it is not installed."""
     for folder in FOLDERS:
         found = sorted(glob.glob(f"{folder}/{PEERS[name]}"))
         if found:

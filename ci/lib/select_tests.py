@@ -1,16 +1,18 @@
 """usage: select_tests.py BUILD TREE TIER [--match REGEX]
 
-Prints the numbers of the tests of the build folder BUILD that belong to a tier ("default" or "all") by ci/tiers, as
-ctest -I takes them in a file; nothing where there is none. --match: only names that fit from their start.
+Prints the numbers of the tests in the build folder BUILD that belong to a tier ("default" or "all") according to
+ci/tiers, in the form that ctest -I reads from a file; prints nothing if there is none. --match: only tests whose name
+matches from its start.
 
     select_tests.py --changed COMMIT
 
-Prints what a change since COMMIT can affect in the tree release, in three lines: targets to build, a regular
-expression for --match, the files that changed. By CHANGES, which goes by folders: what is compiled from a file, and what was written to test it.
+Prints what the changes since COMMIT can affect in the tree release, in three lines: targets to build, a regular
+expression for --match, the changed files. CHANGES decides this by folder: what is compiled from a file, and what was
+written to test it.
 
     select_tests.py --lint BUILD TREE
 
-Each row of ci/tiers for the tree decides at least one test, or else is stale: prints the stale ones, exit status 1.
+Prints the stale rows of ci/tiers, with exit status 1: a row for the tree is stale if it decides no test.
 """
 
 import fnmatch
@@ -24,7 +26,7 @@ TIERS = pathlib.Path(__file__).resolve().parents[1] / "tiers"
 NIGHTLY = {"soak", "nightly"}
 ROOT = TIERS.parents[1]
 
-# A pattern of paths, what is built for them, the tests. Lints are tests of every change.
+# A pattern of paths, what to build for them, and the tests to run. Lints run for every change.
 LINTS = r"lint[.](?!bench_)"
 HARNESSES = r"stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$"
 SUITE = r"stress-unit[.](?!Canary|OtherScenarios|InjectCanary|report-browser)|stress[.]list$"

@@ -51,7 +51,7 @@ def parse_options():
 
 
 def peer(name):
-    """Label and value for --allocator of a malloc that the user named."""
+    """Label and value of --allocator for a malloc that the user named."""
     if name in PEERS:
         found = find_peer(name)
         if found:
@@ -70,7 +70,7 @@ def words(failure):
 
 
 def run(harness, label, allocator, checked, round_number, seed, options):
-    """One run: its result, with the failures that this driver sees added to those that the run reports."""
+    """One run: its result. Adds the failures that this driver notices to those that the run reports."""
     mode = "check" if checked else "speed"
     file = RESULTS / f"{harness}.{label}.{mode}.{round_number}.json"
     file.unlink(missing_ok=True)
@@ -156,7 +156,8 @@ def table(results, labels, rounds):
 
 
 def campaign(seed, options):
-    """Every scenario once on our own two builds, under both schedules, with a page of figures; whether all passed."""
+    """Runs every scenario once on our two builds, under both schedules, and makes a page of figures; returns whether
+    all passed."""
     command = [
         str(PROGRAM),
         "all",

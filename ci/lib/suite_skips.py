@@ -1,5 +1,5 @@
-"""Tests that a program skipped within a test of ctest, which says passed all the same: one test there is a whole suite of
-GoogleTest (alloc/tests.cmake) or of unittest, and these end with status 0 whatever was skipped.
+"""Finds tests that a program skipped inside a test of ctest that passed. One test of ctest can be a whole suite of
+GoogleTest (alloc/tests.cmake) or of unittest, which end with status 0 even if they skipped everything.
 """
 
 import re
@@ -11,7 +11,7 @@ CUT = re.compile(r"\[This part of the test output was removed since it exceeds t
 
 
 def gtest_reason(output):
-    """Of one test's output: what GTEST_SKIP() was given, else the place where it stands."""
+    """The reason in one test's output: the text given to GTEST_SKIP(), or else the place of the call."""
     lines = [line.strip() for line in output.splitlines()]
     for index, line in enumerate(lines):
         if line.endswith(": Skipped"):
@@ -20,7 +20,7 @@ def gtest_reason(output):
 
 
 def of(output):
-    """([(test, reason)] of those skipped, how many ran)."""
+    """([(test, reason)] of skipped tests, number of tests that ran)."""
     skipped, ran = [], 0
     for match in DONE.finditer(output):
         if match[1] == "OK":
@@ -37,6 +37,6 @@ def of(output):
 
 
 def cut_at(output):
-    """The bytes after which ctest left out the rest, or None."""
+    """The number of bytes after which ctest cut the output, or None."""
     match = CUT.search(output)
     return match and int(match[1])

@@ -1,13 +1,13 @@
 """usage: test_table.py [--slow] ROOT TREE...
 
-The table of ci/test from build/TREE/junit.xml (by ctest) and build/TREE/ci-status (by ci/test: what went wrong outside
-of a test). Counts a tree without a result as one failure. Exit 1 where anything failed.
+Prints the table of ci/test from build/TREE/junit.xml (by ctest) and build/TREE/ci-status (by ci/test: what went wrong
+outside of a test). Counts a tree without a result as one failure. Exit status 1 if anything failed.
 
-A test that passed may have skipped part of what it is made of: see suite_skips.py. Where it skipped all, it is counted as
-skipped; else as passed, and what it skipped is counted and told beside. Where its output was cut, that cannot be known,
-and the test is counted as failed.
+A test that passed may have skipped some of its parts: see suite_skips.py. If it skipped all, it counts as skipped;
+otherwise it counts as passed, and its skipped parts are counted and listed separately. If its output was cut, nobody
+can know, and the test counts as failed.
 
---slow: names the tests above SLOW_SECONDS for which ci/tiers gives no reason.
+--slow: lists the tests that take more than SLOW_SECONDS without a reason in ci/tiers.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ SKIPS = ("SKIP_RETURN_CODE", "SKIP_REGULAR_EXPRESSION", "Disabled")
 
 
 def reason(message, output):
-    """Why a test was skipped: the line that it printed for it, else what ctest says."""
+    """Why a test was skipped: the line that it printed, or else ctest's message."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for index, line in enumerate(lines):
         if re.search(r": Skipped$", line) and index + 1 < len(lines):  # GTEST_SKIP() << reason
@@ -56,7 +56,7 @@ class Tree:
             self.failed.append("no test ran")
 
     def case(self, case):
-        name = case.get("name").split("  # ")[0]  # without the parameter that GoogleTest adds
+        name = case.get("name").split("  # ")[0]  # without the parameter that GoogleTest appends
         seconds = float(case.get("time") or 0)
         self.seconds += seconds
         if seconds > SLOW_SECONDS:

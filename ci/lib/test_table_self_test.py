@@ -1,7 +1,7 @@
 """usage: test_table_self_test.py
 
-A tree of small tests, which ctest runs as ci/test has it run; each must be in the table of ci/test as it is listed here. Exit 1
-where one is not.
+Runs a tree of small tests with ctest, in the way that ci/test does. Each must appear in ci/test's table as it is listed
+here. Exit status 1 if one does not.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def gtest(*tests):
-    """What a program of GoogleTest prints: (name, reason or None) each."""
+    """The output of a GoogleTest program; each test is (name, reason or None)."""
     text = "Running main() from gtest_main.cc\n[==========] Running tests.\n"
     for name, reason in tests:
         text += f"[ RUN      ] {name}\n"
@@ -35,13 +35,13 @@ UNITTEST = (
     "test_before (__main__.Guard.test_before) ... skipped 'pages of 65536 bytes'\n"
     "test_after (__main__.Guard.test_after) ... ok\n\nOK (skipped=1)\n"
 )
-# Name, what it prints, exit status; more for CTestTestfile.cmake.
+# Each row: name, output, exit status, and more text for CTestTestfile.cmake.
 SKIPS_77 = "set_tests_properties({} PROPERTIES SKIP_RETURN_CODE 77)\n"
 TESTS = [
     ("unit/All", gtest(("All.One", None), ("All.Two", None)), 0, ""),
     ("unit/Part", gtest(("Part.One", None), ("Part.Two", "why not\nand more"), ("Part.Three", "")), 0, ""),
     ("override/libc", gtest(("Names.One", None), ("Names.Two", "why not")), 0, ""),
-    # A test may write no newline at its end.
+    # A test's output may lack the final newline.
     (
         "unit/None",
         gtest(("None.One", "not here"), ("None.Two", "nor there")).replace(
@@ -72,13 +72,13 @@ FAILED in toy: unit/Failed: failed
 
 
 def options():
-    """What ci/test has ctest keep of a test that passed."""
+    """The options by which ci/test makes ctest keep the output of passed tests."""
     text = (HERE.parent / "test").read_text(encoding="utf-8")
     return re.search(r"--test-output-size-passed \d+", text)[0].split()
 
 
 def table(root, keep):
-    """(exit status, the table in short) of the tests, run by ctest."""
+    """Runs the tests with ctest; returns (exit status, the table in short)."""
     folder = root / "build" / "toy"
     subprocess.run(
         ["ctest", "--test-dir", folder, "--output-junit", folder / "junit.xml", *keep], capture_output=True, check=False

@@ -57,7 +57,7 @@ def parse(words):
 
 
 def target_names(options):
-    """From the tree where one is named, else as fuzz/CMakeLists.txt tells."""
+    """The names of the targets: from the tree if one is given, otherwise from fuzz/CMakeLists.txt."""
     try:
         return set(json.loads((options.build / "fuzz" / "targets.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -74,7 +74,7 @@ def settings_of(build):
 
 
 class Target:
-    """A target of a tree: its settings, its programs, its corpora."""
+    """A target of a tree, with its settings, programs and corpora."""
 
     def __init__(self, name, settings, options):
         self.name = name
@@ -83,9 +83,9 @@ class Target:
         self.build = options.build.resolve()
         self.is_afl = options.engine == "afl"
         self.program = self.build / (f"{name}-afl" if self.is_afl else name)
-        # What runs one input, and whose exit status judges it.
+        # Runs one input; its exit status judges it.
         self.runner = [str(self.build / f"{name}-replay" if self.is_afl else self.program)]
-        self.libfuzzer = self.build / name  # merges, and makes finds small, for both engines
+        self.libfuzzer = self.build / name  # for both engines: merges corpora and reduces finds
         self.dictionary = self.build / "fuzz" / f"{settings['dictionary']}.dict"
         self.committed = options.root / "corpus" / settings["corpus"]
         self.corpus = options.out.resolve() / name
@@ -100,9 +100,9 @@ def print_summary(summary):
 
 
 def fuzz_one(target, options, engine):
-    """(summary, whether anything went wrong)."""
+    """Fuzzes one target; returns its summary."""
     result = engine.campaign(target, options)
-    rules = set()  # processes side by side find the same thing
+    rules = set()  # parallel processes may find the same thing
     for report in result.pop("reports"):
         find.handle(target, report, options, rules)
     files = [path for path in target.corpus.iterdir() if path.is_file()]

@@ -1,4 +1,4 @@
-"""Campaigns by AFL++ on the same targets, built as NAME-afl beside libFuzzer's."""
+"""Campaigns with AFL++ on the same targets, which are built as NAME-afl beside libFuzzer's."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 def stats_of(folder):
-    """What a fuzzer says of itself: its file of NAME : VALUE lines."""
+    """A fuzzer's statistics, from its file of NAME : VALUE lines."""
     try:
         lines = (folder / "fuzzer_stats").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -43,8 +43,8 @@ def total(work, name):
 
 
 def start(target, work, seeds, options):
-    """The fuzzers: the first is the main one, the others share what it finds."""
-    # afl-fuzz refuses options of sanitizers that do not end as it expects: the caller's are left out.
+    """Starts the fuzzers: the first is the main one, the others exchange inputs with it."""
+    # afl-fuzz refuses sanitizer options that do not end as it expects, so the caller's are left out.
     environment = {name: value for name, value in os.environ.items() if not name.endswith("SAN_OPTIONS")} | SETTINGS
     if target.shape:
         environment["AFL_CUSTOM_MUTATOR_LIBRARY"] = str(target.build / f"{target.name}-mutator.so")
@@ -77,7 +77,7 @@ def start(target, work, seeds, options):
 
 
 def wait(processes, work, target, options):
-    """Until one of them has ended: the time is over, or it has a crash, or Ctrl-C. Then it ends the others."""
+    """Waits until one fuzzer has ended (time is over, or it has a crash) or Ctrl-C; then ends the others."""
     begun = told = time.monotonic()
     while all(process.poll() is None for process in processes):
         time.sleep(0.2)
@@ -93,7 +93,7 @@ def wait(processes, work, target, options):
 
 
 def keep_inputs(work, corpus):
-    """What covered something new joins the working corpus, under the name of its content as libFuzzer does."""
+    """Adds inputs with new coverage to the working corpus, named after their content as libFuzzer does."""
     for path in work.glob("*/queue/id:*"):
         data = path.read_bytes()
         (corpus / hashlib.sha1(data).hexdigest()).write_bytes(data)
@@ -123,7 +123,7 @@ def campaign(target, options):
             print((work / "job0.log").read_text(encoding="utf-8", errors="replace")[-4000:], file=sys.stderr)
             print(f"fuzz: afl-fuzz ran nothing of {target.name}", file=sys.stderr)
         edges = max((int(stats_of(one).get("edges_found", 0)) for one in work.iterdir() if one.is_dir()), default=0)
-        # The first find ends a campaign, as it does libFuzzer's.
+        # The first find ends a campaign, as with libFuzzer.
         return {
             "executions": executions,
             "rate": executions / took,

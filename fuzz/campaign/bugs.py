@@ -1,8 +1,8 @@
-"""ci/fuzz bugs SECONDS: the planted bugs that fuzzing must find, each from an empty corpus within so many seconds.
+"""ci/fuzz bugs SECONDS: fuzzing must find each of its planted bugs from an empty corpus within SECONDS.
 
-Each patch is applied to a copy of the tree (build/fuzz-bugs), the target that its head names is built, and two processes
-of it look, with seeds of their own and one corpus. What is not found in each try is told, and the exit status is 1.
-The clean tree must not fail in the same time: what finds a bug in everything has found nothing.
+Each patch is applied to a copy of the tree (build/fuzz-bugs). The target that its head names is built, and two
+processes fuzz it, with different seeds and one corpus. A bug that is not found in every try is reported, and the exit
+status is 1. The clean tree must not fail in the same time, since a target that always fails has found nothing.
 """
 
 import re
@@ -21,7 +21,7 @@ PROCESSES = 2
 
 
 def planted(root):
-    """Those that a fuzz target must find, by name."""
+    """The bugs that a fuzz target must find, by name."""
     found, errors = planted_bugs.read_all(root, "fuzz")
     if errors:
         sys.exit("fuzz: " + "; ".join(errors))
@@ -29,7 +29,7 @@ def planted(root):
 
 
 def look(program, settings, dictionary, seconds, seed):
-    """(seconds it took or None, executions, what was found) of one try."""
+    """One try: (seconds until the find or None, executions, the find)."""
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
         corpus = Path(folder) / "corpus"
         corpus.mkdir()
@@ -77,7 +77,7 @@ def look(program, settings, dictionary, seconds, seed):
 
 
 def tried(copy, name, target, options):
-    """Prints the tries of what the copy holds now; how many found something."""
+    """Tries what the copy holds now and prints the result; returns the number of tries that found something."""
     wrong = copy.build("fuzz", [target, "fuzz-dictionaries"])
     if wrong is not None:
         print(f"{name}: DOES NOT BUILD: {wrong}", flush=True)

@@ -1,4 +1,4 @@
-"""A find: made small, printed, and written down with the command that reproduces it."""
+"""A find: reduces it, prints it, and saves it with the command that reproduces it."""
 
 import hashlib
 import os
@@ -12,8 +12,8 @@ MINIMISE_SECONDS = 60
 REPORT_LINES = 24
 RUN_SECONDS_MAX = 120
 
-# What a report says first of what broke: a pattern whose groups make the rule's name. What is in the whole match is in
-# the report of every input that fails alike. The order matters: the first that matches.
+# Patterns for the part of a report that says what broke, in order: the first match counts. Its groups form the rule's
+# name, and its whole text is in the report of every input that fails in the same way.
 RULES = (
     re.compile(r"^find: (\w+):", re.MULTILINE),
     re.compile(r"^hakmem: failfast: (\w+)", re.MULTILINE),
@@ -23,7 +23,7 @@ RULES = (
 
 
 class Report:
-    """What a run left: the input, and what was said."""
+    """What a run left behind: the input, and the output."""
 
     def __init__(self, data, text):
         self.data = data
@@ -31,7 +31,7 @@ class Report:
 
 
 def rule_of(text):
-    """(name of the rule that broke, text that each such report has)."""
+    """(name of the broken rule, text that every such report contains)."""
     for pattern in RULES:
         match = pattern.search(text)
         if match is not None:
@@ -40,7 +40,7 @@ def rule_of(text):
 
 
 def run(target, data):
-    """(whether the input fails, what was said)."""
+    """(whether the input fails, the output)."""
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
         path = Path(folder, "input")
         path.write_bytes(data)
@@ -61,7 +61,7 @@ def run(target, data):
 
 
 def minimise_bytes(target, data, says):
-    """libFuzzer's own way: fewer bytes. What fails in another way is not taken."""
+    """libFuzzer's own reduction, to fewer bytes. Takes only inputs that fail in the same way."""
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
         path = Path(folder, "input")
         path.write_bytes(data)
@@ -75,7 +75,7 @@ def minimise_bytes(target, data, says):
         subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
         )
-        # Any crash will do for it on its way: the smallest that still fails as the first one did.
+        # libFuzzer accepts any crash on its way, so take the smallest input that still fails in the first way.
         for candidate in sorted(Path(folder).glob("minimized-from-*"), key=lambda one: one.stat().st_size):
             small = candidate.read_bytes()
             fails, text = run(target, small)
@@ -85,12 +85,12 @@ def minimise_bytes(target, data, says):
 
 
 def reduce_ops(target, data, says):
-    """(smaller input, its text program), op by op."""
+    """Reduces op by op; returns (smaller input, its text program)."""
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
         path, out = Path(folder, "input"), Path(folder, "small")
         path.write_bytes(data)
         environment = dict(os.environ)
-        # A symbolizer for each of hundreds of runs is most of their time, and says nothing that is compared.
+        # A symbolizer would take most of the time of hundreds of runs, and prints nothing that is compared.
         environment["ASAN_OPTIONS"] = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "symbolize=0")))
         environment["UBSAN_OPTIONS"] = ":".join(filter(None, (os.environ.get("UBSAN_OPTIONS"), "symbolize=0")))
         tool = target.build / "fuzz-op-reduce"
@@ -123,7 +123,7 @@ def reduce_ops(target, data, says):
 
 
 def program_of(target, data):
-    """The text program that an input is."""
+    """The input as a text program."""
     with tempfile.NamedTemporaryFile(prefix="hakmem-fuzz.") as file:
         file.write(data)
         file.flush()
@@ -155,7 +155,7 @@ def note_of(target, name, program, report, command):
 
 
 def first_line(report):
-    """Index of the line with which the report begins, behind what the fuzzer says of itself."""
+    """Index of the line at which the report begins, after the fuzzer's own lines."""
     for index, line in enumerate(report.splitlines()):
         if re.search(r"^find: |^hakmem: failfast|ERROR: |runtime error: |^=+$", line):
             return index
@@ -169,7 +169,7 @@ NOISE = re.compile(
 
 
 def plain(text, target, options):
-    """The report without what differs from run to run and machine to machine."""
+    """The report without parts that differ between runs and machines."""
     text = re.sub(r"==\d+==\s*", "", text)
     text = re.sub(r" *\(BuildId: \w+\)", "", re.sub(r"/tmp/hakmem-fuzz\.\w+/", "", text))
     text = text.replace(str(target.build) + "/", "").replace(str(options.root) + "/", "")
@@ -177,10 +177,11 @@ def plain(text, target, options):
 
 
 def handle(target, report, options, rules):
-    """Makes the find small, prints it and writes NAME.bin and NAME.md; not one of a rule that is in `rules`, and it joins."""
+    """Reduces the find, prints it, and writes NAME.bin and NAME.md, unless its rule is already in `rules`; then adds
+    the rule."""
     fails, text = run(target, report.data)
     if not fails:
-        # It may need what ran before it in the same process; that is a find all the same.
+        # It may need earlier runs in the same process; it is a find all the same.
         text = report.text
     rule, says = rule_of(text)
     if rule in rules:

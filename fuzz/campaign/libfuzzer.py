@@ -1,4 +1,4 @@
-"""Campaigns by libFuzzer's own -fork, and merges."""
+"""Campaigns with libFuzzer's own -fork, and merges."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ import find
 import stop
 
 PROGRESS_SECONDS = 5
-RUN_SECONDS_MAX = 60  # of one input: more is a find
+RUN_SECONDS_MAX = 60  # for one input; more is a find
 RSS_MIB_MAX = 4096
 # "#1234: cov: 56 ft: 78 corp: 9 exec/s: 10 oom/timeout/crash: 0/0/0 time: 11s job: 2 dft_time: 0"
 LINE = re.compile(r"#(\d+): cov: (\d+) ft: (\d+) corp: (\d+) exec/s:? (\d+) .*time: (\d+)s")
@@ -24,7 +24,7 @@ def base_options(target):
 
 
 def seed(target):
-    """Begins the working corpus: what it has, and what is committed."""
+    """Fills the working corpus: its own inputs plus the committed ones."""
     target.corpus.mkdir(parents=True, exist_ok=True)
     if target.committed.is_dir():
         for path in target.committed.iterdir():
@@ -33,7 +33,7 @@ def seed(target):
 
 
 def measure(target):
-    """Edges that the working corpus covers."""
+    """The number of edges that the working corpus covers."""
     done = subprocess.run(
         [str(target.program), "-runs=0", *base_options(target), str(target.corpus)],
         stdin=subprocess.DEVNULL,
@@ -51,7 +51,7 @@ def artifacts(folder):
 
 
 def follow(process, target, seconds):
-    """Reads the fuzzer's lines until it ends: (lines that are no progress, executions)."""
+    """Reads the fuzzer's lines until it ends; returns (lines that are not progress, executions)."""
     kept, executions, told = [], 0, 0.0
     for line in process.stderr:
         match = LINE.match(line)
@@ -91,9 +91,9 @@ def campaign(target, options):
         for path in artifacts(Path(folder)):
             kind, _, rest = path.name.partition("-")
             if rest and kind in ("crash", "timeout", "oom", "leak"):
-                # What the run said is not there where it ended as the time did: then the kind is all that is known.
+                # If the run ended when its time was over, its output is missing, and only the kind of find is known.
                 reports.append(find.Report(path.read_bytes(), "".join(lines) + f"libFuzzer: {kind}\n"))
-        # Any other end is no good end either.
+        # Any other end is a failure too.
         failed = status != 0 and not stop.requested and not reports
         if failed:
             print("".join(lines[-40:]), file=sys.stderr)
@@ -112,9 +112,9 @@ def campaign(target, options):
 
 
 def merge(target):
-    """Writes the committed corpus anew: the fewest files that cover the edges that it and the working corpus cover."""
+    """Rewrites the committed corpus: the fewest files that cover the edges of both it and the working corpus."""
     with tempfile.TemporaryDirectory(prefix="hakmem-fuzz.") as folder:
-        # The order matters where sizes are equal, and a file that crashes is left out and told.
+        # The order decides between files of equal size. A file that crashes is left out and reported.
         command = [
             str(target.libfuzzer),
             "-set_cover_merge=1",

@@ -1,7 +1,8 @@
-"""Ctrl-C, or SIGTERM: the fuzzers are told to end, nothing is raised, and so everything is kept and summed up.
+"""Ends the fuzzers on Ctrl-C or SIGTERM. No exception is raised, so everything is kept and summed up.
 
-A fuzzer has a session of its own, so that it hears of Ctrl-C once, from here, and its children with it. It is told again
-every second until it has ended: libFuzzer's -fork does not hear it while a child merges, and starts the next job."""
+Each fuzzer has its own session, so that it and its children get Ctrl-C only once, from here. It is asked again every
+second until it has ended, because libFuzzer's -fork ignores the signal while a child merges, and starts the next job.
+"""
 
 import os
 import signal
@@ -35,7 +36,7 @@ def install():
 
 
 def start(command, **how):
-    """A fuzzer as a child; it ends at once where that was asked for before it began."""
+    """Starts a fuzzer as a child. It ends at once if that was requested before it started."""
     process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **how)
     _running.append(process)
     if requested:
@@ -44,7 +45,7 @@ def start(command, **how):
 
 
 def end(process):
-    """Waits for the child, told to end; its exit status."""
+    """Waits for a child that was asked to end; returns its exit status."""
     _tell(process)
     return wait(process)
 

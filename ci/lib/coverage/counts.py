@@ -1,6 +1,7 @@
-"""What ran, from llvm-cov's two exports of one profile: lines from lcov, which adds up what each inlined copy counted;
-branches from JSON, where the copies of one condition are told apart by place and can be joined. The profile is of all
-objects, the exports are of each: given two objects, llvm-cov takes a function from the first, where it may be dead.
+"""Reads which code ran from llvm-cov's two exports of one profile. Lines come from lcov, which adds up the counts of
+all inlined copies. Branches come from JSON, which keeps the copies of a condition apart by place, so that they can be
+joined. The profile covers all objects, but there is an export for each object: given two objects, llvm-cov takes a
+function from the first, where it may be dead.
 """
 
 import collections
@@ -9,8 +10,8 @@ import re
 
 
 class File:
-    """lines: {line: count}. branches: {place: [times true, times false]}. functions: {(first, last line): name}.
-    ran: those of the functions that were called."""
+    """lines: {line: count}. branches: {place: [times true, times false]}. functions: {(first, last line): name}. ran:
+    those functions that were called."""
 
     def __init__(self):
         self.lines = {}
@@ -29,7 +30,7 @@ class File:
 
 
 def read_lines(text, files):
-    """DA records of lcov into files, a defaultdict of File by path."""
+    """Reads lcov's DA records into files, a defaultdict of File by path."""
     path = None
     for record in text.splitlines():
         kind, _, value = record.partition(":")
@@ -42,8 +43,8 @@ def read_lines(text, files):
 
 
 def place(branch, expansions):
-    """Where a condition stands: file number, then the positions from the outermost use of a macro to the condition
-    itself. All conditions in one macro body have one position there and differ by the use."""
+    """The place of a condition: file number, then the positions from the outermost use of a macro to the condition
+    itself. All copies of a condition in a macro body have the same last position, and differ in the use."""
     number, chain = branch[6], [tuple(branch[:4])]
     while number in expansions:
         position, number = expansions[number]
@@ -52,14 +53,15 @@ def place(branch, expansions):
 
 
 def plain_name(name):
-    """Of a function as the export has it, demangled: without its file, where it is static, namespace and parameters."""
+    """The plain, demangled name of a function in the export: without file (of static functions), namespace and
+    parameters."""
     name = re.sub(r"^[^:()]*\.(c|cc|h):(?!:)", "", name).replace("(anonymous namespace)::", "")
     return name if name.startswith("operator()") else name.partition("(")[0]
 
 
 def read_branches(export, files):
-    """Branches and functions of llvm-cov's JSON into files. It leaves out conditions that are constant in a build; a
-    copy of a function that no object emitted has no branches. An outcome that any copy saw is seen."""
+    """Reads branches and functions from llvm-cov's JSON into files. The JSON leaves out conditions that are constant in
+    a build; and a copy of a function that no object emitted has no branches. An outcome counts if any copy saw it."""
     for function in export["data"][0]["functions"]:
         names = function["filenames"]
         # Region: first line, column, last line, column, count, file number, expanded file's number, kind (1: a macro).
@@ -77,8 +79,8 @@ def read_branches(export, files):
 
 
 def join(into, files):
-    """What another object has: a line or an outcome is reached if it is in either. A function that an object dropped
-    has its comments there for lines: where one ran it, that one knows."""
+    """Joins what another object has: a line or an outcome is reached if either object reached it. For a function that
+    an object dropped, it counts comments as lines; if the other object ran the function, its lines are taken."""
     for path, file in files.items():
         known = into[path]
         for one, other in ((known, file), (file, known)):
@@ -95,8 +97,8 @@ def join(into, files):
 
 
 def read(exports, prefix):
-    """{path below prefix: File} of the files there that have functions, in order, from the pair of texts, lcov and JSON,
-    of each object. Lines outside of a function are bodies of macros, which count where they are used."""
+    """{path below prefix: File} for the files there that have functions, in order, from each object's pair of texts,
+    lcov and JSON. Lines outside of functions are bodies of macros; they count where they are used."""
     files = collections.defaultdict(File)
     for lcov_text, json_text in exports:
         of_object = collections.defaultdict(File)
@@ -110,11 +112,11 @@ def read(exports, prefix):
 
 
 def lcov(files, prefix):
-    """The joined figures as an lcov tracefile."""
+    """The joined counts as an lcov tracefile."""
     records = []
     for path, file in files.items():
         records.append(f"SF:{prefix}{path}")
-        # A name once: what is inlined has a copy for each source file.
+        # Each name once: an inlined function has a copy for each source file.
         names = {name: first for (first, _), name in sorted(file.functions.items(), reverse=True)}
         records += [f"FN:{first},{name}" for name, first in sorted(names.items(), key=lambda pair: pair[1])]
         records += [f"FNDA:{file.lines.get(first, 0)},{name}" for name, first in names.items()]

@@ -1,7 +1,8 @@
 """usage: main.py ROOT [--lines PERCENT] [--branches PERCENT] [--partial]
 
-The report of ci/coverage from ROOT/build/coverage/raw, which its tests left there. --partial: not all tests ran, so
-what is missed is not listed, and only a limit that is given is judged. Exit 1 below a limit and where a reason is stale.
+Makes the report of ci/coverage from ROOT/build/coverage/raw, which the tests have written. --partial: only some tests
+ran, so missed lines are not listed, and only limits on the command line are judged. Exit status 1 below a limit, or if
+a reason is stale.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import sys
 import counts
 import reasons
 
-# Those that validate first: the pages show of two builds of a function the first.
+# Those that validate come first: if a function is in two builds, the pages show it from the first.
 OBJECTS = [
     "alloc-tests",
     "libhakmem-validate.so",
@@ -23,11 +24,11 @@ OBJECTS = [
     "alloc-tests-fresh-release",
 ]
 LINES, BRANCHES = 95.0, 85.0  # percent
-TESTS = re.compile(r"_test\.cc$|test_support\.h$")  # code of these is not counted
+TESTS = re.compile(r"_test\.cc$|test_support\.h$")  # code in these files is not counted
 
 
 class Trouble(Exception):
-    """What stands in the way of a report."""
+    """The reason why there can be no report."""
 
 
 def tool(*command, text=""):
@@ -39,18 +40,20 @@ def tool(*command, text=""):
 
 
 def lost(messages):
-    """Functions whose counts llvm-cov could not use. Those without code in one object (hash 0) are another's."""
+    """Functions whose counts llvm-cov could not use. Functions without code in one object (hash 0) belong to
+    another."""
     found = re.findall(r"^hash-mismatch: .*'(.*)' with hash = 0x([0-9a-fA-F]+)$", messages, re.MULTILINE)
     return [name for name, code in found if int(code, 16) != 0]
 
 
 def collect(raw, objects, sources, report):
-    """Merges the profiles of a folder and exports each object: pairs of texts, lcov and JSON; and HTML into report."""
+    """Merges the profiles of a folder and exports each object: returns pairs of texts, lcov and JSON, and writes HTML
+    into report."""
     profiles = sorted(str(path) for path in raw.glob("*.profraw") if path.stat().st_size > 0)
     if not profiles:
         raise Trouble(f"no counts in {raw}: no test ran what is instrumented")
     profile = str(raw / "all.profdata")
-    # A process that may not write files leaves one that cannot be read: said, and left out.
+    # A process that may not write files leaves an unreadable one: it is reported and left out.
     _, messages = tool("llvm-profdata-19", "merge", "-failure-mode=all", "-o", profile, *profiles)
     unread = len(re.findall(r"^warning: .*\.profraw: ", messages, re.MULTILINE))
     if unread:
@@ -90,7 +93,7 @@ def cells(part, whole):
 
 
 def table(files):
-    """Lines of the table, and the totals: percent of lines, percent of branches."""
+    """The lines of the table, and the totals: percent of lines, percent of branches."""
     width = max(map(len, files))
     text = [f"{'file':{width}}  {'lines':>6} {'missed':>6} {'hit':>7} {'branches':>9} {'missed':>6} {'hit':>7}"]
     total = [0, 0, 0, 0]
@@ -114,7 +117,7 @@ def missed_branches(files, sources):
 
 
 def missed_lines(missed):
-    """Text of the list, by file, and the count."""
+    """The text of the list, by file, and its length."""
     for span in missed:
         lines = f"{span.first}" if span.first == span.last else f"{span.first}-{span.last}"
         yield f"alloc/{span.path}:{lines} {span.function}: {span.reason or 'NO REASON'}"
@@ -126,7 +129,7 @@ def missed_lines(missed):
 
 
 def verdict(lines, branches, limits, stale):
-    """What is wrong, a line each. limits: percent or None, of lines and of branches."""
+    """What is wrong, one line for each. limits: for lines and branches, a percentage or None."""
     wrong = [f"FAILED: stale reason: {text}" for text in stale]
     for what, value, limit in (("lines", lines, limits[0]), ("branches", branches, limits[1])):
         if limit is not None and value < limit:

@@ -1,4 +1,4 @@
-"""Why lines are not reached: ci/coverage.reasons, whose head tells the format, against the ranges of lines not reached.
+"""Matches ci/coverage.reasons, whose head describes the format, with the ranges of lines that no test reached.
 """
 
 import dataclasses
@@ -7,12 +7,12 @@ BY_CHANCE = "by chance: "
 
 
 class BadReasons(Exception):
-    """A line of the file that cannot be read; the text says which and how to mend it."""
+    """A line of the file cannot be read; the text says which, and how to correct it."""
 
 
 @dataclasses.dataclass
 class Range:
-    """Lines first to last of a file that nothing reached, all in one function; those between without code are in it."""
+    """A range of lines of one function that nothing reached. It includes lines without code in between."""
 
     path: str
     first: int
@@ -24,13 +24,13 @@ class Range:
 
 @dataclasses.dataclass
 class Reason:
-    where: str  # line of the file of reasons, for messages
+    where: str  # line in the file of reasons, for messages
     path: str
     pattern: str
     text: str
 
     def function(self):
-        """The function's name, where the pattern is one: name()."""
+        """The function's name, if the pattern is name()."""
         return self.pattern[:-2] if self.pattern.endswith("()") and " " not in self.pattern else None
 
     def is_for(self, span, source):
@@ -41,7 +41,7 @@ class Reason:
         return any(self.pattern in line for line in source[span.first - 1 : span.last])
 
     def is_known(self, source, functions):
-        """Whether the file has the place at all."""
+        """Whether the file has this place at all."""
         if self.pattern == "*":
             return True
         if self.function() is not None:
@@ -62,13 +62,13 @@ def parse(text, name):
 
 
 def function_of(line, functions):
-    """The innermost function of {(first, last): name} with the line."""
+    """The innermost function of {(first, last): name} that contains the line."""
     around = [(last - first, name) for (first, last), name in functions.items() if first <= line <= last]
     return min(around)[1] if around else ""
 
 
 def ranges(path, file):
-    """The Ranges of a File of counts.py."""
+    """The Ranges in a File of counts.py."""
     found, open_range = [], None
     for line, count in sorted(file.lines.items()):
         function = function_of(line, file.functions)
@@ -84,8 +84,8 @@ def ranges(path, file):
 
 
 def explain(missed, reasons, files, sources):
-    """Fills in the reasons of the Ranges, the first that fits; returns a line for each reason that is stale.
-    files: {path: File}; sources: {path: list of lines}."""
+    """Gives each Range the first reason that fits; returns a line for each stale reason. files: {path: File}; sources:
+    {path: list of lines}."""
     used = set()
     for span in missed:
         for reason in reasons:

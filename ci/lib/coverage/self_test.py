@@ -1,8 +1,8 @@
 """usage: self_test.py
 
-Tests of the report of ci/coverage: planted faults for what reads and judges, then the whole on a small program and a
-preloaded library of its own, which are killed and forked while they count. Exit 1 where one is not found; 77, after the
-first part, without clang-19 and its tools.
+Tests the report of ci/coverage. First, planted faults for the code that reads and judges. Then everything together, on
+a small program with a preloaded library; its processes are forked and killed while they count. Exit status 1 if a fault
+is not found; 77, after the first part, without clang-19 and its tools.
 """
 
 import os
@@ -31,7 +31,8 @@ SF:/usr/include/x.h
 DA:1,0
 end_of_record
 """
-# Two copies of an inlined function, with a condition each in two uses of a macro; one sees what the other does not.
+# Two copies of an inlined function. Each uses a macro twice, with a condition in it; one copy sees outcomes that the
+# other does not.
 USES = [[4, 9, 4, 15, 1, 0, 1, 1], [5, 9, 5, 15, 1, 0, 2, 1]]
 INLINED = ["/r/alloc/a.h", "/r/alloc/policy.h", "/r/alloc/policy.h"]
 EXPORT = """{"data": [{"functions": [
@@ -52,7 +53,7 @@ SOURCES = {
 }
 SPANS = [("a.c", 2, 3, "first", 2), ("a.c", 9, 9, "second", 1)]
 
-# What is wrong with the reasons; their text; the reasons of the two ranges; what is stale.
+# Each row: what is wrong with the reasons; their text; the reasons of the two ranges; the stale ones.
 REASONS = [
     ("nothing", "# note\n\na.c | gone(); | why\na.c | second() | why too\n", ["why", "why too"], []),
     ("no reason", "a.c | lost(); | why | with a bar\n", ["why | with a bar", ""], []),
@@ -68,7 +69,7 @@ REASONS = [
 ]
 BAD = ["a.c | first()", "a.c: first(): why", "a.c |  | why", "a.c | first() | "]
 
-# Percent of lines, of branches, limits, number of failures.
+# Each row: percent of lines, percent of branches, limits, number of failures.
 VERDICTS = [
     (95.0, 85.0, (95.0, 85.0), 0),
     (94.99, 85.0, (95.0, 85.0), 1),
@@ -228,7 +229,7 @@ def test_whole(tests, folder):
             ],
             check=True,
         )
-    # It calls what is preloaded, and is not counted itself.
+    # It calls the preloaded library, and is not counted itself.
     subprocess.run(["clang-19", "-D_GNU_SOURCE", "-o", folder / "program", folder / "program.c", "-ldl"], check=True)
     (folder / "raw").mkdir()
     run_counted(folder, "lib0.so", "2", "k")
@@ -240,10 +241,10 @@ def test_whole(tests, folder):
         return files["library.c"]
 
     file = reached()
-    # Both killed children counted. One that ends in a call which may return counts what follows as well: line 13, and
-    # that line 12 did not abort.
+    # Both killed children have counted. If a process ends in a call that might return, the lines after the call count
+    # as well: line 13, and the branch of line 12 that does not abort.
     tests.same("lines of killed processes", sorted(line for line, count in file.lines.items() if count == 0), [15])
-    # VALIDATE is constant in both builds, and is no branch.
+    # VALIDATE is constant in both builds, so it is not a branch.
     seen = {chain[0][:2]: values for chain, values in file.branches.items()}
     tests.same(
         "branches",

@@ -1,13 +1,13 @@
 """ci/bench: counts, times, memory, scaling and system calls of mallocs side by side. See ci/bench --help.
 
-    __main__    the groups in turn, results, exit status
+    __main__    runs the groups in turn, writes the results, gives the exit status
     options     the command line
     subjects    the mallocs, and the proof that a preload takes effect
     runner      runs of hakmem-bench, each recorded with its command line
     callgrind, counts     instructions, branches and cache misses of the malloc's own code
     ratios, times, scale  wall-clock times
     rss, strace, syscalls
-    machine, table, figures   what was measured on, what people read
+    machine, table, figures   the machine measured on; the output for people
 """
 
 import pathlib

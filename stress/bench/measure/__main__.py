@@ -1,11 +1,12 @@
-"""The groups of ci/bench, one after the other. Exit status 0; 1: a target is missed or a run went wrong; 2: bad
+"""Runs the groups of ci/bench, one after another. Exit status: 0; 1 if a target is missed or a run failed; 2 for bad
 input."""
 
 import json
 import pathlib
 import sys
 
-sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])  # run as a folder: the package itself is not in the path
+# Run as a folder, so the package itself is not in the path.
+sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from measure import counts, figures, machine, rss, scale, subjects, syscalls, times
 from measure.fault import BadInput, Broken
@@ -16,7 +17,7 @@ MODULES = {"counts": counts, "times": times, "rss": rss, "scale": scale, "syscal
 
 
 def rows_of(options, runner):
-    """{group: rows}. With several groups a row is for those that know it."""
+    """{group: rows}. With several groups, a row applies to those groups that know it."""
     modules = {group: MODULES[group] for group in options.groups}
     known = {group: module.known_rows(runner) for group, module in modules.items()}
     every = list(dict.fromkeys(row for rows in known.values() for row in rows))
@@ -42,7 +43,7 @@ def shown_path(path):
 
 
 def run_group(group, rows, runner, chosen, options, about):
-    """(results, faults or None) of one group, after its table was printed."""
+    """Runs one group and prints its table; returns (results, faults or None)."""
     before, first = machine.moment(), len(runner.runs)
     try:
         data, text, faults = MODULES[group].run(runner, chosen, options, rows)
@@ -67,7 +68,7 @@ def run_group(group, rows, runner, chosen, options, about):
 
 
 def verdict(faults_of, written):
-    """Prints the end, and returns the exit status."""
+    """Prints the last lines, and returns the exit status."""
     print(f"\nresults: {' '.join(str(shown_path(path)) for path in written)}")
     judged = {group: faults for group, faults in faults_of.items() if faults is not None}
     for group, faults in judged.items():

@@ -1,4 +1,4 @@
-# Tests of ci/bench, and what a malloc and a free of the release build may cost.
+# Tests of ci/bench, and of what a malloc and a free of the release build may cost.
 
 set(bench ${PROJECT_SOURCE_DIR}/stress/bench/measure)
 foreach(part IN ITEMS callgrind figures options)
@@ -6,13 +6,13 @@ foreach(part IN ITEMS callgrind figures options)
         PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} -m unittest measure.test_${part})
 endforeach()
 
-# Figures are recorded for clang's plain release build; another build has others.
+# The counts are recorded for clang's plain release build; other builds have other counts.
 if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT HAKMEM_PGO)
     hakmem_lint(bench_counts Python3::Interpreter ${lint}/bench_counts ${CMAKE_BINARY_DIR})
     set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 180)
 endif()
 
-# Every row, tiny, on the system's malloc and on ours; then the whole command.
+# Runs every row briefly, on the system's malloc and on ours; then the whole command.
 foreach(subject IN ITEMS system hakmem)
     set(preload "")
     if(subject STREQUAL "hakmem")

@@ -1,22 +1,22 @@
-"""Reads the files of callgrind: the events that happened in a library's own code.
+"""Reads callgrind's files and counts the events in a library's own code.
 
-A file is lines. `ob=`, `fl=`, `fi=`, `fe=`, `fn=` say where the cost lines after them belong; a name comes once as
-`(number) name` and later as `(number)`, and `ob=` and `cob=` share their numbers. `calls=` is followed by a cost line
-that holds what the callee did, all of it; the callee's own part stands at its own function, so that line does not
-count. A cost line is one position for each name in `positions:`, absolute or relative (`+3`, `-2`, `*`), and then the
-events in the order of `events:`; zeros at its end are left out.
+A file consists of lines. `ob=`, `fl=`, `fi=`, `fe=`, `fn=` say which code the cost lines after them belong to. A name
+comes first as `(number) name` and later as `(number)`; `ob=` and `cob=` share their numbers. The cost line after
+`calls=` is the inclusive cost of the callee. The callee's own cost is also listed at its own function, so that line
+does not count. A cost line is one position for each name in `positions:`, absolute or relative (`+3`, `-2`, `*`), then
+the events in the order of `events:`; trailing zeros are left out.
 """
 
 import os
 import re
 
-UNNAMED = "???"  # valgrind's object of code that it finds in no library's .text
+UNNAMED = "???"  # valgrind's object for code that is in no library's .text
 NAME = re.compile(r"\((\d+)\)(?: (.*))?$")
 COST = re.compile(r"[0-9+*-]")
 
 
 class FormatError(Exception):
-    """The text is no callgrind file."""
+    """The text is not a callgrind file."""
 
 
 class Parser:
@@ -26,7 +26,7 @@ class Parser:
         self.events = []
         self.object = None
         self.totals = {}  # {object: [cost of each event]}
-        self.skip = False  # the next cost line is a callee's
+        self.skip = False  # the next cost line belongs to a callee
 
     def object_name(self, value):
         match = NAME.match(value)
@@ -70,7 +70,7 @@ class Parser:
 
 
 def parse(lines):
-    """{object: {event: count}} of the objects' own code."""
+    """{object: {event: count}} for the objects' own code."""
     parser = Parser()
     for line in lines:
         parser.line(line.rstrip("\n"))
@@ -80,8 +80,8 @@ def parse(lines):
 
 
 def own_events(lines, objects, unnamed=False):
-    """{event: count} in the given libraries, by their real paths, and with `unnamed` also in code of no library; raises
-    FormatError where none of them ran."""
+    """{event: count} for the given libraries, by their real paths; with `unnamed`, includes code of no library. Raises
+    FormatError if none of them ran."""
     total = {}
     for name, events in parse(lines).items():
         if name is not None and (os.path.realpath(name) in objects or unnamed and name == UNNAMED):

@@ -1,5 +1,6 @@
-"""Events of the malloc's own code for a pair of malloc and free, under callgrind. They do not depend on what else the
-machine does. Each is a difference of two run lengths, so that starting and ending do not count."""
+"""Counts events in the malloc's own code for a pair of malloc and free, under callgrind. Other work on the machine does
+not change them. Each count is the difference of two run lengths, so that the start and end of the program do not
+count."""
 
 import concurrent.futures
 import json
@@ -14,7 +15,7 @@ from measure.options import ROOT, say
 from measure.table import format_table
 
 FILE = ROOT / "ci/lint/bench_counts.json"
-OPS = 20000  # of the shorter run; the other one is three times as long
+OPS = 20000  # pairs of the shorter run; the other is three times as long
 LONGER = 3
 EVENTS = {
     "instructions": ["Ir"],
@@ -23,11 +24,12 @@ EVENTS = {
     "loads_stores": ["Dr", "Dw"],
     "l1_misses": ["D1mr", "D1mw"],
 }
-# Slack of what was recorded: how far counts move when addresses do.
+# Tolerance on recorded counts: how far they move when addresses do.
 SLACK = {"instructions": 0.5, "branches": 0.1}
-# Of the environment only this: its size decides where the stack lies, and so which lines of the cache it takes.
+# Only these variables stay in the environment: its size moves the stack, and with it the cache lines that the stack
+# uses.
 VARIABLES = ("PATH", "LD_PRELOAD", "LC_ALL")
-# The same caches on every machine, or valgrind takes those of the one it runs on.
+# The same caches on every machine; by default valgrind takes those of the machine it runs on.
 VALGRIND = [
     "valgrind",
     "--tool=callgrind",
@@ -53,7 +55,7 @@ def usual_rows(_):
 
 
 def totals(runner, subject, row, ops, folder):
-    """(pairs, {event: count}) of one run."""
+    """(pairs, {event: count}) for one run."""
     file = pathlib.Path(folder) / f"{subject.name}.{row}.{ops}"
     kept = [f"{name}={value}" for name, value in subject.environment().items() if name in VARIABLES]
     command = [*VALGRIND, f"--callgrind-out-file={file}", *runner.row_command(row, 1, ops)]
@@ -68,7 +70,7 @@ def totals(runner, subject, row, ops, folder):
 
 
 def per_pair(short, long):
-    """Events for a pair, from (pairs, counts) of two run lengths."""
+    """Events per pair, from (pairs, counts) of two run lengths."""
     pairs = long[0] - short[0]
     if pairs <= 0:
         raise Broken("the longer run did no more pairs than the shorter one")
@@ -98,7 +100,7 @@ def measure(runner, subjects, rows, ops):
 
 
 def missed(figures, entry):
-    """What is above its target, as text; in hundredths, as the table shows it."""
+    """Counts above their targets, as text. Compared in hundredths, as the table shows them."""
     return [
         f"{event} {figures[event]:.2f}, target at most {most:g}"
         for event, most in entry.get("target", {}).items()
@@ -107,7 +109,7 @@ def missed(figures, entry):
 
 
 def grown(figures, entry):
-    """What is above the recorded figure by more than the slack, as text."""
+    """Counts above the recorded ones by more than the tolerance, as text."""
     recorded = entry.get("recorded", {})
     return [
         f"{event} {figures[event]:.2f}, recorded {recorded[event]:.2f} (slack {slack:g})"
@@ -117,7 +119,7 @@ def grown(figures, entry):
 
 
 def show(figures, expected, ours):
-    """The table: a line a row and malloc, with the verdict on ours."""
+    """The table: one line for each row and malloc, with the verdict on ours."""
     lines = []
     for row, of_row in figures.items():
         target = expected.get(row, {}).get("target", {})
@@ -133,7 +135,7 @@ def show(figures, expected, ours):
 
 
 def update(figures):
-    """Records the figures of our own build."""
+    """Records the counts of our own build."""
     document = json.loads(FILE.read_text(encoding="utf-8"))
     for row, events in figures.items():
         recorded = {name: round(value, 3) + 0.0 for name, value in events.items()}

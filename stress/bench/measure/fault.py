@@ -1,8 +1,8 @@
-"""What ends the command with one line."""
+"""Exceptions that end the command with one line."""
 
 
 class BadInput(Exception):
-    """The user asked for what cannot be; exit status 2."""
+    """The user asked for something impossible; exit status 2."""
 
 
 class Broken(Exception):

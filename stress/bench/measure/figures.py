@@ -1,4 +1,4 @@
-"""One SVG a group. Without matplotlib there are none, and a line says so."""
+"""One SVG per group. Without matplotlib there is none, and a line says so."""
 
 import math
 import statistics
@@ -38,7 +38,7 @@ def load():
 
 
 def colors(names):
-    """Ours in one colour, each other malloc in its own."""
+    """Ours has one colour, and each other malloc its own."""
     found, spare = {}, iter(COLORS * len(names))
     for name in names:
         found[name] = OURS_COLOR if name == "hakmem" else next(spare)
@@ -46,7 +46,7 @@ def colors(names):
 
 
 def grouped(axes, labels, series, unit):
-    """Horizontal bars, a group a label, a bar of each malloc; {name: [value or None]}."""
+    """Horizontal bars: a group for each label, a bar for each malloc. series: {name: [value or None]}."""
     paint, height = colors(list(series)), 0.8 / len(series)
     for number, (name, values) in enumerate(series.items()):
         places = [at + (number + 0.5) * height - 0.4 for at in range(len(labels))]
@@ -81,7 +81,7 @@ def counts(plot, data):
 
 
 def rss(plot, data):
-    """A panel a row; the line is the bound for ours."""
+    """A panel for each row; the line is the bound for ours."""
     figures = data["figures"]
     paint = colors(list(dict.fromkeys(name for of_row in figures.values() for name in of_row)))
     tall = -(-len(figures) // 3)
@@ -128,7 +128,7 @@ def syscalls(plot, data):
 
 
 def names_of(cases):
-    """The mallocs of all cases: one may be out of some."""
+    """The mallocs of all cases; some cases may lack one."""
     return list(dict.fromkeys(name for case in cases for name in case["ns"]))
 
 
@@ -202,7 +202,7 @@ def scale(plot, data):
 
 
 def draw(group, data, path):
-    """Writes the figure of a group; whether there is one."""
+    """Draws the figure of a group; returns whether there is one."""
     plot = load()
     if plot is None:
         return False

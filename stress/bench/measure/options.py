@@ -79,7 +79,7 @@ def parse(arguments):
 
 
 def check_files(options):
-    """Where results cannot go is told before anything is measured."""
+    """Reports before any measurement that results cannot be written."""
     if options.json and (options.json.is_dir() or not options.json.absolute().parent.is_dir()):
         raise BadInput(f"--json {options.json}: it is a folder, or its folder is not there")
     for part in [options.out, *options.out.parents]:
@@ -90,5 +90,5 @@ def check_files(options):
 
 
 def say(text):
-    """Progress, apart from the tables."""
+    """Prints progress, apart from the tables."""
     print(f"bench: {text}", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""Arithmetic on times: ratios within a round, their spread, and when that says nothing."""
+"""Arithmetic on times: ratios within a round, their spread, and when they are inconclusive."""
 
 import math
 import statistics
 
-ROUNDS_MIN = 3  # fewer say nothing about the spread
+ROUNDS_MIN = 3  # with fewer rounds, the spread means nothing
 
 
 def quartiles(values):
@@ -15,10 +15,11 @@ def quartiles(values):
 
 
 def compare(other, ours):
-    """How many times as long the other takes, from the times of each round: {"median", "low", "high", "verdict"}.
+    """How many times as long as ours the other takes, from the times of each round: {"median", "low", "high",
+    "verdict"}.
 
-    Machines drift, so a ratio is within a round. It is inconclusive where its interquartile range is as wide as its
-    distance to 1, and where there are too few rounds to know.
+    Machines drift, so each ratio compares times of one round. The result is inconclusive if its interquartile range is
+    as wide as its distance to 1, or if there are too few rounds.
     """
     if len(other) != len(ours):
         raise ValueError(f"{len(other)} and {len(ours)} rounds")
@@ -31,7 +32,7 @@ def compare(other, ours):
 
 
 def best(times):
-    """The name with the smallest median, of {name: [ns of each round]}; None of nothing."""
+    """The name with the smallest median in {name: [ns of each round]}; None if it is empty."""
     return min(times, key=lambda name: statistics.median(times[name]), default=None)
 
 

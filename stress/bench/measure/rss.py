@@ -1,10 +1,10 @@
-"""How much memory a process keeps, in MiB, and the bounds that ours must hold."""
+"""How much memory a process keeps, in MiB, and the bounds for ours."""
 
 from measure.options import say
 from measure.subjects import SYSTEM, Subject
 from measure.table import format_table
 
-# Row: the moment that is judged, what it is in words, and its bound.
+# Row: the moment that is judged, its description, and its bound.
 ROWS = {
     "small-freed": ("later", "2 s after 256 MiB of small blocks were freed", "at most 16 MiB"),
     "small-freed-64th": ("later", "the same, each 64th block stays", "at most 140 MiB"),
@@ -30,7 +30,7 @@ def worst(runs, moment):
 
 
 def bound_kib(row, figures, name):
-    """The bound of a row for a malloc in KiB; None where what it is compared with was not measured."""
+    """The bound of a row for a malloc in KiB; None if the malloc that it refers to was not measured."""
     if row in FIXED_KIB:
         return FIXED_KIB[row]
     if row in COMPARED:
@@ -80,7 +80,7 @@ def run(runner, subjects, options, rows):
     figures = {}
     for row in rows:
         say(f"rss: {row}, {rounds} {'time' if rounds == 1 else 'times'}, {len(subjects)} mallocs")
-        # The bound of `tiny` is libc's figure, whichever mallocs were asked for.
+        # The bound of `tiny` refers to libc, even if other mallocs were chosen.
         more = [Subject(SYSTEM)] if COMPARED.get(row, ("",))[0] == SYSTEM and SYSTEM not in names else []
         figures[row] = {
             subject.name: worst(

@@ -1,4 +1,4 @@
-"""Runs hakmem-bench. Each run is kept with the command line that repeats it."""
+"""Runs hakmem-bench, and keeps each run with the command line that repeats it."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ TIMEOUT_S = 600
 
 
 class Runner:
-    """Runs in the tree `build`; `runs` has all of them, in their order."""
+    """Runs programs of the tree `build`; `runs` has all runs, in order."""
 
     def __init__(self, build):
         self.program = build / "hakmem-bench"
@@ -22,8 +22,8 @@ class Runner:
         self.rss_rows = {row["name"]: row for row in listed["rss"]}
 
     def execute(self, command, subject, **more):
-        """stdout of a command under a subject's preload, and the record of the run; raises Broken where it does not
-        end well. Threads may run several at the same time."""
+        """Runs a command with a subject preloaded; returns its stdout and the record of the run. Raises Broken if it
+        fails. Several threads may call it at the same time."""
         shown = shlex.join([*(subject.command_prefix() if subject else []), *command])
         try:
             done = subprocess.run(

@@ -18,12 +18,12 @@ def usual_rows(_):
 
 
 def usual_threads(cpus):
-    """To twice the cores, and always to 2."""
+    """Up to twice the number of cores, but always 1 and 2."""
     return [count for count in THREADS if count <= max(2, 2 * cpus)]
 
 
 def throughput(case, name):
-    """Million pairs in a second, median of the rounds; None where the malloc is out of the case."""
+    """Million pairs per second, median of the rounds; None if the malloc did not survive the case."""
     return 1e3 / statistics.median(case["ns"][name]) if name in case["ns"] else None
 
 

@@ -1,11 +1,11 @@
-"""Reads the logs of strace -ff -ttt: the calls that a malloc makes for memory in the timed part of a run.
+"""Reads the logs of strace -ff -ttt and counts the calls that a malloc makes for memory in the timed part of a run.
 
-hakmem-bench names a thread "timed" before it waits for the others to start, and "ended" when it is through: the timed
-part is from the last of the first to the first of the last. What comes before it differs from run to run, since how
-memory has to be mapped to be aligned depends on where the kernel puts it.
+hakmem-bench names a thread "timed" before it waits for the others to start, and "ended" when it has finished. The timed
+part begins when the last thread is named "timed" and ends when the first is named "ended". Earlier calls differ from
+run to run, since mapping aligned memory depends on where the kernel puts it.
 
-A thread's stack is mapped, protected and given back by libc's pthread code, whatever the malloc: calls on such a range
-do not count. They are told by the MAP_STACK with which the range was mapped.
+libc's pthread code maps, protects and unmaps each thread's stack, whatever the malloc. Calls on such a range do not
+count; the range is recognised by the MAP_STACK with which it was mapped.
 """
 
 import re
@@ -15,7 +15,7 @@ LINE = re.compile(r"(\d+\.\d+) (\w+)\((.*)\)\s+= (-?\w+)")
 
 
 class FormatError(Exception):
-    """The text is no log of strace."""
+    """The text is not a log of strace."""
 
 
 class Call:
@@ -31,13 +31,13 @@ class Call:
 
     @property
     def address(self):
-        """Of the memory that it is about, or None."""
+        """The address of the memory that the call is about, or None."""
         text = self.result if self.name == "mmap" else self.arguments[0]
         return int(text, 16) if text.startswith("0x") else None
 
 
 def parse(line):
-    """A call, or None for a line that is none, such as a signal or the end of a thread."""
+    """The call in a line, or None if the line is something else, such as a signal or the end of a thread."""
     match = LINE.match(line)
     return Call(match) if match else None
 
@@ -57,7 +57,7 @@ def timed_part(calls):
 
 
 def count(logs):
-    """{call: number} over the logs of all threads, each a list of lines."""
+    """{call: number} over the logs of all threads; each log is a list of lines."""
     calls = sorted((call for log in logs for call in map(parse, log) if call), key=lambda call: call.time)
     start, end = timed_part(calls)
     stacks = {}  # {first address: the one after the last}
@@ -70,7 +70,7 @@ def count(logs):
             stacks[address] = address + int(call.arguments[1])
         of_stack = address is not None and any(low <= address < high for low, high in stacks.items())
         if call.name == "munmap":
-            stacks.pop(address, None)  # what is mapped there later may be the malloc's
+            stacks.pop(address, None)  # a later mapping at this place may be the malloc's
         if start <= call.time <= end and not of_stack:
             found[call.name] += 1
     return found

@@ -17,10 +17,10 @@ CODE_SECTIONS = {".init", ".plt", ".plt.got", ".plt.sec", ".text", ".fini"}
 @dataclasses.dataclass(eq=False)
 class Subject:
     name: str
-    path: str = ""  # of the library to preload; "" for the system's own
+    path: str = ""  # path of the library to preload; "" for the system's own malloc
     # Filled in by prove():
     objects: tuple = ()  # real paths of the libraries that its code is in
-    has_unnamed_code: bool = False  # some of it is in sections that valgrind gives to no library
+    has_unnamed_code: bool = False  # some of its code is in sections that valgrind assigns to no library
 
     @property
     def ours(self):
@@ -31,17 +31,17 @@ class Subject:
         return {**kept, "LC_ALL": "C", **({"LD_PRELOAD": self.path} if self.path else {})}
 
     def command_prefix(self):
-        """What stands before a command line that repeats a run."""
+        """The prefix of a command line that repeats a run."""
         return [f"LD_PRELOAD={self.path}"] if self.path else []
 
 
 def library(build, name):
-    """Where one of our own two builds lies."""
+    """The path of one of our own two builds."""
     return build / "libhakmem.so" if name == "hakmem" else build.parent / "release-pgo" / "libhakmem.so"
 
 
 def known(build):
-    """Name and path of every malloc that is here without being named by a path."""
+    """Name and path of every malloc here that needs no path on the command line."""
     found = {name: library(build, name) for name in OURS}
     found = {name: str(path.resolve()) for name, path in found.items() if path.is_file()}
     found[SYSTEM] = ""
@@ -53,7 +53,7 @@ def known(build):
 
 
 def check_name(text, build):
-    """Name and path of one --allocator; the path is None where a known malloc is meant."""
+    """Name and path from one --allocator; the path is None for a known malloc."""
     name, equals, path = text.partition("=")
     if not equals:
         if name not in (*OURS, SYSTEM, *PEERS):
@@ -69,7 +69,7 @@ def check_name(text, build):
 
 
 def check_names(texts, build):
-    """[(name, path or None)] as check_name; each name once."""
+    """[(name, path or None)], as from check_name; each name once."""
     found = [check_name(text, build) for text in texts]
     names = [name for name, _ in found]
     for name in names:
@@ -79,7 +79,7 @@ def check_names(texts, build):
 
 
 def choose(texts, build):
-    """The subjects of a run: those named, or all that are here; those given by a path come on top."""
+    """The subjects of a run: those that are named, or all that are here, plus those that are given by a path."""
     here = known(build)
     if not (build / "libhakmem.so").is_file():
         raise BadInput(f"there is no {build}/libhakmem.so: build it, or leave out --build")
@@ -94,7 +94,7 @@ def choose(texts, build):
 
 
 def mapped_libraries(subject):
-    """Real paths of the libraries that lie in a program with this preload."""
+    """Real paths of the libraries that are mapped in a program with this preload."""
     done = subprocess.run(
         ["cat", "/proc/self/maps"], env=subject.environment(), capture_output=True, text=True, errors="replace"
     )
@@ -102,7 +102,7 @@ def mapped_libraries(subject):
 
 
 def prove(subject, program):
-    """Asks the program where its malloc is; raises BadInput unless that is the subject's own library."""
+    """Asks the program which library its malloc is from; raises BadInput unless that is the subject's own."""
     done = subprocess.run(
         [str(program), "where"],
         env=subject.environment(),
@@ -135,7 +135,7 @@ def prove(subject, program):
 
 
 def has_odd_section(path):
-    """Whether a library has code outside of the usual sections, as tcmalloc has for its malloc."""
+    """Whether a library has code outside of the usual sections, as tcmalloc does for its malloc."""
     try:
         done = subprocess.run(
             ["readelf", "-SW", path],

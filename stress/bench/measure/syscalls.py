@@ -1,5 +1,5 @@
-"""System calls for memory in a million pairs, once a program is in its stride: the difference of the timed parts of
-two runs, one longer than the other."""
+"""Counts system calls for memory per million pairs in the steady state: the difference between the timed parts of two
+runs, one longer than the other."""
 
 import pathlib
 import shutil
@@ -10,10 +10,10 @@ from measure.fault import Broken
 from measure.options import say
 from measure.table import format_table
 
-OPS = 500000  # of the shorter run; the other one is three times as long
+OPS = 500000  # pairs of the shorter run; the other is three times as long
 LONGER = 3
-WARM_UP = {"large-32k-2m": 3}  # times as long: its longest swings come seldom
-LEFT_OUT = ("all-remote", "mstress")  # their live sets grow and shrink with the threads' turns
+WARM_UP = {"large-32k-2m": 3}  # this many times as long, because its longest swings are rare
+LEFT_OUT = ("all-remote", "mstress")  # their live sets grow and shrink as threads take turns
 
 
 def known_rows(runner):
@@ -24,7 +24,7 @@ usual_rows = known_rows
 
 
 def totals(runner, subject, row, ops):
-    """(pairs, {call: number}) of one run with the row's own number of threads."""
+    """(pairs, {call: number}) for one run with the row's own number of threads."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder:
         result = runner.object(
             [
@@ -48,13 +48,14 @@ def totals(runner, subject, row, ops):
 
 
 def per_million(short, long):
-    """Calls in a million pairs, from (pairs, calls) of two run lengths."""
+    """Calls per million pairs, from (pairs, calls) of two run lengths."""
     pairs = long[0] - short[0]
     return {call: (long[1][call] - short[1][call]) * 1e6 / pairs for call in strace.CALLS}
 
 
 def total(figures):
-    """Of growing and shrinking: a call that the longer run happens to save does not make up for another."""
+    """The sum of the differences above zero: a call that the longer run happens to save does not make up for
+    another."""
     return sum(max(0, figure) for figure in figures.values())
 
 

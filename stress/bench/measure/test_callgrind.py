@@ -1,4 +1,4 @@
-"""The readers of callgrind's files and strace's logs, on samples."""
+"""Tests the readers of callgrind's files and strace's logs on samples."""
 
 import os
 import unittest

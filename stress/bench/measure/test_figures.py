@@ -1,4 +1,4 @@
-"""The arithmetic on figures: ratios and their spread, differences of run lengths, targets and bounds, tables."""
+"""Tests the arithmetic on figures: ratios and their spread, differences of run lengths, targets and bounds, tables."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ from measure.table import format_table
 
 class Ratios(unittest.TestCase):
     def test_a_ratio_is_within_a_round(self):
-        # The machine is three times slower in one round, for both.
+        # In one round the machine is three times slower, for both.
         found = ratios.compare([20, 60, 20, 21, 20], [10, 30, 10, 10, 10])
         self.assertEqual(found, {"median": 2, "low": 2, "high": 2, "verdict": "faster"})
         self.assertEqual(ratios.compare([5, 5, 5], [10, 10, 10])["verdict"], "slower")
@@ -21,7 +21,7 @@ class Ratios(unittest.TestCase):
         self.assertEqual(ratios.compare([9, 10.5, 12], [10, 10, 10])["verdict"], "inconclusive")
         self.assertEqual(ratios.compare([10.9, 11, 11.1], [10, 10, 10])["verdict"], "faster")
         self.assertEqual(ratios.compare([10, 10, 10], [10, 10, 10])["verdict"], "inconclusive")
-        # Quartiles 1.25 and 1.75 around 1.5: as far apart as 1.5 is from 1.
+        # The quartiles 1.25 and 1.75 around 1.5 are as far apart as 1.5 is from 1.
         self.assertEqual(ratios.compare([10, 12.5, 15, 17.5, 20], [10] * 5)["verdict"], "inconclusive")
         self.assertEqual(ratios.compare([10, 12.6, 15, 17.5, 20], [10] * 5)["verdict"], "faster")
 
@@ -105,7 +105,7 @@ class Counts(unittest.TestCase):
         self.assertEqual(counts.missed(good, entry) + counts.grown(good, entry), [])
         self.assertEqual(len(counts.missed({**good, "instructions": 33.01}, entry)), 1)
         self.assertEqual(len(counts.missed({**good, "l1_misses": 0.31}, entry)), 1)
-        self.assertEqual(counts.missed({**good, "l1_misses": 0.3049}, entry), [])  # it shows as 0.30
+        self.assertEqual(counts.missed({**good, "l1_misses": 0.3049}, entry), [])  # shown as 0.30
         self.assertEqual(len(counts.grown({**good, "instructions": 30.51}, entry)), 1)
         self.assertEqual(len(counts.grown({**good, "branches": 4.11}, entry)), 1)
 

@@ -1,4 +1,5 @@
-"""The command line, as a program: bad input is one line on stderr and exit status 2, and nothing is measured."""
+"""Tests the command line of the program: bad input gives one line on stderr and exit status 2, and nothing is
+measured."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Wall-clock times, rounds interleaved (A B C A B C ...), and the ratio of the best other malloc to ours."""
+"""Wall-clock times, with rounds interleaved (A B C A B C ...), and the ratio of the best other malloc to ours."""
 
 import statistics
 
@@ -10,8 +10,8 @@ from measure.table import format_table
 ROUNDS = 5
 THREADS = {"larson": [1, 2, 4, 8], "remote-free": [2, 4], "all-remote": [2, 4], "mstress": [2, 4]}
 THREADS_USUAL = [1, 2]
-# Mallocs differ by a factor of twenty in some rows, and all do the same number of pairs. The fastest should run long
-# enough to be timed, and the slowest not for ever.
+# In some rows mallocs differ by a factor of twenty, and all do the same number of pairs. The fastest must run long
+# enough to be timed, and the slowest must not run too long.
 FASTEST_S, SLOWEST_S = 0.3, 1.2
 TRIAL_S = 0.01
 
@@ -24,7 +24,7 @@ usual_rows = known_rows
 
 
 def thread_counts(runner, row, wanted):
-    """The numbers of threads that a row takes, of those that are wanted."""
+    """Of the wanted numbers of threads, those that the row accepts."""
     counts = wanted or THREADS.get(row, THREADS_USUAL)
     return [count for count in counts if count % runner.rows[row]["threads_step"] == 0]
 
@@ -43,7 +43,8 @@ def two_digits(number):
 
 
 def attempt(runner, subject, case, ops, **more):
-    """The result of a run; None where another malloc than ours does not survive it: then it is out of the case."""
+    """The result of a run. None if the malloc is not ours and does not survive the run; it is then left out of the
+    case."""
     if subject.name in case["failed"]:
         return None
     try:
@@ -58,7 +59,7 @@ def attempt(runner, subject, case, ops, **more):
 
 
 def calibrate(runner, subjects, case):
-    """Pairs of a run, the same for all."""
+    """The number of pairs in a run, the same for all mallocs."""
     found = []
     for subject in subjects:
         ops = max(1000, runner.rows[case["row"]]["ops"] // 100)
@@ -73,7 +74,7 @@ def calibrate(runner, subjects, case):
 
 
 def measure(runner, subjects, wanted_cases, rounds, ops_wanted, group):
-    """[{"row", "threads", "ops", "ns": {allocator: [ns for a pair, of each round]}, "failed": {allocator: why}}]"""
+    """[{"row", "threads", "ops", "ns": {allocator: [ns per pair, for each round]}, "failed": {allocator: why}}]"""
     say(f"{group}: choosing the length of {len(wanted_cases)} cases")
     found = [
         {"row": row, "threads": threads, "ns": {subject.name: [] for subject in subjects}, "failed": {}}
@@ -92,12 +93,12 @@ def measure(runner, subjects, wanted_cases, rounds, ops_wanted, group):
 
 
 def median(case, name):
-    """Of the rounds; "failed" where the malloc is out of the case."""
+    """The median of the rounds; "failed" if the malloc did not survive the case."""
     return float(statistics.median(case["ns"][name])) if name in case["ns"] else "failed"
 
 
 def judge(case, name, others):
-    """Our `name` in a case against each other malloc that is in it, and against the best of them."""
+    """Compares our `name` in a case with each other malloc that survived it, and with the best of them."""
     times = {other: case["ns"][other] for other in others if other in case["ns"]}
     best = ratios.best(times)
     each = {other: ratios.compare(times[other], case["ns"][name]) for other in times}
@@ -105,7 +106,7 @@ def judge(case, name, others):
 
 
 def means(judged, others):
-    """Geometric means over the cases; of each other malloc over those that it survived."""
+    """Geometric means over the cases; each other malloc over those that it survived."""
     best = [one["against_best"]["median"] for one in judged if one["against_best"]]
     return {
         "best": ratios.geometric_mean(best),
