@@ -41,7 +41,7 @@ CHANGES = [
     (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
     (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]two_threads$"),
     (r"alloc/(heap|entry)/|stress/conform/", "hakmem-stress conform-test", r"conform[.]hakmem$|conform-unit[.]"),
-    (r"stress/(?!misuse|explore|bench)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
+    (r"stress/(?!misuse|explore|bench|crash)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
     (r"stress/scenario/", "hakmem-stress", r"stress[.].*[.]hakmem[.]"),
     (r"stress/canary/", "stress-test", r"stress-unit[.](Canary|OtherScenarios|InjectCanary)"),
     (r"stress/inject/", "hakmem-stress stress-test", r"inject[.](space|signals)[.]hakmem$|stress-unit[.]InjectCanary"),
@@ -51,7 +51,7 @@ CHANGES = [
     (r"fuzz/|ci/fuzz|corpus/|stress/program/", "fuzz fuzz-test fuzz-machine-test hakmem-stress", r"fuzz|corpus[.]"),
     (r"sanitizers/|ci/mutants", "hakmem", r"mutants[.]subset$"),
     (
-        r"crash/|ci/replay|stress/record/",
+        r"stress/crash/|ci/replay|stress/record/",
         "hakmem hakmem-validate hakmem-stress crash-program replay-calls programs",
         r"crash[.](hakmem|replay-driver|programs)$|crash[.]program[.](next_block|copied_null)$",
     ),

@@ -1,5 +1,5 @@
 /* heap_program.h: for the programs of this folder. Each holds one planted bug that corrupts the heap, and crashes later and
- * elsewhere. The line that does the harm is marked: guilty. crash/replay_test finds the mark, and expects ci/replay
+ * elsewhere. The line that does the harm is marked: guilty. stress/crash/replay_test finds the mark, and expects ci/replay
  * to name that line and its function. A program ends with status 3 where the heap did not lie as the bug needs it, and
  * with 4 where it did not crash. */
 #pragma once

@@ -1,5 +1,5 @@
 /* program.h: for the programs of this folder, in C and C++. Each crashes for a reason of its own, and looks innocent in
- * several places: blocks have had other owners, fields other writers. crash/programs_test runs them, and expects
+ * several places: blocks have had other owners, fields other writers. stress/crash/programs_test runs them, and expects
  * ci/replay to name nobody else. The line a maintainer would want to hear of is marked: guilty. Another answer that is
  * as true is marked: also guilty; a whole function: guilty function. The head of each file says, for the test:
  *

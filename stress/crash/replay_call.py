@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-REPLAY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "ci", "replay")
+REPLAY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../ci/replay"))
 
 
 def knows(option):

@@ -34,7 +34,7 @@ COSTS = {
 }
 SECONDS_DEFAULT = 300
 HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.normpath(os.path.join(HERE, "../../build/release"))  # as in ci/replay
+BUILD = os.path.normpath(os.path.join(HERE, "../../../build/release"))  # as in ci/replay
 
 
 def say(text):
