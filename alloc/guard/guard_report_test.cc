@@ -4,6 +4,7 @@
 #include <setjmp.h>
 
 extern "C" {
+#include "guard/guard_report.h"
 #include "os/meta.h"
 }
 
