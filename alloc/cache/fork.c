@@ -34,7 +34,7 @@ static void abandon_dead(void)
         struct tcache *dead = heap->tcache;
         bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
         if (whole) {
-            thread_leave(dead);
+            thread_abandon_heap(dead);
         } else {
             heap->tcache = NULL;
         }

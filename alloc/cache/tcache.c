@@ -108,7 +108,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
     if (HAK_LIKELY(tcache->heap != NULL)) return refill_live(tcache, class_index);
     if (!thread_start(tcache)) return NULL;
     void *block = refill_live(tcache, class_index);
-    if (tcache->state == THREAD_ENDED) thread_leave(tcache);
+    if (tcache->state == THREAD_ENDED) thread_abandon_heap(tcache);
     return block;
 }
 
@@ -179,7 +179,7 @@ static bool free_remote_start(struct tcache *tcache)
     }
     if (!thread_start(tcache)) return false;
     if (tcache->state == THREAD_LIVE) return true;
-    thread_leave(tcache);
+    thread_abandon_heap(tcache);
     return false;
 }
 
@@ -245,7 +245,7 @@ void tcache_empty_bin(struct tcache *tcache, uint32_t class_index)
 
 /* --- the whole cache ---------------------------------------------------------------------------------------- */
 
-void tcache_lay_down(struct tcache *tcache)
+void tcache_park_all(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     tcache_busy_begin(tcache);
@@ -260,7 +260,7 @@ void tcache_lay_down(struct tcache *tcache)
     tcache_busy_end(tcache);
 }
 
-void tcache_take_up(struct tcache *tcache)
+void tcache_unpark(struct tcache *tcache)
 {
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
         tcache->heads[class_index] = magazine_pop(tcache->heap, class_index);
@@ -282,7 +282,7 @@ void tcache_flush(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     tcache_busy_begin(tcache);
-    tcache_lay_down(tcache);
+    tcache_park_all(tcache);
     heap_magazines_give_back(heap);
     remote_drain(&heap->owner, CLASS_EMPTY);
     slab_release_empty(&heap->owner);

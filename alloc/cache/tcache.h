@@ -99,10 +99,10 @@ HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint3
  * list, so it is meant for a few blocks. */
 void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
 
-/* At the end of a thread, tcache_lay_down makes the bins' lists magazines of the heap and posts what is staged. At the
- * start of the next one, tcache_take_up makes the newest magazine of each class the bin's list. O(classes). */
-void tcache_lay_down(struct tcache *tcache);
-void tcache_take_up(struct tcache *tcache);
+/* At the end of a thread, tcache_park_all makes the bins' lists magazines of the heap and posts what is staged. At the
+ * start of the next one, tcache_unpark makes the newest magazine of each class the bin's list. O(classes). */
+void tcache_park_all(struct tcache *tcache);
+void tcache_unpark(struct tcache *tcache);
 
 /* Gives the magazines' blocks to their slabs. Only the thread that holds the heap may call it. */
 void heap_magazines_give_back(struct heap *heap);

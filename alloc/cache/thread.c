@@ -37,7 +37,7 @@ void thread_end(void *value)
     if (VALIDATE) hooks.thread_before_end();
     self->state = THREAD_ENDED;
     watch_call(false);
-    if (self->heap != NULL) thread_leave(self);
+    if (self->heap != NULL) thread_abandon_heap(self);
 }
 
 /* A second C library in the process (dlmopen) hands out keys of its own, by the same numbers, while a thread has one array
@@ -114,14 +114,14 @@ static bool may_be_warm(const struct owner *owner)
 
 /* Called at a thread's end. The next thread wants the cached blocks if it starts soon. If the caches may hold much, or
  * many heaps are orphans, the blocks go back to their slabs instead. */
-static void cache_lay_down(struct tcache *tcache)
+static void cache_park_or_flush(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || !may_be_warm(&heap->owner)) {
         tcache_flush(tcache);
         owner_strip(&heap->owner);
     } else {
-        tcache_lay_down(tcache);
+        tcache_park_all(tcache);
         atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
         warm_count_change(1);
     }
@@ -201,7 +201,7 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
 {
     tcache->heap = heap;
     tcache_fill_credits(tcache);
-    if (heap_wake(heap)) tcache_take_up(tcache);
+    if (heap_wake(heap)) tcache_unpark(tcache);
     tcache->tag = heap->owner.tag;
     heap->tcache = tcache;
     heap->owner.keeps_empty = true;
@@ -209,10 +209,10 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
 }
 
 /* The thread gives up its heap. The heap becomes an orphan and may keep what the thread had cached. */
-static void heap_let_go(struct tcache *tcache)
+static void heap_abandon(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    cache_lay_down(tcache);
+    cache_park_or_flush(tcache);
     tcache->tag = 0;
     tcache->heap = NULL;
     heap->tcache = NULL;
@@ -239,10 +239,10 @@ bool thread_start(struct tcache *tcache)
     return true;
 }
 
-void thread_leave(struct tcache *tcache)
+void thread_abandon_heap(struct tcache *tcache)
 {
     tcache_busy_begin(tcache);
-    heap_let_go(tcache);
+    heap_abandon(tcache);
     for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) tcache->credits[class_index] = 0;
     tcache_busy_end(tcache);
 }
@@ -252,7 +252,7 @@ void thread_succeed(struct tcache *tcache, struct owner *owner)
     if (tcache->state != THREAD_LIVE || !owner_adopt_this(owner)) return;
     tcache_busy_begin(tcache);
     if (owner->used_bytes > tcache->heap->owner.used_bytes) {
-        heap_let_go(tcache);
+        heap_abandon(tcache);
         heap_hold(tcache, (struct heap *)owner);
         remote_drain(owner, CLASS_EMPTY); /* at least the frees that this thread had staged for it */
     } else {

@@ -17,14 +17,14 @@
 bool thread_process_start(void);
 
 /* Gives the calling thread a heap: sets tcache->heap and returns true. If tcache->state is THREAD_ENDED then, the
- * caller must call thread_leave() after its operation. False when the system has no memory. */
+ * caller must call thread_abandon_heap() after its operation. False when the system has no memory. */
 HAK_COLD bool thread_start(struct tcache *tcache);
 
 /* Ends a thread: its heap becomes an orphan, and later operations borrow one. This is the key's destructor; for coroutines, which have no such destructor, the scheduler calls it. */
 void thread_end(void *value);
 
 /* Makes the thread's heap an orphan. */
-void thread_leave(struct tcache *tcache);
+void thread_abandon_heap(struct tcache *tcache);
 
 /* Called when the thread frees many blocks of this owner, and allocates too. If the owner is an orphan with more in use
  * than the thread's own heap (which usually is young), the thread is its successor: it gives up its own heap and takes
