@@ -1,15 +1,15 @@
-# Tests that are C programs: of the heap by hak_*, and of malloc replaced by linking. These are all that a tree with
-# HAKMEM_C_ONLY has; tests.cmake has the rest.
+# Tests that are C programs: of the heap by hak_*, and of malloc replaced by linking. A tree with HAKMEM_C_ONLY has no
+# other tests; tests.cmake has the rest.
 
 set(hakmem_includes ${CMAKE_CURRENT_SOURCE_DIR}/include)
 
 hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
-# The hook and the inspector are for tests; the release library has neither.
+# Adds the hook and the inspector, for tests; the release library has neither.
 hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c debug/inspect.c ${FAULTS})
 hakmem_count(alloc-tests-c)
 hakmem_count(alloc-tests-release-c)
 
-# All that the tests of this folder run.
+# Every program that the tests of this folder run.
 add_custom_target(alloc-programs)
 
 function(hakmem_c_program name)
@@ -22,7 +22,7 @@ function(hakmem_c_program name)
   add_dependencies(alloc-programs ${name})
 endfunction()
 
-# threads_program on hak_*, of the release objects and of the validating ones; the inspector is linked in.
+# threads_program on hak_*, with the release objects and with the validating ones; the inspector is linked in.
 # hakmem_add_threads_test(NAME PROGRAM [LEVEL])
 function(hakmem_add_threads_test name program)
   set(arguments "")
@@ -54,7 +54,7 @@ endif()
 
 if(HAKMEM_SANITIZE)
   include(sanitized.cmake)
-  return() # a sanitizer has replaced malloc already
+  return() # the sanitizer has its own malloc
 endif()
 
 function(hakmem_add_override_test name)
@@ -66,7 +66,7 @@ function(hakmem_add_override_test name)
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${timeout_s})
 endfunction()
 
-# The override is an object, so that it takes libc's place before an archive is searched.
+# The override is an object file, so that it replaces libc's malloc before any archive is searched.
 function(hakmem_link_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE hakmem_static)
@@ -78,15 +78,15 @@ endfunction()
 
 hakmem_link_program(beside-program programs/beside_program.c)
 
-# As the preset debug builds it: what only the validating build has must be gone without an optimiser too, or this does
-# not link.
+# Links the release objects built at -O0, as the preset debug does: a call to something that only the validating build
+# has must be gone even without an optimiser.
 hakmem_objects(unoptimised-c 0 1 ${CORE})
 target_compile_options(unoptimised-c PRIVATE -O0)
 hakmem_c_program(threads-malloc-unoptimised ${threads} programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:unoptimised-c>)
 hakmem_add_threads_test(threads-malloc-unoptimised threads-malloc-unoptimised)
 
-# The same threads on malloc: of what programs link, and of the validating objects.
+# threads_program on malloc, with the objects that programs link and with the validating ones.
 hakmem_c_program(threads-malloc ${threads} programs/calls_malloc.c)
 target_link_libraries(threads-malloc PRIVATE ${override} hakmem_static)
 add_dependencies(threads-malloc hakmem_override_object)
@@ -98,8 +98,8 @@ foreach(level 1 2 3)
   hakmem_add_threads_test(threads-malloc-validate.${level} threads-malloc-validate ${level})
 endforeach()
 
-# What the heap says of a wrong program. There is no dynamic linker to help here, and perhaps no glibc. (Of a double free
-# it tells no stacks: to it the whole program is one module, its own.)
+# Reports about a wrong program, without a dynamic linker and perhaps without glibc. (The report of a double free has no
+# stacks: the program and the heap are one module here, and traces leave the heap's own module out.)
 set(frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
 hakmem_c_program(wrong-program programs/wrong_program.c programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:alloc-tests-release-c>)
@@ -109,7 +109,7 @@ target_compile_options(wrong-program PRIVATE ${frames})
 target_compile_options(wrong-program-validate PRIVATE ${frames})
 # hakmem_add_wrong_test(PROGRAM WHAT EXPECTED VARIABLE=VALUE): EXPECTED is a regular expression.
 function(hakmem_add_wrong_test program what expected variable)
-  # To ctest a program that a signal ended has failed, whatever it said.
+  # ctest counts a program that ended by a signal as failed, whatever it printed, so a shell runs it.
   list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
   add_test(NAME program/${program}.${what} COMMAND sh -c "${emulator} '$<TARGET_FILE:${program}>' ${what}; true")
   set_tests_properties(program/${program}.${what} PROPERTIES LABELS unit TIMEOUT 60 ENVIRONMENT ${variable}
@@ -123,7 +123,8 @@ hakmem_add_wrong_test(wrong-program use-after-free
 hakmem_add_wrong_test(wrong-program segv "crash: SIGSEGV at 0x8; report: ${CMAKE_CURRENT_BINARY_DIR}/hakmem-"
     HAKMEM_CRASH_DIR=${CMAKE_CURRENT_BINARY_DIR})
 
-# A C program's link knows no C++ runtime. The test itself links it, so as to say what is missing.
+# A C program must link without the C++ runtime. The link is done inside the test, so that a failure says what is
+# missing.
 list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
 foreach(kind "" -static)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/static-c${kind})

@@ -1,5 +1,5 @@
-# Tests that an emulator of processors (qemu-user) cannot run, since it does not do all that the system does. Each is a
-# skip that says so; the rest of its suite runs.
+# Tests that cannot run under a processor emulator (qemu-user), since it does not behave like the kernel in all
+# respects. Each becomes a test that skips with the reason; the rest of its suite runs.
 
 set(EMULATOR_LACKS_LIMITS "it does not hold a process to RLIMIT_AS")
 set(EMULATOR_LACKS_FORK "the child of a process with threads cannot start threads or count on its locks")
@@ -25,14 +25,14 @@ set(EMULATOR_LACKS
     "ValidateDeathTest.Foreign=MAPS"
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
 
-# Of a suite of unit tests; under an emulator Fresh takes two minutes on a busy machine.
+# Seconds for a suite of unit tests. Under an emulator Fresh takes two minutes on a busy machine.
 set(SUITE_TIMEOUT 120)
 if(CMAKE_CROSSCOMPILING_EMULATOR)
   set(SUITE_TIMEOUT 600)
 endif()
 
-# hakmem_emulator_lacks(PREFIX SUITE OUT): OUT is what a filter of the suite must leave out, "" for nothing; each of
-# these becomes a test that skips.
+# hakmem_emulator_lacks(PREFIX SUITE OUT): sets OUT to the tests that the suite's filter must leave out, "" for none.
+# Each of these becomes a test that skips.
 function(hakmem_emulator_lacks prefix suite out)
   set(lacking "")
   if(CMAKE_CROSSCOMPILING_EMULATOR)

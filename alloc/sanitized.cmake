@@ -1,5 +1,6 @@
-# What the sanitizers see of blocks: programs that use them wrongly, and rightly (programs/sanitized_program.c), over the
-# release and the validating objects. In trees that have a sanitizer; each has its own cases.
+# Tests that the sanitizers see the use of blocks: a program that uses them wrongly or correctly
+# (programs/sanitized_program.c), with the release and the validating objects. Only in trees with a sanitizer; each has
+# its own cases.
 
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
@@ -7,7 +8,7 @@ function(hakmem_sanitized_program name)
   add_executable(${name} programs/sanitized_program.c ${ARGN})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
-  # -O1: what the program does wrongly is to be done as it says, and seen where it says.
+  # -O1 and no builtins, so that the compiler keeps each wrong access as it is written.
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -O1 -fno-builtin
                          -fno-omit-frame-pointer -fno-optimize-sibling-calls)
   target_link_libraries(${name} PRIVATE Threads::Threads)
@@ -18,7 +19,8 @@ hakmem_sanitized_program(sanitized-program)
 target_link_libraries(sanitized-program PRIVATE hakmem_static)
 hakmem_sanitized_program(sanitized-program-validate $<TARGET_OBJECTS:alloc-tests-c>)
 
-# hakmem_sanitized_test(LABEL CASE ARGUMENT...): over both, whatever the level; hakmem_framed_test: with frames.
+# hakmem_sanitized_test(LABEL CASE ARGUMENT...): with both sets of objects, at any level. hakmem_framed_test: with
+# frames.
 function(hakmem_sanitized_add label name)
   add_test(NAME ${label}/${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/programs/sanitized_check
            ${ARGN})
@@ -46,7 +48,8 @@ if(HAKMEM_SANITIZE MATCHES address)
     hakmem_sanitized_test(asan ${case} ${poison} ${says})
     hakmem_framed_test(asan ${case} ${poison} ${says} --threads)
   endforeach()
-  # Without a frame what is before a block is the end of another one: of a slab's first block that finds nothing.
+  # Without a frame, the bytes before a block are the end of another one. Before a slab's first block there is none, and
+  # nothing is found.
   hakmem_framed_test(asan before ${poison} --says "is 1 byte before a block of 100 bytes at {block}, which is in use"
                      --threads)
   hakmem_sanitized_test(asan small_freed ${poison} --says "is 50 bytes into a block at {block}, which is free")

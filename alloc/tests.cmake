@@ -1,5 +1,5 @@
-# The unit tests: one test of ctest for each GoogleTest suite, over the validating and the release
-# objects. None of these programs' own malloc is replaced, but for those at the end.
+# The unit tests: one ctest test for each GoogleTest suite, with the validating and with the release objects. Only the
+# programs at the end have their malloc replaced.
 
 set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
@@ -14,12 +14,12 @@ set(TESTS
     crash/crash_stack_test.cc crash/record_write_test.cc
     entry/api_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
-# What the debug-validation build does without.
+# Tests of the release build only.
 set(RELEASE_TESTS
     guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
     heap/broken_test.cc
     litmus/guard_litmus_test.cc)
-# A failed check ends the process: these are death tests.
+# Death tests, since a failed check ends the process.
 set(VALIDATE_TESTS
     os/hooks_test.cc os/maps_test.cc
     report/report_test.cc
@@ -27,18 +27,18 @@ set(VALIDATE_TESTS
     cache/fork_lock_test.cc
     debug/counters_test.cc debug/frame_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
-# Each of these runs in a child whose heap has not started: without what runs before main.
+# Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc)
 
 include(emulator.cmake)
 
-# Suites that touch what is poisoned for the program: they stand in for layers of the heap, or spoil its memory for our own
-# checks to find. AddressSanitizer does not keep the heap's memory from these.
+# Suites that touch memory which is poisoned for the program: they act as layers of the heap, or damage its memory for
+# our own checks to find. They run with the poisoning by the heap switched off.
 set(BELOW_THE_PROGRAM
     Pool Purge PurgeBesideGaps Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote BrokenDeathTest
     FrameDeathTest ValidateDeathTest)
 
-# A test of ctest for every suite that the files name.
+# Adds a ctest test for every suite in the files.
 function(hakmem_add_suites program prefix)
   foreach(file IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -48,7 +48,7 @@ function(hakmem_add_suites program prefix)
     foreach(suite IN LISTS suites)
       hakmem_emulator_lacks(${prefix} ${suite} lacking)
       add_test(NAME ${prefix}/${suite} COMMAND ${program} --gtest_filter=${suite}.*${lacking})
-      # These look at the heap's inside, with exact sizes: blocks without frames.
+      # These check the heap's inside with exact sizes, so blocks must have no frames.
       set_tests_properties(${prefix}/${suite} PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT}
           ENVIRONMENT HAKMEM_FAILFAST_LEVEL=1)
       if(suite STREQUAL LitmusReport)
@@ -58,7 +58,7 @@ function(hakmem_add_suites program prefix)
         set_tests_properties(${prefix}/${suite} PROPERTIES
             ENVIRONMENT_MODIFICATION ASAN_OPTIONS=string_append::allow_user_poisoning=0)
       endif()
-      if(suite MATCHES "^(Cancel|Fault|Fork|ForkLock)$") # faults from outside; see stress/inject/tests.cmake
+      if(suite MATCHES "^(Cancel|Fault|Fork|ForkLock)$") # faults injected from outside; see stress/inject/tests.cmake
         set_property(TEST ${prefix}/${suite} APPEND PROPERTY LABELS inject)
       endif()
     endforeach()
@@ -72,10 +72,10 @@ function(hakmem_test_program name objects validate)
                                              ${CMAKE_CURRENT_SOURCE_DIR}/include)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE HAKMEM_DEBUG_VALIDATION=${validate})
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wundef -Werror
-      -Wno-dangling-else) # of GoogleTest's macros, which are if and else themselves
+      -Wno-dangling-else) # GoogleTest's macros contain if and else
   target_link_libraries(${name} PRIVATE GTest::gtest_main Threads::Threads)
   hakmem_test_code(${name})
-  # The C headers' atomics, by <stdatomic.h>, are C++23's.
+  # The C headers use atomics, for which C++23 has <stdatomic.h>.
   set_target_properties(${name} PROPERTIES CXX_STANDARD 23)
   hakmem_link_counters(${name})
   add_dependencies(alloc-programs ${name})
@@ -97,10 +97,10 @@ hakmem_test_program(alloc-tests-fresh-release
 hakmem_add_suites(alloc-tests-fresh unit ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
 
-# --- malloc itself replaced: by preloading, and by linking -------------------------------------------
+# --- malloc replaced, by preloading and by linking -------------------------------------------
 
 if(HAKMEM_SANITIZE)
-  return() # a sanitizer has replaced malloc already
+  return() # the sanitizer has its own malloc
 endif()
 
 hakmem_link_program(static-cxx programs/static_program.cc)
@@ -115,7 +115,7 @@ function(hakmem_add_preload_test name library)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "VARIABLES;PROGRAM")
   set(variables LD_PRELOAD=$<TARGET_FILE:${library}> ${arg_VARIABLES})
   set(runner ${CMAKE_COMMAND} -E env)
-  if(CMAKE_CROSSCOMPILING_EMULATOR) # not for the emulator itself, which is a program of the host
+  if(CMAKE_CROSSCOMPILING_EMULATOR) # the emulator itself, a program of the host, must not be preloaded
     set(runner ${CMAKE_CROSSCOMPILING_EMULATOR})
     list(TRANSFORM variables PREPEND "-E;")
   endif()
@@ -127,7 +127,7 @@ target_include_directories(override-tests PRIVATE ${hakmem_includes})
 target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -fno-builtin)
 target_link_libraries(override-tests PRIVATE GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
-# Its hak_stats_get is weak: found in what is preloaded, if anything is.
+# Its hak_stats_get is weak: it resolves only if the library is preloaded.
 add_executable(plain-program programs/plain_program.c)
 target_include_directories(plain-program PRIVATE ${hakmem_includes})
 target_link_libraries(plain-program PRIVATE Threads::Threads)

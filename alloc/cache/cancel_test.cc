@@ -1,5 +1,5 @@
-// cancel_test.cc: threads that are cancelled while they allocate and free, deferred, at a cancellation point of their
-// own. Cleanup handlers free what the thread held. No call of malloc is a cancellation point, so nothing is lost.
+// cancel_test.cc: threads are cancelled (deferred) while they allocate and free, at a cancellation point outside of the
+// allocator. Cleanup handlers free the thread's blocks. No call of malloc is a cancellation point, so nothing is lost.
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
@@ -9,18 +9,18 @@ namespace {
 
 constexpr size_t kHeld = 48;
 
-// What one thread holds. Its owner alone touches it, its cleanup handlers last.
+// What one thread holds. Only that thread touches it; its cleanup handlers are the last to do so.
 struct Worker {
     explicit Worker(uint64_t stream) : rng(stream) {}
     test::Rng rng;
     void *held[kHeld] = {};
     size_t sizes[kHeld] = {};
-    bool inside = false; // a call of the allocator is under way
+    bool inside = false; // the thread is in a call of the allocator
     std::atomic<uint64_t> turns = 0;
     std::atomic<int> cleanups = 0, torn = 0;
 };
 
-// As in a program: a handler for what is half done, and one for all that is held.
+// Two handlers, as in a program: one for the block in use, and this one for all blocks that the thread holds.
 void give_all(void *argument)
 {
     auto *worker = static_cast<Worker *>(argument);
@@ -45,7 +45,7 @@ size_t draw_size(test::Rng &rng)
     return 1 + rng.below(kind == 0 ? 6 << 20 : kind < 8 ? RUN_BYTES_MAX : kind < 20 ? 30000 : 2000);
 }
 
-// One turn: a block that a handler of its own frees, and a change of what is held.
+// One turn: allocates a block that has its own cleanup handler, and replaces some of the held blocks.
 void turn(Worker &worker)
 {
     size_t i = worker.rng.below(kHeld), size = draw_size(worker.rng);

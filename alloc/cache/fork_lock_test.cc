@@ -1,5 +1,6 @@
-// fork_lock_test.cc: fork while another thread holds a lock of the allocator: each lock, just taken and about to be
-// given back. The child must not wait for a thread that it does not have, and mends what the lock protects.
+// fork_lock_test.cc: fork while another thread holds a lock of the allocator: each lock, just after it was taken and
+// just before it is released. The child must not wait for a thread that it does not have, and must repair the data that
+// the lock protects.
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
@@ -19,7 +20,7 @@ namespace {
 constexpr const char *kNames[] = {"start", "heaps", "huge", "guard", "pool", "meta"};
 static_assert(std::size(kNames) == LOCK_COUNT);
 
-// The one thread that is held, in the hook.
+// The thread that the hook stops, and the lock at which it does.
 std::atomic<unsigned> wanted_rank;
 std::atomic<bool> wanted_gives_back, holds, let_go;
 thread_local bool may_hold;
@@ -34,7 +35,7 @@ void hold(unsigned rank, bool gives_back)
     errno = before;
 }
 
-// What leads through two of the locks by itself: more superslabs than are kept, and a huge block.
+// Takes two of the locks: allocates more superslabs than are kept, and a huge block.
 void work()
 {
     std::vector<void *> blocks;
@@ -45,8 +46,8 @@ void work()
     hak_purge();
 }
 
-// The locks that work does not come by: no process starts twice, this build does not sample, and a heap and metadata
-// are new only for a thread that finds no orphan.
+// Takes the lock of this rank. work() does not take the others: a process starts once, this build does not sample, and
+// a thread that finds an orphan needs no new heap and no metadata.
 void work_of(unsigned rank)
 {
     if (rank == LOCK_POOL || rank == LOCK_HUGE) return work();
@@ -54,7 +55,7 @@ void work_of(unsigned rank)
     lock_release((enum lock_rank)rank);
 }
 
-// In the child: every kind of memory, by old and new threads, and rest.
+// In the child: uses every kind of memory, in the old thread and in new ones, and expects the heap at rest.
 void use_all()
 {
     std::vector<void *> blocks;
@@ -84,7 +85,7 @@ void child()
 
 void *held_thread(void *rank)
 {
-    hak_free(hak_malloc(100)); // a heap of its own
+    hak_free(hak_malloc(100)); // the thread takes a heap
     may_hold = true;
     work_of(*static_cast<unsigned *>(rank));
     may_hold = false;
@@ -125,7 +126,7 @@ TEST_F(ForkLock, EachLockIsHeldAtTheFork)
     printf("%d forks, each with a thread inside one of %d locks\n", forks, (int)LOCK_COUNT);
 }
 
-// The forking thread itself may be anywhere but in the allocator; another forks while this one's lock is contended.
+// Forks while other threads wait for a lock that one thread holds.
 TEST_F(ForkLock, WithThreadsThatWaitForIt)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();

@@ -1,4 +1,4 @@
-// fork_test.cc: the child of a threaded program, whose other threads do not exist.
+// fork_test.cc: fork of a threaded program: the child has only the forking thread.
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ void use_everything()
     use_everything_for(3);
 }
 
-// Threads that keep what they made in their caches and wait.
+// Threads that fill their caches and then wait.
 class Waiters {
   public:
     explicit Waiters(int count, std::vector<void *> *blocks = nullptr)
@@ -93,7 +93,7 @@ TEST_F(Fork, ChildFreesBlocksOfThreadsThatDoNotExist)
     ASSERT_GT(blocks.size(), 100u);
     uint32_t orphans = owner_orphan_count();
     EXPECT_TRUE(test::in_child([&] {
-        // All three were at rest, so their heaps were emptied and can be adopted.
+        // All three were at rest, so their heaps are orphans now.
         EXPECT_EQ(owner_orphan_count(), orphans + 3);
         use_everything();
         for (void *block : blocks) hak_free(block);
@@ -199,7 +199,7 @@ TEST_F(Fork, InTheMidstOfOthersWork)
     hak_free(block);
 }
 
-// --- a thread caught at a given step --------------------------------------------------------------------
+// --- fork while a thread is at a given step --------------------------------------------------------------------
 
 namespace {
 
@@ -216,7 +216,7 @@ void stop_hook(const char *step)
     while (stop_at != nullptr) std::this_thread::yield();
 }
 
-// Runs work in a thread until it comes to the step, forks, and runs child there.
+// Runs work in a thread until it reaches the step; then forks, and runs child in the child.
 template <class Work, class Child> void fork_at(const char *step, Work work, Child child, size_t stack_bytes = 1 << 20)
 {
     stop_at = step;
@@ -233,7 +233,7 @@ template <class Work, class Child> void fork_at(const char *step, Work work, Chi
     ASSERT_EQ(pthread_create(
                   &thread, &attributes,
                   [](void *) -> void * {
-                      hak_free(hak_malloc(100)); // a heap of its own
+                      hak_free(hak_malloc(100)); // the thread takes a heap
                       may_stop = true;
                       body();
                       return nullptr;
@@ -263,7 +263,7 @@ TEST_F(Fork, WhileAnotherThreadHoldsALockOrChangesItsHeap)
     for (const char *step : {"lock_acquire", "lock_release", "superslab_claim", "hint_clear", "superslab_free",
                              "slab_release", "remote_drain", "owner_abandon"}) {
         std::vector<void *> full;
-        if (strcmp(step, "hint_clear") == 0) // a superslab that is full to the last page
+        if (strcmp(step, "hint_clear") == 0) // fill a superslab to its last page
             for (int i = 0; i < 128; i++) full.push_back(hak_malloc(PAGE_BYTES));
         fork_at(
             step,
@@ -286,8 +286,8 @@ TEST_F(Fork, WhileAnotherThreadHoldsALockOrChangesItsHeap)
 
 TEST_F(Fork, AListHalfGivenBackIsNotTrusted)
 {
-    // The busy thread's bin still holds the list of which some blocks are back in their slabs: who
-    // gave it back again would hand blocks out twice.
+    // The busy thread's bin still holds a list of which some blocks are back in their slabs. Giving that list back
+    // again would hand blocks out twice.
     SKIP_WITHOUT_VALIDATE();
     fork_at(
         "slab_release",
@@ -307,7 +307,7 @@ TEST_F(Fork, AListHalfGivenBackIsNotTrusted)
 
 TEST_F(Fork, TheGrandchildOfABusyThread)
 {
-    // The child leaves the heap of the busy thread alone, and libc unmaps that thread's large stack.
+    // The child does not touch the heap of the busy thread, and libc unmaps that thread's large stack.
     SKIP_WITHOUT_VALIDATE();
     fork_at(
         "superslab_claim", [] { hak_free(hak_malloc(20000)); },
@@ -320,7 +320,7 @@ TEST_F(Fork, TheGrandchildOfABusyThread)
 
 TEST_F(Fork, BetweenPostAndQueue)
 {
-    // A slab of the forking thread has blocks posted and stands on no queue yet: the child queues it.
+    // A slab of the forking thread has posted blocks but is on no queue yet: the child must queue it.
     SKIP_WITHOUT_VALIDATE();
     static std::vector<void *> blocks;
     for (int i = 0; i < 2000; i++) blocks.push_back(hak_malloc(512));

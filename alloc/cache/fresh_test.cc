@@ -1,6 +1,6 @@
-// fresh_test.cc: the first use of the heap, each in a child of a process that has not used it: the
-// map before start, the address window in place of the flat map, a system that refuses at once, no
-// thread key to be had.
+// fresh_test.cc: the first use of the heap, each time in a child of a process that has not used it: the page map before
+// start, the address window instead of the flat map, a system that refuses its first call, and a process without a free
+// thread key.
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
@@ -203,7 +203,7 @@ TEST(Fresh, TheFallbackIsTakenByItself)
         use_everything_in_threads();
     }));
     EXPECT_TRUE(test::in_child([] {
-        os_fault_install(2, false); // it can, but not be committed
+        os_fault_install(2, false); // it is reserved, but cannot be committed
         void *block = hak_malloc(10);
         os_fault_remove();
         ASSERT_NE(block, nullptr);
@@ -233,7 +233,7 @@ TEST(Fresh, AddressSpaceOfAGibibyte)
             EXPECT_EQ(errno, ENOMEM);
             EXPECT_GT(total, (size_t)500 << 20) << "of blocks of " << size;
             EXPECT_EQ(hak_malloc(size), nullptr);
-            // One block less, and one can be had.
+            // After one free, one more malloc succeeds.
             hak_free(blocks.back());
             blocks.back() = hak_malloc(size);
             EXPECT_NE(blocks.back(), nullptr);
@@ -263,7 +263,7 @@ TEST(Fresh, FreedHugeMemoryServesSmallBlocksUnderALimit)
         EXPECT_GE((small.size() - before) * 1000, (size_t)16 << 20)
             << "24 MiB were freed, and small blocks are refused";
         for (void *block : small) hak_free(block);
-        // And the other way round: what small blocks held serves a huge one.
+        // The reverse: memory of small blocks serves a huge one.
         void *block = hak_malloc(16 << 20);
         EXPECT_NE(block, nullptr) << "24 MiB of small blocks were freed";
         hak_free(block);
@@ -294,7 +294,7 @@ TEST(Fresh, NoThreadKeyIsLeft)
 
 TEST(Fresh, AKeyBeyondTheFirstBlockOfKeys)
 {
-    // For keys from 32 on libc allocates, when ours is set.
+    // libc allocates when a thread sets a key beyond the first 32, as ours is here.
     EXPECT_TRUE(test::in_child([] {
         pthread_key_t key;
         for (int i = 0; i < 100; i++) ASSERT_EQ(pthread_key_create(&key, nullptr), 0);
@@ -307,7 +307,7 @@ TEST(Fresh, AKeyBeyondTheFirstBlockOfKeys)
 
 TEST(Fresh, ManyAtforkHandlers)
 {
-    // libc keeps 48 without allocating.
+    // libc has room for 48 handlers without allocating.
     EXPECT_TRUE(test::in_child([] {
         for (int i = 0; i < 100; i++)
             ASSERT_EQ(pthread_atfork([] { hak_free(hak_malloc(1)); }, [] { hak_free(hak_malloc(1)); },

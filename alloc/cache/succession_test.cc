@@ -1,4 +1,4 @@
-// succession_test.cc: what a thread that has ended leaves to the next one, and who takes it.
+// succession_test.cc: which thread takes the heap of a thread that has ended.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -15,7 +15,7 @@ class Succession : public test::HeapTest {};
 
 namespace {
 
-// A thread that allocates and frees; what it kept, and how many of these are small.
+// A thread that allocates, frees and ends. Returns the blocks that it kept; *small counts the small ones.
 std::vector<void *> live_and_die(size_t rounds, uint64_t *small)
 {
     std::vector<void *> kept;
@@ -101,7 +101,7 @@ TEST_F(Succession, CachesThatHoldMuchAreNotKept)
 
 TEST_F(Succession, NotEveryOneOfManyIsKept)
 {
-    // All alive at once, so that each has a heap of its own.
+    // All threads live at once, so each has a heap of its own.
     const int count = 48;
     std::atomic<int> ready{0};
     test::in_threads(count, [&](int) {
@@ -133,7 +133,7 @@ uint32_t owner_of(const void *block)
 
 TEST_F(Succession, ASuccessorThatFreesFirstTakesThatHeap)
 {
-    // Two heaps of the dead; the one with the lower id has nothing to do with the blocks.
+    // There are two orphans, and the blocks belong to the one with the higher id.
     std::vector<void *> blocks;
     test::in_thread([&] {
         hak_free(hak_malloc(10));
@@ -150,7 +150,7 @@ TEST_F(Succession, ASuccessorThatFreesFirstTakesThatHeap)
     });
 }
 
-// A thread with a heap of its own already frees the blocks of one that has ended, and perhaps allocates as well.
+// A thread that already has a heap frees the blocks of a dead thread, and allocates too if `allocates`.
 void follow(bool allocates)
 {
     std::vector<void *> blocks;
@@ -194,7 +194,7 @@ TEST_F(Succession, AThreadThatOnlyFreesTakesNobodysHeap)
 
 TEST_F(Succession, NoMajorityNoSuccession)
 {
-    // Four dead threads' blocks in turn: none of them is the predecessor.
+    // Frees blocks of four dead threads in turn, so that none of them is the predecessor.
     std::vector<std::vector<void *>> blocks(4);
     std::atomic<int> ready{0};
     test::in_threads(4, [&](int which) {

@@ -49,7 +49,7 @@ TEST_F(Tcache, SpentCreditParksTheList)
         tcache_fill_credits(self);
         uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
         std::vector<void *> blocks = take(size, credit * 3);
-        // A clean start: nothing in the bin, all credit there.
+        // A clean start: the bin is empty and has its full credit.
         hak_purge();
         self->credits[c] = credit;
         size_t i = 0;
@@ -71,7 +71,7 @@ TEST_F(Tcache, SpentCreditParksTheList)
 
 TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
 {
-    // 5120: its credit, doubled again and again, would pass its limit.
+    // 5120: doubling its credit would exceed its limit, which is no power of two times the first credit.
     for (size_t size : {16u, 64u, 1024u, 4096u, 5120u, 32768u}) {
         uint32_t c = sizeclass_of(size);
         tcache_fill_credits(self);
@@ -79,7 +79,7 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
         ASSERT_EQ(start, sizeclass_credit(c));
         for (int round = 0; round < 40; round++) {
             uint32_t before = self->heap->parking[c].credit;
-            give_back(take(size, 4 * most)); // parks lists, and takes them again
+            give_back(take(size, 4 * most)); // parks lists and takes them back
             ASSERT_GE(self->heap->parking[c].credit, before);
             ASSERT_LE(self->heap->parking[c].credit, most);
             ASSERT_GE(self->heap->parking[c].count_max, self->heap->parking[c].count);
@@ -87,7 +87,7 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
         EXPECT_EQ(self->heap->parking[c].credit, most);
         EXPECT_EQ(self->heap->parking[c].count_max, sizeclass_magazines(c, most));
     }
-    // Frees alone, as of a free-only phase, earn none.
+    // Frees alone do not grow the credit.
     uint32_t c = sizeclass_of(128);
     tcache_fill_credits(self);
     std::vector<void *> blocks = take(128, 20000);
@@ -101,8 +101,8 @@ TEST_F(Tcache, ASwingWithinTheGrownCreditLeavesTheSlabsAlone)
     for (size_t size : {512u, 1024u, 1040u, 2048u}) {
         uint32_t c = sizeclass_of(size), swing = 2 * sizeclass_credit_grown(c) - 24;
         for (int round = 0; round < 40; round++) give_back(take(size, swing));
-        // Each block that the slabs got back, or gave, would change the count of those in use. Each round
-        // parks its lists 24 blocks later than the one before: 140 go through all ways to divide it.
+        // If slabs gave or got back a block, the count of blocks in use would change. Each round parks its lists 24
+        // blocks later than the last, so 140 rounds pass through every way to divide the swing.
         uint64_t used = test::inspected().used_blocks;
         for (int round = 0; round < 140; round++) {
             std::vector<void *> blocks = take(size, swing);
@@ -126,12 +126,12 @@ TEST_F(Tcache, MagazinesAreBounded)
             hak_free(b);
             ASSERT_LE(self->heap->parking[c].count, MAGAZINES_MAX);
             if (++freed % credit != 0) continue;
-            // What is not in the cache is back in the slabs.
+            // The other blocks are back in the slabs.
             hak_inspect_report report = test::inspected();
             cached_max = std::max<size_t>(cached_max, report.used_blocks - (blocks.size() - freed));
         }
         EXPECT_EQ(self->heap->parking[c].count, sizeclass_magazines(c, credit));
-        // Two lists more than magazines: the bin, and what was carved and never handed out.
+        // Two lists more than magazines: the bin, and blocks that were carved but never handed out.
         EXPECT_LE(cached_max, (size_t)credit * (MAGAZINES_MAX + 2) + CARVE_BYTES / sizeclass_bytes(c) + 1);
     }
 }
@@ -225,7 +225,7 @@ TEST_F(Tcache, TheEmptyBinStaysEmpty)
     }
     for (void *b : blocks) hak_free(b);
     EXPECT_EQ(self->heads[CLASS_EMPTY], nullptr);
-    for (int i = 0; i < 70000; i++) hak_free(nullptr); // more than a credit counts
+    for (int i = 0; i < 70000; i++) hak_free(nullptr); // more than the credit of a bin can count
     EXPECT_EQ(self->heads[CLASS_EMPTY], nullptr);
 }
 

@@ -1,4 +1,4 @@
-// thread_test.cc: a thread's birth and end, and what it may do after its end was told.
+// thread_test.cc: how a thread starts and ends, and what it may still do after the key's destructor.
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ uint32_t my_owner()
     return self->heap != nullptr ? self->heap->owner.id : 0;
 }
 
-// What a key's destructor does with its value, and again for so many rounds.
+// The value of a key: what its destructor does, and for how many rounds.
 struct Late {
     pthread_key_t key;
     int rounds;
@@ -147,7 +147,7 @@ TEST_F(Thread, ThreadLocalObjectsAllocateAndFree)
 
 TEST_F(Thread, DestructorsThatRunAfterOurs)
 {
-    hak_free(hak_malloc(1)); // our key is made, so the ones below come after it
+    hak_free(hak_malloc(1)); // makes the allocator's key, so that the keys below come after it
     static pthread_key_t key;
     ASSERT_EQ(pthread_key_create(&key, late_destructor), 0);
     static const std::vector<void (*)(Late *)> acts = {
@@ -168,8 +168,8 @@ TEST_F(Thread, DestructorsThatRunAfterOurs)
             void *many[300];
             for (void *&block : many) block = hak_malloc(48);
             for (void *block : many) hak_free(block);
-            // Told of its end already, it only borrows a heap. A thread that never used one, because
-            // it only made a run, starts here and is told later.
+            // The allocator's destructor has run, so the thread only borrows a heap. A thread that had none, because it
+            // only allocated a run, starts here, and its destructor runs later.
             EXPECT_NE(tcache_self()->state, THREAD_NEW);
             if (tcache_self()->state == THREAD_ENDED) EXPECT_EQ(tcache_self()->heap, nullptr);
             late->block = hak_calloc(1, 1000);
@@ -206,8 +206,8 @@ TEST_F(Thread, FirstUseIsInADestructor)
     static pthread_key_t key;
     ASSERT_EQ(pthread_key_create(&key, late_destructor), 0);
     uint32_t before = owner_count();
-    // A thread that starts in the round before the last is told of its end in the last, in which
-    // ThreadSanitizer has left the thread already.
+    // For a thread that starts in the round before the last, the destructor runs in the last round, which is too late
+    // for ThreadSanitizer.
     const int rounds = PTHREAD_DESTRUCTOR_ITERATIONS - (test::under_thread_sanitizer() ? 2 : 1);
     for (int round = 1; round <= rounds; round++)
         for (int i = 0; i < 5; i++) {
@@ -229,7 +229,7 @@ TEST_F(Thread, FirstUseIsInTheLastRoundOfDestructors)
 {
     if (test::under_thread_sanitizer())
         GTEST_SKIP() << "ThreadSanitizer leaves a thread at the begin of its last round";
-    // Nobody tells such a thread of its end any more; its heap must not be lost for that.
+    // No destructor will run for such a thread any more; its heap must not be lost.
     hak_free(hak_malloc(1));
     static pthread_key_t key;
     ASSERT_EQ(pthread_key_create(&key, late_destructor), 0);
@@ -252,7 +252,7 @@ TEST_F(Thread, FirstUseIsInTheLastRoundOfDestructors)
 
 TEST_F(Thread, BlocksWanderThroughThreads)
 {
-    // Each of four threads frees what its neighbour made, while all make more.
+    // Each of four threads frees its neighbour's blocks, while all allocate more.
     constexpr int COUNT = 4, SLOTS = 256;
     static std::atomic<void *> slots[SLOTS];
     static std::atomic<int> wrong;

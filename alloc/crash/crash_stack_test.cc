@@ -1,5 +1,5 @@
-// crash_stack_test.cc: a thread gets a signal stack of its own where one is wanted and it has none, and loses that one
-// alone when it ends.
+// crash_stack_test.cc: a thread gets a signal stack if stacks are wanted and it has none. At its end it loses only a
+// stack that it got here.
 #include "base/test_support.h"
 
 #include <csignal>
@@ -27,7 +27,7 @@ bool is_there(const void *address)
 
 volatile sig_atomic_t handled;
 
-// On the stack that is to be taken: it stays, for the handler runs on it.
+// Runs on the stack that is to be taken, which therefore stays.
 void take_from_within(int)
 {
     crash_stack(false);

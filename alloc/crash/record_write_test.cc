@@ -1,5 +1,5 @@
-// record_write_test.cc: the bytes of a record, and what happens where it is full. That it reads back is tested where
-// the reader is, under stress/ and crash.
+// record_write_test.cc: the bytes of a record, and what happens when it is full. The tests of reading are with the
+// reader, under stress/ and crash.
 #include "base/test_support.h"
 
 extern "C" {

@@ -1,4 +1,4 @@
-// counters_test.cc: each refill stage and each way of a free is counted, once, in its class.
+// counters_test.cc: each stage of a refill and each way of a free is counted once, in its class.
 #include "heap/heap_test_support.h"
 
 #include <map>
@@ -9,7 +9,7 @@ extern "C" {
 
 namespace {
 
-const size_t BYTES = 2048; // of a class without colours: its slabs hold one number of blocks
+const size_t BYTES = 2048; // a class without colours, so that all its slabs hold the same number of blocks
 const uint32_t C = sizeclass_of(BYTES);
 
 class Counters : public test::HeapTest {

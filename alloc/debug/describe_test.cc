@@ -1,4 +1,4 @@
-// describe_test.cc: what the heap says of addresses: of blocks of each kind, at both of their ends, and of anything.
+// describe_test.cc: what the heap says of an address: in blocks of each kind, at both ends, and anywhere else.
 #include "heap/heap_test_support.h"
 
 #include <sys/mman.h>
@@ -131,13 +131,13 @@ TEST_F(Describe, AnyAddressWhatever)
     hak_free(block);
 }
 
-// Of a slab that has a list of its own: what is on it is free, and a link that leads elsewhere is told.
+// A slab with a free list: blocks on the list are free, and a link that leads out of the slab is reported.
 TEST_F(Describe, ASlabsOwnList)
 {
     std::vector<void *> blocks(40);
-    for (void *&block : blocks) block = hak_malloc(256); // of which what is before the slab is a multiple too
+    for (void *&block : blocks) block = hak_malloc(256); // a size that divides the slab's offset too
     for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
-    hak_purge(); // from the thread's cache to the slab
+    hak_purge(); // moves them from the thread's cache to the slab
     for (size_t i = 0; i < blocks.size(); i++) {
         describe_place place = place_of(number_of(blocks[i]));
         EXPECT_EQ(place.state == RECORD_STATE_free, i % 2 == 0) << i;
@@ -155,13 +155,13 @@ TEST_F(Describe, ASlabsOwnList)
         EXPECT_EQ(place.list_word, number_of(first));
         EXPECT_EQ(place.list_value, bad);
     }
-    link = first; // a circle ends the walk by its bound
+    link = first; // in a cycle the walk ends at its bound
     EXPECT_EQ(place_of(number_of(blocks[1])).list_value, 0u);
     link = sound;
     for (size_t i = 1; i < blocks.size(); i += 2) hak_free(blocks[i]);
 }
 
-// A sound heap has no bad link, whatever was freed; each way to spoil one is told, and where it stands.
+// A sound heap has no bad link, whatever was freed. Each way to spoil a link is reported, with its address.
 TEST_F(Describe, BadLinks)
 {
     describe_suspect suspect;
@@ -170,7 +170,7 @@ TEST_F(Describe, BadLinks)
     for (void *block : blocks) hak_free(block);
     EXPECT_FALSE(describe_bad_link(&suspect));
     uint32_t class_index = sizeclass_of(208);
-    void **word = static_cast<void **>(blocks[5]); /* in the midst of the list: the last freed is first */
+    void **word = static_cast<void **>(blocks[5]); /* in the middle of the list: the block freed last is first */
     void *link = *word;
     const uint64_t on_stack = number_of(&suspect) & ~(uint64_t)15;
     for (uint64_t bad : {(uint64_t)0x123450, number_of(link) + 8, number_of(link) + 16, on_stack}) {
@@ -195,13 +195,13 @@ TEST_F(Describe, BadLinks)
     EXPECT_FALSE(describe_bad_link(&suspect));
 }
 
-// A list that is a circle, with blocks before the circle or without, is found at one of the circle's blocks.
+// A cyclic list, with or without blocks before the cycle, is found at a block of the cycle.
 TEST_F(Describe, AListThatIsACircle)
 {
     std::vector<void **> blocks(12);
     for (void **&block : blocks) block = static_cast<void **>(hak_malloc(208));
     for (void **block : blocks) hak_free(block);
-    std::reverse(blocks.begin(), blocks.end()); // the last freed is first in the list
+    std::reverse(blocks.begin(), blocks.end()); // the block freed last is first in the list
     void *link = *blocks.back();
     describe_suspect suspect;
     for (size_t first = 0; first < blocks.size(); first++) {

@@ -1,5 +1,5 @@
-// frame_test.cc: frames and the quarantine, called by themselves: the program runs at level 1, so that hak_* and the
-// fixtures see blocks without frames.
+// frame_test.cc: frames and the quarantine, called directly. The program runs at level 1, so that hak_* and the
+// fixtures use blocks without frames.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -42,7 +42,7 @@ std::vector<size_t> sizes()
 {
     std::vector<size_t> all = test::all_kinds_of_sizes();
     for (size_t size : std::vector<size_t>(all))
-        if (size > 40) all.push_back(size - 32), all.push_back(size - 31); // fills the heap's block, and the next
+        if (size > 40) all.push_back(size - 32), all.push_back(size - 31); // fills a block; needs a larger one
     return all;
 }
 
@@ -52,7 +52,7 @@ TEST_F(FrameTest, ABlockIsWholeAndAlignedAndKnowsItsSize)
 {
     for (size_t size : sizes()) {
         for (size_t align : {0u, 1u, 8u, 16u, 32u, 64u, 4096u, 65536u, 1u << 22, 1u << 23}) {
-            if (align > 4096 && size % 7 != 0) continue; // these cost a mapping each
+            if (align > 4096 && size % 7 != 0) continue; // each of these costs a mapping
             char *block = take(size, align);
             ASSERT_NE(block, nullptr) << size << " aligned to " << align;
             EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % std::max<size_t>(align, 16), 0u);
@@ -158,7 +158,7 @@ TEST_F(FrameTest, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
     EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
 }
 
-// Bytes that wait in the calling thread: as many as are put before the first one leaves.
+// How many bytes wait in the calling thread's quarantine: those put before the first one leaves.
 size_t bytes_that_wait()
 {
     char *first = take(1000);
@@ -220,7 +220,7 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
         EXPECT_EQ(heap_lookup(stranger).kind, LOOKUP_NONE);
 }
 
-// Every byte of a frame: which kind, and which offset.
+// Changes every byte of a frame and expects its kind and its offset.
 TEST_F(FrameDeathTest, EveryByteOfAFrameIsLookedAt)
 {
     for (size_t size : {0u, 1u, 20u, 25u}) {
@@ -250,7 +250,7 @@ TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
             release(block);
         },
         "write_before: (.|\n)*and the block's end is overwritten too");
-    for (char *inside : {at.start, block + 16}) // before the first there is no room for a frame
+    for (char *inside : {at.start, block + 16}) // there is no room for a frame before at.start
         EXPECT_DEATH(release(inside), "interior_pointer: ");
     release(block);
 }

@@ -1,5 +1,5 @@
-// inspect_test.cc: each law that hak_inspect checks is told when it is broken, with the place: one field of the books
-// is changed at a time, and put back.
+// inspect_test.cc: hak_inspect reports each law that is broken, with the place. The tests change one member at a time
+// and restore it.
 #include "heap/heap_test_support.h"
 
 #include <array>
@@ -21,7 +21,7 @@ void expect_broken(const char *law, const void *address)
     EXPECT_EQ(report.address, address) << law;
 }
 
-// The field with another value breaks the law; the books hold again once it has its own.
+// Expects that another value of the member breaks the law, and that all laws hold again with the old value.
 template <class Field, class Value>
 void expect_broken_by(Field &field, Value value, const char *law, const void *address)
 {

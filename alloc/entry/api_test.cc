@@ -46,7 +46,7 @@ void check_malloc(size_t size)
     ASSERT_EQ(errno, ERRNO_BEFORE) << "free keeps errno";
 }
 
-// A function that allocates fails as it should.
+// Expects an allocating function to fail with this error.
 template <class Call> void expect_refused(Call call, int error, size_t size)
 {
     errno = ERRNO_BEFORE;

@@ -1,5 +1,5 @@
-// guard_rate_test.cc: how often malloc gives a sampled block where one in so many was asked for, whatever the program
-// does with its blocks.
+// guard_rate_test.cc: how often malloc returns a sampled block when one in N is asked for, for programs that use their
+// blocks in different ways.
 #include "guard/guard_test_support.h"
 
 namespace {
@@ -42,7 +42,7 @@ void load_swing(Counted &counted, uint64_t count)
     }
 }
 
-// All are freed by another thread.
+// Another thread frees all blocks.
 void load_remote(Counted &counted, uint64_t count)
 {
     std::vector<void *> blocks;
@@ -55,7 +55,7 @@ void load_remote(Counted &counted, uint64_t count)
     }
 }
 
-// Blocks too large to be sampled count for nothing.
+// Blocks that are too large to be sampled do not count.
 void load_beside_larger(Counted &counted, uint64_t count)
 {
     std::vector<void *> blocks;

@@ -1,4 +1,4 @@
-// guard_report_test.cc: a pointer that free or realloc cannot take, where it looks like one to a sampled block.
+// guard_report_test.cc: free and realloc of bad pointers into the range of sampled blocks.
 #include "guard/guard_test_support.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ TEST_F(GuardReport, MisuseEndsTheProcess)
     });
 }
 
-// As a crash handler's caller may: the process goes on behind the call that was to end it.
+// The process survives the abort, as it may if its own handler jumps out of it.
 TEST_F(GuardReport, WhatWasMisusedIsKnownUntilTheHandlerIsDone)
 {
     with(2, 0, [] {
@@ -78,10 +78,10 @@ TEST_F(GuardReport, WhatWasMisusedIsKnownUntilTheHandlerIsDone)
     });
 }
 
-// The records are memory like other: what a wild write left there must not lead a report to frames that are none.
+// A wild write may hit the slots' records. A report must then not read frames that do not exist.
 TEST_F(GuardReport, AWildWriteHasHitTheRecords)
 {
-    const char *behind = static_cast<char *>(meta_alloc(64)); // the records come next
+    const char *behind = static_cast<char *>(meta_alloc(64)); // the records lie behind this
     with(2, 0, [behind] {
         constexpr uint32_t size_bytes = 1237;
         void *block = guard_alloc(size_bytes);

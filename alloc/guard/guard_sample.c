@@ -7,8 +7,8 @@
 #include "report/broken.h"
 
 enum {
-    DUE_MAX = 64, /* samples that may be due at once: at most this many, */
-    LATE_MIN = 4096, /* or those of this many allocations */
+    DUE_MAX = 64, /* samples that may be due at one time; where N is small, */
+    LATE_MIN = 4096, /* the samples of this many allocations */
 };
 
 struct sampler {

@@ -1,5 +1,5 @@
-// guard_test.cc: sampled blocks: where they lie, what faults, when an address comes again, what is known of an
-// address. How often malloc gives one: guard_rate_test.cc; misuse: guard_report_test.cc.
+// guard_test.cc: sampled blocks: where they lie, what faults, when an address is reused, what is known of an address.
+// guard_rate_test.cc tests how often malloc returns one, guard_report_test.cc misuse.
 #include "guard/guard_test_support.h"
 
 extern "C" {
@@ -28,7 +28,7 @@ bool is_readable(const void *address)
     return os_peek(address, &byte, 1);
 }
 
-// The first that is sampled; the others are freed when it has come.
+// The first block that is sampled; frees the blocks before it.
 void *sampled_malloc(size_t size)
 {
     std::vector<void *> others;
@@ -224,7 +224,7 @@ TEST_F(Guard, ForkedChildHasItsOwn)
         memset(block, 'p', 100);
         hak_free(before);
         std::atomic<int> step{0};
-        std::thread holder([&] { // in the child this thread is gone, and holds the lock
+        std::thread holder([&] { // the child does not have this thread, which holds the lock
             lock_acquire(LOCK_GUARD);
             step = 1;
             while (step == 1) usleep(1000);
@@ -326,13 +326,13 @@ TEST_F(Guard, SystemThatRefuses)
         void *block = guard_alloc(100), *other = guard_alloc(100);
         EXPECT_TRUE(block != nullptr && other != nullptr) << "no slot was lost";
         os_fault_install(1, true);
-        hak_free(block); // stays readable; else as ever
+        hak_free(block); // the page stays readable; all else works
         os_fault_remove();
         EXPECT_EQ(guard_alloc(100), block);
     });
     EXPECT_TRUE(test::in_child([] {
         os_fault_install(1, true);
-        bool started = guard_start(1 << 14); // so large that its books are a mapping too
+        bool started = guard_start(1 << 14); // so large that the records need a mapping of their own
         os_fault_remove();
         EXPECT_FALSE(started);
         EXPECT_TRUE(guard_start(2));
@@ -365,7 +365,7 @@ TEST_F(Guard, WhatIsSaidOfAnAddress)
         EXPECT_EQ(at.freed.thread, 0u);
         EXPECT_EQ(say(first + 112).finding, RECORD_FINDING_past_end);
         EXPECT_EQ(say(first + 112).start, start(first));
-        at = say(second - 1); // between the two: the nearer one
+        at = say(second - 1); // between two slots: the nearer one
         EXPECT_EQ(at.start, start(second));
         EXPECT_EQ(at.finding, RECORD_FINDING_before);
         hak_free(first);

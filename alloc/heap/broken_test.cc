@@ -1,5 +1,6 @@
-// broken_test.cc: what the release build does where blocks are freed twice. Each bound of report/broken.h is passed,
-// and ends the process with the class and the list. In the debug-validation build the failfast checks come first.
+// broken_test.cc: what the release build does when blocks are freed twice. Each test exceeds a bound of
+// report/broken.h, which ends the process with a line that names the class and the list. In the debug-validation build
+// the failfast checks come first.
 #include "heap/heap_test_support.h"
 
 #include <signal.h>
@@ -27,11 +28,11 @@ class BrokenDeathTest : public test::HeapTest {
 
 class FreedAtOnce : public test::HeapTest {};
 
-// A walk without a bound ends by SIGALRM.
+// SIGALRM ends a walk that has no bound.
 #define EXPECT_BROKEN(statement, text) \
     EXPECT_EXIT((alarm(10), (statement)), testing::KilledBySignal(SIGABRT), "hakmem: broken: " text)
 
-// The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many.
+// The bin's list becomes a cycle. The block is the only one in use in its slab, so its second return is one too many.
 void free_twice()
 {
     void *block = hak_malloc(64);
@@ -167,7 +168,8 @@ TEST_F(BrokenDeathTest, BinWhereBlocksAreSampled)
     EXPECT_BROKEN(circle(), "class 4 .*the list that a thread allocates from does not end");
 }
 
-// Two threads free one run or huge block at the same moment. Its memory is free once, and not given to two.
+// Two threads free one run or huge block at the same moment. Its memory must be freed once, and not be handed out
+// twice.
 TEST_F(FreedAtOnce, ARunOrAHugeBlock)
 {
     if (SANITIZED) GTEST_SKIP() << "the sanitizer reports the double free";

@@ -1,4 +1,4 @@
-// calloc_test.cc: zero everywhere, whatever the memory held before.
+// calloc_test.cc: every byte is zero, whatever the memory held before.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -60,7 +60,7 @@ TEST_F(Calloc, RunsOfCleanAndDirtyPagesMixed)
         } else if (!held.empty()) {
             size_t at = rng.below(held.size());
             if (rng.below(4) == 0) {
-                // A run that grows over dirty pages and is freed: those stay dirty.
+                // A run grows over dirty pages and is freed: they must stay dirty.
                 held[at].first = static_cast<char *>(hak_realloc(held[at].first, held[at].second + 3 * PAGE_BYTES));
                 held[at].second += 3 * PAGE_BYTES;
                 if (held[at].second > RUN_BYTES_MAX / 2) held[at].second = RUN_BYTES_MAX / 4;

@@ -1,6 +1,6 @@
-// fault_test.cc: the 1st, 2nd, ... nth call to the system fails, once and for ever, until a whole
-// workload passes untouched. What failed says so by NULL and ENOMEM, what is held keeps its content,
-// and when the system is well again nothing has been lost.
+// fault_test.cc: makes the 1st, 2nd, ... nth call to the system fail, once or for ever, until a whole workload runs
+// without a failure. A call that fails must return NULL with ENOMEM, blocks must keep their content, and when the
+// system works again no memory may have been lost.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -16,7 +16,7 @@ struct Held {
     size_t step;
 };
 
-// All of what is small; of longer blocks some bytes, for time.
+// Checks every byte of small blocks, and only some of longer ones, to save time.
 size_t step_of(size_t size)
 {
     return std::max<size_t>(512, size / 16 & ~(size_t)511);
@@ -24,8 +24,8 @@ size_t step_of(size_t size)
 
 class Workload {
   public:
-    // Everything that calls the system: slabs of every kind, many runs, huge blocks, alignment,
-    // realloc both ways, threads, purges. Whatever can be had is kept.
+    // Everything that calls the system: slabs of every kind, many runs, huge blocks, alignment, realloc both ways,
+    // threads, purges. Keeps every block that it gets.
     void run()
     {
         for (size_t size : {16u, 100u, 1000u, 3000u, 9000u, 20000u, 32768u})
@@ -54,7 +54,7 @@ class Workload {
             resize(held[i], held[i].size + held[i].size / 2);
             resize(held[i], held[i].size / 3 + 1);
         }
-        // Half of it goes, by another thread, which makes purges and releases.
+        // Another thread frees half of it, which purges and releases memory.
         test::in_thread([this] {
             for (size_t i = held.size(); i-- > 0;) {
                 if (i % 2 == 0) continue;
@@ -146,7 +146,7 @@ class Fault : public test::HeapTest {
     // Returns whether the workload reached its nth call.
     bool round(uint64_t nth, bool for_ever)
     {
-        // No superslab and no mapping is left over from before.
+        // No superslab or mapping is left from the last round.
         Workload work;
         errno = 0;
         os_fault_install(nth, for_ever);
@@ -155,7 +155,7 @@ class Fault : public test::HeapTest {
         os_fault_remove();
         work.check_all();
 
-        // Well again: everything can be had.
+        // The system works again: every size succeeds.
         for (size_t size : test::all_kinds_of_sizes()) {
             void *block = hak_malloc(size);
             EXPECT_NE(block, nullptr) << size;
@@ -202,7 +202,7 @@ TEST_F(Fault, EachCallAndAllBehindIt)
 
 TEST_F(Fault, SmallBlocksWithoutASystemUseWhatIsFree)
 {
-    // Fill what there is; then a freed block of one class must serve another.
+    // Fills all memory; then the memory of one class, once freed, must serve another.
     std::vector<void *> runs;
     os_fault_install(1, true);
     while (void *run = hak_malloc(RUN_BYTES_MAX)) runs.push_back(run);
@@ -224,7 +224,7 @@ TEST_F(Fault, SmallBlocksWithoutASystemUseWhatIsFree)
 
 TEST_F(Fault, SmallBlocksWhenTheSystemRefusesGiveUpTheHugeCache)
 {
-    // As under RLIMIT_AS: a program that just freed 32 MiB must not hear that there is no memory.
+    // As under RLIMIT_AS: malloc must not fail in a program that has just freed 32 MiB.
     std::vector<void *> runs;
     os_fault_install(1, true);
     while (void *run = hak_malloc(RUN_BYTES_MAX)) runs.push_back(run);

@@ -1,4 +1,4 @@
-// huge_test.cc: mappings of their own: the cache of them, growing, moving, giving back.
+// huge_test.cc: huge blocks: the cache of mappings, growing, moving, giving back.
 #include "heap/heap_test_support.h"
 
 #include <sys/mman.h>
@@ -110,7 +110,7 @@ TEST_F(Huge, AFreedMappingServesTheNextOfItsSize)
     hak_free(longer);
 }
 
-// Whichever came into the cache first. The larger one fits too, and wastes less than an eighth.
+// In either order of freeing. The larger one fits too and wastes less than an eighth.
 TEST_F(Huge, TheSmallestCachedMappingThatFitsIsTaken)
 {
     for (bool larger_first : {false, true}) {
@@ -187,7 +187,7 @@ TEST_F(Huge, GrowsAndMovesWithItsContent)
     size_t size = 3 * MIB;
     std::vector<char *> others;
     for (int i = 0; i < 8; i++) {
-        if (i % 2 == 1) others.push_back(alloc(3 * MIB)); // stands in the way now and then
+        if (i % 2 == 1) others.push_back(alloc(3 * MIB)); // sometimes blocks the growth
         size_t more = size + 3 * MIB + (size_t)i * 1000;
         block = resize(block, more);
         ASSERT_NE(block, nullptr);
@@ -204,7 +204,7 @@ TEST_F(Huge, GrowsAndMovesWithItsContent)
 
 TEST_F(Huge, GrowsInPlaceWhereThereIsRoom)
 {
-    // Room: the tail of a mapping that was cut off.
+    // Makes room behind the block by cutting off its tail.
     char *block = alloc(32 * MIB);
     test::pattern_fill(block, 8 * MIB, 2, STEP);
     ASSERT_EQ(resize(block, 8 * MIB), block);
@@ -268,8 +268,8 @@ TEST_F(Huge, BeyondTwoGibibytes)
 
 TEST_F(Huge, AMappingThatTheProgramSplitStillGrows)
 {
-    // madvise on a part (numpy asks for huge pages so) splits the mapping in the kernel, and mremap
-    // refuses a range of two. The block must grow all the same.
+    // madvise on a part of the block (numpy does so, for huge pages) splits the mapping in the kernel, and mremap
+    // refuses a range of two mappings. The block must still grow.
     for (int advice : {MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTFORK}) {
         char *block = alloc(16 * MIB);
         if (madvise(block + 4096, 8 * MIB, advice) != 0) {
@@ -319,7 +319,8 @@ TEST_F(Huge, RefusedByTheSystem)
     EXPECT_EQ(errno, ENOMEM);
     EXPECT_EQ(resize(block, 3 * MIB), block) << "a shrink that the system refuses keeps the block";
     os_fault_remove();
-    EXPECT_EQ(hak_malloc_usable_size(block), 8 * MIB); /* first: so much may be used only after the question */
+    /* Asked first: the program may use these bytes only after that. */
+    EXPECT_EQ(hak_malloc_usable_size(block), 8 * MIB);
     EXPECT_TRUE(test::pattern_holds(block, 8 * MIB, 5, STEP));
     EXPECT_EQ(huge_figures().live_bytes, 8 * MIB);
     hak_free(block);

@@ -79,7 +79,7 @@ TEST_F(Large, DoesNotGrowOverANeighbour)
 {
     char *whole = run_alloc(20 * PAGE_BYTES);
     ASSERT_TRUE(large_resize(whole, 10 * PAGE_BYTES));
-    // The first fit from the top may lie elsewhere: take until one lands behind.
+    // The first fit from the top may lie elsewhere, so allocate until a run lies behind this one.
     std::vector<char *> others;
     char *behind = nullptr;
     for (int i = 0; i < 200 && behind == nullptr; i++) {

@@ -1,4 +1,4 @@
-// options_test.cc: what the environment may say. Each reading happens in a child, as at a start.
+// options_test.cc: the options in the environment. Each test reads them in a child, as a process does at its start.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -9,7 +9,7 @@ extern "C" {
 
 namespace {
 
-// What options_read writes to standard error on reading the entries, and what `then` sees.
+// Reads the entries in a child and runs `then` there. Returns what options_read wrote to standard error.
 template <class Then> void reading(std::vector<std::string> entries, Then then)
 {
     std::vector<char *> environment;

@@ -1,4 +1,4 @@
-// realloc_test.cc: content is kept on every way up and down.
+// realloc_test.cc: the content is kept whenever a block grows or shrinks.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -150,7 +150,7 @@ TEST_F(Realloc, ShrinkingWithoutMemoryKeepsTheBlock)
 {
     void *block = hak_malloc(RUN_BYTES_MAX);
     os_fault_install(1, true);
-    std::vector<void *> rest; // no page is left for a shorter block
+    std::vector<void *> rest; // leaves no page for a shorter block
     while (void *each = hak_malloc(SMALL_BYTES_MAX)) rest.push_back(each);
     errno = 4711;
     EXPECT_EQ(hak_realloc(block, SMALL_BYTES_MAX), block);

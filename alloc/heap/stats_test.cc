@@ -104,7 +104,7 @@ TEST_F(Stats, WhileOthersWork)
     std::thread busy([] {
         test::Rng rng;
         while (!done) {
-            // Superslabs come and go under the eyes of who reads.
+            // Superslabs are made and released while the figures are read.
             void *runs[2 * EMPTY_SUPERSLABS_MIN + 8];
             for (void *&run : runs) run = hak_malloc(RUN_BYTES_MAX);
             for (int i = 0; i < 100; i++) hak_free(hak_malloc(rng.below(100000)));
@@ -137,7 +137,7 @@ TEST_F(Stats, Print)
     size_t lines = 0, at = 0;
     for (size_t end; (end = printed.find('\n', at)) != std::string::npos; at = end + 1) {
         EXPECT_EQ(printed.compare(at, 8, "hakmem: "), 0);
-        // The debug-validation build's own, see counters_test.cc.
+        // Lines of the debug-validation build; counters_test.cc tests them.
         bool counter =
             printed.compare(at, 16, "hakmem: counter ") == 0 || printed.compare(at, 14, "hakmem: class ") == 0;
         bool check = printed.find("hakmem: option FAILFAST", at) == at;

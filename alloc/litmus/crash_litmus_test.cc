@@ -1,4 +1,5 @@
-// crash_litmus_test.cc: the pair of crash/crash.c, one hand-over. In a child, whose signal handlers are its own.
+// crash_litmus_test.cc: the pair of crash/crash.c. It runs in a child, so that signal handlers do not affect other
+// tests.
 #include "litmus/litmus_test_support.h"
 
 #include <csetjmp>
@@ -20,7 +21,8 @@ void crash()
 
 } // namespace
 
-// The end of a record (release of the writer) and the next thread's record (acquire): all that one is built in.
+// The end of a record (release of the writer) and the next thread's record (acquire): the memory in which records are
+// built.
 TEST(LitmusCrash, WhatTheWriterHas)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();

@@ -6,7 +6,7 @@ extern "C" {
 #include "superslab/pagemap.h"
 }
 
-// thread_process_start (release) and the same in another thread (acquire): the page map's base and size.
+// thread_process_start (release) and the same function in another thread (acquire): the page map's base and size.
 TEST(LitmusFresh, ThePageMapIsThere)
 {
     EXPECT_TRUE(test::in_child([] {

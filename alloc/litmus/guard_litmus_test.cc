@@ -1,5 +1,5 @@
-// guard_litmus_test.cc: the pairs of guard/guard.c and guard/guard_sample.c, one hand-over each. In children, since the
-// range is made once in a process. Of the release build: the other one has none.
+// guard_litmus_test.cc: the pairs of guard/guard.c and guard/guard_sample.c, one hand-over each. They run in children,
+// since the range is made once in a process. Only in the release build: the debug-validation build samples nothing.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
@@ -18,8 +18,8 @@ class LitmusGuard : public testing::Test {
     void SetUp() override
     {
         void *frame;
-        os_backtrace(&frame, 1); // the unwinder allocates at its first use
-        hak_free(hak_malloc(1)); // the heap has started
+        os_backtrace(&frame, 1); // the unwinder may allocate at its first use
+        hak_free(hak_malloc(1)); // starts the heap
     }
 };
 
@@ -40,7 +40,7 @@ TEST_F(LitmusGuard, TheRecordOfABlock)
     }));
 }
 
-// guard_sample_set (release) and guard_sample_is_on (acquire): what guard_start made.
+// guard_sample_set (release) and guard_sample_is_on (acquire): the data that guard_start made.
 TEST_F(LitmusGuard, WhatGuardStartMade)
 {
     EXPECT_TRUE(test::in_child([] {

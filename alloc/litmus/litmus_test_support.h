@@ -1,10 +1,10 @@
 /* litmus_test_support.h: directed tests of one atomic pair each, for ThreadSanitizer.
  *
- * Each step runs once, in a thread of its own. All threads begin before the first step, and a step is told that the one
- * before it is done by a relaxed counter: so nothing orders the steps but the pair that is tested, and where its
- * release or its acquire is missing ThreadSanitizer reports a race in every run. (A join, a lock or an acquire in the
- * test itself would order them, and hide the bug.) Without the sanitizer the steps are checked for what they
- * return. What this cannot show: orders between two words (seq_cst), and what several pairs order at once. */
+ * Each step runs once, in a thread of its own. All threads begin before the first step, and a relaxed counter tells
+ * each step that the one before it is done. So only the pair under test orders the steps, and if its release or its
+ * acquire is missing, ThreadSanitizer reports a race in every run. (A join, a lock or an acquire in the test itself
+ * would order the steps and hide the bug.) Without the sanitizer the tests check only what the steps return. These
+ * tests cannot show orders between two words (seq_cst), nor a bug that several pairs cover at once. */
 #pragma once
 
 #include "base/test_support.h"
@@ -27,8 +27,9 @@ template <class T> class Hand {
     std::atomic<T> value_{};
 };
 
-// A number that only goes up, and that threads wait for asleep: it orders nothing either. (A thread that spins fills
-// the sanitizer's memory of where it has been, and of an access that is no longer there nothing is reported.)
+// A number that only rises, and that threads wait for. It orders nothing either. Waiting threads sleep, since one that
+// spins would fill the sanitizer's history, and a race with an access that has dropped out of the history is not
+// reported.
 class Count {
   public:
     void add()
@@ -50,12 +51,12 @@ class Count {
 };
 
 struct Threads {
-    std::function<void(uint32_t thread)> prepare; // what each does before the first step
-    bool end = false; // each after its own step, and not after the last
+    std::function<void(uint32_t thread)> prepare; // what each thread does before the first step
+    bool end = false; // each thread ends after its own step, not after the last one
 };
 
-// Runs each step in its own thread, one after the other. The threads stay to the last step, unless their end is what is
-// tested: the sanitizer forgets soon where a thread was that has ended.
+// Runs each step in its own thread, one after the other. The threads stay until the last step, unless the test is about
+// their end: the sanitizer soon forgets the history of a thread that has ended.
 inline void in_order(const std::vector<std::function<void()>> &steps, const Threads &threads = {})
 {
     Count prepared, done;
@@ -72,7 +73,7 @@ inline void in_order(const std::vector<std::function<void()>> &steps, const Thre
     });
 }
 
-// Plain accesses that the sanitizer sees, to all of a block's bytes behind the allocator's links.
+// Plain accesses, which the sanitizer sees, to all bytes of a block behind the allocator's links.
 constexpr size_t LINKS_BYTES = 16;
 
 inline void write_plainly(void *block, size_t size_bytes, uint64_t stamp)

@@ -28,7 +28,7 @@ class LitmusPages : public testing::Test {
 
     char *page(uint32_t index) { return superslab_base(&s) + (size_t)index * PAGE_BYTES; }
 
-    // Page 3 is written and freed by one thread, and claimed and read by the next.
+    // One thread writes and frees page 3; the next claims and reads it.
     void hand_over(const std::function<bool()> &claim)
     {
         bool claimed = false, whole = false;
@@ -85,12 +85,12 @@ TEST_F(LitmusPages, ADescriptorIsWhole)
     hak_free(block.take());
 }
 
-// The chunk that chunk_make published serves another thread. (Here ThreadSanitizer has nothing to see: a chunk is fresh
-// memory of the system, and all that is written in it afterwards has pairs of its own.)
+// Another thread uses the chunk that chunk_make published. ThreadSanitizer cannot see this pair: a chunk is fresh
+// memory of the system, and everything written to it later has pairs of its own.
 TEST_F(LitmusPages, AChunkServesAnotherThread)
 {
     hak_free(hak_malloc(1));
-    constexpr uint32_t SUPERSLABS = 65; // more than a chunk has
+    constexpr uint32_t SUPERSLABS = 65; // more than fit one chunk
     std::vector<page_range> held;
     page_range taken = {};
     litmus::in_order({
@@ -107,8 +107,9 @@ TEST_F(LitmusPages, AChunkServesAnotherThread)
     for (const page_range &range : held) pool_free(range.superslab, range.first, SUPERSLAB_PAGES, 0);
 }
 
-// superslab_make (release of the bit in `present`) and the walks over all superslabs (acquire): the descriptor. What is
-// looked at is written once for a descriptor: so each walk needs superslabs that no test has had before.
+// superslab_make (release of the bit in `present`) and the walks over all superslabs (acquire): the descriptor. The
+// member that the walks read is written only once for each descriptor, so each walk needs superslabs that no other test
+// has used.
 void walk_over_new(size_t superslabs, void (*walk)(std::set<uint32_t> *seen))
 {
     hak_free(hak_malloc(1)); // the heap has started
@@ -167,7 +168,7 @@ TEST(LitmusLock, WhatASleeperSees)
             if (thread == 0) {
                 lock_acquire(LOCK_POOL);
                 held.give(true);
-                usleep(20000); // the other one tries, gives up and sleeps; if it comes late it has seen less
+                usleep(20000); // the other thread tries, gives up and sleeps; if it is late, it does not sleep
                 shared++;
                 lock_release(LOCK_POOL);
             } else {

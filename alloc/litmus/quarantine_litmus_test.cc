@@ -1,5 +1,5 @@
 // quarantine_litmus_test.cc: the pairs of debug/quarantine.c, one hand-over each. The rings of these tests' threads are
-// the process's first: a ring is made where none is left over.
+// the first ones of the process, since a ring is made only if none is free.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
@@ -14,7 +14,7 @@ constexpr size_t THREADS_MAX = 3;
 
 class LitmusQuarantine : public testing::Test {
   protected:
-    // Each thread has a heap and a block of it, and no ring.
+    // Gives each thread a heap and a block of it, but no ring.
     void prepare(uint32_t thread)
     {
         blocks[thread] = frame_alloc(FAMILY_MALLOC, 0, 100, false);
@@ -28,8 +28,8 @@ class LitmusQuarantine : public testing::Test {
 
 } // namespace
 
-// ring_take (release of the list's head) and the next ring_take (acquire), which goes through the rings; and
-// quarantine_holds (acquire), which reads a ring while its thread may change it.
+// ring_take (release of the list's head) and the next ring_take (acquire), which walks the rings; also quarantine_holds
+// (acquire), which reads a ring while its thread may change it.
 TEST_F(LitmusQuarantine, ANewRing)
 {
     bool holds = false;
@@ -42,7 +42,7 @@ TEST_F(LitmusQuarantine, ANewRing)
     EXPECT_TRUE(holds);
 }
 
-// A thread's end (release of the ring) and ring_claim (acquire): the ring that it leaves.
+// A thread's end (release of the ring) and ring_claim (acquire): the ring that the thread leaves.
 TEST_F(LitmusQuarantine, TheRingOfAThreadThatHasEnded)
 {
     litmus::Hand<pid_t> first;

@@ -52,7 +52,7 @@ class LitmusRemote : public testing::Test {
         return all;
     }
 
-    // A block leaves the test's hands for the heap's.
+    // Clears the test's pointer to a block that goes to the heap.
     static block *leave(block *&b) { return std::exchange(b, nullptr); }
 
     owner *own = nullptr;
@@ -62,7 +62,7 @@ class LitmusRemote : public testing::Test {
 } // namespace
 
 // remote_post (release) and remote_drain (acquire of the slab's word). The second post queues nothing, so only the word
-// can order it before the drain.
+// orders it before the drain.
 TEST_F(LitmusRemote, BlocksThroughTheWord)
 {
     block *queues = leave(first[0]), *only_posted = leave(first[1]);
@@ -86,8 +86,8 @@ TEST_F(LitmusRemote, BlocksThroughTheWord)
     first[1] = only_posted;
 }
 
-// remote_drain (release of the slab's word) and remote_post (acquire): the drain has read next_pending, which the next
-// post writes.
+// remote_drain (release of the slab's word) and remote_post (acquire): the drain reads next_pending, and the next post
+// writes it.
 TEST_F(LitmusRemote, TheSlabHasLeftTheQueue)
 {
     block *before = leave(first[0]), *after = leave(first[1]);

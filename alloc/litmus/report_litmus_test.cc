@@ -1,4 +1,4 @@
-// report_litmus_test.cc: report/failfast.c between threads. With HAKMEM_FAILFAST=report, so that the process outlives
+// report_litmus_test.cc: report/failfast.c between threads. With HAKMEM_FAILFAST=report, so that the process survives
 // reports.
 #include "litmus/litmus_test_support.h"
 
@@ -17,7 +17,7 @@ class LitmusReport : public testing::Test {
 // A report's end (release of the buffer) and the next thread's report (acquire): the buffer.
 TEST_F(LitmusReport, TheBuffer)
 {
-    void *block = hak_malloc(1); // found at once: a long search for what it is would fill the sanitizer's memory
+    void *block = hak_malloc(1); // a block that is found at once: a long search would fill the sanitizer's history
     auto tell = [&] { failfast_refused(FAILFAST_double_free, block, "of a test: two threads report in turn"); };
     testing::internal::CaptureStderr();
     litmus::in_order({tell, tell});
@@ -28,7 +28,8 @@ TEST_F(LitmusReport, TheBuffer)
     EXPECT_NE(told.find("hakmem: failfast: double_free", first + 1), std::string::npos) << told;
 }
 
-// Whoever allocates the first block with a frame says who explains blocks to reports, while another thread writes one.
+// The thread that allocates the first framed block sets the hook that explains blocks, while another thread writes a
+// report.
 TEST_F(LitmusReport, WhoExplains)
 {
     void *block = hak_malloc(1), *framed = nullptr;

@@ -8,7 +8,7 @@ extern "C" {
 
 namespace {
 
-int watched;             // what the function uses: published by thread_watch
+int watched;             // used by the function; thread_watch publishes it
 std::atomic<int> begun;  // relaxed
 
 void watch(bool begins)
@@ -21,7 +21,7 @@ void watch(bool begins)
 // thread_watch (release) and a thread's first slow path (acquire).
 TEST(LitmusThread, WhatTheWatchUses)
 {
-    hak_free(hak_malloc(1)); // the heap has started
+    hak_free(hak_malloc(1)); // starts the heap
     litmus::in_order({
         [] {
             watched = 11;

@@ -1,7 +1,7 @@
 # HAKMEM_PGO: libhakmem.so compiled with a profile of itself, in three steps of one build.
 #   hakmem-instrumented   the same sources and options, with counters
-#   hakmem_profile        runs the suite's loops on it (train.cmake) and merges what it counted: pgo/hakmem.profdata
-#   hakmem                compiled with that profile; compiled again where the profile changes
+#   hakmem_profile        runs the suite's loops on it (train.cmake) and merges its counts into pgo/hakmem.profdata
+#   hakmem                compiled with that profile, and again when the profile changes
 # The training programs must not depend on hakmem themselves. The other libraries of the tree know nothing of this.
 
 set(pgo_folder ${CMAKE_BINARY_DIR}/pgo)
@@ -17,13 +17,13 @@ endif()
 
 hakmem_shared(hakmem-instrumented 0)
 set_target_properties(hakmem-instrumented PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${pgo_folder})
-# Atomic: what threads count at the same time is not lost.
+# Atomic, so that no counts of threads are lost.
 target_compile_options(hakmem-instrumented PRIVATE -fprofile-instr-generate -fprofile-update=atomic)
 target_link_options(hakmem-instrumented PRIVATE -fprofile-instr-generate)
 
 # --- trained -----------------------------------------------------------------------------------------
 
-# hakmem-bench is defined after this file, or not at all.
+# hakmem-bench may be defined after this file, or not at all.
 set(bench $<$<TARGET_EXISTS:hakmem-bench>:$<TARGET_FILE:hakmem-bench>>)
 add_custom_command(
   OUTPUT ${profile}
@@ -37,8 +37,9 @@ add_custom_target(hakmem_profile DEPENDS ${profile})
 
 # --- with the profile ---------------------------------------------------------------------------------
 
-# The C++ operators (hakmem_new) are as in release: the training programs are C, in whose profile they would be cold.
+# The C++ operators (hakmem_new) are compiled without the profile: the training programs are C, so it would make them
+# cold.
 add_dependencies(hakmem hakmem_profile)
-# The compiler does not name the profile among what it has read: -fdepfile-entry does. The profile is of these very
-# sources, so a function whose profile does not fit stays an error.
+# The compiler does not list the profile among its inputs, so -fdepfile-entry adds it. The profile is of these very
+# sources, so a function whose profile does not match is an error.
 target_compile_options(hakmem PRIVATE -fprofile-instr-use=${profile} "SHELL:-Xclang -fdepfile-entry=${profile}")

@@ -1,8 +1,8 @@
-# Runs the training programs with the instrumented library in place of malloc, and merges their counts into PROFILE.
+# Runs the training programs with the instrumented library preloaded, and merges their counts into PROFILE.
 #   cmake -DLIBRARY=SO -DSTRESS=PROGRAM -DBENCH=[PROGRAM] -DPROFDATA=PROGRAM -DPROFILE=FILE -P train.cmake
-# Seeds and numbers of calls are fixed and one thread runs at a time, so that one training counts nearly as another:
-# only what the allocator does by the clock differs. The scenarios call each function that a program's speed may depend
-# on, for the compiler takes one that was never called for cold. Ends with an error where a run fails or leaves no
+# Seeds and numbers of calls are fixed and one thread runs at a time, so that two trainings give nearly the same counts:
+# only the work that the allocator does by the clock differs. The scenarios call every function on which a program's
+# speed may depend, since the compiler treats one that was never called as cold. Fails if a run fails or leaves no
 # counts; an earlier PROFILE then stays.
 
 get_filename_component(folder ${PROFILE} DIRECTORY)

@@ -1,5 +1,5 @@
-/* beside_program.c: a C program linked with libhakmem.a alone: hak_* serves beside libc's malloc, and
- * neither knows the other's blocks. */
+/* beside_program.c: a C program linked with libhakmem.a alone: hak_* works beside libc's malloc, and neither touches
+ * the other's blocks. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "hakmem/hakmem.h"
 
-/* The archive's inner names are local: a program may have the same. */
+/* The archive's internal names are local, so a program may use the same names. */
 int pool_claim = 7;
 int os_page_bytes = 8;
 
@@ -17,7 +17,7 @@ static int check(void)
     if (theirs == NULL || hak_malloc_usable_size(theirs) != 0) return 2;
     struct hak_stats stats;
     hak_stats_get(&stats);
-    if (stats.huge_bytes != 0) return 3; /* malloc is ours */
+    if (stats.huge_bytes != 0) return 3; /* malloc is hakmem's, but should be libc's */
     char *volatile ours = hak_malloc(10u << 20);
     hak_stats_get(&stats);
     if (ours == NULL || stats.huge_bytes != 10u << 20) return 4;

@@ -1,12 +1,12 @@
-/* calls.h: for test programs in C: the malloc that they drive, as a table, so that one program can be linked with a
- * heap beside libc's malloc (calls_hak.c) and with one in its place (calls_malloc.c). */
+/* calls.h: the malloc that a C test program drives, as a table of calls. So one program can be linked with a heap
+ * beside libc's malloc (calls_hak.c), and with one that replaces it (calls_malloc.c). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct malloc_calls {
-    bool is_libc; /* libc allocates from it too */
+    bool is_libc; /* libc itself allocates from it too */
     void *(*malloc)(size_t size_bytes);
     void *(*calloc)(size_t count, size_t size_bytes);
     void *(*realloc)(void *block, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* msan_program.c: what MemorySanitizer believes of the blocks that hak_* gives out.
+/* msan_program.c: checks what MemorySanitizer believes about blocks of hak_*.
  *
  * usage: PROGRAM marks         asks it about blocks of all kinds; exit status 1 and a line for each wrong answer
  *        PROGRAM read          decides by a byte that nobody has written: the sanitizer must end it with a report
@@ -10,13 +10,13 @@
 
 #include "hakmem/hakmem.h"
 
-/* Of one class, of several, a run, and a mapping of its own. */
+/* Sizes of small blocks of several classes, of runs, and of huge blocks. */
 static const size_t sizes[] = {1, 16, 100, 1024, 5000, 40000, 300000, 3 << 20, 9 << 20};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static int wrong;
 
-/* Looks at the ends, and between them at every byte of the first 4 KiB and then at one of each 61. */
+/* Checks both ends, every byte of the first 4 KiB, and then every 61st byte. */
 static void expect(bool initialised, const void *block, size_t from, size_t to, const char *what, size_t size_bytes)
 {
     const char *bytes = block;
@@ -31,7 +31,7 @@ static void expect(bool initialised, const void *block, size_t from, size_t to, 
 
 static void try_fresh(size_t size_bytes)
 {
-    for (int round = 0; round < 2; round++) { /* the second time most likely the same block */
+    for (int round = 0; round < 2; round++) { /* the second round most likely gets the same block */
         char *block = hak_malloc(size_bytes), *zero = hak_calloc(size_bytes, 1);
         char *aligned = hak_aligned_alloc(256, size_bytes);
         expect(false, block, 0, size_bytes, "malloc", size_bytes);
@@ -40,14 +40,15 @@ static void try_fresh(size_t size_bytes)
         memset(block, 1, size_bytes);
         memset(zero, 2, size_bytes);
         memset(aligned, 3, size_bytes);
-        expect(true, block, 0, size_bytes, "memset", size_bytes); /* of this test itself */
+        expect(true, block, 0, size_bytes, "memset", size_bytes); /* checks the test itself */
         hak_free(block);
         hak_free(zero);
         hak_free(aligned);
     }
 }
 
-/* The first half written, the second not: both stay so, and what is new is not initialised. */
+/* Writes the first half only. After realloc it must still be initialised, and the second half and any new part must
+ * not. */
 static void try_realloc(size_t old_bytes, size_t new_bytes)
 {
     char *block = hak_malloc(old_bytes);

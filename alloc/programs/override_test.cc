@@ -1,6 +1,6 @@
-// override_test.cc: an ordinary program, linked with libc alone. It runs on libc's own malloc, which
-// proves the tests, and again with each library preloaded: every name resolves into the library, and
-// works. HAKMEM_TEST_LIBRARY says which library is expected.
+// override_test.cc: an ordinary program, linked with libc alone. It runs on libc's own malloc, which checks the tests,
+// and then with each library preloaded: every name must resolve to the library and work. HAKMEM_TEST_LIBRARY names the
+// library that is expected.
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -45,7 +45,7 @@ void *symbol(const char *name)
     return dlsym(RTLD_DEFAULT, name);
 }
 
-// Keeps the compiler from seeing what a pointer is, or that nobody uses it.
+// Hides from the compiler where a pointer came from, and that it is not used.
 template <class T> T *opaque(T *pointer)
 {
     asm volatile("" : "+r"(pointer) : : "memory");
@@ -140,7 +140,7 @@ TEST(Override, Aligned)
     void *block = opaque(valloc(10));
     expect_block(block, 10, page);
     free(block);
-    for (size_t size : {expected_library() == nullptr ? 1 : (size_t)0, (size_t)10, page}) { // libc gives none for 0
+    for (size_t size : {expected_library() == nullptr ? 1 : (size_t)0, (size_t)10, page}) { // libc returns NULL for 0
         block = opaque(pvalloc(size));
         expect_block(block, page, page);
         free(block);
@@ -158,7 +158,7 @@ TEST(Override, FailuresSetErrno)
     errno = 0;
     EXPECT_EQ(opaque(calloc(opaque(SIZE_MAX / 2), 3)), nullptr);
     EXPECT_EQ(errno, ENOMEM);
-    void *volatile block = malloc(10); // volatile: a compiler thinks it gone after a realloc
+    void *volatile block = malloc(10); // volatile: a compiler may assume that it is freed after a realloc
     errno = 0;
     EXPECT_EQ(opaque(realloc(block, opaque(SIZE_MAX - 100))), nullptr);
     EXPECT_EQ(errno, ENOMEM);
@@ -216,7 +216,7 @@ TEST(Override, GlibcsControls)
 
 namespace {
 
-// Whether text is one XML element whose tags nest: names, quotes and brackets in balance.
+// Whether text is one XML element with properly nested tags.
 bool is_well_formed(const std::string &text)
 {
     std::vector<std::string> open;
@@ -399,7 +399,7 @@ TEST(OverrideNew, AHandlerThatRemovesItself)
     EXPECT_EQ(handler_calls, 2);
 }
 
-// In a child: it is limited to what is in use and 256 MiB.
+// In a child, which may use 256 MiB more than now.
 TEST(OverrideNew, AHandlerThatFreesMemory)
 {
     fflush(stdout);
@@ -438,8 +438,8 @@ TEST(OverrideNew, AHandlerThatFreesMemory)
 
 TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
 {
-    // Threads that allocate nothing themselves, detached, with stacks too large for libc to keep:
-    // what libc frees at their very end must not start a heap each.
+    // Detached threads that allocate nothing themselves, with stacks too large for libc to keep. The blocks that libc
+    // frees at their very end must not give each thread a heap.
     auto get = reinterpret_cast<void (*)(hak_stats *)>(symbol("hak_stats_get"));
     hak_stats before = {}, after = {};
     if (get != nullptr) get(&before);
@@ -456,7 +456,7 @@ TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
             ASSERT_EQ(pthread_create(
                           &thread, &attributes,
                           [](void *) -> void * {
-                              for (waiting--; waiting > 0;) sched_yield(); // all end together
+                              for (waiting--; waiting > 0;) sched_yield(); // so that all end together
                               return nullptr;
                           },
                           nullptr),
@@ -476,8 +476,8 @@ TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
 
 TEST(OverrideThreads, ForkWhileStreamsAreBusy)
 {
-    // glibc BZ#19431: fork waits for the list of streams, whose holder waits for a stream, whose holder
-    // waits in realloc: a malloc that holds its locks across fork ends the circle.
+    // glibc BZ#19431: fork waits for the lock of the list of streams, whose holder waits for a stream, whose holder
+    // waits in realloc. If malloc held its locks across fork, this would be a deadlock.
     static std::atomic<bool> done;
     done = false;
     FILE *file = tmpfile();
@@ -517,6 +517,6 @@ TEST(OverrideThreads, ThreadLocalDestructorsAndStreams)
         std::thread([] {
             thread_local std::map<std::string, std::string> map;
             for (int n = 0; n < 50; n++) map[std::to_string(n)] = std::string((size_t)n * 10, 'x');
-            EXPECT_NE(opaque(strerror(123456)), nullptr); // libc keeps the text for the thread
+            EXPECT_NE(opaque(strerror(123456)), nullptr); // libc allocates the text, and frees it at the thread's end
         }).join();
 }

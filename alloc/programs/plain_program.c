@@ -1,6 +1,6 @@
-/* plain_program.c: a C program for the tests of the override, preloaded and static: it uses malloc and
- * nothing of C++, and says in its exit status whether hakmem's heap served it. With an argument, that
- * word must not stand in /proc/self/maps: preloading must not bring the C++ runtime in. */
+/* plain_program.c: a C program for the tests of the override, preloaded and static. It uses malloc and no C++; its exit
+ * status says whether hakmem's heap served it. If an argument is given, /proc/self/maps must not contain that word:
+ * preloading must not load the C++ runtime. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "hakmem/hakmem.h"
 
-/* Weak: the program is also linked without the library, which is preloaded then. */
+/* Weak, since the program is also linked without the library, which is preloaded then. */
 #pragma weak hak_stats_get
 
 static void *use(void *failed)
@@ -39,7 +39,7 @@ static int check(int argc, char **argv)
     if (hak_stats_get == NULL) return 5;
     struct hak_stats stats;
     hak_stats_get(&stats);
-    if (stats.huge_bytes < 10u << 20 || stats.heap_count < 2) return 6; /* malloc is another's */
+    if (stats.huge_bytes < 10u << 20 || stats.heap_count < 2) return 6; /* malloc is not hakmem's */
     free(huge);
 
     if (argc > 1) {

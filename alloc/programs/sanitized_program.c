@@ -1,6 +1,6 @@
-/* sanitized_program.c: a program in a tree with a sanitizer, which uses blocks of hak_malloc rightly or wrongly:
- * argument 1 says how. programs/sanitized_check says what must come of it. Exit status 0: it came to its end; 2: bad
- * argument, or what it needs was not there. */
+/* sanitized_program.c: a program for trees with a sanitizer. It uses blocks of hak_malloc correctly or wrongly;
+ * argument 1 names the case. programs/sanitized_check checks the outcome. Exit status 0: it reached its end; 2: bad
+ * argument, or it lacks something that it needs. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ static char *checked(void *block)
     return block;
 }
 
-/* Says where the block is, for the check. */
+/* Prints the block's address, for the check. */
 static char *volatile *told(char *block)
 {
     static char *volatile kept;
@@ -133,7 +133,8 @@ static void twice(void)
 
 /* --- right -------------------------------------------------------------------------------------------------- */
 
-/* Every size may be used to its last byte, through its whole life, and what usable_size tells of, too. */
+/* A block of every size may be used to its last byte for its whole life, and then also the bytes that usable_size
+ * reports. */
 static void right(void)
 {
     static const size_t sizes[] = {0, 1, 8, 16, 17, SMALL, 1024, 5000, 32768, 40000, RUN, 2 << 20, HUGE, 80 << 20};
@@ -152,7 +153,7 @@ static void right(void)
     }
 }
 
-/* What the heap has unmapped is others' memory, without poison. */
+/* Addresses that the heap has unmapped may be mapped by others, and have no poison. */
 static void remapped(void)
 {
     char *blocks[64];
@@ -174,7 +175,7 @@ static void remapped(void)
 
 /* --- LeakSanitizer ------------------------------------------------------------------------------------------- */
 
-/* A block of libc's, to which one word of ours points and nothing else: no register, and no stack. */
+/* Allocates a block of libc's. Only one word of ours points to it, and no register and no stack. */
 static void *hide(void *words)
 {
     void **each = words;
@@ -195,7 +196,7 @@ static void hold(void)
     }
 }
 
-/* A block that is freed holds nothing. */
+/* A pointer in a freed block does not keep the memory that it points to. */
 static void lose(void)
 {
     hold();
@@ -204,7 +205,7 @@ static void lose(void)
 
 /* --- ThreadSanitizer ------------------------------------------------------------------------------------------ */
 
-/* In time, but in no order that a sanitizer could see. */
+/* Orders steps in time only; the sanitizer sees no order. */
 static _Atomic(int) step;
 
 static void wait_for(int wanted, memory_order order)
@@ -215,7 +216,7 @@ static void wait_for(int wanted, memory_order order)
 static void *write_late(void *block)
 {
     wait_for(1, memory_order_relaxed);
-    ((volatile char *)block)[SMALL / 2] = 1; /* which malloc and free have no links in */
+    ((volatile char *)block)[SMALL / 2] = 1; /* malloc and free keep no links in this part */
     return NULL;
 }
 
@@ -233,7 +234,7 @@ static pthread_t started(void *(*body)(void *), void *argument)
     return thread;
 }
 
-/* One thread frees the block, and one writes to it after. */
+/* One thread frees the block, and another one writes to it afterwards. */
 static void race_with_free(void)
 {
     char *block = *told(checked(hak_malloc(SMALL)));
@@ -249,7 +250,7 @@ static void *free_it(void *block)
     return NULL;
 }
 
-/* The one that writes has seen the block freed, and not that it was given to another since. */
+/* The writer has seen that the block was freed, but not that it was handed out again since. */
 static void *write_freed(void *block)
 {
     in_thread(free_it, block);
@@ -264,7 +265,8 @@ static void race_with_reuse(void)
     char *block = *told(checked(hak_malloc(SMALL))), *again = NULL;
     pthread_t other = started(write_freed, block);
     wait_for(1, memory_order_relaxed);
-    for (int i = 0; i < 100000 && again != block; i++) again = checked(hak_malloc(SMALL)); /* drained by and by */
+    /* Until the owner drains it. */
+    for (int i = 0; i < 100000 && again != block; i++) again = checked(hak_malloc(SMALL));
     if (again != block) give_up("the block was not handed out again");
     atomic_store_explicit(&step, 2, memory_order_relaxed);
     pthread_join(other, NULL);
@@ -280,7 +282,7 @@ static void no_race(void)
     memset(checked(hak_malloc(SMALL)), 1, SMALL);
 }
 
-/* Blocks of all kinds go round between threads that never meet but in the heap. */
+/* Threads exchange blocks of all kinds, and only the heap orders them. */
 static void *go_round(void *unused)
 {
     enum { KEPT = 256 };
@@ -299,7 +301,7 @@ static void *go_round(void *unused)
 static void hand_over(void)
 {
     pthread_t threads[4];
-    for (int round = 0; round < 2; round++) { /* the second four adopt what the first left */
+    for (int round = 0; round < 2; round++) { /* the second four adopt the heaps of the first */
         for (int i = 0; i < 4; i++) threads[i] = started(go_round, NULL);
         for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     }
@@ -313,7 +315,7 @@ static void branch_on(const char *block, size_t at)
     if (((const volatile char *)block)[at] != 0) puts("not zero");
 }
 
-static char *reused(size_t size) /* a block that had content */
+static char *reused(size_t size) /* a block that was used before */
 {
     char *block = checked(hak_malloc(size));
     memset(block, 0, size);
@@ -361,7 +363,7 @@ static void read_written(void)
 {
     static const size_t sizes[] = {SMALL, RUN, HUGE};
     for (int i = 0; i < 3; i++) {
-        branch_on(checked(hak_calloc(1, sizes[i])), sizes[i] - 1); /* of memory that the system has just given */
+        branch_on(checked(hak_calloc(1, sizes[i])), sizes[i] - 1); /* fresh memory of the system */
         hak_free(reused(sizes[i]));
         char *zeros = checked(hak_calloc(1, sizes[i]));
         branch_on(zeros, sizes[i] - 1);

@@ -19,14 +19,14 @@ static int check()
     for (int i = 0; i < 10000; i++) map[std::to_string(i)] = std::string((size_t)i % 300, 'x');
     std::thread([&map] { map.clear(); }).join();
 
-    // volatile: a compiler may leave out a new and delete that it sees both of.
+    // volatile: a compiler may drop a pair of new and delete.
     char *volatile huge = new char[10u << 20];
     hak_stats stats;
     hak_stats_get(&stats);
-    if (stats.huge_bytes < 10u << 20) return 2; // operator new is another's
+    if (stats.huge_bytes < 10u << 20) return 2; // operator new is not hakmem's
     void *volatile block = malloc(20u << 20);
     hak_stats_get(&stats);
-    if (block == nullptr || stats.huge_bytes < 30u << 20) return 3; // malloc is another's
+    if (block == nullptr || stats.huge_bytes < 30u << 20) return 3; // malloc is not hakmem's
     free(block);
     delete[] huge;
 

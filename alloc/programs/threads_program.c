@@ -1,12 +1,11 @@
-/* threads_program.c: a test of a malloc (calls.h) that needs no C++: what the standard says of single calls, then
- * threads that allocate, resize, free and hand blocks to each other while children are forked and threads come and go;
- * each block's content is checked whole. In the end the heap's books must be in order, where the inspector is linked
- * in.
+/* threads_program.c: a test of a malloc (calls.h) without C++. First single calls, against the C standard. Then threads
+ * allocate, resize, free and exchange blocks, while children are forked and threads come and go; each block's whole
+ * content is checked. At the end, if the inspector is linked in, the heap's laws must hold.
  *
  * usage: PROGRAM [--sane-sizes] [OPERATIONS [SEED]]
- * OPERATIONS: of each of the four threads, default 50000.
- * --sane-sizes: asks for no size that the heap must refuse; the debug-validation build stops there at level 3.
- * Exit status 1, and a line on standard error, at the first thing that is wrong; 2: bad input. */
+ * OPERATIONS: operations of each of the four threads; default 50000. --sane-sizes: never asks for a size that the heap
+ * must refuse, since at level 3 the debug-validation build stops there. Exit status 1, and a line on standard error, at
+ * the first error; 2: bad input. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,10 +26,10 @@
 
 enum {
     THREADS = 4,
-    SLOTS = 200,        /* blocks that a thread holds */
+    SLOTS = 200, /* blocks that a thread holds */
     MAILBOXES = 64,
     FORKS = 8,
-    WAVES = 10, /* of threads that end and leave blocks behind */
+    WAVES = 10, /* waves of threads that end and leave blocks behind */
     WAVE_BLOCKS = 100,
 };
 
@@ -43,7 +42,7 @@ static void check(bool holds, const char *what, size_t number)
 
 /* --- blocks with a content --------------------------------------------------------------------------------- */
 
-/* At the start of each block; the rest is filled with bytes that follow from the stamp. */
+/* The head of each block. The rest of the block is filled with bytes computed from the stamp. */
 struct head {
     size_t size_bytes;
     uint64_t stamp;
@@ -57,7 +56,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Mostly small, all classes of sizes, now and then a run or a mapping; never below a head. */
+/* Draws a size: mostly small ones of all classes, sometimes a run or a huge block; never smaller than a head. */
 static size_t draw_size(uint64_t *random)
 {
     uint64_t draw = next_random(random);
@@ -177,7 +176,7 @@ static void try_refusals(void)
     check(errno == EDOM, "free keeps errno", (size_t)errno);
 }
 
-/* That it is ours which is driven: its figures tell of a huge block. */
+/* Checks that the malloc under test is ours: its figures must count a huge block. */
 static void try_figures(void)
 {
     struct hak_stats before, with, after;
@@ -196,10 +195,10 @@ static uint64_t seed = 42, operations = 50000;
 static _Atomic(void *) mailboxes[MAILBOXES];
 static _Atomic(uint64_t) handed_over;
 
-/* Leaves a block, or none, and takes what was there: often another thread's. */
+/* Puts a block, or NULL, into a mailbox and takes what was there, which often is another thread's block. */
 static void *swap(uint64_t draw, void *block)
 {
-    /* acq_rel: the content goes with the block. */
+    /* acq_rel: publishes the content of the block that goes in, and acquires that of the one that comes out. */
     void *other = atomic_exchange_explicit(&mailboxes[draw % MAILBOXES], block, memory_order_acq_rel);
     if (other != NULL) atomic_fetch_add_explicit(&handed_over, 1, memory_order_relaxed);
     return other;
@@ -234,9 +233,9 @@ static void drop_all(void **blocks, int count)
         if (blocks[i] != NULL) drop(blocks[i]);
 }
 
-/* The child of a process with threads in the middle of anything: the heap serves it. What it inherits was this thread's
- * at the fork, which copies page after page while others write: of theirs it could see the pointer and not the content.
- */
+/* Uses the heap in a child of a process whose threads may be anywhere. The child checks only blocks that this thread
+ * held: fork copies page after page while other threads write, so of their blocks it may see the pointer but not the
+ * content. */
 static void fork_child(uint64_t number)
 {
     void *inherited[MAILBOXES];
@@ -263,7 +262,7 @@ static void *leave_blocks(void *argument)
     void **blocks = argument;
     uint64_t random = (uintptr_t)blocks;
     for (int i = 0; i < WAVE_BLOCKS; i++) {
-        if (blocks[i] != NULL) drop(blocks[i]); /* of a thread that has ended */
+        if (blocks[i] != NULL) drop(blocks[i]); /* left by a thread that has ended */
         blocks[i] = make(&random);
     }
     return NULL;

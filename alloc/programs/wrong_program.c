@@ -1,8 +1,8 @@
-/* wrong_program.c: a C program that misuses malloc, for tests of what the heap then says where there is no C++ and
- * perhaps no glibc: it needs names of signals and walks stacks, which each libc has its own way for.
+/* wrong_program.c: a C program that misuses malloc, for tests of the heap's reports without C++ and perhaps without
+ * glibc. The reports need names of signals and stack walks, which differ from libc to libc.
  *
  * usage: PROGRAM double-free|use-after-free|segv
- * Exit status 3: nobody stopped it; 2: bad input. */
+ * Exit status 3: nothing stopped it; 2: bad input. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 
 #include "programs/calls.h"
 
-/* Functions of their own, with frame pointers: the report tells their return addresses. */
+/* Separate functions with frame pointers, so that their return addresses are in the report. */
 static __attribute__((noinline)) char *obtain(size_t size_bytes)
 {
     char *block = calls.malloc(size_bytes);
-    __asm__ volatile("" : : "r"(block) : "memory"); /* no jump instead of the call */
+    __asm__ volatile("" : : "r"(block) : "memory"); /* prevents a tail call */
     return block;
 }
 
@@ -26,7 +26,7 @@ static __attribute__((noinline)) void give_back(void *block)
 
 static void use_after_free(void)
 {
-    /* Some of these are sampled. Read, not written: the others are links of the heap's by then. */
+    /* Some of these blocks are sampled. They are only read, since the others hold links of the heap after free. */
     for (int i = 0; i < 10000; i++) {
         char *volatile block = obtain(100);
         give_back(block);

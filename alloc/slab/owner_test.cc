@@ -119,7 +119,7 @@ TEST(Owner, AbandonSeesWhatIsPending)
 
 namespace {
 
-// One post and one abandonment that meet: the other one happens, once, at a step of the first.
+// A post meets an abandonment: at a step of the one, the hook does the other, once.
 owner *meeting;
 block *meeting_block;
 const char *meeting_step;
@@ -144,7 +144,7 @@ class OwnerMeeting : public testing::Test {
     }
     void TearDown() override
     {
-        if (own == nullptr) return; // skipped
+        if (own == nullptr) return; // this build has no hook: skipped
         hak_sync_point_hook = nullptr;
         EXPECT_EQ(meeting, nullptr) << meeting_step << " was not met";
         if (owner_is_orphan(own)) EXPECT_TRUE(owner_adopt_this(own));

@@ -118,7 +118,7 @@ TEST_F(Remote, QueuedOnce)
     remote_drain(own, CLASS_EMPTY);
     EXPECT_EQ(own->pending.load(), nullptr);
     EXPECT_EQ(s->used_count.load(), first.size() - 3);
-    post({first[3]}); // queued anew
+    post({first[3]}); // queued again
     EXPECT_EQ(own->pending.load(), s);
     for (size_t i = 4; i < first.size(); i++) post({first[i]});
     for (size_t i = 1; i < second.size(); i++) post({second[i]});
@@ -147,7 +147,7 @@ TEST_F(Remote, AStageIsPostedWhenItIsFull)
     for (uint32_t c : {1u, sizeclass_of(1024), sizeclass_of(4096), (uint32_t)CLASS_GEOMETRIC_LAST}) {
         std::vector<block *> all = make_full(c);
         slab *s = slab_of(all[0]);
-        // Blocks of one page only: the table is by page.
+        // Blocks of one page only, since the table is by page.
         std::vector<block *> page;
         for (block *b : all)
             if ((uintptr_t)b >> PAGE_SHIFT == (uintptr_t)all[0] >> PAGE_SHIFT) page.push_back(b);
@@ -174,7 +174,7 @@ TEST_F(Remote, AStageWantedForAnotherPageIsPosted)
 {
     uint32_t c = sizeclass_of(1024);
     std::vector<std::vector<block *>> slabs;
-    for (int i = 0; i < STAGES + 1; i++) slabs.push_back(make_full(c)); // two share a stage
+    for (int i = 0; i < STAGES + 1; i++) slabs.push_back(make_full(c)); // two of them share a stage
     for (const auto &blocks : slabs) remote_stage(&table, blocks[0], c);
     uint32_t in_table = 0, in_slabs = 0;
     for (const stage &each : table.stages) in_table += each.count;
@@ -185,7 +185,7 @@ TEST_F(Remote, AStageWantedForAnotherPageIsPosted)
     remote_post_all(&table);
     for (const stage &each : table.stages) EXPECT_EQ(each.count, 0u);
     for (const auto &blocks : slabs) EXPECT_EQ(posted(slab_of(blocks[0])), 2u);
-    remote_post_all(&table); // nothing is left
+    remote_post_all(&table); // posts nothing: no stage is left
     for (const auto &blocks : slabs)
         for (size_t i = 2; i < blocks.size(); i++) remote_stage(&table, blocks[i], c);
     remote_post_all(&table);
@@ -211,7 +211,7 @@ TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
 
 namespace {
 
-// What happens, once, at a step of another thread.
+// The name of a step, and what the hook does there, once, as another thread would.
 const char *between_step;
 std::function<void()> between;
 
@@ -236,7 +236,7 @@ TEST_F(Remote, WhatIsPostedInBetweenIsNotLost)
         remote_drain(own, CLASS_EMPTY);
         hak_sync_point_hook = nullptr;
         EXPECT_EQ(between, nullptr) << step << " was not met";
-        remote_drain(own, CLASS_EMPTY); // what came during the first one
+        remote_drain(own, CLASS_EMPTY); // drains the blocks that came during the first drain
         EXPECT_EQ(s->used_count.load(), first.size() - 2) << step;
         EXPECT_EQ(t->used_count.load(), second.size() - 1) << step;
         post({first.begin() + 2, first.end()});
@@ -277,7 +277,7 @@ TEST_F(Remote, ThreadsPostWhileTheOwnerDrains)
             list = slab_take(s);
         }
         for (block *b = list; b != nullptr; b = b->next) handed++;
-        // A poster that is still busy keeps its list; then the blocks go straight back.
+        // If the poster is still busy with its last list, the blocks go straight back.
         block *expected = nullptr;
         if (!slots[rng.below(POSTERS)].compare_exchange_strong(expected, list))
             while (list != nullptr) {

@@ -1,4 +1,4 @@
-// slab_test.cc: slabs of an owner of the test's own; laws 1 and 3.
+// slab_test.cc: slabs of an owner that the test makes; laws 1 and 3.
 #include "base/test_support.h"
 
 #include <map>
@@ -18,7 +18,7 @@ class Slab : public testing::Test {
   protected:
     void SetUp() override
     {
-        // A whole heap, as every registered owner is the first part of one.
+        // A whole heap, since every registered owner must be the first member of one.
         static struct heap *shared = [] {
             auto *made = static_cast<struct heap *>(aligned_alloc(64, sizeof(struct heap)));
             memset(static_cast<void *>(made), 0, sizeof *made);
@@ -129,7 +129,7 @@ TEST_F(Slab, BlocksOfOneClassUseEverySetOfTheCache)
         EXPECT_EQ(lines.size(), 4096u / CACHE_LINE_BYTES) << bytes;
         for (slab *s : slabs) {
             char *start = slab_start(superslab_of(s), s);
-            uint32_t count = s->capacity; // the slab may go with its last block
+            uint32_t count = s->capacity; // the last block may release the slab
             for (uint32_t i = 0; i < count; i++)
                 slab_give_back(s, reinterpret_cast<block *>(start + (size_t)i * bytes));
         }
@@ -195,7 +195,7 @@ TEST_F(Slab, CarvesAPageOfTheSystemAtATime)
 
 TEST_F(Slab, ASlabIsCarvedWhereTheOneBeforeItWas)
 {
-    std::map<void *, std::set<uint32_t>> parts; // where slabs of all classes began, by the page they lie in
+    std::map<void *, std::set<uint32_t>> parts; // the parts at which slabs of all classes began, by page
     for (uint32_t c = 1; c <= sizeclass_of(PAGE_BYTES / SLAB_BLOCKS_MIN); c++) {
         slab *s = slab_make(own, c);
         std::vector<block *> some = blocks_of(slab_take(s));
@@ -216,7 +216,7 @@ TEST_F(Slab, ListsAreGivenBack)
         for (size_t i = 0; i < count; i++) all[first + i]->next = i + 1 < count ? all[first + i + 1] : nullptr;
         return all[first];
     };
-    slab_give_back_list(s, link(0, 1), nullptr, 1); // no list to join
+    slab_give_back_list(s, link(0, 1), nullptr, 1); // the slab has no list yet
     slab_give_back_list(s, link(1, 9), all[9], 9);
     inspect();
     EXPECT_EQ(blocks_of(s->free).size(), 10u);
@@ -236,7 +236,7 @@ TEST_F(Slab, OneEmptySlabIsKeptAndStandsLast)
         blocks.push_back(take_all(slabs.back()));
     }
     size_t with_all = pool_figures().claimed_pages;
-    // One block each of the first and the second: both are listed, neither is empty.
+    // One block of each of the first two slabs goes back: both are listed, neither is empty.
     for (size_t i : {0u, 1u}) {
         slab_give_back(slabs[i], blocks[i].back());
         blocks[i].pop_back();

@@ -1,4 +1,4 @@
-// trim_test.cc: the memory of slabs that are in use here and there, and its way back.
+// trim_test.cc: slabs with few blocks in use give memory back, and get it again.
 #include "heap/heap_test_support.h"
 
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ class Trim : public test::HeapTest {
         uint64_t stamp;
     };
 
-    // Bytes of [start, start + size_bytes) that have memory.
+    // How many bytes of [start, start + size_bytes) have memory.
     static size_t resident_bytes(const void *start, size_t size_bytes)
     {
         size_t os_bytes = os_page_bytes();
@@ -35,7 +35,7 @@ class Trim : public test::HeapTest {
         return bytes;
     }
 
-    // Of the pages that the blocks begin in.
+    // The same for the pages in which the blocks begin.
     static size_t resident_of(const std::vector<Live> &blocks)
     {
         size_t bytes = 0;
@@ -95,7 +95,7 @@ TEST_F(Trim, EverySizeKeepsWhatIsLiveAndComesBack)
         hak_purge();
         ASSERT_EQ(test::inspected().used_blocks, kept.size()) << size;
         expect_kept(kept, size);
-        // Allocated again: each block once, none of the live ones, and all of it can be written.
+        // Allocates everything again: each block comes once, no live block comes, and all bytes can be written.
         std::set<char *> known;
         for (const Live &each : kept) known.insert(each.block);
         std::vector<Live> again = fill(size, count);
@@ -104,7 +104,7 @@ TEST_F(Trim, EverySizeKeepsWhatIsLiveAndComesBack)
         expect_kept(kept, size);
         expect_kept(again, size);
         free_all(again);
-        hak_purge(); // trims again what was hollow in part
+        hak_purge(); // trims slabs again that were hollow in part
         expect_kept(kept, size);
         test::inspected();
         free_all(kept);
@@ -142,7 +142,7 @@ TEST_F(Trim, MemoryGoesBack)
         std::vector<Live> kept = thin_out(blocks, 64 * 1024 / size > 4 ? 64 * 1024 / size : 4);
         size_t before = resident_of(blocks);
         EXPECT_GT(hak_purge(), 0u);
-        // A live block in each 64 KiB or so keeps its own pages, and there are ends.
+        // A live block in about each 64 KiB keeps its own pages; the ends cost some more.
         EXPECT_LE(resident_of(blocks), before / 2) << size;
         expect_kept(kept, size);
         free_all(kept);
@@ -182,7 +182,7 @@ TEST_F(Trim, AHeapThatShrinksTrimsItself)
     tcache *self = tcache_self();
     EXPECT_GE(self->heap->owner.used_bytes, 64u << 20);
     std::vector<Live> kept = thin_out(blocks, 64);
-    // Not a call since: what is in use and in the caches is little, and what is free has little memory.
+    // No call came after the frees. Little is in use or cached, and free memory has been given back.
     EXPECT_LE(self->heap->owner.used_bytes, 24u << 20);
     EXPECT_LE(resident_of(kept), 40u << 20);
     expect_kept(kept, size);
@@ -211,7 +211,7 @@ TEST_F(Trim, WhereTheSystemTakesNothingBackNothingChanges)
 
 TEST_F(Trim, WhereTheSystemTakesAPartAndThenRefusesNothingIsLost)
 {
-    // As madvise over a mapping of which the second half is locked.
+    // As madvise does on a mapping whose second half is locked.
     for (size_t size : {64u, 1024u, 3000u, 8192u}) {
         std::vector<Live> blocks = fill(size, BYTES / size);
         std::vector<Live> kept = thin_out(blocks, 64);
@@ -239,7 +239,7 @@ TEST_F(Trim, WhereTheSystemTakesAPartAndThenRefusesNothingIsLost)
     }
 }
 
-// The clock stands still but for advance(), and purges by the system are counted.
+// Only advance() moves the clock, and calls of os->purge are counted.
 class TrimTimes : public Trim {
   protected:
     void SetUp() override
@@ -280,7 +280,7 @@ class TrimTimes : public Trim {
 
 TEST_F(TrimTimes, SwingsAreTrimmedOnceADelay)
 {
-    SKIP_WITHOUT_VALIDATE(); // the clock stands still by a hook
+    SKIP_WITHOUT_VALIDATE(); // a hook stops the clock
     std::vector<Live> kept;
     for (int round = 0; round < 9; round++) {
         if (round >= 6) advance(PURGE_DELAY_MS); // one delay after the first trim; then one and two after the second
@@ -299,7 +299,7 @@ TEST_F(TrimTimes, SwingsAreTrimmedOnceADelay)
 
 TEST_F(TrimTimes, AHeapThatGoesOnShrinkingIsTrimmedAtOnce)
 {
-    SKIP_WITHOUT_VALIDATE(); // the clock stands still by a hook
+    SKIP_WITHOUT_VALIDATE(); // a hook stops the clock
     std::vector<Live> all = fill(SIZE, (128u << 20) / SIZE), swings, goes_last, kept;
     for (size_t i = 0; i < all.size(); i++) // no slab comes to be empty
         (i % 32 == 0 ? kept : i % 32 < 29 ? swings : goes_last).push_back(all[i]);

@@ -1,5 +1,5 @@
-// validate_test.cc: each kind of misuse and corruption ends the process with a report that names the
-// kind and the address. Through the public functions, but where what is broken is the heap's own.
+// validate_test.cc: each kind of misuse and corruption ends the process with a report that names the kind and the
+// address. The tests call public functions, except where they must damage the heap itself.
 #include "heap/heap_test_support.h"
 
 extern "C" {
@@ -138,10 +138,10 @@ TEST_F(ValidateDeathTest, Interior)
         EXPECT_DEATH((void)!hak_realloc(block + 4096, 100), report("interior_pointer", block + 4096));
         hak_free(block);
     }
-    char *huge = alloc((size_t)20 << 20); // nor of a huge block
+    char *huge = alloc((size_t)20 << 20); // the same for a huge block
     EXPECT_DEATH(hak_free(huge + ((size_t)8 << 20)), report("interior_pointer", huge + ((size_t)8 << 20)));
     hak_free(huge);
-    char *run = alloc(3 * PAGE_BYTES); // the page map names a run's first page only
+    char *run = alloc(3 * PAGE_BYTES); // only the first page of a run has a tag
     EXPECT_DEATH(hak_free(run + PAGE_BYTES), report("interior_pointer", run + PAGE_BYTES));
     hak_free(run);
     EXPECT_DEATH(hak_free(run), report("double_free", run));
@@ -158,7 +158,7 @@ TEST_F(ValidateDeathTest, Misaligned)
 
 TEST_F(ValidateDeathTest, Foreign)
 {
-    // Not a variable: a sanitizer may keep those elsewhere.
+    // Not the address of a variable: a sanitizer may keep those elsewhere.
     auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
     char *on_stack = reinterpret_cast<char *>(frame / 16 * 16);
     alignas(16) static char in_data[64] = "data", in_zeroes[64];
@@ -185,13 +185,13 @@ TEST_F(ValidateDeathTest, NeverReturned)
     char *block = alloc(1000);
     char *slab = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(block) & ~(uintptr_t)(PAGE_BYTES - 1));
     EXPECT_DEATH(hak_free(slab + 65 * 1008), report("never_returned", slab + 65 * 1008));
-    // A block of the slab that nobody has asked for yet.
+    // A block of the slab that was never handed out.
     char *never = block == slab + 64 * 1008 ? slab : slab + 64 * 1008;
     EXPECT_DEATH(hak_free(never), report("(never_returned|double_free)", never));
     hak_free(block);
 }
 
-// Slabs of blocks of a multiple of 128 bytes begin at different offsets: sizeclass.h, colours.
+// In slabs whose block size is a multiple of 128 the first block lies at different offsets (sizeclass.h, colours).
 TEST_F(ValidateDeathTest, BeforeTheFirstBlock)
 {
     std::vector<char *> blocks;

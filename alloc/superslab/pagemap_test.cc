@@ -1,5 +1,5 @@
-// pagemap_test.cc: tags and descriptors of a started map; cache/fresh_test.cc has the map before
-// start and the fallback window. Law 6 as far as the page map goes.
+// pagemap_test.cc: tags and descriptors of a started map, and law 6 as far as the page map goes. cache/fresh_test.cc
+// tests the map before start and the fallback window.
 #include "base/test_support.h"
 
 extern "C" {

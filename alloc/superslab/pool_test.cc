@@ -130,7 +130,7 @@ TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)
         },
         &present);
     EXPECT_EQ(present, pool_figures().superslab_count);
-    // The descriptors serve again.
+    // The descriptors are used again.
     runs.clear();
     for (int i = 0; i < EMPTY_SUPERSLABS_MIN + 16; i++) {
         runs.push_back(claim(64));
@@ -178,7 +178,7 @@ TEST_F(Pool, PagesFreedSinglyAreFoundAsARun)
 {
     test::Rng rng;
     for (uint32_t pages = 1; pages <= 64; pages *= 2) {
-        // Full superslabs all round, so that nothing but what we free can serve.
+        // Every superslab is full, so that only the pages freed here can serve a claim.
         std::vector<Claimed> rest;
         Claimed full = claim(64);
         while (pool_figures().superslab_count * SUPERSLAB_PAGES > pool_figures().claimed_pages)
@@ -190,7 +190,7 @@ TEST_F(Pool, PagesFreedSinglyAreFoundAsARun)
         rng.shuffle(order);
         for (uint32_t page : order) {
             if (page == order.back() && pages > 1) {
-                // One is missing: the search finds nothing here, and clears the hint.
+                // One page is missing: the search finds nothing here and clears the hint.
                 rest.push_back(claim(pages));
                 ASSERT_NE(rest.back().range.superslab, full.range.superslab);
                 if (pages < 64) rest.push_back(claim(64 - pages)); // fills the new superslab
@@ -314,7 +314,7 @@ TEST_F(Pool, EachCallOfAPurgeRefusedByTheSystem)
         pool_purge_all();
         refused = os_fault_failures();
         os_fault_remove();
-        for (const auto &[run, start] : runs) // kept whole, or gone whole
+        for (const auto &[run, start] : runs) // each superslab is kept or released as a whole
             EXPECT_EQ(pagemap_descriptor(start),
                       superslab_base(run.range.superslab) == start ? run.range.superslab : nullptr);
         pool_purge_all();
@@ -384,7 +384,7 @@ TEST_F(Pool, ThreadsNeverShareAPage)
 
 TEST_F(Pool, HintsLeadThreadsToWhatIsFree)
 {
-    // Threads that together never hold more than fits must not make superslab after superslab.
+    // Threads that never hold more than what fits must not make more and more superslabs.
     test::in_threads(4, [](int thread) {
         test::Rng rng((uint64_t)thread);
         for (int i = 0; i < test::rounds(5000); i++) {
@@ -397,10 +397,10 @@ TEST_F(Pool, HintsLeadThreadsToWhatIsFree)
 
 TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
 {
-    SKIP_WITHOUT_VALIDATE(); // the other thread is played by a hook
+    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
     test::in_thread([] {
         static Claimed other;
-        std::vector<Claimed> rest; // each leaves free pages in a superslab of its own
+        std::vector<Claimed> rest; // each leaves free pages in another superslab
         for (int i = 0; i < 3; i++) rest.push_back(claim(SUPERSLAB_PAGES - 8));
         Claimed first = claim(1);
         hak_sync_point_hook = [](const char *step) {
@@ -408,7 +408,7 @@ TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
             hak_sync_point_hook = nullptr;
             other = claim(1);
         };
-        Claimed met = claim(1); // and its searches begin behind that superslab from now on
+        Claimed met = claim(1); // from now on its searches begin behind that superslab
         EXPECT_EQ(hak_sync_point_hook, nullptr);
         EXPECT_EQ(other.range.superslab, met.range.superslab) << "they did not meet";
         size_t count = pool_figures().superslab_count;

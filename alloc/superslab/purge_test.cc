@@ -1,4 +1,4 @@
-// purge_test.cc: the limit in number on free pages that keep their memory, and what it learns.
+// purge_test.cc: the limit on the number of free pages that keep their memory, and what it learns.
 #include "base/test_support.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 const uint32_t RUN_PAGES = 16;
 
-// Claims `runs` runs, touches them, frees them: a swing of that many dirty pages.
+// Claims `runs` runs, touches them and frees them, which leaves dirty pages.
 void swing(int runs, bool from_top, uint32_t slab_eighths = 0)
 {
     std::vector<page_range> ranges;
@@ -44,7 +44,7 @@ size_t purge_calls_of(void (*work)())
     return calls;
 }
 
-// A clock that runs ahead of the wall's, so that only tick() moves the pool's time on.
+// A clock that runs ahead of the real one, so that only tick() advances the pool's time.
 uint64_t clock_ms = os_now_ms();
 
 void tick()
@@ -107,14 +107,14 @@ void swings_of_many_lengths()
     }
 }
 
-// Pages that one interval left alone are cold, and yet of those that the next swing wants.
+// Pages that were idle for one interval are cold, and yet the next swing wants them.
 TEST_F(Purge, ATickLeavesWhatIsKept)
 {
     for (int i = 0; i < 20; i++) big_swing();
     for (int i = 0; i < 100; i++) ASSERT_EQ(purge_calls_of(swings_of_many_lengths), 0u) << i;
 }
 
-// Runs for gaps that the next ones, which are longer, do not fit into: more memory lies free than was ever in use.
+// Runs that leave gaps into which the next, longer runs do not fit: more memory is free than was ever in use.
 class Gaps {
   public:
     Gaps()
@@ -152,7 +152,7 @@ void swings_beside_gaps()
     swing(32, true);
 }
 
-// A suite, and so a process, of its own: in superslabs that other tests have left the runs would lie elsewhere.
+// A suite of its own runs in a process of its own: in superslabs of other tests the runs would lie elsewhere.
 class PurgeBesideGaps : public Purge {};
 
 TEST_F(PurgeBesideGaps, WhatRunsOfManyLengthsLeaveBetweenThemIsKept)
@@ -201,7 +201,7 @@ TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
 }
 
-// A program at rest that now and then does a little work, whose purges must not look like use.
+// A program at rest that does a little work now and then. Its purges must not count as use.
 TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
 {
     for (int i = 0; i < 20; i++) big_swing();

@@ -1,4 +1,4 @@
-// superslab_test.cc: claims and frees in one superslab of the test's own; law 7.
+// superslab_test.cc: claims and frees in a superslab that the test makes; law 7.
 #include "base/test_support.h"
 
 #include <memory>
@@ -127,7 +127,7 @@ TEST_F(Superslab, PurgeTakesOnlyFreeDirtyPages)
     for (uint32_t i = 0; i < 64; i++) *page(i) = 1;
     s.dirty_pages = bits_range(0, 32);
     ASSERT_TRUE(superslab_claim_at(&s, 8, 2));
-    // 8 and 9 are in use, so the stretch about them is refused whole; 32 to 39 are not dirty.
+    // Pages 8 and 9 are in use, so the whole row around them is refused; pages 32 to 39 are not dirty.
     EXPECT_EQ(superslab_purge(&s, bits_range(0, 4) | bits_range(6, 6) | bits_range(30, 10)), 6u);
     EXPECT_EQ(s.dirty_pages.load(), bits_range(4, 26));
     EXPECT_EQ(s.free_pages.load(), ~bits_range(8, 2)) << "given back";
@@ -185,7 +185,7 @@ TEST_F(Superslab, Law7OverRandomSteps)
             }
             bool write = rng.below(3) != 0;
             if (write) test::pattern_fill(page((uint32_t)first), pages * PAGE_BYTES, 1, STEP);
-            // Not written but not zero either: it is dirty all the same.
+            // Not written, but not zero either, so it counts as dirty.
             runs.push_back({(uint32_t)first, pages, write || !zero});
             break;
         }
