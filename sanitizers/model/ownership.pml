@@ -1,18 +1,20 @@
-/* ownership.pml: who owns a slab and its blocks: the protocol of alloc/slab/remote.c, owner.c and slab.c as a model
- * for spin. Sequential consistency: what depends on weaker orders is for the litmus tests (alloc/litmus). Every
- * access of those files to a word that threads share is one step here; what a thread does alone is not split.
+/* ownership.pml: a model for spin of who owns a slab and its blocks: the protocol of alloc/slab/remote.c, owner.c and
+ * slab.c. The model is sequentially consistent; the litmus tests (alloc/litmus) check weaker orders. Each access of
+ * those files to a word that threads share is one step here. The work that a thread does alone is one step too.
  *
- * One heap, SLABS slabs of BLOCKS blocks each. Three threads: 1 holds the heap at first, 2 and 3 free its blocks; who
- * holds it hands out blocks, drains, and may end (remote_abandon). 3 may adopt the orphan, and 1 again; 2 only posts.
+ * One heap, SLABS slabs of BLOCKS blocks each. Three threads: thread 1 holds the heap at first, 2 and 3 free its
+ * blocks. The thread that holds the heap hands out blocks, drains, and may end (remote_abandon). Thread 3 may then
+ * adopt the orphan, and thread 1 again; thread 2 only posts.
  *
  * Rules are named after the laws of alloc/README.md: LAW(n, ...) prints n in spin's report.
  *   1  a block is in one place; used + free = all
- *   2  pushed = drained + pending; a slab with pending blocks is queued, once; at rest an orphan's queue is empty
- *   3  a slab is given back only when no block is in use, and nobody posts to a slab that was given back
+ *   2  posted = drained + pending; a slab with pending blocks is queued, once; at rest an orphan's queue is empty
+ *   3  a slab is released only when no block is in use, and no thread posts to a slab that was released
  *   4  a heap is held by one thread, or its bit is set
  *
- * Planted bugs, each of which must yield an error (sanitizers/model/check tries them all): see BUG_ below.
- * Sizes are given by -D: SLABS, BLOCKS, ALLOCS (blocks handed out a second time), EXITS (heap left behind). */
+ * The switches BUG_ below plant bugs. Each must yield an error; sanitizers/model/check tries them all. -D sets the
+ * sizes: SLABS, BLOCKS, ALLOCS (how many blocks are handed out a second time), EXITS (how often the heap is left
+ * behind). */
 
 #ifndef SLABS
 #define SLABS 1
@@ -45,10 +47,10 @@ bool in_use[SLABS];         /* its pages are claimed */
 byte pending;               /* owner->pending: slab + 1 */
 bool orphan;                /* the heap's bit in the orphan map */
 
-/* Not in the code: what the laws are about. */
+/* Not in the code: facts that the laws speak of. */
 byte holder = 1;            /* the thread that holds the heap */
 byte live_of[ALL + 1];      /* the thread that has the block, live */
-bool queued_now[SLABS];     /* on the owner's queue */
+bool queued_now[SLABS];     /* the slab is on the owner's queue */
 byte allocs = ALLOCS, exits = EXITS;
 bool ended[THREADS + 1];
 byte ended_count;
@@ -57,7 +59,7 @@ byte ended_count;
 
 /* --- the holder: slab.c ---------------------------------------------------------------------------------------- */
 
-/* slab_returned: count blocks are back. At most one empty slab stays; here, perhaps. */
+/* slab_returned: count blocks have come back. In the code at most one empty slab stays; here it may stay or go. */
 inline slab_returned(s, count)
 {
     LAW(1, used[s] >= count);
@@ -72,7 +74,7 @@ inline slab_returned(s, count)
     fi
 }
 
-/* slab_release: the pages go to the pool, and whoever claims them begins a slab anew. */
+/* slab_release: the pages go to the pool, and the thread that claims them makes a new slab of them. */
 inline slab_release(s)
 {
     b = 1;
@@ -87,7 +89,7 @@ inline slab_release(s)
     free_list[s] = 0
 }
 
-/* slab_make, and all of it carved: the pool may hand out what was given back. */
+/* slab_make, and carving all of it: the pool may hand out pages that were released. */
 inline slab_make(s)
 {
     in_use[s] = true;
@@ -101,8 +103,7 @@ inline slab_make(s)
     od
 }
 
-/* slab_give_back_list: batches_tail finds the end by the batches; the length is believed, as in the code, and is
- * counted here as a law. */
+/* slab_give_back_list: batches_tail finds the end by the batches. The code trusts the length; here a law checks it. */
 inline slab_give_back_list(s, head, count)
 {
     b = head; n = 0;
@@ -141,7 +142,7 @@ inline remote_drain(me)
     pending = 0;
     d_step { s = 0; do :: s < SLABS -> queued_now[s] = false; s++ :: else -> break od }
 #else
-    /* atomic_exchange of owner->pending. What is on the queue now leaves it slab by slab. */
+    /* atomic_exchange of owner->pending. The slabs on the queue now leave it one by one. */
     d_step { slab = pending; pending = 0 }
 #endif
     do
@@ -214,7 +215,7 @@ inline remote_abandon(me)
 #endif
             take(me, taken);
             if
-            :: !taken -> break /* another thread took it, and drains */
+            :: !taken -> break /* another thread took the owner, and drains it */
             :: else
             fi
         fi
@@ -260,7 +261,7 @@ inline pending_push(s)
     next = 0
 }
 
-/* Posts what is staged: stage_head to stage_tail, stage_count blocks of slab stage_slab. */
+/* Posts the stage: stage_head to stage_tail, stage_count blocks of slab stage_slab. */
 inline remote_post(me)
 {
     d_step {
@@ -297,7 +298,7 @@ inline remote_post(me)
     od;
     atomic { head = 0; count = 0; stage_head = 0; stage_tail = 0; stage_count = 0 }
     if
-    :: queued -> queued = false /* it is on its way to the owner */
+    :: queued -> queued = false /* the slab is on the queue already */
     :: else ->
 #ifdef BUG_POSTER_LOOKS_FIRST
         was_orphan = orphan;
@@ -332,7 +333,7 @@ proctype thread(byte me; bool may_adopt)
     bool queued, taken, was_orphan;
 
     do
-    /* malloc, by the holder: a new slab, or a block of its free list, for anyone. */
+    /* malloc, by the holder: a new slab, or a block of a free list, which goes to any thread. */
     :: atomic { holder == me && allocs > 0 ->
         allocs--;
         select(s : 0 .. SLABS - 1);
@@ -378,13 +379,13 @@ proctype thread(byte me; bool may_adopt)
       };
       if
       :: stage_count > 0 -> remote_post(me)
-      :: true /* later, with more */
+      :: true /* post later, with more blocks */
       fi
 
     :: holder == me && pending != 0 -> remote_drain(me)
 
 #ifdef BUG_DRAIN_OUTSIDE_QUEUE
-    /* One slab's remote word, without its queue. */
+    /* Drains one slab's remote word, while the slab is still on the queue. */
     :: holder == me && word_queued[0] ->
         d_step {
             s = 0; head = word_head[s]; count = word_count[s];
@@ -394,12 +395,12 @@ proctype thread(byte me; bool may_adopt)
         d_step { s = 0; head = 0; count = 0; b = 0; n = 0 }
 #endif
 
-    /* The thread ends: what is staged is posted, then the heap is left. */
+    /* The thread ends: it posts its stage, then leaves the heap. */
     :: atomic { holder == me && exits > 0 -> exits-- };
         if :: stage_count > 0 -> remote_post(me) :: else fi;
         remote_abandon(me)
 
-    /* The next thread. */
+    /* The next thread adopts the heap. */
     :: may_adopt && holder != me && orphan -> take(me, taken); taken = false
 
     :: atomic { true ->

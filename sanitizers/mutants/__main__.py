@@ -49,8 +49,9 @@ def run_test(copy, mutant, limit_s):
 
 
 def run_until_killed(copy, mutant):
-    """As run_test, and at which run it ended. Threads meet by chance, less often on a busy machine: what passes is run
-    again until the budget is used up. Each run may take all of it, so that a slow one is not taken for a hang."""
+    """As run_test, and the number of the last run. Threads meet by chance, less often on a busy machine, so a test that
+    passes runs again until the budget is used up. Each run may take the whole budget, so that a slow run does not
+    count as a hang."""
     begin, run = time.monotonic(), 0
     while True:
         run += 1
@@ -72,8 +73,8 @@ class Session:
         print(f"{mutant.name:<34} {verdict:<22} {seconds:>15} {build_s:>8.1f} s  {what}", flush=True)
 
     def check_clean(self, mutant):
-        """None where the mutant's test passes without it, within the budget; else why not. Asked once for each test and
-        budget: what is too slow for one may be in time for another."""
+        """None if the mutant's test passes without the mutant, within the budget; else why not. Tried once for each
+        test and budget, since a test that is too slow for one budget may do for another."""
         key = (mutant.tree, mutant.kind, str(mutant.test), mutant.budget_s)
         if key not in self.clean:
             trouble = self.copy.build(mutant.tree, [])
@@ -87,7 +88,7 @@ class Session:
         return self.clean[key]
 
     def passes_so_often(self, mutant, targets, runs):
-        """Whether the mutant's test passes without it that many times: a late failure may be the test's own."""
+        """Whether the mutant's test passes that many times without the mutant: a late failure may be the test's own."""
         self.copy.sync(mutant.files)
         return self.copy.build(mutant.tree, targets) is None and all(
             run_test(self.copy, mutant, mutant.budget_s)[0] for _ in range(runs)

@@ -1,10 +1,10 @@
-"""ci/mutants --general N: changes that nobody thought of, made by universalmutator (PyPI), a line of alloc/ at a time.
+"""ci/mutants --general N: mutants that no person chose. universalmutator (PyPI) makes them, each of one line of alloc/.
 
-A line is drawn, and of its mutants one; what does not compile, or leaves the unit tests' programs and the libraries as they
-are, is drawn again. Each is built in a copy and tried by the tests, those that take seconds first, until one fails or hangs:
-killed, if the same passes on the code without the change, in the time that it had with it. What was
-tried stands in build/mutants/general.jsonl, and is not tried again: the same command goes on where it ended. With
---retry what survived is tried again first, by the tests as they are now.
+Draws a line, and one of its mutants. A mutant that does not compile, or that leaves the unit tests' programs and the libraries
+as they are, is drawn again. Each mutant is built in a copy and tried by the tests, the quick ones first, until one fails or
+hangs. It counts as killed if the same test passes on the code without the mutant, within the same time limit. The log
+build/mutants/general.jsonl lists the mutants that were tried, and these are not tried again: the same command continues where
+it ended. With --retry the survivors are tried again first, with the tests as they are now.
 """
 
 import difflib
@@ -23,12 +23,13 @@ from mutant_copy import Copy, Stop, by_what, end_session, failed_test, first_lin
 
 TREE = "release"
 LEAST_KILLED = 0.85
-# What is in no program of that tree, and tests.
+# Files that are in no program of that tree, and tests: no lines are drawn from them.
 LEFT_OUT = re.compile(r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault")
-# Tests of the suite itself, which runs nothing of alloc/ or only against libc.
+# Tests of the suite itself: they run nothing of alloc/, or only libc's malloc.
 OF_THE_SUITE = r"conform-unit|\.system$|override/libc|explore-unit\.(Explore[A-Z]|Arena|ZeroPage)"
-# What a stage builds, and how it selects tests. Neither lint, which tells any change of the hot path, nor what needs
-# the network or a browser; nor of crash and inject what takes minutes.
+# The targets that a stage builds, and the options of ctest that select its tests. No stage has the lints, which report
+# any change of the hot path, the tests that need the network or a browser, or the tests of crash and inject that take
+# minutes.
 STAGES = (
     (("alloc-programs",), ("-R", "^(unit|unit-release)/")),
     (
@@ -46,7 +47,7 @@ STAGES = (
     (("all",), ("-R", r"^(crash\.(hakmem|hakmem-validate|static|guard|guard-static)|inject\.signals\..*)$")),
 )
 COUNTED = ("killed", "SURVIVED")  # "invalid" and "same" are no mutants
-# Target and file. Together these hold every line that is drawn; entry/malloc.c is in the libraries alone.
+# Target and file. Together these contain every line that is drawn; only the libraries contain entry/malloc.c.
 LOOKED_AT = {
     "alloc-tests": "alloc-tests",
     "alloc-tests-release": "alloc-tests-release",
@@ -58,7 +59,7 @@ HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
 
 
 def tool(work):
-    """universalmutator's program, in a virtual environment of its own."""
+    """The program of universalmutator, in a virtual environment of its own."""
     program = work / "venv" / "bin" / "mutate"
     if not program.is_file():
         try:
@@ -78,7 +79,7 @@ def tool(work):
 
 
 def lines_of_code(tree):
-    """[(file, number)]: those that are more than a comment, a brace or a directive."""
+    """[(file, number)] of the lines that are more than a comment, a brace or a directive."""
     found = []
     for path in sorted((tree / "alloc").rglob("*.[ch]")):
         name = path.relative_to(tree).as_posix()
@@ -91,7 +92,7 @@ def lines_of_code(tree):
 
 
 def mutants_of(program, tree, work, name, number):
-    """Texts of the file, each with that line changed."""
+    """The mutants of one line, each as the whole text of the file."""
     folder = work / "drawn"
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
@@ -143,7 +144,7 @@ def try_stage(copy, stage, limit_s):
 
 
 def remade(row, text):
-    """The file's text with the row's change, made where its lines stand nearest to where they stood; None: nowhere."""
+    """The file's text with the row's change, made at the nearest place where its lines are now; None: there is none."""
     lines = text.splitlines()
     old = [line[1:] for line in row["diff"] if line.startswith("-")]
     new = [line[1:] for line in row["diff"] if line.startswith("+")]
@@ -181,8 +182,8 @@ class General:
         self.base = fingerprint(self.copy)
 
     def killed_by(self, name, text, stage, limit_s):
-        """What fails of the stage with the mutant, which stands in the copy, and passes without it; None: nothing. Compared
-        is the test by itself where it fails so too, else the whole stage, at the same limit."""
+        """The test of the stage that fails with the mutant, which is in the copy now, and passes without it; None: there
+        is none. Compares the test by itself if it also fails alone, else the whole stage, with the same limit."""
         for _ in range(TRIES):
             what, test, _ = try_stage(self.copy, stage, limit_s)
             if what is None or what.startswith("does not build"):
@@ -208,7 +209,7 @@ class General:
         )
 
     def judge(self, name, text):
-        """(verdict, by what): of COUNTED, "invalid" or "same"."""
+        """(verdict, by what). The verdict is one of COUNTED, "invalid" or "same"."""
         path = self.copy.tree / name
         path.write_text(text, encoding="utf-8")
         try:
@@ -231,7 +232,7 @@ class General:
             print("\n".join("     " + each for each in row["diff"]), flush=True)
 
     def retry(self):
-        """What survived, by the tests as they are now. A change whose line is gone counts no more."""
+        """The survivors, tried with the tests as they are now. A change whose line is gone does not count any more."""
         self.begin()
         every = (
             [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]

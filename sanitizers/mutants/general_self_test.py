@@ -1,4 +1,4 @@
-"""The self-test of ci/mutants --general: a project of a few lines, and in place of universalmutator one that knows them."""
+"""The self-test of ci/mutants --general: a project of a few lines, and a mutator that knows them, for universalmutator."""
 
 import contextlib
 import io
@@ -25,14 +25,14 @@ CMAKE = (
     "add_test(NAME stress COMMAND alloc-tests)\nset_tests_properties(stress PROPERTIES LABELS stress)\n"
     "add_test(NAME crash.static COMMAND alloc-tests)\n" + TEST.format("sum")
 )
-# Added to those where they are wanted. The library is in no program itself, only loaded.
+# Tests that some cases add. The library is not part of a program; programs only load it.
 FOR_THE_LIBRARY = TEST.format("library")
 RED = "add_test(NAME unit/red COMMAND false)\n"
 # Fails from its second run on, up to its N-th.
 AT_TIMES = (
     """add_test(NAME unit/at_times COMMAND sh -c "echo >> runs; n=$(wc -l < runs); test $n -eq 1 -o $n -gt {0}")\n"""
 )
-# Fails three times, then as the program does.
+# Fails three times, then does as the program does.
 LATE = """add_test(NAME unit/late COMMAND sh -c "echo >> late; test $(wc -l < late) -gt 3 && exec $<TARGET_FILE:alloc-tests>")\n"""
 SLOW = "add_test(NAME unit/slow COMMAND sleep 3)\n"
 FILES = {
@@ -50,7 +50,7 @@ FILES = {
     "alloc/library.c": "int library(int a, int b) { return b + a; }\n",
     ".gitignore": "/build/\n",
 }
-# By file and line: what changes, and the verdict.
+# For each file and line the change and its verdict.
 CHANGES = {
     ("toy.c", 2): ("a + b", "a - b"),
     ("toy.c", 3): ("a * b", "a / b"),
@@ -78,7 +78,7 @@ if old:
 """
 
 
-SEED = "2"  # of the first two that count, no test sees the change
+SEED = "2"  # no test sees the first two changes that count
 
 
 def rows_of(work):
@@ -120,7 +120,7 @@ def check_retry(drive, root, work, problems):
 
 
 def check_belief(drive, root, work, problems):
-    """What fails without the mutant too kills none."""
+    """A test that also fails without the mutant kills none."""
     runs = work / "tree" / "build" / "release" / "runs"
     (root / "CMakeLists.txt").write_text(CMAKE + AT_TIMES.format(4), encoding="utf-8")
     done = drive("--general", "1", "--seed", SEED)
@@ -141,7 +141,8 @@ def check_belief(drive, root, work, problems):
 
 
 def check_limits(root, work, problems):
-    """At a limit of two seconds: the driver's own is a minute or more. And what is tried again has its mutant again."""
+    """With a limit of two seconds, since the driver's own is a minute or more. A test that is tried again must have
+    the mutant."""
     (root / "CMakeLists.txt").write_text(CMAKE + SLOW + LATE, encoding="utf-8")
     general = general_mutants.General(root, work, 1)
     general.copy.make()
@@ -165,7 +166,7 @@ def check_limits(root, work, problems):
 
 
 def run(driver_of):
-    """Problems, as lines. driver_of(root): what runs the driver there."""
+    """Problems, as lines. driver_of(root) is the command that runs the driver there."""
     problems = []
     with tempfile.TemporaryDirectory(prefix="hakmem-general-") as folder:
         root, work = pathlib.Path(folder, "toy"), pathlib.Path(folder, "toy", "build", "mutants")

@@ -1,4 +1,4 @@
-"""What ci/mutants works on: a copy of the checkout, its build trees, and what a test said. See ci/mutants.
+"""The copy of the checkout that ci/mutants works on, its build trees, and the results of tests. See ci/mutants.
 
 The copy is made of the files that git knows or does not ignore, each written only where it differs, so that a build
 tree of the copy compiles what a patch changes and no more.
@@ -42,7 +42,7 @@ class Copy:
             shutil.copymode(source, target)
 
     def make(self):
-        """The copy as the checkout is now: what is no longer there goes too."""
+        """Makes the copy equal to the checkout: files that are gone there are removed here too."""
         names = tracked(self.root)
         self.sync(names)
         keep = set(names)
@@ -52,7 +52,7 @@ class Copy:
                 path.unlink()
 
     def apply(self, mutant):
-        """Git must not find the checkout around the copy. What it says where the patch does not apply."""
+        """Applies a patch. Git must not find the checkout around the copy. Returns its message if the patch does not apply."""
         done = subprocess.run(
             ["git", "apply", "-p1", str(mutant.path.resolve())],
             cwd=self.tree,
@@ -85,7 +85,7 @@ class Copy:
         return next((line for line in done.stdout.splitlines() if "error:" in line), "the build failed")
 
     def targets(self, mutant):
-        """What the test's commands name of the build tree."""
+        """The files of the build tree that the test's commands name."""
         if mutant.targets:
             return mutant.targets
         folder = str(self.folder(mutant.tree).resolve())
@@ -112,8 +112,8 @@ def first_line(text):
 
 
 def end_session(leader):
-    """Of a test that hangs: it and what it started. ctest gives each test a process group of its own, but all are of
-    the session that began with this process."""
+    """Ends a test that hangs, and the processes that it started. ctest gives each test a process group of its own, but
+    all of them are in the session that began with this process."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             session = int(stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[3])
@@ -136,7 +136,7 @@ SIGNS = (
 
 
 def failed_test(output):
-    """The first in ctest's list of those that failed, or "" without such a list."""
+    """The first test in ctest's list of failed ones, or "" if it printed none."""
     failed = re.search(r"^\s*\d+ - (\S+) \(", output, re.MULTILINE)
     return failed[1] if failed else ""
 

@@ -74,7 +74,7 @@ BAD_HEADS = {
     "a budget in minutes": "Bug: b\nFound-by: test plain ctest -R x\nBudget: 5 min\n\n",
 }
 
-# Arguments, and what is said of them.
+# Bad arguments, and the message for each.
 BAD_ARGUMENTS = [
     (["nix"], "there is no nix.patch"),
     (["--since", "nix"], "--since nix: "),
@@ -145,7 +145,7 @@ def check_selection(driver, root, problems):
 
 
 def check_arguments(driver, root, problems):
-    """Bad ones are told before ci/setup, in whose place stands a program that leaves a mark."""
+    """Bad arguments are reported before ci/setup runs; a program that leaves a mark replaces it here."""
     mark, work, setup = root / "build" / "mark", root / "build" / "other", root / "build" / "setup"
     setup.write_text(f"#!/bin/sh\necho >> {mark}\nexit $(wc -l < {mark})\n", encoding="utf-8")
     setup.chmod(0o755)
