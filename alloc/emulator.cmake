@@ -3,7 +3,7 @@
 
 set(EMULATOR_LACKS_LIMITS "it does not hold a process to RLIMIT_AS")
 set(EMULATOR_LACKS_FORK "the child of a process with threads cannot start threads or count on its locks")
-set(EMULATOR_LACKS_MAPS "its own memory stands in /proc/self/maps, and mincore knows only memory that can be read")
+set(EMULATOR_LACKS_MAPS "its own memory is in /proc/self/maps, and mincore knows only memory that can be read")
 set(EMULATOR_LACKS_ERRORS "its madvise, mprotect and mremap of what is not mapped do not fail as they must")
 set(EMULATOR_LACKS_TIME "it takes minutes there")
 set(EMULATOR_LACKS

@@ -115,7 +115,7 @@ TEST_F(Guard, OnePageOfAddressSpaceIsEnough)
     with(GUARD_SLOTS_MAX, 0, [] {
         std::vector<void *> blocks;
         while (void *block = guard_alloc(16)) blocks.push_back(block);
-        EXPECT_EQ(blocks.size(), (size_t)GUARD_SLOTS_MAX) << "or the system refuses so many mappings";
+        EXPECT_EQ(blocks.size(), (size_t)GUARD_SLOTS_MAX) << "or the system refuses that many mappings";
         for (void *block : blocks) hak_free(block);
     });
 }

@@ -14,8 +14,7 @@
       "a free page keeps its memory for one to two such delays; 0: purged when freed")                               \
     X(HUGE_CACHE_MIB, HUGE_CACHE_BYTES_MAX >> 20, 0, 1048576, "MiB of mappings above 2 MiB kept for reuse; 0: none") \
     X(HUGE_PAGES, 0, 0, 1, "1: ask for transparent huge pages behind superslabs")                                    \
-    X(GUARD_SAMPLE, 0, 0, 1000000000,                                                                                \
-      "one in about so many small blocks lies alone between pages that fault; 0: none")                              \
+    X(GUARD_SAMPLE, 0, 0, 1000000000, "N: about one in N small blocks lies alone between pages that fault; 0: none") \
     X(GUARD_SLOTS, GUARD_SLOTS, 1, GUARD_SLOTS_MAX, "such blocks, live or lately freed, at most")                    \
     X(STATS, 0, 0, 1, "1: print the heap's figures to standard error at exit")
 

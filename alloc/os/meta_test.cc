@@ -54,7 +54,7 @@ TEST(Meta, RefusesWhenTheSystemDoes)
     os_fault_install(1, true);
     int given = 0;
     while (given < 100000 && meta_alloc(1 << 16) != nullptr) given++;
-    EXPECT_LT(given, 100000) << "what is left of a range is used up, then NULL";
+    EXPECT_LT(given, 100000) << "the rest of a range is used up, then NULL";
     os_fault_remove();
     EXPECT_NE(meta_alloc(1 << 16), nullptr);
 }

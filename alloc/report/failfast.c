@@ -149,8 +149,8 @@ static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find,
         text_add(&text, "\n");
     }
     if (failfast_goes_on())
-        text_add(&text, ends ? "hakmem:   cannot go on from here: the process ends\n"
-                             : "hakmem:   the program goes on, and a bad call does nothing\n");
+        text_add(&text, ends ? "hakmem:   cannot continue from here: the process ends\n"
+                             : "hakmem:   the program continues, and a bad call does nothing\n");
     os_write_error(text.bytes, text.length);
     if (ends) keep(find, &text);
     /* release: pairs with the acquire in buffer_take. */

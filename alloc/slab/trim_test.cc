@@ -305,7 +305,7 @@ TEST_F(TrimTimes, AHeapThatGoesOnShrinkingIsTrimmedAtOnce)
         (i % 32 == 0 ? kept : i % 32 < 29 ? swings : goes_last).push_back(all[i]);
     EXPECT_GT(purges_of_freeing(swings), 0u);
     swings = fill(SIZE, swings.size());
-    EXPECT_EQ(purges_of_freeing(swings), 0u) << "what was trimmed was wanted again";
+    EXPECT_EQ(purges_of_freeing(swings), 0u) << "trimmed memory was wanted again";
     swings = fill(SIZE, swings.size());
     advance(PURGE_DELAY_MS);
     EXPECT_GT(purges_of_freeing(swings), 0u);

@@ -146,7 +146,7 @@ void validate_remote(struct slab *slab, const struct block *head, uint32_t count
         bool is_last = i + 1 == count;
         if (is_last ? next != NULL : !is_block_of(superslab, slab, next))
             failfast_link(FAILFAST_remote_link, block,
-                          is_last ? "the list goes on beyond its count" : "the link leaves the slab", &block->next);
+                          is_last ? "the list continues beyond its count" : "the link leaves the slab", &block->next);
         block = next;
     }
 }

@@ -169,7 +169,7 @@ class General:
             rows = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
             return [row for row in rows if row["seed"] == self.seed]
         except (ValueError, KeyError, TypeError) as error:
-            raise Stop(f"{self.log} is damaged: delete it, and the sample begins anew") from error
+            raise Stop(f"{self.log} is damaged: delete it, and the sample begins again") from error
 
     def begin(self):
         self.copy.make()
@@ -205,7 +205,7 @@ class General:
             (self.copy.tree / name).write_text(text, encoding="utf-8")
         raise Stop(
             f"the tests fail without a mutant: {without}; {name} was tried {TRIES} times. Mend that; the same command "
-            "goes on here"
+            "continues from here"
         )
 
     def judge(self, name, text):
