@@ -1,4 +1,4 @@
-"""ci/replay's work: see its --help. Exit status 0: found; 3: likely; 1: not found; 2: bad input."""
+"""The command ci/replay; see its --help. Exit status: 0 found; 3 likely; 1 not found; 2 bad input."""
 
 import argparse
 import os
@@ -69,7 +69,7 @@ def parse(words):
 
 
 def need(*programs):
-    """Why a method cannot be used here: a program that is missing, another processor; ''."""
+    """Why a method cannot be used here: a missing program, or another processor; '' if it can."""
     if "gdb" in programs and platform.machine() != "x86_64":
         return f"it reads x86-64 instructions, and this machine is {platform.machine()}"
     missing = [program for program in programs if not shutil.which(program)]
@@ -93,7 +93,7 @@ class Replay:
         folder = os.path.join(self.folder, name)
         os.makedirs(folder, exist_ok=True)
         calls = os.path.join(self.options.build, "libreplay-calls.so")
-        with_calls = with_calls and not self.report.is_suite()  # it insists on a malloc that is the allocator's
+        with_calls = with_calls and not self.report.is_suite()  # the suite insists that malloc comes from the allocator
         if with_calls and not os.path.exists(calls):
             self.say(
                 f"'{calls}' is not built: blocks will not be named, and nothing is found for certain; build it by "
@@ -115,7 +115,7 @@ class Replay:
         return Rerun(self.report, launcher, self.stress, self.options.tries, self.say)
 
     def record(self):
-        """What the record tells by itself."""
+        """What the record shows by itself."""
         verdict = known.of_record(Judge(self.report, History(""), Symbols([])), self.report)
         if verdict is None:
             raise NotFound("the record alone does not tell")
@@ -160,13 +160,13 @@ class Replay:
         return getattr(self, method)()
 
     def find(self):
-        """Tries the methods in turn, until one finds it; the best of those that say what is likely comes second. A result
-        as verdict.py takes it."""
+        """Tries the methods in turn until one finds the cause; otherwise returns the best of the results that are
+        likely. Results have the form of verdict.py."""
         methods = METHODS if self.options.method == "auto" else (self.options.method,)
         reasons, likely = [], None
         for method in methods:
             if likely and method in ("gdb", "valgrind"):
-                break  # they see no more than those before
+                break  # they see no more than the earlier ones
             self.launcher = None
             try:
                 verdict = self.one(method)
@@ -212,7 +212,7 @@ class Replay:
 
 
 def write(result, path):
-    """The JSON to a file, or stdout for -; lines for people else to stdout."""
+    """Writes the JSON to a file, and lines for people to stdout; for "-", only the JSON, to stdout."""
     if path == "-":
         sys.stdout.write(verdicts.as_json(result))
         return
@@ -262,7 +262,7 @@ def work(options):
     except OSError as error:
         raise reports.BadInput(f"{error.filename or folder}: {error.strerror}") from None
     finally:
-        launch.end_children()  # before the folder goes, in which they may write
+        launch.end_children()  # before the folder is removed, into which they may write
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
 

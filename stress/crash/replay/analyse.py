@@ -1,10 +1,10 @@
-"""From a crash to who did it: follows the bad value back, by the questions that a tracer answers (rerun.py, reverse.py),
-and says what was seen. A verdict is `found` only where the store that made the value was seen and nothing else explains
-it; where something else fits too it is `likely`, with the alternatives.
+"""Leads from a crash to the code that caused it. Follows the bad value back with the help of a tracer (rerun.py,
+reverse.py), and says what was seen. A verdict is `found` only if the store that made the value was seen and nothing
+else explains the crash. If something else fits too, it is `likely`, with the alternatives.
 
-The last store of a value is not always its origin: a copy is followed to where it was copied from. A store by the C
-library is its caller's. A store into a block by the function that owns it is innocent where the reader's pointer is older
-than the block: then the function did the harm that freed the block while the reader still used it."""
+The last store of a value is not always its origin: a copy is followed to its source. A store by the C library counts as
+its caller's. A store into a block by the function that owns it is innocent if the reader's pointer is older than the
+block. The fault then lies with the function that freed the memory while the reader still used it."""
 
 import known
 import verdict as verdicts
@@ -35,12 +35,13 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         self.crash = tracer.crash
         self.judge = Judge(report, tracer.history(), tracer.symbols())
         self.hits, self.about, self.is_settled = [], {}, True
-        self.is_direct = False  # what was written is known by the validate library, not by whose block it was
-        self.is_guess = False  # the word that the bad value was loaded from
+        self.is_direct = False  # the validate library, not the block's owner, says what was written
+        self.is_guess = False  # the word that the bad value was loaded from is a guess
         self.user = self.judge.culprit(self.crash["stack"])
 
     def refresh(self):
-        """After a run: its log of calls, which is the one before where as many calls are in it."""
+        """After a run: takes its log of calls. If the log has as many calls as the previous one, keeps the previous
+        one."""
         if count_of(self.tracer.calls()) != self.judge.history.count:
             self.judge = Judge(self.report, self.tracer.history(), self.tracer.symbols())
 
@@ -58,9 +59,7 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         ):
             grade = LIKELY
             more["alternatives"] = [(None, "who freed the memory before: not all calls of malloc were written down")]
-        if (
-            grade == FOUND and self.is_guess and cause not in ("use_after_free", "double_free")
-        ):  # they are proved by a run
+        if grade == FOUND and self.is_guess and cause not in ("use_after_free", "double_free"):  # a run proves them
             grade = LIKELY
             more["alternatives"] = [
                 *more.get("alternatives", []),
@@ -99,7 +98,7 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         return self.in_program()
 
     def stopped(self):
-        """Where the malloc, or the C library, or the program stopped it."""
+        """The malloc, the C library, or the program itself stopped the program."""
         verdict = known.of_abort(self.judge, self.crash["stack"])
         if (
             verdict
@@ -119,7 +118,8 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         )
 
     def thrown(self, verdict):
-        """std::terminate, after the stack was unwound up to a function that may not throw: who threw?"""
+        """std::terminate, after the stack was unwound up to a function that must not throw: finds the function that
+        threw."""
         stack = self.tracer.thrown() if hasattr(self.tracer, "thrown") else None
         by = self.judge.culprit(stack or [])
         if by is None:

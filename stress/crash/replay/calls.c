@@ -1,10 +1,10 @@
-/* calls.c: libreplay-calls.so, preloaded before the malloc of a program that ci/replay runs again. Writes down each
- * call of malloc, free and their kin, and who made it, in the file that HAKMEM_REPLAY_CALLS names, which is mapped: no
- * call of its own goes to the malloc, so that the blocks lie as they did. Any thread.
+/* calls.c: libreplay-calls.so, preloaded before the malloc of a program that ci/replay runs again. Logs each call of
+ * malloc, free and related functions, with its caller, in the mapped file that HAKMEM_REPLAY_CALLS names. The library
+ * itself never calls the malloc, so that blocks get the same addresses as before. Any thread.
  *
- * The file: a number of calls, then CALLS_MAX calls as a ring. A free is written before it is done, an allocation
- * after. HAKMEM_REPLAY_FILL=N fills the block of call N (from 1) with bytes of 0xd1 before the program has it;
- * HAKMEM_REPLAY_KEEP=N,N,... leaves out the frees that are these calls. */
+ * The file: a number of calls, then CALLS_MAX calls as a ring. A free is logged before it is done, an allocation after.
+ * HAKMEM_REPLAY_FILL=N fills the block of call N (from 1) with bytes of 0xd1 before the program gets it.
+ * HAKMEM_REPLAY_KEEP=N,N,... skips the frees with these numbers. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -31,18 +31,18 @@ struct call {
 
 struct calls {
     _Atomic(uint64_t) count;
-    uint64_t unused[5]; /* one call long, with the count */
+    uint64_t unused[5]; /* the head, with the count, is as large as one call */
     struct call ring[CALLS_MAX];
 };
 
 enum { FILLED = 0xd1, KEPT_MAX = 64 };
 
 static struct calls *calls;
-static uint64_t fill_number; /* of the call whose block is filled before the program has it; 0: none */
-static uint64_t kept[KEPT_MAX]; /* numbers of calls of free that are not done, up to a 0 */
-static _Atomic(int) state; /* 0: not opened, 1: opened, or in vain */
+static uint64_t fill_number; /* number of the call whose block is filled before the program gets it; 0: none */
+static uint64_t kept[KEPT_MAX]; /* numbers of the calls of free that are skipped, ended by a 0 */
+static _Atomic(int) state; /* 0: not opened; 1: opened, or could not be */
 
-/* Read by the debugger when a watchpoint is hit: calls so far, and where the log lies. */
+/* Read by the debugger when a watchpoint is hit: the number of calls so far, and the address of the log. */
 extern volatile uint64_t hakmem_replay_count, hakmem_replay_log;
 volatile uint64_t hakmem_replay_count, hakmem_replay_log;
 
@@ -72,7 +72,8 @@ static void *next(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* A pointer to the next definition of a function; looked up at its first call, by each thread that is early. */
+/* A pointer to the next definition of a function. Looked up at its first call, perhaps by several threads at the same
+ * time. */
 #define NEXT(type, name) (*(__extension__(type *) find((void **)&next_##name, #name)))
 #define DECLARE(name) static void *next_##name
 
@@ -82,7 +83,7 @@ static void **find(void **place, const char *name)
     return place;
 }
 
-/* The number of the call, from 1; 0: it was not written down. */
+/* The number of the call, from 1; 0: it was not logged. */
 static uint64_t put(enum operation operation, void *block, size_t size_bytes, size_t usable_bytes, void *caller)
 {
     if (calls == NULL || block == NULL) return 0;
@@ -146,7 +147,7 @@ DECLARE(_ZdlPvSt11align_val_tRKSt9nothrow_t);
 DECLARE(_ZdaPvSt11align_val_tRKSt9nothrow_t);
 DECLARE(free_aligned_sized);
 
-/* Writes down a free. False: it is one of those that are not to be done. */
+/* Logs a free. False: it must be skipped. */
 static bool put_free(void *block, void *caller)
 {
     uint64_t number = put(FREED, block, 0, 0, caller);
@@ -164,7 +165,7 @@ static uint64_t put_block(enum operation operation, void *block, size_t size_byt
 static void *put_new(void *block, size_t size_bytes, void *caller)
 {
     uint64_t number = put_block(ALLOCATED, block, size_bytes, caller);
-    /* A field that the program never writes shows the filling; one that it does write does not. */
+    /* A field that the program never writes shows the filling; a field that it writes does not. */
     if (number != 0 && number == fill_number) memset(block, FILLED, size_bytes);
     return block;
 }
@@ -183,7 +184,7 @@ void *calloc(size_t count, size_t size_bytes)
     return block;
 }
 
-/* The block before goes into the log as freed, and comes back where realloc fails and leaves it. */
+/* Logs the old block as freed. If realloc fails and leaves the block in place, logs it as allocated again. */
 static void *put_moved(void *before, void *moved, size_t size_bytes, void *caller)
 {
     bool failed = moved == NULL && size_bytes > 0;
@@ -241,8 +242,7 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
     return error;
 }
 
-/* The operators of C++, by the names that the linker knows: new, new[], delete, delete[], with sizes,
- * alignments and std::nothrow. */
+/* The operators of C++ by their linker names: new, new[], delete, delete[], with sizes, alignments and std::nothrow. */
 #define NEW(name)                                                            \
     void *name(size_t size_bytes);                                           \
     void *name(size_t size_bytes)                                            \
@@ -261,7 +261,7 @@ int posix_memalign(void **place, size_t align_bytes, size_t size_bytes)
     {                                                                                    \
         if (put_free(block, CALLER)) NEXT(of_pointer_and_size, name)(block, size_bytes); \
     }
-/* The tag is a reference to std::nothrow; std::align_val_t is a number of bytes. */
+/* The nothrow tag is passed as a reference; std::align_val_t is passed as a number of bytes. */
 #define NEW_NOTHROW(name)                                                                 \
     void *name(size_t size_bytes, void *tag);                                             \
     void *name(size_t size_bytes, void *tag)                                              \

@@ -1,15 +1,16 @@
-"""For scripts that gdb runs: which instruction used, loaded or stored a value, read backwards from where the program has
-stopped. x86-64, AT&T syntax. Every answer is checked against the values that registers and memory hold at the stop; what
-does not agree is not given.
+"""For scripts that gdb runs: finds the instruction that used, loaded or stored a value, by reading backwards from where
+the program has stopped. x86-64, AT&T syntax. Every answer is checked against the registers and memory at the stop; an
+answer that does not agree is dropped.
 
-A cell is a place in memory with the value that is looked for: {"address", "size", "value"}. An origin says where the value
-of a register came from:
+A cell is a place in memory with the wanted value: {"address", "size", "value"}. An origin says where the value of a
+register came from:
 
-  kind      load      from the cell in "cell"; without "cell": by the instruction at "pc", whose address is not known now
-            constant  an instruction holds it
+  kind      load      from the cell in "cell"; without "cell": by the instruction at "pc", from an address that is no
+            longer known
+            constant  contained in an instruction
             computed  by arithmetic
-            call      it was returned by the function in "callee"
-            unknown   the search ended
+            call      returned by the function in "callee"
+            unknown   the search found nothing
   function, pc, asm   the instruction
   ambiguous           another instruction may have set the register, on another path to its use
 """
@@ -35,12 +36,12 @@ from instructions import (
 
 SAVED_BY_CALLEE = {"rbx", "rbp", "r12", "r13", "r14", "r15"}
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-FRAMES_MAX = 6  # from the instruction upward
-BYTES_BEHIND = 1024  # decoded behind an instruction of interest: a path may lead back from there
+FRAMES_MAX = 6  # counted upward from the instruction
+BYTES_BEHIND = 1024  # bytes decoded after an instruction of interest, since a path may lead back from there
 ENDS = re.compile(
     r"^(notrack )?(jmp|ret|ud2|hlt)|^call.*<(abort|_?exit|_Exit|__assert_fail|__stack_chk_fail|__cxa_throw|"
     r"_Unwind_Resume)[@>+]"
-)  # behind them the program does not go on
+)  # the program does not continue after these
 JUMP = re.compile(r"(?:notrack |bnd )?j\w+\s+(0x[0-9a-f]+)")
 
 
@@ -95,8 +96,9 @@ def constant(frame, row, operand, value):
 
 
 def in_rows(frame, rows, name, value):
-    """The origin of a register behind rows of one function, or ("argument", name, is_ambiguous): set before them. It is
-    ambiguous where the program may have come by another path, on which the register was set elsewhere."""
+    """The origin of a register as set by these rows of one function; ("argument", name, is_ambiguous) if it was set
+    before them. It is ambiguous if the program may have come by another path, on which the register was set
+    elsewhere."""
     around = decode(rows[0]["addr"], rows[-1]["addr"] + BYTES_BEHIND) if rows else []
     ways, place, is_ambiguous = ways_to(around), len(rows), False
     for _ in range(LOOK_BACK):
@@ -105,7 +107,7 @@ def in_rows(frame, rows, name, value):
         place = max((one for one in places if one < place), default=max(places, default=-1))
         found = ("argument", name) if place < 0 else at_row(frame, around[place], name, value)
         if isinstance(found, tuple) and len(found) == 3:
-            _, name, value = found  # passed on from another register
+            _, name, value = found  # copied from another register
             continue
         if isinstance(found, tuple):
             return (*found, is_ambiguous)
@@ -114,7 +116,7 @@ def in_rows(frame, rows, name, value):
 
 
 def ways_to(rows):
-    """For each row the places of those from which the program comes to it; -1: from before the first one."""
+    """For each row, the indices of the rows from which the program can reach it; -1: from before the first row."""
     places = {row["addr"]: place for place, row in enumerate(rows)}
     ways = {0: [-1]}
     for place, row in enumerate(rows):
@@ -127,7 +129,7 @@ def ways_to(rows):
 
 
 def set_at(rows, ways, place, name):
-    """The places of the rows that may have set a register last, before a place; -1: none of them did."""
+    """The indices of the rows that may have set a register last, before a given row; -1: none of them did."""
     found, known, more = set(), set(), list(ways.get(place, ()))
     while more:
         one = more.pop()
@@ -151,7 +153,7 @@ def sets(row, name):
 
 
 def is_other_constant(rows, place, value):
-    """Whether a row sets a register to a constant that is not the value."""
+    """Whether a row sets a register to a constant other than the value."""
     mnemonic, operands = split(rows[place]) if place >= 0 else ("", [])
     if len(operands) != 2 or not is_register(operands[1]):
         return False
@@ -165,12 +167,13 @@ def is_other_constant(rows, place, value):
 
 
 def at_row(frame, row, name, value):
-    """The origin of a register that a row sets; ("argument", name); or ("passed", name, value): from another register."""
+    """The origin of a register that this row sets; or ("argument", name); or ("passed", name, value): copied from
+    another register."""
     mnemonic, operands = split(row)
     if mnemonic.startswith("call"):
         if name == "rax":
             return result("call", frame, row, callee=callee_of(row))
-        return result("unknown", frame, row)  # a call leaves nothing in it: the code jumps around here
+        return result("unknown", frame, row)  # the call changed it, so the code must have jumped around the call
     if mnemonic.startswith("pop"):
         return ("argument", name)
     step = constant_step(mnemonic, operands)
@@ -190,7 +193,8 @@ def at_row(frame, row, name, value):
 
 
 def constant_step(mnemonic, operands):
-    """Register before, and what was added: of an addition of a constant. None: it is none."""
+    """The register's previous value and the constant that was added to it; None if the instruction does not add a
+    constant."""
     try:
         if mnemonic.startswith(("inc", "dec")):
             return whole(operands[0]), 1 if mnemonic.startswith("inc") else -1
@@ -211,7 +215,8 @@ def callee_of(row):
 
 
 def behind_use(frame, pc, name, value):
-    """As in_rows, among what follows: in a loop the load may stand below the use. Only a plain load counts."""
+    """Like in_rows, but searches the instructions after the use: in a loop the load may be below it. Only a plain load
+    counts."""
     end = None
     block = gdb.block_for_pc(pc)
     while block is not None and block.function is None:
@@ -229,8 +234,8 @@ def behind_use(frame, pc, name, value):
 
 
 def origin(name, value, pc=None, start=0):
-    """Where the value of a register came from that the frame `start` uses at pc, or where it has stopped; through the callers
-    for as long as it was passed on. "level" of the answer is the frame's."""
+    """The origin of a register's value that the frame `start` uses at pc, or where it has stopped. Follows it through
+    the callers as long as it was passed on. "level" in the answer is the frame's."""
     name = whole(name)
     last = {"kind": "unknown", "function": "", "pc": 0, "asm": "", "level": start}
     is_ambiguous = False
@@ -242,7 +247,7 @@ def origin(name, value, pc=None, start=0):
             return {**of_arguments(rows_of, start, name, value), "level": start + 1}
         rows = before(here)
         if (level or start and pc is None) and rows and rows[-1]["asm"].startswith("call"):
-            rows = rows[:-1]  # of the call itself what went in matters, not what comes out
+            rows = rows[:-1]  # for the call itself, values that went in matter, not values that come out
         found = in_rows(frame, rows, name, value)
         if not level and (
             isinstance(found, tuple) or found["kind"] == "unknown" or found["kind"] == "load" and "cell" not in found
@@ -267,8 +272,8 @@ def is_library(pc):
 
 
 def of_arguments(rows_of, start, name, value):
-    """The C library uses its registers in many ways: the value is looked for among the arguments of the first call by a
-    function that is not its own."""
+    """The C library uses its registers in many ways, so this looks for the value among the arguments of the first call
+    made by a function that is not the library's."""
     best = {"kind": "unknown", "function": "", "pc": 0, "asm": ""}
     for level, frame in enumerate(rows_of[start:]):
         if is_library(frame.pc()):
@@ -286,7 +291,7 @@ def of_arguments(rows_of, start, name, value):
                 rows_of[0].select()
                 return found
             if found and found["kind"] == "load" and best["kind"] == "unknown":
-                best = found  # by registers that are not known any more
+                best = found  # through registers whose values are no longer known
         break
     rows_of[0].select()
     return best
@@ -297,7 +302,7 @@ def of_arguments(rows_of, start, name, value):
 
 def used(frame, row, fault):
     """The memory operand with which an instruction faulted: {"base", "base_value", "index", "index_value", "address"};
-    None: it uses no memory."""
+    None: it does not use memory."""
     _, operands = split(row)
     best = None
     for operand in operands:
@@ -324,7 +329,7 @@ def used(frame, row, fault):
 
 
 def bad_part(operand):
-    """The register that makes an operand's address bad: the base, but the index where the base can be read."""
+    """The register that makes an operand's address bad: the base, or the index if the base can be read."""
     base, index = operand["base_value"], operand["index_value"]
     if base is not None and index is None:
         return operand["base"], base, "base"
@@ -332,7 +337,7 @@ def bad_part(operand):
         return operand["index"], index, "index"
     if base is None:
         return None, None, ""
-    # x86 does not say which of the two is the pointer: the compiler may have them either way round.
+    # x86 does not say which of the two is the pointer; compilers use both orders.
     if inside.read(base, 1) is not None:
         return operand["index"], index, "index"
     if inside.read(index, 1) is not None:

@@ -1,4 +1,4 @@
-"""Which free did it: a part of analyse.Analysis. A free is guilty where the program comes further without it."""
+"""Finds the guilty free: a part of analyse.Analysis. A free is guilty if the program gets further without it."""
 
 import known
 from history import CALL
@@ -7,12 +7,12 @@ from report import value_class
 from verdict import FOUND, LIKELY
 
 KEPT_MAX = 63  # of calls.c
-FREES_TRIED = 4  # of the last ones at a place; and the first two
+FREES_TRIED = 4  # frees tried at one place: this many of the last, and the first two
 
 
 class Frees:
     def freed(self, grade, cause, call, why, **more):
-        """A verdict on a call of free: by its whole stack, where that can be seen."""
+        """A verdict on a call of free: by its whole stack if that can be seen."""
         frame, stack = self.judge.frame_of(call), [self.judge.frame_of(call)]
         log = self.crash.get("log")
         if log is not None and self.judge.history.is_whole:
@@ -34,8 +34,8 @@ class Frees:
         return self.make(grade, cause, frame, why, stack, **more)
 
     def used_after_free(self, address, why, **more):
-        """The block at an address was freed, and used. The memory may have had several owners, one after the other: the free
-        that did it is the one without which the crash does not come."""
+        """The block at an address was freed, and then used. The memory may have had several owners, one after another.
+        The guilty free is the one without which the program does not crash."""
         blocks = [block for block in self.judge.history.blocks_at(address, self.crash["calls"]) if block.freed]
         block, is_proved = self.guilty_free(blocks)
         more.setdefault("block_hit", self.judge.describe(block, address))
@@ -64,7 +64,8 @@ class Frees:
         )
 
     def guilty_free(self, blocks):
-        """Of blocks that were freed at one place, the last first: the one whose free did it, and whether that is proved."""
+        """Among blocks that were freed at one place, the last first: the block whose free is guilty, and whether that
+        is proved."""
         if not self.judge.history.is_whole and len(blocks) > 1:
             raise Lost(
                 f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
@@ -85,8 +86,8 @@ class Frees:
         return blocks[-1], len(blocks) == 1 and not innocent and self.judge.history.is_whole
 
     def without_frees(self, blocks):
-        """A run in which the frees of some blocks are left out: "gone", the program comes further; "same": it crashes as
-        before; "else": before that. None: the program cannot be run so."""
+        """Runs the program without the frees of some blocks. "gone": the program gets further; "same": it crashes as
+        before; "else": it crashes earlier. None: the program cannot be run in this way."""
         numbers = ",".join(str(block.freed.index + 1) for block in blocks[-KEPT_MAX:])
         self.say(f"runs with {len(blocks[-KEPT_MAX:])} frees of the block left out")
         try:
@@ -103,8 +104,9 @@ class Frees:
         return "same"
 
     def meant(self, blocks):
-        """Which of the blocks that were at one place the pointer meant by which the bad value was read: the one that was there
-        when the pointer was stored, or that was allocated by the function that returned it. None: not known."""
+        """Of the blocks that were at one place, the one that the pointer meant by which the bad value was read: the
+        block that was there when the pointer was stored, or that was allocated by the function that returned it. None:
+        not known."""
         origin = (self.crash["origin"] or {}).get("base_origin") or {}
         if origin.get("cell"):
             hit = self.store_before(origin["cell"])
@@ -117,7 +119,7 @@ class Frees:
         return None
 
     def double_free(self):
-        """A block that was freed twice before the crash; found where it is the one that the heap stumbled over."""
+        """A block that was freed twice before the crash. It is `found` if the heap stumbled over exactly this block."""
         self.refresh()
         doubles = self.judge.history.double_frees(self.crash["calls"])
         if not doubles:

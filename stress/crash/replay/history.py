@@ -1,5 +1,5 @@
-"""The log of libreplay-calls.so (calls.c): which blocks were live at a moment, and who allocated and freed them. A moment is
-a number of calls: those before it are done."""
+"""The log of libreplay-calls.so (calls.c): which blocks were live at a moment, and which code allocated and freed them.
+A moment is a number of calls: the calls before it are done."""
 
 import struct
 
@@ -15,7 +15,7 @@ class Call:
 
 
 class Block:
-    """A block from one allocation to its free, if that came."""
+    """A block, from its allocation to its free if it was freed."""
 
     def __init__(self, allocated):
         self.start, self.bytes, self.usable_bytes = allocated.block, allocated.size_bytes, allocated.usable_bytes
@@ -27,7 +27,7 @@ class Block:
 
 
 def count_of(path):
-    """Calls that a log has seen; 0: there is none."""
+    """The number of calls in a log; 0: there is no log."""
     try:
         with open(path, "rb") as file:
             return CALL.unpack(file.read(CALL.size))[0]
@@ -54,7 +54,7 @@ class History:
         return [call for call in self.calls if moment is None or call.index < moment]
 
     def all_blocks(self, moment):
-        """Every block until a moment, in the order of allocation."""
+        """Every block up to a moment, in the order of allocation."""
         if moment not in self.moments:
             rows, last = [], {}
             for call in self.before(moment):
@@ -67,19 +67,19 @@ class History:
         return self.moments[moment]
 
     def blocks(self, moment):
-        """The last block at each address that began one, by its start."""
+        """For each address at which a block began, the last such block."""
         return {block.start: block for block in self.all_blocks(moment)}
 
     def blocks_at(self, address, moment):
-        """The blocks that held an address, one after the other, by allocation."""
+        """The blocks that contained an address, in the order of allocation."""
         return [block for block in self.all_blocks(moment) if block.holds(address)]
 
     def block_at(self, address, moment):
-        """The block that holds an address: the one allocated last, live or freed. None: no block that is known."""
+        """The block that contains an address: the one allocated last, live or freed. None: no known block does."""
         return next(iter(self.blocks_at(address, moment)[-1:]), None)
 
     def double_frees(self, moment):
-        """Frees of blocks that were free already: [the second call, the first, its block], the last one first."""
+        """Frees of blocks that were already free: [the second call, the first, its block], latest first."""
         found, last, freed = [], {}, {}
         for call in self.before(moment):
             if call.operation != FREED:
@@ -92,8 +92,8 @@ class History:
         return found
 
     def second_free(self, start, moment):
-        """The last free of a block that was free already, while nothing else was allocated there, and the free before it;
-        (None, None)."""
+        """The last free of a block that was already free, if nothing else was allocated there in between, and the free
+        before it; otherwise (None, None)."""
         return next(
             ((second, first) for second, first, block in self.double_frees(moment) if block == start), (None, None)
         )

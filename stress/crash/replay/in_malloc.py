@@ -1,5 +1,5 @@
-"""Crashes in the malloc, and what the validate library found: a part of analyse.Analysis. Who wrote the bad link or the bad
-bytes, through the malloc's own moves."""
+"""Crashes in the malloc, and finds of the validate library: a part of analyse.Analysis. Traces the bad link or the bad
+bytes back, through the malloc's own moves, to the code that wrote them."""
 
 import known
 from judge import HOPS_MAX, name_of
@@ -10,9 +10,9 @@ from verdict import FOUND, LIKELY
 
 class InMalloc:
     def damaged_bytes(self):
-        """The last to write to the bytes that a check found changed."""
+        """Finds the last write to the bytes that a check found changed."""
         word, find, self.is_direct = self.again.damaged_word(), self.again.failfast, True
-        bad = number(find["bad_address"])  # the byte alone: those beside it in its word may be rightly written
+        bad = number(find["bad_address"])  # only this byte: its neighbours in the word may have been written rightly
         cell = {"address": bad, "size": 1, "value": None}
         self.say(f"watches the bytes that were overwritten, at {find['bad_address']}")
         hit = self.tracer.last_store(cell)
@@ -48,7 +48,7 @@ class InMalloc:
         return self.make(FOUND, "overflow", by, f"it wrote {where}", hit["stack"])
 
     def in_malloc(self):
-        """A list of free blocks is broken: who wrote the bad link, or freed a block twice."""
+        """A list of free blocks is broken: finds the code that wrote the bad link, or that freed a block twice."""
         self.about = self.suspected()
         if self.about is None:
             self.about = {}
@@ -56,7 +56,7 @@ class InMalloc:
             if verdict:
                 return verdict
             if self.crash.get("given"):
-                given = self.crash["given"]  # in a copy: further runs are compared with the crash as it was
+                given = self.crash["given"]  # on a copy, because further runs are compared with the original crash
                 self.crash = {**self.crash, "bad": given["value"], "origin": given["origin"]}
                 self.about = {"suspect": None, "used_by": self.user}
                 return self.from_cell(self.crash["origin"], False)
@@ -98,7 +98,7 @@ class InMalloc:
         return None
 
     def follow_moves(self, cell):
-        """Through the malloc's moves of a value to the store that was none."""
+        """Follows the malloc's moves of a value back to a store that was not a move."""
         bound, cells = None, [cell]
         for _ in range(HOPS_MAX + 1):
             hit = None
@@ -124,7 +124,7 @@ class InMalloc:
         raise NotFound(f"the value was moved more than {HOPS_MAX} times")
 
     def judge_store(self, hit):
-        """A store into the heap's own links, by the program."""
+        """Judges a store by the program into the heap's own links."""
         word = hit["cell"]["address"]
         target = self.judge.history.block_at(word, hit["calls"])
         by = self.judge.culprit(hit["stack"])
@@ -169,7 +169,8 @@ class InMalloc:
         return self.into_live(hit, target, by)
 
     def into_freed(self, hit, target, by):
-        """A store into a free block, by a pointer into it: a running one may have come there from the block before."""
+        """A store into a free block, through a pointer into it; a moving pointer may have come from the block
+        before."""
         before = self.judge.neighbour(hit, target)
         if before is not None:
             self.about["block_owned"] = self.judge.describe(before, hit["cell"]["address"])
@@ -191,7 +192,7 @@ class InMalloc:
         )
 
     def into_live(self, hit, target, by):
-        """A store into a live block that has later become a free one's link, by a pointer to that block."""
+        """A store into a live block whose word later became a free block's link, through a pointer to that block."""
         allocator = self.judge.frame_of(target.allocated)["function"]
         earlier = self.judge.history.last_free(target.start, target.allocated.index)
         if earlier is not None and allocator in [frame["function"] for frame in hit["stack"]]:

@@ -1,12 +1,12 @@
-"""Crashes in the program: a part of analyse.Analysis. From the instruction to the cell that its bad value was loaded from,
-or to the code that made it."""
+"""Crashes in the program: a part of analyse.Analysis. Goes from the instruction to the cell from which its bad value
+was loaded, or to the code that made the value."""
 
 from judge import SMALL
 from launch import NotFound
 from report import value_class
 from verdict import FOUND, LIKELY
 
-NEAR_BYTES = 64  # from where memory begins: a loop that comes from below crashes there
+NEAR_BYTES = 64  # counted from where memory begins: a loop that comes from below crashes there
 HARM = ("overflow", "use_after_free", "double_free", "use_after_return")
 
 
@@ -26,7 +26,7 @@ class InProgram:
         return self.from_code(origin)
 
     def gone(self, address):
-        """The memory was there, and was taken away: a block that was freed, or a mapping."""
+        """The memory was there and was taken away: a freed block, or a mapping."""
         if address is None or address < SMALL * 16 or value_class(address) == "no address":
             return None
         block = self.judge.history.block_at(address, self.crash["calls"])
@@ -69,8 +69,8 @@ class InProgram:
         )
 
     def unless_overrun(self, start, verdict):
-        """A verdict on memory that is gone, which began at start. It is likely only, where the program may have come there
-        from the memory below: by an index, or by a pointer that runs."""
+        """A verdict on memory that is gone, which began at `start`. It is only likely if the program may have come from
+        the memory below, by an index or a moving pointer."""
         origin, address = self.crash["origin"] or {}, self.crash["address"]
         is_direct = origin.get("kind") in ("load", "call", "constant") and not origin.get("ambiguous")
         if (
@@ -89,7 +89,7 @@ class InProgram:
         }
 
     def out_of_range(self):
-        """The base can be read, base plus index cannot. Who made the index is not always known."""
+        """The base can be read; base plus index cannot. The code that made the index is not always known."""
         crash, origin = self.crash, self.crash["origin"]
         why = f"its index leads out of what is mapped: %{crash['register']} is {crash['bad']:#x}"
         if origin.get("cell"):
@@ -133,7 +133,7 @@ class InProgram:
         return hit
 
     def from_code(self, origin):
-        """The bad address did not come from memory, or from where is not known."""
+        """The bad address did not come from memory, or its source is not known."""
         crash, bad = self.crash, self.crash["bad"]
         frame = next((row for row in crash["stack"] if row["function"] == origin["function"] and row["function"]), None)
         by = frame if frame is not None and not self.judge.is_foreign(frame) else self.user
@@ -207,7 +207,7 @@ class InProgram:
         return "" if not start <= address < end else "live" if address >= pointer else "gone"
 
     def of_gone_frame(self, origin):
-        """The pointer was read from a local variable of a function that has returned."""
+        """The pointer was read from a local variable of a function that has already returned."""
         held = (origin.get("base_origin") or {}).get("cell")
         hit = self.store_before(held) if held else None
         by = self.judge.culprit(hit["stack"]) if hit else None
@@ -224,8 +224,8 @@ class InProgram:
         )
 
     def of_loads(self, addresses):
-        """Where a program followed pointers out of what is live, the free of the first such block is the harm. addresses:
-        those that its loop read, the last ones."""
+        """If a program followed pointers out of live memory, the free of the first such block is the fault. addresses:
+        the last ones that its loop read."""
         first = None
         for address in reversed(addresses):
             block = self.judge.history.block_at(address, self.crash["calls"])
@@ -242,7 +242,8 @@ class InProgram:
         )
 
     def divided(self):
-        """By zero: that is the dividing function's, unless the zero came of harm to the memory that it was read from."""
+        """Division by zero: the fault of the dividing function, unless the zero comes from damage to the memory that it
+        was read from."""
         origin, why = self.crash["origin"], "it divided an integer by zero"
         by = self.user
         if origin["kind"] == "load":
@@ -262,7 +263,7 @@ class InProgram:
             if verdict["cause"] in HARM:
                 return verdict
             block = self.judge.history.block_at(verdict["word"], self.crash["calls"]) if verdict["word"] else None
-            # A store of zero is no fault by itself, but for one that came over from the block before.
+            # Storing a zero is no fault in itself, unless the store reached over from the block before.
             if verdict["grade"] != FOUND or block is not None and self.hits and self.came_over(self.hits[-1], block, 0):
                 return self.make(
                     LIKELY,

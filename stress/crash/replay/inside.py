@@ -1,8 +1,8 @@
 """For scripts that gdb runs: memory, registers, stacks, modules and signals of the program that it has stopped, as
-plain values. x86-64. Imported inside gdb only; nothing here is thread-safe, as gdb's Python is one thread.
+plain values. x86-64. Imported only inside gdb. Nothing here is thread-safe, because gdb's Python has one thread.
 
-Nothing here writes to the program, reads /proc, or asks for $_siginfo: under rr the process that /proc shows is not the
-recorded one, and the others leave the recorded run.
+Nothing here writes to the program, reads /proc, or evaluates $_siginfo. Under rr, the process that /proc shows is not
+the recorded one, and the other two leave the recorded run.
 """
 
 import os
@@ -27,7 +27,7 @@ _state = {"signal": 0}
 
 
 def settings():
-    """For every session, before the program runs."""
+    """For every session; call it before the program runs."""
     for command in (
         "set pagination off",
         "set confirm off",
@@ -55,17 +55,17 @@ def on_stop(event):
 
 
 def at_signal(number):
-    """Tells of a stop that came before settings()."""
+    """Sets the signal of a stop that came before settings()."""
     _state["signal"] = number
 
 
 def signal_number():
-    """The signal at which the program has stopped; 0: at none."""
+    """The signal at which the program has stopped; 0: none."""
     return _state["signal"]
 
 
 def read(address, size_bytes):
-    """Bytes at an address as a number, or None where they cannot be read."""
+    """Bytes at an address as a number, or None if they cannot be read."""
     try:
         return int.from_bytes(bytes(gdb.selected_inferior().read_memory(address, size_bytes)), "little")
     except (gdb.error, OverflowError):
@@ -92,8 +92,8 @@ def registers(frame):
 
 
 def maps():
-    """Mappings as [start, end, offset, path, protection], as the debugger has them, which under rr are those of the
-    recorded process; read once until forget()."""
+    """Mappings as [start, end, offset, path, protection], from the debugger, which under rr knows those of the recorded
+    process. Read once, until forget()."""
     if not _maps:
         rows = []
         for line in gdb.execute("info proc mappings", to_string=True).splitlines():
@@ -130,7 +130,7 @@ _linked = {}
 
 
 def linked_at(path):
-    """The address for which the first segment of a file was linked: 0 but for programs that lie at a fixed place."""
+    """The address for which the first segment of a file was linked: 0, except for programs with a fixed address."""
     if path not in _linked:
         _linked[path] = 0
         try:
@@ -150,7 +150,7 @@ def linked_at(path):
 
 
 def name_at(pc):
-    """The function at an address by its symbol, demangled, without its parameters; ''."""
+    """The name of the function at an address: its symbol, demangled, without parameters; '' if there is none."""
     text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
     match = re.match(r"(.+?)(?: \+ \d+)? in section", text)
     return re.sub(r"@.*|\(.*\)( const)?$", "", match[1]) if match else ""
@@ -177,7 +177,7 @@ def frame_facts(frame, is_caller):
 
 
 def line_before(row):
-    """For a watchpoint, which stops behind the store: the frame's facts for the instruction before."""
+    """For a watchpoint, which stops after the store: the frame's facts for the previous instruction."""
     pc = row["pc"] - 1
     sal, block = gdb.find_pc_line(pc), gdb.block_for_pc(pc)
     while block is not None and block.function is None:
@@ -189,19 +189,19 @@ def line_before(row):
 
 
 def stack(limit=48, behind=False):
-    """Frames, innermost first, as dictionaries; what was inlined is a frame of its own. behind: the first one has
-    stopped behind the instruction that matters."""
+    """Frames as dictionaries, innermost first; each inlined function is a separate frame. behind: the first frame has
+    stopped after the instruction that matters."""
     rows, is_caller = [], False
     try:
         frame = gdb.newest_frame()
         while frame is not None and len(rows) < limit:
             rows.append(frame_facts(frame, is_caller))
             if rows[-1]["function"] in OUTERMOST:
-                break  # what seems to stand below is none
+                break  # what follows is not a real frame
             is_caller = frame.type() == gdb.NORMAL_FRAME
             frame = frame.older()
     except (gdb.error, gdb.MemoryError):
-        pass  # a stack that is broken; what was found of it stands
+        pass  # the stack is broken; keep what was found of it
     if behind and rows:
         line_before(rows[0])
     return rows
@@ -222,14 +222,14 @@ def frames(limit=8):
 
 
 def static_symbol(address):
-    """[name, start] of the variable that an address lies in, by the symbol table; None."""
+    """[name, start] of the variable that contains an address, from the symbol table; None if there is none."""
     text = gdb.execute(f"info symbol {address:#x}", to_string=True)
     match = re.match(r"(\S+)(?: \+ (\d+))? in section", text)
     return [match[1], address - int(match[2] or 0)] if match else None
 
 
 def stack_part(address):
-    """ "live": on the stack of the selected thread, in a frame that is there; "gone": below them; "": elsewhere."""
+    """ "live": on the stack of the selected thread, in an existing frame; "gone": below the frames; "": elsewhere."""
     pointer = register(gdb.newest_frame(), "rsp")
     mapping = mapping_of(address)
     if pointer is None or mapping is None or not mapping[0] <= pointer < mapping[1]:
@@ -238,13 +238,13 @@ def stack_part(address):
 
 
 def frame_sizes():
-    """Bytes of each of the first real frames: from its stack pointer to the caller's."""
+    """The size of each of the first real frames: from its stack pointer to the caller's."""
     pointers = [register(frame, "rsp") or 0 for frame in frames(8)]
     return [after - before for before, after in zip(pointers, pointers[1:])]
 
 
 def search(value, but, limit=4):
-    """Addresses of aligned words in writable memory, stacks left out, that hold a value; None: more than limit."""
+    """Addresses of aligned words that hold a value, in writable memory except stacks; None: more than limit."""
     found = []
     pattern = value.to_bytes(8, "little")
     inferior = gdb.selected_inferior()

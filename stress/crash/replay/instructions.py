@@ -13,8 +13,8 @@ RIP_TARGET = re.compile(r"# (0x[0-9a-f]+)")
 PARTS = {f"e{name}": f"r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")}
 PARTS.update({f"r{number}d": f"r{number}" for number in range(8, 16)})
 NARROW = {f"e{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")} | {f"r{n}d" for n in range(8, 16)}
-LOOK_BACK = 60  # instructions before one of interest
-BYTES_BEFORE = 160  # decoded before an address of a function without a symbol
+LOOK_BACK = 60  # decoded before an instruction of interest
+BYTES_BEFORE = 160  # decoded before an address in a function without a symbol
 
 
 def decode(start, end):
@@ -25,8 +25,8 @@ def decode(start, end):
 
 
 def before(pc):
-    """The instructions of the function in front of pc, at most LOOK_BACK. Without a symbol: from a place from which the
-    decoding meets pc; a wrong start falls into step with the right one after a few instructions."""
+    """The instructions of the function before pc, at most LOOK_BACK. Without a symbol, starts at a place from which
+    decoding reaches pc; a wrong start gets into step after a few instructions."""
     text = gdb.execute(f"info symbol {pc:#x}", to_string=True)
     match = re.match(r"(?:.*?) \+ (\d+) in section|(\S.*) in section", text)
     if match:
@@ -40,7 +40,7 @@ def before(pc):
 
 
 def at(pc):
-    """The instruction at an address; None where there is none."""
+    """The instruction at an address; None if there is none."""
     rows = decode(pc, pc)
     return rows[0] if rows else None
 
@@ -82,7 +82,7 @@ def is_memory(operand):
 
 
 def address_of(row, operand, frame):
-    """The address of a memory operand by the registers of a frame; None: a part of it is not known."""
+    """The address of a memory operand, computed from the registers of a frame; None: a part of it is not known."""
     match = OPERAND.search(operand)
     segment = None
     if match:
@@ -112,7 +112,7 @@ def address_of(row, operand, frame):
 
 
 def load_bytes(mnemonic, destination):
-    """How many bytes a move reads from memory."""
+    """The number of bytes that a move reads from memory."""
     for ends, size in ((("bl", "bq", "bw"), 1), (("wl", "wq"), 2), (("slq", "lq"), 4)):
         if mnemonic.startswith(("movz", "movs")) and mnemonic.endswith(ends) and len(mnemonic) > 4:
             return size

@@ -1,4 +1,5 @@
-"""Whose a frame is, whose a block was, and what a store did to it: from stacks, and from the log of calls (history.py)."""
+"""Says which module a frame belongs to, who owned a block, and what a store did to it: from stacks, and from the log of
+calls (history.py)."""
 
 import os
 import re
@@ -24,11 +25,12 @@ ENTRIES = {
     "malloc_usable_size",
 }
 OPERATORS = ("hak_", "operator new", "operator delete")
-GENERATED = ("__clang_call_terminate", "std::", "__gnu_cxx::", "__cxxabiv1::")  # by the compiler, or from its headers
+# Code from the compiler, or from its headers.
+GENERATED = ("__clang_call_terminate", "std::", "__gnu_cxx::", "__cxxabiv1::")
 HEADERS = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++")
 NEAR_BYTES = 4096
 HOPS_MAX = 8  # copies of a value that are followed
-SMALL = 4096  # values below are NULL with an offset
+SMALL = 4096  # smaller values are NULL with an offset
 
 
 def name_of(frame):
@@ -36,7 +38,7 @@ def name_of(frame):
 
 
 class Judge:
-    """allocator: path of the module that holds the malloc; '' where it is not known, or is the program itself."""
+    """allocator: path of the module that contains the malloc; '' if it is not known, or is the program itself."""
 
     def __init__(self, report, history, symbols):
         self.allocator = os.path.realpath(report.library) if report.library else ""
@@ -48,7 +50,8 @@ class Judge:
     # --- frames ------------------------------------------------------------------------------------------------------
 
     def is_foreign(self, frame):
-        """A frame that is not the program's: of the malloc, of the C or C++ library, or of what ci/replay preloaded."""
+        """Whether a frame is not the program's own, but the malloc's, the C or C++ library's, or from a library that
+        ci/replay preloaded."""
         module, name = os.path.realpath(frame["module"] or ""), name_of(frame)
         return (
             module == self.allocator
@@ -60,7 +63,8 @@ class Judge:
         )
 
     def entry_level(self, stack):
-        """In a program that holds the malloc itself: the outermost of the first frames that is a function of malloc's."""
+        """In a program that contains the malloc itself: the outermost of the leading frames that belong to malloc's
+        functions."""
         levels = [
             level
             for level, frame in enumerate(stack[:10])
@@ -69,7 +73,7 @@ class Judge:
         return max(levels, default=-1)
 
     def in_allocator(self, stack):
-        """Whether a stack is of code that the malloc runs, perhaps through memcpy."""
+        """Whether a stack is in code that the malloc runs, perhaps through memcpy."""
         if self.is_static:
             return self.entry_level(stack) >= 0
         for frame in stack:
@@ -91,7 +95,7 @@ class Judge:
         )
 
     def prefix(self, stack):
-        """Names of the foreign frames in front of the program's first one."""
+        """Names of the foreign frames above the program's first one."""
         names = []
         for frame in stack:
             if frame["module"].startswith("/") and not self.is_foreign(frame):
@@ -100,12 +104,13 @@ class Judge:
         return names
 
     def frame_of(self, call):
-        """Who made a call of malloc or free, by its return address: the program's function, as far as that is known."""
+        """The program's function that called malloc or free, by its return address, as far as that is known."""
         rows = self.symbols.callers(call.caller)
         return next((row for row in rows if not self.is_foreign(row)), rows[0])
 
     def caller_in(self, stack):
-        """Who made a call of free, by its stack: not the destructor that the compiler calls for `delete`, but who deletes."""
+        """The function that called free, by its stack: not the destructor that the compiler calls for `delete`, but the
+        function that deletes."""
         own = [frame for frame in stack if frame["module"].startswith("/") and not self.is_foreign(frame)]
         if len(own) > 1 and "~" in own[0]["function"] and any("delete" in name for name in self.prefix(stack)):
             return own[1]
@@ -114,7 +119,7 @@ class Judge:
     # --- blocks ------------------------------------------------------------------------------------------------------
 
     def describe(self, block, address):
-        """A block as the output has it; None: no block."""
+        """A block in the form of the output; None: no block."""
         if block is None:
             return None
         return {
@@ -128,8 +133,8 @@ class Judge:
         }
 
     def owned(self, hit, target):
-        """The block that the storing function had a pointer to, and whether that is known by the pointer that the store
-        went by; target itself, or another one that begins below the word. Else by what else the registers held."""
+        """The block to which the storing function had a pointer, and whether the pointer that the store used shows it.
+        It is `target` itself, or another block that begins below the word. Otherwise judges by the other registers."""
         word = hit["cell"]["address"]
         for base in hit["bases"]:
             block = self.history.block_at(base, hit["calls"])
@@ -149,7 +154,7 @@ class Judge:
         return max(held, key=lambda block: block.start, default=target), False
 
     def neighbour(self, hit, target):
-        """The live block that ends where the target begins, if the storing function held a pointer to it."""
+        """The live block that ends where the target begins, if the storing function had a pointer to it."""
         if target.start != hit["cell"]["address"]:
             return None
         before = [
@@ -160,7 +165,7 @@ class Judge:
         return before[0] if before and before[0].start in hit["pointers"] else None
 
     def freed_by_this_call(self, hit):
-        """The block that the call in progress frees, if the word is in it."""
+        """The block that the current call frees, if it contains the word."""
         block = self.history.block_at(hit["cell"]["address"], hit["calls"])
         if block is None or block.freed is None or block.freed.thread != hit["lwp"]:
             return None

@@ -1,5 +1,5 @@
-"""What a crash record tells by itself, before anything runs: a find of a check or of a sampled block, a program that
-stopped itself, and the other crashes whose own stack is the answer."""
+"""What a crash record shows by itself, before anything runs: a find of a check or of a sampled block, a program that
+stopped itself, and other crashes that their own stack explains."""
 
 import re
 import subprocess
@@ -42,12 +42,12 @@ UNWINDERS = {
     "__gxx_personality_v0",
     "_Unwind_RaiseException",
     "_Unwind_Resume",
-}  # an exception is on its way: it is none of std::terminate's other callers
-RECURSION_MIN = 12  # frames of one function among the first ones
+}  # an exception is being thrown: this is not another caller of std::terminate
+RECURSION_MIN = 12  # frames of one function among the first frames
 NEAR_STACK_BYTES = 1 << 16
 RED_ZONE_BYTES = 256
 PAGE_BYTES = 4096
-NO_ACCESS = 2  # SEGV_ACCERR: mapped, as the page that ends a stack is
+NO_ACCESS = 2  # SEGV_ACCERR: mapped, like the page at the end of a stack
 LARGE_FRAME_BYTES = 1 << 16
 FAILED_FREES = {
     "interior_pointer",
@@ -62,12 +62,12 @@ FAILED_FREES = {
     "wrong_aligned_size",
     "wrong_alignment",
 }
-SIZE_CHECK = re.compile(r"__(mem|str|stp|wcs|wmem|read|recv|fgets|gets|getcwd)\w*_chk")  # not longjmp, nor printf
+SIZE_CHECK = re.compile(r"__(mem|str|stp|wcs|wmem|read|recv|fgets|gets|getcwd)\w*_chk")  # neither longjmp nor printf
 DIVIDES = 1  # FPE_INTDIV
 
 
 def frames_of(event):
-    """Rows of the frames of an allocation or a free in the record."""
+    """Rows for the frames of an allocation or a free in the record."""
     return [row for frame in (event or {}).get("frames", []) for row in rows_of(frame)]
 
 
@@ -126,7 +126,8 @@ def first_free(frame):
 
 
 def of_failfast(judge, report):
-    """A check of the validate library that names the bad call; those that name bad bytes need the writer."""
+    """A check of the validate library that names the bad call. A check that names bad bytes still needs their
+    writer."""
     find = report.failfast
     by = judge.culprit(report.stack())
     if find is None or by is None or report.damages_program():
@@ -165,14 +166,14 @@ def of_failfast(judge, report):
 
 
 def of_abort(judge, stack):
-    """A program that stopped itself; None: it was the malloc that did, or it is not known."""
+    """A program that stopped itself; None: the malloc stopped it, or it is not known."""
     by, names = judge.culprit(stack), {name.removeprefix("__GI_") for name in judge.prefix(stack)}
     if judge.in_allocator(stack):
         return None
     if by is None:
         return None
-    # The C++ library's checks are in headers, and so the program's; the C library's are of what others may have
-    # damaged.
+    # Checks of the C++ library are in headers, so they are the program's. Checks of the C library concern data that
+    # others may have damaged.
     called = next(
         (name.removeprefix("__GI_") for name in reversed(judge.prefix(stack)) if not name.startswith(GENERATED)), ""
     )
@@ -229,7 +230,7 @@ def of_abort(judge, stack):
 
 
 def of_sent(judge, report, stack):
-    """A signal that no fault made."""
+    """A signal that was sent, not caused by a fault."""
     if report.code > 0 or report.code in (-6,) and report.signal == 6 and judge.in_allocator(stack):
         return None
     by, names = judge.culprit(stack), set(judge.prefix(stack))
@@ -248,7 +249,7 @@ def of_sent(judge, report, stack):
 
 
 def is_trap(frame):
-    """Whether a frame's instruction is one that compilers put where the program is to stop."""
+    """Whether a frame's instruction is one that compilers emit where the program must stop."""
     begin = frame["offset"]
     try:
         done = subprocess.run(
@@ -265,10 +266,10 @@ def is_trap(frame):
 
 
 def of_recursion(judge, report, stack, is_certain=False):
-    """A stack that ran out. is_certain: the stack pointer is known to lie outside."""
+    """A stack overflow. is_certain: the stack pointer is known to be outside of the stack."""
     pointer = report.registers.get("rsp") or report.registers.get("sp")
     near = report.fault is not None and pointer is not None and abs(report.fault - pointer) < NEAR_STACK_BYTES
-    # Above the stack pointer, beyond its page, may also be the other end of the stack.
+    # An address above the stack pointer, beyond its page, may also be the other end of the stack.
     is_end = near and pointer - PAGE_BYTES <= report.fault <= pointer | PAGE_BYTES - 1
     own = [frame for frame in stack if frame["module"].startswith("/") and not judge.is_foreign(frame)]
     counts = Counter((frame["module"], frame["function"] or frame["offset"]) for frame in own)
@@ -299,7 +300,7 @@ def of_recursion(judge, report, stack, is_certain=False):
 
 
 def of_large_frame(judge, report, stack, sizes):
-    """A function whose variables do not fit on what is left of the stack. sizes: of the first frames, in bytes."""
+    """A function whose variables do not fit into the rest of the stack. sizes: of the first frames, in bytes."""
     large = [number for number, size in enumerate(sizes) if size >= LARGE_FRAME_BYTES]
     by = judge.culprit(stack[large[0] :]) if large else None
     if by is not None:
@@ -351,7 +352,7 @@ def of_record(judge, report):
 
 
 def lines(report):
-    """What the record knows, for the user, at once."""
+    """What the record shows, printed for the user at once."""
     said = []
     for guard in report.guards:
         said.append(

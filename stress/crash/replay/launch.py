@@ -1,8 +1,8 @@
-"""Starts the processes of ci/replay, and ends them: gdb with the program of a report, always at the same addresses, with
-the environment, arguments, directory and standard input of the record; and rr and valgrind by call().
+"""Starts and ends the processes of ci/replay: gdb with the program of a report, always at the same addresses, with the
+environment, arguments, directory and standard input of the record; and, by call(), rr and valgrind.
 
-Nothing of it outlives ci/replay. The command is two processes: the one that the user started waits and passes signals
-on; the other one (become_worker) does the work, adopts whatever its children leave behind, and ends all of it.
+No process outlives ci/replay. The command is two processes. The one that the user started waits and passes signals on.
+The other one (become_worker) does the work, adopts the processes that its children leave behind, and ends all of them.
 """
 
 import ctypes
@@ -17,11 +17,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CALLS_BYTES = 48 * ((1 << 20) + 1)
-SILENT_SECONDS = 4  # then a line says what is being done
+SILENT_SECONDS = 4  # after this time, a line says what is being done
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
-# Replaces the debugger's child by the program: gdb's own way to set arguments goes through a shell.
+# Replaces the debugger's child by the program, because gdb's own way to set arguments uses a shell.
 WRAPPER = """#!{python} -ISE
 import json, os, sys
 with open({path!r}, encoding="utf-8") as file:
@@ -40,11 +40,11 @@ class NotFound(Exception):
 
 
 class Lost(NotFound):
-    """What would tell is gone: no other method can know it either."""
+    """The evidence is gone, so no other method can find it either."""
 
 
 class Unseen(NotFound):
-    """A value came into memory without a store that was seen, after a number of calls of malloc."""
+    """A value got into memory without a visible store, after a number of calls of malloc."""
 
     def __init__(self, address, calls):
         super().__init__(
@@ -62,8 +62,8 @@ class Ended(Exception):
 
 
 class Budget:
-    """The seconds that all methods have together, and what is being done: while nothing else is said, a line tells that
-    every few seconds."""
+    """The seconds that all methods share, and the current activity: if nothing else is printed, a line every few
+    seconds says what is being done."""
 
     def __init__(self, seconds, say):
         self.end, self.told = time.monotonic() + seconds, say
@@ -98,9 +98,9 @@ class Budget:
 
 
 def become_worker():
-    """Returns in the process that does the work. The other one ends here, with the worker's exit status."""
+    """Returns in the process that does the work. The other process ends here, with the worker's exit status."""
     prctl = ctypes.CDLL(None).prctl
-    # Blocked until somebody can act on them: none is lost between the two processes.
+    # Blocked until the processes can act on them, so that no signal is lost between the two.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     first = os.getpid()
     worker = os.fork()
@@ -127,7 +127,7 @@ def end_once(number, _):
 
 
 def end_children():
-    """Ends every process below this one, those that others left to it too."""
+    """Ends every process below this one, including orphans that it has adopted."""
     for _ in range(100):
         below = descendants(os.getpid())
         if not below:
@@ -162,7 +162,8 @@ def descendants(root):
 
 
 def call(command, environment, log, seconds_max, folder=None, input_path=os.devnull):
-    """Runs a command in a process group of its own, and ends that when the time is over. '' or what went wrong."""
+    """Runs a command in its own process group, and ends the group when the time is over. Returns '' or what went
+    wrong."""
     with open(input_path, "rb") as standard_input:
         process = subprocess.Popen(
             command, env=environment, stdin=standard_input, stdout=log, stderr=log, start_new_session=True, cwd=folder
@@ -194,8 +195,8 @@ def last_line(path):
 
 
 class Launcher:
-    """Runs of one report's program. folder keeps what they leave; library_calls is libreplay-calls.so or None; input_path
-    the file that is its standard input; added: variables for its environment."""
+    """Runs of one report's program. folder: keeps their files; library_calls: libreplay-calls.so or None; input_path:
+    the file for standard input; added: variables for the environment."""
 
     def __init__(self, report, folder, library_calls, budget, input_path=os.devnull, added=()):
         self.report, self.arguments, self.folder = report, report.rerun_arguments(), folder
@@ -208,7 +209,8 @@ class Launcher:
         self.write_wrapper()
 
     def environment(self):
-        """The report's, with the calls' log preloaded, and records in this folder. What is to be added comes last."""
+        """The report's environment, with the log of calls preloaded, and crash records in this folder. Added variables
+        come last."""
         kept, preload = [], ""
         for one in self.report.environment:
             if one.startswith("LD_PRELOAD="):
@@ -221,7 +223,7 @@ class Launcher:
         return kept + ["HAKMEM_CRASH_DIR=" + self.records, "HAKMEM_REPLAY_CALLS=" + self.calls] + self.added
 
     def write_wrapper(self, more=()):
-        """more: variables for the next runs alone."""
+        """more: variables for the next runs only."""
         start = os.path.join(self.folder, "start.json")
         with open(start, "w", encoding="utf-8") as file:
             json.dump(
@@ -239,7 +241,7 @@ class Launcher:
         os.chmod(self.wrapper, 0o700)
 
     def clear(self):
-        """Each run finds the same files: none of the runs before may change what the next one does."""
+        """Each run finds the same files: no earlier run may change what a later one does."""
         shutil.rmtree(self.records)
         os.mkdir(self.records)
         with open(self.calls, "wb") as file:
@@ -274,7 +276,8 @@ class Launcher:
         }
 
     def run(self, script, task, what):
-        """One run under gdb; the result of the script, or {'failed': TEXT}. what: for the user, if it takes long."""
+        """One run under gdb; returns the script's result, or {'failed': TEXT}. what: shown to the user if the run takes
+        long."""
         self.runs += 1
         self.clear()
         base = os.path.join(self.folder, f"run{self.runs}")
@@ -291,7 +294,7 @@ class Launcher:
         return {"failed": failed or "gdb gave no result: " + last_line(base + ".log")}
 
     def new_record(self):
-        """Path of the record that the last run wrote, or None; of several, the first: what came later may follow from
-        it."""
+        """Path of the record that the last run wrote, or None. Of several, the first, since later ones may be
+        consequences."""
         found = [os.path.join(self.records, name) for name in os.listdir(self.records) if name.endswith(".crash")]
         return min(found, key=lambda path: os.stat(path).st_mtime_ns, default=None)

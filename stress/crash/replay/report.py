@@ -1,5 +1,5 @@
-"""A crash report as ci/replay needs it: read through hakmem-stress report --json, and checked against the files that it
-names. Bad input is a BadInput, whose text is one line for the user."""
+"""A crash report as ci/replay uses it: read through hakmem-stress report --json, and checked against the files that it
+names. Bad input raises BadInput, whose text is one line for the user."""
 
 import json
 import os
@@ -10,7 +10,7 @@ SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 
 
 class BadInput(Exception):
-    """What the user gave cannot be used; the text says what and how to mend it."""
+    """The user's input cannot be used; the text says why, and how to correct it."""
 
 
 class Report:
@@ -46,7 +46,7 @@ class Report:
         return SIGNALS.get(self.signal, f"signal {self.signal}")
 
     def signature(self):
-        """What a re-run must repeat: the signal, and the instruction where it came."""
+        """What a re-run must repeat: the signal, and the instruction at which it came."""
         frame = self.frames[0] if self.frames else {"module": "", "offset": "0x0"}
         module = os.path.realpath(frame["module"]) if frame["module"] else ""
         return {"signal": self.signal, "module": module, "offset": number(frame["offset"])}
@@ -58,7 +58,7 @@ class Report:
         return f"{frame['function'] or '?'} ({os.path.basename(frame['module'])}+{frame['offset']})"
 
     def stack(self):
-        """The frames as the rest of ci/replay has them; what was inlined is a frame of its own."""
+        """The frames in the form of the rest of ci/replay; each inlined function is a separate frame."""
         return [row for frame in self.frames for row in rows_of(frame)]
 
     def is_validate(self):
@@ -76,21 +76,21 @@ class Report:
         return bad & ~7 if bad else None
 
     def damages_program(self):
-        """Whether that word is the program's or a frame's, not a link of a free list."""
+        """Whether that word belongs to the program or to a frame, and is not a link of a free list."""
         return self.damaged_word() is not None and self.failfast["kind"].startswith("write_")
 
     def failfast_start(self):
-        """Where the block begins that a failed check was about; None."""
+        """The start of the block that a failed check was about; None if unknown."""
         return number(self.failfast["block_start"]) if self.failfast else None
 
     def words_to_read(self, again):
-        """Addresses whose words matter at the crash, in a run of which `again` is the record."""
+        """Addresses whose words matter at the crash, in a run whose record is `again`."""
         if again is None:
             return []
         return [word for word in (again.damaged_word(), again.suspect and again.suspect["address"]) if word]
 
     def rerun_arguments(self):
-        """argv for the re-run. A run of hakmem-stress that drew its own seed gets the one of the record."""
+        """argv for the re-run. If hakmem-stress drew its own seed, the re-run gets the seed of the record."""
         arguments = list(self.arguments)
         seed = self.data["seed"]
         is_told = any(one == "--seed" or one.startswith("--seed=") for one in arguments)
@@ -99,7 +99,7 @@ class Report:
         return arguments
 
     def wants_input(self):
-        """Whether the program had a standard input that a re-run cannot have by itself."""
+        """Whether the program had a standard input that a re-run does not get by itself."""
         return self.standard_input.startswith(("pipe:", "socket:", "/dev/pts", "/dev/tty"))
 
 
@@ -136,7 +136,7 @@ def read(path, stress):
 
 
 def build_id(path):
-    """The GNU build id of a file, or '' where it has none."""
+    """The GNU build id of a file, or '' if it has none."""
     done = subprocess.run(
         ["readelf", "-n", path], capture_output=True, text=True, timeout=60, check=False, errors="replace"
     )
@@ -145,7 +145,7 @@ def build_id(path):
 
 
 def check_file(what, known):
-    """known: path, build id, and of a newer record also the size and the time of the last change."""
+    """known: path and build id, and in newer records also the size and the time of the last change."""
     path, identity = known["path"], known["build_id"]
     if not os.path.exists(path):
         raise BadInput(f"the {what} '{path}' of the report is not there any more; put it back where it was")
@@ -166,7 +166,8 @@ def check_file(what, known):
 
 
 def check(report, input_path):
-    """That the report can be run again: raises BadInput where a file has changed or a part of it was cut."""
+    """Checks that the report can be run again: raises BadInput if a file has changed or a part of the report was
+    cut."""
     if not report.program:
         raise BadInput(f"'{report.path}' does not say which program it is of: it cannot be run again")
     check_file("program", report.data["program"])
@@ -184,7 +185,7 @@ def check(report, input_path):
 
 
 def value_class(value):
-    """A word for what a bad value looks like; the same in each run, whatever the addresses."""
+    """A word for what a bad value looks like. It is the same in each run, whatever the addresses."""
     if value is None:
         return "none"
     text = value.to_bytes(8, "little")

@@ -1,5 +1,5 @@
-"""The tracer of the method rerun: the program again under gdb, always at the same addresses. The first run learns where
-the crash is now; each question is another run, with watchpoints. A run that crashes elsewhere is refused."""
+"""The tracer of the method rerun: runs the program again under gdb, always at the same addresses. The first run learns
+where the crash is now. Each question is another run, with watchpoints. A run that crashes elsewhere is not used."""
 
 import os
 
@@ -8,8 +8,8 @@ from launch import NotFound, Unseen
 from report import read as read_report, value_class
 from symbols import Symbols
 
-CHILDREN_MAX = 8  # forks of which each is followed, until one child crashes
-SETTLED = ("pc", "bad", "access", "address")  # of the crash: the same in each run
+CHILDREN_MAX = 8  # forks that are followed, one after another, until a child crashes
+SETTLED = ("pc", "bad", "access", "address")  # facts of the crash that must be the same in each run
 
 
 class Rerun:
@@ -45,7 +45,7 @@ class Rerun:
         }
 
     def run(self, what, cells=(), **more):
-        """A run that crashes as the report tells. Others are refused, and tried again."""
+        """A run that crashes as the report says. Other runs are dropped, and tried again."""
         reason, number = "", 0
         while number < self.tries:
             result = self.launcher.run("watch_script.py", self.task(list(cells), **more), what)
@@ -54,14 +54,14 @@ class Rerun:
                 self.result = result
                 return result
             if self.crash is None and "crash" in result and len(self.follow) > 1:
-                self.follow.pop(0)  # another process of those that the program forks is the one that crashes
+                self.follow.pop(0)  # another of the processes that the program forks is the one that crashes
                 continue
             number += 1
             self.say(f"run {self.launcher.runs} refused (try {number} of {self.tries}): {reason}")
         raise NotFound(f"no run of {self.tries} repeated the crash; the last: {reason}")
 
     def refusal(self, result):
-        """Why a run does not count; '' where it does. The first that counts sets what the others must repeat."""
+        """Why a run does not count; '' if it does. The first run that counts sets what the others must repeat."""
         if "failed" in result:
             return result["failed"]
         if result["errors"]:
@@ -80,7 +80,7 @@ class Rerun:
         return ""
 
     def refuse_value(self, crash):
-        """The bad value of the report must look alike."""
+        """The bad value must look like the report's."""
         name = crash.get("register")
         if name is None or name not in self.report.registers:
             return ""
@@ -88,7 +88,7 @@ class Rerun:
         return "" if before == now else f"%{name} is {now} and not {before} as in the report"
 
     def learn(self):
-        """Two runs: the second one knows the fault's address, by the record that the first one wrote."""
+        """Makes two runs. The second knows the address of the fault, from the record that the first one wrote."""
         result = self.run("to see the crash again", go_on=True)
         path = self.launcher.new_record()
         self.again = read_report(path, self.stress) if path else None
@@ -97,8 +97,8 @@ class Rerun:
         self.crash = result["crash"]
 
     def last_store(self, cell, bound=None):
-        """The last store of its value into a cell: before the hit `bound`, or before a number of calls of malloc
-        ({"calls_below": N}), else before the crash. None: there is none."""
+        """The last store of its value into a cell before the hit `bound`, or before a number of calls of malloc
+        ({"calls_below": N}), or else before the crash. None: there is none."""
         cells, below = self.bounded(cell, bound)
         what = f"watches {cell['address']:#x}"
         result = self.run(what, cells)
@@ -123,8 +123,8 @@ class Rerun:
 
     @staticmethod
     def bounded(cell, bound):
-        """The cells to watch, the second one that of the bound; and the number of calls where that is the bound. A store that
-        changed nothing (number 0) is none that can be waited for."""
+        """The cells to watch, of which the second belongs to the bound, and the number of calls if that is the bound.
+        The run cannot wait for a store that changed nothing (number 0)."""
         if bound is None:
             return [cell], None
         if "calls_below" in bound or bound["number"] == 0:
@@ -132,8 +132,8 @@ class Rerun:
         return [cell, bound["cell"]], None
 
     def settle(self, cell, hit, bound=None):
-        """A store of the value that the cell had already, after the last one that changed it (hit, or None); and whether all
-        were seen."""
+        """A store of the value that the cell already had, after the last store that changed it (hit, or None); and
+        whether all such stores were seen."""
         cells, below = self.bounded(cell, bound)
         try:
             result = self.run(
@@ -156,8 +156,8 @@ class Rerun:
         return next((hit for hit in result["hits"] if hit["index"] == 0 and hit["number"] == number), None)
 
     def loads(self, pc):
-        """What the last runs of an instruction by the thread that crashed read, first to last, [address, value]; and the
-        origin of the last one's pointer, or None."""
+        """What the crashed thread's last runs of an instruction read, first to last: [address, value]; and the origin
+        of the last one's pointer, or None."""
         result = self.run("notes what an instruction reads", load=pc)
         rows = [row[1:] for row in result["loads"] if row[0] == result["crash"]["thread"] and row[2] is not None]
         if not rows:
@@ -171,12 +171,12 @@ class Rerun:
         return result["thrown"].get(str(result["crash"]["thread"]))
 
     def unmaps(self, address):
-        """Calls to the system that took away the memory at an address, first to last."""
+        """System calls that took away the memory at an address, first to last."""
         return self.run("notes which calls take memory away", unmaps=address)["unmaps"]
 
     def changed(self, variable, address=None):
-        """The crash of a run in which libreplay-calls.so does something else (see calls.c), with the word that it then holds
-        at an address; None: it ended without one. Whatever it crashes of."""
+        """The crash of a run in which libreplay-calls.so changes something (see calls.c), whatever the cause of that
+        crash, with the word that is then at an address. None: the run ended without a crash."""
         self.launcher.write_wrapper([variable])
         try:
             task = self.task([], expect=None, read=[address] if address is not None else [])

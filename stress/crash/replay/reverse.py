@@ -1,5 +1,5 @@
-"""Tracers that go back in time: a session with reverse_script.py under rr's recording of a run (rr.py), or under gdb's own
-(record full). They answer as rerun.Rerun does."""
+"""Tracers that go back in time: a session of reverse_script.py under rr's recording of a run (rr.py), or under gdb's
+own recording (record full). They answer the same questions as rerun.Rerun."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from launch import HERE, NotFound, end_group, last_line
 from rerun import Rerun
 from symbols import Symbols
 
-# gdb records no AVX, which the C library and the dynamic linker's lazy binding use where the processor has it.
+# gdb cannot record AVX, which the C library and the dynamic linker's lazy binding use if the processor has it.
 PLAIN = (
     "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-XSAVE,-XSAVEC,-AVX512VL,"
     "-AVX2_Usable,-AVX_Usable",
@@ -25,13 +25,13 @@ CRASHES = "SIGSEGV SIGBUS SIGABRT SIGFPE SIGILL"
 
 
 class Session:
-    """A tracer. command, environment: gdb, as a process whose -x script is reverse_script.py. again: the record of the run
-    that is gone through, or of one at the same addresses."""
+    """A tracer. command, environment: start gdb with reverse_script.py as its -x script. again: the record of the run
+    that the session replays, or of a run at the same addresses."""
 
     can_note_unmaps = False
 
     def __init__(self, name, report, again, launcher, start, plain, stress):
-        """plain: a launcher for runs beside this one."""
+        """plain: a launcher for separate runs."""
         self.plain, self.stress, self.runs = plain, stress, None
         self.name, self.report, self.again, self.launcher, self.start = name, report, again, launcher, start
         self.budget = launcher.budget
@@ -40,7 +40,7 @@ class Session:
         self.moves = []
 
     def open(self, command, environment):
-        self.folder = tempfile.mkdtemp(prefix="s.", dir="/tmp")  # the name of a socket is short
+        self.folder = tempfile.mkdtemp(prefix="s.", dir="/tmp")  # the path of a socket must be short
         try:
             listener = socket.socket(socket.AF_UNIX)
             listener.bind(self.folder + "/s")
@@ -71,7 +71,7 @@ class Session:
             self.connect(listener)
             self.go_to_crash()
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)  # with or without the socket
+            shutil.rmtree(self.folder, ignore_errors=True)  # whether or not the socket exists
 
     def allocator(self):
         return os.path.realpath(self.report.library) if self.report.library else ""
@@ -124,7 +124,8 @@ class Session:
         self.at_crash, self.moves = True, []
 
     def last_store(self, cell, bound=None):
-        """The last store of its value into a cell: before the hit `bound`, else before the crash. None: there is none."""
+        """The last store of its value into a cell before the hit `bound`, or else before the crash. None: there is
+        none."""
         self.go_to(bound)
         self.at_crash = False
         hit = self.ask(
@@ -140,8 +141,8 @@ class Session:
         return hit
 
     def settle(self, cell, hit, bound=None):
-        """A store of the value that the cell had already, after the last one that changed it (hit, or None); and whether all
-        were seen."""
+        """A store of the value that the cell already had, after the last store that changed it (hit, or None); and
+        whether all such stores were seen."""
         try:
             self.go_to(bound)
             self.at_crash, self.moves = False, [None]
@@ -166,7 +167,8 @@ class Session:
         )
 
     def go_to(self, bound):
-        """To the crash, or to the hit `bound`: the way back is gone again where the session has moved since."""
+        """Goes to the crash, or to the hit `bound`. If the session has moved since that hit, goes the way back
+        again."""
         if bound is not None and "calls_below" in bound:
             bound = None
         if bound is None and not self.at_crash or bound is not None and self.moves[-1:] != [bound]:
@@ -184,7 +186,7 @@ class Session:
         return path
 
     def loads(self, pc):
-        """What the last runs of an instruction read, first to last, [address, value]; and the origin of the last one's
+        """What the last runs of an instruction read, first to last: [address, value]; and the origin of the last one's
         pointer, or None."""
         if not self.at_crash:
             self.go_to_crash()
@@ -193,7 +195,7 @@ class Session:
         return [row for row in answer["rows"] if row[0] is not None], answer["origin"]
 
     def changed(self, variable, address=None):
-        """As rerun.Rerun.changed: plain runs under gdb, where those repeat the crash. Raises NotFound where they do not."""
+        """Like rerun.Rerun.changed: makes plain runs under gdb if those repeat the crash; otherwise raises NotFound."""
         if self.runs is None:
             self.runs = Rerun(self.report, self.plain, self.stress, 1, self.budget.say)
         return self.runs.changed(variable, address)
@@ -220,7 +222,7 @@ class Session:
 
 
 def of_gdb(report, again, launcher, plain, stress):
-    """A session on one run of the program, of which gdb records each instruction."""
+    """A session on one run of the program, in which gdb records each instruction."""
     launcher.clear()
     launcher.runs += 1
     session = Session("gdb", report, again, launcher, "record", plain, stress)
@@ -229,8 +231,8 @@ def of_gdb(report, again, launcher, plain, stress):
 
 
 def of_rr(report, again, launcher, rr, plain, stress):
-    """A session on rr's recording; rr: the command that replays it, up to gdb's arguments. rr connects gdb in front of the
-    first -ex; a script by itself would run before that."""
+    """A session on rr's recording. rr: the command that replays it, up to gdb's arguments. rr connects gdb before the
+    first -ex; a script given by itself would run earlier."""
     session = Session("rr", report, again, launcher, "", plain, stress)
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),

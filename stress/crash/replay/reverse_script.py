@@ -1,12 +1,14 @@
-"""Run by gdb, or by gdb under rr replay, where the program's past can be entered. Answers questions, a line of JSON each,
-over the socket that the task (see watch_script.py) names as "socket":
+"""Run by gdb, or by gdb under rr replay, which can go back in the program's past. Answers questions, one line of JSON
+each, over the socket that the task (see watch_script.py) names as "socket":
 
-  {"do": "crash"}                    go to the crash, also from its past
-  {"do": "store", "cell": C}         back from here to the last store that gave the cell its value; value None: any.
-                                     "same": also of the value that it had already; "below": before that many calls of malloc
-  {"do": "loads", "pc": P}           back from here through the runs of an instruction: [address, value] that it read
+  {"do": "crash"}                    go to the crash, also from a point before it
+  {"do": "store", "cell": C}         go back from here to the last store that gave the cell its value; value None: any.
+                                     "same": also a store of the value that the cell already had; "below": before that
+                                     many calls of malloc
+  {"do": "loads", "pc": P}           go back from here through the runs of an instruction: the [address, value] that
+                                     each read
 
-The task has also "start": "" where the program has been continued to its crash; "record": start it here and record each
+The task also has "start": "" if the program has already run to its crash; "record" to start it here and record each
 instruction.
 """
 
@@ -48,8 +50,9 @@ class Session:
         return self.crash
 
     def store(self, cell, same, below):
-        """Goes back to just before the store. None: the beginning came first. same: also to one of the value that was there
-        already, which no write watchpoint tells of; then among the last ACCESSES_MAX accesses."""
+        """Goes back to just before the store. None: the beginning came first. same: also to a store of the value that
+        was already there, which write watchpoints do not report; it is then searched among the last ACCESSES_MAX
+        accesses."""
         address, size, wanted = cell["address"], cell["size"], cell["value"]
         after = inside.read(address, size)
         if wanted is not None and after != wanted and below is None:
@@ -77,7 +80,7 @@ class Session:
             watch.delete()
 
     def loads(self, pc):
-        """What an instruction read, in this thread: [address, value], the last LOADS_MAX. Other stops are passed."""
+        """What an instruction read, in this thread: the last LOADS_MAX pairs [address, value]. Skips other stops."""
         stop = gdb.Breakpoint(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT, internal=True)
         stop.thread = gdb.selected_thread().num
         rows, last, first = [], None, None
@@ -105,7 +108,8 @@ class Session:
 
 
 def start():
-    """To main, and on from there. gdb misses debug registers' watchpoints on its way back through its own recording."""
+    """Runs to main, and continues from there. When gdb goes back through its own recording, it misses watchpoints in
+    debug registers."""
     gdb.execute("tbreak main", to_string=True)
     gdb.execute("run", to_string=True)
     for command in (
@@ -122,7 +126,7 @@ def main():
     with open(os.environ["HAKMEM_REPLAY_TASK"], encoding="utf-8") as file:
         task = json.load(file)
     inside.settings()
-    inside.at_signal(task["expect"]["signal"])  # under rr: the stop came before this script
+    inside.at_signal(task["expect"]["signal"])  # under rr: the stop came before this script ran
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(task["socket"])
         stream = line.makefile("rw", encoding="utf-8", errors="surrogateescape")

@@ -1,4 +1,5 @@
-"""The method rr: records the program with rr until it crashes as reported, packs the recording, and goes back in it."""
+"""The method rr: records the program with rr until it crashes as reported, packs the recording, and steps back in
+it."""
 
 import os
 import shlex
@@ -14,14 +15,14 @@ PROBE_SECONDS = 60
 
 
 class Command:
-    """rr as the user has it: --rr PATH, else the one in PATH; options go to record and replay."""
+    """The user's rr: --rr PATH, or else the one in PATH. The options go to both record and replay."""
 
     def __init__(self, path, options):
         self.path = shutil.which(path or "rr")
         self.options = shlex.split(options or "")
 
     def probe(self):
-        """Why rr cannot record here and what to do, in one line; '' where it can."""
+        """Why rr cannot record here and what to do about it, in one line; '' if it can."""
         if not self.path:
             return "rr is not installed: run ci/setup, or name one by --rr PATH"
         folder = tempfile.mkdtemp(prefix="hakmem-replay-probe.")
@@ -39,7 +40,7 @@ class Command:
 
 
 def run(command, log):
-    """Whether it took too long, and the exit status."""
+    """Runs a command; returns whether it took too long, and the exit status."""
     process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         return False, process.wait(timeout=PROBE_SECONDS)
@@ -54,7 +55,7 @@ def run(command, log):
 
 
 def reason(log):
-    """What rr said, shortened, and what helps: its FATAL line without the place in its source."""
+    """rr's output, shortened, and a remedy: its FATAL line without the place in its source."""
     with open(log, encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file if line.strip()]
     fatal = next((line for line in lines if line.startswith("[FATAL")), None)
@@ -82,7 +83,8 @@ class Recording:
         self.again = None
 
     def environment(self):
-        """What rr itself runs with, and the options that give the rest to the program: rr is not to run on ours."""
+        """The environment for rr itself, and options that give the other variables to the program: rr must not run on
+        our malloc."""
         own, options = {}, []
         for one in self.launcher.environment():
             name, _, value = one.partition("=")
@@ -95,7 +97,7 @@ class Recording:
 
     def command(self, chaos):
         options = self.environment()[1]
-        # By their paths: the PATH is the report's, which may not lead to them.
+        # By full paths, because PATH is the report's and may not lead to them.
         return [
             shutil.which("setarch"),
             "-R",
@@ -111,7 +113,7 @@ class Recording:
         ]
 
     def refusal(self):
-        """Why a recording is not of the crash; '' where it is."""
+        """Why a recording does not show the crash; '' if it does."""
         path = self.launcher.new_record()
         if path is None:
             return "it did not crash"
@@ -122,7 +124,7 @@ class Recording:
         return ""
 
     def record(self):
-        """The first try is plain: most crashes need no chaos, and chaos is slow."""
+        """The first try is plain, because most crashes do not need chaos mode, and chaos mode is slow."""
         why = ""
         for number in range(1, self.tries + 1):
             shutil.rmtree(self.trace, ignore_errors=True)
@@ -148,7 +150,7 @@ class Recording:
         raise NotFound(f"none of {self.tries} recordings is of the crash; the last: {why}")
 
     def pack(self):
-        """So that the recording can be kept, and copied, by itself."""
+        """Makes the recording complete, so that it can be kept and copied."""
         done = subprocess.run(
             [self.rr.path, "pack", self.trace],
             capture_output=True,
@@ -161,7 +163,8 @@ class Recording:
             self.say("rr pack failed: " + (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
 
     def session(self, keeps, plain):
-        """The tracer that goes back in it. keeps: the recording is kept; plain: a launcher for runs beside it."""
+        """The tracer that goes back in the recording. keeps: the recording is kept; plain: a launcher for separate
+        runs."""
         self.record()
         if keeps:
             self.pack()

@@ -1,5 +1,5 @@
-"""For scripts that gdb runs: the facts of a crash, and of a store into a cell (see flow.py). What they mean is judged by
-analyse.py, outside of gdb."""
+"""For scripts that gdb runs: collects the facts of a crash, and of a store into a cell (see flow.py). analyse.py judges
+them, outside of gdb."""
 
 import gdb
 
@@ -9,16 +9,16 @@ import instructions
 import storing
 
 BESIDE_BYTES = 256
-STOPS_MAX = 64  # signals that the program handles itself, before the crash
+STOPS_MAX = 64  # signals that the program handles itself before the crash
 
 
 def new_log():
-    """What a script gives back: the stores that it saw, the crash, and why there is none."""
+    """A script's result: the stores that it saw, the crash, and why there is none."""
     return {"stores": [], "hits": [], "errors": [], "loads": [], "unmaps": [], "crash": None, "ended": "", "maps": []}
 
 
 def go_to_crash(task, log):
-    """From the stop where the program is, on to the crash that the task expects. Other signals are the program's."""
+    """Continues from the present stop to the crash that the task expects. Other signals go to the program."""
     for _ in range(STOPS_MAX):
         if gdb.selected_inferior().pid == 0:
             log["ended"] = "the program ended without the crash"
@@ -37,7 +37,7 @@ def is_expected(crash, expect):
     if expect is None or crash["signal"] != expect["signal"]:
         return expect is None
     if expect["module"] == "":
-        return crash["module"] == ""  # a jump to where no module is
+        return crash["module"] == ""  # a jump to an address outside of any module
     return crash["module"] == expect["module"] and crash["offset"] == expect["offset"]
 
 
@@ -45,24 +45,24 @@ _places = {}
 
 
 def calls_so_far():
-    """How many calls of malloc and its kin there were; None: they are not counted."""
+    """The number of calls of malloc and related functions so far; None: they are not counted."""
     if "count" not in _places:
         try:
             _places["count"] = int(gdb.parse_and_eval("(unsigned long)&'hakmem_replay_count'"))
         except gdb.error:
-            return None  # the library is not loaded yet, or not used
+            return None  # the library is not loaded yet, or is not used
     return inside.read_word(_places["count"])
 
 
 def stack_range():
-    """Begin of the mapping that the stack pointer is in, the stack pointer, the mapping's end; None."""
+    """(start of the mapping that the stack pointer is in, stack pointer, end of the mapping); None if there is none."""
     pointer = inside.register(gdb.newest_frame(), "rsp") or 0
     mapping = inside.mapping_of(pointer)
     return [mapping[0], pointer, mapping[1]] if mapping else None
 
 
 def log_address():
-    """Where libreplay-calls.so has its log; None: it is not there."""
+    """The address of libreplay-calls.so's log; None: it is not there."""
     try:
         return int(gdb.parse_and_eval("(unsigned long)'hakmem_replay_log'")) or None
     except gdb.error:
@@ -89,13 +89,13 @@ def where():
 
 
 def crash_facts(crash, task):
-    """Adds to where(): stack, calls, the words that the task asks for, and how an instruction came by a bad address:
+    """Adds to where(): stack, calls, the words that the task asks for, and how an instruction got a bad address:
 
     access   "operand": the instruction used memory; "jump": it was fetched from nowhere; "divisor": it divided; "none"
-    bad      the value that made the address bad, register its register, part "base" or "index"
-    address  the address that was used; protection that of its mapping, as r--p; "": it has none
+    bad      the value that made the address bad; register: its register; part: "base" or "index"
+    address  the address that was used; protection: of its mapping, such as r--p; "": it is not mapped
     origin   of the bad value, see flow.py
-    stack_overflow   the stack pointer lies below its stack
+    stack_overflow   the stack pointer is below its stack
     """
     frame = gdb.newest_frame()
     crash.update(
@@ -137,8 +137,8 @@ def crash_facts(crash, task):
 
 
 def given_facts(crash, allocator):
-    """Where a program had the pointer from that it gave to a function of malloc's, which crashed on it: the origin of the
-    first argument, if it leads nowhere and a register that a call keeps still holds it."""
+    """Where a program got the pointer that it passed to a function of malloc's, which crashed on it: the origin of the
+    first argument, if it points nowhere and is still in a register that calls preserve."""
     for level, frame in enumerate(inside.frames(12)):
         path = inside.module_of(frame.pc())
         if path == allocator or path.endswith("libreplay-calls.so") or flow.is_library(frame.pc()):
@@ -155,7 +155,7 @@ def given_facts(crash, allocator):
 
 
 def passed_as_first(pc):
-    """The register that the call in front of pc was given as its first argument; None: no register."""
+    """The register that the call before pc passed as its first argument; None: no register."""
     for row in reversed(instructions.before(pc)[:-1]):
         mnemonic, operands = instructions.split(row)
         if mnemonic.startswith("call"):
@@ -167,7 +167,7 @@ def passed_as_first(pc):
 
 
 def divisor_facts(crash, frame, row):
-    """Where a division had its zero from."""
+    """The origin of a division's zero."""
     mnemonic, operands = instructions.split(row)
     if not mnemonic.startswith(("div", "idiv")) or not operands:
         return
@@ -194,7 +194,7 @@ def divisor_facts(crash, frame, row):
 
 
 def call_facts(crash, frame, row):
-    """A call or jump that faulted itself, since where it leads is no address at all. False: it did not."""
+    """A call or jump that faulted itself, because its target is not a valid address. False: it did not."""
     operand = instructions.split(row)[1][0].lstrip("*")
     register = instructions.is_register(operand)
     address = None if register else instructions.address_of(row, operand, frame)
@@ -227,8 +227,8 @@ def base_facts(origin):
 
 
 def below_stack(pointer, row, operand, fault):
-    """Whether the instruction wrote below the end of the stack: the stack pointer is outside of what is mapped, or at its
-    lower end, and the address used lies near it."""
+    """Whether the instruction wrote below the end of the stack: the stack pointer is outside of mapped memory, or at
+    its lower end, and the address is near it."""
     address = fault if fault is not None else operand["address"] if operand else pointer - 8
     mnemonic = instructions.split(row)[0]
     is_push = mnemonic.startswith(("push", "call")) or operand is None
@@ -275,7 +275,7 @@ def operand_facts(crash, operand):
 
 
 def jump_facts(crash):
-    """The program went on at an address where no code is: by which call, and where that had the address from."""
+    """The program continued at an address without code: finds the call, and the origin of the address."""
     frame = gdb.newest_frame()
     crash.update(
         access="jump",
@@ -288,7 +288,7 @@ def jump_facts(crash):
     row = instructions.call_before(back) if back else None
     if row is None:
         return
-    # The frame that called is broken off in gdb's eyes where it cannot unwind from nowhere.
+    # The calling frame is missing if gdb cannot unwind from an address without code.
     if len(crash["stack"]) < 2 or crash["stack"][1]["pc"] != back:
         path = inside.module_of(back)
         sal = gdb.find_pc_line(back - 1)
@@ -325,8 +325,8 @@ def jump_facts(crash):
 
 
 def load(pc, is_last):
-    """What the instruction at which the program stands is about to read, [address, value]; is_last: with the origin of the
-    pointer by which it reads."""
+    """What the instruction at which the program has stopped is about to read: [address, value]; is_last: also the
+    origin of the pointer that it reads through."""
     frame = gdb.newest_frame()
     row = instructions.at(pc)
     operand = instructions.split(row)[1][0]
@@ -340,7 +340,7 @@ def load(pc, is_last):
 
 
 def hit(cell, allocator, behind):
-    """A store into a cell, as analyse.py takes it. behind: the program has stopped after the instruction."""
+    """A store into a cell, in the form for analyse.py. behind: the program has stopped after the instruction."""
     inside.forget()
     stack = inside.stack(behind=behind)
     store = storing.describe_store(cell, behind)
@@ -367,8 +367,8 @@ def hit(cell, allocator, behind):
 
 
 def guess_sources(seen, cell):
-    """Where a mover may have had the value from, where its instruction does not tell. Words beside the cell that hold it too
-    are of the same copy, and memset copies from nowhere."""
+    """Possible sources of a moved value, if the moving instruction does not tell. Words beside the cell that hold it
+    too belong to the same copy, and memset copies from nowhere."""
     if cell["size"] != 8 or cell["value"] <= 0xFFFF or "set" in seen["stack"][0]["function"]:
         return
     beside = (
@@ -385,7 +385,7 @@ def guess_sources(seen, cell):
 
 
 def pointers():
-    """Values of the registers of the first frames: among them are pointers to what the function works on."""
+    """Values of the registers of the first frames; among them are pointers to what the function works on."""
     values = []
     for frame in inside.frames(4):
         for value in inside.registers(frame).values():

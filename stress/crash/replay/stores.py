@@ -1,5 +1,5 @@
-"""Who made a cell hold its value: a part of analyse.Analysis. The last store, through copies; or nobody, since the block
-was allocated or the variable was there."""
+"""Finds what gave a cell its value: a part of analyse.Analysis. It is the last store, followed through copies; or
+nothing, because the block was allocated with that content, or the variable began with it."""
 
 from history import FREED
 from judge import HOPS_MAX, name_of, SMALL
@@ -11,7 +11,8 @@ FILLING = 0xD1D1D1D1D1D1D1D1
 
 class Stores:
     def trace(self, cell, bound):
-        """Who made a cell hold its value: a store, through copies; or nobody since its block was allocated."""
+        """Finds what gave a cell its value: a store, followed through copies; or nothing since its block was
+        allocated."""
         word = cell["address"]
         moment = self.crash["calls"] if bound is None else bound["calls"]
         block = self.judge.history.block_at(word, moment)
@@ -42,7 +43,7 @@ class Stores:
         return self.stored(hit, cell, block)
 
     def moved_from(self, cell, block, hit):
-        """The cell of the block before, from which realloc copied; None: it did not."""
+        """The cell in the previous block from which realloc copied; None: it did not copy."""
         if block is None or hit is None or hit["calls"] != block.allocated.index:
             return None
         calls = self.judge.history.before(block.allocated.index)
@@ -70,13 +71,13 @@ class Stores:
         )
 
     def last_store(self, cell, bound, block=None):
-        """Also one of the value that was there already. block: the one that the cell is in."""
+        """The last store, including one of a value that was already there. block: the block that contains the cell."""
         try:
             hit = self.tracer.last_store(cell, bound)
         except Unseen as reason:
             if block is None or reason.calls > block.allocated.index:
                 raise
-            hit = None  # before it was allocated: the system may have taken the memory, and given it back as zeroes
+            hit = None  # before the allocation: the system may have taken the memory and returned it zeroed
         if cell["value"] is None:
             return hit
         same, is_settled = self.tracer.settle(cell, hit, bound)
@@ -84,8 +85,8 @@ class Stores:
         return same or hit
 
     def is_overflow(self, hit, block):
-        """Whether a store went by a pointer to another block, or variable, than it wrote to: wherever it had the value from,
-        it did the harm itself."""
+        """Whether a store went through a pointer to another block or variable than the one it wrote to. Wherever the
+        value came from, that store is the fault."""
         if block is not None:
             owned, is_sure = self.judge.owned(hit, block)
             return is_sure and owned is not None and owned.start != block.start
@@ -93,7 +94,7 @@ class Stores:
         return bool(here and bases and bases[0][1] != here[1])
 
     def copied(self, hit, cell):
-        """The verdict on where a copy came from, None where the copy is all that is known."""
+        """The verdict on the source of a copy; None if only the copy is known."""
         about, hits = dict(self.about), list(self.hits)
         self.say(
             f"hop {len(hits)}: {name_of(hit['stack'][0])} copied it to {cell['address']:#x} from "
@@ -123,7 +124,7 @@ class Stores:
         return None
 
     def stored(self, hit, cell, block):
-        """A store by the program, of a value that it made or had from elsewhere."""
+        """A store by the program, of a value that it made or got from elsewhere."""
         by, stack, value = self.judge.culprit(hit["stack"]), hit["stack"], cell["value"]
         cause = "null_stored" if value < SMALL else "bad_value_stored"
         what = "NULL" if value == 0 else f"{value:#x}"
@@ -145,7 +146,7 @@ class Stores:
         return self.reused(hit, cell, block, earlier[-1], (by, cause, what))
 
     def reused(self, hit, cell, block, earlier, store):
-        """The word belonged to another block before: does the reader's pointer mean that one?"""
+        """The word belonged to another block before: decides whether the reader's pointer means that block."""
         by, cause, what = store
         second, first = self.judge.history.second_free(block.start, hit["calls"])
         if second is not None:
@@ -192,8 +193,8 @@ class Stores:
         )
 
     def came_over(self, hit, block, value=None):
-        """Whether the function that stored wrote the word in front of the block too, with no call of malloc in between. value:
-        what it wrote there, if that is known: then a store that changed nothing counts as well."""
+        """Whether the storing function also wrote the word in front of the block, without a call of malloc in between.
+        value: what it wrote there, if known; then a store that changed nothing counts as well."""
         try:
             before = self.last_store({"address": block.start - 8, "size": 8, "value": value}, hit)
         except NotFound:
@@ -230,7 +231,7 @@ class Stores:
         return self.make(FOUND, cause, by, f"it stored {what}{where}, which was used as a pointer later", hit["stack"])
 
     def never_written(self, cell, block, earlier):
-        """No store was seen: of a block since its allocation, of a variable ever."""
+        """No store was seen: into a block since its allocation, or into a variable ever."""
         if block is None:
             if self.crash["origin"].get("stack"):
                 return self.make(
@@ -294,7 +295,7 @@ class Stores:
         )
 
     def prove_uninitialised(self, cell, block):
-        """Runs with the block filled when it was allocated. "filled": the filling was used; "written": the program had
+        """Runs with the block filled at its allocation. "filled": the filling was used; "written": the program had
         written the word; "": neither was seen."""
         try:
             crash = self.tracer.changed(f"HAKMEM_REPLAY_FILL={block.allocated.index + 1}", cell["address"])

@@ -1,4 +1,5 @@
-"""For scripts that gdb runs: the instruction that stores into a cell (see flow.py), and where it had the value from."""
+"""For scripts that gdb runs: finds the instruction that stores into a cell (see flow.py), and the source of its
+value."""
 
 import gdb
 
@@ -8,7 +9,7 @@ from instructions import OPERAND, address_of, at, before, is_memory, split, whol
 
 
 def store_of(address, size, behind):
-    """The instruction that stores into a word: the one at which, or behind which, the program has stopped."""
+    """The instruction that stores into a word: the one at which, or after which, the program has stopped."""
     frame = gdb.newest_frame()
     if behind:
         rows = before(frame.pc())
@@ -20,7 +21,8 @@ READERS = ("cmp", "test", "bt", "push", "ucomis", "comis", "vucomis", "vcomis", 
 
 
 def is_store_to(row, frame, address):
-    """Whether an instruction writes to an address. What is not understood counts as a store: it is looked at then."""
+    """Whether an instruction writes to an address. If it is not understood, it counts as a store, so that it is looked
+    at."""
     if row is None:
         return True
     mnemonic, operands = split(row)
@@ -39,7 +41,8 @@ def is_store_to(row, frame, address):
 
 
 def describe_store(target, behind):
-    """What is stored into a cell, as {"kind", ...} of an origin; kind "bulk": by the C library, whose caller meant it."""
+    """What is stored into a cell, as {"kind", ...} of an origin; kind "bulk": by the C library, on behalf of its
+    caller."""
     frame = gdb.newest_frame()
     row = store_of(target["address"], target["size"], behind)
     if row is None:
@@ -59,7 +62,8 @@ def describe_store(target, behind):
 
 
 def bases(row, operands, frame):
-    """Pointers that the store went by. In the C library, memcpy and its kin keep the destination they were given."""
+    """Pointers that the store used. In the C library, memcpy and related functions keep the destination that they were
+    given."""
     if "/libc" in inside.module_of(row["addr"]):
         return [value for value in (inside.register(frame, name) for name in ("rax", "rdi")) if value]
     match = OPERAND.search(operands[-1]) if operands else None
@@ -98,7 +102,7 @@ def moved(frame, row, operands, mnemonic, target):
 
 
 def pointed_words(frame, value, but):
-    """Addresses of words that hold a value, where a register of the frame points or a little beyond it."""
+    """Addresses of words that hold a value, at or a little beyond the addresses in the frame's registers."""
     found = []
     for name, base in inside.registers(frame).items():
         if name == "rsp":

@@ -1,12 +1,12 @@
-"""Functions and lines for addresses of a program that ran, by its mappings and addr2line."""
+"""Functions and lines for addresses of a process, from its mappings and addr2line."""
 
 import os
 import subprocess
 
 
 class Symbols:
-    """maps: rows [start, end, offset, path] of the process that the addresses are from. Under rr a file that is mapped may
-    have gone since: then its functions have no names."""
+    """maps: rows [start, end, offset, path] of the process. Under rr, a mapped file may be gone; its functions then
+    have no names."""
 
     def __init__(self, maps):
         self.maps, self.known = maps, {}
@@ -20,15 +20,15 @@ class Symbols:
     def base(self, path):
         starts = [row[0] for row in self.maps if row[3] == path]
         with open(path, "rb") as file:
-            is_fixed = file.read(18)[16] == 2  # ET_EXEC: linked for its place
+            is_fixed = file.read(18)[16] == 2  # ET_EXEC: linked for a fixed address
         return 0 if is_fixed else min(starts)
 
     def caller(self, address):
-        """The frame of a call that returns to an address: the function that it stands in."""
+        """The frame of a call that returns to an address: the function that contains it."""
         return self.callers(address)[0]
 
     def callers(self, address):
-        """The same with those that the function was inlined into, innermost first."""
+        """The same, with the functions that it was inlined into, innermost first."""
         if address not in self.known:
             self.known[address] = self.look_up(address)
         return self.known[address]

@@ -1,5 +1,5 @@
-"""The method valgrind: the program on memcheck's own malloc, which says who writes where nothing of his is. Another
-heap, so that a bug which needs blocks to lie as in libhakmem may not show."""
+"""The method valgrind: runs the program on memcheck's own malloc, which reports invalid accesses. The heap differs, so
+a bug that needs the block layout of libhakmem may not show."""
 
 import os
 import shutil
@@ -30,8 +30,8 @@ def frames_of(stack):
 
 
 def errors_of(path):
-    """Errors of memcheck, in their order: kind, text, text of the block, stacks. A file that was cut short gives
-    those that are whole."""
+    """Errors of memcheck, in order: kind, text, text on the block, stacks. A truncated file gives its complete
+    errors."""
     parser, errors = xml.XMLPullParser(("end",)), []
     with open(path, "rb") as file:
         try:
@@ -69,7 +69,8 @@ class Memcheck:
 
     def command(self, out):
         name = os.path.basename(self.report.library) or "NONE"
-        # Without chasing: over a call that it has followed, memcheck gives the caller's place for a small function's.
+        # Without chasing: if memcheck follows a call into a small function, it reports the caller's place for the
+        # function's.
         return [
             shutil.which("valgrind"),
             "--tool=memcheck",
@@ -98,7 +99,7 @@ class Memcheck:
             )
         if not os.path.exists(out):
             raise NotFound("valgrind gave no result: " + (failed or last_line(log)))
-        # Of an address in no block memcheck knows no more than the crash tells.
+        # For an address outside of any block, memcheck knows no more than the crash shows.
         errors = [
             error
             for error in errors_of(out)
@@ -112,7 +113,7 @@ class Memcheck:
         raise NotFound("memcheck saw no bad write, read or free" + (f": {failed}" if failed else ""))
 
     def verdict(self, error):
-        """Another heap, another run: it may be another error than the one that the crash came of."""
+        """With another heap in another run, this may not be the error that caused the crash."""
         about = error["block"].removeprefix("Address ")
         stack, why = error["stacks"][0], f"memcheck: {error['what']}; the address {about}"
         is_freed = "of size" in error["block"] and "free'd" in error["block"]

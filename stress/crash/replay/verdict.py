@@ -1,13 +1,13 @@
-"""What ci/replay finds and says: a verdict as a dictionary, lines for people, or the same as JSON.
+"""The result of ci/replay: a verdict as a dictionary, as lines for people, or as JSON.
 
 A verdict's grade:
 
-  found      what did it was seen, and nothing else explains the crash
-  likely     what was seen fits, but the alternatives fit too
+  found      the fault was seen, and nothing else explains the crash
+  likely     what was seen fits, but alternatives fit too
   not found  the text says what is known
 
-Its cause is a word for programs (see CAUSES); culprit is the frame to look at first, None where no line of the program did
-it; why is the sentence for people."""
+`cause` is a word for programs (see CAUSES); `culprit` is the frame to look at first, or None if no line of the program
+is at fault; `why` is a sentence for people."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def make(grade, cause, culprit, why, stack, **more):
 
 
 def short(path):
-    """A path from here, where it is below."""
+    """A path relative to the current folder, if it is below that."""
     return os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path
 
 
@@ -124,7 +124,7 @@ def text(result):
 
 
 def hexadecimal(value, key=""):
-    """Addresses as text, as in hakmem-stress report --json."""
+    """Addresses as text, like hakmem-stress report --json."""
     if isinstance(value, dict):
         return {name: hexadecimal(one, name) for name, one in value.items()}
     if isinstance(value, list):

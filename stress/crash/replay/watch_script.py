@@ -1,19 +1,19 @@
 """Run by gdb (-x): starts the program of a task, watches cells of its memory (see flow.py) with the processor's debug
-registers, and writes what it saw, up to the crash, as JSON. The task is the JSON file that HAKMEM_REPLAY_TASK names:
+registers, and writes what it saw up to the crash as JSON. The task is the JSON file that HAKMEM_REPLAY_TASK names:
 
-  cells      to watch, at most 4; a value of None: any
-  detail     [cell, number] of the stores whose facts are wanted, counted from 1; None: of the first ones
-  expect     of the crash: signal, module, offset; another stop is passed to the program. None: the first one is it
+  cells      the cells to watch, at most 4; value None: any
+  detail     [cell, number] of the stores whose facts are wanted, counted from 1; None: the first ones
+  expect     the crash: signal, module, offset; other stops are passed to the program. None: the first stop is the crash
   fault      the address of the fault, or None
   read       addresses of words to read at the crash
-  load       address of an instruction: note what it reads, the last ones
-  settle     [cell, number] of a store from which on every store of the value to the first cell is kept; None: none is
-  until      [cell, number] of the store at which that ends, or None
-  below      or the number of calls of malloc at which it ends
-  load_detail   number of the stop there of which the pointer's origin is wanted, or None
+  load       address of an instruction: note its last reads
+  settle     [cell, number] of a store: after it, keep every store of the value to the first cell; None: keep none
+  until      [cell, number] of the store at which this ends, or None
+  below      or the number of calls of malloc at which this ends
+  load_detail   number of the stop at `load` for which the pointer's origin is wanted, or None
   throws     whether to keep the stack of the last exception that was thrown
-  unmaps     an address: note which calls took its memory away, since it was mapped
-  follow     "parent" or "child": who is followed where the program forks; a number: the child of that fork alone
+  unmaps     an address: note which calls took its memory away after it was mapped
+  follow     "parent" or "child": which process to follow when the program forks; a number: only the child of that fork
   go_on      let the program's own handler run afterwards, which writes a new record
   allocator  path of the module that holds the malloc
   out        where the result goes
@@ -31,11 +31,11 @@ import instructions  # noqa: E402
 import seen  # noqa: E402
 import storing  # noqa: E402
 
-FIRST_HITS = 12  # of a cell; of later ones the facts are asked for by number
+FIRST_HITS = 12  # for a cell; facts of later hits are asked for by number
 STORES_MAX = 200000
 LOADS_KEPT = 1000
 ACCESSES_MAX = 3000
-CALLS_MAX = 100000  # of system calls that are looked at
+CALLS_MAX = 100000  # system calls that are looked at
 
 
 class Watch(gdb.Breakpoint):
@@ -45,7 +45,7 @@ class Watch(gdb.Breakpoint):
         cell = task["cells"][index]
         super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
         self.index, self.cell, self.wanted, self.log, self.count = index, cell, task, log, 0
-        self.is_held = True  # the value, as far as stores tell
+        self.is_held = True  # whether it still has the value, as far as stores tell
 
     def stop(self):
         return self.noted() or [self.index, self.count] == self.wanted["settle"] and not self.log["settling"]
@@ -77,8 +77,8 @@ class Watch(gdb.Breakpoint):
 
 
 class Access(gdb.Breakpoint):
-    """Stops at each access to a cell: a store of the value that it has already changes nothing, and no write watchpoint
-    tells of it."""
+    """Stops at each access to a cell. A store of the value that the cell already has changes nothing, so write
+    watchpoints do not report it."""
 
     def __init__(self, task, log):
         self.cell, self.wanted, self.log, self.count = task["cells"][0], task, log, 0
@@ -109,11 +109,11 @@ class Access(gdb.Breakpoint):
 
 
 class Load(gdb.Breakpoint):
-    """Stands at an instruction and keeps what it is about to read: thread, address, value; of one stop, by its number, also
-    where its pointer came from."""
+    """Stops at an instruction and keeps what it is about to read: thread, address, value; for one stop, given by
+    number, also the origin of its pointer."""
 
     def __init__(self, pc, detail, log):
-        # By a debug register: an ordinary breakpoint cannot stand where nothing is mapped yet.
+        # Uses a debug register: an ordinary breakpoint cannot be set where nothing is mapped yet.
         super().__init__(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT)
         self.log, self.detail, self.count = log, detail, 0
 
@@ -141,7 +141,7 @@ class Throw(gdb.Breakpoint):
 
 
 def run_and_note_calls(task, log):
-    """Runs the program with a stop at each call that can take memory away; notes those that take the address."""
+    """Runs the program with a stop at each call that can take memory away; notes those that take the address away."""
     gdb.execute("catch syscall mmap munmap mprotect mremap ftruncate", to_string=True)
     gdb.execute("run", to_string=True)
     for _ in range(CALLS_MAX):
@@ -168,7 +168,7 @@ def run_and_note_calls(task, log):
 
 
 class Fork(gdb.Breakpoint):
-    """Stands at the C library's fork, and follows the child of one of its calls."""
+    """Stops at the C library's fork, and follows the child of one of its calls."""
 
     def __init__(self, number):
         super().__init__("fork")
@@ -189,7 +189,7 @@ def follow(who):
 
 
 def settle(task, log, watches):
-    """From a store on (number 0: from the start), every access to the first cell."""
+    """From a given store on (number 0: from the start), stops at every access to the first cell."""
     if task["settle"][1] == 0:
         log["settling"] = True
         watches.append(Access(task, log))
