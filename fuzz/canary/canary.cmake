@@ -1,4 +1,4 @@
-# Canaries: targets that are broken on purpose, for the tests of ci/fuzz. They are no part of a campaign.
+# Canaries: targets that are broken on purpose, for the tests of ci/fuzz. Campaigns leave them out.
 if(NOT HAKMEM_FUZZ)
   return()
 endif()

@@ -1,5 +1,6 @@
-/* crash_program.c: crashes in the way that its argument names; crash_test runs it and reads the record. What the record
- * must tell of (a block's address) it prints first, as a line "NAME VALUE". The library is preloaded, or linked in. */
+/* crash_program.c: crashes in the way that its argument names; crash_test runs it and reads the record. It first prints
+ * facts that the record must contain, such as a block's address, as lines "NAME VALUE". The library is preloaded, or
+ * linked in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -53,7 +54,7 @@ PLAINLY static void run_no_instruction(void)
     __builtin_trap();
 }
 
-/* As programs do that show a title in ps: every byte of the arguments and of the environment that the system gave. */
+/* Overwrites every byte of the arguments and the environment, as programs do that show a title in ps. */
 PLAINLY static void overwrite_title(char **argv)
 {
     size_t length = strlen(argv[0]) + 1 + strlen(argv[1]) + 1;
@@ -91,7 +92,7 @@ PLAINLY static void free_second(void *block)
     __asm__ volatile("" : : : "memory");
 }
 
-/* What the debug-validation build ends the process for. */
+/* Errors for which the debug-validation build ends the process. */
 static void misuse(const char *how)
 {
     char *volatile block = allocate_100();
@@ -112,7 +113,7 @@ static void misuse(const char *how)
     free_second(block);
 }
 
-/* Both pointers are in registers when it stops. */
+/* Both pointers are in registers when the program stops. */
 PLAINLY static void write_wild(char *block, volatile char *wild)
 {
     __asm__ volatile("" : "+r"(block), "+r"(wild));
@@ -120,7 +121,7 @@ PLAINLY static void write_wild(char *block, volatile char *wild)
     __asm__ volatile("" : : "r"(block) : "memory");
 }
 
-/* An address that the processor does not have. */
+/* Writes to an address that the processor cannot have. */
 PLAINLY static void write_unaddressable(void)
 {
     *(volatile int *)(uintptr_t)0x6b6b6b6b6b6b6b6b = 1;
@@ -133,7 +134,7 @@ static void wild(void)
     write_wild(block + 20, (char *)(uintptr_t)0x10101010);
 }
 
-/* The fault's address is in a block of so many bytes. */
+/* The fault's address is in a block of this size. */
 static void protect(size_t size_bytes)
 {
     char *volatile block = malloc(size_bytes);
@@ -161,7 +162,7 @@ static void *recurse_in_thread(void *argument)
     return argument;
 }
 
-/* A block that is freed has its link overwritten; the second allocation of the class follows it. */
+/* Overwrites the link in a freed block; the second allocation of the class follows it. */
 static void bad_link(void)
 {
     char *volatile block = malloc(64);
@@ -174,7 +175,7 @@ static void bad_link(void)
     }
 }
 
-/* The bin's list becomes a circle. The block is the only one in use of its slab, so its second return is one too many.
+/* Makes the bin's list a circle. The block is the only one of its slab in use, so its second return is one too many.
  */
 static void freed_twice(void)
 {
@@ -233,7 +234,7 @@ static void on_survive(int signal_number)
     siglongjmp(survived, signal_number);
 }
 
-/* Puts our handler behind hakmem's. */
+/* Puts our handler after hakmem's. */
 static void put_behind(struct sigaction *action)
 {
     hak_crash_handler_remove();
@@ -241,7 +242,7 @@ static void put_behind(struct sigaction *action)
     if (hak_crash_handler_install(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(4);
 }
 
-/* With a signal blocked by the program, and one for as long as its handler runs. */
+/* Crashes with one signal blocked by the program, and another blocked while its handler runs. */
 static void previous(int more_flags)
 {
     struct sigaction action = {.sa_sigaction = on_previous, .sa_flags = SA_SIGINFO | more_flags};
@@ -264,7 +265,7 @@ static void survive(void)
     _exit(0);
 }
 
-/* Survives a find of a check, and aborts once more for a reason of its own. */
+/* Survives the find of a check, then aborts again for another reason. */
 static void abort_after(void)
 {
     struct sigaction action = {.sa_handler = on_survive, .sa_flags = (int)SA_RESETHAND};
@@ -275,8 +276,9 @@ static void abort_after(void)
     abort();
 }
 
-/* The first thread to crash is held in the midst of its record until the second one, which crashes then, has gone on:
- * without a record of its own, and after a while even though the first is not done. */
+/* The first thread to crash is stopped in the middle of its record until the second thread, which crashes then, has
+ * continued. The second one continues without a record of its own, after waiting a while, even though the first record
+ * is not complete. */
 static atomic_bool first_writes, second_went_on;
 
 static size_t wait_for_second(char *buffer, size_t room)
@@ -338,7 +340,7 @@ static void with_context(size_t (*operations)(char *, size_t))
     write_null();
 }
 
-/* A record of an earlier process with this id is there. */
+/* A record of an earlier process with this id already exists. */
 static void name_in_use(void)
 {
     char path[4096];
@@ -348,7 +350,7 @@ static void name_in_use(void)
     write_null();
 }
 
-/* Maps the files m0, m1 and so on as code, as modules are, until there is none. */
+/* Maps the files m0, m1 and so on as code, like modules, until one is missing. */
 static void many_modules(void)
 {
     char name[16];
@@ -368,7 +370,7 @@ static void directory_gone(void)
     write_null();
 }
 
-/* From now on the system refuses to open a file, with an error that libc has no name for: a sandbox may. */
+/* From now on the system refuses to open files, with an error that libc has no name for, as a sandbox may. */
 static void unnamed_error(void)
 {
     struct sock_filter filter[] = {
@@ -385,7 +387,7 @@ static void unnamed_error(void)
     write_null();
 }
 
-/* The error numbers of what is refused, and that nothing changes then. */
+/* Prints the error numbers of refused calls, and checks that they change nothing. */
 static void refuse(void)
 {
     struct sigaction now;

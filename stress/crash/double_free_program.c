@@ -2,10 +2,10 @@
  *
  *   double-free-program release|validate [--whole] [--every N] [--jobs N] [--case N]
  *
- * A case is a kind of block, 1 to 8 blocks of it, 2 to 4 frees of which at least one is a double free, who frees, and
- * what the program does next. Each case is a child of its own, with the library preloaded. With `release` it may
- * continue to its end, or be ended by SIGSEGV, SIGBUS or SIGABRT with a crash record; with `validate` each must be
- * ended by a failfast report. A child that uses CPU_SECONDS of the processor, or WALL_SECONDS of time, has hung.
+ * A case is a kind of block, 1 to 8 blocks of it, 2 to 4 frees of which at least one is a double free, the threads that
+ * free, and what the program does next. Each case runs in a separate child, with the library preloaded. With `release`
+ * it may continue to its end, or be ended by SIGSEGV, SIGBUS or SIGABRT with a crash record; with `validate` a failfast
+ * report must end it. A child that uses CPU_SECONDS of the processor, or WALL_SECONDS of time, has hung.
  *
  * Orders of frees that differ only in which blocks they name are tried once, each at a place drawn by the case's
  * number.
@@ -41,11 +41,11 @@ enum {
     CPU_SECONDS = 2,
     WALL_SECONDS = 60,
     JOBS_MAX = 16,
-    SHOWN_MAX = 20, /* bad cases that are printed, a job */
-    CHURN_BLOCKS_MAX = 3000, /* more than a thread caches of a class at first: */
+    SHOWN_MAX = 20, /* bad cases printed by a job */
+    CHURN_BLOCKS_MAX = 3000, /* more than a thread caches of a class at first */
     CHURN_BLOCKS_MIN = 4,
     CHURN_BYTES = 1 << 20,
-    BURST_BYTES = 9 << 19, /* a heap that had this much and frees it trims its slabs */
+    BURST_BYTES = 9 << 19, /* a heap that frees this much trims its slabs */
     BURST_BLOCKS_MAX = BURST_BYTES / 16,
     STDERR_BYTES_MAX = 4096,
 };
@@ -59,7 +59,7 @@ static const struct kind {
     {64, 0},        /* a slab of one page */
     {1024, 0},      /* the last of the linear classes, coloured */
     {256, 256},     /* a class for aligned blocks */
-    {4096, 0},      /* a block a page of the system */
+    {4096, 0},      /* one block per page of the system */
     {10240, 0},     /* a slab of 4 pages */
     {32768, 0},     /* a slab of 8 pages */
     {100000, 0},    /* a run */
@@ -75,7 +75,7 @@ enum way {
     WAY_REPEATS_ELSEWHERE, /* another thread, which has a heap, makes the double frees */
     WAY_FIRST_ELSEWHERE,  /* the other thread makes the first free of each block, the owner the double frees */
     WAY_ELSEWHERE,        /* the other thread makes all frees */
-    WAY_HEAPLESS,         /* as above, and it has no heap */
+    WAY_HEAPLESS,         /* the same, but the other thread has no heap */
     WAY_TWO,              /* the owner and the other thread take turns */
     WAYS
 };
@@ -89,14 +89,14 @@ struct test_case {
     unsigned frees[FREES_MAX]; /* indexes of blocks */
     enum way way;
     enum work first_work;
-    bool writes; /* to the blocks that it allocates next */
+    bool writes; /* whether it writes to the blocks that it allocates next */
 };
 
 /* --- one case, in the child -------------------------------------------------------------------------------- */
 
-/* The child's child, where that ended the case. */
+/* The child's child, if that ended the case. */
 struct forked {
-    pid_t process; /* 0: the child itself did */
+    pid_t process; /* 0: the child itself ended the case */
     int status;
 };
 
@@ -146,7 +146,7 @@ static void helper_start(void)
     if (pthread_create(&helper, NULL, helper_run, NULL) != 0) _exit(3);
 }
 
-/* Takes a heap for the calling thread. */
+/* Gives the calling thread a heap. */
 static void warm_up(const struct test_case *test, size_t unused)
 {
     (void)test;
@@ -206,7 +206,8 @@ static void churn(const struct test_case *test)
     give(test, count);
 }
 
-/* The other thread frees what this one allocates, and the reverse; then it ends, and a new one takes its heap. */
+/* The other thread frees this thread's blocks, and this one frees the other's; then the other ends, and a new thread
+ * takes its heap. */
 static void peers(const struct test_case *test)
 {
     size_t count = churn_count(test, 4);
@@ -221,7 +222,7 @@ static void peers(const struct test_case *test)
     helper_do(give, test, count);
 }
 
-/* The child's child takes over the case; its end is the case's. */
+/* The child's child continues the case; its end is the end of the case. */
 static void work_in_fork(const struct test_case *test)
 {
     pid_t process = fork();
@@ -285,7 +286,7 @@ struct counts {
     _Atomic(unsigned long) cases, continued, recorded, named, unrecorded, hung, seen, missed;
 };
 
-static struct counts *counts; /* shared by all jobs; figures that order nothing */
+static struct counts *counts; /* shared by all jobs; counts that order nothing */
 
 struct job {
     bool validate;
@@ -295,7 +296,7 @@ struct job {
     unsigned shown;
 };
 
-/* The record's suspect has a class and a text. */
+/* Whether the record's suspect has a class and a text. */
 static bool record_names_list(const unsigned char *bytes, size_t size_bytes)
 {
     bool has_class = false, has_text = false;
@@ -309,7 +310,7 @@ static bool record_names_list(const unsigned char *bytes, size_t size_bytes)
     return has_class && has_text;
 }
 
-/* Reads the process's record, and removes it. False: there is none, or it is cut short. */
+/* Reads the process's record, and removes it. False: there is none, or it is incomplete. */
 static bool record_take(const struct job *job, pid_t process, bool *names_list)
 {
     static unsigned char bytes[RECORD_BYTES_MAX];
@@ -407,7 +408,7 @@ static uint64_t mixed(uint64_t number)
     return number ^ number >> 32;
 }
 
-/* Frees that differ only in the blocks' names are one: the first block named is 0, the next new one 1. */
+/* Frees that differ only in the names of blocks count as one case: the first block named is 0, the next new one 1. */
 static bool is_first_of_its_names(const struct test_case *test)
 {
     unsigned named = 0;
@@ -426,7 +427,7 @@ static bool has_double_free(const struct test_case *test)
     return false;
 }
 
-/* Other names for the blocks, by a turn and perhaps a mirror. */
+/* Renames the blocks, by a rotation and perhaps a mirror. */
 static void rename_blocks(struct test_case *test, uint64_t drawn)
 {
     for (unsigned i = 0; i < test->free_count; i++) {
@@ -526,7 +527,7 @@ int main(int argc, char **argv)
     const char *above = getenv("TMPDIR");
     snprintf(job.directory, sizeof job.directory, "%s/hakmem-double-free.XXXXXX", above != NULL ? above : "/tmp");
     if (mkdtemp(job.directory) == NULL || hak_crash_handler_install(job.directory) != 0) return 4;
-    if (walk.only != ~0ul) walk_all(&walk); /* does not return where there is such a case */
+    if (walk.only != ~0ul) walk_all(&walk); /* does not return if there is such a case */
     pid_t jobs[JOBS_MAX];
     for (walk.part = 0; walk.part < walk.parts; walk.part++)
         if ((jobs[walk.part] = fork()) == 0) run_job(&walk);

@@ -1,6 +1,6 @@
 /* guard_program.c: misuses a sampled block in the way that its argument names; guard_test runs it with
- * HAKMEM_GUARD_SAMPLE set and reads the record. It prints where the block is first, as a line "block ADDRESS", and its
- * threads, "main ID" and "helper ID". */
+ * HAKMEM_GUARD_SAMPLE set and reads the record. First it prints the block's address as "block ADDRESS", and its threads
+ * as "main ID" and "helper ID". */
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #pragma weak hak_crash_handler_remove
 
 enum {
-    BLOCK_BYTES = 1100,    /* a sampled block of so many has 1104 that may be used; one of a slab 1152 */
+    BLOCK_BYTES = 1100,    /* 1104 bytes are usable if the block is sampled; 1152 if it is from a slab */
     ROUNDED_BYTES = 1104,
     LARGER_BYTES = 4000,   /* of a page: 96 bytes before it do not fault */
     TRIES = 100000,
@@ -34,7 +34,7 @@ static void tell(const char *name, uint64_t value)
     fflush(stdout);
 }
 
-/* Until malloc gives a sampled one. Those before stay allocated, so that the bin empties. */
+/* Allocates until malloc returns a sampled block. The earlier blocks stay allocated, so that the bin empties. */
 PLAINLY static char *allocate_sampled(size_t size_bytes)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -79,7 +79,7 @@ PLAINLY static void free_elsewhere(void *block)
     pthread_join(thread, NULL);
 }
 
-/* What is not found, and does no harm. */
+/* Accesses that are not detected, and do no harm. */
 static void within(void)
 {
     char *block = allocate_sampled(BLOCK_BYTES);
@@ -108,7 +108,7 @@ static void on_survive(int signal_number)
     siglongjmp(survived, signal_number);
 }
 
-/* Survives the abort of a free, through a handler behind hakmem's, and crashes once more for a reason of its own. */
+/* Survives the abort of a free through a handler after hakmem's, then crashes again for another reason. */
 static void abort_after(void *freed)
 {
     struct sigaction action = {.sa_handler = on_survive, .sa_flags = (int)SA_RESETHAND};

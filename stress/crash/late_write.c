@@ -1,5 +1,5 @@
-/* late_write.c: a malloc that is the next one's, libhakmem's as a rule, with one planted bug: a block of 48 bytes or
- * more that is freed after many others is written to afterwards. For runs of the suite that are to crash. */
+/* late_write.c: a malloc that passes calls to the next one, normally libhakmem, with one planted bug: a block of 48
+ * bytes or more that is freed after many others is written to afterwards. For runs of the suite that must crash. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 enum { STRIKES_AT = 3000 };
 
-/* The next definition of a function; looked up at its first call. */
+/* The next definition of a function; looked up at the first call. */
 #define NEXT(type, name) (*__extension__(type *) look_up(&next_##name, #name))
 
 static void *next_malloc, *next_calloc, *next_realloc, *next_free, *next_malloc_usable_size;

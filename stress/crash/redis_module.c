@@ -1,11 +1,11 @@
 /* redis_module.c: a module for redis-server with two planted bugs; apps_test runs it. The module API is a table of
- * functions that is asked for by name: the few that are needed are declared here, since no package has the header.
+ * functions that are looked up by name. The few that are needed are declared here, since no package has the header.
  *
  *   HAKMEM.LINK      writes 8 bytes past the end of a block, over the first word of its neighbour, which is free: that
- *                    is a link of malloc's, and a later malloc follows it
+ *                    word is a link of malloc's, and a later malloc follows it
  *   HAKMEM.GUARDED   writes behind the end of a sampled block (HAKMEM_GUARD_SAMPLE)
  *
- * The block that is hit is told on standard error first, as a line "block ADDRESS BYTES". */
+ * First prints the block that it will hit on standard error, as a line "block ADDRESS BYTES". */
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 enum {
     API_VERSION = 1,
     LINK_BYTES = 96,
-    LINK_BLOCKS = 512, /* of which some have their neighbour among them */
+    LINK_BLOCKS = 512, /* some of them have a neighbour among them */
     BAD_LINK = 0x123450,
-    GUARDED_BYTES = 1100, /* sampled: 1104 may be used; else 1152 */
+    GUARDED_BYTES = 1100, /* 1104 bytes are usable if sampled, otherwise 1152 */
     GUARDED_USABLE_BYTES = 1104,
     TRIES = 1000000,
 };
@@ -75,7 +75,7 @@ static int hakmem_guarded_command(void *context, void **arguments, int count)
             hakmem_write_past(block, GUARDED_USABLE_BYTES, 0);
             return reply(context, "no crash");
         }
-        if (i % 2 == 0) free(block); /* both, so that the bin is used and empties */
+        if (i % 2 == 0) free(block); /* malloc and free, so that the bin is used and empties */
     }
     return reply(context, "no block was sampled");
 }
@@ -86,7 +86,7 @@ int RedisModule_OnLoad(void *context, void **arguments, int count)
 {
     (void)arguments;
     (void)count;
-    /* The context begins with the function that knows the others. */
+    /* The context begins with the function that finds the others. */
     get_api_fn *get_api = *(get_api_fn **)context;
     void (*set_attributes)(void *context, const char *name, int version, int api_version);
     if (get_api("RedisModule_SetModuleAttribs", (void *)&set_attributes) != 0 ||

@@ -1,4 +1,4 @@
-"""Calls ci/replay, for its tests. A call that takes too long is ended with all that it has started."""
+"""Calls ci/replay, for its tests. If a call takes too long, it is ended with everything that it has started."""
 
 import glob
 import os
@@ -9,13 +9,13 @@ REPLAY = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)
 
 
 def knows(option):
-    """Whether ci/replay has an option: its help is the head of the script."""
+    """Whether ci/replay has an option, according to its help, which is the head of the script."""
     with open(REPLAY, encoding="utf-8") as file:
         return option in file.read()
 
 
 def descendants(pid):
-    """A process's children, and theirs."""
+    """All descendants of a process."""
     found = []
     for path in glob.glob(f"/proc/{pid}/task/*/children"):
         try:
@@ -42,7 +42,7 @@ def end(process):
 
 
 def end_with_children(number, _frame):
-    """A handler for SIGTERM, which ctest and timeout send: everything that this test has started ends too."""
+    """A handler for SIGTERM, which ctest and timeout send: also ends everything that this test has started."""
     kill(descendants(os.getpid()))
     raise SystemExit(128 + number)
 

@@ -1,5 +1,5 @@
-"""The lines of a source that a maintainer wants to hear of, for the tests of ci/replay. A comment marks them: guilty, also
-guilty, guilty function (any line of it), also guilty function."""
+"""The lines of a source that ci/replay must name, for its tests. Comments mark them: guilty, also guilty, guilty
+function (any line of it), also guilty function."""
 
 import os
 import re
@@ -9,7 +9,8 @@ HEAD = re.compile(r"\s*\w[\w *:&<>~]*?([\w~]+)\(.*\)(?: const| noexcept| overrid
 
 
 def function_of(lines, number):
-    """The name of the function that a line is in: of the last head before it, which a line of its own opens."""
+    """The name of the function that contains a line: from the last function head before it whose brace has its own
+    line."""
     for at in range(number - 1, 0, -1):
         match = HEAD.match(lines[at - 1])
         if match and lines[at].strip() == "{":
@@ -18,7 +19,7 @@ def function_of(lines, number):
 
 
 def marks(source):
-    """(function, line, whether any line of the function will do) of each mark; first the one that is no "also"."""
+    """For each mark: (function, line, whether any line of the function counts); the mark without "also" comes first."""
     with open(source, encoding="utf-8") as file:
         lines = file.read().splitlines()
     found = []
@@ -32,13 +33,13 @@ def marks(source):
 
 
 def plain(name):
-    """A function's name without its scope, parameters and template's arguments: Plan::add(char const*) is add."""
+    """A function's name without scope, parameters and template arguments: Plan::add(char const*) is add."""
     name = re.sub(r"\(anonymous namespace\)", "", name or "").split("(")[0].split("<")[0]
     return name.split("::")[-1].strip()
 
 
 def same_file(path, source):
-    """Whether a frame's file is the source. An object from ccache may have been compiled in another checkout: then the
+    """Whether a frame's file is the source. An object from ccache may have been compiled in another checkout; then the
     last folders are the same."""
     path, source = os.path.realpath(path or "/"), os.path.realpath(source)
     return path == source or path.split(os.sep)[-3:] == source.split(os.sep)[-3:]

@@ -1,4 +1,4 @@
-"""Whether programs can be watched here, for the tests of ci/replay."""
+"""Finds out whether programs can be watched here, for the tests of ci/replay."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 
 
 def refused():
-    """Why not, in one line; '' where they can: where ptrace is forbidden, or debug registers are taken, gdb cannot."""
+    """Why gdb cannot watch programs, in one line; '' if it can. ptrace may be forbidden, or debug registers in use."""
     for name in ("gdb", "setarch", "addr2line", "readelf"):
         if not shutil.which(name):
             return f"{name} is not installed"
@@ -33,7 +33,7 @@ def refused():
 
 
 def rr_refused():
-    """Why rr, the one in PATH, cannot record here; '' where it can."""
+    """Why the rr in PATH cannot record here; '' if it can."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay"))
     import rr  # pylint: disable=import-outside-toplevel
 

@@ -17,37 +17,37 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONFORM_BUGS(X)                                                        \
-    X(NONE)                                                                    \
-    X(MALLOC_ERRNO)     /* malloc of an impossible size leaves errno */            \
-    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) is a small block */         \
-    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */       \
-    X(REALLOC_32_BITS)  /* realloc keeps 32 bits of a size */                   \
-    X(REALLOCARRAY_WRAPS)                                                      \
-    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                      \
-    X(NO_PVALLOC)       /* pvalloc is left to libc */                                \
-    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                     \
-    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                             \
-    X(POSIX_POINTER)    /* posix_memalign that fails writes *memptr */            \
-    X(FREE_ERRNO)       /* free changes errno */                                     \
-    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */            \
-    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                \
-    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 leaves the last byte */    \
-    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */           \
-    X(ONLY_FREE)        /* free in a thread that never allocated aborts */            \
-    X(UNLOAD)           /* a key destructor stays behind after dlclose */                \
-    X(STACK)            /* malloc needs 64 KiB of stack */                                \
-    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */ \
-    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */           \
-    X(STATIC_TLS)       /* too much static thread-local data for dlopen */           \
-    X(LOADER_LOCK)      /* malloc takes the loader's lock */                        \
-    X(ENVIRON)          /* malloc reads the environment */                              \
-    X(GETRANDOM)        /* aborts where getrandom is denied */                        \
-    X(MALLOPT)          /* mallopt(M_MXFAST, 0) ends malloc */                          \
-    X(HELPER)           /* a thread of the library takes signals */                      \
-    X(CANCEL)           /* malloc is a cancellation point */                             \
-    X(CALLOC_SLACK)     /* calloc(1, n) leaves a byte behind the n */              \
-    X(SECURE)           /* the environment is obeyed with AT_SECURE */
+#define CONFORM_BUGS(X)                                                             \
+    X(NONE)                                                                         \
+    X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */           \
+    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */         \
+    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */            \
+    X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                    \
+    X(REALLOCARRAY_WRAPS)                                                           \
+    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                           \
+    X(NO_PVALLOC)       /* pvalloc is left to libc */                                     \
+    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                          \
+    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                  \
+    X(POSIX_POINTER)    /* a failing posix_memalign writes *memptr */                  \
+    X(FREE_ERRNO)       /* free changes errno */                                          \
+    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                 \
+    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                     \
+    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 does not clear the last byte */ \
+    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                \
+    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                 \
+    X(UNLOAD)           /* a key destructor stays registered after dlclose */                 \
+    X(STACK)            /* malloc needs 64 KiB of stack */                                     \
+    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */      \
+    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                \
+    X(STATIC_TLS)       /* has too much static thread-local data for dlopen */            \
+    X(LOADER_LOCK)      /* malloc takes the loader's lock */                             \
+    X(ENVIRON)          /* malloc reads the environment */                                   \
+    X(GETRANDOM)        /* aborts if getrandom is denied */                                \
+    X(MALLOPT)          /* after mallopt(M_MXFAST, 0) malloc fails */                        \
+    X(HELPER)           /* a thread of the library accepts signals */                         \
+    X(CANCEL)           /* malloc is a cancellation point */                                  \
+    X(CALLOC_SLACK)     /* calloc(1, n) does not clear a byte behind the n */           \
+    X(SECURE)           /* obeys the environment under AT_SECURE */
 
 enum bug {
 #define CONFORM_ENUMERATOR(name) CONFORM_##name,

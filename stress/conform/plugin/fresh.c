@@ -320,7 +320,7 @@ static void namespaces(void)
     if (fault != NULL) wrong(fault);
     for (int i = 0; i < 5; i++) in_thread(keys_thread);
     keys_thread(NULL);
-    /* A second copy of the library, beside the first; where it can be loaded so. */
+    /* Loads a second copy of the library beside the first, if that is possible. */
     module = dlmopen(LM_ID_NEWLM, library, RTLD_NOW);
     if (module != NULL) {
         *(void **)&library_malloc = dlsym(module, "malloc");
@@ -376,7 +376,8 @@ static void new_bound_elsewhere(void)
     }
 }
 
-/* Started by conform-secure. What the environment asks for is printed when the library is loaded, or at exit. */
+/* Started by conform-secure. If the library obeys the environment, it prints something when it is loaded, or at
+ * exit. */
 static void secure_environment(void)
 {
     if (getauxval(AT_SECURE) == 0) say(77, "the flag AT_SECURE is not set");

@@ -1,5 +1,5 @@
-/* jni_library.c: a library for java with the bug of rename_record.h; Records.java loads it. It uses nothing of java's, so
- * that no header of java's is needed. */
+/* jni_library.c: a library for java with the bug of rename_record.h; Records.java loads it. It uses no function of
+ * java's, so it needs no header of java's. */
 #include "rename_record.h"
 
 EXPORTED void Java_Records_rename(void *environment, void *of_class);

@@ -1,5 +1,5 @@
-/* node_addon.c: an addon for node with the bug of rename_record.h. Of node's stable interface it needs two functions, which
- * are declared here: no header of node's is needed. */
+/* node_addon.c: an addon for node with the bug of rename_record.h. It declares the two functions of node's stable
+ * interface that it needs, so it needs no header of node's. */
 #include "rename_record.h"
 
 typedef void *callback_fn(void *environment, void *call);

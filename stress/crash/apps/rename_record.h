@@ -1,6 +1,6 @@
-/* rename_record.h: the bug of the libraries in this folder, which programs in other languages load. rename_record() writes
- * past the end of its block, over the first word of the block behind, which is free: there malloc keeps a link, and a
- * later malloc follows it. apps_test looks for the mark. */
+/* rename_record.h: the bug of the libraries in this folder, which programs in other languages load. rename_record()
+ * writes past the end of its block, over the first word of the next block, which is free. malloc keeps a link there,
+ * and a later malloc follows it. apps_test looks for the mark. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 enum {
     RECORD_BYTES = 208,
-    RECORDS = 512, /* of which some have their neighbour among them */
+    RECORDS = 512, /* some of them have a neighbour among them */
     BAD_LINK = 0x123450,
 };
 
@@ -25,7 +25,7 @@ PLAINLY static void record_set(struct record *record, size_t word, uint64_t valu
     words[word] = value; /* guilty */
 }
 
-/* Whether there was a record with a free neighbour. */
+/* Returns whether there was a record with a free neighbour. */
 PLAINLY static int rename_record(void)
 {
     static struct record *records[RECORDS];

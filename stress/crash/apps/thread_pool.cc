@@ -1,6 +1,6 @@
-/* thread_pool.cc: four workers take tasks from a queue. A task holds a plain pointer to its job's result, and a job
- * that is cancelled deletes the result while a task of it is still queued; the block's next owner, in another thread,
- * keeps a pointer in it that the task then overwrites by its number. */
+/* thread_pool.cc: four workers take tasks from a queue. A task holds a plain pointer to its job's result. A job that is
+ * cancelled deletes the result while one of its tasks is still queued. The block's next owner, in another thread, keeps
+ * a pointer in it, which the task then overwrites with its number. */
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -111,8 +111,9 @@ int main()
     Result *of_first = first.get(), *of_second = second.get();
     pool.add([of_first] { set_result(of_first, 1); });
     pool.wait();
-    cancel(second); /* its task comes yet */
-    for (int i = 0; i < 2000; i++) notes.push_back(make_note(&text)); /* through quarantine, where there is one */
+    cancel(second); /* its task is still to come */
+    /* Moves blocks through the quarantine, if there is one. */
+    for (int i = 0; i < 2000; i++) notes.push_back(make_note(&text));
     pool.add([of_second] { set_result(of_second, 0x2222222222222222); });
     pool.wait();
     return letters(notes) == 0 ? 3 : 4;

@@ -1,5 +1,5 @@
-/* double_free.c: a job is freed by the thread that made it, and once more by another one that cancels it. The heap
- * then hands the block out twice; who writes to it last does nothing wrong. */
+/* double_free.c: a job is freed by the thread that made it, and again by another thread that cancels it. The heap then
+ * hands out the block twice; the last thread to write to it does nothing wrong. */
 #include "heap_program.h"
 
 struct record {

@@ -1,5 +1,5 @@
-/* early_free.c: a child is freed while its parent still leads to it; the list of free blocks then stands in its first
- * word, which the program follows. */
+/* early_free.c: a child is freed while its parent still points to it. Its first word then holds a link of the list of
+ * free blocks, which the program follows. */
 #include "heap_program.h"
 
 struct item {

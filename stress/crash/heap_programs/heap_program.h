@@ -1,7 +1,7 @@
-/* heap_program.h: for the programs of this folder. Each holds one planted bug that corrupts the heap, and crashes later and
- * elsewhere. The line that does the harm is marked: guilty. stress/crash/replay_test finds the mark, and expects ci/replay
- * to name that line and its function. A program ends with status 3 where the heap did not lie as the bug needs it, and
- * with 4 where it did not crash. */
+/* heap_program.h: for the programs of this folder. Each has one planted bug that corrupts the heap, and crashes later
+ * in another place. The faulty line is marked: guilty. stress/crash/replay_test finds the mark, and expects ci/replay to name
+ * that line and its function. A program ends with status 3 if the heap was not laid out as the bug needs it, and with 4
+ * if it did not crash. */
 #pragma once
 
 #include <pthread.h>
@@ -14,10 +14,10 @@
 #define PLAINLY __attribute__((noinline))
 
 struct pair {
-    char *low, *high; /* neighbours: high begins where low ends */
+    char *low, *high; /* neighbours: high begins at the end of low */
 };
 
-/* Two blocks of size_bytes, which is a size class, side by side. Those allocated on the way stay allocated. */
+/* Two adjacent blocks of size_bytes, which is a size class. Blocks allocated on the way stay allocated. */
 static inline struct pair neighbours(size_t size_bytes)
 {
     enum { TRIES = 200 };
@@ -30,7 +30,7 @@ static inline struct pair neighbours(size_t size_bytes)
     _exit(3);
 }
 
-/* Has the heap follow the links of its free blocks of a class. */
+/* Makes the heap follow the links of its free blocks of a class. */
 static inline void allocate_some(size_t size_bytes)
 {
     for (int i = 0; i < 8; i++) {

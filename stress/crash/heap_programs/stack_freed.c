@@ -1,5 +1,5 @@
-/* stack_freed.c: a configuration is freed that stands on the stack, where it was put for a short while. Only the
- * debug-validation library stops at that: the release library takes such a pointer for one of another malloc. */
+/* stack_freed.c: frees a configuration that was put on the stack for a short while. Only the debug-validation library
+ * stops there: the release library takes such a pointer for one of another malloc. */
 #include "heap_program.h"
 
 struct config {

@@ -1,4 +1,4 @@
-/* stale_realloc.c: a list's blocks move when it grows, and a cursor into it stays where they were. */
+/* stale_realloc.c: a list's blocks move when it grows, and a cursor into it still points to the old place. */
 #include "heap_program.h"
 
 struct list {

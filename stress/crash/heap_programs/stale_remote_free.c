@@ -1,5 +1,5 @@
-/* stale_remote_free.c: a thread frees a message that has been freed already, and whose block holds something else by
- * now. To the heap that is a good free; the block's next owner shares it with the one that still uses it. */
+/* stale_remote_free.c: a thread frees a message that is already free, and whose block holds something else by now. For
+ * the heap that is a valid free; the block's next owner then shares it with the one that still uses it. */
 #include "heap_program.h"
 
 struct node {

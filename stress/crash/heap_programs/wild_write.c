@@ -1,10 +1,10 @@
-/* wild_write.c: a pointer that was never set to a block of its own leads into the heap's own data: the word from which
- * this thread's list of free blocks begins. */
+/* wild_write.c: a pointer that was never set to a block points into the heap's own data: to the word that begins this
+ * thread's list of free blocks. */
 #include "heap_program.h"
 
 enum { SIZE = 208 };
 
-/* The word below the thread's descriptor that holds the address of the block freed last: its list's head. */
+/* The word below the thread's descriptor that holds the address of the last freed block: the head of its list. */
 PLAINLY static uint64_t *find_head(uint64_t freed)
 {
     uint64_t *thread = (uint64_t *)(uintptr_t)pthread_self(); /* glibc: its address is the thread pointer */

@@ -1,4 +1,4 @@
-/* write_after_free.c: one thread closes a session and frees it while another still counts in it. */
+/* write_after_free.c: one thread closes a session and frees it while another thread still counts in it. */
 #include "heap_program.h"
 
 struct session {
@@ -18,7 +18,7 @@ static void *serve(void *argument)
     struct session *session = argument;
     session->requests = 0;
     pthread_barrier_wait(&step); /* in use */
-    pthread_barrier_wait(&step); /* closed, and this thread does not know */
+    pthread_barrier_wait(&step); /* the session is closed, and this thread does not know it */
     count_request(session);
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* aligned_new.cc: a node that is aligned, and one that is made without exceptions, have no value; their memory was that
- * of blocks that have been freed rightly. */
+/* aligned_new.cc: a node made with aligned, nothrow new gets no value; its memory belonged to a block that was freed
+ * rightly. */
 // expect: library=release cause=null_stored grade=found
 #include "program.h"
 

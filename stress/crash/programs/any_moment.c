@@ -1,4 +1,4 @@
-/* any_moment.c: one thread reads a setting all the time, and another takes it away at a moment that no run repeats. */
+/* any_moment.c: one thread reads a setting all the time, and another one clears it at a moment that no run repeats. */
 // expect: library=both cause=null_stored grade=found
 #include "program.h"
 

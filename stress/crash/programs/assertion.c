@@ -1,4 +1,4 @@
-/* assertion.c: a queue counts one item less than nothing, and its own assertion says so. */
+/* assertion.c: a queue counts down below zero items, and its own assertion fails. */
 // expect: library=both cause=assertion grade=found
 #undef NDEBUG
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* background.c: a daemon that forks twice, leaves its terminal and its folder, and works on after its starter's end. */
+/* background.c: a daemon that forks twice, leaves its terminal and its folder, and outlives the process that started
+ * it. */
 // expect: library=both cause=null_stored grade=found
 #include <fcntl.h>
 

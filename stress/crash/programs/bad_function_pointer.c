@@ -1,4 +1,4 @@
-/* bad_function_pointer.c: a plugin's name is longer than its room, and goes on over the function behind it. */
+/* bad_function_pointer.c: a plugin's name is longer than its array, and overwrites the function pointer behind it. */
 // expect: library=both cause=overflow,bad_function_pointer grade=found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* calloc_never_set.c: a table of names is cleared when it is made, and one name too few is put in; qsort's comparison
- * then reads the name that nobody stored. */
+/* calloc_never_set.c: a table of names is zeroed when it is made, and gets one name too few; qsort's comparison then
+ * reads the name that was never stored. */
 // expect: library=both cause=uninitialised,null_stored grade=likely
 #include "program.h"
 

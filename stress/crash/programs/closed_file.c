@@ -1,4 +1,5 @@
-/* closed_file.c: a line is written to a file that is closed; the block was the C library's, and has an owner again. */
+/* closed_file.c: writes a line to a closed file. The C library has freed the FILE's block, which already has another
+ * owner. */
 // expect: library=release cause=use_after_free,abort,wild_write grade=likely
 #include "program.h"
 

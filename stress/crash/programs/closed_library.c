@@ -1,4 +1,4 @@
-/* closed_library.c: a library is closed while a function of it is still in a table. */
+/* closed_library.c: a library is closed while one of its functions is still in a table. */
 // expect: library=both cause=unmapped,bad_function_pointer grade=found
 #include <dlfcn.h>
 

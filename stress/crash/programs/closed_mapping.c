@@ -1,4 +1,4 @@
-/* closed_mapping.c: a dictionary's mapping is given back while a word of it is still used. */
+/* closed_mapping.c: a dictionary is unmapped while a word of it is still in use. */
 // expect: library=both cause=unmapped grade=found
 #include <sys/mman.h>
 

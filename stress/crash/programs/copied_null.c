@@ -1,5 +1,5 @@
-/* copied_null.c: an order without a customer is copied into a batch, and the copy is what crashes. Who copied it did no
- * harm. */
+/* copied_null.c: an order without a customer is copied into a batch, and the copy crashes. The function that copied it
+ * did nothing wrong. */
 // expect: library=both cause=null_stored grade=not_found
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* count_race.c: two threads give up the last two references to a picture; each sees that none is left, which a barrier
+/* count_race.c: two threads drop the last two references to a picture. Each sees that none is left, which a barrier
  * makes certain, and each frees it. */
 // expect: library=release cause=double_free grade=found
 // expect: library=validate cause=double_free grade=found seconds=10

@@ -1,5 +1,5 @@
-/* deleted_virtual.cc: a listener is deleted and stays subscribed; the next event is a virtual call on its block, which
- * holds somebody else's text by then. */
+/* deleted_virtual.cc: a listener is deleted but stays subscribed. The next event is a virtual call on its block, which
+ * holds another owner's text by then. */
 // expect: library=both cause=use_after_free grade=found
 #include "program.h"
 

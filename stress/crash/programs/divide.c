@@ -1,4 +1,4 @@
-/* divide.c: the mean of a list that a filter has left empty. */
+/* divide.c: computes the mean of a list that a filter has emptied. */
 // expect: library=both cause=division_by_zero grade=found
 #include "program.h"
 

@@ -1,4 +1,5 @@
-/* erase_in_loop.cc: a loop over a map erases what its iterator points to, and then goes to the next one from there. */
+/* erase_in_loop.cc: a loop over a map erases the element that its iterator points to, and then advances the
+ * iterator. */
 // expect: library=both cause=use_after_free,double_free,bad_free grade=found
 #include <map>
 #include <string>

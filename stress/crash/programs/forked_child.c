@@ -1,4 +1,4 @@
-/* forked_child.c: a child of a server takes its own queue away, and then counts it. */
+/* forked_child.c: a server's child clears its own queue, and then counts its items. */
 // expect: library=both cause=null_stored grade=found
 // build: -O0 -fomit-frame-pointer
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* fortified.c: a name is longer than its room; the C library was asked to look, and ends the program. */
+/* fortified.c: a name is longer than its buffer; the C library checks for that, and ends the program. */
 // expect: library=both cause=overflow,abort,stack_smashed grade=found
 // build: -O2 -fbuiltin -D_FORTIFY_SOURCE=2
 #include "program.h"

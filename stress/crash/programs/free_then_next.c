@@ -1,4 +1,4 @@
-/* free_then_next.c: a list is freed by a loop that reads each node's link and text after the node is gone. */
+/* free_then_next.c: a loop that frees a list reads each node's link and text after freeing the node. */
 // expect: library=both cause=use_after_free,double_free,bad_free grade=found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* freed_list_node.c: a cache drops an entry that its bucket still leads to. The block's next owner writes its own text
- * there, which it may. */
+/* freed_list_node.c: a cache frees an entry that its bucket still points to. The block's next owner rightly writes its
+ * own text there. */
 // expect: library=both cause=use_after_free grade=found
 // build: stripped
 #include "program.h"

@@ -1,5 +1,5 @@
-/* freed_twice.c: a connection's buffer is freed when it fails and once more when it is closed. Two owners then share
- * the block, and who writes there last does nothing wrong. */
+/* freed_twice.c: a connection's buffer is freed when it fails, and again when it is closed. Two owners then share the
+ * block, and the last one to write to it does nothing wrong. */
 // expect: library=release cause=double_free grade=found
 // expect: library=validate cause=double_free grade=found seconds=10
 #include "program.h"

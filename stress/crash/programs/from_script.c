@@ -1,4 +1,4 @@
-/* from_script.c: a shell's script starts it, with arguments and a variable that the crash depends on. */
+/* from_script.c: a shell script starts it, with arguments and a variable that the crash depends on. */
 // expect: library=both cause=null_stored grade=found
 // run: sh
 #include "program.h"

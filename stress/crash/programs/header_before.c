@@ -1,4 +1,4 @@
-/* header_before.c: a length is written before a buffer that has no header: the validate library finds it when the
+/* header_before.c: a length is written before a buffer that has no header; the validate library finds it when the
  * buffer is freed. */
 // expect: library=validate cause=overflow grade=found
 #include "program.h"
@@ -23,7 +23,7 @@ int main(void)
 {
     earlier_owners(64);
     for (int i = 0; i < 3; i++) {
-        size_t header_bytes = i < 2 ? 8 : 0; /* one has been made in another way */
+        size_t header_bytes = i < 2 ? 8 : 0; /* one buffer was made in another way */
         char *buffer = buffer_make(64, header_bytes);
         buffer_set_length(buffer, 56);
         buffer_free(buffer, header_bytes);

@@ -1,4 +1,4 @@
-/* in_handler.c: a signal's handler looks at the current job after the job's end. */
+/* in_handler.c: a signal handler looks at the current job after the job has ended. */
 // expect: library=both cause=null_stored grade=found
 #include <signal.h>
 

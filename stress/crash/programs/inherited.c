@@ -1,4 +1,4 @@
-/* inherited.c: a server forgets its table before it makes a child, and the child reads it. */
+/* inherited.c: a server clears its table before it makes a child, and the child reads it. */
 // expect: library=both cause=null_stored grade=found
 #include <sys/wait.h>
 

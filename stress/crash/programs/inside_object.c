@@ -1,5 +1,5 @@
-/* inside_object.c: one number too many goes into a ring, over the count that stands behind; what is read by that count
- * is far away. */
+/* inside_object.c: one number too many goes into a ring, and overwrites the count behind it; that count then leads a
+ * read far away. */
 // expect: library=both cause=out_of_range,overflow,wild_read grade=likely
 #include "program.h"
 

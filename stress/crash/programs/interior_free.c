@@ -1,4 +1,4 @@
-/* interior_free.c: a reader moves a message's pointer behind the header, and its end frees what it points to then. */
+/* interior_free.c: a reader moves a message's pointer past the header, and later frees that pointer. */
 // expect: library=validate cause=bad_free grade=found seconds=10
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* killed.c: another process sends it SIGSEGV. Nobody in the program has done anything, so no line is marked. */
+/* killed.c: another process sends it SIGSEGV. No code of the program is at fault, so no line is marked. */
 // expect: library=both cause=killed grade=not_found
 // run: signal SIGSEGV
 #include "program.h"

@@ -1,4 +1,4 @@
-/* large_local.c: a function has a picture of 16 MiB as a local variable, in a stack of 8 MiB. */
+/* large_local.c: a function has a local picture of 16 MiB, on a stack of 8 MiB. */
 // expect: library=both cause=stack_overflow grade=found
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* level_three.c: a name is cleared after its end, at the validate library's highest level, which finds it soon. */
+/* level_three.c: a name is cleared after it was freed; the validate library's highest level finds it soon. */
 // expect: library=validate cause=use_after_free grade=found
 // set: HAKMEM_FAILFAST_LEVEL=3
 #include "program.h"

@@ -1,4 +1,4 @@
-/* literal.c: a name is made to begin with a capital, in its own place; one of the names is a literal. */
+/* literal.c: a name is capitalised in place; one of the names is a literal. */
 // expect: library=both cause=read_only,wild_write,bad_value_stored grade=likely
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* long_ago.c: a session is freed and stays in a table; more than a million blocks later somebody looks at it. */
+/* long_ago.c: a session is freed and stays in a table; more than a million blocks later the program uses it. */
 // expect: library=both cause=use_after_free grade=not_found
 #include "program.h"
 

@@ -1,4 +1,5 @@
-/* long_list.cc: each node of a list owns the next one, so that the first one's destructor calls all the others. */
+/* long_list.cc: each node of a list owns the next one, so the first one's destructor calls all the others
+ * recursively. */
 // expect: library=both cause=stack_overflow grade=found
 #include <memory>
 

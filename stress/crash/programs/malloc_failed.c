@@ -1,4 +1,5 @@
-/* malloc_failed.c: a picture's size is taken from a file that lies; malloc refuses, and nobody looks. */
+/* malloc_failed.c: a picture's size comes from a file with a wrong value; malloc refuses, and the program does not
+ * check. */
 // expect: library=both cause=null_stored grade=found
 #include "program.h"
 

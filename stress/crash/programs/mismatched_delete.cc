@@ -1,4 +1,4 @@
-/* mismatched_delete.cc: an array is given to delete without brackets. */
+/* mismatched_delete.cc: an array is deleted without brackets. */
 // expect: library=validate cause=bad_free grade=found seconds=10
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* negative_size.c: a packet says that it is longer than its room: the rest to clear has less than no bytes, which
- * memset takes for nearly all that there are. */
+/* negative_size.c: a packet claims to be longer than its buffer. The size of the rest to clear is negative, which
+ * memset takes for a huge number. */
 // expect: library=both cause=overflow,out_of_range,wild_read,wild_write grade=likely
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* next_block.c: a message goes on past the end of its block, into the live one behind, whose owner follows a pointer
- * that it has stored there rightly. */
+/* next_block.c: a message is written past the end of its block, into the live block behind it, whose owner follows a
+ * pointer that it had rightly stored there. */
 // expect: library=release cause=overflow grade=found
 // build: -O2
 #include "program.h"
@@ -47,7 +47,8 @@ int main(void)
     size_t before = names_of(jobs, BLOCKS);
     for (size_t i = 1; i < BLOCKS; i++) {
         if ((char *)jobs[i] != (char *)jobs[i - 1] + SIZE) continue;
-        put_message((char *)jobs[i - 1], text, sizeof text); /* that job is done, and its block a message's now */
+        /* That job is done, and its block now belongs to a message. */
+        put_message((char *)jobs[i - 1], text, sizeof text);
         jobs[i - 1] = jobs[i];
         earlier_owners(SIZE);
         return names_of(jobs, BLOCKS) == before ? 4 : 5;

@@ -1,4 +1,4 @@
-/* noexcept_throw.cc: a function that promises not to throw calls one that does. */
+/* noexcept_throw.cc: a function declared noexcept calls one that throws. */
 // expect: library=both cause=uncaught_exception grade=found
 #include <stdexcept>
 #include <string>

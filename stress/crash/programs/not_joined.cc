@@ -1,4 +1,4 @@
-/* not_joined.cc: a thread is neither joined nor detached when its object ends, after an exception that was caught. */
+/* not_joined.cc: after a caught exception, a thread object ends that was neither joined nor detached. */
 // expect: library=both cause=uncaught_exception grade=likely
 #include "program.h"
 

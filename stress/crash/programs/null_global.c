@@ -1,5 +1,5 @@
-/* null_global.c: a configuration that cannot be read again is dropped, and nothing is put where it was: the global
- * holds NULL. */
+/* null_global.c: a configuration that cannot be read again is dropped, and nothing replaces it: the global holds
+ * NULL. */
 // expect: library=both cause=null_stored grade=found
 // build: -fno-pie -no-pie
 #include "program.h"

@@ -1,4 +1,4 @@
-/* null_in_list.c: static devices stand in a list; one is unplugged, which takes its driver, and stays in the list. */
+/* null_in_list.c: static devices are in a list; one is unplugged, which clears its driver, and stays in the list. */
 // expect: library=both cause=null_stored grade=found
 // build: -O2
 #include "program.h"

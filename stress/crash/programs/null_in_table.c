@@ -1,4 +1,4 @@
-/* null_in_table.c: a command is taken out of the global table of handlers while messages for it are still queued. */
+/* null_in_table.c: a command is removed from the global table of handlers while messages for it are still queued. */
 // expect: library=both cause=null_stored,bad_function_pointer grade=found
 // build: stripped
 #include "program.h"

@@ -1,4 +1,4 @@
-/* null_stored.c: logging out takes the account from a session that the month's bill still includes. */
+/* null_stored.c: logging out clears the account of a session that the month's bill still includes. */
 // expect: library=both cause=null_stored grade=found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* one_too_far.c: a copy has no room for the text's last zero. The validate library finds it when the copy is freed, in
- * a function that does nothing wrong. */
+/* one_too_far.c: a copy has no room for the text's terminating zero. The validate library finds it when the copy is
+ * freed, in a function that does nothing wrong. */
 // expect: library=validate cause=overflow grade=found
 #include "program.h"
 

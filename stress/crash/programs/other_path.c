@@ -1,5 +1,5 @@
-/* other_path.c: a list's head or its tail is printed. The head was dropped, and the tail is NULL too; the code of the
- * other path lies between the load of the head and its use. */
+/* other_path.c: prints a list's head or its tail. The head was dropped, and the tail is NULL too; the code of the other
+ * path lies between the load of the head and its use. */
 // expect: library=both cause=null_stored,null_returned,bad_value_stored grade=likely
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* overrun_unmapped.c: the upper half of a mapping is given back, and the lower half is read past its end. */
+/* overrun_unmapped.c: the upper half of a mapping is unmapped, and the lower half is read past its end. */
 // expect: library=both cause=unmapped,wild_read,out_of_range grade=likely
 #include "program.h"
 

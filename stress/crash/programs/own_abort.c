@@ -1,4 +1,4 @@
-/* own_abort.c: a program finds by a sum that its own table was changed, and ends itself. */
+/* own_abort.c: a program notices by a checksum that its own table has changed, and ends itself. */
 // expect: library=both cause=abort grade=found
 #include "program.h"
 

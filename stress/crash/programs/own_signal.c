@@ -1,4 +1,4 @@
-/* own_signal.c: a watchdog of the program's own ends it by raise(SIGSEGV). */
+/* own_signal.c: the program's own watchdog ends it with raise(SIGSEGV). */
 // expect: library=both cause=killed,abort grade=found
 #include <signal.h>
 

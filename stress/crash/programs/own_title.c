@@ -1,4 +1,4 @@
-/* own_title.c: a program writes a title over its arguments, as servers do, and blanks behind it. */
+/* own_title.c: a program writes a title over its arguments, as servers do, and blanks after it. */
 // expect: library=both cause=null_stored grade=found
 // run: sh
 #include "program.h"

@@ -1,4 +1,4 @@
-/* own_trap.c: a switch over kinds has a trap where no kind should lead to; one does. */
+/* own_trap.c: a switch over kinds has a trap for kinds that should not exist; one does. */
 // expect: library=both cause=illegal_instruction,abort,assertion,trap grade=found
 #include "program.h"
 

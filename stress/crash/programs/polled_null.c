@@ -1,4 +1,4 @@
-/* polled_null.c: a field that calloc has left NULL is looked at often, and then set to NULL: the peer is not known. */
+/* polled_null.c: a field that calloc has zeroed is read often, and then set to NULL because the peer is not known. */
 // expect: library=both cause=null_stored,uninitialised,never_set grade=likely
 #include "program.h"
 

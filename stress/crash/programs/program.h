@@ -1,18 +1,19 @@
-/* program.h: for the programs of this folder, in C and C++. Each crashes for a reason of its own, and looks innocent in
- * several places: blocks have had other owners, fields other writers. stress/crash/programs_test runs them, and expects
- * ci/replay to name nobody else. The line a maintainer would want to hear of is marked: guilty. Another answer that is
- * as true is marked: also guilty; a whole function: guilty function. The head of each file says, for the test:
+/* program.h: for the programs of this folder, in C and C++. Each crashes for a different reason, and has several
+ * innocent suspects: its blocks have had other owners, and its fields other writers. stress/crash/programs_test runs them, and
+ * expects ci/replay to name none of those. The line that a maintainer would want to know about is marked: guilty.
+ * Another answer that is just as true is marked: also guilty; a whole function: guilty function. The head of each file
+ * says, for the test:
  *
- *   expect: library=L cause=A,B grade=G    with library L (release, validate, both) the program crashes; the cause is
- *                                          A or B; the verdict's grade is at least G (found, likely, not_found)
+ *   expect: library=L cause=A,B grade=G    with library L (release, validate, both) the program crashes; the cause is A
+ *                                          or B; the verdict's grade is at least G (found, likely, not_found)
  *           seconds=N                      optional: the answer comes within N seconds, on a machine with other work
  *   build: OPTIONS                         added to the compiler's; the word stripped: without symbols
- *   run: MODE                              sh: started by a shell's script; signal NAME: gets that signal once it has
- *                                          said "ready"
+ *   run: MODE                              sh: started by a shell script; signal NAME: gets that signal once it has
+ *                                          printed "ready"
  *   stdin: LINE                            a line of its standard input
  *   set: NAME=VALUE                        a variable of its environment
  *
- * A program ends with status 3 where it could not get as far as its bug, and with 4 where it did not crash. */
+ * A program ends with status 3 if it could not reach its bug, and with 4 if it did not crash. */
 #pragma once
 
 #include <pthread.h>
@@ -31,7 +32,7 @@ HELPER static void *need(void *block)
     return block;
 }
 
-/* Suspects for every program: they own blocks of the sizes that it uses before it does, and give them back. */
+/* Suspects for every program: they own blocks of the sizes that it uses, before it does, and free them. */
 HELPER static void leave_text(char *block, size_t size_bytes)
 {
     for (size_t i = 0; i < size_bytes; i++) block[i] = (char)('a' + i % 26);

@@ -1,4 +1,4 @@
-/* pure_virtual.cc: a base's constructor calls, through a function, what only the derived class has. */
+/* pure_virtual.cc: a base's constructor indirectly calls a function that only the derived class defines. */
 // expect: library=both cause=abort,uncaught_exception grade=found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* read_from_file.c: what a program has read from a file holds NULL, where it had stored NULL itself at first, and then
- * a pointer. No instruction of the program stores the last one. */
+/* read_from_file.c: a program stores NULL in a field, then a pointer, and then reads the field from a file that holds
+ * NULL. No instruction of the program stores the last value. */
 // expect: library=both cause=null_stored grade=not_found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* read_only_page.c: a page that was mapped to be read is written. Where it lies, another mapping was before, which was
- * given back as it should. */
+/* read_only_page.c: writes to a page that was mapped read-only. Another mapping was at that place before, and was
+ * rightly unmapped. */
 // expect: library=both cause=read_only,wild_write,bad_value_stored grade=likely
 #include <sys/mman.h>
 

@@ -1,4 +1,5 @@
-/* reads_input.c: a store of names obeys lines of standard input; "clear" takes a name's value, and "get" reads it. */
+/* reads_input.c: a store of names follows commands on standard input; "clear" clears a name's value, and "get" reads
+ * it. */
 // expect: library=both cause=null_stored grade=found
 // stdin: set colour blue
 // stdin: set size large

@@ -1,4 +1,4 @@
-/* recursion.c: brackets are read by a function that calls itself, as deep as the text says. */
+/* recursion.c: a function that parses brackets calls itself, as deep as the text says. */
 // expect: library=both cause=stack_overflow grade=found
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* sampled_overflow.c: a loop writes one word too many into a block that is sampled: it crashes there and then. */
+/* sampled_overflow.c: a loop writes one word too many into a sampled block, and crashes at that write. */
 // expect: library=release cause=overflow grade=found seconds=10
 // set: HAKMEM_GUARD_SAMPLE=1
 #include <malloc.h>

@@ -1,4 +1,4 @@
-/* sampled_stale.c: an event is read after its end; its block was sampled, and nobody may touch it any more. */
+/* sampled_stale.c: an event is read after it was freed; its block was sampled, so any access to it faults. */
 // expect: library=release cause=use_after_free grade=found seconds=10
 // set: HAKMEM_GUARD_SAMPLE=1
 #include "program.h"

@@ -1,4 +1,4 @@
-/* sampled_twice.c: two lists own the same block, and both free it; it was sampled, so that the second one is found. */
+/* sampled_twice.c: two lists own the same block, and both free it; it was sampled, so the second free is found. */
 // expect: library=release cause=double_free grade=found seconds=10
 // set: HAKMEM_GUARD_SAMPLE=1
 #include "program.h"

@@ -1,5 +1,5 @@
-/* small_block.c: a table's size is a product in 32 bits, and too large for them; the block is small, and the table is
- * written to its end. */
+/* small_block.c: a table's size is a product that overflows 32 bits; the block is small, and the table is written to
+ * its end. */
 // expect: library=both cause=overflow,wild_write,out_of_range grade=likely
 #include "program.h"
 

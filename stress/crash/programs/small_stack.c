@@ -14,7 +14,8 @@ PLAINLY static unsigned scan(const char *text, int depth)
 
 static void *scan_in_thread(void *text)
 {
-    char *copy = copy_text((const char *)text); /* the library gives a thread its handler's stack at its first malloc */
+    /* The library gives each thread the stack for its crash handler at the thread's first malloc. */
+    char *copy = copy_text((const char *)text);
     return scan(copy, 0) == 0 ? NULL : text;
 }
 

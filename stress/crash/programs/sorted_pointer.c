@@ -1,4 +1,4 @@
-/* sorted_pointer.c: one of a table's pointers is made of a number; then the table is sorted, which moves it about. */
+/* sorted_pointer.c: one of a table's pointers is made from a number; then the table is sorted, which moves it. */
 // expect: library=both cause=wild_read,wild_write,bad_value_stored grade=likely
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* stack_escape.c: a request keeps the address of a header on a stack that is gone; another function's locals stand
- * there then, and the one that wrote them does nothing wrong. */
+/* stack_escape.c: a request keeps the address of a header on a stack frame that is gone. Another function's locals are
+ * there now, and that function does nothing wrong. */
 // expect: library=both cause=uninitialised,wild_read,wild_write,use_after_free,use_after_return grade=not_found
 #include "program.h"
 

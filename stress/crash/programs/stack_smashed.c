@@ -1,5 +1,5 @@
-/* stack_smashed.c: a greeting's name is longer than the room on the stack; the compiler's guard finds it when the
- * function returns. */
+/* stack_smashed.c: a name is longer than its buffer on the stack; the compiler's guard finds it when the function
+ * returns. */
 // expect: library=both cause=stack_smashed grade=likely
 // build: -fstack-protector-all
 #include "program.h"

@@ -1,4 +1,4 @@
-/* stale_handle.c: a connection is closed once more by a handle that was kept; its block is another connection by then,
+/* stale_handle.c: a connection is closed again through a handle that was kept. Its block has become another connection
  * of the same kind, which loses its buffer. */
 // expect: library=release cause=use_after_free,null_stored,double_free grade=likely
 #include "program.h"

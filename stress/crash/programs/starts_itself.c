@@ -1,5 +1,5 @@
-/* starts_itself.c: a program starts itself again by execve, with another argument and another environment; the second
- * one crashes. */
+/* starts_itself.c: a program starts itself again with execve, with another argument and another environment; the second
+ * run crashes. */
 // expect: library=both cause=null_stored grade=found
 // set: PROGRAM_FIRST=yes
 #include "program.h"

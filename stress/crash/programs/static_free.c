@@ -1,4 +1,4 @@
-/* static_free.c: settings are freed one and all; one has kept its default, which is no block. */
+/* static_free.c: all settings are freed; one still has its default, which is not a block. */
 // expect: library=validate cause=bad_free grade=found seconds=10
 #include "program.h"
 

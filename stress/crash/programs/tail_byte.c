@@ -1,4 +1,4 @@
-/* tail_byte.c: the byte behind a block is overwritten, and then the block's last one, as is right. */
+/* tail_byte.c: the byte after a block is overwritten, and then, rightly, the block's last byte. */
 // expect: library=validate cause=overflow grade=found
 #include "program.h"
 

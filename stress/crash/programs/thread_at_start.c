@@ -1,4 +1,4 @@
-/* thread_at_start.c: a worker is started with a task that was taken back a moment before; its first step is a crash. */
+/* thread_at_start.c: a worker is started with a task that has just been withdrawn; its first step crashes. */
 // expect: library=both cause=null_stored grade=found
 #include "program.h"
 

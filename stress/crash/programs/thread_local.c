@@ -1,5 +1,5 @@
-/* thread_local.c: a thread's current context is forgotten when its request ends; a line is logged after that. Another
- * thread forgets its own, and does no harm. */
+/* thread_local.c: a thread clears its current context when its request ends, and logs a line after that. Another thread
+ * clears its own context, which is harmless. */
 // expect: library=both cause=null_stored grade=found
 // build: -O2 -fomit-frame-pointer
 #include "program.h"

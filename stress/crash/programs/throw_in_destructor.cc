@@ -1,4 +1,5 @@
-/* throw_in_destructor.cc: a file's destructor reports that it could not write, while another exception is on its way.
+/* throw_in_destructor.cc: a file's destructor throws because it could not write, while another exception is being
+ * handled.
  */
 // expect: library=both cause=uncaught_exception grade=found
 #include <stdexcept>

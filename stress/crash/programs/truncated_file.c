@@ -1,4 +1,4 @@
-/* truncated_file.c: a file is made shorter while it is mapped. */
+/* truncated_file.c: a file is truncated while it is mapped. */
 // expect: library=both cause=unmapped,out_of_range grade=likely
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-/* uncaught.cc: a number is looked up in a vector that has fewer, and nobody catches what at() throws. */
+/* uncaught.cc: an index is beyond the end of a vector, and nobody catches what at() throws. */
 // expect: library=both cause=uncaught_exception grade=found
 #include <stdexcept>
 #include <vector>

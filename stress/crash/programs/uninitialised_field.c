@@ -1,4 +1,4 @@
-/* uninitialised_field.c: a request's link is set only where another one follows it; the last one's holds what the
+/* uninitialised_field.c: a request's link is set only if another request follows; the last one's link holds what the
  * block's previous owner left there. */
 // expect: library=both cause=uninitialised grade=found
 #include "program.h"
@@ -32,7 +32,8 @@ PLAINLY static uint64_t serve_all(const struct request *first)
 
 int main(void)
 {
-    for (int i = 0; i < 200; i++) earlier_owners(sizeof(struct request)); /* until blocks leave quarantine */
+    /* Repeated until blocks leave the quarantine. */
+    for (int i = 0; i < 200; i++) earlier_owners(sizeof(struct request));
     struct request *first = make_request("/", 1);
     put_behind(first, make_request("/index", 2));
     return serve_all(first) == 3 ? 4 : 5;

@@ -1,5 +1,5 @@
-/* uninitialised_local.c: a local pointer is set on one of two ways only. It holds what an earlier call left on the
- * stack, and that call did no harm. */
+/* uninitialised_local.c: a local pointer is set on only one of two paths. On the other it holds what an earlier call
+ * left on the stack; that call did nothing wrong. */
 // expect: library=both cause=uninitialised,wild_read,use_after_return grade=not_found
 // build: -O0 -Wno-sometimes-uninitialized -Wno-conditional-uninitialized
 #include "program.h"

@@ -1,4 +1,4 @@
-/* unset_handler.c: a command for which the table of handlers never had one. No store is to blame: the call is. */
+/* unset_handler.c: a command for which the table never had a handler. No store is at fault, but the call. */
 // expect: library=both cause=bad_function_pointer,uninitialised,never_set grade=likely
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* vtable_cleared.cc: an object is made empty by memset, as was right before it had virtual functions. */
+/* vtable_cleared.cc: an object is cleared with memset, as was right before it had virtual functions. */
 // expect: library=both cause=null_stored,wild_write,overflow grade=found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* vtable_overflow.cc: a name is copied into a label that has no room for it, and goes on into the next object's table
- * of virtual functions. */
+/* vtable_overflow.cc: a name is copied into a label that is too short for it, and overwrites the next object's pointer
+ * to its virtual functions. */
 // expect: library=release cause=overflow grade=found
 #include "program.h"
 

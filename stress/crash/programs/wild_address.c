@@ -1,4 +1,4 @@
-/* wild_address.c: registers of a device are read at the address that another machine has them at. */
+/* wild_address.c: reads a device's registers at an address that is right only on another machine. */
 // expect: library=both cause=wild_read,wild_write,bad_value_stored grade=found
 #include "program.h"
 

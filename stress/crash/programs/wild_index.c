@@ -1,4 +1,4 @@
-/* wild_index.c: a message's index is used as it came, and reads far outside of the table. */
+/* wild_index.c: a message's index is used unchecked, and reads far outside of the table. */
 // expect: library=both cause=out_of_range,wild_read grade=found
 #include "program.h"
 

@@ -1,5 +1,5 @@
-/* write_after_free.c: a timer counts in a job that is gone. Nothing crashes there: the validate library finds it when
- * the block leaves quarantine, in a call that does nothing wrong. */
+/* write_after_free.c: a timer counts in a job that was freed. Nothing crashes there: the validate library finds it when
+ * the block leaves the quarantine, in a call that does nothing wrong. */
 // expect: library=validate cause=use_after_free grade=found
 #include "program.h"
 

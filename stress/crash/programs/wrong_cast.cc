@@ -1,4 +1,4 @@
-/* wrong_cast.cc: a circle is taken for a picture, whose pixels' pointer stands where the circle has its radius. */
+/* wrong_cast.cc: a circle is cast to a picture; the picture's pixel pointer overlaps the circle's radius. */
 // expect: library=both cause=wild_read,wild_write,bad_value_stored grade=not_found
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* wrong_member.c: a value of the kind text gets a number: the member is another one, and the kind stays. */
+/* wrong_member.c: a value of the kind text gets a number: the wrong member is set, and the kind stays. */
 // expect: library=both cause=wild_read,wild_write,bad_value_stored grade=found
 // build: -O0
 #include "program.h"

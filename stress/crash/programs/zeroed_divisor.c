@@ -1,4 +1,5 @@
-/* zeroed_divisor.c: a text is cleared a few bytes too far, and the count behind it is what somebody divides by. */
+/* zeroed_divisor.c: a text is cleared a few bytes too far, over the count behind it, by which the program later
+ * divides. */
 // expect: library=release cause=division_by_zero,overflow grade=likely
 // build: -O0
 #include "program.h"

@@ -1,4 +1,4 @@
-# ci/replay: what it preloads, and its tests.
+# ci/replay: the library that it preloads, and its tests.
 
 add_library(replay-calls MODULE ${CMAKE_CURRENT_SOURCE_DIR}/replay/calls.c)
 target_compile_definitions(replay-calls PRIVATE _GNU_SOURCE)
@@ -6,14 +6,15 @@ target_compile_options(replay-calls PRIVATE -Wall -Wextra -Wundef -Wshadow -Wcon
 target_link_libraries(replay-calls PRIVATE ${CMAKE_DL_LIBS})
 set_target_properties(replay-calls PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
 
-# crash.replay.BUG: the bug is named, once; soak.replay: each of them 20 times.
+# crash.replay.BUG: the bug is named in one run; soak.replay: in 20 runs of each.
 set(replay_test ${CMAKE_CURRENT_SOURCE_DIR}/replay_test)
 file(GLOB bugs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/heap_programs/*.c)
 foreach(source IN LISTS bugs)
     get_filename_component(bug ${source} NAME_WE)
     add_executable(bug-${bug} ${source})
     target_compile_definitions(bug-${bug} PRIVATE _GNU_SOURCE)
-    # A call at the end of a function leaves no frame of it where it becomes a jump; nor has a name what is inlined.
+    # No tail calls and no inlining: a call that becomes a jump leaves no frame of its function, and an inlined function
+    # has no name.
     target_compile_options(bug-${bug} PRIVATE -O1 -g -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin
         -fno-optimize-sibling-calls)
     target_link_libraries(bug-${bug} PRIVATE Threads::Threads)
@@ -26,9 +27,9 @@ foreach(source IN LISTS bugs)
     set_tests_properties(soak.replay.${bug} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 3000)
 endforeach()
 
-# crash.program.PROGRAM: programs that crash for reasons of their own, with one library. The head of a source says how it
-# is compiled: see programs/program.h. soak.program.PROGRAM: three times with each library. crash.programs: only
-# that each crashes with a record.
+# crash.program.PROGRAM: a program that crashes for its own reason, with one library. The head of its source says how it
+# is compiled: see programs/program.h. soak.program.PROGRAM: three times with each library. crash.programs: checks only
+# that each program crashes with a record.
 set(programs_test ${CMAKE_CURRENT_SOURCE_DIR}/programs_test)
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/programs/*.c
     ${CMAKE_CURRENT_SOURCE_DIR}/programs/*.cc)
@@ -54,7 +55,7 @@ foreach(source IN LISTS programs)
             COMMAND ${CMAKE_STRIP} $<TARGET_FILE:${target}> VERBATIM)
     endif()
     target_link_options(${target} PRIVATE ${options})
-    list(REMOVE_ITEM options -no-pie) # which is the linker's alone
+    list(REMOVE_ITEM options -no-pie) # an option for the linker only
     target_compile_options(${target} PRIVATE ${options})
     list(APPEND program_targets ${target})
     set(command Python3::Interpreter ${programs_test} ${CMAKE_BINARY_DIR} ${name})
@@ -73,7 +74,7 @@ target_compile_options(late-write PRIVATE -O1 -g -Wall -Wextra -Wundef -Wshadow 
 target_link_libraries(late-write PRIVATE ${CMAKE_DL_LIBS})
 set_target_properties(late-write PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
 
-# The rest of the command: bad input, the other methods, rr's command lines; and rr itself, where it can record.
+# The rest of the command: bad input, the other methods, rr's command lines, and rr itself if it can record.
 set(driver Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/replay_driver_test ${CMAKE_BINARY_DIR})
 add_test(NAME crash.replay-driver COMMAND ${driver})
 add_test(NAME crash.replay-rr COMMAND ${driver} --rr)
