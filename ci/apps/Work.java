@@ -1,4 +1,4 @@
-// Work of the java test: prints the same lines on any malloc.
+// The work of the java test: prints the same lines on any malloc.
 import java.nio.ByteBuffer;
 import java.util.*;
 import java.util.concurrent.*;

@@ -19,5 +19,5 @@ app_run() {
     under_test g++ -o program functions.o templates.o
     under_test ./program >program.output
     under_test ./lto >lto.output
-    rm -f lto # its name tables hold the linker's process ids
+    rm -f lto # its name tables contain the linker's process ids
 }

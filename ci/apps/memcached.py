@@ -1,7 +1,7 @@
 """Client of the memcached test: memcached.py SOCKET.
 
-Eight connections at a time, each in a thread with keys of its own and a model of them here; each answer is compared
-with the model. Connections are closed and opened again on the way. Prints what was done and a hash of what was left.
+Eight connections at a time, each in a thread with its own keys and a model of their values; each answer is compared
+with the model. Connections are closed and reopened on the way. Prints what was done, and a hash of the final data.
 """
 
 import hashlib

@@ -6,7 +6,7 @@ app_probe() { probe memcached -V; }
 
 app_run() {
     mkdir "$top/work"
-    cd "$top/work" # the socket's name stays short, and its folder is not a result
+    cd "$top/work" # keeps the socket's path short, and its folder out of the results
     local user=()
     if [ "$(id -u)" -eq 0 ]; then user=(-u root); fi
     start memcached memcached "${user[@]}" -t 4 -m 256 -I 2m -s memcached.sock

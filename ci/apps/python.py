@@ -1,4 +1,4 @@
-"""Work of the python test: prints the same lines on any malloc."""
+"""The work of the python test: prints the same lines on any malloc."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ def digest(seed):
 
 
 def handed_over():
-    """Objects made in one thread die in another."""
+    """Objects made in one thread are freed in another."""
     boxes = [[] for _ in range(4)]
     total = [0] * 4
 
@@ -59,7 +59,7 @@ def handed_over():
 
 
 def forked():
-    """Children of a process with threads and a large heap; each answers through a pipe."""
+    """Forks a process with threads and a large heap; each child answers through a pipe."""
     answers = []
     for seed in range(4):
         reader, writer = os.pipe()
@@ -79,7 +79,7 @@ def forked():
 def main():
     with ThreadPoolExecutor(4) as pool:
         print("threads", *pool.map(digest, range(48)), sep="\n")
-        print("forked", *forked(), sep="\n")  # while the pool's threads are there
+        print("forked", *forked(), sep="\n")  # while the pool's threads exist
     print("handed over", handed_over())
     with multiprocessing.get_context("fork").Pool(2) as pool:
         print("processes", *pool.map(digest, range(100, 124)), sep="\n")

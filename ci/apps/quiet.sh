@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# No word of the library: everyday commands print the same bytes to stdout and to stderr, and end with the same status.
+# The library must print nothing: everyday commands print the same bytes to stdout and stderr, and end with the same
+# status.
 
 app_needs() { echo python3 git ls; }
 app_prepare() {
@@ -22,11 +23,11 @@ app_run() {
     said cat cat "$apps/quiet.sh"
     said false false
     said exec env -u HOME bash -c 'exec date -u -d @0'
-    # stdout and stderr closed: nothing may take their place and write
+    # with stdout and stderr closed, nothing may take their place and write
     (exec >&- 2>&-; under_test bash -c 'exec 3>closed; echo text >&3; ls -l /proc/self/fd | wc -l >&3')
 }
 
-# said NAME COMMAND...: keeps what a command says, with its status.
+# said NAME COMMAND...: keeps a command's output and its status.
 said() {
     local name=$1 status=0
     shift

@@ -51,7 +51,7 @@ def expect(command, got, wanted):
 
 
 def random_bytes(rng):
-    """1 byte to 64 KiB, each power of two as likely as the next."""
+    """1 byte to 64 KiB; each power of two is equally likely."""
     length = rng.randint(1, 1 << rng.randint(0, 16))
     return rng.randbytes(length)
 
@@ -84,7 +84,7 @@ def fill(client):
             old = model.get(key, b"")
             model[key] = old[:at].ljust(at, b"\0") + piece + old[at + len(piece) :]
             expect(command, client.call("setrange", key, at, piece), len(model[key]))
-        elif key in model:  # expire at once: an expiry in the past deletes
+        elif key in model:  # expires at once: an expiry time in the past deletes the key
             expect(command, client.call("pexpire", key, 0), 1)
             del model[key]
     for number in range(200):
@@ -108,7 +108,7 @@ def digest(client):
     keys, cursor = set(), b"0"
     while True:
         cursor, page = client.call("scan", cursor, "count", 1000)
-        keys.update(key for key in page if key[1:2] == b":")  # not those of redis-benchmark: they are random
+        keys.update(key for key in page if key[1:2] == b":")  # leaves out the keys of redis-benchmark, which are random
         if cursor == b"0":
             break
     for key in sorted(keys):
@@ -138,7 +138,7 @@ def info(client, field):
 def save(client):
     client.call("bgsave")
     rng = random.Random(7)
-    for number in range(300):  # writes while the child saves: pages are copied
+    for number in range(300):  # writes while the child saves, so that pages are copied
         client.call("set", "x%d" % number, random_bytes(rng))
     deadline = time.monotonic() + 20
     while info(client, "rdb_bgsave_in_progress") != "0":

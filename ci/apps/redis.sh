@@ -22,7 +22,7 @@ redis_down() {
 
 app_run() {
     mkdir "$top/work"
-    cd "$top/work" # the socket's name stays short, and its folder is not a result
+    cd "$top/work" # keeps the socket's path short, and its folder out of the results
     redis_up first
     "$python" "$apps/redis.py" fill redis.sock >"$top/run/fill"
     under_test redis-benchmark -s redis.sock -n 4000 -c 20 -P 8 -r 1000 -d 700 -q \

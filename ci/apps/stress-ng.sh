@@ -4,7 +4,7 @@
 app_needs() { echo stress-ng; }
 app_probe() { probe stress-ng --version; }
 
-# has OPTION: older releases lack some.
+# has OPTION: whether stress-ng has it; older releases lack some.
 has() { grep -qE -- "--$1( |\$)" "$input/help"; }
 app_prepare() { stress-ng --help >help; }
 
@@ -12,7 +12,7 @@ stressor() {
     local common=(--malloc 2 --malloc-max 8192 --verify --timeout 60s --temp-path "$logs")
     if has malloc-pthreads; then common+=(--malloc-pthreads 4); fi
     if has oomable; then common+=(--oomable); fi
-    # Level 1: stress-ng 0.15 stores a pointer in blocks of fewer than 8 bytes, which level 2 stops at as write_after.
+    # Level 1: stress-ng 0.15 stores a pointer in blocks of fewer than 8 bytes, which level 2 reports as write_after.
     HAKMEM_FAILFAST_LEVEL=1 under_test stress-ng "${common[@]}" "$@" >>"$logs/stress-ng" 2>&1
 }
 

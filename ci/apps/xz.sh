@@ -4,7 +4,7 @@
 app_needs() { echo xz python3 cmp; }
 app_probe() { probe xz --version; }
 
-# 64 MiB: some that packs well, some that does not.
+# 64 MiB, of which some compresses well and some does not.
 app_prepare() {
     "$python" - <<'END' >data
 import random, sys

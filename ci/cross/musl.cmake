@@ -1,4 +1,5 @@
-# Toolchain of the preset musl-cxx: zig's compilers, as ci/setup --musl leaves them. What they make is static and runs here.
+# Toolchain of the preset musl-cxx: zig's compilers, as installed by ci/setup --musl. Their programs are static and run
+# here.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_HOST_SYSTEM_PROCESSOR})
 get_filename_component(zig ${CMAKE_CURRENT_LIST_DIR}/../../build/zig ABSOLUTE)
@@ -8,7 +9,7 @@ endif()
 set(CMAKE_C_COMPILER ${zig}/cc)
 set(CMAKE_CXX_COMPILER ${zig}/c++)
 
-# No library and no header of the host's, as in aarch64.cmake.
+# Uses no library and no header of the host, as in aarch64.cmake.
 set(CMAKE_FIND_ROOT_PATH ${zig})
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)

@@ -1,13 +1,13 @@
-"""What the straight paths through a function of a built x86-64 library cost, from its machine code. Used by
+"""Computes the cost of the straight paths through a function of a built x86-64 library from its machine code. Used by
 ci/lint/golden_fastpath; needs objdump and readelf of binutils.
 
-A straight path leads from the first instruction to a `ret`, passes no instruction twice, and leaves the function
-nowhere: no call, no jump to another function. Only what `PASSES_ON` names may be called or jumped to, so that a thin
-public name over one of them has a path too: its own instructions, and the name of what it goes on in.
+A straight path leads from the first instruction to a `ret`, passes no instruction twice, and never leaves the function
+by a call or a jump. The exception is functions in `PASSES_ON`, so that a thin public name for one of them has a path
+too: its own instructions, and the name of the function in which it continues.
 
-Counted are instructions as they are executed, so that a jump within the function is one too. A load or store is an
-instruction's access of memory: a read-modify-write is one of each, lea and nop are none, a prefetch is none, push and
-pop are one. What a call pushes and a ret pops, each caller pays for any function: it is not counted.
+Instructions are counted as they are executed, including jumps within the function. A load or store is an instruction's
+access to memory: a read-modify-write is one of each; lea, nop and a prefetch are none; push and pop are one. The push
+of a call and the pop of a ret are not counted, since every caller pays them for any function.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ FUNCTIONS = {
     "_ZdlPv": "operator delete(void*)",
 }
 PASSES_ON = ("malloc", "free", "hak_malloc", "hak_free")
-PATHS_MAX = 64  # of one function; one with more is no fast path
+PATHS_MAX = 64  # paths of one function; with more it is not a fast path
 
 PREFIXES = {
     "lock",
@@ -48,8 +48,8 @@ PREFIXES = {
     "xrelease",
 }
 NO_ACCESS = re.compile(r"lea|nop|endbr(32|64)|prefetch\w*|clflush(opt)?|clwb|ud[012]|pause|[lms]fence")
-# What an instruction does to a memory operand in the place of its result (the last one), by its name without the
-# letter for the width. As a source, memory is loaded whatever the instruction.
+# What an instruction does to a memory operand in the result's place (the last operand), by its name without the letter
+# for the width. A memory operand in a source's place is always loaded.
 RESULT_STORED = re.compile(
     r"mov|movabs|movnti|movbe|v?mov([ah]ps|[al]pd|ups|upd|hpd|lps|dq[au]\d*|[dq]|s[sd]|nt\w+)"
     r"|set\w+|v?p?extr(act)?\w*|stmxcsr|fn?st\w*|fistt?p?\w*"
@@ -62,7 +62,7 @@ LOOP_BRANCH = re.compile(r"loop(n?[ez])?|jr?[ec]?cxz")
 
 
 class Unreadable(Exception):
-    """The library, or an instruction of it, is not what this file understands; the text says what."""
+    """This file does not understand the library, or one of its instructions; the text says which."""
 
 
 @dataclasses.dataclass
@@ -70,9 +70,9 @@ class Instruction:
     address: int
     name: str  # without prefixes
     operands: list
-    text: str  # as the listing has it
-    next: int = 0  # address of the instruction behind it
-    target: int = None  # of a direct jump or call
+    text: str  # from the listing
+    next: int = 0  # address of the following instruction
+    target: int = None  # target of a direct jump or call
     symbol: str = ""  # what objdump calls the target
 
     def is_call(self):
@@ -97,7 +97,7 @@ class Path:
     branches: int  # conditional ones
     loads: int
     stores: int
-    goes_on_in: str = ""  # functions of PASSES_ON, in order; an empty text where there is none
+    goes_on_in: str = ""  # functions of PASSES_ON, in order; empty text if there are none
     listing: list = dataclasses.field(default_factory=list, compare=False)
 
     def counts(self):
@@ -112,9 +112,9 @@ class Path:
 
 @dataclasses.dataclass
 class Function:
-    paths: list  # of Path, the cheapest first
-    loops: int  # ways back to an instruction that is on a path
-    leaves_for: list = dataclasses.field(default_factory=list, compare=False)  # where all other ways lead
+    paths: list  # items are Path, the cheapest first
+    loops: int  # jumps back to an instruction that is on a path
+    leaves_for: list = dataclasses.field(default_factory=list, compare=False)  # targets of all other ways
 
 
 def output(*command):
@@ -134,7 +134,7 @@ def is_memory(operand):
 
 
 def accesses(instruction):
-    """How many loads and stores the instruction makes."""
+    """The number of loads and stores that the instruction makes."""
     name, operands = instruction.name, instruction.operands
     if instruction.is_return() or has_name(NO_ACCESS, name) or (instruction.target is not None):
         return 0, 0
@@ -184,7 +184,7 @@ def parse(line):
         instruction.target, instruction.symbol = int(direct[1], 16), direct[2] or ""
         instruction.text = instruction.name
     else:
-        # Addresses differ in every build: neither they nor what objdump makes of them is kept.
+        # Addresses differ in every build, so neither they nor objdump's names for them are kept.
         shown = re.sub(r"\s*<[^>]*>", "", rest)
         shown = re.sub(r"-?0x[0-9a-f]+\(%rip\)", "(%rip)", shown)
         instruction.text = f"{words[0]:6} {shown}".rstrip()
@@ -192,7 +192,7 @@ def parse(line):
 
 
 class Library:
-    """One ELF file. Raises Unreadable where it is not x86-64."""
+    """One ELF file. Raises Unreadable if it is not x86-64."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -208,8 +208,8 @@ class Library:
                 self.symbols[words[7].split("@")[0]] = (int(words[1], 16), int(words[2], 0))
 
     def compiler(self):
-        """clang-19, gcc-12 and so on, by what the compiler left behind. Objects of libc's, which gcc has compiled, are
-        in every library."""
+        """clang-19, gcc-12 and so on, from the compiler's own note. Every library also contains objects of libc, which
+        gcc has compiled."""
         texts = output("readelf", "-p", ".comment", self.path)
         for name, pattern in (("clang", r"clang version (\d+)"), ("gcc", r"GCC: \([^\n]*\) (\d+)\.")):
             versions = re.findall(pattern, texts)
@@ -236,7 +236,7 @@ class Library:
         return {instruction.address: instruction for instruction in found}
 
     def function(self, name):
-        """The Function of that name, or None where the library does not define it."""
+        """The Function of that name, or None if the library does not define it."""
         if name not in self.symbols:
             return None
         start, size = self.symbols[name]
@@ -273,7 +273,7 @@ class Walk:
         return Function(paths, loops, sorted(self.ends))
 
     def step(self, address, path):
-        """Takes the instruction at the address, and says which ways go on from it."""
+        """Takes the instruction at the address; returns the ways that continue from it."""
         if address not in self.instructions:
             self.ends.add("code outside of the function")
             return []

@@ -1,5 +1,5 @@
-# host_headers(TARGET FOLDER): an interface library whose headers are /usr/include/FOLDER, and nothing else of there:
-# /usr/include itself would put the host's libc in front of the target's.
+# host_headers(TARGET FOLDER): an interface library with the headers of /usr/include/FOLDER and nothing else from
+# /usr/include, which would put the host's libc before the target's.
 function(host_headers target folder)
   if(TARGET ${target})
     return()
