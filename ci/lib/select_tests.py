@@ -1,8 +1,8 @@
-"""usage: select_tests.py BUILD TREE TIER [--match REGEX]
+"""usage: select_tests.py BUILD TREE TIER [--label REGEX]... [--match REGEX]... [--except REGEX]
 
-Prints the numbers of the tests in the build folder BUILD that belong to a tier ("default" or "all") according to
-ci/tiers, in the form that ctest -I reads from a file; prints nothing if there is none. --match: only tests whose name
-matches from its start.
+Prints the numbers of the tests in the build folder BUILD that belong to a tier ("default", "all", or "changed": any)
+according to ci/tiers, in the form that ctest -I reads from a file; prints nothing if there is none. --label, --match:
+only tests with a label, or a name, that each expression finds; --except: without those whose name it finds.
 
     select_tests.py --changed COMMIT
 
@@ -12,9 +12,11 @@ written to test it.
 
     select_tests.py --lint BUILD TREE
 
-Prints the stale rows of ci/tiers, with exit status 1: a row for the tree is stale if it decides no test.
+Prints the stale rows of ci/tiers, with exit status 1: a row for the tree is stale if it decides no test. Exit status 77
+if a test program is not built, whose tests nobody knows then.
 """
 
+import argparse
 import fnmatch
 import json
 import pathlib
@@ -101,7 +103,12 @@ def tier_of(table, tree, name, labels):
 
 def lint(build, tree):
     table = rows()
-    used = {id(row_of(table, tree, name)) for _, name, labels in tests(build) if not labels & NIGHTLY}
+    known = tests(build)
+    for _, name, _ in known:
+        if name.endswith("_NOT_BUILT") and not name.startswith("fuzz-"):
+            print(f"skipped: {name.removesuffix('_NOT_BUILT')} is not built, and its tests are not known")
+            return 77
+    used = {id(row_of(table, tree, name)) for _, name, labels in known if not labels & NIGHTLY}
     stale = [row for row in table if row.tree == tree and id(row) not in used]
     for row in stale:
         print(f"ci/tiers: no test of the tree {tree} is decided by '{row.tier} {row.tree} {row.pattern}'")
@@ -123,7 +130,7 @@ def changed(commit):
             targets += built.split()
             matches.append(match)
     print(" ".join(dict.fromkeys(targets)))
-    print("|".join(f"(?:{match})" for match in matches))
+    print("^(?:" + "|".join(matches) + ")")
     print(" ".join(paths))
     return 0
 
@@ -133,13 +140,21 @@ def main():
         return changed(sys.argv[2])
     if sys.argv[1] == "--lint":
         return lint(*sys.argv[2:4])
-    build, tree, tier = sys.argv[1:4]
-    match = re.compile(sys.argv[5] if sys.argv[4:5] == ["--match"] else "")
+    parser = argparse.ArgumentParser(add_help=False)
+    for name in ("build", "tree", "tier"):
+        parser.add_argument(name)
+    parser.add_argument("--label", action="append", default=[])
+    parser.add_argument("--match", action="append", default=[])
+    parser.add_argument("--except", dest="without", default="^$")
+    asked = parser.parse_args()
     table = rows()
     numbers = [
         number
-        for number, name, labels in tests(build)
-        if match.match(name) and (tier == "all" or tier_of(table, tree, name, labels) == "default")
+        for number, name, labels in tests(asked.build)
+        if all(any(re.search(label, own) for own in labels) for label in asked.label)
+        and all(re.search(match, name) for match in asked.match)
+        and not re.search(asked.without, name)
+        and (asked.tier != "default" or tier_of(table, asked.tree, name, labels) == "default")
     ]
     if numbers:
         print("0,0,0," + ",".join(map(str, numbers)))
