@@ -13,15 +13,11 @@
 #include "report/settings.h"
 #include "report/text.h"
 
-static const struct {
-    const char *name;
-    enum record_kind kind;
-} kinds[] = {
-    [LOOKUP_NONE] = {"no memory of the heap", RECORD_KIND_none},
-    [LOOKUP_FREE_PAGE] = {"a page that is free", RECORD_KIND_free},
-    [LOOKUP_SMALL] = {"a small block", RECORD_KIND_slab},
-    [LOOKUP_RUN] = {"a page run", RECORD_KIND_run},
-    [LOOKUP_HUGE] = {"a huge block", RECORD_KIND_huge},
+/* As a line of the report says it; the texts of RECORD_KINDS are sentences of their own. */
+static const char *const kind_names[] = {
+    [RECORD_KIND_none] = "no memory of the heap", [RECORD_KIND_free] = "a page that is free",
+    [RECORD_KIND_slab] = "a small block",         [RECORD_KIND_run] = "a page run",
+    [RECORD_KIND_huge] = "a huge block",
 };
 
 /* Adds "offset 16 of 100 bytes that begin at 0x...". */
@@ -39,14 +35,14 @@ static void add_offset(struct text *text, const void *address, const char *start
 static void add_block(struct text *text, const struct lookup *at)
 {
     text_add(text, "hakmem:   in ");
-    text_add(text, kinds[at->kind].name);
+    text_add(text, kind_names[at->kind]);
     if (at->start != NULL) {
         text_add(text, " of ");
         text_add_number(text, at->bytes);
         text_add(text, " bytes at ");
         text_add_address(text, at->start);
     }
-    if (at->kind == LOOKUP_SMALL) {
+    if (at->kind == RECORD_KIND_slab) {
         text_add(text, ", class ");
         text_add_number(text, at->class_index);
         text_add(text, ", heap ");
@@ -95,8 +91,8 @@ static void explain(struct text *text, uint32_t kind, struct failfast_find *find
     trace_here(&finder);
     add_finder(text, &finder);
     add_block(text, &at);
-    find->kind = kinds[at.kind].kind;
-    if (at.kind >= LOOKUP_SMALL) {
+    find->kind = at.kind;
+    if (at.kind != RECORD_KIND_none && at.kind != RECORD_KIND_free) {
         bool has_frame = find_framed(&at, &framed);
         struct state state = state_of(&at, has_frame ? &framed : NULL);
         text_add(text, "hakmem:   state: ");

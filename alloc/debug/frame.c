@@ -130,7 +130,7 @@ static HAK_COLD bool refuse_frameless(const struct lookup *at, const void *point
 static bool check(const void *pointer, enum failfast_kind freed, struct lookup *at, struct framed *framed)
 {
     *at = heap_lookup(pointer);
-    if (at->kind == LOOKUP_NONE || at->kind == LOOKUP_FREE_PAGE) return stray_refused(pointer, freed);
+    if (at->kind == RECORD_KIND_none || at->kind == RECORD_KIND_free) return stray_refused(pointer, freed);
     if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
     if (at->start == NULL)
         return failfast_refused(FAILFAST_never_returned, pointer, "in a slab, where no block of it can be");
@@ -218,7 +218,7 @@ size_t frame_usable_size(const void *pointer)
 {
     struct lookup at = heap_lookup(pointer);
     struct framed framed;
-    if (at.kind == LOOKUP_NONE || at.kind == LOOKUP_FREE_PAGE) return 0; /* NULL, or not ours */
+    if (at.kind == RECORD_KIND_none || at.kind == RECORD_KIND_free) return 0; /* NULL, or not ours */
     const char *call = failfast_call_set("malloc_usable_size");
     size_t size_bytes = check(pointer, FAILFAST_double_free, &at, &framed) ? framed.word.size_bytes : 0;
     failfast_call_set(call);
@@ -263,7 +263,7 @@ static void *realloc_checked(void *pointer, size_t size_bytes)
     if (!whole_bytes(front, size_bytes, &whole)) return no_memory();
     struct frame_word word = framed.word;
     word.size_bytes = size_bytes;
-    if (at.kind != LOOKUP_SMALL && whole > SMALL_BYTES_MAX) { /* the heap may resize it without a copy */
+    if (at.kind != RECORD_KIND_slab && whole > SMALL_BYTES_MAX) { /* the heap may resize it without a copy */
         char *start = heap_realloc(framed.start, whole);
         if (start == NULL) return NULL;
         if (start != framed.start) trace_freed(framed.user);

@@ -217,7 +217,7 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
     }
     int local;
     for (const void *stranger : {(const void *)&local, (const void *)nullptr, (const void *)~(uintptr_t)0})
-        EXPECT_EQ(heap_lookup(stranger).kind, LOOKUP_NONE);
+        EXPECT_EQ(heap_lookup(stranger).kind, RECORD_KIND_none);
 }
 
 // Changes every byte of a frame and expects its kind and its offset.

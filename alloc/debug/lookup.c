@@ -11,7 +11,7 @@ static struct lookup in_slab(struct superslab *superslab, const void *address, u
 {
     const struct slab *slab = superslab_slab_of(superslab, address);
     struct lookup found = {
-        .kind = LOOKUP_SMALL, .class_index = tag & TAG_CLASS_MASK, .owner_id = tag >> TAG_OWNER_SHIFT};
+        .kind = RECORD_KIND_slab, .class_index = tag & TAG_CLASS_MASK, .owner_id = tag >> TAG_OWNER_SHIFT};
     char *first = slab_start(superslab, slab);
     found.bytes = sizeclass_bytes(found.class_index);
     if ((const char *)address < first || found.bytes == 0) return found;
@@ -32,14 +32,14 @@ static struct lookup in_superslab(struct superslab *superslab, const void *addre
         char *start = superslab_page_start(superslab, run);
         tag = pagemap_tag(start);
         if (tag == CLASS_RUN && run->page_count > back)
-            return (struct lookup){.kind = LOOKUP_RUN,
+            return (struct lookup){.kind = RECORD_KIND_run,
                                    .start = start,
                                    .class_index = CLASS_RUN,
                                    .bytes = (size_t)run->page_count * PAGE_BYTES,
                                    .live = validate_is_live(start)};
         if (tag != 0) break;
     }
-    return (struct lookup){.kind = LOOKUP_FREE_PAGE};
+    return (struct lookup){.kind = RECORD_KIND_free};
 }
 
 struct lookup heap_lookup(const void *address)
@@ -47,7 +47,7 @@ struct lookup heap_lookup(const void *address)
     struct superslab *superslab = pagemap_descriptor(address);
     const void *slot = (const void *)((uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES);
     if (superslab != NULL && pagemap_tag(slot) != CLASS_HUGE) return in_superslab(superslab, address);
-    struct lookup found = {.kind = LOOKUP_HUGE, .class_index = CLASS_HUGE, .live = true};
+    struct lookup found = {.kind = RECORD_KIND_huge, .class_index = CLASS_HUGE, .live = true};
     if (huge_find(address, &found.start, &found.bytes)) return found;
-    return (struct lookup){.kind = LOOKUP_NONE};
+    return (struct lookup){.kind = RECORD_KIND_none};
 }

@@ -7,17 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum lookup_kind {
-    LOOKUP_NONE,      /* not in memory of the heap */
-    LOOKUP_FREE_PAGE, /* in a page of the heap that is in no slab or run */
-    LOOKUP_SMALL,     /* in a slab; start is NULL if the address is outside of its blocks */
-    LOOKUP_RUN,
-    LOOKUP_HUGE,
-};
+#include "hakmem/record.h"
 
 struct lookup {
-    enum lookup_kind kind;
-    char *start;  /* start of the heap's block, its frame included */
+    enum record_kind kind; /* never guard: the debug-validation build samples nothing */
+    char *start;           /* start of the heap's block, its frame included; NULL outside of a slab's blocks */
     size_t bytes; /* of it */
     uint32_t class_index;
     uint32_t owner_id; /* 0: no owner */

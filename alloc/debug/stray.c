@@ -52,11 +52,12 @@ static bool refuse_unknown(const void *pointer, enum failfast_kind freed)
 bool stray_refused(const void *pointer, enum failfast_kind freed)
 {
     switch (heap_lookup(pointer).kind) {
-    case LOOKUP_RUN: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a page run");
-    case LOOKUP_HUGE: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a huge block");
-    case LOOKUP_FREE_PAGE: return failfast_refused(freed, pointer, "its page is free now");
-    case LOOKUP_SMALL: return failfast_refused(freed, pointer, "its slab was made a moment ago");
-    case LOOKUP_NONE: break;
+    case RECORD_KIND_run: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a page run");
+    case RECORD_KIND_huge: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a huge block");
+    case RECORD_KIND_free: return failfast_refused(freed, pointer, "its page is free now");
+    case RECORD_KIND_slab: return failfast_refused(freed, pointer, "its slab was made a moment ago");
+    case RECORD_KIND_guard: /* the debug-validation build samples nothing */
+    case RECORD_KIND_none: break;
     }
     return refuse_unknown(pointer, freed);
 }
