@@ -1,3 +1,4 @@
+// More than 400 lines: one function for each mutation, and the table that names them.
 #include "fuzz/op_mutator.h"
 
 #include <algorithm>

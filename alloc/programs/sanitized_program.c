@@ -1,6 +1,8 @@
 /* sanitized_program.c: a program for trees with a sanitizer. It uses blocks of hak_malloc correctly or wrongly;
  * argument 1 names the case. programs/sanitized_check checks the outcome. Exit status 0: it reached its end; 2: bad
- * argument, or it lacks something that it needs. */
+ * argument, or it lacks something that it needs.
+ *
+ * More than 400 lines: one function for each way to use a block, and the table that names them. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,4 +1,6 @@
 // pool_test.cc: the search for pages over many superslabs, its hints, and the purge.
+//
+// More than 400 lines: search, hints and purge act on the same pages, and share one fixture that counts them.
 #include "base/test_support.h"
 
 #include <cstring>

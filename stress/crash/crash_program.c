@@ -1,6 +1,8 @@
 /* crash_program.c: crashes in the way that its argument names; crash_test runs it and reads the record. It first prints
  * facts that the record must contain, such as a block's address, as lines "NAME VALUE". The library is preloaded, or
- * linked in. */
+ * linked in.
+ *
+ * More than 400 lines: one function for each way to crash, and the table that names them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>

@@ -9,7 +9,9 @@
  *
  * Orders of frees that differ only in which blocks they name are tried once, each at a place drawn by the case's
  * number.
- * --whole tries every choice of blocks; --every N tries one case in N. --case runs one case without a child. */
+ * --whole tries every choice of blocks; --every N tries one case in N. --case runs one case without a child.
+ *
+ * More than 400 lines: parent and child share the description of a case; each part has its heading. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

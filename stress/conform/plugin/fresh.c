@@ -1,5 +1,7 @@
 /* Checks that need a process that has not allocated yet, or that ends by exit. usage: conform-fresh MODE LIBRARY Exits
- * with 0 and the last line "ok"; or with 1 and what was wrong; or with 77 and why it cannot tell. */
+ * with 0 and the last line "ok"; or with 1 and what was wrong; or with 77 and why it cannot tell.
+ *
+ * More than 400 lines: each mode must be the first thing in its process, so the modes share one program and nothing else. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

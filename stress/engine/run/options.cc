@@ -1,3 +1,4 @@
+// More than 400 lines: each option's text, limits and default are in one place, and add_common names one after the other.
 #include "engine/run/options.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@ constexpr std::uint32_t kThreadsMax = 1024;
 struct Raw {
     Options options;
     std::uint64_t seed = 0;
-    std::vector<std::string> classic;  // positional arguments
+    std::vector<std::string> classic; // positional arguments
     std::vector<CLI::Option *> seed_options, strict_options, latency_options;
 };
 
@@ -370,7 +371,7 @@ ParseOutcome settle(CLI::App &app, Raw &raw)
     return outcome;
 }
 
-}  // namespace
+} // namespace
 
 ParseOutcome options_parse(int argc, const char *const *argv)
 {
@@ -419,4 +420,4 @@ std::string options_reproduce(int argc, const char *const *argv, const Options &
     return command;
 }
 
-}  // namespace stress
+} // namespace stress
