@@ -31,7 +31,7 @@ static void watch_call(bool begins)
 
 void thread_end(void *value)
 {
-    (void)value; /* perhaps another C library's: see end_key_make */
+    (void)value; /* another C library may have set it: see end_key_make */
     struct tcache *self = tcache_self();
     if (self->state != THREAD_LIVE) return;
     if (VALIDATE) hooks.thread_before_end();
@@ -40,10 +40,11 @@ void thread_end(void *value)
     if (self->heap != NULL) thread_abandon_heap(self);
 }
 
-/* A second C library in the process (dlmopen) hands out keys of its own, by the same numbers, while a thread has one array
- * for the values of both. Keys are handed out from the lowest on: ours is the last of those for which libc has room in
- * each thread, so that the other library's do not meet it before their number is KEYS_INLINE. Where this is that other
- * library, the last of them that has no value in this thread. */
+/* A second C library in the process (dlmopen) hands out keys of its own with the same numbers, but a thread has only
+ * one array for the values of both. Each library hands out the lowest free key. So this takes the last key for which
+ * libc has room in each thread: the other library's keys do not reach that number before it has made KEYS_INLINE of
+ * them. If the library that this runs in is itself the second one, it takes the last such key that has no value in this
+ * thread. */
 static bool end_key_make(void)
 {
     enum { KEYS_INLINE = 32 };

@@ -20,7 +20,8 @@ bool thread_process_start(void);
  * caller must call thread_abandon_heap() after its operation. False when the system has no memory. */
 HAK_COLD bool thread_start(struct tcache *tcache);
 
-/* Ends a thread: its heap becomes an orphan, and later operations borrow one. This is the key's destructor; for coroutines, which have no such destructor, the scheduler calls it. */
+/* Ends the calling thread: its heap becomes an orphan, and later operations borrow one. This is the key's destructor;
+ * for coroutines, which have no such destructor, the scheduler calls it. The value is not used. */
 void thread_end(void *value);
 
 /* Makes the thread's heap an orphan. */

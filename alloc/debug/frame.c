@@ -171,10 +171,10 @@ static HAK_COLD bool refuse_number(enum failfast_kind kind, const struct framed 
     return failfast_refused(kind, framed->user, detail.bytes);
 }
 
-/* Whether a module that binds its own operators may stand at one of the block's ends. */
+/* Whether a module with operators of its own may have allocated or freed the block. */
 static HAK_COLD bool may_be_bound_elsewhere(enum frame_family by, enum frame_family with)
 {
-    /* Its new calls malloc, and its new[] may call our new; the same of delete. */
+    /* Such a module's new calls our malloc, and its new[] may call our new; likewise its delete. */
     bool is_new = by == FAMILY_MALLOC || with == FAMILY_NEW_ARRAY;
     return operators_elsewhere(is_new ? OPERATORS_NEW : OPERATORS_DELETE);
 }
@@ -183,7 +183,7 @@ static bool check_said(const struct framed *framed, const struct frame_said *sai
 {
     static const char *const frees[] = {"free", "delete", "delete[]"};
     const struct frame_word *word = &framed->word;
-    if (said->family != word->family) /* then size and alignment are those of a new that is not ours */
+    if (said->family != word->family) /* size and alignment are not checked then: they are another new's */
         return may_be_bound_elsewhere(word->family, said->family) || refuse_family(framed, frees[said->family]);
     if (said->has_align && said->align_bytes != word->align_bytes)
         return refuse_number(FAILFAST_wrong_alignment, framed, word->align_bytes, said->align_bytes);

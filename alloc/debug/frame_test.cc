@@ -285,7 +285,7 @@ TEST_F(FrameTest, AnAlignmentThatIsMostOfTheBlock)
     SKIP_UNDER_SANITIZER("it keeps books of every byte");
     for (int align_log2 = 30; align_log2 <= 45; align_log2++) {
         char *block = take(4096, (size_t)1 << align_log2);
-        if (block == nullptr) continue; // more than the system has
+        if (block == nullptr) continue; // more memory than the system has
         EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % ((size_t)1 << align_log2), 0u);
         EXPECT_EQ(frame_usable_size(block), 4096u) << align_log2;
         memset(block, 0xff, 4096);

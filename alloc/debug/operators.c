@@ -1,5 +1,5 @@
-/* operators.c: see operators.h. By the names that the modules export: a module that hides its operators uses them alone,
- * at both ends. */
+/* operators.c: see operators.h. It searches the names that modules export. A module that hides its operators is no
+ * concern: only it uses them, for both new and delete. */
 #include "debug/operators.h"
 
 #include <link.h>
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What a module says of the names it exports. */
+/* The tables of a module's exported names. */
 struct names {
     uintptr_t base;
     const ElfW(Sym) * symbols;
@@ -24,7 +24,7 @@ static const char *const of_delete[] = {
     "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t", NULL,
 };
 
-/* Some loaders write addresses over the section's offsets, others do not. */
+/* Some loaders replace the offsets in the dynamic section by addresses, others do not. */
 static const void *at(const struct names *names, ElfW(Addr) value)
 {
     return (const void *)(value < names->base ? names->base + value : value);
@@ -54,7 +54,8 @@ static bool is_definition(const struct names *names, uint32_t symbol, const char
            strcmp(names->strings + names->symbols[symbol].st_name, name) == 0;
 }
 
-/* Header: buckets, the first symbol in the table, words of the filter, its shift. Then the filter, buckets, chains. */
+/* The table's header: number of buckets, first symbol in the table, words of the filter, its shift. Then come the
+ * filter, the buckets and the chains. */
 static bool defines_by_gnu_hash(const struct names *names, const char *name)
 {
     uint32_t hash = 5381;
@@ -76,7 +77,7 @@ static bool defines(const struct names *names, const char *name)
 {
     if (names->gnu_hash != NULL) return defines_by_gnu_hash(names, name);
     if (names->hash == NULL) return false;
-    for (uint32_t symbol = 0; symbol < names->hash[1]; symbol++) /* the number of chains: of symbols */
+    for (uint32_t symbol = 0; symbol < names->hash[1]; symbol++) /* hash[1]: the number of symbols */
         if (is_definition(names, symbol, name)) return true;
     return false;
 }
@@ -91,7 +92,7 @@ static bool is_this_module(const struct dl_phdr_info *info)
     return false;
 }
 
-/* Its operators are there for those who have none: a reference to them finds ours first, its own ones too. */
+/* The C++ library's operators do not count: any reference to them, even its own, finds ours first. */
 static bool is_cxx_library(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -113,7 +114,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *wanted)
 bool operators_elsewhere(enum operators which)
 {
     static _Atomic(bool) found[2];
-    /* relaxed: whoever finds it unset looks again. Blocks outlive modules: once found, it holds. */
+    /* relaxed: a thread that finds it unset searches again. It stays set for good, since blocks may outlive the
+     * module. */
     if (atomic_load_explicit(&found[which], memory_order_relaxed)) return true;
     bool is_there = dl_iterate_phdr(visit, (void *)(uintptr_t)(which == OPERATORS_NEW ? of_new : of_delete)) != 0;
     if (is_there) atomic_store_explicit(&found[which], true, memory_order_relaxed);

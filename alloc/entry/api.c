@@ -81,7 +81,7 @@ void *hak_aligned_alloc(size_t align_bytes, size_t size_bytes)
 
 void *hak_memalign(size_t align_bytes, size_t size_bytes)
 {
-    if (align_bytes > (size_t)PTRDIFF_MAX + 1) { /* no power of two above it; that one itself is memory that lacks */
+    if (align_bytes > (size_t)PTRDIFF_MAX + 1) { /* cannot be rounded up; PTRDIFF_MAX + 1 itself fails by ENOMEM */
         errno = EINVAL;
         return NULL;
     }

@@ -87,7 +87,7 @@ OVERRIDE int malloc_trim(size_t pad_bytes)
     return hak_purge() > 0;
 }
 
-/* No cancellation point: all is printed, and a thread that is to end does so later. */
+/* Not a cancellation point: everything is printed before a cancelled thread ends. */
 OVERRIDE void malloc_stats(void)
 {
     int state;

@@ -99,7 +99,7 @@ TEST_F(Calloc, Products)
 
 TEST_F(Calloc, ToTheEndOfWhatMayBeUsed)
 {
-    if (SANITIZED) GTEST_SKIP() << "what is behind the size is poisoned";
+    if (SANITIZED) GTEST_SKIP() << "the bytes behind the size are poisoned";
     for (size_t size : test::all_kinds_of_sizes()) {
         if (size > 10 << 20) continue;
         for (size_t asked : {size, size - size / 20, size - size / 10}) {

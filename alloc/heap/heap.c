@@ -158,8 +158,9 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     } /* else a foreign pointer: ignored. Under VALIDATE it has been reported before */
 }
 
-/* All that the program may use of a block that it asked for with calloc. Blocks of up to SMALL_LINEAR_BYTES_MAX are
- * multiples of a granule, and so is a sampled block. What is behind the size is poisoned where there is a sanitizer. */
+/* How many bytes of a block calloc must clear: all that the program may use. Blocks of up to SMALL_LINEAR_BYTES_MAX
+ * have the size rounded up to a granule, and so have sampled blocks. Under a sanitizer the bytes behind the size are
+ * poisoned. */
 HAK_INLINE size_t to_clear(const void *block, size_t size_bytes)
 {
     if (SANITIZED) return size_bytes;

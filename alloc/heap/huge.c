@@ -376,13 +376,14 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
     atomic_store_explicit(&delay_ms, new_delay_ms, memory_order_relaxed);
 }
 
-/* Only the first 4 MiB of a block have a descriptor, so this searches backwards for it, through all of the address space
- * if need be. The page map knows at once which parts are empty. */
+/* Only the first 4 MiB of a block have a descriptor, so this searches backwards for it, through all of the address
+ * space if need be. The page map knows at once which parts are empty. */
 bool huge_find(const void *address, char **start, size_t *mapped_bytes)
 {
     uintptr_t at;
     const struct huge *huge = pagemap_descriptor_below(address, &at);
-    if (huge == NULL || pagemap_tag_checked((const void *)at) != CLASS_HUGE) return false; /* or a superslab's */
+    /* A descriptor without this tag is a superslab's. */
+    if (huge == NULL || pagemap_tag_checked((const void *)at) != CLASS_HUGE) return false;
     *start = (char *)at;
     *mapped_bytes = huge->mapped_bytes;
     return (uintptr_t)address - at < *mapped_bytes;

@@ -1,7 +1,7 @@
 /* options.h: the options in the environment, read once at start, without allocating. X(variable, default, low, high,
- * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build has
- * two more, which it must know earlier than these: report/settings.h. crash/crash.c reads HAKMEM_CRASH_DIR, which is
- * not a number. */
+ * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build
+ * has two more, which it must know earlier than these: report/settings.h. crash/crash.c reads HAKMEM_CRASH_DIR, which
+ * is not a number. */
 #pragma once
 
 #include <stddef.h>

@@ -56,8 +56,8 @@ uint64_t os_now_ms(void);
 /* How much address space the process may have (RLIMIT_AS); UINT64_MAX: no limit. */
 uint64_t os_address_space_limit_bytes(void);
 
-/* Whether the process has privileges that its caller lacks (AT_SECURE: setuid, file capabilities). Its environment is
- * then the caller's choice, and must not be obeyed. */
+/* Whether the process has privileges that its caller lacks (AT_SECURE: setuid, file capabilities). Then the caller
+ * chose its environment, which must not be obeyed. */
 bool os_is_privileged(void);
 
 /* The system's page size in bytes, read once; at most PAGE_BYTES. */

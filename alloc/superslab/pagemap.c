@@ -120,9 +120,10 @@ void *pagemap_descriptor_below(const void *address, uintptr_t *start)
     uintptr_t slot = (uintptr_t)address >> SUPERSLAB_SHIFT;
     for (;;) {
         size_t slice = (size_t)((const char *)&descriptors[slot] - table) / PAGE_BYTES;
-        /* relaxed, as whoever asks of a block has seen its descriptor set; a slice that is not backed holds nothing. */
+        /* relaxed: a thread that asks about a block has seen its descriptor set. A slice that is not backed holds
+         * nothing. */
         bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
-        uintptr_t first = slot & ~(PAGE_BYTES / sizeof(void *) - 1); /* of the slice's */
+        uintptr_t first = slot & ~(PAGE_BYTES / sizeof(void *) - 1); /* the slice's first cell */
         for (; is_backed; slot--) {
             *start = slot << SUPERSLAB_SHIFT;
             void *descriptor = pagemap_descriptor((const void *)*start);

@@ -25,8 +25,8 @@ extern "C" {
  * Returns NULL and sets ENOMEM when the system has no memory, or when size_bytes exceeds PTRDIFF_MAX. */
 HAKMEM_API void *hak_malloc(size_t size_bytes) HAKMEM_NOTHROW;
 
-/* As hak_malloc(count * size_bytes), with every byte zero, as far as hak_malloc_usable_size says. Returns NULL and sets ENOMEM also when the product
- * overflows. */
+/* As hak_malloc(count * size_bytes), with every byte zero, up to hak_malloc_usable_size. Returns NULL and sets ENOMEM
+ * also when the product overflows. */
 HAKMEM_API void *hak_calloc(size_t count, size_t size_bytes) HAKMEM_NOTHROW;
 
 /* Changes the size of a block and keeps its first min(old, new) bytes. Returns the block, which may have moved. On
