@@ -50,7 +50,7 @@ struct tcache {
 enum heap_rest {
     REST_EMPTY, /* held by a thread, or an orphan without magazines */
     REST_WARM,  /* an orphan with magazines */
-    REST_COLD,  /* likewise, and a round of the tick has passed since */
+    REST_COLD,  /* a warm orphan after a round of the tick */
 };
 
 /* A class's magazines, in one struct, so that a refill or a park touches one cache line of it. */

@@ -4,14 +4,16 @@
  * compare-and-swap of the slab's remote word. A thread that finds the word's QUEUED bit clear also pushes the slab on
  * its owner's pending queue. At its next slow path the owner takes the whole queue and drains each slab on it.
  *
- *   remote word head of the list | QUEUED; above the address bits the number of blocks
+ *   remote word   head of the list | QUEUED; above the address bits the number of its blocks
  *
  * Law 2: blocks posted = blocks drained + blocks pending. At rest nothing is pending. A slab with pending blocks is on
- * its owner's queue exactly once. The queue of an orphan is empty. The first post sets QUEUED, and only the drain
- * clears it, after the slab has left the queue. So a slab is on at most one queue, at most once. (Draining a slab that
- * is still on a queue would make the queue cyclic.) ABA is harmless: a push only stores the head that it saw and never
- * follows it, and a drain takes everything. (Staging batches by slab follows snmalloc; the count in the word follows
- * rpmalloc.) */
+ * its owner's queue exactly once. The queue of an orphan is empty.
+ *
+ * The first post sets QUEUED, and only the drain clears it, after the slab has left the queue. So a slab is on at most
+ * one queue, at most once. (Draining a slab that is still on a queue would make the queue cyclic.)
+ *
+ * ABA is harmless: a push only stores the head that it saw and never follows it, and a drain takes everything. (Staging
+ * batches by slab follows snmalloc; the count in the word follows rpmalloc.) */
 #pragma once
 
 #include "slab/slab.h"

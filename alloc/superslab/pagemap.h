@@ -1,10 +1,10 @@
 /* pagemap.h: tells what lies at an address. Two flat tables cover the address space; they are reserved whole and
  * touched sparsely:
  *
- *   tags[p >> 16]         owner id << 8 | class, of the page's slab. Owner 0 is nobody: with it CLASS_RUN
- *                         and CLASS_HUGE are the tags of the first page of a page run
- *                         or huge block, CLASS_GUARD of all pages in the range of sampled blocks
- *                         (guard/guard.h). 0: the page is not ours, or is free
+ *   tags[p >> 16]         owner id << 8 | class, of the page's slab. With owner id 0 it is the tag of no slab:
+ *                         CLASS_RUN and CLASS_HUGE are on the first page of a page run or huge block,
+ *                         CLASS_GUARD on all pages in the range of sampled blocks (guard/guard.h), and 0 on a
+ *                         page that is not ours, or is free
  *   descriptors[p >> 22]  the descriptor of the superslab or huge block that begins in these 4 MiB
  *
  * free() needs one load of a tag. Where the system refuses so large a reservation (RLIMIT_AS, strict overcommit), the

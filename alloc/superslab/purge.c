@@ -19,7 +19,7 @@ static struct {
     alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) counts;
     _Atomic(size_t) run_pages; /* in use */
     _Atomic(size_t) run_pages_peak, claimed_pages_peak; /* since the last tick */
-    _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* likewise; the difference is how many of them were used */
+    _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* since the last tick; the difference was in use */
     _Atomic(size_t) early_pages; /* purged by the limit in number since the last tick */
     _Atomic(size_t) keep_eighths; /* how many pages that limit has learned to keep, in eighths of a page */
 } pages_now;
