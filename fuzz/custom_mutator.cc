@@ -8,7 +8,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t *data, std::size_t size, st
 
 namespace {
 
-constexpr std::uint64_t kOneInBytes = 24;  // one change in so many is libFuzzer's own, which knows what was compared
+constexpr std::uint64_t kOneInBytes = 24;  // one change in 24 is libFuzzer's own, which knows what was compared
 
 std::size_t ops_max(std::size_t max_size)
 {

@@ -206,7 +206,7 @@ void OpMachine::Parts::finish(unsigned thread)
 
 void OpMachine::Parts::begin(unsigned thread, const Op &op, std::size_t index)
 {
-    finish(thread); // the thread may have ended while another waited for its lock, and must then begin anew
+    finish(thread); // the thread may have ended while another waited for its lock, and must then begin again
     Actor &actor = actors[thread];
     actor.op = op;
     actor.op.link = 0;

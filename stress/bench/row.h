@@ -17,7 +17,7 @@ namespace bench {
 struct Plan {
     std::uint32_t threads = 1;
     std::uint64_t ops = 0; // pairs of malloc and free in the timed part, all threads together
-    std::uint64_t warm_ops = 0; // and in the warm-up before it
+    std::uint64_t warm_ops = 0; // also in the warm-up before it
     std::uint64_t seed = 1;
     std::size_t low = 0, high = 0; // block sizes in bytes, both included
     std::uint32_t count = 0; // blocks of a working set, a batch or a window
@@ -43,7 +43,7 @@ struct Row {
 };
 
 std::span<const Row> rows();
-const Row *row_find(std::string_view name); // or null
+const Row *row_find(std::string_view name); // nullptr if there is none
 
 // A tenth of the timed part, but at least a few rounds over the working set.
 std::uint64_t warm_ops_for(const Row &row, std::uint32_t threads, std::uint64_t ops);

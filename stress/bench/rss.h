@@ -25,6 +25,6 @@ struct RssRow {
 };
 
 std::span<const RssRow> rss_rows();
-const RssRow *rss_row_find(std::string_view name);  // or null
+const RssRow *rss_row_find(std::string_view name);  // nullptr if there is none
 
 }  // namespace bench

@@ -1,6 +1,6 @@
 /* A malloc with one planted bug, to prove that the suite finds it. It forwards to libc and sometimes misbehaves in the
- * way that CANARY_BUG says: once in so many calls of a kind, or for some sizes, whatever the scenario. CANARY_NONE must
- * pass, which shows that the suite finds the bug and not the forwarding.
+ * way that CANARY_BUG says: once in a number of calls of a kind, or for some sizes, whatever the scenario. CANARY_NONE
+ * must pass, which shows that the suite finds the bug and not the forwarding.
  *
  * glibc keeps free memory that lies below a block in use. Every canary but CANARY_RETAIN avoids that by trimming twenty
  * times a second, so that it passes the rule memory_return. */

@@ -22,7 +22,8 @@ void memory_zero_all(const struct arena_range *touched, uint32_t count);
 /* Names the pages of static variables; both are multiples of 4096. False: more than 64 MiB. */
 bool arena_statics(uintptr_t start, uintptr_t end);
 
-/* Tells that a run begins or ends. Memory that the run gets from the system is found faster if both are told. */
+/* Call it when a run begins and when it ends. With both calls, memory that the run gets from the system is found
+ * faster. */
 void arena_run(bool begins);
 
 /* Like libc's functions, but a long run of zeros does not make untouched memory resident. For the allocator

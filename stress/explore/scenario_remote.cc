@@ -166,7 +166,7 @@ const ExploreScenario kPostAdopt{
 
 const ExploreScenario kPostPost{
     .name = "post-post",
-    .hunts = "two posters that both find an orphan: its queue, and who of them drains what the other has queued",
+    .hunts = "two posters that both find an orphan: its queue, and which of them drains what the other has queued",
     .threads_max = 3,
     .setup =
         [](World &world) {
@@ -178,7 +178,7 @@ const ExploreScenario kPostPost{
         [](World &world, unsigned thread) {
             if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
             world.give(thread); // each in a slab of its own
-            world.give(3 - thread); // and in the other's
+            world.give(3 - thread); // also in the other's slab
         },
 };
 
@@ -253,7 +253,7 @@ const ExploreScenario kAdoptAdopt{
 
 const ExploreScenario kPurgeAdopt{
     .name = "purge-adopt",
-    .hunts = "what an orphan has cached, given back by a purge while a new thread takes it up",
+    .hunts = "blocks that an orphan has cached, returned by a purge while a new thread adopts the orphan",
     .threads_max = 3,
     .setup =
         [](World &world) {

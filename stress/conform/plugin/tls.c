@@ -1,4 +1,4 @@
-/* A module with so much thread-local data that the loader allocates it when a thread first uses it. */
+/* A module whose thread-local data is so large that the loader allocates it when a thread first uses it. */
 __thread char conform_tls_large[200000];
 
 __attribute__((visibility("default"))) int conform_tls_touch(int value);

@@ -27,9 +27,9 @@ foreach(source IN LISTS bugs)
     set_tests_properties(soak.replay.${bug} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 3000)
 endforeach()
 
-# crash.program.PROGRAM: a program that crashes for its own reason, with one library. The head of its source says how it
-# is compiled: see programs/program.h. soak.program.PROGRAM: three times with each library. crash.programs: checks only
-# that each program crashes with a record.
+# crash.program.PROGRAM: each of these programs crashes for a different reason; with one library. The head of the source
+# says how it is compiled: see programs/program.h. soak.program.PROGRAM: three times with each library. crash.programs:
+# checks only that each program crashes with a record.
 set(programs_test ${CMAKE_CURRENT_SOURCE_DIR}/programs_test)
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/programs/*.c
     ${CMAKE_CURRENT_SOURCE_DIR}/programs/*.cc)

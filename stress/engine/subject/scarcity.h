@@ -6,8 +6,8 @@
 
 namespace stress {
 
-// Low half: the number of ops or limits in force. High half: the number that have ended, so that a call that met one is
-// told from a call that came later. Any thread may call, also in a signal handler. Relaxed: it orders nothing.
+// Low half: the number of ops or limits in force. High half: the number that have ended, so that a call that met one
+// differs from a call that came later. Any thread may call, also in a signal handler. Relaxed: it orders nothing.
 class Scarcity {
   public:
     void begin() { word_.fetch_add(1, std::memory_order_relaxed); }
