@@ -266,7 +266,7 @@ TEST(OpInput, TextThatIsNoInputIsRefusedInOneLine)
 TEST(OpInput, StopsStandInCommentsBehindTheirOps)
 {
     OpInput input;
-    const std::string text = "allocator a;{ # stops at 9 for 9 ops\nthreads 2\n// stops are told below\n"
+    const std::string text = "allocator a;{ # stops at 9 for 9 ops\nthreads 2\n// stops follow below\n"
                              "free(b1); T1: free(b2);// stops at 7 for 3 ops \r\n"
                              "repeat 2 step 1 {\n  b3 = malloc(1);  # stops at 127 for 15 ops\n}\nfree(b5);  # ends\n";
     ASSERT_EQ(op_input_parse(text, kShapeOpsMt, input), "");

@@ -13,6 +13,6 @@ int runs;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *, std::size_t)
 {
-    if (++runs == 300) fuzz::find("canary_late", "after so many runs");
+    if (++runs == 300) fuzz::find("canary_late", "after 300 runs");
     return 0;
 }

@@ -100,7 +100,7 @@ std::string Campaign::open_state()
 {
     const std::string path = o_.report_directory + "/soak.json";
     if (!soak_ || o_.fresh || !file_exists(path)) return "";
-    const std::string mend = "add --fresh to start anew, or name another --report directory";
+    const std::string mend = "add --fresh to start over, or name another --report directory";
     std::string text, fault = file_read(path, text);
     if (fault.empty()) fault = soak_state_read(text, state_);
     if (!fault.empty()) return fmt::format("'{}' cannot be resumed, {}; {}", path, fault, mend);
@@ -276,7 +276,7 @@ int Campaign::finish()
         write_text(STDERR_FILENO, "hakmem-stress: " + fault_ + "; free some space there, and run again\n");
     if (!complete && soak_) say("interrupted; to resume: " + o_.command + "\n");
     else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, state_.cells.size()));
-    else if (soak_) say(fmt::format("soak of {} complete; --fresh starts anew\n", duration_text(o_.soak_seconds)));
+    else if (soak_) say(fmt::format("soak of {} complete; --fresh starts over\n", duration_text(o_.soak_seconds)));
     say(counts() + "\n");
     return complete && state_.failed == 0 && fault_.empty() ? 0 : 1;
 }

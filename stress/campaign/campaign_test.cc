@@ -178,7 +178,7 @@ TEST_F(Campaigns, ASoakCountsSeedsUpAndCheckpoints)
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_THAT(text_of_file(temporary_.path("seeds")), testing::StartsWith("100\n100\n100\n100\n101\n101\n"));
     EXPECT_THAT(ended.out, testing::ContainsRegex("checkpoint: [0-9.]+ s of 1.5 s, [0-9]+ runs, 0 failed\n"));
-    EXPECT_THAT(ended.out, HasSubstr("0 failed\ncheckpoint: "));  // and at least one more
+    EXPECT_THAT(ended.out, HasSubstr("0 failed\ncheckpoint: "));  // at least one more run
     EXPECT_THAT(ended.out, Not(HasSubstr("pass  larson")));  // passes are only counted
     EXPECT_THAT(ended.out, HasSubstr("soak of 1.5 s complete"));
     const SoakState kept = state();
@@ -188,7 +188,7 @@ TEST_F(Campaigns, ASoakCountsSeedsUpAndCheckpoints)
     const Ended again = run();
     EXPECT_EQ(again.code, 0);
     EXPECT_EQ(state().next_run, kept.next_run);
-    // And with --fresh it starts over.
+    // With --fresh it starts over.
     options_.fresh = true;
     options_.soak_seconds = 0.1;
     EXPECT_EQ(run().code, 0);
@@ -269,7 +269,7 @@ TEST_F(Campaigns, AStateThatIsNotOursIsLeftAlone)
         EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
         EXPECT_THAT(ended.err, testing::StartsWith("hakmem-stress: --soak: "));
         EXPECT_THAT(ended.err, HasSubstr(says));
-        EXPECT_THAT(ended.err, HasSubstr("add --fresh to start anew, or name another --report directory"));
+        EXPECT_THAT(ended.err, HasSubstr("add --fresh to start over, or name another --report directory"));
         EXPECT_EQ(text_of_file(path), kept);
         EXPECT_GT(result_files(), 0u);
     };

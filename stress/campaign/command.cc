@@ -49,7 +49,7 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
                    "hakmem, validate, system or PATH.so; may be repeated (default: " + defaults.allocator + ")")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("--scenario", raw.scenarios, "this one alone; may be repeated (default: all)")
+    app.add_option("--scenario", raw.scenarios, "only this scenario; may be repeated (default: all)")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->check(one_of(defaults.scenarios));
@@ -57,7 +57,7 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
     app.add_option("--threads", raw.threads, "threads of each run")->check(whole_number(1, 1024));
     app.add_option("--ops", raw.ops, "calls after which each run stops")
         ->check(whole_number(1, std::uint64_t{1} << 53));
-    app.add_option("--seconds", raw.seconds, "time after which each run stops (seeded ones: by --ops alone)")
+    app.add_option("--seconds", raw.seconds, "time after which each run stops (seeded runs: only --ops)")
         ->check(campaign_seconds());
     app.add_option("--seed", raw.seed, "of each run; a soak counts up from it (default: a fresh one, printed first)")
         ->check(whole_number(0, UINT64_MAX));
@@ -68,9 +68,9 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
     app.add_option("--report", raw.options.report_directory,
                    "write DIR/index.html and DIR/results/; replaces an older report there");
     app.add_option("--json", raw.options.json_path, "write all results as JSON to FILE, or to stdout for -");
-    app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes what is in --report");
-    app.add_flag("--fresh", raw.options.fresh, "with --soak: start anew instead");
-    app.add_flag("--list-skips", raw.options.list_skips, "list at the end what was skipped, and why");
+    app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes the soak in --report");
+    app.add_flag("--fresh", raw.options.fresh, "with --soak: start over");
+    app.add_flag("--list-skips", raw.options.list_skips, "at the end, list the skipped runs with their reasons");
 }
 
 void drop_repeats(std::vector<std::string> &names)
@@ -154,7 +154,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
 int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defaults)
 {
     CampaignRaw raw;
-    CLI::App app("Run every scenario on each allocator, each run a process of its own, and report.",
+    CLI::App app("Run every scenario on each allocator, each run in its own process, and report the results.",
                  "hakmem-stress all");
     add_campaign_options(app, raw, defaults);
     try {

@@ -40,8 +40,8 @@ void add_seed(CLI::App &app, Arguments &a)
 
 void add_strict(CLI::App &app, Arguments &a)
 {
-    app.add_flag_callback("--strict", [&a] { a.strict = true; }, "judge also what mallocs in wide use get wrong");
-    app.add_flag_callback("--no-strict", [&a] { a.strict = false; }, "do not");
+    app.add_flag_callback("--strict", [&a] { a.strict = true; }, "also apply rules that widely used mallocs break");
+    app.add_flag_callback("--no-strict", [&a] { a.strict = false; }, "do not apply those rules");
 }
 
 void add_file(CLI::App &app, Arguments &a, bool required)
@@ -102,9 +102,10 @@ void add_shrink(CLI::App &app, Arguments &a)
     add_file(app, a, true);
     add_allocator(app, a);
     add_strict(app, a);
-    app.add_option("--tries", a.tries, "runs until one counts as not failing, for bugs that come and go (default 1)")
+    app.add_option("--tries", a.tries,
+                   "runs that must pass before a program counts as passing, for bugs that come and go (default 1)")
         ->check(whole_number(1, 10'000));
-    app.add_option("--seconds", a.seconds, "stop after this time with what there is (default 300)")
+    app.add_option("--seconds", a.seconds, "stop after this time and keep the best result (default 300)")
         ->check(seconds_number());
     app.add_option("-o", a.output, "directory for the result (default: corpus/regress of the source tree, else .)");
     app.add_option("--name", a.name, "name of the result, without its ending (default: rule-allocator)");
@@ -117,20 +118,20 @@ void add_compare(CLI::App &app, Arguments &a)
     add_file(app, a, false);
     add_seed(app, a);
     add_strict(app, a);
-    app.add_option("--scenario", a.scenario, "which ops, where no file is given (default random-mixed)")
+    app.add_option("--scenario", a.scenario, "scenario to take ops from if no file is given (default random-mixed)")
         ->check(CLI::Validator(
             [](std::string &word) {
                 return scenario_find(word) != nullptr ? std::string() : "there is no scenario '" + word + "'";
             },
             "SCENARIO"));
-    app.add_option("--ops", a.ops, "how many ops of the scenario (default 20000)")->check(whole_number(1, 4'000'000));
+    app.add_option("--ops", a.ops, "number of ops of the scenario (default 20000)")->check(whole_number(1, 4'000'000));
 }
 
 void add_conform(CLI::App &app, Arguments &a)
 {
     add_allocator(app, a);
     app.add_flag("--list", a.list, "show the checks and run none");
-    app.add_option("--only", a.only, "run this check alone; may be given several times")->type_name("ID");
+    app.add_option("--only", a.only, "run only this check; may be repeated")->type_name("ID");
     app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
     app.add_option("--deadline", a.deadline_seconds, "end a check that takes longer (default 10)")
         ->check(seconds_number());

@@ -56,7 +56,7 @@ int write_recorded(const Arguments &arguments, const RunLog &log, const std::str
     program.expected = log.ending().schedule;
     if (const std::string broken = links_fault(program.ops, program.threads); !broken.empty()) {
         write_text(STDERR_FILENO, "hakmem-stress: the links of this run do not tell its order (" + broken +
-                                      "); they are counted anew, and the schedule may differ\n");
+                                      "); they are counted again, and the schedule may differ\n");
         program.links_kept = false;
         program.expected = {};
         for (Op &op : program.ops) op.link = 0;

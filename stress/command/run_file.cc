@@ -35,7 +35,7 @@ int tries_main(int argc, char **argv, std::uint64_t tries)
     words.insert(words.end(), {"--tries", "1"});
     for (std::uint64_t i = 1; i <= tries; ++i) {
         const pid_t child = spawn_self(argv[0], words, false);
-        if (child < 0) return bad_input("cannot start a process of its own for each try");
+        if (child < 0) return bad_input("cannot start a process for each try");
         const std::string ending = ending_text(wait_for(child));
         if (ending.empty()) continue;
         if (ending == "exit 2" || ending == "exit 77") return ending == "exit 2" ? 2 : 77;

@@ -164,7 +164,7 @@ int write_result(Program program, const Verdict &verdict, const Arguments &argum
         write_text(STDOUT_FILENO, std::string(text.begin(), text.end()));
     }
     if (afresh != verdict.how)
-        write_text(STDOUT_FILENO, "shrink: in a process of its own it ends in " + (afresh.empty() ? "a pass" : afresh) +
+        write_text(STDOUT_FILENO, "shrink: in a fresh process it ends in " + (afresh.empty() ? "a pass" : afresh) +
                                       " instead of " + verdict.how + ": the failure depends on more than the ops\n");
     write_text(STDOUT_FILENO, "shrink: wrote " + path + ".ops and .txt; repeat with: " + reproduce + "\n");
     return 0;
@@ -179,7 +179,7 @@ bool fails_afresh(const char *program_name, const Arguments &arguments, const st
         ScheduleMark mark;
         const std::string afresh = run_afresh(program_name, arguments.file, arguments, mark);
         if (same_failure(afresh, how)) _exit(0);
-        write_text(STDOUT_FILENO, "cannot shrink " + arguments.file + ": in a process of its own it ends in " +
+        write_text(STDOUT_FILENO, "cannot shrink " + arguments.file + ": in a fresh process it ends in " +
                                       (afresh.empty() ? "a pass" : afresh) + ", but in a forked child, which is " +
                                       "where shrink tries, in " + how + "\n");
         _exit(1);

@@ -314,7 +314,7 @@ constexpr Check kApiChecks[] = {
      {7, 8},
      all_entries_are_ours},
     {"blocks-from-libc",
-     "what libc allocates for the program can be resized and freed",
+     "blocks that libc allocates for the program can be resized and freed",
      "gperftools#909, mimalloc#244",
      {8, 28},
      blocks_from_libc},

@@ -235,7 +235,7 @@ Verdict child_frees_all(const Subject &s)
     thread.join();
     if (wrong != nullptr) return fail("the child %s", wrong);
     for (int i = 0; i < count; ++i) {
-        if (!marked(ours[i], 300, 1)) return fail("what the child freed changed in the parent");
+        if (!marked(ours[i], 300, 1)) return fail("a block that the child freed changed in the parent");
         s.free(ours[i]);
         s.free(theirs[i]);
     }
@@ -296,7 +296,7 @@ constexpr Check kForkChecks[] = {
      {25},
      while_giving_back_memory},
     {"fork-child-frees-all",
-     "the child may free what any thread of the parent allocated",
+     "the child may free blocks of any thread of the parent",
      "jemalloc#1805, gperftools#771",
      {25},
      child_frees_all},
@@ -305,7 +305,7 @@ constexpr Check kForkChecks[] = {
      "jemalloc 5.0.1, jemalloc#2019",
      {25},
      child_forks},
-    {"fork-from-a-thread", "fork in a thread: child and parent go on", "jemalloc#1805", {25}, from_a_thread},
+    {"fork-from-a-thread", "fork in a thread: child and parent continue", "jemalloc#1805", {25}, from_a_thread},
 };
 
 } // namespace

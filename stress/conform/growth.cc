@@ -38,7 +38,7 @@ Verdict thread_that_only_frees(const Subject &s)
         while (block != nullptr) {
             void *none = nullptr;
             if (ring[i % slots].compare_exchange_strong(none, block, std::memory_order_release)) block = nullptr;
-            else if (now_seconds() > end + 4) return fail("the thread that frees stands still");
+            else if (now_seconds() > end + 4) return fail("the thread that frees makes no progress");
             else sleep_ms(0);
         }
     }
@@ -188,7 +188,7 @@ Verdict memalign_scan(const Subject &s)
 
 constexpr Check kGrowthChecks[] = {
     {"thread-that-only-frees",
-     "what a thread frees that never allocates is used again",
+     "memory freed by a thread that never allocates is reused",
      "mimalloc#1364, mimalloc#333, mimalloc#177",
      {36},
      thread_that_only_frees},
@@ -203,13 +203,21 @@ constexpr Check kGrowthChecks[] = {
      {36},
      address_space},
     {"growing-and-shrinking",
-     "what realloc moves away from is used again",
+     "memory that realloc moves away from is reused",
      "jemalloc 5.1.0",
      {36},
      growing_and_shrinking},
     {"realloc-retention", "realloc to a small size keeps no large block", "BZ#30579", {37}, realloc_retention},
-    {"trim-gives-back", "malloc_trim gives back what is free, of ended threads too", "BZ#17195", {37}, trim_gives_back},
-    {"trim-while-busy", "malloc_trim gives back while other threads allocate", "mimalloc#1246", {37}, trim_while_busy},
+    {"trim-gives-back",
+     "malloc_trim returns free memory, also that of ended threads",
+     "BZ#17195",
+     {37},
+     trim_gives_back},
+    {"trim-while-busy",
+     "malloc_trim returns memory while other threads allocate",
+     "mimalloc#1246",
+     {37},
+     trim_while_busy},
     {"memalign-scan", "memalign does not walk all free pieces", "BZ#30723", {37}, memalign_scan},
 };
 

@@ -241,7 +241,7 @@ constexpr Check kLoadingChecks[] = {
     {"no-environ", "malloc does not need the environment", "gperftools aeef3b4", {27}, no_environ},
     {"no-files-left", "malloc does not need to open files", "google/tcmalloc#78", {27}, no_files_left},
     {"libc-allocates",
-     "what malloc calls of libc (sysconf, getenv, open, read) may itself allocate",
+     "libc functions that malloc calls (sysconf, getenv, open, read) may allocate themselves",
      "mimalloc#1100, google/tcmalloc#78",
      {27},
      libc_allocates},

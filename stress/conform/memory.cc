@@ -54,7 +54,7 @@ const char *take_everything(const Subject &s, std::size_t size, Chain &chain, st
         if (block == nullptr) return errno == ENOMEM ? nullptr : "malloc failed without ENOMEM";
         chain.add(block, size);
     }
-    return "malloc goes on beyond the limit of memory";
+    return "malloc succeeds beyond the limit of memory";
 }
 
 // Every entry must fail, or give memory that can be used.
@@ -97,7 +97,7 @@ Verdict runs_out(const Subject &s, int resource, std::size_t used_bytes, std::si
             if (larger != nullptr) held = larger;
             if (!filled(held, 5000, 7)) wrong = "realloc out of memory lost the block";
             if (!chain.free_all(s) && wrong == nullptr) wrong = "a block changed";
-            void *again = launder(s.malloc(size));  // what was just freed can be allocated again
+            void *again = launder(s.malloc(size));  // the freed block can be allocated again
             if (again == nullptr && had_any && wrong == nullptr) wrong = "malloc fails still when all is free again";
             s.free(again);
         }

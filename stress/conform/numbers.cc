@@ -164,7 +164,7 @@ constexpr Check kNumberChecks[] = {
      "gperftools 4e24f4a",
      {38},
      end_of_the_address_space},
-    {"settings", "no setting of mallopt, 0 too, stops malloc", "BZ#25733", {38}, settings},
+    {"settings", "no setting of mallopt, not even 0, stops malloc", "BZ#25733", {38}, settings},
 };
 
 }  // namespace

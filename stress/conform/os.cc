@@ -212,8 +212,8 @@ Verdict resident_not_inflated(const Subject &s)
 }
 
 constexpr Check kOsChecks[] = {
-    {"munmap-fails", "all goes on where munmap fails", "jemalloc#970", {29}, munmap_fails},
-    {"mapping-limit", "all goes on at vm.max_map_count, and after it", "jemalloc#970", {29}, mapping_limit},
+    {"munmap-fails", "everything works when munmap fails", "jemalloc#970", {29}, munmap_fails},
+    {"mapping-limit", "everything works at vm.max_map_count, and afterwards", "jemalloc#970", {29}, mapping_limit},
     {"mapping-count",
      "the number of mappings does not grow with blocks that are freed",
      "jemalloc#1328",
@@ -225,7 +225,7 @@ constexpr Check kOsChecks[] = {
      {30},
      thread_without_memory},
     {"purge-of-one-page",
-     "giving back single pages leaves their neighbours alone",
+     "returning single pages leaves their neighbours intact",
      "mimalloc 52d5661f",
      {31},
      purge_of_one_page},
@@ -234,7 +234,7 @@ constexpr Check kOsChecks[] = {
      "jemalloc#524, jemalloc#1127, gperftools#1073",
      {31},
      resident_not_inflated},
-    {"getrandom-denied", "malloc starts where getrandom is denied", "snmalloc (aborts)", {32}, getrandom_denied},
+    {"getrandom-denied", "malloc starts if getrandom is denied", "snmalloc (aborts)", {32}, getrandom_denied},
 };
 
 } // namespace

@@ -117,7 +117,7 @@ constexpr Check kSignalChecks[] = {
      {39},
      mask_and_state_are_kept},
     {"no-cancellation-point", "no call of malloc is a cancellation point", "BZ#22830", {39}, no_cancellation_point},
-    {"signals-all-the-time", "calls that signals interrupt go on", "jemalloc#2951", {39}, signals_all_the_time},
+    {"signals-all-the-time", "calls that signals interrupt continue", "jemalloc#2951", {39}, signals_all_the_time},
 };
 
 }  // namespace

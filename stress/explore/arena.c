@@ -136,14 +136,14 @@ static void *arena_reserve(void *at, size_t size_bytes, size_t align_bytes)
 static int arena_expose(void *start, size_t size_bytes)
 {
     if (fails()) return ENOMEM;
-    if (!is_reserved(start, size_bytes)) complain("expose of what is not reserved");
+    if (!is_reserved(start, size_bytes)) complain("expose of memory that is not reserved");
     return 0;
 }
 
 static int commit(void *start, size_t size_bytes)
 {
     uintptr_t from = (uintptr_t)start;
-    if (!is_reserved(start, size_bytes)) complain("commit of what is not reserved");
+    if (!is_reserved(start, size_bytes)) complain("commit of memory that is not reserved");
     return add(books.touched, &books.touched_count, from, from + size_bytes) ? 0 : ENOMEM;
 }
 
@@ -155,7 +155,7 @@ static int arena_commit(void *start, size_t size_bytes)
 static int arena_purge(void *start, size_t size_bytes)
 {
     if (fails()) return EINVAL;
-    if (!is_reserved(start, size_bytes)) complain("purge of what is not reserved");
+    if (!is_reserved(start, size_bytes)) complain("purge of memory that is not reserved");
     if (!is_over) memory_zero((uintptr_t)start, (uintptr_t)start + size_bytes);
     return 0;
 }
@@ -163,7 +163,7 @@ static int arena_purge(void *start, size_t size_bytes)
 static int release(void *start, size_t size_bytes)
 {
     if (!is_reserved(start, size_bytes)) {
-        complain("release of what is not reserved");
+        complain("release of memory that is not reserved");
         return EINVAL;
     }
     uintptr_t from = (uintptr_t)start;
@@ -181,7 +181,7 @@ static int arena_release(void *start, size_t size_bytes)
 static int arena_grow(void *start, size_t old_bytes, size_t new_bytes)
 {
     if (fails()) return ENOMEM;
-    if (!is_reserved(start, old_bytes)) complain("grow of what is not reserved");
+    if (!is_reserved(start, old_bytes)) complain("grow of memory that is not reserved");
     char *more = (char *)start + old_bytes;
     if (reserve(more, new_bytes - old_bytes, PAGE_BYTES) == NULL) return ENOMEM;
     return commit(more, new_bytes - old_bytes);
@@ -190,7 +190,8 @@ static int arena_grow(void *start, size_t old_bytes, size_t new_bytes)
 static int arena_move(void *start, size_t old_bytes, void *target, size_t new_bytes)
 {
     if (fails()) return ENOMEM;
-    if (!is_reserved(start, old_bytes) || !is_reserved(target, new_bytes)) complain("move of what is not reserved");
+    if (!is_reserved(start, old_bytes) || !is_reserved(target, new_bytes))
+        complain("move of memory that is not reserved");
     int error = commit(target, new_bytes);
     if (error != 0) return error;
     stress_fiber_memcpy(target, start, old_bytes < new_bytes ? old_bytes : new_bytes);

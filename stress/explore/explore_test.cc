@@ -144,7 +144,7 @@ TEST(ExploreSearch, NoScheduleTwice)
     shares.learn();
     ASSERT_TRUE(sweep(runner(), program, shares, 20, 0, result));
     EXPECT_EQ(result.schedules, 210u);
-    EXPECT_EQ(result.runs, 210u) << "what is shared was known: no search began anew";
+    EXPECT_EQ(result.runs, 210u) << "the shared words were known: no search started over";
     EXPECT_EQ(seen.size(), 210u);
     EXPECT_EQ(hashes.size(), 210u);
 }
@@ -185,7 +185,7 @@ TEST(ExploreSearch, AWordThatIsSharedInOneScheduleOnly)
     };
     Sweep result = all_of(program_of(2, body), 1);
     EXPECT_EQ(result.failure.rule, nullptr) << "shared and second are never both 1";
-    EXPECT_GT(result.runs, result.schedules) << "a search began anew";
+    EXPECT_GT(result.runs, result.schedules) << "a search started over";
 }
 
 TEST(ExploreSearch, LostUpdate)

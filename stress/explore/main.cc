@@ -136,8 +136,8 @@ int replay(const Options &options, const ExploreScenario &scenario)
     bool diverged = false;
     const Outcome outcome = explorer.replay(scenario, threads, *schedule, diverged);
     if (diverged)
-        return bad_input("--replay: the schedule is none of this scenario and build: the run took another way; "
-                         "take one that the same build has printed");
+        return bad_input("--replay: the schedule does not fit this scenario and build; use one that the same "
+                         "build has printed");
     if (outcome.rule != nullptr) {
         print_failure(explorer, scenario, threads, outcome, options.every_access);
         return 1;
@@ -216,15 +216,15 @@ int main(int argc, char **argv)
     Options options;
     CLI::App app("Explores the interleavings of the allocator's lock-free protocols, up to a bound of preemptions.");
     app.add_option("--scenario", options.scenario, "NAME or all")->capture_default_str();
-    app.add_option("--except", options.except, "NAME of the scenario that is left out");
+    app.add_option("--except", options.except, "NAME of a scenario to leave out");
     app.add_option("--bound", options.bound, "preemptions, at most")->capture_default_str()->check(CLI::Range(0, 20));
-    app.add_option("--threads", options.threads, "2 or 3; without: both")->check(CLI::Range(2, 3));
+    app.add_option("--threads", options.threads, "2 or 3; default: both")->check(CLI::Range(2, 3));
     app.add_option("--replay", options.replay, "one schedule, as a failure prints it: THREAD:POINTS,...");
-    app.add_flag("--every-access", options.every_access, "interleavings with accesses to words of one thread alone");
-    app.add_option("--json", options.json, "FILE for the results, or - for standard output in place of the table");
-    app.add_option("--seconds", options.seconds, "for each scenario, after which it is given up; 0: no limit")
+    app.add_flag("--every-access", options.every_access, "show also accesses to words that only one thread uses");
+    app.add_option("--json", options.json, "FILE for the results, or - for standard output instead of the table");
+    app.add_option("--seconds", options.seconds, "after which a scenario is given up; 0: no limit")
         ->check(CLI::NonNegativeNumber);
-    app.add_flag("--list", options.list, "scenarios and what they hunt");
+    app.add_flag("--list", options.list, "list the scenarios and the bugs that they hunt");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {

@@ -174,7 +174,7 @@ void Runner::go(unsigned index)
     }
     thread.ended = !fibers_.is_stopped(index);
     if (next_ == kNobody) stretch_ends(true);
-    if (race_reported) note("race", "ThreadSanitizer reported what stands above");
+    if (race_reported) note("race", "see ThreadSanitizer's report above");
 }
 
 void Runner::begin_setup()
@@ -247,7 +247,7 @@ bool Runner::call(unsigned fiber, const std::function<void()> &function)
         const_cast<std::function<void()> *>(&function));
     fibers_.order_switches(false);
     fibers_.on_point(nullptr, nullptr);
-    if (race_reported) note("race", "ThreadSanitizer reported what stands above");
+    if (race_reported) note("race", "see ThreadSanitizer's report above");
     if (!fibers_.is_stopped(fiber)) return !failed();
     fibers_.abandon(fiber);
     return false;

@@ -80,7 +80,7 @@ const ExploreScenario kForkPost{
 
 const ExploreScenario kForkRefill{
     .name = "fork-refill",
-    .hunts = "a heap in the midst of a refill that the child hands out again",
+    .hunts = "a heap in the middle of a refill, which the child hands out again",
     .threads_max = 3,
     .setup =
         [](World &world) {
@@ -99,7 +99,7 @@ const ExploreScenario kForkRefill{
 
 const ExploreScenario kForkFlush{
     .name = "fork-flush",
-    .hunts = "a list of which some blocks are back in their slabs already, given back again in the child",
+    .hunts = "a list of which some blocks are already back in their slabs, returned again in the child",
     .threads_max = 3,
     .setup =
         [](World &world) {
@@ -167,7 +167,7 @@ const ExploreScenario kForkPark{
 
 const ExploreScenario kForkExit{
     .name = "fork-exit",
-    .hunts = "a heap that its thread was about to leave: twice an orphan, or nobody's with blocks that are lost",
+    .hunts = "a heap that its thread was about to leave: an orphan twice, or owned by nobody, with its blocks lost",
     .threads_max = 3,
     .setup =
         [](World &world) {

@@ -77,7 +77,7 @@ const ExploreScenario kRunHint{
 
 const ExploreScenario kSuperslabMake{
     .name = "superslab-make",
-    .hunts = "two superslabs made where one has room for all: two threads in the pool's lock",
+    .hunts = "two superslabs made although one has room for all: two threads in the pool's lock",
     .threads_max = 3,
     .setup = [](World &world) { world.in(world.stranger(), all_of_it); },
     .body = [](World &world, unsigned thread) { world.take(own(thread, 0), kMiB); },

@@ -93,7 +93,7 @@ void World::check(unsigned place)
             found = word;
             return word == wanted;
         }))
-        runner.fail("content", "the block of place %u, %zu bytes at %p, holds %llx in place of %llx", place,
+        runner.fail("content", "the block of place %u, %zu bytes at %p, holds %llx instead of %llx", place,
                     held.size_bytes, static_cast<void *>(held.start), static_cast<unsigned long long>(found),
                     static_cast<unsigned long long>(wanted));
 }

@@ -30,30 +30,31 @@ CLI::Validator name_of(const std::vector<std::string> &names)
 void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::vector<std::string> &scenarios)
 {
     app.add_option("kind", s.kind,
-                   "calls: each call to the system for memory fails, once and for ever; space: the "
-                   "address space ends, a little later in each run; signals: threads are interrupted")
+                   "calls: each system call for memory fails, once and for ever; space: the address "
+                   "space is limited, to twice as much in each run; signals: threads are interrupted")
         ->required()
         ->check(name_of({"calls", "space", "signals"}));
-    app.add_option("scenario", s.scenarios, "these alone (default: all; signals: larson, random-mixed, remote-free)")
+    app.add_option("scenario", s.scenarios,
+                   "only these scenarios (default: all; signals: larson, random-mixed, remote-free)")
         ->check(name_of(scenarios));
     app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so");
     app.add_option("--seed", raw.seed, "of each run (default: a fresh one)")->check(whole_number(0, UINT64_MAX));
     app.add_option("--threads", raw.threads, "of each run (default: 3)")->check(whole_number(1, 64));
-    app.add_option("--ops", raw.ops, "of each run (default: as suits --calls, from 400; space: 1000)")
+    app.add_option("--ops", raw.ops, "of each run (default: chosen to suit --calls, from 400; space: 1000)")
         ->check(whole_number(1, 1'000'000));
-    app.add_option("--calls", raw.calls_max, "most calls to the system of a run (default: 30)")
+    app.add_option("--calls", raw.calls_max, "maximum of system calls for memory in a run (default: 30)")
         ->check(whole_number(1, 100'000));
-    app.add_option("--call", raw.call, "calls: one run alone, in which this call fails")
+    app.add_option("--call", raw.call, "calls: only one run, in which this call fails")
         ->check(whole_number(1, 1'000'000'000));
-    app.add_flag("--for-ever", s.for_ever, "with --call: all after it fail too");
-    app.add_option("--limit", raw.limit, "space: one run alone, with so many bytes")
+    app.add_flag("--for-ever", s.for_ever, "with --call: all later calls fail too");
+    app.add_option("--limit", raw.limit, "space: only one run, with this many bytes")
         ->check(whole_number(1, std::uint64_t{1} << 36));
     app.add_option("--seconds", raw.seconds, "signals: of each run (default: 1)")->check(whole_number(1, 3600));
     app.add_option("--period", raw.signal_us, "signals: microseconds between two (default: 100)")
         ->check(whole_number(10, 1'000'000));
     app.add_option("--schedule", raw.schedule,
-                   "calls, space: seeded, or os: as the system likes (default: seeded, but "
-                   "os where a seeded run can prove nothing)")
+                   "calls, space: seeded, or os for the system's scheduler (default: "
+                   "seeded, or os if a seeded run can prove nothing)")
         ->check(name_of({"seeded", "os"}));
     app.add_option("--watchdog", raw.watchdog, "seconds without an op after which a run has hung (default: 20)")
         ->check(whole_number(1, 3600));

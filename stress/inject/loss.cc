@@ -11,7 +11,7 @@ std::string loss_unseen(const Task &task)
 {
     if (!whitebox_shows_use()) return "this malloc has no books to look at (hak_purge and hak_stats_get)";
     if (task.scenario == "dlopen") return "libc's loader keeps blocks for each thread that met a library";
-    if (task.schedule == Schedule::Os) return "what libc keeps for threads is then another in each run";
+    if (task.schedule == Schedule::Os) return "what libc keeps for threads then differs from run to run";
     return "";
 }
 

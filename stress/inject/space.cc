@@ -17,7 +17,7 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
 {
     if (kSanitized) return tally.skipped(scenario, "a sanitizer needs terabytes of address space itself");
     if (scenario == "dlopen")
-        return tally.skipped(scenario, "libc ends the process where it has no memory to register a destructor");
+        return tally.skipped(scenario, "libc ends the process if it has no memory to register a destructor");
     Task task{settings,
               scenario,
               settings.schedule.value_or(Schedule::Seeded),

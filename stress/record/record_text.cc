@@ -16,7 +16,7 @@ struct Code {
 
 constexpr Code kCodes[] = {
     {SIGSEGV, SEGV_MAPERR, "SEGV_MAPERR: no memory is mapped there"},
-    {SIGSEGV, SEGV_ACCERR, "SEGV_ACCERR: what is mapped there may not be used in this way"},
+    {SIGSEGV, SEGV_ACCERR, "SEGV_ACCERR: the memory there does not permit this access"},
     {SIGSEGV, SI_KERNEL, "the address is none that the processor has, and it does not say which: see the registers"},
     {SIGFPE, FPE_INTDIV, "FPE_INTDIV: an integer divided by zero, or a quotient that does not fit"},
     {SIGFPE, FPE_INTOVF, "FPE_INTOVF: an integer overflowed"},

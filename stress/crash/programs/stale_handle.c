@@ -13,7 +13,7 @@ PLAINLY static struct connection *connection_open(uint64_t number)
 {
     struct connection *connection = (struct connection *)need(malloc(sizeof *connection));
     connection->number = number;
-    connection->buffer = copy_text("what is to be sent");
+    connection->buffer = copy_text("some text to send!");
     return connection;
 }
 

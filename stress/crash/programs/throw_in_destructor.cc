@@ -7,7 +7,7 @@
 #include "program.h"
 
 struct File {
-    char *room = copy_text("what is to be written");
+    char *room = copy_text("some text to be saved");
     PLAINLY ~File() noexcept(false)
     {
         free(room);

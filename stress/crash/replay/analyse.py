@@ -47,7 +47,7 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
 
     def make(self, grade, cause, culprit, why, stack, **more):
         if culprit is None and grade != verdicts.NOT_FOUND:
-            raise NotFound(f"what did it was no code of the program: {why}")
+            raise NotFound(f"no code of the program did it: {why}")
         more = {**self.about, "hops": max(0, len(self.hits) - 1), **more}
         if self.hits:
             more.setdefault("thread", self.hits[-1]["thread"])
@@ -58,7 +58,7 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
             and (more.get("block_hit") or cause in STORES)
         ):
             grade = LIKELY
-            more["alternatives"] = [(None, "who freed the memory before: not all calls of malloc were written down")]
+            more["alternatives"] = [(None, "an earlier free of the memory: not all calls of malloc were logged")]
         if grade == FOUND and self.is_guess and cause not in ("use_after_free", "double_free"):  # a run proves them
             grade = LIKELY
             more["alternatives"] = [

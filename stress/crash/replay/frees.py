@@ -68,8 +68,8 @@ class Frees:
         is proved."""
         if not self.judge.history.is_whole and len(blocks) > 1:
             raise Lost(
-                f"the memory had {len(blocks)} owners one after the other that are known, and the first calls of "
-                "malloc are not written down any more"
+                f"the memory had {len(blocks)} known owners, one after another, and the first calls of malloc are "
+                "no longer in the log"
             )
         innocent = []
         for block in dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]]):

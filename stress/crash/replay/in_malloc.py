@@ -133,13 +133,13 @@ class InMalloc:
             verdict = self.double_free()
             if verdict:
                 return verdict
-            raise NotFound("the last store is the malloc's own, and where it had the value from is not known")
+            raise NotFound("the last store is the malloc's own, and the origin of its value is not known")
         if not self.judge.history.calls:
             return self.make(
                 LIKELY,
                 "wild_write",
                 by,
-                "it made the store that the crash came of; calls of malloc were not " "written down",
+                "it made the store that led to the crash; calls of malloc were not logged",
                 hit["stack"],
             )
         if target is None:
@@ -147,7 +147,7 @@ class InMalloc:
                 FOUND,
                 "wild_write",
                 by,
-                "it wrote where no block is: into the heap's own data, or memory of " "others",
+                "it wrote where no block is: into the heap's own data, or others' memory",
                 hit["stack"],
             )
         second, first = self.judge.history.second_free(target.start, hit["calls"])
@@ -203,7 +203,7 @@ class InMalloc:
                 "it freed a block that was still in use, which malloc then "
                 f"gave to {(by or {}).get('function') or 'another'}",
                 store=by,
-                alternatives=[(by, "it wrote into a block that it had from malloc")],
+                alternatives=[(by, "it wrote into a block that malloc had given it")],
             )
         return self.make(
             LIKELY,

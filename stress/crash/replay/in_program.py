@@ -91,7 +91,7 @@ class InProgram:
     def out_of_range(self):
         """The base can be read; base plus index cannot. The code that made the index is not always known."""
         crash, origin = self.crash, self.crash["origin"]
-        why = f"its index leads out of what is mapped: %{crash['register']} is {crash['bad']:#x}"
+        why = f"its index leads outside of mapped memory: %{crash['register']} is {crash['bad']:#x}"
         if origin.get("cell"):
             try:
                 verdict = self.from_cell(origin, False)
@@ -159,7 +159,7 @@ class InProgram:
         why = (
             "it made the address up by arithmetic"
             if origin["kind"] == "computed"
-            else "it used a bad pointer, and where it had that from is not known"
+            else "it used a bad pointer, and the origin of that is not known"
         )
         return self.make(
             LIKELY,

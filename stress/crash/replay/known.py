@@ -332,7 +332,7 @@ def of_record(judge, report):
                 LIKELY,
                 "division_by_zero",
                 by,
-                "it divided an integer by zero, or the least one by -1",
+                "it divided an integer by zero, or the smallest integer by -1",
                 stack,
                 alternatives=[(None, "the function that stored the divisor")],
             )

@@ -35,7 +35,7 @@ class Stores:
         if self.judge.in_allocator(hit["stack"]) and not hit["sources"]:
             if block is not None and block.is_zeroed:
                 return self.never_written(cell, block, None)
-            raise NotFound("the last store is the malloc's own, and where it had the value from is not known")
+            raise NotFound("the last store is the malloc's own, and the origin of its value is not known")
         if hit["sources"] and len(self.hits) <= HOPS_MAX and not self.is_overflow(hit, block):
             verdict = self.copied(hit, cell)
             if verdict:

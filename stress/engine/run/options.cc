@@ -74,20 +74,20 @@ void add_common(CLI::App &app, Raw &raw)
     app.add_option("--report", o.report_directory, "write DIR/index.html, a page of figures, and DIR/results")
         ->type_name("DIR");
     app.add_option("--soak", o.soak,
-                   "repeat the run with seeds that count up, for a time such as 90m or 8h; needs --report, and goes on "
-                   "where it was when it is started again")
+                   "repeat the run with increasing seeds for a time such as 90m or 8h; needs --report, and continues "
+                   "where it stopped when started again")
         ->type_name("TIME");
     app.add_flag("--fresh", o.fresh, "forget what an earlier --soak in the same directory did");
-    app.add_flag("--check,!--no-check", o.check, "judge every block (default), or measure speed alone");
+    app.add_flag("--check,!--no-check", o.check, "check every block (default), or only measure speed");
     raw.strict_options.push_back(
         app.add_flag("--strict,!--no-strict", o.strict,
-                     "judge also what mallocs in wide use are known to get wrong (default for hakmem and validate)"));
+                     "also apply rules that widely used mallocs are known to break (default for hakmem and validate)"));
     static const auto &schedules =
         *new std::map<std::string, Schedule>{{"os", Schedule::Os}, {"seeded", Schedule::Seeded}};
     app.add_option_function<std::string>(
            "--schedule", [&o](const std::string &name) { o.schedule = schedules.at(name); },
-           "os: threads run as the system likes (default); seeded: one at a time, switched where the seed says, "
-           "the same in every run")
+           "os: the system schedules threads (default); seeded: one runs at a time, and the seed decides every "
+           "switch, the same in each run")
         ->check(CLI::Validator(
             [](std::string &name) {
                 return schedules.count(name) != 0 ? std::string() : "must be os or seeded, not '" + name + "'";
@@ -100,7 +100,7 @@ void add_common(CLI::App &app, Raw &raw)
                schedule_parse(text, mark);
                o.expect_schedule = mark;
            },
-           "HASH:CLOCK that a seeded run must have; another one is a failure")
+           "HASH:CLOCK that a seeded run must have; any other is a failure")
         ->check(CLI::Validator(
             [](std::string &text) {
                 ScheduleMark mark;
@@ -126,7 +126,8 @@ void add_larson(CLI::App &app, Raw &raw)
     app.add_option("--chunks", raw.options.chunks,
                    "blocks in the window of a thread (default 1000, fewer in short runs)")
         ->check(whole_number(1, kCountMax));
-    app.add_option("--rounds", raw.options.rounds, "times over the window before a fresh thread takes it (default 10)")
+    app.add_option("--rounds", raw.options.rounds,
+                   "times that a thread replaces its window before a fresh one takes it (default 10)")
         ->check(whole_number(1, kCountMax));
     app.add_option("classic", raw.classic,
                    "the classic arguments: seconds min-size max-size chunks rounds seed threads")
@@ -381,7 +382,7 @@ ParseOutcome options_parse(int argc, const char *const *argv)
     Raw raw;
     CLI::App app("Stress any malloc and judge every block that it hands out.", "hakmem-stress");
     app.require_subcommand(1);
-    app.add_subcommand("list", "each scenario and what it is for");
+    app.add_subcommand("list", "list the scenarios and their purposes");
     for (const Scenario &scenario : scenarios()) add_common(*app.add_subcommand(scenario.name, scenario.purpose), raw);
     add_larson(*app.get_subcommand("larson"), raw);
     add_random_mixed(*app.get_subcommand("random-mixed"), raw);
