@@ -1,7 +1,7 @@
 /* heap_program.h: for the programs of this folder. Each has one planted bug that corrupts the heap, and crashes later
- * in another place. The faulty line is marked: guilty. stress/crash/replay_test finds the mark, and expects ci/replay to name
- * that line and its function. A program ends with status 3 if the heap was not laid out as the bug needs it, and with 4
- * if it did not crash. */
+ * in another place. The faulty line is marked: guilty. stress/crash/replay_test finds the mark, and expects ci/replay
+ * to name that line and its function. A program ends with status 3 if the heap was not laid out as the bug needs it,
+ * and with 4 if it did not crash. */
 #pragma once
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* program.h: for the programs of this folder, in C and C++. Each crashes for a different reason, and has several
- * innocent suspects: its blocks have had other owners, and its fields other writers. stress/crash/programs_test runs them, and
- * expects ci/replay to name none of those. The line that a maintainer would want to know about is marked: guilty.
- * Another answer that is just as true is marked: also guilty; a whole function: guilty function. The head of each file
- * says, for the test:
+ * innocent suspects: its blocks have had other owners, and its fields other writers. stress/crash/programs_test runs
+ * them, and expects ci/replay to name none of those. The line that a maintainer would want to know about is marked:
+ * guilty. Another answer that is just as true is marked: also guilty; a whole function: guilty function. The head of
+ * each file says, for the test:
  *
  *   expect: library=L cause=A,B grade=G    with library L (release, validate, both) the program crashes; the cause is A
  *                                          or B; the verdict's grade is at least G (found, likely, not_found)
