@@ -135,8 +135,13 @@ target_link_libraries(plain-program PRIVATE Threads::Threads)
 add_dependencies(alloc-programs override-tests plain-program)
 hakmem_emulator_lacks(override OverrideNew lacking)
 hakmem_add_override_test(override/libc override-tests --gtest_filter=*${lacking})
+find_package(Python3 3.9 COMPONENTS Interpreter)
 foreach(library hakmem hakmem-validate)
   add_dependencies(override-tests ${library})
+  if(Python3_Interpreter_FOUND AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+    hakmem_add_preload_test(override/${library}-limit-set-later ${library} PROGRAM ${Python3_EXECUTABLE} -c
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 << 30,) * 2); bytearray(100 << 20)")
+  endif()
   hakmem_add_preload_test(override/${library} ${library}
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
   hakmem_add_preload_test(override/${library}-without-cxx ${library} PROGRAM $<TARGET_FILE:plain-program> libstdc++)

@@ -78,6 +78,10 @@ constexpr bool MSAN = HAK_TELLS(HAK_SANITIZE_MEMORY);
 constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #endif
 
+/* Whether the page map's tables are mapped where they are needed only, at a place far from what the system maps by itself.
+ * Not where a sanitizer, or the arena of coroutines, has that place. */
+enum { SPARSE_MAP = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THREAD && !HAK_SANITIZE_MEMORY };
+
 /* For functions that read stack slots which the compiler wrote: MemorySanitizer counts those as not initialised. */
 #if __has_feature(memory_sanitizer)
 #define HAK_READS_FRAMES __attribute__((no_sanitize("memory")))

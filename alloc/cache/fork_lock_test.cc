@@ -17,7 +17,7 @@ extern "C" {
 
 namespace {
 
-constexpr const char *kNames[] = {"start", "heaps", "huge", "guard", "pool", "meta"};
+constexpr const char *kNames[] = {"start", "heaps", "huge", "guard", "pool", "meta", "map"};
 static_assert(std::size(kNames) == LOCK_COUNT);
 
 // The thread that the hook stops, and the lock at which it does.

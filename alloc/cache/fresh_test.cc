@@ -3,8 +3,11 @@
 // thread key.
 #include "heap/heap_test_support.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <limits.h>
 
@@ -50,6 +53,16 @@ void use_everything_in_threads()
     use_everything();
     test::in_threads(3, [](int) { use_everything(); });
     test::expect_at_rest();
+}
+
+// Of the process, as RLIMIT_AS counts it.
+size_t address_space_bytes()
+{
+    char text[128] = "";
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    EXPECT_GT(read(file, text, sizeof text - 1), 0);
+    close(file);
+    return strtoull(text, nullptr, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 void limit_address_space(size_t bytes)
@@ -162,6 +175,80 @@ TEST(Fresh, TheFirstCallsToTheSystemFail)
         printf("%llu first calls to the system, each failed\n", (unsigned long long)nth - 2);
         EXPECT_GT(nth, 6u);
     }
+}
+
+TEST(Fresh, TheMapIsMappedWhereItIsUsed)
+{
+    if (!SPARSE_MAP) GTEST_SKIP() << "it is reserved whole";
+    EXPECT_TRUE(test::in_child([] {
+        size_t before = address_space_bytes();
+        void *block = hak_malloc(10);
+        ASSERT_NE(block, nullptr);
+        EXPECT_FALSE(pagemap_is_window());
+        EXPECT_LT(address_space_bytes() - before, (size_t)32 << 20);
+        static int in_data;
+        int on_stack = 0;
+        void *of_libc = malloc(100);
+        for (void *foreign : {(void *)&in_data, (void *)&on_stack, of_libc, (void *)0x123450}) {
+            EXPECT_EQ(pagemap_tag(foreign), 0u);
+            EXPECT_EQ(pagemap_descriptor(foreign), nullptr);
+            if (!VALIDATE) hak_free(foreign);
+        }
+        free(of_libc);
+        for (int bit = 30; bit < HAK_ADDRESS_BITS; bit++) { // mapped or not
+            EXPECT_EQ(pagemap_tag_checked((void *)((uintptr_t)1 << bit)), 0u) << bit;
+            EXPECT_EQ(pagemap_descriptor((void *)((uintptr_t)1 << bit)), nullptr) << bit;
+        }
+        hak_free(block);
+        use_everything_in_threads();
+    }));
+}
+
+TEST(Fresh, TheMapGrowsWithTheAddresses)
+{
+    if (!SPARSE_MAP) GTEST_SKIP() << "it is reserved whole";
+    EXPECT_TRUE(test::in_child([] {
+        char *first = static_cast<char *>(hak_malloc(100 << 20));
+        ASSERT_NE(first, nullptr);
+        // What the kernel places from now on lies ever further below, beyond what is readable from the start.
+        std::vector<char *> blocks = {first};
+        for (size_t i = 1; i <= 8; i++) {
+            void *gap = mmap(nullptr, (size_t)100 << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            ASSERT_NE(gap, MAP_FAILED);
+            size_t before = address_space_bytes();
+            char *huge = static_cast<char *>(hak_malloc(100 << 20));
+            ASSERT_NE(huge, nullptr);
+            EXPECT_GT((size_t)(first - huge), i * (100ull << 30)) << "else nothing is tested";
+            EXPECT_LT(address_space_bytes(), before + ((size_t)110 << 20));
+            EXPECT_EQ(pagemap_tag(huge), (uint32_t)CLASS_HUGE);
+            EXPECT_EQ(hak_malloc_usable_size(huge), (size_t)100 << 20);
+            blocks.push_back(huge);
+        }
+        for (char *block : blocks) hak_free(block);
+        use_everything_in_threads();
+    }));
+}
+
+// Eight threads at once need the same new slice.
+TEST(Fresh, TheMapGrowsUnderThreads)
+{
+    if (!SPARSE_MAP) GTEST_SKIP() << "it is reserved whole";
+    EXPECT_TRUE(test::in_child([] {
+        void *first = hak_malloc(10);
+        for (int i = 0; i < 20; i++) {
+            void *gap = mmap(nullptr, (size_t)200 << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            ASSERT_NE(gap, MAP_FAILED);
+            test::in_threads(8, [](int thread) {
+                size_t size = (size_t)(thread + 4) << 20;
+                char *huge = static_cast<char *>(hak_malloc(size));
+                ASSERT_NE(huge, nullptr);
+                huge[0] = huge[size - 1] = 1;
+                hak_free(huge);
+            });
+            hak_purge();
+        }
+        hak_free(first);
+    }));
 }
 
 TEST(Fresh, TheWindowInPlaceOfTheFlatMap)

@@ -16,6 +16,7 @@ enum lock_rank {
     LOCK_GUARD, /* the queue of free guard slots */
     LOCK_POOL, /* a new superslab */
     LOCK_META, /* metadata memory */
+    LOCK_MAP, /* a slice more of the page map */
     LOCK_COUNT,
 };
 

@@ -56,6 +56,12 @@ uint64_t os_now_ms(void);
 /* How much address space the process may have (RLIMIT_AS); UINT64_MAX: no limit. */
 uint64_t os_address_space_limit_bytes(void);
 
+/* Some address in the program's own file, and so near its static data and the break; 0 where that is not known. */
+uintptr_t os_program_address(void);
+
+/* The same in the first thread's stack. */
+uintptr_t os_stack_address(void);
+
 /* Whether the process has privileges that its caller lacks (AT_SECURE: setuid, file capabilities). Then the caller
  * chose its environment, which must not be obeyed. */
 bool os_is_privileged(void);

@@ -164,12 +164,28 @@ uint64_t os_address_space_limit_bytes(void)
     return known ? limit.rlim_cur : UINT64_MAX;
 }
 
-bool os_is_privileged(void)
+/* What the kernel has told the process at its start. */
+static uintptr_t told(unsigned long what)
 {
     int saved = errno;
-    bool is_privileged = getauxval(AT_SECURE) != 0;
+    uintptr_t value = getauxval(what);
     errno = saved;
-    return is_privileged;
+    return value;
+}
+
+uintptr_t os_program_address(void)
+{
+    return told(AT_PHDR); /* the program's headers */
+}
+
+uintptr_t os_stack_address(void)
+{
+    return told(AT_RANDOM); /* some bytes above the first frame */
+}
+
+bool os_is_privileged(void)
+{
+    return told(AT_SECURE) != 0;
 }
 
 size_t os_page_bytes(void)

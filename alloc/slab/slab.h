@@ -20,7 +20,7 @@
 /* The slab or run that an address lies in. The caller holds a block of it. Any thread. */
 static inline struct slab *slab_of(const void *address)
 {
-    return superslab_slab_of((struct superslab *)pagemap_descriptor(address), address);
+    return superslab_slab_of((struct superslab *)pagemap_descriptor_of(address), address);
 }
 
 /* The colour of a slab: how many bytes lie before its first block (sizeclass.h). It depends on the page at which the

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "os/lock.h"
 #include "os/os.h"
 
 enum {
@@ -13,17 +14,31 @@ enum {
     WINDOW_START_LOG2 = 32, /* lower addresses are left to executables with a fixed address, and their break */
     WINDOW_TRIES = 4096,
     LIMIT_SHARE = 16, /* the whole map may take at most 1/16 of the process's limit on address space */
+    GIB_SHIFT = 30,
+    SHOWN_MAX = 4,
 };
+
+static_assert(((size_t)PAGE_BYTES / sizeof(pagemap_tag_cell) << PAGE_SHIFT) == (size_t)1 << GIB_SHIFT,
+              "a slice has the tags of a GiB");
 
 static pagemap_tag_cell boot_tags[1];
 
 _Atomic(pagemap_tag_cell *) pagemap_tags = boot_tags;
 static char *table; /* both tables: the tags, then the descriptors */
 static _Atomic(void *) *descriptors;
-static _Atomic(uint64_t) backed
-    [((((size_t)4 << (FULL_BITS - PAGE_SHIFT)) + ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES) / 64 + 1];
-static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: it ever had a descriptor */
+
+/* For each slice of PAGE_BYTES of the tables a bit: whether it is writable; whether it was mapped by itself (LOCK_MAP). */
+enum {
+    SLICES = (((size_t)4 << (FULL_BITS - PAGE_SHIFT)) + ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES,
+};
+static _Atomic(uint64_t) backed[SLICES / 64 + 1];
+static uint64_t own[SLICES / 64 + 1];
+static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
+static bool is_sparse; /* slices are mapped when they are backed, but for those that are shown */
+static struct {
+    size_t first, end; /* slices of tags, so GiBs of addresses */
+} shown[SHOWN_MAX];
 static _Atomic(uintptr_t) window_next;
 
 uint32_t pagemap_test_window_bits;
@@ -32,6 +47,16 @@ static size_t table_bytes(uint32_t bits)
 {
     return (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)) +
            round_up(sizeof(void *) << (bits - SUPERSLAB_SHIFT), PAGE_BYTES);
+}
+
+static void map_begin(char *start, uint32_t bits)
+{
+    table = start;
+    descriptors = (void *)(start + (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)));
+    map_bits = bits;
+    atomic_store_explicit(&window_next, (uintptr_t)1 << WINDOW_START_LOG2, memory_order_relaxed);
+    /* relaxed: thread_process_start publishes it and the words above; any other reader has been handed a block. */
+    atomic_store_explicit(&pagemap_tags, (pagemap_tag_cell *)(void *)start, memory_order_relaxed);
 }
 
 static int map_reserve(uint32_t bits)
@@ -43,24 +68,109 @@ static int map_reserve(uint32_t bits)
         os->release(start, table_bytes(bits));
         return error;
     }
-    table = start;
-    descriptors = (void *)(start + (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)));
-    map_bits = bits;
-    atomic_store_explicit(&window_next, (uintptr_t)1 << WINDOW_START_LOG2, memory_order_relaxed);
-    /* relaxed: thread_process_start publishes it and the words above. A thread that reads it without calling that holds
-     * a block, whose hand-over orders it. */
-    atomic_store_explicit(&pagemap_tags, (pagemap_tag_cell *)(void *)start, memory_order_relaxed);
+    map_begin(start, bits);
     return 0;
 }
+
+/* --- the sparse map -------------------------------------------------------------------------------------- */
+
+/* Between what stands low (programs, what asks for addresses of its own choice) and what the kernel places from above.
+ * Which of the places it is depends on what the kernel has chosen at random: the addresses of modules and stacks. */
+static char *sparse_place(void)
+{
+    enum { FIRST_LOG2 = 44, PLACES = 1024 };
+    uintptr_t step = (uintptr_t)1 << (FULL_BITS - PAGE_SHIFT + 3); /* twice the tags: more than both tables */
+    uintptr_t seed = (uintptr_t)boot_tags / PAGE_BYTES * 31 + os_stack_address() / GRANULE_BYTES;
+    return (char *)(((uintptr_t)1 << FIRST_LOG2) + (seed * 0x9e3779b97f4a7c15ull >> 32) % PLACES * step);
+}
+
+/* Makes the tags readable from one GiB of addresses to another, without what is so already at either end. */
+static int show(char *start, size_t first, size_t end)
+{
+    uint32_t at = 0;
+    for (; at < SHOWN_MAX && shown[at].end != 0; at++) {
+        if (first >= shown[at].first && first < shown[at].end) first = shown[at].end;
+        if (end > shown[at].first && end <= shown[at].end) end = shown[at].first;
+    }
+    if (first >= end) return 0;
+    char *slices = start + first * PAGE_BYTES;
+    if (os->reserve(slices, (end - first) * PAGE_BYTES, PAGE_BYTES) == NULL) return ENOMEM;
+    int error = os->expose(slices, (end - first) * PAGE_BYTES);
+    if (error != 0 && os->release(slices, (end - first) * PAGE_BYTES) == 0) return error;
+    shown[at].first = first;
+    shown[at].end = end; /* also where it is reserved only: then it is ours to back, and no more */
+    return error;
+}
+
+static void show_around(char *start, const void *address, size_t before, size_t behind)
+{
+    size_t gib = (uintptr_t)address >> GIB_SHIFT, end = (size_t)1 << (FULL_BITS - GIB_SHIFT);
+    if (gib >= end) return;
+    show(start, gib > before ? gib - before : 0, end - gib > behind ? gib + behind : end);
+}
+
+/* The tables are mapped as they are backed. So that free of a foreign pointer finds 0 all the same, the tags of what a
+ * process has by itself are readable: of low addresses (NULL is there), of what the kernel places from above, of the
+ * program and its break, of the first stack. 12 MiB of address space; only the first must be. */
+static int sparse_reserve(void)
+{
+    enum { LOW = 16, PLACED_BEFORE = 128, PLACED_BEHIND = 16, PROGRAM = 16, STACK = 16 }; /* GiB */
+    char *start = sparse_place();
+    bool is_again = shown[0].end != 0; /* the last try could reserve the first, and neither expose nor release it */
+    int error = is_again ? os->expose(start, LOW * PAGE_BYTES) : show(start, 0, LOW);
+    if (error != 0) return error;
+    void *placed = os->reserve(NULL, PAGE_BYTES, PAGE_BYTES);
+    if (placed != NULL) os->release(placed, PAGE_BYTES);
+    if (placed != NULL) show_around(start, placed, PLACED_BEFORE, PLACED_BEHIND);
+    show_around(start, (const void *)os_program_address(), 1, PROGRAM);
+    show_around(start, (const void *)os_stack_address(), STACK, 1);
+    is_sparse = true;
+    map_begin(start, FULL_BITS);
+    return 0;
+}
+
+static bool is_shown(size_t slice)
+{
+    for (uint32_t i = 0; i < SHOWN_MAX; i++)
+        if (slice >= shown[i].first && slice < shown[i].end) return true;
+    return false;
+}
+
+/* Whether a cell may be read. relaxed: who asks for a block's has been handed it, which ordered the bit; whoever asks for
+ * any other may see it late, as if it had asked before. */
+static bool is_mapped(const void *cell)
+{
+    if (!is_sparse) return true;
+    size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
+    return (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+}
+
+/* --- start ------------------------------------------------------------------------------------------------ */
 
 int pagemap_start(void)
 {
     if (pagemap_test_window_bits != 0) return map_reserve(pagemap_test_window_bits);
     /* Under a tight limit on address space the whole map would leave too little for the program. */
     bool full = os_address_space_limit_bytes() / LIMIT_SHARE >= table_bytes(FULL_BITS);
-    int error = full ? map_reserve(FULL_BITS) : ENOMEM;
+    int error = !full ? ENOMEM : SPARSE_MAP ? sparse_reserve() : map_reserve(FULL_BITS);
     for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--) error = map_reserve(bits);
     return error;
+}
+
+/* Backs a slice that is not shown. Where others have mapped something at its place, it cannot be had. */
+static bool back_slice(size_t slice)
+{
+    char *start = table + slice * PAGE_BYTES;
+    uint64_t bit = 1ull << slice % 64;
+    /* Whom the fork has caught in here may have mapped it, and told nobody. */
+    bool is_caught = lock_acquire(LOCK_MAP);
+    if ((own[slice / 64] & bit) == 0 && (os->reserve(start, PAGE_BYTES, PAGE_BYTES) != NULL || is_caught))
+        own[slice / 64] |= bit; /* for good, also where it cannot be committed now */
+    bool is_backed = (own[slice / 64] & bit) != 0 && os->commit(start, PAGE_BYTES) == 0;
+    /* release: as in back_cell. */
+    if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
+    lock_release(LOCK_MAP);
+    return is_backed;
 }
 
 /* Makes the page of the tables that holds a cell writable. */
@@ -71,6 +181,7 @@ static bool back_cell(const void *cell)
     /* acquire: pairs with the release below: a thread that finds the bit set may write. Two threads may both commit,
      * which does no harm. */
     if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
+    if (is_sparse && !is_shown(slice)) return back_slice(slice);
     if (os->commit(table + slice * PAGE_BYTES, PAGE_BYTES) != 0) return false;
     atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
     return true;
@@ -93,7 +204,8 @@ bool pagemap_is_window(void)
 uint32_t pagemap_tag_checked(const void *address)
 {
     if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return 0;
-    return pagemap_tag(address);
+    const pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
+    return is_mapped((const void *)&tags[(uintptr_t)address >> PAGE_SHIFT]) ? pagemap_tag(address) : 0;
 }
 
 void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
@@ -109,6 +221,7 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 void *pagemap_descriptor(const void *address)
 {
     if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
+    if (!is_mapped((const void *)&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT])) return NULL;
     /* acquire: pairs with the release in pagemap_descriptor_set. Needed by readers that hold no block of the superslab
      * (inspection, checks of foreign pointers). */
     return atomic_load_explicit(&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT], memory_order_acquire);
@@ -133,6 +246,12 @@ void *pagemap_descriptor_below(const void *address, uintptr_t *start)
         if (first == 0) return NULL;
         slot = first - 1;
     }
+}
+
+void *pagemap_descriptor_of(const void *block)
+{
+    /* relaxed: as for tags, whatever handed the block over has ordered it. */
+    return atomic_load_explicit(&descriptors[(uintptr_t)block >> SUPERSLAB_SHIFT], memory_order_relaxed);
 }
 
 bool pagemap_was_ours(const void *address)

@@ -1,5 +1,4 @@
-/* pagemap.h: tells what lies at an address. Two flat tables cover the address space; they are reserved whole and
- * touched sparsely:
+/* pagemap.h: what stands at an address. Two flat tables over the address space, of which there is only what is used:
  *
  *   tags[p >> 16]         owner id << 8 | class, of the page's slab. With owner id 0 it is the tag of no slab:
  *                         CLASS_RUN and CLASS_HUGE are on the first page of a page run or huge block,
@@ -7,12 +6,14 @@
  *                         page that is not ours, or is free
  *   descriptors[p >> 22]  the descriptor of the superslab or huge block that begins in these 4 MiB
  *
- * free() needs one load of a tag. Where the system refuses so large a reservation (RLIMIT_AS, strict overcommit), the
- * tables cover only a window at the low end of the address space, and every superslab is reserved inside it; the loads
- * stay the same. Before start the tags are a static cell of zero, so that free(NULL) needs no test. The tables are
- * readable everywhere, so that free of a foreign pointer finds 0. They are writable only where superslabs or huge
- * blocks have been, so that they count little against strict overcommit and locked memory. (The flat map follows
- * Hoard's and snmalloc's; owner and class in one word are our own idea.)
+ * One load of a tag answers free()'s question. The tables stand at a place where the kernel maps nothing by itself. They
+ * are readable for the addresses that a process has to begin with, so that free of a foreign pointer finds 0, and
+ * writable where superslabs or huge blocks have been; elsewhere nothing is mapped, so that they count little against
+ * limits on address space, strict overcommit and locked memory, whenever those are set. With a sanitizer and in the
+ * explorer they are reserved whole (SPARSE_MAP). Where the system refuses them, or the process had a low RLIMIT_AS to
+ * begin with, the tables cover a window at the low end of the address space and every superslab is reserved
+ * inside it; the loads stay the same. Before start the tags are a static page of zeros, so that free(NULL) needs no test.
+ * (The flat map follows Hoard's and snmalloc's flat pagemap; owner and class in one word are ours.)
  *
  * Law 6: a tag is nonzero exactly on pages of slabs in use, first pages of runs and huge blocks, and the pages of
  * sampled blocks. */
@@ -50,8 +51,11 @@ uint32_t pagemap_tag_checked(const void *address);
 /* Sets the tags of `pages` pages from start. The caller owns the pages. */
 void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag);
 
-/* The descriptor of the superslab or huge block that begins in address's 4 MiB; NULL if none. */
+/* The descriptor of the superslab or huge block that begins in address's 4 MiB; NULL if none. Any address. */
 void *pagemap_descriptor(const void *address);
+
+/* The same for a small block or a run that the caller has, or one that was. */
+void *pagemap_descriptor_of(const void *block);
 void pagemap_descriptor_set(const void *start, void *descriptor);
 
 /* Returns the nearest descriptor in address's 4 MiB or in any before them, and where those begin; NULL if none. */

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "conform/check.h"
+#include "conform/files.h"
 #include "conform/limits.h"
 #include "conform/support.h"
 #include "conform/process.h"
@@ -188,6 +189,11 @@ Verdict nothing_at_0(const Subject &s)
     return mapped_below(65536) ? fail("something is mapped below 64 KiB, where NULL points") : pass();
 }
 
+Verdict limit_set_later(const Subject &s)
+{
+    return in_fresh_program("limit-set-later", s);
+}
+
 constexpr Check kMemoryChecks[] = {
     {"small-out-of-data",
      "small blocks until no page can be committed, and all again (RLIMIT_DATA)",
@@ -209,6 +215,11 @@ constexpr Check kMemoryChecks[] = {
      "rpmalloc#368, mimalloc#1098",
      {30},
      large_out_of_space},
+    {"limit-set-later",
+     "a process that limits itself to 1 GiB gets all of it but 88 MiB (RLIMIT_AS, RLIMIT_DATA); mlockall needs no 96 MiB",
+     "an early libhakmem",
+     {30},
+     limit_set_later},
     {"locks-after-failures",
      "no lock is held after a call that failed",
      "jemalloc 675ab079",

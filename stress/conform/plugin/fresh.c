@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -378,6 +379,66 @@ static void new_bound_elsewhere(void)
     }
 }
 
+/* --- limits that the process sets itself, when the malloc has reserved what it wants ------------------------------ */
+
+enum { MIB = 1 << 20, LIMIT_MIB = 1024, LOCKED_MIB = 96 };
+
+/* The program, its libraries and the stack of a thread; and the 64 MiB that a malloc may take for itself. */
+enum { LEAST_MIB = LIMIT_MIB - 24 - 64 };
+
+static void limit(int resource, size_t limit_mib)
+{
+    const struct rlimit lowered = {limit_mib * MIB, limit_mib * MIB};
+    if (setrlimit(resource, &lowered) != 0) say(77, "the limit cannot be set");
+}
+
+/* How much of the limit malloc gives, in blocks that fill a MiB with what a malloc adds to them. */
+static void take_what_is_left(const char *too_little)
+{
+    static void *blocks[LIMIT_MIB];
+    volatile char *small = malloc(100);
+    if (small == NULL) wrong("malloc(100) failed under a limit that is far away");
+    in_thread(exercise_thread);
+    int count = 0;
+    while (count < LIMIT_MIB && (blocks[count] = malloc(MIB - 4096)) != NULL) count++;
+    if (count < LEAST_MIB) wrong(too_little);
+    for (int i = 0; i < count; i++) free(blocks[i]);
+    free((void *)small);
+    exercise();
+}
+
+static void limit_set_later(void)
+{
+    static const char *const too_little[] = {
+        "of 1 GiB of address space (RLIMIT_AS) malloc gives less than all but 88 MiB",
+        "of 1 GiB of data (RLIMIT_DATA) malloc gives less than all but 88 MiB",
+    };
+    static const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+    exercise();
+    in_thread(exercise_thread);
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            limit(resources[i], LIMIT_MIB);
+            take_what_is_left(too_little[i]);
+            _exit(0);
+        }
+        wait_for(child);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit locked = {LOCKED_MIB * MIB, LOCKED_MIB * MIB};
+        if (setrlimit(RLIMIT_MEMLOCK, &locked) != 0) _exit(0); /* it is lower already */
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(0); /* root is not bound by it */
+        if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) wrong("with 96 MiB (RLIMIT_MEMLOCK) mlockall fails");
+        void *block = malloc(100);
+        if (block == NULL) wrong("after mlockall malloc(100) fails");
+        free(block);
+        _exit(0);
+    }
+    wait_for(child);
+}
+
 /* Started by conform-secure. If the library obeys the environment, it prints something when it is loaded, or at
  * exit. */
 static void secure_environment(void)
@@ -414,6 +475,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "unload") == 0) unload(argv);
     else if (strcmp(mode, "secure-environment") == 0) secure_environment();
     else if (strcmp(mode, "dlmopen") == 0) namespaces();
+    else if (strcmp(mode, "limit-set-later") == 0) limit_set_later();
     else if (strcmp(mode, "new-bound-elsewhere") == 0) new_bound_elsewhere();
     else plain();
     say(0, "ok");
