@@ -185,7 +185,7 @@ static bool free_remote_start(struct tcache *tcache)
 
 /* Whether the thread has allocated from its own heap since the last call. A successor allocates as much as it frees; a
  * thread that only frees would take the heap away from the thread that needs it. */
-static bool has_drawn(struct tcache *tcache)
+static bool majority_drawn_update(struct tcache *tcache)
 {
     size_t before = tcache->majority_used_bytes;
     tcache->majority_used_bytes = tcache->heap->owner.used_bytes;
@@ -194,18 +194,18 @@ static bool has_drawn(struct tcache *tcache)
 
 /* Counts a remote free (Boyer and Moore's majority vote). True when this owner's blocks lead by SUCCESSION_FREES among
  * the recent remote frees, and the thread allocates too. */
-static bool has_majority(struct tcache *tcache, uint32_t owner_tag)
+static bool majority_vote(struct tcache *tcache, uint32_t owner_tag)
 {
     if (tcache->majority_tag == owner_tag) {
         if (++tcache->majority_count < SUCCESSION_FREES) return false;
         tcache->majority_count = 0;
-        return has_drawn(tcache);
+        return majority_drawn_update(tcache);
     }
     if (tcache->majority_count > 0) {
         tcache->majority_count--;
     } else {
         tcache->majority_tag = owner_tag;
-        has_drawn(tcache);
+        majority_drawn_update(tcache);
     }
     return false;
 }
@@ -222,7 +222,7 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
         remote_post(slab, block, block, 1);
         return;
     }
-    if (HAK_UNLIKELY(has_majority(tcache, tag & ~(uint32_t)TAG_CLASS_MASK)))
+    if (HAK_UNLIKELY(majority_vote(tcache, tag & ~(uint32_t)TAG_CLASS_MASK)))
         thread_succeed(tcache, slab_of(block)->owner);
     if (HAK_UNLIKELY(tcache->tag == (tag & ~(uint32_t)TAG_CLASS_MASK))) {
         tcache_busy_begin(tcache); /* thread_succeed has just adopted the block's owner */

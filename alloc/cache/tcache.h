@@ -40,7 +40,7 @@ struct tcache {
     struct owner *freed_owner; /* owner of the last block freed early */
     /* The owner of most blocks in recent remote frees, and its lead over all others. */
     uint32_t majority_tag, majority_count;
-    size_t majority_used_bytes; /* the own heap's used_bytes when has_drawn last looked */
+    size_t majority_used_bytes; /* the own heap's used_bytes when majority_drawn_update last looked */
     /* Nonzero while the thread changes its heap. A child that is forked meanwhile does not use the heap. */
     _Atomic(uint32_t) busy;
     int32_t kernel_thread, kernel_process; /* VALIDATE: ids of the user, 0: none yet; see held.c */
