@@ -1,6 +1,6 @@
 // fresh_test.cc: the first use of the heap, each time in a child of a process that has not used it: the page map before
 // start, the address window instead of the flat map, a system that refuses its first call, and a process without a free
-// thread key.
+// thread key. More than 400 lines: each test needs such a process, and all share the child that makes one.
 #include "heap/heap_test_support.h"
 
 #include <fcntl.h>
