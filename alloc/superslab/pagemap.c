@@ -136,8 +136,8 @@ static bool is_shown(size_t slice)
     return false;
 }
 
-/* Whether a cell may be read. relaxed: a caller that asks about its own block was handed it, which ordered the bit; one
- * that asks about any other address may see the bit late, as if it had asked before. */
+/* Tells whether a cell may be read. relaxed: the hand-over of a block orders the bit for the thread that has the block. Any
+ * other thread may see the bit late, as if it had asked before. */
 static bool is_mapped(const void *cell)
 {
     if (!is_sparse) return true;
