@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <fstream>
 
@@ -90,6 +93,61 @@ TEST(Cli, JsonFileIsReplaced)
     EXPECT_THAT(text, HasSubstr("\"check\": false"));
     EXPECT_EQ(text.find("xxx"), std::string::npos);
     std::remove(path.c_str());
+}
+
+// A verdict that could not be written is no pass.
+TEST(Cli, AResultThatIsLostIsNotAPass)
+{
+    const std::vector<std::string> quick = with_subject({"larson", "--ops", "1000", "--no-check"});
+    for (const char *place : {"/dev/full", "/proc/self/fd/99"}) {
+        std::vector<std::string> words = quick;
+        words.insert(words.end(), {"--json", place});
+        const SpawnResult result = spawn_stress(words);
+        EXPECT_NE(result.exit_code, 0) << place;
+        EXPECT_THAT(result.err, HasSubstr("cannot write")) << place;
+    }
+    std::string command = "'" + std::string(getenv("HAKMEM_STRESS_PROGRAM")) + "'";
+    for (const std::string &word : quick) command += " '" + word + "'";
+    EXPECT_EQ(WEXITSTATUS(system((command + " >/dev/full 2>/dev/null").c_str())), 1);
+}
+
+// The result of an earlier run is not taken for that of a run which was refused, or killed.
+TEST(Cli, AnEarlierResultDoesNotStay)
+{
+    const std::string path = testing::TempDir() + "hakmem-stress-cli-earlier.json";
+    std::ofstream(path) << "earlier";
+    const SpawnResult result = spawn_stress(with_subject({"oom", "--json", path, "--ops", "1000", "--seed", "1"}));
+    std::ifstream file(path);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    EXPECT_NE(text, "earlier") << result.out << result.err;
+    std::remove(path.c_str());
+}
+
+TEST(Cli, AnEmptyNameIsRefused)
+{
+    for (const std::vector<std::string> &words : {std::vector<std::string>{"larson", "--allocator", ""},
+                                                  {"all", "--allocator", ""},
+                                                  {"conform", "--allocator", ""}}) {
+        const SpawnResult result = spawn_stress(words);
+        EXPECT_EQ(result.exit_code, 2) << words[0];
+        EXPECT_THAT(result.err, HasSubstr("--allocator")) << words[0];
+        EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    }
+}
+
+TEST(Cli, TellsItsVersion)
+{
+    const SpawnResult result = spawn_stress({"--version"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, StartsWith("hakmem-stress "));
+}
+
+TEST(Cli, LarsonTakesItsBoundsInEitherOrder)
+{
+    const SpawnResult result =
+        spawn_stress(with_subject({"larson", "1", "1000", "1", "10", "10", "42", "1", "--ops", "1000"}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("sizes of 1 to 1000 bytes"));
 }
 
 // With fixed ops and seed, the threads' streams are the same in every run, and so are the totals.

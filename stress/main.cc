@@ -40,10 +40,12 @@ void write_report(const Options &options, Result &result)
     if (!fault.empty()) result.failures.push_back({"report", fault});
 }
 
-}  // namespace
-
-int main(int argc, char **argv)
+int run(int argc, char **argv)
 {
+    if (argc == 2 && std::string(argv[1]) == "--version") {
+        write_text(STDOUT_FILENO, "hakmem-stress " HAKMEM_VERSION "\n");
+        return 0;
+    }
     if (const Command *command = argc > 1 ? command_find(argv[1]) : nullptr; command != nullptr) {
         if (command->drives_others) reuse_memory();
         return command->main(argc, argv);
@@ -70,9 +72,17 @@ int main(int argc, char **argv)
         write_text(STDERR_FILENO, subject.error);
         return 2;
     }
+    write_text(STDERR_FILENO, options.note);
     const std::uint64_t seed = options.seed.has_value() ? *options.seed : seed_draw();
     Plan plan = scenario_find(options.scenario)->plan({options, seed, options.threads});
     Execution execution{options, options.scenario, subject.support, seed, options_reproduce(argc, argv, options, seed)};
     execution.after_run = [&](Result &result) { write_report(options, result); };
     return execute(execution, plan);
+}
+
+}  // namespace
+
+int main(int argc, char **argv)
+{
+    return text_status(run(argc, argv));
 }

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "campaign/child.h"
-#include "campaign/file.h"
+#include "engine/base/file.h"
 #include "campaign/interrupt.h"
 #include "campaign/journal.h"
 #include "campaign/judge.h"
@@ -22,6 +22,8 @@
 
 namespace stress {
 namespace {
+
+constexpr int kBadInput = 2; // exit status
 
 constexpr double kSlowRunLineSeconds = 60;  // if there is no terminal to show a live line
 
@@ -47,7 +49,7 @@ class Campaign {
         start_seconds_ = now_seconds() - state_.elapsed_seconds;
         next_checkpoint_ = (std::floor(state_.elapsed_seconds / o_.checkpoint_seconds) + 1) * o_.checkpoint_seconds;
         save();
-        while (fault_.empty() && !interrupt_requested() && !done()) one_run();
+        while (fault_.empty() && refused_.empty() && !interrupt_requested() && !done()) one_run();
         return finish();
     }
 
@@ -84,6 +86,7 @@ class Campaign {
     std::unique_ptr<ReportDirectory> directory_;
     double start_seconds_ = 0, next_checkpoint_ = 0, slow_line_seconds_ = 0;
     bool live_ = false;
+    std::string refused_; // what a run that ended with bad input said
     std::string fault_;  // why results can no longer be kept
 };
 
@@ -175,6 +178,10 @@ void Campaign::one_run()
     const ChildOutcome outcome = child_run({o_.program, o_.program_name, words, o_.timeout_seconds}, on_tick);
     // An interrupted run says nothing about the malloc. It runs again when the campaign resumes.
     if (outcome.end == ChildEnd::Interrupted) return;
+    if (outcome.end == ChildEnd::Exited && outcome.code == kBadInput) {
+        refused_ = outcome.err_last_line.empty() ? "hakmem-stress: a run was refused" : outcome.err_last_line;
+        return;
+    }
     RunRecord record = judge(outcome, o_.timeout_seconds);
     record.scenario = cell.scenario;
     record.allocator = cell.allocator;
@@ -268,6 +275,10 @@ int Campaign::finish()
     const bool complete = done();
     save();
     report();
+    if (!refused_.empty()) { // nothing was judged, and the journal's file goes
+        write_text(STDERR_FILENO, refused_ + "\n");
+        return kBadInput;
+    }
     if (std::string fault = journal_->close(state_); fault_.empty()) fault_ = fault;
     say("\n" + summary_table(state_.cells));
     if (o_.list_skips) say(summary_skips(state_.cells));

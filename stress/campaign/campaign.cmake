@@ -4,7 +4,6 @@ set(CAMPAIGN_SOURCES
   campaign/child.cc
   campaign/command.cc
   campaign/figures.cc
-  campaign/file.cc
   campaign/html.cc
   campaign/interrupt.cc
   campaign/journal.cc

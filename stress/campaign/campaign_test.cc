@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "campaign/file.h"
+#include "engine/base/file.h"
 #include "campaign/record.h"
 #include "campaign/soak_state.h"
 #include "campaign/temporary_for_test.h"

@@ -21,8 +21,11 @@ class Journal {
     std::string close(const SoakState &state);
 
   private:
+    void put(const std::string &text);
+
     std::string path_, fresh_;
     int fd_ = -1;
+    int error_ = 0; // of the first write that the system refused
     bool first_ = true;
 };
 

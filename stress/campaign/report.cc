@@ -12,7 +12,7 @@
 #include <set>
 #include <tuple>
 
-#include "campaign/file.h"
+#include "engine/base/file.h"
 #include "campaign/html.h"
 
 namespace stress {

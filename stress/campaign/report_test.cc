@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "campaign/file.h"
+#include "engine/base/file.h"
 #include "campaign/runs_for_test.h"
 #include "campaign/temporary_for_test.h"
 

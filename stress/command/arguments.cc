@@ -13,13 +13,15 @@
 namespace stress {
 namespace {
 
-CLI::Validator seconds_number()
+CLI::Validator command_seconds(bool takes_zero = true)
 {
     return CLI::Validator(
-        [](std::string &text) {
+        [takes_zero](std::string &text) {
             double value = 0;
-            if (parse_number(text, value) && value >= 0 && value <= 1e7) return std::string();
-            return "must be a number of seconds, not '" + text + "'";
+            if (parse_number(text, value) && value >= 0 && (takes_zero || value > 0) && value <= 1e7)
+                return std::string();
+            return (takes_zero ? "must be a number of seconds, not '" : "must be a number of seconds above 0, not '") +
+                   text + "'";
         },
         "SECONDS");
 }
@@ -27,7 +29,7 @@ CLI::Validator seconds_number()
 // Options that several commands share.
 void add_allocator(CLI::App &app, Arguments &a)
 {
-    app.add_option("--allocator", a.allocator, "hakmem (default), validate, system, or PATH.so");
+    app.add_option("--allocator", a.allocator, "hakmem (default), validate, system, or PATH.so")->check(not_empty());
 }
 
 void add_seed(CLI::App &app, Arguments &a)
@@ -72,7 +74,7 @@ void add_run(CLI::App &app, Arguments &a)
             "SCHEDULE"));
     app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
     app.add_option("--watchdog", a.watchdog_seconds, "end the run when no op completes for this long (default 60)")
-        ->check(seconds_number());
+        ->check(command_seconds());
     app.add_option("--tries", a.tries, "run it up to this many times, until it fails (default 1)")
         ->check(whole_number(1, 1'000'000))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -106,7 +108,7 @@ void add_shrink(CLI::App &app, Arguments &a)
                    "runs that must pass before a program counts as passing, for bugs that come and go (default 1)")
         ->check(whole_number(1, 10'000));
     app.add_option("--seconds", a.seconds, "stop after this time and keep the best result (default 300)")
-        ->check(seconds_number());
+        ->check(command_seconds());
     app.add_option("-o", a.output, "directory for the result (default: corpus/regress of the source tree, else .)");
     app.add_option("--name", a.name, "name of the result, without its ending (default: rule-allocator)");
 }
@@ -134,7 +136,7 @@ void add_conform(CLI::App &app, Arguments &a)
     app.add_option("--only", a.only, "run only this check; may be repeated")->type_name("ID");
     app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
     app.add_option("--deadline", a.deadline_seconds, "end a check that takes longer (default 10)")
-        ->check(seconds_number());
+        ->check(command_seconds(false));
 }
 
 void add_report(CLI::App &app, Arguments &a)

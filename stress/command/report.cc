@@ -1,12 +1,9 @@
 // report: prints a crash record of libhakmem, for people or as JSON.
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "command/arguments.h"
 #include "command/command.h"
+#include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "record/record_report.h"
 #include "record/symbols.h"
@@ -16,18 +13,9 @@ namespace {
 
 int write_json(const std::string &path, const std::string &json)
 {
-    if (path == "-") {
-        write_text(STDOUT_FILENO, json);
-        return 0;
-    }
-    // private: the record contains the environment
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return bad_input("report: --json: '" + path + "' cannot be written: " + std::strerror(errno) +
-                         "; name another file, or - for stdout");
-    write_text(fd, json);
-    if (close(fd) == 0) return 0;
-    return bad_input("report: --json: '" + path + "' was not written whole: " + std::strerror(errno));
+    constexpr unsigned kPrivate = 0600; // the record contains the environment
+    const std::string fault = result_write(path, json, kPrivate);
+    return fault.empty() ? 0 : bad_input("report: --json: " + fault + "; name another file, or - for stdout");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "command/setup.h"
 #include "command/try.h"
 #include "engine/base/clock.h"
+#include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/subject/subject_load.h"
 #include "program/minimise.h"
@@ -144,6 +145,7 @@ Text explained(const Program &program, const std::string &reproduce, const std::
 int write_result(Program program, const Verdict &verdict, const Arguments &arguments, const char *program_name)
 {
     const std::string directory = arguments.output.empty() ? default_directory() : arguments.output;
+    if (std::string fault = directory_make(directory); !fault.empty()) return bad_input("-o: " + fault);
     const std::string name =
         arguments.name.empty() ? default_name(directory, verdict.how, program.allocator) : arguments.name;
     const std::string path = directory + "/" + name;

@@ -37,7 +37,7 @@ void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::v
     app.add_option("scenario", s.scenarios,
                    "only these scenarios (default: all; signals: larson, random-mixed, remote-free)")
         ->check(name_of(scenarios));
-    app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so");
+    app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so")->check(not_empty());
     app.add_option("--seed", raw.seed, "of each run (default: a fresh one)")->check(whole_number(0, UINT64_MAX));
     app.add_option("--threads", raw.threads, "of each run (default: 3)")->check(whole_number(1, 64));
     app.add_option("--ops", raw.ops, "of each run (default: chosen to suit --calls, from 400; space: 1000)")

@@ -1,4 +1,4 @@
-// Numbers on the command line, for CLI11. Refuses text that is not a whole number in range, and names the range.
+// Numbers and names on the command line, for CLI11. Refuses text that is not a whole number in range, and names the range.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ namespace stress {
 
 template <typename T> bool parse_number(const std::string &text, T &value)
 {
-    if constexpr (std::is_floating_point_v<T>) {  // not every C++ library has from_chars for these
+    if constexpr (std::is_floating_point_v<T>) { // not every C++ library has from_chars for these
         std::istringstream words(text);
         words.imbue(std::locale::classic());
         return words >> std::noskipws >> value && words.peek() == std::istringstream::traits_type::eof();
@@ -22,6 +22,16 @@ template <typename T> bool parse_number(const std::string &text, T &value)
         const auto [stopped, error] = std::from_chars(text.data(), end, value);
         return error == std::errc() && stopped == end;
     }
+}
+
+// For names, which a script may take from a variable that is not set.
+inline CLI::Validator not_empty()
+{
+    return CLI::Validator(
+        [](std::string &text) {
+            return text.empty() ? "is empty: give a name, or leave the option out" : std::string();
+        },
+        "");
 }
 
 inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
@@ -36,4 +46,4 @@ inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)
         "N");
 }
 
-}  // namespace stress
+} // namespace stress

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstring>
 
 namespace stress {
 
@@ -35,14 +37,32 @@ std::string progress_text(const Progress &progress)
                        format_bytes(progress.rss_bytes));
 }
 
-void write_text(int fd, const std::string &text)
+namespace {
+
+std::atomic<int> lost_error = 0;
+
+}  // namespace
+
+bool write_text(int fd, const std::string &text)
 {
     for (std::size_t done = 0; done < text.size();) {
         const ssize_t written = write(fd, text.data() + done, text.size() - done);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return;  // nobody reads; the exit status still tells the verdict
+        if (written <= 0) {
+            if (fd == STDOUT_FILENO) lost_error = written == 0 ? ENOSPC : errno;
+            return false;
+        }
         done += static_cast<std::size_t>(written);
     }
+    return true;
+}
+
+int text_status(int status)
+{
+    if (lost_error == 0) return status;
+    write_text(STDERR_FILENO, std::string("hakmem-stress: cannot write to standard output: ") +
+                                  std::strerror(lost_error) + "; the verdict may be lost, so this run did not pass\n");
+    return status != 0 ? status : 1;
 }
 
 }  // namespace stress

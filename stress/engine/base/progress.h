@@ -22,7 +22,12 @@ std::string format_rate(double per_second);
 // " 12.0 s   3.40 M ops/s   live 1.2 MiB   rss 33.0 MiB", without a newline.
 std::string progress_text(const Progress &progress);
 
-// Writes the whole text to the descriptor. Does not use stdio, whose buffers come from malloc.
-void write_text(int fd, const std::string &text);
+// Writes the whole text to the descriptor. Does not use stdio, whose buffers come from malloc. False: the system refused
+// a part, which text_status remembers if it was for stdout. Any thread.
+bool write_text(int fd, const std::string &text);
 
-}  // namespace stress
+// The exit status of a program whose verdict is `status`: 1 instead of 0 if anything that was written to stdout was
+// lost, with a line on stderr.
+int text_status(int status);
+
+} // namespace stress

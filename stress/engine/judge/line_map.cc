@@ -11,10 +11,10 @@
 namespace stress {
 namespace {
 
-constexpr int kAddressBits = 47;
+constexpr int kMappedBits = 47;
 constexpr int kLineBits = 6;
 constexpr int kLineLeafBits = 22;  // one leaf for each 4 MiB of address space
-constexpr std::size_t kLineRootCount = std::size_t{1} << (kAddressBits - kLineLeafBits);
+constexpr std::size_t kLineRootCount = std::size_t{1} << (kMappedBits - kLineLeafBits);
 constexpr std::size_t kLineCount = std::size_t{1} << (kLineLeafBits - kLineBits);
 
 // A word: the number of live blocks in the low bits; above them the seat plus one, 0 for nobody, or kShared. A malloc

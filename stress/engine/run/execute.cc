@@ -1,8 +1,8 @@
 #include "engine/run/execute.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
+#include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/run/crash.h"
 #include "engine/run/monitor.h"
@@ -16,16 +16,9 @@ constexpr int kSkipped = 77;
 bool write_json(const std::string &path, const Result &result)
 {
     if (path.empty()) return true;
-    const bool to_stdout = path == "-";
-    const int fd = to_stdout ? STDOUT_FILENO : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        write_text(STDERR_FILENO,
-                   "hakmem-stress: --json: '" + path + "' could be written before the run, but not now\n");
-        return false;
-    }
-    write_text(fd, result_json(result));
-    if (!to_stdout) close(fd);
-    return true;
+    const std::string fault = result_write(path, result_json(result));
+    if (!fault.empty()) write_text(STDERR_FILENO, "hakmem-stress: --json: " + fault + "\n");
+    return fault.empty();
 }
 
 // Two seeded runs of one command must be equal; otherwise something other than the seed decided.

@@ -13,6 +13,7 @@
 
 #include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
+#include "engine/base/file.h"
 #include "engine/run/scenario.h"
 
 namespace stress {
@@ -69,6 +70,7 @@ void add_common(CLI::App &app, Raw &raw)
     app.add_option("--allocator", o.allocator,
                    kDirect ? "hakmem, linked into this build"
                            : "hakmem, validate (the libraries beside this program), system, or PATH.so")
+        ->check(not_empty())
         ->default_str("hakmem");
     app.add_option("--json", o.json_path, "write the result as JSON to FILE, or to stdout for -");
     app.add_option("--report", o.report_directory, "write DIR/index.html, a page of figures, and DIR/results")
@@ -206,6 +208,12 @@ void settle_larson(Raw &raw)
     if (std::uint64_t seed; classic.take_count("seed", 0, UINT64_MAX, seed)) o.seed = seed;
     if (std::uint64_t threads; classic.take_count("threads", 1, kThreadsMax, threads))
         o.threads = static_cast<std::uint32_t>(threads);
+    // Some versions of Larson's benchmark take the larger bound first.
+    if (raw.classic.size() >= 3 && o.min_size_bytes > o.max_size_bytes) {
+        std::swap(o.min_size_bytes, o.max_size_bytes);
+        o.note = "larson: sizes of " + std::to_string(o.min_size_bytes) + " to " + std::to_string(o.max_size_bytes) +
+                 " bytes: the bounds were given in reverse\n";
+    }
 }
 
 void settle_random_mixed(Raw &raw)
@@ -303,12 +311,7 @@ void settle_strict(Raw &raw)
 // Opens the file now, so that a run of an hour does not end with a result that cannot be written.
 void check_json(const Options &o)
 {
-    if (o.json_path.empty() || o.json_path == "-") return;
-    const int fd = open(o.json_path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        throw BadInput{"--json: cannot write '" + o.json_path + "': " + std::strerror(errno) +
-                       "; name a file in a directory that exists, or - for stdout"};
-    close(fd);
+    if (std::string fault = result_prepare(o.json_path); !fault.empty()) throw BadInput{"--json: " + fault};
 }
 
 std::string one_line(std::string text)

@@ -28,6 +28,7 @@ struct Options {
     std::optional<std::uint64_t> seed;
     std::string allocator;
     std::string json_path;  // empty: none; "-": stdout
+    std::string note; // a line for stderr before the run; empty: none
     std::string report_directory;  // empty: none
     std::string soak;              // empty: one run; otherwise how long to repeat it, such as "8h"
     bool fresh = false;            // ignore what an earlier soak in that directory did

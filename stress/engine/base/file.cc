@@ -1,4 +1,4 @@
-#include "campaign/file.h"
+#include "engine/base/file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -66,10 +66,10 @@ std::string file_read(const std::string &path, std::string &text, std::uint64_t 
     return fault("read", path, error);
 }
 
-std::string file_replace(const std::string &path, const std::string &text)
+std::string file_replace(const std::string &path, const std::string &text, unsigned mode)
 {
     const std::string fresh = path + ".new";
-    const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (fd < 0) return fault("write", fresh, errno);
     int error = write_all(fd, text) && fsync(fd) == 0 ? 0 : errno;
     if (close(fd) != 0 && error == 0) error = errno;
@@ -80,6 +80,43 @@ std::string file_replace(const std::string &path, const std::string &text)
     }
     sync_directory_of(path);
     return "";
+}
+
+bool file_is_replaceable(const std::string &path)
+{
+    if (path.rfind("/proc/", 0) == 0 || path.rfind("/dev/", 0) == 0) return false;
+    struct stat status{};
+    return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+}
+
+std::string result_prepare(const std::string &path)
+{
+    if (path.empty() || path == "-") return "";
+    const char *advice = "; name a file in a directory that exists, or - for stdout";
+    if (!file_is_replaceable(path)) {
+        struct stat status{};
+        const bool is_directory = stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+        const int error = is_directory ? EISDIR : access(path.c_str(), W_OK) == 0 ? 0 : errno;
+        return error == 0 ? "" : fault("write", path, error) + advice;
+    }
+    const std::string fresh = path + ".new";
+    const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return fault("write", path, errno) + advice;
+    close(fd);
+    unlink(fresh.c_str());
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return fault("replace", path, errno) + advice;
+    return "";
+}
+
+std::string result_write(const std::string &path, const std::string &text, unsigned mode)
+{
+    if (path.empty()) return "";
+    if (path != "-" && file_is_replaceable(path)) return file_replace(path, text, mode);
+    const int fd = path == "-" ? STDOUT_FILENO : open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (fd < 0) return fault("write", path, errno);
+    int error = write_all(fd, text) ? 0 : errno;
+    if (fd != STDOUT_FILENO && close(fd) != 0 && error == 0) error = errno;
+    return error == 0 ? "" : fault("write", path == "-" ? "standard output" : path, error);
 }
 
 std::string directory_make(const std::string &path)
