@@ -29,7 +29,7 @@ if(HAKMEM_FUZZ)
 endif()
 fuzz_fibers(_release 0 fuzz_instrumented ${CORE} ${PROJECT_SOURCE_DIR}/alloc/base/sync_point.c)
 
-# The same for ThreadSanitizer, which sees coroutines as threads: explore/fiber.h.
+# The same for ThreadSanitizer, which sees coroutines as threads: explore/fibers/fiber.h.
 if(HAKMEM_FUZZ AND NOT HAKMEM_FUZZ_ENGINE)
   hakmem_objects(hakmem_fibers_thread 1 1 ${CORE} ${CHECKS})
   set_target_properties(hakmem_fibers_thread PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -40,7 +40,7 @@ endif()
 # The part of the suite's engine that runs and judges one op, with the allocator linked in. fuzz_machine(SUFFIX
 # FULL_LOG2): blocks of up to 2^FULL_LOG2 bytes are filled and checked in full (engine/op/content.h).
 set(engine ${PROJECT_SOURCE_DIR}/stress/engine)
-set_source_files_properties(${engine}/seat/interp.cc PROPERTIES COMPILE_OPTIONS "-include;${explore}/own_libc.h")
+set_source_files_properties(${engine}/seat/interp.cc PROPERTIES COMPILE_OPTIONS "-include;${explore}/inside/own_libc.h")
 function(fuzz_machine suffix full_log2)
   set(name fuzz_machine${suffix})
   add_library(${name} STATIC op_machine.cc no_scheduler.cc

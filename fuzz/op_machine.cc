@@ -13,11 +13,11 @@
 
 #include "engine/judge/claim_map.h"
 #include "engine/seat/interp.h"
-#include "explore/arena.h"
-#include "explore/arena_memory.h"
-#include "explore/fiber.h"
-#include "explore/image.h"
-#include "explore/inside.h"
+#include "explore/inside/arena.h"
+#include "explore/inside/arena_memory.h"
+#include "explore/fibers/fiber.h"
+#include "explore/fibers/image.h"
+#include "explore/inside/inside.h"
 #include "program/op_text.h"
 
 // Functions of ThreadSanitizer; null in other programs. The interpreter is not instrumented, so the machine reports

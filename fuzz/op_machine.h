@@ -1,9 +1,9 @@
 // OpMachine: runs sequences of ops on the linked-in allocator, each sequence from the same state of the whole heap, and
-// judges them with the suite's interpreter and oracle. Its threads are coroutines (explore/fiber.h). Ops run in the
+// judges them with the suite's interpreter and oracle. Its threads are coroutines (explore/fibers/fiber.h). Ops run in the
 // order of the sequence, except those that stop in the middle.
 //
 // An op's `link` encodes its stop. The low byte is the point at which it stops: an atomic access of the allocator
-// (explore/points.h), counted from 1; 0: it does not stop. The high byte is the number of ops that begin meanwhile. A
+// (explore/inside/points.h), counted from 1; 0: it does not stop. The high byte is the number of ops that begin meanwhile. A
 // stopped op continues earlier if another op needs its slot, its thread, or a lock that it holds. So every sequence
 // with any links can be run, and runs the same way each time; leaving out an op does not move the stops of the others.
 #pragma once

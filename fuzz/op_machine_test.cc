@@ -1,4 +1,4 @@
-// Tests the machine and what it is built on: coroutines (explore/fiber.h), restored state (explore/image.h), the arena.
+// Tests the machine and what it is built on: coroutines (explore/fibers/fiber.h), restored state (explore/fibers/image.h), the arena.
 #include "fuzz/op_machine.h"
 
 #include <gtest/gtest.h>

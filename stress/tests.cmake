@@ -87,10 +87,10 @@ endif()
 
 # The page of a report, in a real browser.
 if(NOT STRESS_SANITIZED)
-  add_executable(page_for_test campaign/page_for_test.cc campaign/runs_for_test.cc)
+  add_executable(page_for_test campaign/page/page_for_test.cc campaign/runs_for_test.cc)
   target_link_libraries(page_for_test PRIVATE stress_engine)
   add_test(NAME stress-unit.report-browser
-    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/browser_test $<TARGET_FILE:page_for_test>)
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/page/browser_test $<TARGET_FILE:page_for_test>)
   set_tests_properties(stress-unit.report-browser PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 120)
 endif()
 

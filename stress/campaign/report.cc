@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "engine/base/file.h"
-#include "campaign/html.h"
+#include "campaign/page/html.h"
 
 namespace stress {
 namespace {

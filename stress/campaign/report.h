@@ -9,7 +9,7 @@
 #include <deque>
 #include <string>
 
-#include "campaign/page.h"
+#include "campaign/page/page.h"
 #include "campaign/record.h"
 
 namespace stress {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "campaign/page.h"
+#include "campaign/page/page.h"
 
 namespace stress {
 

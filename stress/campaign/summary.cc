@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "campaign/html.h"
+#include "campaign/page/html.h"
 #include "engine/base/progress.h"
 
 namespace stress {

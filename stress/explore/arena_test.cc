@@ -1,6 +1,6 @@
 // Tests which pages have memory, and copies that give them none.
-#include "explore/arena.h"
-#include "explore/arena_memory.h"
+#include "explore/inside/arena.h"
+#include "explore/inside/arena_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -10,8 +10,8 @@
 
 #include "engine/base/rng.h"
 #include "explore/explore_test_support.h"
-#include "explore/resident.h"
-#include "explore/zero_page.h"
+#include "explore/inside/resident.h"
+#include "explore/fibers/zero_page.h"
 
 namespace stress {
 namespace {

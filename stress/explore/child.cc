@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "explore/arena.h"
-#include "explore/inside.h"
-#include "explore/inside_fork.h"
+#include "explore/inside/arena.h"
+#include "explore/inside/inside.h"
+#include "explore/inside/inside_fork.h"
 
 namespace stress {
 namespace {

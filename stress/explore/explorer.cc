@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "explore/arena.h"
+#include "explore/inside/arena.h"
 #include "explore/child.h"
-#include "explore/inside.h"
+#include "explore/inside/inside.h"
 
 namespace stress {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "explore/image.h"
+#include "explore/fibers/image.h"
 #include "explore/names.h"
 #include "explore/runner.h"
 #include "explore/scenario.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "explore/inside.h"
+#include "explore/inside/inside.h"
 
 extern "C" const Elf64_Ehdr __ehdr_start;  // from the linker: where the program is loaded
 

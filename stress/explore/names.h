@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "explore/fiber.h"
+#include "explore/fibers/fiber.h"
 
 namespace stress {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "explore/chooser.h"
-#include "explore/fiber.h"
+#include "explore/fibers/fiber.h"
 #include "explore/schedule.h"
 #include "explore/shares.h"
 

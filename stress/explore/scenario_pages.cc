@@ -1,7 +1,7 @@
 // Scenarios of the pool (superslab/pool.h), of the purge (superslab/purge.h), of the page map and of huge blocks.
 #include <hakmem/hakmem.h>
 
-#include "explore/inside.h"
+#include "explore/inside/inside.h"
 #include "explore/scenario.h"
 
 namespace stress {

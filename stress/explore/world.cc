@@ -3,8 +3,8 @@
 #include <hakmem/hakmem.h>
 #include <hakmem/validate.h>
 
-#include "explore/inside.h"
-#include "explore/inside_fork.h"
+#include "explore/inside/inside.h"
+#include "explore/inside/inside_fork.h"
 
 namespace stress {
 namespace {

@@ -31,8 +31,8 @@ endforeach()
 # says how it is compiled: see programs/program.h. soak.program.PROGRAM: three times with each library. crash.programs:
 # checks only that each program crashes with a record.
 set(programs_test ${CMAKE_CURRENT_SOURCE_DIR}/programs_test)
-file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/programs/*.c
-    ${CMAKE_CURRENT_SOURCE_DIR}/programs/*.cc)
+file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/programs/*/*.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/programs/*/*.cc)
 foreach(source IN LISTS programs)
     get_filename_component(name ${source} NAME_WE)
     set(target program-${name})

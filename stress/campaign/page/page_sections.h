@@ -1,0 +1,29 @@
+// The parts of the page, each a <section>.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "campaign/page/figures.h"
+#include "campaign/page/page.h"
+
+namespace stress {
+
+// What the sections are made from. The pointers point into the list of runs.
+struct PageData {
+    const ReportHeader &header;
+    const std::vector<RunRecord> &runs;
+    Runs newest;                          // of each scenario, allocator and schedule, in the order of the campaign
+    std::vector<std::string> scenarios;   // in that order
+    std::vector<std::string> allocators;  // in the order of their colours
+};
+
+std::string section_headline(const PageData &data);
+std::string section_failures(const PageData &data);
+std::string section_runs(const PageData &data);
+std::string section_throughput(const PageData &data);
+std::string section_memory(const PageData &data);
+std::string section_latency(const PageData &data);
+std::string section_reproduce(const PageData &data);
+
+}  // namespace stress
