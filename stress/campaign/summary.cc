@@ -20,7 +20,7 @@ std::string bytes_text(double bytes)
     return bytes < 0 ? kNone : format_bytes(static_cast<std::uint64_t>(bytes));
 }
 
-std::string seconds_text(double seconds)
+std::string seconds_cell(double seconds)
 {
     return seconds < 0 ? kNone : fmt::format("{:.1f}", seconds);
 }
@@ -60,7 +60,7 @@ std::string summary_table(const std::vector<CampaignCell> &cells)
         {"scenario", "allocator", "schedule", "verdict", "ops/s", "peak RSS", "seconds"}};
     for (const CampaignCell &cell : cells)
         rows.push_back({cell.scenario, short_name(cell.allocator), cell.schedule, verdict_text(cell),
-                        rate_text(cell.ops_per_second), bytes_text(cell.peak_rss_bytes), seconds_text(cell.seconds)});
+                        rate_text(cell.ops_per_second), bytes_text(cell.peak_rss_bytes), seconds_cell(cell.seconds)});
     std::vector<std::size_t> widths(rows[0].size(), 0);
     for (const auto &row : rows)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
