@@ -1,6 +1,7 @@
 # Injected faults, label inject; three minutes in all on two cores. See inject.h. Tests elsewhere also have this label:
 # alloc/tests.cmake, campaign/.
 #   inject.calls.SUBJECT      each call to the system for memory fails, in each scenario
+#   inject.calls.SUBJECT.few  the same in runs of at most eight such calls
 #   inject.space.SUBJECT      the address space ends, in each scenario
 #   inject.signals.SUBJECT    threads are interrupted every 100 us, in the three harnesses
 # A run that is impossible because of seccomp or a sanitizer is skipped, and says so.
@@ -11,6 +12,9 @@ if(NOT STRESS_SANITIZED)
       add_test(NAME inject.${kind}.${subject} COMMAND hakmem-stress inject ${kind} --allocator ${subject} --seed 42)
       set_tests_properties(inject.${kind}.${subject} PROPERTIES LABELS inject TIMEOUT 600 SKIP_RETURN_CODE 77)
     endforeach()
+    add_test(NAME inject.calls.${subject}.few
+      COMMAND hakmem-stress inject calls --allocator ${subject} --seed 42 --calls 8)
+    set_tests_properties(inject.calls.${subject}.few PROPERTIES LABELS inject TIMEOUT 600 SKIP_RETURN_CODE 77)
   endforeach()
 endif()
 
