@@ -10,6 +10,7 @@
 // Unchecked runs are the classic benchmark: only malloc and free.
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
+#include "scenario/larson_options.h"
 #include "scenario/scenarios.h"
 
 namespace stress {
@@ -70,15 +71,16 @@ struct Larson {
 Plan larson_plan(const Setup &setup)
 {
     const Options &o = setup.options;
-    const auto chunks = static_cast<std::uint32_t>(o.chunks);
+    const auto &own = own_options<LarsonOptions>(o);
+    const auto chunks = static_cast<std::uint32_t>(own.chunks);
     Plan plan;
     plan.slot_count = std::size_t{chunks} * setup.seats;
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
         Rng rng = setup.rng(seat);
         const Mix mix = o.check ? mix_few_others(rng, o.strict) : mix_malloc_only();
         plan.generators.push_back(
-            generator_of(Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks, o.rounds * chunks,
-                                o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
+            generator_of(Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks,
+                                own.rounds * chunks, o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
     }
     return plan;
 }

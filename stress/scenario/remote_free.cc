@@ -27,6 +27,7 @@
 
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
+#include "scenario/remote_free_options.h"
 #include "scenario/scenarios.h"
 
 namespace stress {
@@ -251,14 +252,13 @@ void Station::owner_exit_round()
     }
 }
 
-std::uint32_t ring_log2(const Setup &setup, const Traffic &traffic)
+std::uint32_t ring_log2(const Setup &setup, const Traffic &traffic, std::uint64_t queue_slots)
 {
     const std::uint64_t room = kChannelSlotsMax / traffic.channel_count();
     // Even a short run must go around the rings several times.
     const std::uint64_t peers = std::max(traffic.producers, traffic.consumers());
     const std::uint64_t modes = traffic.asked == RemoteMode::All ? 5 : 1;
-    const std::uint64_t wanted =
-        setup.options.queue_slots != 0 ? setup.options.queue_slots : scaled(setup, 1024, 4 * peers * modes, 4);
+    const std::uint64_t wanted = queue_slots != 0 ? queue_slots : scaled(setup, 1024, 4 * peers * modes, 4);
     return 63 - static_cast<std::uint32_t>(__builtin_clzll(std::min(room, wanted)));
 }
 
@@ -267,15 +267,16 @@ std::uint32_t ring_log2(const Setup &setup, const Traffic &traffic)
 Plan remote_free_plan(const Setup &setup)
 {
     const Options &o = setup.options;
+    const auto &own = own_options<RemoteFreeOptions>(o);
     Rng swarm = setup.rng(0, 2);
     constexpr std::uint32_t one_in[] = {0, 16, 32, 64};
     Traffic traffic{};
-    traffic.asked = o.mode;
+    traffic.asked = own.mode;
     traffic.seats = setup.seats;
-    traffic.producers = o.producers;
+    traffic.producers = own.producers;
     traffic.bipartite =
-        o.mode == RemoteMode::Queue || o.mode == RemoteMode::OwnerExit || o.mode == RemoteMode::FreeOnly;
-    traffic.ring_log2 = ring_log2(setup, traffic);
+        own.mode == RemoteMode::Queue || own.mode == RemoteMode::OwnerExit || own.mode == RemoteMode::FreeOnly;
+    traffic.ring_log2 = ring_log2(setup, traffic, own.queue_slots);
     const std::uint64_t crate_max = (std::uint64_t{1} << traffic.ring_log2) / (kOwnerLagMax + 1);
     traffic.burst_max = std::clamp<std::uint64_t>(std::min(crate_max, std::uint64_t{1024} / setup.seats), 1, kBurstMax);
     traffic.phase_sends = scaled(setup, 1024, 60, 8);

@@ -1,4 +1,5 @@
-// The plans of all scenarios. The file of each one says at its top what it does and which bugs it is likely to find.
+// The plans of all scenarios, and the options that only one has. The file of each one says at its top what it does and
+// which bugs it is likely to find.
 #pragma once
 
 #include "engine/run/scenario.h"
@@ -26,5 +27,9 @@ Plan fork_plan(const Setup &setup);
 Plan signals_plan(const Setup &setup);
 Plan oom_plan(const Setup &setup);
 Plan dlopen_plan(const Setup &setup);
+
+std::unique_ptr<OwnOptions> larson_options();
+std::unique_ptr<OwnOptions> random_mixed_options();
+std::unique_ptr<OwnOptions> remote_free_options();
 
 }  // namespace stress

@@ -24,6 +24,23 @@ template <typename T> bool parse_number(const std::string &text, T &value)
     }
 }
 
+inline bool seconds_ok(const std::string &text, bool zero_allowed)
+{
+    double value = 0;
+    return parse_number(text, value) && (zero_allowed ? value >= 0 : value > 0) && value <= 1e7;
+}
+
+inline CLI::Validator seconds_number(bool zero_allowed)
+{
+    return CLI::Validator(
+        [zero_allowed](std::string &text) {
+            if (seconds_ok(text, zero_allowed)) return std::string();
+            return "must be a number of seconds " + std::string(zero_allowed ? "of 0 or more" : "above 0") + ", not '" +
+                   text + "'";
+        },
+        "SECONDS");
+}
+
 // For names, which a script may take from a variable that is not set.
 inline CLI::Validator not_empty()
 {

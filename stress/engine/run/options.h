@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,7 +11,6 @@
 
 namespace stress {
 
-enum class RemoteMode { Queue, Ring, AllToAll, OwnerExit, FreeOnly, All };
 enum class Schedule { Os, Seeded };
 
 // A scenario's defaults.
@@ -20,9 +20,11 @@ struct ScenarioDefaults {
     std::uint64_t working_set = 256;   // slots of each thread
 };
 
+// What every run has. The options of one scenario alone are with that scenario: engine/run/own_options.h.
+class OwnOptions;
 struct Options {
     std::string scenario;
-    std::uint32_t threads = 2;  // seats of the run; for remote-free, producers plus consumers
+    std::uint32_t threads = 2;  // seats of the run
     double seconds = 0;         // 0: not limited by time
     std::uint64_t ops = 0;      // 0: not limited by ops
     std::optional<std::uint64_t> seed;
@@ -43,16 +45,11 @@ struct Options {
     std::size_t min_size_bytes = 0;
     std::size_t max_size_bytes = 0;
 
-    std::uint64_t chunks = 0;   // larson: blocks in a thread's window
-    std::uint64_t rounds = 10;  // larson: how many times a thread replaces its whole window
+    std::uint64_t working_set = 0;  // slots of each thread
+    std::shared_ptr<const OwnOptions> own;  // those that only this scenario has; nullptr: none
 
-    std::uint64_t iterations = 0;     // random-mixed: of each thread; 0: use ops and seconds
-    std::uint64_t working_set = 0;    // slots of each thread
-
-    std::uint32_t producers = 0;
-    std::uint32_t consumers = 0;
-    RemoteMode mode = RemoteMode::All;
-    std::uint64_t queue_slots = 0;  // 0: chosen to suit the length of the run
+    // The ops of each thread; UINT64_MAX: not limited.
+    std::uint64_t thread_ops() const { return ops == 0 ? UINT64_MAX : ops / threads; }
 };
 
 // Either options to run with, or a text to print and the exit status.

@@ -9,6 +9,8 @@
 
 #include "engine/base/build.h"
 #include "engine/run/scenario.h"
+#include "scenario/larson_options.h"
+#include "scenario/remote_free_options.h"
 
 namespace stress {
 namespace {
@@ -54,8 +56,8 @@ TEST(Options, LarsonTakesItsClassicArguments)
     EXPECT_EQ(o.seconds, 5);
     EXPECT_EQ(o.min_size_bytes, 8u);
     EXPECT_EQ(o.max_size_bytes, 1000u);
-    EXPECT_EQ(o.chunks, 5000u);
-    EXPECT_EQ(o.rounds, 100u);
+    EXPECT_EQ(own_options<LarsonOptions>(o).chunks, 5000u);
+    EXPECT_EQ(own_options<LarsonOptions>(o).rounds, 100u);
     EXPECT_EQ(o.seed, 4141u);
     EXPECT_EQ(o.threads, 4u);
 }
@@ -82,8 +84,9 @@ TEST(Options, RemoteFreeDividesTheThreads)
 {
     const auto division = [](const char *threads) {
         const Options o = accepted({"remote-free", "--threads", threads});
-        EXPECT_EQ(o.threads, o.producers + o.consumers);
-        return std::pair(o.producers, o.consumers);
+        const auto &own = own_options<RemoteFreeOptions>(o);
+        EXPECT_EQ(o.threads, own.producers + own.consumers);
+        return std::pair(own.producers, own.consumers);
     };
     EXPECT_EQ(division("1"), std::pair(1u, 1u));
     EXPECT_EQ(division("2"), std::pair(1u, 1u));
@@ -91,7 +94,7 @@ TEST(Options, RemoteFreeDividesTheThreads)
     EXPECT_EQ(division("8"), std::pair(4u, 4u));
     const Options o = accepted({"remote-free", "--producers", "3", "--consumers", "2", "--mode", "owner-exit"});
     EXPECT_EQ(o.threads, 5u);
-    EXPECT_EQ(o.mode, RemoteMode::OwnerExit);
+    EXPECT_EQ(own_options<RemoteFreeOptions>(o).mode, RemoteMode::OwnerExit);
 }
 
 TEST(Options, StrictFollowsTheAllocatorUnlessGiven)

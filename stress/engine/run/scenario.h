@@ -12,6 +12,7 @@
 #include "engine/base/rng.h"
 #include "engine/run/injection.h"
 #include "engine/run/options.h"
+#include "engine/run/own_options.h"
 #include "engine/seat/generator.h"
 
 namespace stress {
@@ -44,6 +45,7 @@ struct Scenario {
     const char *purpose; // one line
     ScenarioDefaults defaults;
     Plan (*plan)(const Setup &setup);
+    std::unique_ptr<OwnOptions> (*own_options)() = nullptr; // nullptr: it takes the common options alone
 };
 
 std::span<const Scenario> scenarios();
