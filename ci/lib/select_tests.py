@@ -46,7 +46,11 @@ CHANGES = [
     (r"stress/(?!misuse|explore|bench|crash)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
     (r"stress/scenario/", "hakmem-stress", r"stress[.].*[.]hakmem[.]"),
     (r"stress/canary/", "stress-test", r"stress-unit[.](Canary|OtherScenarios|InjectCanary)"),
-    (r"stress/inject/", "hakmem-stress stress-test", r"inject[.](space[.]hakmem|signals[.]hakmem|calls[.]hakmem[.]few)$|stress-unit[.]InjectCanary"),
+    (
+        r"stress/inject/",
+        "hakmem-stress stress-test",
+        r"inject[.](space[.]hakmem|signals[.]hakmem|calls[.]hakmem[.]few)$|stress-unit[.]InjectCanary",
+    ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
     (r"stress/bench/|ci/bench", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.]bench_"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),
