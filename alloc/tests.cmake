@@ -146,3 +146,47 @@ foreach(library hakmem hakmem-validate)
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
   hakmem_add_preload_test(override/${library}-without-cxx ${library} PROGRAM $<TARGET_FILE:plain-program> libstdc++)
 endforeach()
+
+# --- ways of loading -------------------------------------------------------------------------------------------
+
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  return() # the emulator has a start and a loader of its own
+endif()
+
+add_custom_target(loading-programs)
+add_dependencies(alloc-programs loading-programs)
+hakmem_c_program(loading-program programs/loading_program.c)
+hakmem_c_program(loading-own-malloc programs/loading_own_malloc.c)
+add_dependencies(loading-programs loading-program loading-own-malloc)
+set_target_properties(loading-own-malloc PROPERTIES ENABLE_EXPORTS ON)
+foreach(module IN ITEMS module wrapper)
+  add_library(loading-${module} MODULE programs/loading_${module}.c)
+  target_include_directories(loading-${module} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_definitions(loading-${module} PRIVATE _GNU_SOURCE
+      "LOADING_DATA=__thread __attribute__((tls_model(\"initial-exec\")))")
+  target_compile_options(loading-${module} PRIVATE -Wall -Wextra -Wundef -Werror -fno-builtin
+      -fsemantic-interposition) # the wrapper's own calls are the first library's, too
+  target_link_libraries(loading-${module} PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(loading-programs loading-${module})
+endforeach()
+add_dependencies(loading-programs hakmem-nodeepbind hakmem_archive hakmem_override_object)
+
+set(check ${CMAKE_CURRENT_SOURCE_DIR}/programs/loading_check)
+execute_process(COMMAND ${check} --list OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" names "${names}")
+foreach(library hakmem hakmem-validate)
+  add_dependencies(loading-programs ${library})
+  foreach(name IN LISTS names)
+    if(library STREQUAL hakmem-validate AND name MATCHES "^static")
+      continue() # has no archive; program/threads-malloc-validate links its objects
+    endif()
+    add_test(NAME loading.${name}.${library}
+        COMMAND ${check} --build ${CMAKE_BINARY_DIR} $<TARGET_FILE:${library}> ${name})
+    set_tests_properties(loading.${name}.${library} PROPERTIES LABELS unit TIMEOUT 60 SKIP_RETURN_CODE 77
+        ENVIRONMENT CC=${CMAKE_C_COMPILER})
+    if(name MATCHES "tls-full$")
+      set_tests_properties(loading.${name}.${library} PROPERTIES
+          PASS_REGULAR_EXPRESSION "^refused ${name}: [^\n]*: cannot allocate memory in static TLS block")
+    endif()
+  endforeach()
+endforeach()
