@@ -33,7 +33,7 @@ function(hakmem_add_threads_test name program)
     list(APPEND arguments 5000)
   endif()
   add_test(NAME program/${name} COMMAND ${program} ${arguments})
-  set_tests_properties(program/${name} PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(program/${name} PROPERTIES LABELS unit TIMEOUT 600)
   if(ARGC GREATER 2)
     set_tests_properties(program/${name} PROPERTIES ENVIRONMENT HAKMEM_FAILFAST_LEVEL=${ARGV2})
   endif()
@@ -112,7 +112,7 @@ function(hakmem_add_wrong_test program what expected variable)
   # ctest counts a program that ended by a signal as failed, whatever it printed, so a shell runs it.
   list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
   add_test(NAME program/${program}.${what} COMMAND sh -c "${emulator} '$<TARGET_FILE:${program}>' ${what}; true")
-  set_tests_properties(program/${program}.${what} PROPERTIES LABELS unit TIMEOUT 60 ENVIRONMENT ${variable}
+  set_tests_properties(program/${program}.${what} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT ${variable}
       PASS_REGULAR_EXPRESSION "${expected}")
 endfunction()
 hakmem_add_wrong_test(wrong-program-validate double-free "double_free: double free.*offset 0 of 100 bytes"
@@ -132,7 +132,7 @@ foreach(kind "" -static)
       "'${CMAKE_C_COMPILER}' ${kind} -O2 -I'${hakmem_includes}' -o '${program}' \
       '${CMAKE_CURRENT_SOURCE_DIR}/programs/plain_program.c' '${override}' '${archive}' -pthread && \
       ${emulator} '${program}'")
-  set_tests_properties(link/static-c${kind} PROPERTIES LABELS unit TIMEOUT 60)
+  set_tests_properties(link/static-c${kind} PROPERTIES LABELS unit TIMEOUT 300)
 endforeach()
 
 # The shared library without C++: with musl, say, whose loader is another.
@@ -146,7 +146,7 @@ if(HAKMEM_C_ONLY)
     add_test(NAME loading.linked-c.${library} COMMAND sh -c
         "${compile} -o '${program}.linked' '${CMAKE_CURRENT_SOURCE_DIR}/programs/threads_program.c' \
         '${CMAKE_CURRENT_SOURCE_DIR}/programs/calls_malloc.c' '$<TARGET_FILE:${library}>' -Wl,-rpath,'${CMAKE_BINARY_DIR}' -pthread && '${program}.linked'")
-    set_tests_properties(loading.preload-c.${library} loading.linked-c.${library} PROPERTIES LABELS unit TIMEOUT 60)
+    set_tests_properties(loading.preload-c.${library} loading.linked-c.${library} PROPERTIES LABELS unit TIMEOUT 300)
     add_dependencies(alloc-programs ${library})
   endforeach()
 endif()

@@ -26,9 +26,9 @@ set(EMULATOR_LACKS
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
 
 # Seconds for a suite of unit tests. Under an emulator Fresh takes two minutes on a busy machine.
-set(SUITE_TIMEOUT 120)
+set(SUITE_TIMEOUT 600)
 if(CMAKE_CROSSCOMPILING_EMULATOR)
-  set(SUITE_TIMEOUT 600)
+  set(SUITE_TIMEOUT 3000)
 endif()
 
 # hakmem_emulator_lacks(PREFIX SUITE OUT): sets OUT to the tests that the suite's filter must leave out, "" for none.

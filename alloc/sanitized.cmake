@@ -24,7 +24,7 @@ hakmem_sanitized_program(sanitized-program-validate $<TARGET_OBJECTS:alloc-tests
 function(hakmem_sanitized_add label name)
   add_test(NAME ${label}/${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/programs/sanitized_check
            ${ARGN})
-  set_tests_properties(${label}/${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(${label}/${name} PROPERTIES LABELS unit TIMEOUT 900 SKIP_RETURN_CODE 77)
   if(label STREQUAL tsan)
     set_tests_properties(${label}/${name} PROPERTIES RUN_SERIAL ON)
   endif()

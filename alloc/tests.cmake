@@ -182,7 +182,7 @@ foreach(library hakmem hakmem-validate)
     endif()
     add_test(NAME loading.${name}.${library}
         COMMAND ${check} --build ${CMAKE_BINARY_DIR} $<TARGET_FILE:${library}> ${name})
-    set_tests_properties(loading.${name}.${library} PROPERTIES LABELS unit TIMEOUT 60 SKIP_RETURN_CODE 77
+    set_tests_properties(loading.${name}.${library} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77
         ENVIRONMENT CC=${CMAKE_C_COMPILER})
     if(name MATCHES "tls-full$")
       set_tests_properties(loading.${name}.${library} PROPERTIES

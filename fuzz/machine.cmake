@@ -67,4 +67,4 @@ add_dependencies(fuzz fuzz_ops-release-replay)
 fuzz_finds(fuzz_ops finds)
 add_test(NAME fuzz.replay.fuzz_ops.release
   COMMAND fuzz_ops-release-replay ${PROJECT_SOURCE_DIR}/corpus/ops ${finds})
-set_tests_properties(fuzz.replay.fuzz_ops.release PROPERTIES LABELS "fuzz;unit" TIMEOUT 300)
+set_tests_properties(fuzz.replay.fuzz_ops.release PROPERTIES LABELS "fuzz;unit" TIMEOUT 900)

@@ -7,15 +7,15 @@ target_link_libraries(fuzz-test PRIVATE fuzz_op_text GTest::gmock GTest::gtest_m
 add_dependencies(fuzz-test fuzz-dictionaries)
 hakmem_test_code(fuzz-test)
 hakmem_precompile(fuzz-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <string> <vector>)
-gtest_discover_tests(fuzz-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_unit_tests DISCOVERY_TIMEOUT 60
-  PROPERTIES LABELS fuzz TIMEOUT 120)
+gtest_discover_tests(fuzz-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_unit_tests DISCOVERY_TIMEOUT 300
+  PROPERTIES LABELS fuzz TIMEOUT 600)
 # The machine contains the suite's interpreter with another subject, so it has a separate test program.
 add_executable(fuzz-machine-test op_machine_test.cc $<TARGET_OBJECTS:hakmem_fibers>
   $<TARGET_OBJECTS:explore_inside>)
 fuzz_harness(fuzz-machine-test)
 target_link_libraries(fuzz-machine-test PRIVATE fuzz_machine fuzz_sanitized_link GTest::gtest_main)
-gtest_discover_tests(fuzz-machine-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_machine_tests DISCOVERY_TIMEOUT 60
-  PROPERTIES LABELS fuzz TIMEOUT 120)
+gtest_discover_tests(fuzz-machine-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_machine_tests DISCOVERY_TIMEOUT 300
+  PROPERTIES LABELS fuzz TIMEOUT 600)
 # A list of labels does not survive gtest_discover_tests, so ctest itself sets it.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/labels.cmake "foreach(test IN LISTS fuzz_unit_tests fuzz_machine_tests)
   set_tests_properties(\${test} PROPERTIES LABELS \"fuzz;unit\")

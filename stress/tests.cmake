@@ -53,8 +53,8 @@ if(COMMAND hakmem_precompile)
 endif()
 # Planted bugs are separate libraries, and the tests that find them are the same in every tree.
 function(stress_unit_tests filter label)
-  gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
+  gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 300
+    PROPERTIES LABELS ${label} TIMEOUT 600 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
 endfunction()
 set(planted "Canary/*:OtherScenarios.*:InjectCanary*")
 stress_unit_tests("-${planted}" unit)
@@ -67,19 +67,19 @@ if(NOT STRESS_SANITIZED)
   add_executable(conform-test conform/conform_test.cc engine/base/spawn_for_test.cc)
   add_dependencies(conform-test hakmem-stress conform-canaries)
   target_link_libraries(conform-test PRIVATE stress_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(conform-test TEST_PREFIX "conform-unit." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS conform
-    TIMEOUT 300 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
+  gtest_discover_tests(conform-test TEST_PREFIX "conform-unit." DISCOVERY_TIMEOUT 300 PROPERTIES LABELS conform
+    TIMEOUT 900 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
   foreach(subject IN ITEMS hakmem validate system)
     if(subject STREQUAL "system" OR TARGET hakmem_static)
       add_test(NAME conform.${subject} COMMAND hakmem-stress conform --allocator ${subject})
-      set_tests_properties(conform.${subject} PROPERTIES LABELS conform TIMEOUT 300)
+      set_tests_properties(conform.${subject} PROPERTIES LABELS conform TIMEOUT 900)
     endif()
   endforeach()
   # The settings of the debug-validation build, which are read elsewhere than the options.
   if(TARGET wrong-program-validate)
     add_test(NAME conform.secure-failfast
       COMMAND conform-secure $<TARGET_FILE:wrong-program-validate> double-free)
-    set_tests_properties(conform.secure-failfast PROPERTIES LABELS conform TIMEOUT 60 SKIP_RETURN_CODE 77
+    set_tests_properties(conform.secure-failfast PROPERTIES LABELS conform TIMEOUT 300 SKIP_RETURN_CODE 77
       ENVIRONMENT "HAKMEM_FAILFAST=report;HAKMEM_FAILFAST_LEVEL=0" PASS_REGULAR_EXPRESSION "double_free: double free"
       FAIL_REGULAR_EXPRESSION "nobody stopped it")
   endif()
@@ -91,7 +91,7 @@ if(NOT STRESS_SANITIZED)
   target_link_libraries(page_for_test PRIVATE stress_engine)
   add_test(NAME stress-unit.report-browser
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/page/browser_test $<TARGET_FILE:page_for_test>)
-  set_tests_properties(stress-unit.report-browser PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 120)
+  set_tests_properties(stress-unit.report-browser PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()
 
 include(scenario/scenario.cmake)

@@ -12,7 +12,7 @@ set(raw ${folder}/raw)
 function(train name)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env LLVM_PROFILE_FILE=${raw}/${name}-%p-%m.profraw ${ARGN}
-    OUTPUT_VARIABLE text ERROR_VARIABLE text RESULT_VARIABLE status TIMEOUT 300)
+    OUTPUT_VARIABLE text ERROR_VARIABLE text RESULT_VARIABLE status TIMEOUT 900)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "training: ${name} ended with ${status}:\n${text}")
   endif()

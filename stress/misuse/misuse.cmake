@@ -154,7 +154,7 @@ endforeach()
 function(misuse_test name library)
   add_test(NAME ${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/misuse/check
     --library $<TARGET_FILE:${library}> ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS misuse TIMEOUT 120)
+  set_tests_properties(${name} PROPERTIES LABELS misuse TIMEOUT 600)
 endfunction()
 
 set(reports ${CMAKE_CURRENT_SOURCE_DIR}/misuse/reports.txt)
@@ -193,7 +193,7 @@ endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/misuse/rows.txt CONTENT "${rows}" @ONLY)
 add_test(NAME misuse.reports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/misuse/check --reports ${reports}
   --rows ${CMAKE_BINARY_DIR}/misuse/rows.txt)
-set_tests_properties(misuse.reports PROPERTIES LABELS misuse TIMEOUT 60)
+set_tests_properties(misuse.reports PROPERTIES LABELS misuse TIMEOUT 300)
 
 # A program that gives up has misused nothing. That must count as a failure, even if no kind is expected.
 misuse_test(misuse.gives_up hakmem $<TARGET_FILE:misuse-double_free>)
