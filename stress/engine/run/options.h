@@ -20,8 +20,9 @@ struct ScenarioDefaults {
     std::uint64_t working_set = 256;   // slots of each thread
 };
 
-// What every run has. The options of one scenario alone are with that scenario: engine/run/own_options.h.
 class OwnOptions;
+
+// What every run has. The options of one scenario alone are with that scenario: engine/run/own_options.h.
 struct Options {
     std::string scenario;
     std::uint32_t threads = 2;  // seats of the run

@@ -3,38 +3,34 @@
 // A lap is a share of the ops or of the time. Between two laps no thread is in the subject. There memory is sampled,
 // and the laws of the subject's books are checked, if it shows them. At the end every remaining block is judged and
 // freed, whatever the ops did.
+//
+// Its parts: the testbed has the seats and what their ops meet, laps.h runs the threads, injector.h disturbs them, and
+// memory_judge.h judges memory.
 #pragma once
 
-#include <atomic>
-#include <memory>
+#include <cstdint>
 #include <string>
 
-#include "engine/judge/claim_map.h"
-#include "engine/judge/failure.h"
-#include "engine/judge/memory.h"
-#include "engine/judge/memory_law.h"
-#include "engine/judge/oracle.h"
-#include "engine/run/options.h"
+#include "engine/run/injector.h"
+#include "engine/run/laps.h"
+#include "engine/run/memory_judge.h"
 #include "engine/run/result.h"
-#include "engine/run/scenario.h"
-#include "engine/seat/seat.h"
-#include "engine/subject/support.h"
-#include "engine/subject/whitebox.h"
+#include "engine/run/testbed.h"
 #include "engine/team/process_ops.h"
 
 namespace stress {
 
 class Run {
   public:
-    // The plan must outlive the run.
-    Run(const Options &run_options, std::uint64_t seed, Support support, Plan &plan);
+    // The options and the plan must outlive the run.
+    Run(const Options &options, std::uint64_t seed, Support support, Plan &plan);
     ~Run();
     Run(const Run &) = delete;
     Run &operator=(const Run &) = delete;
 
-    const Mapped<Seat *> &seats() const { return seats_; }
-    MemoryMeter &meter() { return meter_; }
-    FailureLog &failures() { return failures_; }
+    const Mapped<Seat *> &seats() const { return testbed_.seats; }
+    MemoryMeter &meter() { return testbed_.meter; }
+    FailureLog &failures() { return testbed_.failures; }
 
     // The result so far, for a run that will not end by itself. Any thread.
     Result so_far(const std::string &scenario, const std::string &reproduce) const;
@@ -43,53 +39,21 @@ class Run {
     Result run(const std::string &scenario, const std::string &reproduce);
 
   private:
-    bool failed() const { return failures_.any(); }
-    void lap(std::uint32_t number, std::uint32_t count);
-    void rest();
+    void run_laps(Result &result);
+    void check_books();
     void sweep();
+    void judge(Result &result);
     void judge_balance();
-    void injection_begin();
-    void injection_end();
-    void hold_what_is_left();
-    void let_go();
-    void limit_begin();
-    void limit_end();
-    void sample_rest(std::uint32_t number);
-    void judge_resident(Result &result);
-    void judge_memory(Result &result);
-    void judge_plateau(Result &result);
-    void judge_mappings(const Result &result);
-    void await_return(Result &result);
-    void keep_awake();
-    Witness witness() const { return seats_[0]->interp.witness(); }
+    void fill_in_peaks(Result &result) const;
     void fill_in(Result &result) const;
-    std::uint64_t ops_total() const;
 
-    const Options &options_;
+    Testbed testbed_;
     std::uint64_t seed_;
-    std::uint64_t swing_bytes_;  // as the plan says
-    std::atomic<bool> stop_{false};
-    FailureLog failures_{stop_};
-    ClaimMap claims_;
-    std::unique_ptr<LineMap> lines_;  // only if the plan asks for it
-    Oracle oracle_{claims_, failures_};
-    Slots slots_;
-    InterpShared shared_{oracle_, slots_, stop_};
-    Mapped<Seat *> seats_;
-    Mapped<const Counters *> counters_;  // of the seats
     ProcessNeeds needs_;
-    const Injection injection_;
-    ProcessFigures injected_;  // what the injection did
-    InUse in_use_before_;      // by the subject's books
-    void *held_ = nullptr;     // blocks that the run must do without
-    MemoryMeter meter_{claims_, counters_};
-    Mapped<RestSample> rests_;
-    std::size_t rest_count_ = 0;
-    std::uint64_t first_mapping_count_ = 0;
-
+    Injector injector_;
+    MemoryJudge memory_;
+    Laps laps_{testbed_, injector_};
     std::uint64_t start_ns_ = 0;
-    std::uint64_t measured_ops_ = 0;
-    double measured_seconds_ = 0;
 };
 
-}  // namespace stress
+} // namespace stress

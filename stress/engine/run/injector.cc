@@ -1,8 +1,8 @@
-// The part of Run that injects: what is armed, when it ends, and the check that the subject recovers afterwards.
+#include "engine/run/injector.h"
+
 #include <cstring>
 
 #include "engine/base/libc.h"
-#include "engine/run/run.h"
 #include "engine/subject/fault_os.h"
 #include "engine/subject/subject.h"
 #include "engine/subject/whitebox.h"
@@ -16,7 +16,7 @@ constexpr std::uint64_t kHeldMax = 8192;
 
 // Takes all memory that the subject can give while the system refuses it more, so that the run begins at the point
 // where the subject needs more. The blocks form a list: the first word of each points to the next.
-void Run::hold_what_is_left()
+void Injector::hold_what_is_left()
 {
     std::uint64_t count = 0;
     for (std::size_t size_bytes : {65536U, 16384U, 4096U, 1024U, 256U, 64U, 16U}) {
@@ -30,7 +30,7 @@ void Run::hold_what_is_left()
     }
 }
 
-void Run::let_go()
+void Injector::let_go()
 {
     while (held_ != nullptr) {
         void *const next = *static_cast<void **>(held_);
@@ -39,58 +39,61 @@ void Run::let_go()
     }
 }
 
-void Run::injection_begin()
+void Injector::begin()
 {
     if (injection_.refuses_memory()) in_use_before_ = whitebox_in_use();
     if (!injection_.traps_calls) return;
-    fault_os_arm_process(*shared_.scarce, 1, true);
+    fault_os_arm_process(*testbed_.shared.scarce, 1, true);
     hold_what_is_left();
     fault_os_disarm_process();
-    fault_os_arm_process(*shared_.scarce, injection_.call, injection_.for_ever);
+    fault_os_arm_process(*testbed_.shared.scarce, injection_.call, injection_.for_ever);
 }
 
 // Everything is freed, in part while the system refused memory. Now memory can be had again.
-void Run::injection_end()
+void Injector::end()
 {
     if (injection_.traps_calls) {
         const FaultOsCounts counts = fault_os_disarm_process();
-        injected_.os_calls += counts.calls;
-        injected_.os_failures += counts.failures;
+        figures_.os_calls += counts.calls;
+        figures_.os_failures += counts.failures;
     }
-    if (!injection_.refuses_memory() || !options_.check || failed() || !seats_[0]->interp.probe_recovery()) return;
+    if (!injection_.refuses_memory() || !testbed_.options.check || testbed_.failed() ||
+        !testbed_.seats[0]->interp.probe_recovery())
+        return;
     let_go();
     const InUse in_use = whitebox_in_use();
-    injected_.blocks_kept = in_use.blocks - in_use_before_.blocks;
-    injected_.bytes_kept = in_use.bytes - in_use_before_.bytes;
+    figures_.blocks_kept = in_use.blocks - in_use_before_.blocks;
+    figures_.bytes_kept = in_use.bytes - in_use_before_.bytes;
 }
 
 // Begins the limit once the threads of a lap have started, since their stacks come from the system. Not before the run:
 // libc's own requests to the subject for starting a thread are not limited, and could bring in a whole superslab, in
 // which a small scenario would run to its end.
-void Run::limit_begin()
+void Injector::limit_begin()
 {
     if (injection_.limit_bytes == 0) return;
-    shared_.scarce_begin();
+    testbed_.shared.scarce_begin();
     int error = memory_limit_set(1);
     if (error == 0) {
         hold_what_is_left();
         error = memory_limit_set(injection_.limit_bytes);
     }
     if (error == 0) {
-        injected_.limits += 1;
+        figures_.limits += 1;
         return;
     }
-    failures_.add(rule::kProvesNothing, seats_[0]->interp.witness(),
-                  "the address space could not be limited to %llu bytes more than is mapped, errno %s; begin with a "
-                  "higher hard limit (ulimit -Hv)",
-                  static_cast<unsigned long long>(injection_.limit_bytes), error_name(error));
+    testbed_.failures.add(
+        rule::kProvesNothing, testbed_.witness(),
+        "the address space could not be limited to %llu bytes more than is mapped, errno %s; begin with a "
+        "higher hard limit (ulimit -Hv)",
+        static_cast<unsigned long long>(injection_.limit_bytes), error_name(error));
 }
 
-void Run::limit_end()
+void Injector::limit_end()
 {
     if (injection_.limit_bytes == 0) return;
     memory_limit_set(0);
-    shared_.scarce_end();
+    testbed_.shared.scarce_end();
 }
 
 } // namespace stress
