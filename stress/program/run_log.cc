@@ -100,7 +100,7 @@ void RunLog::attach(Run &run)
         log.room = head().room;
         log.entries = reinterpret_cast<SeatLog::Entry *>(&log + 1);
         log.outcomes = reinterpret_cast<OpOutcome *>(log.entries + log.room);
-        seat->log = &log;
+        seat->ops.log = &log;
         seat->interp.trace = new (harness_map(sizeof(Trace))) Trace(log.outcomes, log.room);
     }
 }

@@ -129,7 +129,7 @@ void Run::run_laps(Result &result)
 // What can only be judged at the end.
 void Run::judge(Result &result)
 {
-    for (const Seat *seat : testbed_.seats) result.process.add(seat->process);
+    for (const Seat *seat : testbed_.seats) result.process.add(seat->process.counts);
     if (!testbed_.failed()) process_ops_judge(result.process, needs_, testbed_.witness(), testbed_.failures);
 
     result.process.add(injector_.figures());

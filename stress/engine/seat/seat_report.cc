@@ -86,14 +86,14 @@ void write_place(int fd, const Seat *seat)
     text.add(": tid ").add_number(static_cast<std::uint64_t>(syscall(SYS_gettid)));
     if (Interp::inside()) {
         text.add(", inside the subject");
-        if (seat != nullptr && seat->next < seat->filled)
-            text.add(", in ").add(kind_text(seat->ring[seat->next % Seat::kRingOps].kind));
+        if (seat != nullptr && seat->ops.has_next())
+            text.add(", in ").add(kind_text(seat->ops.op(seat->ops.consumed()).kind));
     }
     if (seat != nullptr && seat->interp.waits_for() != 0)
         text.add(", waits for the op before it on slot ").add_number(seat->interp.waits_for() >> 16);
     if (seat != nullptr && sched_now != nullptr) {
-        if (baton_ticket == seat->ticket) text.add(", holds the baton");
-        text.add(", at sync point ").add(sched_now->last_step(seat->ticket));
+        if (baton_ticket == seat->thread.ticket) text.add(", holds the baton");
+        text.add(", at sync point ").add(sched_now->last_step(seat->thread.ticket));
     }
     text.add("\n").write_to(fd);
 }
@@ -172,7 +172,7 @@ void op_line(SafeText &text, const Op &op)
 std::uint64_t seat_report_heading(SafeText &text, const Seat &seat)
 {
     text.add("  last ops of thread ").add_number(seat.index).add(":\n");
-    return seat.next < seat.filled ? seat.next + 1 : seat.next;
+    return seat.ops.has_next() ? seat.ops.consumed() + 1 : seat.ops.consumed();
 }
 
 void seat_report_ops(int fd, const Seat &seat)
@@ -196,7 +196,7 @@ void seat_report_all(int fd, const Mapped<Seat *> &seats)
     if (sched_now != nullptr) baton_ticket = sched_now->current();
     const std::size_t shown = std::min(seats.size(), kSeatsShown);
     for (std::size_t i = 0; i < shown; ++i) {
-        const pid_t tid = seats[i]->tid.load(std::memory_order_relaxed);
+        const pid_t tid = seats[i]->thread.tid.load(std::memory_order_relaxed);
         if (tid == 0) continue;
         any = true;
         ask(fd, seats[i], tid);

@@ -28,8 +28,8 @@ template <typename Take> void seat_report_lines(const Seat &seat, std::uint64_t 
     for (std::uint64_t i = end > count ? end - count : 0; i < end; ++i) {
         SafeText line;
         line.add("    ").add_number(i).add(": ");
-        op_line(line, seat.ring[i % Seat::kRingOps]);
-        line.add(i == seat.next ? "  <- next or in progress\n" : "\n");
+        op_line(line, seat.ops.op(i));
+        line.add(i == seat.ops.consumed() ? "  <- next or in progress\n" : "\n");
         take(line);
     }
 }

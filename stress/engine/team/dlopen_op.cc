@@ -54,7 +54,7 @@ bool load(const char *name, Plugin &plugin)
 bool trade(const Plugin &plugin, Seat &seat, InterpShared &shared)
 {
     const Witness witness = seat.interp.witness();
-    std::uint64_t number = read(seat.process.plugins) * 16;
+    std::uint64_t number = read(seat.process.counts.plugins) * 16;
     Block there[std::size(kSizes)] = {}, here[std::size(kSizes)] = {};
     for (std::size_t i = 0; i < std::size(kSizes); ++i) {
         for (Block *block : {&there[i], &here[i]}) {
@@ -103,7 +103,7 @@ bool dlopen_apply(std::size_t which, Seat &seat, FailureLog &failures, InterpSha
                      why != nullptr ? why : "no reason given");
         return false;
     }
-    bump(seat.process.plugins, 1);
+    bump(seat.process.counts.plugins, 1);
     const bool sound = trade(plugin, seat, shared);
     const int fault = plugin.use();
     const bool scarce = shared.scarce_since(mark);

@@ -69,14 +69,14 @@ bool fork_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &sh
     if (sched_active()) give_way_until_inside();
     const SchedHold hold;
     const std::uint32_t mark = shared.scarce_mark();
-    const std::uint64_t number = read(seat.process.forks);
+    const std::uint64_t number = read(seat.process.counts.forks);
     ForkReport *report = fork_report_make();
     if (report == nullptr) return true;  // memory is scarce
     const ForkTask task{seat,           shared, failures, *report, op_size(op), number * kOpThreadsMax + seat.index,
                         number % 4 == 3};
     const Forked forked = fork_directed(task, op.arg, static_cast<std::uint32_t>(number % 3));
-    bump(seat.process.forks, 1);
-    if (forked.step != nullptr) bump(seat.process.forks_directed, 1);
+    bump(seat.process.counts.forks, 1);
+    if (forked.step != nullptr) bump(seat.process.counts.forks_directed, 1);
     const bool sound = judge_child(forked, mark, seat, failures, shared, *report);
     fork_report_free(report);
     return sound;

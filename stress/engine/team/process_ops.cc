@@ -36,9 +36,9 @@ SeatNext renew(const Op &op, Seat &seat, FailureLog &failures, InterpShared &sha
         thread_cancel_after(seat, op_size(op));
         return SeatNext::GoOn;
     }
-    if (seat.cancel_after != 0) return SeatNext::GoOn;  // the thread ends by that cancellation
+    if (seat.thread.cancel_after != 0) return SeatNext::GoOn;  // the thread ends by that cancellation
     if (how == RenewHow::Destructors) last_rites_arm(seat, shared, failures, op_size(op));
-    seat.renew = how;
+    seat.thread.renew = how;
     return SeatNext::Renew;
 }
 
@@ -47,28 +47,28 @@ void fail_os(const Op &op, Seat &seat, InterpShared &shared)
     if (!fault_os_installed() && op_size(op) != 0 && !fault_os_install()) return;  // the plan has already said so
     if (op_size(op) == 0) {
         fault_os_disarm();
-        if (seat.holds_failure) shared.scarce_end();
-        seat.holds_failure = false;
+        if (seat.process.holds_failure) shared.scarce_end();
+        seat.process.holds_failure = false;
         return;
     }
-    if (!seat.holds_failure) shared.scarce_begin();
-    seat.holds_failure = true;
-    fault_os_arm(seat.process, op_size(op), op.arg != 0);
-    bump(seat.process.fail_os, 1);
+    if (!seat.process.holds_failure) shared.scarce_begin();
+    seat.process.holds_failure = true;
+    fault_os_arm(seat.process.counts, op_size(op), op.arg != 0);
+    bump(seat.process.counts.fail_os, 1);
 }
 
 // The process has one limit: the last one set counts, and it goes when the last seat lets go of it.
 void limit_memory(std::uint64_t bytes, Seat &seat, InterpShared &shared)
 {
     if (bytes != 0) {
-        if (!seat.holds_limit) {
+        if (!seat.process.holds_limit) {
             shared.scarce_begin();
             limits_held.fetch_add(1, std::memory_order_relaxed);
         }
-        seat.holds_limit = true;
-        if (memory_limit_set(bytes) == 0) bump(seat.process.limits, 1);
-    } else if (seat.holds_limit) {
-        seat.holds_limit = false;
+        seat.process.holds_limit = true;
+        if (memory_limit_set(bytes) == 0) bump(seat.process.counts.limits, 1);
+    } else if (seat.process.holds_limit) {
+        seat.process.holds_limit = false;
         if (limits_held.fetch_sub(1, std::memory_order_relaxed) == 1) memory_limit_set(0);
         shared.scarce_end();
     }
@@ -80,7 +80,7 @@ SeatNext signals(std::uint64_t period_us, Seat &seat, FailureLog &failures)
         signals_stop();
         return SeatNext::GoOn;
     }
-    const int error = signals_start(seat.process, period_us);
+    const int error = signals_start(seat.process.counts, period_us);
     if (error == 0) return SeatNext::GoOn;
     failures.add(rule::kSignal, seat.interp.witness(), "a timer could not be made, errno %d", error);
     return SeatNext::Failed;
@@ -148,7 +148,7 @@ void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared)
     last_rites_sweep(seat, shared, failures);
     signals_probe_strangers();
     const std::uint64_t rounds = last_rites_rounds();
-    bump(seat.process.destructor_rounds, rounds - rounds_before);
+    bump(seat.process.counts.destructor_rounds, rounds - rounds_before);
     rounds_before = rounds;
 }
 

@@ -11,7 +11,7 @@ namespace stress {
 
 enum class SeatNext {
     GoOn,
-    Renew,   // this thread ends as seat.renew says, and a fresh one continues
+    Renew,   // this thread ends as seat.thread.renew says, and a fresh one continues
     Failed,  // a failure was recorded
 };
 

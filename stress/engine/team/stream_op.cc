@@ -40,14 +40,14 @@ bool getline_apply(std::size_t bytes, Seat &seat, FailureLog &failures, InterpSh
     if constexpr (kSanitized) return true;  // see the header
     const SchedHold hold;
     const std::uint32_t mark = shared.scarce_mark();
-    if (seat.stream == nullptr) {
+    if (seat.process.stream == nullptr) {
         cookie_io_functions_t functions{};
         functions.read = cookie_read;
-        seat.stream = fopencookie(&seat.stream_left, "r", functions);
-        if (seat.stream == nullptr) return shared.scarce_since(mark);
+        seat.process.stream = fopencookie(&seat.process.stream_left, "r", functions);
+        if (seat.process.stream == nullptr) return shared.scarce_since(mark);
     }
-    auto *stream = static_cast<FILE *>(seat.stream);
-    seat.stream_left = bytes + 1;
+    auto *stream = static_cast<FILE *>(seat.process.stream);
+    seat.process.stream_left = bytes + 1;
     char *line = nullptr;
     std::size_t room = 0;
     const ssize_t length = getline(&line, &room, stream);
@@ -58,10 +58,10 @@ bool getline_apply(std::size_t bytes, Seat &seat, FailureLog &failures, InterpSh
                      "getline of a line of %zu bytes gave %zd bytes, errno %d, or other bytes", bytes, length, errno);
     if (length < 0) {  // part of this line may still be in its buffer
         fclose(stream);
-        seat.stream = nullptr;
+        seat.process.stream = nullptr;
     }
     free(line);
-    bump(seat.process.getlines, 1);
+    bump(seat.process.counts.getlines, 1);
     return sound;
 }
 
@@ -74,9 +74,9 @@ void flush_all_apply()
 
 void stream_close(Seat &seat)
 {
-    if (seat.stream == nullptr) return;
-    fclose(static_cast<FILE *>(seat.stream));
-    seat.stream = nullptr;
+    if (seat.process.stream == nullptr) return;
+    fclose(static_cast<FILE *>(seat.process.stream));
+    seat.process.stream = nullptr;
 }
 
 }  // namespace stress

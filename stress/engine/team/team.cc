@@ -23,7 +23,7 @@ void sleep_a_little()
 
 void retire(Seat &seat, pthread_t thread)
 {
-    while (!seat.retired.push(thread)) sleep_a_little();
+    while (!seat.thread.retired.push(thread)) sleep_a_little();
 }
 
 void *seat_thread(void *argument);
@@ -36,7 +36,7 @@ int seat_thread_create(Seat &seat, pthread_t &thread, std::size_t stack_bytes = 
     if (sched_now == nullptr) return thread_create(thread, seat_thread, &seat, stack_bytes);
     const std::size_t ticket = sched_now->admit();
     if (ticket == ~std::size_t{0}) return EAGAIN;
-    seat.ticket = ticket;
+    seat.thread.ticket = ticket;
     const int error = thread_create(thread, seat_thread, &seat, stack_bytes);
     if (error == 0) sched_now->admitted(ticket, thread);
     return error;
@@ -49,9 +49,9 @@ void finish(Seat &seat, bool seeded)
     process_ops_leave(seat, *worker_shared.interp);
     worker_shared.interp->oracle.leave(seat.index);
     if (!seeded) retire(seat, pthread_self());
-    seat.tid.store(0, std::memory_order_relaxed);
+    seat.thread.tid.store(0, std::memory_order_relaxed);
     // release: publishes everything that the seat did. Pairs with the acquire in team_wait.
-    seat.finished.store(true, std::memory_order_release);
+    seat.thread.finished.store(true, std::memory_order_release);
 }
 
 // Gives the seat to a fresh thread. False: none could be started, and nothing has changed.
@@ -59,22 +59,21 @@ bool succeed(Seat &seat, RenewHow how)
 {
     const CancelOff cancel_off;
     process_ops_leave(seat, *worker_shared.interp);
-    seat.predecessor = pthread_self();
-    seat.has_predecessor = true;
+    seat.thread.predecessor = pthread_self();
     const bool small = how == RenewHow::SmallStack;
-    if (small) bump(seat.process.small_stacks, 1);
-    if (how == RenewHow::Cancel) bump(seat.process.cancellations, 1);
+    if (small) bump(seat.process.counts.small_stacks, 1);
+    if (how == RenewHow::Cancel) bump(seat.process.counts.cancellations, 1);
     pthread_t successor;
     if (seat_thread_create(seat, successor, small ? small_stack_bytes() : 0) == 0) return true;
-    seat.has_predecessor = false;
-    if (how == RenewHow::Cancel) seat.cancel_after = 100;  // still pending: try again later
+    seat.thread.predecessor.reset();
+    if (how == RenewHow::Cancel) seat.thread.cancel_after = 100;  // still pending: try again later
     return false;
 }
 
 // Interrupts the seat on the thread's stack and on an alternate one, in turns.
 void interrupt(Seat &seat)
 {
-    const int error = signals_start(seat.process, worker_shared.signal_us + seat.index % 2);
+    const int error = signals_start(seat.process.counts, worker_shared.signal_us + seat.index % 2);
     if (error == 0) return;
     worker_shared.failures->add(rule::kSignal, seat.interp.witness(), "a timer could not be made, errno %d", error);
 }
@@ -105,17 +104,17 @@ void thread_ended(void *argument)
 
 void seat_run(Seat &seat, bool seeded)
 {
-    seat.cancel_after = 0;
-    if (seat.renew == RenewHow::SmallStack) small_stack_enter();
-    seat.renew = RenewHow::Return;
+    seat.thread.cancel_after = 0;
+    if (seat.thread.renew == RenewHow::SmallStack) small_stack_enter();
+    seat.thread.renew = RenewHow::Return;
     if (worker_shared.signal_us != 0) interrupt(seat);
     while (worker_run(seat) == Outcome::Successor) {
-        const RenewHow how = seat.renew;
+        const RenewHow how = seat.thread.renew;
         if (!succeed(seat, how)) continue; // the system has no thread left: this one continues
         thread_end(how);
         return;
     }
-    const RenewHow how = seat.cancel_after != 0 ? RenewHow::Cancel : RenewHow::Return;
+    const RenewHow how = seat.thread.cancel_after != 0 ? RenewHow::Cancel : RenewHow::Return;
     finish(seat, seeded);
     thread_end(how);
 }
@@ -124,9 +123,9 @@ void *seat_thread(void *argument)
 {
     Seat &seat = *static_cast<Seat *>(argument);
     const bool seeded = sched_now != nullptr;
-    seat.tid.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
-    if (seeded) sched_now->enter(seat.ticket);
-    if (seat.has_predecessor && !seeded) retire(seat, seat.predecessor);
+    seat.thread.tid.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    if (seeded) sched_now->enter(seat.thread.ticket);
+    if (seat.thread.predecessor.has_value() && !seeded) retire(seat, *seat.thread.predecessor);
     bump(seat.counters.threads_started, 1);
     ThreadEnd end{seat, seeded};
     pthread_cleanup_push(thread_ended, &end);
@@ -139,8 +138,8 @@ void *seat_thread(void *argument)
 bool join_retired(Seat &seat)
 {
     // Read before the queue: a finished seat has already pushed its last thread.
-    const bool finished = seat.finished.load(std::memory_order_acquire);
-    for (pthread_t thread; seat.retired.pop(thread);) thread_join(thread);
+    const bool finished = seat.thread.finished.load(std::memory_order_acquire);
+    for (pthread_t thread; seat.thread.retired.pop(thread);) thread_join(thread);
     return finished;
 }
 
@@ -151,7 +150,7 @@ bool all_wait(const Mapped<Seat *> &seats, const Slots &slots, std::uint64_t &op
     ops = 0;
     for (const Seat *seat : seats) {
         ops += read(seat->counters.ops);
-        if (seat->finished.load(std::memory_order_acquire)) continue;
+        if (seat->thread.finished.load(std::memory_order_acquire)) continue;
         any = true;
         const std::uint64_t waits = seat->interp.waits_for();
         if (waits == 0 ||
@@ -175,12 +174,12 @@ bool stalled(const Mapped<Seat *> &seats, const Slots &slots)
 
 void team_start(Seat &seat, FailureLog &failures)
 {
-    seat.has_predecessor = false;
-    seat.finished.store(false, std::memory_order_relaxed);
+    seat.thread.predecessor.reset();
+    seat.thread.finished.store(false, std::memory_order_relaxed);
     pthread_t thread;
     const int error = seat_thread_create(seat, thread);
     if (error == 0) return;
-    seat.finished.store(true, std::memory_order_relaxed);
+    seat.thread.finished.store(true, std::memory_order_relaxed);
     failures.add(rule::kThread, seat.interp.witness(), "pthread_create failed with errno %d; ask for fewer threads",
                  error);
 }

@@ -57,15 +57,15 @@ bool thread_end_is_meant()
 
 void thread_cancel_after(Seat &seat, std::uint64_t ops)
 {
-    if (seat.cancel_after == 0) pthread_cancel(pthread_self());
-    seat.cancel_after = ops + 1;
+    if (seat.thread.cancel_after == 0) pthread_cancel(pthread_self());
+    seat.thread.cancel_after = ops + 1;
 }
 
 bool thread_cancel_is_due(Seat &seat)
 {
-    if (seat.cancel_after == 0 || --seat.cancel_after > 0) return false;
-    seat.cancel_after = 1;  // still pending
-    seat.renew = RenewHow::Cancel;
+    if (seat.thread.cancel_after == 0 || --seat.thread.cancel_after > 0) return false;
+    seat.thread.cancel_after = 1;  // still pending
+    seat.thread.renew = RenewHow::Cancel;
     return true;
 }
 

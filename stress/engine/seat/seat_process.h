@@ -1,0 +1,18 @@
+// What the process ops of a seat did, and what they hold between two ops. engine/team/process_ops.h undoes it.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/op/process_counts.h"
+
+namespace stress {
+
+struct SeatProcess {
+    ProcessCounts counts;
+    // Whether this seat made memory scarce, by calls that fail or by a limit: counted in InterpShared::scarce.
+    bool holds_failure = false, holds_limit = false;
+    void *stream = nullptr;      // FILE of the GetLine op
+    std::size_t stream_left = 0; // bytes that it will still deliver
+};
+
+} // namespace stress
