@@ -80,7 +80,7 @@ def per_pair(short, long):
 def measure(runner, subjects, rows, ops):
     """{row: {allocator: {event: figure}}}"""
     if shutil.which("valgrind") is None:
-        raise Broken("valgrind is not installed: run ci/setup")
+        raise Broken("valgrind is not installed: run ci/setup --bench")
     lengths = (ops, ops * LONGER)
     jobs = [(subject, row, length) for row in rows for subject in subjects for length in lengths]
     workers = min(4, len(os.sched_getaffinity(0)))

@@ -145,7 +145,7 @@ def has_odd_section(path):
             env={**os.environ, "LC_ALL": "C"},
         )
     except OSError:
-        raise BadInput("readelf is not installed: run ci/setup") from None
+        raise BadInput("readelf is not installed: run ci/setup --bench") from None
     # [Nr] Name Type Address Offset Size EntrySize Flags Link Info Align
     code = re.findall(r"\] (\S+)\s+PROGBITS(?:\s+[0-9a-f]+){4}\s+\w*X", done.stdout)
     return bool(set(code) - CODE_SECTIONS)

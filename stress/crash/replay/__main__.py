@@ -73,7 +73,7 @@ def need(*programs):
     if "gdb" in programs and platform.machine() != "x86_64":
         return f"it reads x86-64 instructions, and this machine is {platform.machine()}"
     missing = [program for program in programs if not shutil.which(program)]
-    return f"{missing[0]} is not installed: run ci/setup" if missing else ""
+    return f"{missing[0]} is not installed: run ci/setup --replay" if missing else ""
 
 
 class Replay:

@@ -1,10 +1,4 @@
-# ci/replay: the library that it preloads, and its tests.
-
-add_library(replay-calls MODULE ${CMAKE_CURRENT_SOURCE_DIR}/replay/calls.c)
-target_compile_definitions(replay-calls PRIVATE _GNU_SOURCE)
-target_compile_options(replay-calls PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin)
-target_link_libraries(replay-calls PRIVATE ${CMAKE_DL_LIBS})
-set_target_properties(replay-calls PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+# The tests of ci/replay.
 
 # crash.replay.BUG: the bug is named in one run; soak.replay: in 20 runs of each.
 set(replay_test ${CMAKE_CURRENT_SOURCE_DIR}/replay_test)

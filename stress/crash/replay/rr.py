@@ -24,7 +24,7 @@ class Command:
     def probe(self):
         """Why rr cannot record here and what to do about it, in one line; '' if it can."""
         if not self.path:
-            return "rr is not installed: run ci/setup, or name one by --rr PATH"
+            return "rr is not installed: run ci/setup --replay, or name one by --rr PATH"
         folder = tempfile.mkdtemp(prefix="hakmem-replay-probe.")
         try:
             log = os.path.join(folder, "log")
