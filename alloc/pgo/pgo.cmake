@@ -42,4 +42,4 @@ add_custom_target(hakmem_profile DEPENDS ${profile})
 add_dependencies(hakmem hakmem_profile)
 # The compiler does not list the profile among its inputs, so -fdepfile-entry adds it. The profile is of these very
 # sources, so a function whose profile does not match is an error.
-target_compile_options(hakmem PRIVATE -fprofile-instr-use=${profile} "SHELL:-Xclang -fdepfile-entry=${profile}")
+target_compile_options(hakmem PRIVATE -fprofile-instr-use=${profile} "SHELL:-Xclang \"-fdepfile-entry=${profile}\"")

@@ -14,6 +14,7 @@
 #include "conform/check.h"
 #include "conform/files.h"
 #include "conform/support.h"
+#include "engine/subject/preload_path.h"
 
 namespace stress::conform {
 namespace {
@@ -181,7 +182,8 @@ Verdict libc_allocates(const Subject &s)
     const char *before = std::getenv("LD_PRELOAD");
     static char preload[9000];
     std::snprintf(preload, sizeof preload, "%s%s%s", before != nullptr ? before : "",
-                  before != nullptr && *before != '\0' ? ":" : "", file_path("libconform-reenter.so").c_str());
+                  before != nullptr && *before != '\0' ? ":" : "",
+                  preload_path(file_path("libconform-reenter.so")).c_str());
     setenv("LD_PRELOAD", preload, 1);
     return in_fresh_program("reenter", s);
 }

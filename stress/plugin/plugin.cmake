@@ -10,4 +10,5 @@ foreach(plugin IN ITEMS dynamic_tls.c static_tls.c objects.cc base.c dependent.c
 endforeach()
 add_dependencies(plugin-dependent plugin-base)
 # Passed as a library, not as an option: a linker with --as-needed drops libraries that come before the objects.
-target_link_libraries(plugin-dependent PRIVATE -L$<TARGET_FILE_DIR:hakmem-stress>/plugin -l:libbase.so)
+target_link_directories(plugin-dependent PRIVATE $<TARGET_FILE_DIR:hakmem-stress>/plugin)
+target_link_libraries(plugin-dependent PRIVATE -l:libbase.so)

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "engine/base/build.h"
+#include "engine/subject/preload_path.h"
 
 namespace stress {
 namespace {
@@ -46,7 +47,6 @@ std::string library_fault(const std::string &path)
     if (length != static_cast<ssize_t>(sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
         header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN)
         return "not a 64-bit ELF shared library";
-    if (path.find_first_of(": ") != std::string::npos) return "LD_PRELOAD cannot name a path with a space or colon";
     return "";
 }
 
@@ -126,8 +126,13 @@ SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, cha
     const std::string named =
         ours ? program_directory() + (allocator == "hakmem" ? "libhakmem.so" : "libhakmem-validate.so") : allocator;
     char *resolved = realpath(named.c_str(), nullptr);
-    const std::string path = resolved != nullptr ? resolved : named;
+    const std::string file = resolved != nullptr ? resolved : named;
     std::free(resolved);
+    const std::string path = preload_path(file);
+    if (path.empty())
+        return refuse("cannot use '" + file +
+                      "': LD_PRELOAD cannot name a path with a space or colon, and a link to it " +
+                      "cannot be made in XDG_RUNTIME_DIR or /tmp: " + std::strerror(errno));
     const bool fix_layout = fixed_layout && layout_to_fix();
     if (guard != nullptr && path == guard && !fix_layout) return prove(path);
 
