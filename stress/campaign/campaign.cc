@@ -8,10 +8,14 @@
 #include <memory>
 
 #include "campaign/child.h"
+#include "campaign/compare/comparison.h"
+#include "campaign/compare/comparison_text.h"
+#include "campaign/compare/labels.h"
 #include "engine/base/file.h"
 #include "campaign/interrupt.h"
 #include "campaign/journal.h"
 #include "campaign/judge.h"
+#include "campaign/plan.h"
 #include "campaign/report.h"
 #include "campaign/soak_state.h"
 #include "campaign/summary.h"
@@ -78,6 +82,7 @@ class Campaign {
     }
 
     const CampaignOptions &o_;
+    std::vector<PlannedRun> plan_;
     const bool soak_;
     const int out_;
     const bool terminal_;
@@ -86,18 +91,10 @@ class Campaign {
     std::unique_ptr<ReportDirectory> directory_;
     double start_seconds_ = 0, next_checkpoint_ = 0, slow_line_seconds_ = 0;
     bool live_ = false;
+    std::vector<RunRecord> compared_; // of a campaign that is no soak, without samples
     std::string refused_; // what a run that ended with bad input said
     std::string fault_;  // why results can no longer be kept
 };
-
-std::string options_text(const CampaignOptions &o)
-{
-    std::vector<std::string> words = o.run_words;
-    words.insert(words.end(), o.os_words.begin(), o.os_words.end());
-    const std::string with = words_quoted(words);
-    return fmt::format("{} on {}; schedule {}{}{}", fmt::join(o.scenarios, ", "), fmt::join(o.allocators, ", "),
-                       fmt::join(o.schedules, " and "), with.empty() ? "" : ", with ", with);
-}
 
 std::string Campaign::open_state()
 {
@@ -125,20 +122,13 @@ std::string Campaign::open_all()
         if (std::string fault = directory_->open(soak_); !fault.empty()) return "--report: " + fault;
     }
     if (std::string fault = open_state(); !fault.empty()) return "--soak: " + fault;
+    plan_ = plan_runs(o_);
     if (state_.next_run == 0) {
         state_ = SoakState{};
         state_.options = options_text(o_);
         state_.first_seed = o_.seed.has_value() ? *o_.seed : seed_draw();
         state_.started_unix = static_cast<std::uint64_t>(time(nullptr));
-        for (const std::string &scenario : o_.scenarios)
-            for (const std::string &allocator : o_.allocators)
-                for (const std::string &schedule : o_.schedules) {
-                    CampaignCell cell;
-                    cell.scenario = scenario;
-                    cell.allocator = allocator;
-                    cell.schedule = schedule;
-                    state_.cells.push_back(cell);
-                }
+        state_.cells = plan_cells(o_);
     }
     journal_ = std::make_unique<Journal>();
     if (std::string fault = journal_->open(o_.json_path); !fault.empty()) return "--json: " + fault;
@@ -149,24 +139,14 @@ std::string Campaign::open_all()
 
 bool Campaign::done() const
 {
-    return soak_ ? elapsed() >= o_.soak_seconds : state_.next_run >= state_.cells.size();
-}
-
-// The arguments of a run, which the command that repeats it contains too.
-std::vector<std::string> run_arguments(const CampaignOptions &o, const CampaignCell &cell, std::uint64_t seed)
-{
-    std::vector<std::string> words{cell.scenario};
-    words.insert(words.end(), o.run_words.begin(), o.run_words.end());
-    words.insert(words.end(), {"--allocator", cell.allocator, "--seed", std::to_string(seed)});
-    if (cell.schedule == "os") words.insert(words.end(), o.os_words.begin(), o.os_words.end());
-    else words.insert(words.end(), {"--schedule", cell.schedule});
-    return words;
+    return soak_ ? elapsed() >= o_.soak_seconds : state_.next_run >= plan_.size();
 }
 
 void Campaign::one_run()
 {
-    CampaignCell &cell = state_.cells[state_.next_run % state_.cells.size()];
-    const std::uint64_t seed = state_.first_seed + state_.next_run / state_.cells.size();
+    const PlannedRun &planned = plan_[state_.next_run % plan_.size()];
+    CampaignCell &cell = state_.cells[planned.cell];
+    const std::uint64_t seed = state_.first_seed + state_.next_run / plan_.size() + planned.seed_offset;
     std::vector<std::string> words = run_arguments(o_, cell, seed);
     std::string repeat = words_quoted({o_.program_name}) + " " + words_quoted(words);
     words.insert(words.end(), {"--json", kChildJsonPath});
@@ -186,6 +166,7 @@ void Campaign::one_run()
     record.scenario = cell.scenario;
     record.allocator = cell.allocator;
     record.schedule = cell.schedule;
+    record.mode = cell.mode;
     record.seed = seed;
     // The run's own command is best, since the run may add what only it knows; but a run that died had no time to print
     // one.
@@ -211,6 +192,11 @@ void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildO
     cell.ops_per_second = record.ops_per_second.value_or(-1);
     cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;
     cell.seconds = record.seconds.has_value() ? *record.seconds : outcome.seconds;
+    if (!soak_) {
+        compared_.push_back(record);
+        compared_.back().samples.clear();
+        compared_.back().samples.shrink_to_fit();
+    }
     // A soak only counts passes, and prints a skip once.
     const bool first_skip = record.verdict == RunVerdict::Skip && cell.skipped == 1;
     if (!soak_ || record.verdict == RunVerdict::Fail || first_skip) say(summary_line(record));
@@ -227,7 +213,7 @@ bool Campaign::tick(const CampaignCell &cell, double seconds, const std::string 
         const std::string at = soak_
                                    ? fmt::format("{} of {}, {} runs, {} failed", duration_text(state_.elapsed_seconds),
                                                  duration_text(o_.soak_seconds), state_.next_run, state_.failed)
-                                   : fmt::format("run {} of {}", state_.next_run + 1, state_.cells.size());
+                                   : fmt::format("run {} of {}", state_.next_run + 1, plan_.size());
         std::string line = fmt::format("{}: {}  {}", at, name, last_line.substr(0, 60));
         write_text(out_, "\r\033[K" + line.substr(0, 119));
         live_ = true;
@@ -279,14 +265,19 @@ int Campaign::finish()
         write_text(STDERR_FILENO, refused_ + "\n");
         return kBadInput;
     }
-    if (std::string fault = journal_->close(state_); fault_.empty()) fault_ = fault;
-    say("\n" + summary_table(state_.cells));
+    if (std::string fault = journal_->close(state_, complete && state_.failed == 0); fault_.empty()) fault_ = fault;
+    if (o_.speed_rounds == 0) {
+        say("\n" + summary_table(state_.cells));
+    } else {
+        label_runs(compared_);
+        say("\n" + comparison_text(comparison_of(compared_)));
+    }
     if (o_.list_skips) say(summary_skips(state_.cells));
     if (directory_ != nullptr && fault_.empty()) say("report: " + directory_->page_path() + "\n");
     if (!fault_.empty())
         write_text(STDERR_FILENO, "hakmem-stress: " + fault_ + "; free some space there, and run again\n");
     if (!complete && soak_) say("interrupted; to resume: " + o_.command + "\n");
-    else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, state_.cells.size()));
+    else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, plan_.size()));
     else if (soak_) say(fmt::format("soak of {} complete; --fresh starts over\n", duration_text(o_.soak_seconds)));
     say(counts() + "\n");
     return complete && state_.failed == 0 && fault_.empty() ? 0 : 1;

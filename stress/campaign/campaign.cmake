@@ -2,6 +2,9 @@
 set(CAMPAIGN_SOURCES
   campaign/campaign.cc
   campaign/child.cc
+  campaign/compare/comparison.cc
+  campaign/compare/comparison_text.cc
+  campaign/compare/labels.cc
   campaign/command.cc
   campaign/page/figures.cc
   campaign/page/html.cc
@@ -9,8 +12,10 @@ set(CAMPAIGN_SOURCES
   campaign/journal.cc
   campaign/judge.cc
   campaign/page/page.cc
+  campaign/page/page_comparison.cc
   campaign/page/page_figures.cc
   campaign/page/page_text.cc
+  campaign/plan.cc
   campaign/record.cc
   campaign/report.cc
   campaign/soak_state.cc
@@ -27,6 +32,7 @@ set(CAMPAIGN_TESTS
   campaign/runs_for_test.cc
   campaign/temporary_for_test.cc)
 set(CAMPAIGN_TESTS_OF_ONE_THREAD
+  campaign/compare/comparison_test.cc
   campaign/page/html_test.cc
   campaign/page/page_test.cc
   campaign/record_test.cc

@@ -2,8 +2,9 @@
 // writes a report if asked for one. A soak is a campaign that starts over with the next seed until its time is used up.
 // It can be interrupted and resumed at any run.
 //
-// Run i is plan[i % plan size] with seed first + i / plan size. So one number is the state of a campaign, and names a
-// run.
+// The plan lists the runs of one pass: for each scenario the checked runs, then the unchecked ones (speed_rounds), in
+// which allocators take turns. Run i is plan[i % plan size] in pass i / plan size; each pass, and each round within it,
+// adds one to the seed. So one number is the state of a campaign, and names a run. A soak has no unchecked runs.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct CampaignOptions {
     std::vector<std::string> run_words; // further options for every run, as given
     std::vector<std::string> os_words; // further options for runs with schedule os
     std::optional<std::uint64_t> seed;
+    std::uint32_t speed_rounds = 0; // 0: only checked runs; else this many unchecked rounds too, and a run for latency
     double timeout_seconds = 600; // of one run
     double soak_seconds = 0; // 0: every run once
     bool fresh = false;

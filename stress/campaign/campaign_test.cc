@@ -143,6 +143,29 @@ TEST_F(Campaigns, SeededRunsGetTheirScheduleAndNoTime)
               "larson --allocator hakmem --seed 100 --schedule seeded --json /proc/self/fd/3\n");
 }
 
+// With speed_rounds the allocators take turns in each round, and each is the first in one.
+TEST_F(Campaigns, UncheckedRunsTakeTurns)
+{
+    program("echo \"$*\" >>'" + temporary_.path("words") + "'; echo \"$pass\" >\"$json\"");
+    options_.scenarios = {"larson"};
+    options_.speed_rounds = 2;
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    std::string words = text_of_file(temporary_.path("words"));
+    for (const char *always : {" --json /proc/self/fd/3", "larson --allocator "})
+        for (std::size_t at; (at = words.find(always)) != std::string::npos;)
+            words.erase(at, std::string(always).size());
+    EXPECT_EQ(words, "hakmem --seed 100\nsystem --seed 100\n"
+                     "hakmem --seed 100 --no-check --no-latency\nsystem --seed 100 --no-check --no-latency\n"
+                     "system --seed 101 --no-check --no-latency\nhakmem --seed 101 --no-check --no-latency\n"
+                     "hakmem --seed 100 --no-check --latency\nsystem --seed 100 --no-check --latency\n");
+    EXPECT_THAT(ended.out, HasSubstr("pass  larson on hakmem, os, unchecked, seed 101: 2.00 k ops/s"));
+    EXPECT_THAT(ended.out, testing::ContainsRegex("larson +libc +pass 4 +2.00 k +1.00 +1.00-1.00"));
+    EXPECT_THAT(ended.out, testing::EndsWith("8 passed, 0 failed, 0 skipped\n"));
+    EXPECT_EQ(result_files(), 8u);
+    EXPECT_THAT(page(), HasSubstr("Side by side"));
+}
+
 TEST_F(Campaigns, JsonOnStdoutIsAlone)
 {
     program("echo \"$pass\" >\"$json\"");

@@ -16,7 +16,8 @@ namespace {
 
 struct CampaignRaw {
     std::vector<std::string> scenarios, allocators;
-    std::string schedule = "os", threads, ops, seconds, seed, timeout, soak;
+    std::string schedule = "os", threads, ops, seconds, seed, timeout, soak, rounds;
+    bool speed = false;
     CampaignOptions options;
 };
 
@@ -61,6 +62,10 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
         ->check(campaign_seconds());
     app.add_option("--seed", raw.seed, "of each run; a soak counts up from it (default: a fresh one, printed first)")
         ->check(whole_number(0, UINT64_MAX));
+    app.add_flag("--speed", raw.speed,
+                 "also run each scenario without checks: throughput in rounds in which the allocators take turns, then "
+                 "latency");
+    app.add_option("--rounds", raw.rounds, "with --speed: rounds (default 3)")->check(whole_number(1, 1000));
     app.add_option("--timeout", raw.timeout,
                    "end a run that takes longer (default: ten times --seconds and 120, or "
                    "600)")
@@ -144,6 +149,11 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     o.timeout_seconds = timeout_seconds(seconds);
     if (double timeout; parse_number(raw.timeout, timeout)) o.timeout_seconds = timeout;
     if (o.fresh && raw.soak.empty()) return "--fresh: it is for --soak; leave it out";
+    if (!raw.rounds.empty() && !raw.speed) return "--rounds: it is for --speed; add that, or leave it out";
+    if (raw.speed && !raw.soak.empty()) return "--speed: a soak looks for failures; leave one of the two out";
+    std::uint64_t rounds = 3;
+    parse_number(raw.rounds, rounds);
+    if (raw.speed) o.speed_rounds = static_cast<std::uint32_t>(rounds);
     std::string fault;
     if (!raw.soak.empty()) o.soak_seconds = soak_seconds(raw.soak, fault);
     return fault;

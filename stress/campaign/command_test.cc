@@ -61,6 +61,8 @@ TEST(Command, BadInputIsOneLineAndStatusTwo)
     expect_refused({"--soak", "8"}, "90s, 30m, 8h or 2d");
     expect_refused({"--soak", "8h"}, "add --report DIR");
     expect_refused({"--fresh"}, "it is for --soak");
+    expect_refused({"--speed", "--soak", "8h"}, "leave one of the two out");
+    expect_refused({"--rounds", "2"}, "it is for --speed");
     expect_refused({"--bogus"}, "--bogus");
     expect_refused({"stray"}, "stray");
 }

@@ -1,5 +1,5 @@
-// The --json file of a campaign: one object that contains every run's object. It is written run by run to a temporary
-// file beside it, so an interruption leaves either the old file or a complete one.
+// The --json file of a campaign: one object that contains every run's object. It is written when the campaign ends, also
+// by an interruption; a kill leaves no file.
 #pragma once
 
 #include <string>
@@ -10,23 +10,15 @@ namespace stress {
 
 class Journal {
   public:
-    Journal() = default;
-    Journal(const Journal &) = delete;
-    Journal &operator=(const Journal &) = delete;
-    ~Journal();
-
-    // Empty path: writes nothing at all; "-": stdout. Returns what is wrong, or nothing.
+    // Empty path: writes nothing at all; "-": stdout. Removes the file of an earlier campaign. Returns what is wrong, or
+    // nothing.
     std::string open(const std::string &path);
     void add(const std::string &run_json);
-    std::string close(const SoakState &state);
+    // `passed`: every run was made, and none failed.
+    std::string close(const SoakState &state, bool passed);
 
   private:
-    void put(const std::string &text);
-
-    std::string path_, fresh_;
-    int fd_ = -1;
-    int error_ = 0; // of the first write that the system refused
-    bool first_ = true;
+    std::string path_, text_;
 };
 
-}  // namespace stress
+} // namespace stress

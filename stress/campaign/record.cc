@@ -99,6 +99,7 @@ void read_figures(const Json &json, RunRecord &record)
     record.threads_started = count_of(find(json, "threads_started"));
     record.ops = count_of(find(json, "ops"));
     record.logical_clock = count_of(find(json, "logical_clock"));
+    record.start_rss_bytes = count_of(find(json, "start_rss_bytes"));
     record.peak_live_bytes = count_of(find(json, "peak_live_bytes"));
     record.peak_rss_bytes = count_of(find(json, "peak_rss_bytes"));
     record.end_rss_bytes = count_of(find(json, "end_rss_bytes"));
@@ -115,6 +116,15 @@ void read_figures(const Json &json, RunRecord &record)
     read_samples(json, record.samples);
 }
 
+// A run outside a campaign has no mode, but says what it did.
+RunMode mode_of(const std::string &name, const RunRecord &record)
+{
+    for (RunMode mode : {RunMode::Check, RunMode::Speed, RunMode::Tails})
+        if (name == mode_name(mode)) return mode;
+    if (record.check.value_or(true)) return RunMode::Check;
+    return record.malloc_ns.count == 0 ? RunMode::Speed : RunMode::Tails;
+}
+
 // Reads everything that does not depend on the verdict, then the verdict: "pass" must be stated, and agree with the
 // list of failures.
 std::string read_object(const Json &json, RunRecord &record)
@@ -126,6 +136,7 @@ std::string read_object(const Json &json, RunRecord &record)
     record.reproduce = text_of(json, "reproduce");
     record.skip_reason = text_of(json, "skip_reason");
     read_figures(json, record);
+    record.mode = mode_of(text_of(json, "mode"), record);
     read_failures(json, record.failures);
     const std::string verdict = text_of(json, "verdict");
     if (verdict == "skip") record.verdict = RunVerdict::Skip;
@@ -141,6 +152,16 @@ std::string read_object(const Json &json, RunRecord &record)
 const char *verdict_name(RunVerdict verdict)
 {
     return verdict == RunVerdict::Pass ? "pass" : verdict == RunVerdict::Skip ? "skip" : "fail";
+}
+
+const char *mode_name(RunMode mode)
+{
+    return mode == RunMode::Check ? "check" : mode == RunMode::Speed ? "speed" : "tails";
+}
+
+const char *mode_text(RunMode mode)
+{
+    return mode == RunMode::Check ? "checked" : mode == RunMode::Speed ? "unchecked" : "unchecked, timed";
 }
 
 RunRecord record_read(const std::string &text, std::string *fault)
@@ -167,6 +188,7 @@ std::string record_json(const RunRecord &record, const std::string &run_json)
     json["scenario"] = record.scenario;
     json["allocator"] = record.allocator;
     json["schedule"] = record.schedule;
+    json["mode"] = mode_name(record.mode);
     if (record.seed.has_value()) json["seed"] = *record.seed;
     if (record.wall_seconds.has_value()) json["wall_seconds"] = *record.wall_seconds;
     json["verdict"] = verdict_name(record.verdict);

@@ -12,6 +12,10 @@ namespace stress {
 
 enum class RunVerdict { Pass, Fail, Skip };
 
+// Why the campaign made a run. Check: with all checks, for the verdict. Speed: without them, for throughput. Tails:
+// without checks, but with some calls timed, for latency.
+enum class RunMode { Check, Speed, Tails };
+
 struct RunFailure {
     std::string rule;
     std::string detail;
@@ -29,12 +33,15 @@ struct RunSample {
 // An empty optional means "not measured".
 struct RunRecord {
     RunVerdict verdict = RunVerdict::Fail;
+    RunMode mode = RunMode::Check;
     std::string scenario, allocator, schedule = "os", schedule_hash, reproduce;
     std::string skip_reason;  // only of RunVerdict::Skip
     std::string file;         // the name under results/
+    std::string label;        // the allocator in tables and figures; see labels.h
     std::optional<bool> check, strict;
     std::optional<std::uint64_t> seed, threads, threads_started, ops, logical_clock;
-    std::optional<std::uint64_t> peak_live_bytes, peak_rss_bytes, end_rss_bytes, memory_bound_bytes, vma_count_peak;
+    std::optional<std::uint64_t> start_rss_bytes, peak_live_bytes, peak_rss_bytes, end_rss_bytes, memory_bound_bytes,
+        vma_count_peak;
     std::optional<double> seconds, ops_per_second;
     std::optional<double> wall_seconds;  // of the child process
     LatencyRow malloc_ns, free_ns, realloc_ns;
@@ -43,6 +50,8 @@ struct RunRecord {
 };
 
 const char *verdict_name(RunVerdict verdict);
+const char *mode_name(RunMode mode); // "check", "speed", "tails"
+const char *mode_text(RunMode mode); // "checked", "unchecked", "unchecked, timed"
 
 // Reads a run's own result. `fault`, if not null, receives why the text is no result, or nothing.
 RunRecord record_read(const std::string &text, std::string *fault = nullptr);

@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "campaign/record.h"
+
 namespace stress {
 
 // The runs of one scenario on one allocator under one schedule.
 struct CampaignCell {
     std::string scenario, allocator, schedule;
+    RunMode mode = RunMode::Check;  // a soak makes no others
     std::uint64_t passed = 0, failed = 0, skipped = 0;
     std::string skip_reason;     // of the newest skip
     double ops_per_second = -1;  // of the newest run; below 0: not measured

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "campaign/page/html.h"
+#include "campaign/compare/labels.h"
+#include "campaign/words.h"
 #include "engine/base/progress.h"
 
 namespace stress {
@@ -42,8 +43,9 @@ std::string verdict_text(const CampaignCell &cell)
 std::string summary_line(const RunRecord &record)
 {
     const char *verdict = record.verdict == RunVerdict::Fail ? "FAIL" : verdict_name(record.verdict);
-    std::string text = fmt::format("{}  {} on {}, {}, seed {}", verdict, record.scenario, record.allocator,
-                                   record.schedule, record.seed.value_or(0));
+    const std::string mode = record.mode == RunMode::Check ? "" : std::string(", ") + mode_text(record.mode);
+    std::string text = fmt::format("{}  {} on {}, {}{}, seed {}", verdict, record.scenario, record.allocator,
+                                   record.schedule, mode, record.seed.value_or(0));
     if (record.verdict == RunVerdict::Skip) return text + ": skipped: " + record.skip_reason + "\n";
     if (record.ops_per_second.has_value()) text += ": " + format_rate(*record.ops_per_second) + " ops/s";
     if (record.peak_rss_bytes.has_value()) text += ", peak RSS " + format_bytes(*record.peak_rss_bytes);
@@ -57,22 +59,20 @@ std::string summary_line(const RunRecord &record)
 std::string summary_table(const std::vector<CampaignCell> &cells)
 {
     std::vector<std::vector<std::string>> rows{
-        {"scenario", "allocator", "schedule", "verdict", "ops/s", "peak RSS", "seconds"}};
+        {"scenario", "allocator", "schedule", "run", "verdict", "ops/s", "peak RSS", "seconds"}};
+    std::vector<std::string> allocators;
     for (const CampaignCell &cell : cells)
-        rows.push_back({cell.scenario, short_name(cell.allocator), cell.schedule, verdict_text(cell),
+        if (std::find(allocators.begin(), allocators.end(), cell.allocator) == allocators.end())
+            allocators.push_back(cell.allocator);
+    const std::vector<std::string> labels = allocator_labels(allocators);
+    const auto label = [&](const std::string &allocator) {
+        return labels[static_cast<std::size_t>(std::find(allocators.begin(), allocators.end(), allocator) -
+                                               allocators.begin())];
+    };
+    for (const CampaignCell &cell : cells)
+        rows.push_back({cell.scenario, label(cell.allocator), cell.schedule, mode_text(cell.mode), verdict_text(cell),
                         rate_text(cell.ops_per_second), bytes_text(cell.peak_rss_bytes), seconds_cell(cell.seconds)});
-    std::vector<std::size_t> widths(rows[0].size(), 0);
-    for (const auto &row : rows)
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    std::string text;
-    for (const auto &row : rows) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line += i < 4 ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
-        line.resize(line.find_last_not_of(' ') + 1);
-        text += line + "\n";
-    }
-    return text;
+    return table_text(rows, 5);
 }
 
 std::string summary_skips(const std::vector<CampaignCell> &cells)

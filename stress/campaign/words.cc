@@ -1,5 +1,6 @@
 #include "campaign/words.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -36,6 +37,29 @@ std::string words_quoted(const std::vector<std::string> &words)
         line += quoted(word);
     }
     return line;
+}
+
+std::string table_text(const std::vector<std::vector<std::string>> &rows, std::size_t left_columns)
+{
+    std::vector<std::size_t> widths(rows[0].size(), 0);
+    // In characters, not bytes.
+    const auto width = [](const std::string &cell) {
+        return static_cast<std::size_t>(std::count_if(
+            cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+    };
+    for (const auto &row : rows)
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    std::string text;
+    for (const auto &row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const std::string blanks(widths[i] - width(row[i]), ' ');
+            line += (i < left_columns ? row[i] + blanks : blanks + row[i]) + "  ";
+        }
+        line.resize(line.find_last_not_of(' ') + 1);
+        text += line + "\n";
+    }
+    return text;
 }
 
 std::optional<double> duration_parse(const std::string &text)

@@ -13,7 +13,6 @@ namespace stress {
 namespace {
 
 constexpr double kWidth = 360;
-constexpr std::size_t kColours = 6;
 
 std::string bytes_label(double bytes)
 {
@@ -52,7 +51,7 @@ Runs runs_under(const Runs &runs, const std::string &schedule)
 std::string colour_class(const std::string &allocator, const std::vector<std::string> &allocators)
 {
     const auto found = std::find(allocators.begin(), allocators.end(), allocator);
-    return fmt::format("c{}", static_cast<std::size_t>(found - allocators.begin()) % kColours);
+    return fmt::format("c{}", static_cast<std::size_t>(found - allocators.begin()) % kPageColours);
 }
 
 const char *mark(const RunRecord &run)
@@ -69,7 +68,7 @@ std::string figure_throughput(const std::string &id, const Runs &runs, const std
     const double headings = schedules.size() > 1 ? heading * static_cast<double>(schedules.size()) : 0;
     std::string said;
     for (const RunRecord *run : runs)
-        said += fmt::format("{} under {}: {}. ", run->allocator, run->schedule,
+        said += fmt::format("{} under {}: {}. ", run->label, run->schedule,
                             run->ops_per_second.has_value() ? format_rate(*run->ops_per_second) + " ops/s"
                                                             : "not measured");
     Svg svg(kWidth, headings + row * static_cast<double>(runs.size()) + 4, id, "Throughput of " + runs[0]->scenario,
@@ -87,13 +86,13 @@ std::string figure_throughput(const std::string &id, const Runs &runs, const std
             const std::string value = run->ops_per_second.has_value() ? format_rate(*run->ops_per_second)
                                                                       : "not "
                                                                         "measured";
-            svg.text(0, y + 12, "start", "t", short_name(run->allocator));
+            svg.text(0, y + 12, "start", "t", run->label);
             if (*mark(*run) != '\0')
                 svg.text(kWidth / 2, y + 12, "start", run->verdict == RunVerdict::Fail ? "t bad" : "t dim", mark(*run));
             svg.text(kWidth, y + 12, "end", run->ops_per_second.has_value() ? "t v" : "t dim", value);
             svg.rect(0, y + 18, kWidth, 8, 4, "track");
             const double width = Axis{0, high, 0, kWidth}.place(run->ops_per_second.value_or(0));
-            if (width > 0) svg.rect(0, y + 18, std::max(width, 2.0), 8, 4, colour_class(run->allocator, allocators));
+            if (width > 0) svg.rect(0, y + 18, std::max(width, 2.0), 8, 4, colour_class(run->label, allocators));
             y += row;
         }
     }
@@ -118,8 +117,7 @@ std::string figure_memory(const std::string &id, const RunRecord &run, double hi
     const double start = run.samples.front().seconds, end = run.samples.back().seconds;
     const Axis across{std::min(start, 0.0), std::max(end, 1e-9), left, right};
     const Axis up{0, marks.back(), bottom, top};
-    Svg svg(kWidth, height, id,
-            "Memory over time: " + run.scenario + " on " + run.allocator + ", schedule " + run.schedule,
+    Svg svg(kWidth, height, id, "Memory over time: " + run.scenario + " on " + run.label + ", schedule " + run.schedule,
             fmt::format("Resident and live bytes during {:.2f} seconds, {} samples. Highest: {}. At the end: {} "
                         "resident, "
                         "{} live.",
@@ -183,8 +181,8 @@ std::string latency_said(const Runs &runs)
     for (const RunRecord *run : runs)
         for (const auto &[call, latency] : {std::pair{"malloc", &run->malloc_ns}, std::pair{"free", &run->free_ns}})
             if (latency->count != 0)
-                said += fmt::format("{} on {}, {}: median {}, p99.9 {}, maximum {}. ", call, run->allocator,
-                                    run->schedule, nanoseconds_text(static_cast<double>(latency->p50)),
+                said += fmt::format("{} on {}, {}: median {}, p99.9 {}, maximum {}. ", call, run->label, run->schedule,
+                                    nanoseconds_text(static_cast<double>(latency->p50)),
                                     nanoseconds_text(static_cast<double>(latency->p999)),
                                     nanoseconds_text(static_cast<double>(latency->max)));
     return said;
@@ -222,7 +220,7 @@ std::string figure_latency(const std::string &id, const Runs &runs)
     }
     double y = 0;
     for (const RunRecord *run : measured) {
-        svg.text(0, y + 20, "start", "t h", short_name(run->allocator) + " · " + run->schedule);
+        svg.text(0, y + 20, "start", "t h", run->label + " · " + run->schedule);
         latency_row(svg, across, y + heading + row / 2, "malloc", run->malloc_ns);
         latency_row(svg, across, y + heading + row * 1.5, "free", run->free_ns);
         y += heading + 2 * row;

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "campaign/compare/labels.h"
 #include "campaign/page/html.h"
 #include "campaign/page/page_sections.h"
 #include "campaign/page/style.h"
@@ -20,9 +21,10 @@ void add_once(std::vector<std::string> &list, const std::string &name)
 PageData page_data(const ReportHeader &header, const std::vector<RunRecord> &runs)
 {
     using Key = std::tuple<std::string, std::string, std::string>;
-    PageData data{header, runs, {}, {}, {}};
+    PageData data{header, runs, comparison_of(runs), {}, {}, {}};
     std::map<Key, const RunRecord *> newest;
-    for (const RunRecord &run : runs) newest[Key(run.scenario, run.allocator, run.schedule)] = &run;
+    for (const RunRecord &run : runs)
+        if (run.mode == RunMode::Check) newest[Key(run.scenario, run.allocator, run.schedule)] = &run;
     for (const CampaignCell &cell : header.state.cells) {
         const auto found = newest.find(Key(cell.scenario, cell.allocator, cell.schedule));
         if (found == newest.end()) continue;
@@ -34,15 +36,16 @@ PageData page_data(const ReportHeader &header, const std::vector<RunRecord> &run
         if (!run->scenario.empty()) data.newest.push_back(run);
     for (const RunRecord *run : data.newest) {
         add_once(data.scenarios, run->scenario);
-        add_once(data.allocators, run->allocator);
     }
+    for (const ComparedTotal &total : data.comparison.totals) data.allocators.push_back(total.label);
     return data;
 }
 
 }  // namespace
 
-std::string page_html(const ReportHeader &header, const std::vector<RunRecord> &runs)
+std::string page_html(const ReportHeader &header, std::vector<RunRecord> runs)
 {
+    label_runs(runs);
     const PageData data = page_data(header, runs);
     std::string page =
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -56,12 +59,15 @@ std::string page_html(const ReportHeader &header, const std::vector<RunRecord> &
     page += "</title>\n<style>" + std::string(kPageStyle) + "</style>\n</head>\n<body>\n";
     page += section_headline(data);
     page += "<main>\n";
+    page += section_comparison(data);
     page += section_failures(data);
+    page += "<details id=\"every-run\"><summary>Every run, and figures of the checked runs</summary>\n";
     page += section_runs(data);
     page += section_throughput(data);
     page += section_memory(data);
     page += section_latency(data);
-    page += section_reproduce(data);
+    page += "</details>\n";
+    page += section_about(data);
     page += "<footer>Made by hakmem-stress; each run's result as JSON is under "
             "results/.</footer>\n</main>\n</body>\n</html>\n";
     return page;

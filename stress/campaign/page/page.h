@@ -24,8 +24,8 @@ struct ReportHeader {
     Machine machine;
 };
 
-// `runs` are ordered from the oldest to the newest. Figures show the newest run of each scenario, allocator and
-// schedule.
-std::string page_html(const ReportHeader &header, const std::vector<RunRecord> &runs);
+// `runs` are ordered from the oldest to the newest. First the comparison, then what failed, then every run, folded.
+// Figures there show the newest checked run of each scenario, allocator and schedule.
+std::string page_html(const ReportHeader &header, std::vector<RunRecord> runs);
 
 }  // namespace stress

@@ -47,7 +47,7 @@ std::string figure_table(const std::string &scenario, const Runs &runs, const Co
     table += "</tr></thead><tbody>\n";
     for (const RunRecord *run : runs)
         for (const Columns &row : cells(*run)) {
-            table += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", html_escape(short_name(run->allocator)),
+            table += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", html_escape(run->label),
                                  html_escape(run->schedule));
             for (const std::string &cell : row) table += "<td class=\"n\">" + cell + "</td>";
             table += "</tr>\n";
@@ -88,9 +88,11 @@ std::vector<Columns> latency_rows(const RunRecord &run)
 
 std::string section_throughput(const PageData &data)
 {
-    std::string text = "<section id=\"throughput\">\n<h2>Throughput</h2>\n<p class=\"lead\">Calls of malloc, free and "
-                       "relatives per second, all threads together; longer is faster. Each scenario has its own scale, "
-                       "and so has each schedule: under a seeded one a single thread runs at a time.</p>\n<div "
+    std::string text = "<section id=\"throughput\">\n<h2>Throughput of the checked runs</h2>\n<p "
+                       "class=\"lead\">Calls of malloc, free and relatives per second, all threads together, <b>with "
+                       "all checks</b>, which take most of the time: it compares runs, not mallocs. Each scenario has "
+                       "its own scale, and so has each schedule: under a seeded one a single thread runs at a "
+                       "time.</p>\n<div "
                        "class=\"grid\">\n";
     std::size_t number = 0;
     for (const std::string &scenario : data.scenarios) {
@@ -116,7 +118,7 @@ std::string section_memory(const PageData &data)
         "<section id=\"memory\">\n<h2>Memory over time</h2>\n<p class=\"lead\">Resident memory against the bytes "
         "that the "
         "scenario holds. The area between is what the allocator keeps beyond that: free blocks, its own records, and "
-        "what the process had to begin with. Under one schedule, a scenario's figures share their scale.</p>\n<ul "
+        "what the process had before the first op. Under one schedule, a scenario's figures share their scale.</p>\n<ul "
         "class=\"legend\"><li><i class=\"rss\"></i>resident</li><li><i "
         "class=\"live\"></i>live (dotted)</li><li><i class=\"rss area\"></i>between</li></ul>\n";
     std::size_t number = 0;
@@ -133,8 +135,8 @@ std::string section_memory(const PageData &data)
             const std::string id = fmt::format("mem{}", number++);
             std::string figure = figure_memory(id, *run, high_under(runs, run->schedule));
             if (figure.empty()) figure = nothing("not measured over time");
-            text += fmt::format("<div class=\"panel\"><h4>{} · {}</h4>\n{}</div>\n",
-                                html_escape(short_name(run->allocator)), html_escape(run->schedule), figure);
+            text += fmt::format("<div class=\"panel\"><h4>{} · {}</h4>\n{}</div>\n", html_escape(run->label),
+                                html_escape(run->schedule), figure);
         }
         text += "</div>\n";
         text += figure_table(scenario, runs, {"peak live", "peak RSS", "end RSS", "bound", "VMAs at peak"},
@@ -151,7 +153,7 @@ std::string section_memory(const PageData &data)
 std::string section_latency(const PageData &data)
 {
     std::string text =
-        "<section id=\"latency\">\n<h2>Latency</h2>\n<p class=\"lead\">Time of one call on a logarithmic scale; "
+        "<section id=\"latency\">\n<h2>Latency in the checked runs</h2>\n<p class=\"lead\">Time of one call on a logarithmic scale; "
         "farther "
         "left is faster. From the large dot to the small: p50, p90, p99, p99.9; the upright line is the maximum.</p>\n"
         "<ul class=\"legend\"><li><i class=\"dot c0\"></i>malloc</li><li><i class=\"dot c2\"></i>free</li></ul>\n<div "

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "campaign/compare/comparison.h"
 #include "campaign/page/figures.h"
 #include "campaign/page/page.h"
 
@@ -13,17 +14,19 @@ namespace stress {
 struct PageData {
     const ReportHeader &header;
     const std::vector<RunRecord> &runs;
-    Runs newest;                          // of each scenario, allocator and schedule, in the order of the campaign
-    std::vector<std::string> scenarios;   // in that order
-    std::vector<std::string> allocators;  // in the order of their colours
+    Comparison comparison;
+    Runs newest; // checked, of each scenario, allocator and schedule, in the campaign's order
+    std::vector<std::string> scenarios; // in that order
+    std::vector<std::string> allocators; // labels, in the order of their colours
 };
 
 std::string section_headline(const PageData &data);
+std::string section_comparison(const PageData &data);
 std::string section_failures(const PageData &data);
 std::string section_runs(const PageData &data);
 std::string section_throughput(const PageData &data);
 std::string section_memory(const PageData &data);
 std::string section_latency(const PageData &data);
-std::string section_reproduce(const PageData &data);
+std::string section_about(const PageData &data);
 
-}  // namespace stress
+} // namespace stress

@@ -105,6 +105,38 @@ TEST(Page, WhatWasNotMeasuredSaysSo)
     EXPECT_GE(count(page, "not measured"), 8u);
     EXPECT_THAT(page, Not(HasSubstr("nan")));
     EXPECT_THAT(page_html(made.header, {}), HasSubstr("<h2>Runs</h2>"));
+    EXPECT_THAT(page, HasSubstr("Throughput was <b>not measured</b>"));
+}
+
+// The answer first: unchecked throughput beside the others', before what failed, before every run.
+TEST(Page, TheComparisonComesFirst)
+{
+    const MadeUpCampaign made = made_up_campaign();
+    const std::string page = page_html(made.header, records(made));
+    const std::size_t comparison = page.find("id=\"comparison\""), failures = page.find("id=\"failures\""),
+                      every = page.find("<details id=\"every-run\">"), runs = page.find("id=\"runs\"");
+    ASSERT_NE(runs, std::string::npos);
+    EXPECT_LT(comparison, failures);
+    EXPECT_LT(failures, every);
+    EXPECT_LT(every, runs);
+    const std::string first = page.substr(comparison, failures - comparison);
+    EXPECT_THAT(first, HasSubstr("<b>100 M</b>"));  // the median of the rounds, not the checked 16.4 M
+    EXPECT_THAT(first, Not(HasSubstr("16.40 M")));
+    EXPECT_THAT(first, HasSubstr("×0.70"));
+    EXPECT_THAT(first, HasSubstr("8.6 MiB"));  // 15000000 less the 6000000 of the harness
+    EXPECT_THAT(first, HasSubstr("without checks"));
+}
+
+TEST(Page, TwoLibrariesOfOneNameAreToldApart)
+{
+    MadeUpCampaign made = made_up_campaign();
+    std::vector<RunRecord> runs = records(made);
+    for (RunRecord &run : runs)
+        if (run.allocator == "hakmem") run.allocator = "/build/new/libjemalloc.so.2";
+    const std::string page = page_html(made.header, runs);
+    EXPECT_THAT(page, HasSubstr("new/libjemalloc.so.2"));
+    EXPECT_THAT(page, HasSubstr("mallocs/libjemalloc.so.2"));
+    EXPECT_THAT(page, Not(HasSubstr(">libjemalloc.so.2<")));
 }
 
 TEST(Page, Headlines)
@@ -131,7 +163,8 @@ TEST(Page, Headlines)
 TEST(Page, ABigCampaignStaysUsable)
 {
     const MadeUpCampaign made = made_up_campaign();
-    const std::vector<RunRecord> some = records(made);
+    std::vector<RunRecord> some = records(made);
+    some.resize(18); // the checked ones
     std::vector<RunRecord> runs;
     while (runs.size() < 5000) {
         runs.push_back(some[runs.size() % some.size()]);

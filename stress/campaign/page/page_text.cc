@@ -9,10 +9,7 @@
 namespace stress {
 namespace {
 
-std::string tile(const char *style_class, const std::string &figure, const char *label)
-{
-    return fmt::format("<div class=\"tile {}\"><b>{}</b><span>{}</span></div>\n", style_class, figure, label);
-}
+constexpr std::size_t kRunsUnfolded = 1000;
 
 std::string fact(const char *name, const std::string &value)
 {
@@ -53,11 +50,15 @@ std::string machine_text(const Machine &machine)
     return text;
 }
 
+std::string how_run(const RunRecord &run)
+{
+    return html_escape(run.schedule) + (run.mode == RunMode::Check ? "" : std::string(", ") + mode_text(run.mode));
+}
+
 std::string run_name(const RunRecord &run)
 {
     if (run.scenario.empty()) return html_escape(run.file);
-    return fmt::format("{} on {}, {}", html_escape(run.scenario), html_escape(run.allocator),
-                       html_escape(run.schedule));
+    return fmt::format("{} on {}, {}", html_escape(run.scenario), html_escape(run.label), how_run(run));
 }
 
 std::string why(const RunRecord &run)
@@ -78,11 +79,11 @@ std::string runs_table(const std::vector<const RunRecord *> &runs, const char *c
         "</thead>\n<tbody>\n",
         caption);
     for (const RunRecord *run : runs)
-        table += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
-                             "class=\"n\">{}</td>"
+        table += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td "
+                             "class=\"n\">{}</td><td class=\"n\">{}</td>"
                              "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td></tr>\n",
                              badge(run->verdict), html_escape(run->scenario.empty() ? run->file : run->scenario),
-                             html_escape(short_name(run->allocator)), html_escape(run->schedule),
+                             html_escape(run->label), how_run(*run),
                              run->seed.has_value() ? std::to_string(*run->seed) : "", html_rate(run->ops_per_second),
                              html_bytes(run->peak_rss_bytes), html_seconds(run->seconds), why(*run));
     return table + "</tbody></table></div>\n";
@@ -96,28 +97,20 @@ std::string section_headline(const PageData &data)
     const SoakState &s = header.state;
     const char *style_class = "";
     const std::string headline = headline_text(header, style_class);
-    std::string text = fmt::format("<header class=\"top\">\n<p class=\"eyebrow\">hakmem-stress report, {}</p>\n<h1 "
+    std::string text = fmt::format("<header class=\"top\">\n<p class=\"eyebrow\">hakmem-stress, {}</p>\n<h1 "
                                    "class=\"{}\">{}</h1>\n",
                                    utc_text(header.written_unix), style_class, headline);
-    text += "<p class=\"lead\">" + html_escape(header.options) + "</p>\n<div class=\"tiles\">\n";
-    text += tile("pass", html_count(s.passed), "passed");
-    text += tile(s.failed != 0 ? "fail" : "", html_count(s.failed), "failed");
-    text += tile(s.skipped != 0 ? "skip" : "", html_count(s.skipped), "skipped");
-    const bool soak = header.soak_seconds > 0;
-    text += tile("", duration_text(s.elapsed_seconds),
-                 soak ? header.complete ? "soak, complete" : "of the soak so far" : "in all");
-    text += "</div>\n<dl class=\"card\">\n";
-    text += fact("Started", utc_text(s.started_unix));
-    if (soak) text += fact("Soak", "asked for " + duration_text(header.soak_seconds));
-    text += fact("Seed", soak ? fmt::format("{}, and up", s.first_seed) : std::to_string(s.first_seed));
-    text += fact("Machine", machine_text(header.machine));
-    text += fact("Kernel", html_escape(header.machine.kernel));
-    text += fact("Command", "<code>" + html_escape(header.command) + "</code>");
-    text += "</dl>\n<nav aria-label=\"Sections\">";
+    text +=
+        fmt::format("<p class=\"counts\"><b class=\"pass\">{}</b> passed, <b{}>{}</b> failed, <b>{}</b> skipped, in "
+                    "{}{}",
+                    html_count(s.passed), s.failed != 0 ? " class=\"fail\"" : "", html_count(s.failed),
+                    html_count(s.skipped), duration_text(s.elapsed_seconds),
+                    header.soak_seconds > 0 ? header.complete ? ", soak complete" : " of the soak so far" : "");
+    text += "</p>\n<nav aria-label=\"Sections\">";
+    if (!data.comparison.scenarios.empty()) text += "<a href=\"#comparison\">Side by side</a>";
     if (s.failed != 0) text += "<a href=\"#failures\">Failures</a>";
-    text += "<a href=\"#runs\">Runs</a><a href=\"#throughput\">Throughput</a><a href=\"#memory\">Memory</a><a "
-            "href=\"#latency\">Latency</a><a href=\"#reproduce\">Reproduce</a></nav>\n</header>\n";
-    return text;
+    return text + "<a href=\"#runs\">Every run</a><a href=\"#memory\">Memory</a><a href=\"#latency\">Latency</a><a "
+                  "href=\"#about\">About</a></nav>\n</header>\n";
 }
 
 std::string section_failures(const PageData &data)
@@ -150,13 +143,14 @@ std::string section_runs(const PageData &data)
 {
     const std::uint64_t counted = data.header.state.passed + data.header.state.failed + data.header.state.skipped;
     std::string text = "<section id=\"runs\">\n<h2>Runs</h2>\n";
-    const bool more = data.runs.size() > data.newest.size();
+    // Of a soak there are thousands.
+    std::vector<const RunRecord *> all;
+    for (auto run = data.runs.rbegin(); run != data.runs.rend(); ++run) all.push_back(&*run);
+    const bool more = all.size() > kRunsUnfolded;
     text += fmt::format("<p class=\"lead\">{}</p>\n<div class=\"card\">\n",
-                        more ? "The newest run of each scenario, allocator and schedule." : "Every run.");
-    text += runs_table(data.newest, "Newest runs");
+                        more ? "The newest checked run of each scenario, allocator and schedule." : "Newest first.");
+    text += more ? runs_table(data.newest, "Newest runs") : runs_table(all, "All runs");
     if (more) {
-        std::vector<const RunRecord *> all;
-        for (auto run = data.runs.rbegin(); run != data.runs.rend(); ++run) all.push_back(&*run);
         text += fmt::format("<details class=\"long\"><summary>All {} runs, newest first</summary>\n", all.size());
         text += runs_table(all, "All runs") + "</details>\n";
     }
@@ -167,19 +161,27 @@ std::string section_runs(const PageData &data)
     return text + "</div>\n</section>\n";
 }
 
-std::string section_reproduce(const PageData &data)
+std::string section_about(const PageData &data)
 {
-    const char *how = data.header.soak_seconds > 0
-                          ? "This resumes the soak; with another directory after <code>--report</code> it does all "
-                            "of it "
-                            "again, from the same seed:"
-                          : "All of it again, from the same seed:";
-    return fmt::format("<section id=\"reproduce\">\n<h2>Reproduce</h2>\n<p class=\"lead\">{}</p>\n{}<p class=\"lead\">"
-                       "With <code>--ops</code> the threads' calls are the same in every run; how the threads "
-                       "interleave is the system's choice under schedule os, and the seed's under schedule "
-                       "seeded.</p>\n"
-                       "</section>\n",
-                       how, command(data.header.command));
+    const ReportHeader &header = data.header;
+    const SoakState &s = header.state;
+    const bool soak = header.soak_seconds > 0;
+    std::string text = "<section id=\"about\">\n<h2>Reproduce</h2>\n";
+    text +=
+        fmt::format("<p class=\"lead\">{}</p>\n{}<p class=\"lead\">With <code>--ops</code> the threads&#39; calls "
+                    "are the same in every run; how the threads interleave is the system&#39;s choice under schedule "
+                    "os, and the seed&#39;s under schedule seeded.</p>\n",
+                    soak ? "This resumes the soak; with another directory after <code>--report</code> it does all "
+                           "of it again, from the same seed:"
+                         : "All of it again, from the same seed:",
+                    command(header.command));
+    text += "<dl class=\"card\">\n" + fact("Runs", html_escape(header.options));
+    text += fact("Started", utc_text(s.started_unix));
+    if (soak) text += fact("Soak", "asked for " + duration_text(header.soak_seconds));
+    text += fact("Seed", soak ? fmt::format("{}, and up", s.first_seed) : std::to_string(s.first_seed));
+    text += fact("Machine", machine_text(header.machine));
+    text += fact("Kernel", html_escape(header.machine.kernel));
+    return text + "</dl>\n</section>\n";
 }
 
-}  // namespace stress
+} // namespace stress

@@ -18,21 +18,17 @@ html{-webkit-text-size-adjust:100%;text-size-adjust:100%;scroll-behavior:smooth}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,
 "DejaVu Sans",sans-serif;overflow-wrap:anywhere}
 main,.top{max-width:1180px;margin:0 auto;padding:0 20px}
-.top{padding-top:36px}
+.top{padding-top:20px}
 .eyebrow{margin:0;color:var(--dim);font-size:13px;letter-spacing:.02em}
-h1{margin:.15em 0 .35em;font-size:clamp(26px,4.6vw,40px);line-height:1.15;letter-spacing:-.02em;font-weight:680}
+h1{margin:.15em 0 .35em;font-size:clamp(24px,3.4vw,32px);line-height:1.15;letter-spacing:-.02em;font-weight:680}
 h1.pass{color:var(--pass)}h1.fail{color:var(--fail)}
-h2{margin:52px 0 6px;font-size:22px;letter-spacing:-.01em;line-height:1.25}
+h2{margin:40px 0 6px;font-size:22px;letter-spacing:-.01em;line-height:1.25}
 h3{margin:0;font-size:16px;line-height:1.4}
 p{margin:.3em 0 1em;max-width:76ch}.lead{color:var(--dim)}
 a{color:var(--link)}
-nav{margin:22px 0 0;display:flex;flex-wrap:wrap;gap:4px 18px;font-size:14px}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px;margin:22px 0 14px}
-.tile{background:var(--card);border:1px solid var(--edge);border-radius:12px;padding:12px 16px}
-.tile b{display:block;font-size:28px;line-height:1.2;font-weight:650;font-variant-numeric:tabular-nums;
-letter-spacing:-.02em}
-.tile span{color:var(--dim);font-size:13px}
-.tile.pass b{color:var(--pass)}.tile.fail b{color:var(--fail)}.tile.skip b{color:var(--skip)}
+nav{margin:8px 0 0;display:flex;flex-wrap:wrap;gap:4px 18px;font-size:14px}
+.counts{margin:0 0 .4em;color:var(--dim)}.counts b{color:var(--ink);font-variant-numeric:tabular-nums}
+.counts b.pass{color:var(--pass)}.counts b.fail{color:var(--fail)}
 dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:4px 18px;margin:0}
 dt{color:var(--dim)}dd{margin:0;font-variant-numeric:tabular-nums}
 .card{background:var(--card);border:1px solid var(--edge);border-radius:12px;padding:18px 20px;margin:0 0 16px}
@@ -61,6 +57,22 @@ tbody th{font-weight:550;white-space:nowrap}
 tr:last-child>*{border-bottom:0}
 .n{text-align:right}
 .none{color:var(--dim)}
+#comparison h2{margin-top:18px}#comparison .grid{gap:12px;margin-top:12px}#comparison .card{padding:8px 14px;margin-left:0;margin-right:0}
+#comparison .lead{margin-top:14px}
+table.compared{font-size:13px;line-height:1.4}table.compared th,table.compared td{padding:3px 8px 3px 0;
+vertical-align:baseline}
+table.compared tr>:last-child{padding-right:0}
+table.compared th[scope=row]{overflow-wrap:break-word;white-space:normal;min-width:6.5em}
+table.compared thead th{font-size:12px;line-height:1.25;vertical-align:bottom}
+table.all th[scope=row]{overflow-wrap:anywhere}table.compared.one{table-layout:fixed}table.one th:first-child{width:34%}table.one th:nth-last-child(3){width:30%}
+table.one th:last-child{width:18%}table.one h3{font-size:15px;line-height:1.3;color:var(--ink);white-space:normal}
+table.compared small{color:var(--dim);font-size:12px;font-weight:400}table.compared td b{font-weight:650}
+table.compared .badge{font-size:11px;padding:0 5px}
+.compared i.dot{position:absolute;left:0;top:.55em;width:9px;height:9px;border-radius:50%}
+table.compared th[scope=row]{position:relative;padding-left:15px}table.compared h3 small{display:block}
+.bar{display:block;height:4px;margin-top:2px;border-radius:2px;background:var(--track)}
+.bar i{display:block;height:4px;border-radius:2px}
+#every-run>summary{margin-top:36px;font-size:16px}
 details{margin-top:10px}
 summary{cursor:pointer;color:var(--link);font-size:14px;width:max-content;max-width:100%}
 details .scroll{margin-top:6px}

@@ -44,6 +44,7 @@ struct Result {
     std::uint64_t blocks_freed = 0;
     std::uint64_t refused = 0;          // requests that returned NULL while memory was scarce
     double seconds = 0;                 // of the timed part
+    std::uint64_t start_rss_bytes = 0;  // before the first op: the harness, and what the malloc takes to start
     std::uint64_t peak_live_bytes = 0;
     std::uint64_t peak_rss_bytes = 0;
     std::uint64_t end_rss_bytes = 0;

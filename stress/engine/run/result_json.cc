@@ -62,6 +62,7 @@ std::string result_json(const Result &result)
         {"blocks_freed", result.blocks_freed},
         {"seconds", result.seconds},
         {"ops_per_second", result.ops_per_second()},
+        {"start_rss_bytes", result.start_rss_bytes},
         {"peak_live_bytes", result.peak_live_bytes},
         {"peak_rss_bytes", result.peak_rss_bytes},
         {"end_rss_bytes", result.end_rss_bytes},

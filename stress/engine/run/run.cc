@@ -63,6 +63,7 @@ void Run::judge_balance()
 
 void Run::fill_in_peaks(Result &result) const
 {
+    result.start_rss_bytes = start_rss_bytes_;
     result.peak_rss_bytes = testbed_.meter.peak_rss_bytes();
     result.peak_live_bytes = testbed_.meter.peak_live_bytes();
     result.vma_count_peak = testbed_.meter.peak_mapping_count();
@@ -151,6 +152,7 @@ Result Run::run(const std::string &scenario, const std::string &reproduce)
     result.reproduce = reproduce;
     start_ns_ = clock_ns();
     memory_.begin();
+    start_rss_bytes_ = testbed_.meter.sample().rss_bytes;
     run_laps(result);
     sweep();
     injector_.end();

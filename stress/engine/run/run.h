@@ -54,6 +54,7 @@ class Run {
     MemoryJudge memory_;
     Laps laps_{testbed_, injector_};
     std::uint64_t start_ns_ = 0;
+    std::uint64_t start_rss_bytes_ = 0;
 };
 
 } // namespace stress

@@ -119,7 +119,10 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     if (op_frees(op.kind)) return block.start == nullptr || release_plain(block);
     if (op.kind == OpKind::Realloc && block.start != nullptr) {
         if (op_size(op) == 0) return true;  // it frees or does not: see reallocate
+        const bool timed = latency != nullptr && latency->due();
+        const std::uint64_t begin = timed ? latency_ticks() : 0;
         void *start = subject::call_realloc(block.start, op_size(op));
+        if (timed) latency->add(Latency::Realloc, latency_ticks() - begin);
         if (start == nullptr) return refused("realloc", op_size(op));
         bump(counters_.bytes_freed, block.size_bytes);
         bump(counters_.bytes_allocated, op_size(op));

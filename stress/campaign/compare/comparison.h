@@ -1,0 +1,54 @@
+// The answer of a campaign: each scenario, each allocator beside the others, by throughput, tails and memory.
+//
+// - Throughput: calls per second of the runs without checks; the median over the rounds. A ratio compares two runs of
+//   one round, which follow each other, so a busy machine slows both.
+// - Tails: times of malloc, or of realloc in a scenario that calls no malloc, in an unchecked run that times one call in
+//   64; without one, in the checked run.
+// - Memory: the most that was resident in the checked run, where every byte of each block is written, above what the
+//   scenario's harness takes. That is the least that any allocator of the campaign had resident before the first op, so
+//   what an allocator takes at its start counts as its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "campaign/record.h"
+
+namespace stress {
+
+// One allocator in one scenario. An empty optional: not measured.
+struct ComparedRow {
+    std::string label;
+    std::size_t runs = 0, failed = 0, skipped = 0; // of every kind
+    std::optional<double> ops_per_second, ratio, ratio_low, ratio_high; // ratios to the baseline
+    LatencyRow tail; // in nanoseconds
+    std::optional<std::uint64_t> memory_bytes, live_bytes;
+};
+
+struct ComparedScenario {
+    std::string scenario;
+    std::vector<ComparedRow> rows; // one for each allocator, in one order
+};
+
+// One allocator over all scenarios.
+struct ComparedTotal {
+    std::string label;
+    std::size_t runs = 0, failed = 0, skipped = 0;
+    std::size_t scenarios = 0; // that every allocator was measured in, which all figures below are of
+    std::optional<double> ratio, tail_ratio; // geometric means: throughput, p99.9; to the baseline
+    std::optional<std::uint64_t> memory_bytes; // sum
+};
+
+struct Comparison {
+    std::string baseline; // label: libc if it was run, else the first allocator
+    bool has_speed = false; // some run measured throughput without checks
+    bool tails_unchecked = false;
+    std::vector<ComparedScenario> scenarios;
+    std::vector<ComparedTotal> totals; // in the order of each scenario's rows
+};
+
+// The runs have labels.
+Comparison comparison_of(const std::vector<RunRecord> &runs);
+
+} // namespace stress

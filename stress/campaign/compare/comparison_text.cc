@@ -1,0 +1,73 @@
+#include "campaign/compare/comparison_text.h"
+
+#include <fmt/format.h>
+
+#include "campaign/page/html.h"
+#include "campaign/words.h"
+#include "engine/base/progress.h"
+
+namespace stress {
+namespace {
+
+constexpr const char *kUnmeasured = "-";
+
+std::string verdict_counts(std::size_t runs, std::size_t failed, std::size_t skipped)
+{
+    if (failed != 0) return runs == 1 ? "FAIL" : fmt::format("FAIL {} of {}", failed, runs);
+    if (skipped == runs) return "skip";
+    return runs - skipped == 1 ? "pass" : fmt::format("pass {}", runs - skipped);
+}
+
+std::string ratio_shown(const std::optional<double> &ratio)
+{
+    return ratio.has_value() ? fmt::format("{:.2f}", *ratio) : kUnmeasured;
+}
+
+std::string spread_shown(const ComparedRow &row)
+{
+    return row.ratio_low.has_value() ? fmt::format("{:.2f}-{:.2f}", *row.ratio_low, *row.ratio_high) : kUnmeasured;
+}
+
+std::string time_shown(const LatencyRow &latency, std::uint64_t ns)
+{
+    return latency.count == 0 ? kUnmeasured : nanoseconds_text(static_cast<double>(ns));
+}
+
+std::string memory_shown(const std::optional<std::uint64_t> &bytes)
+{
+    return bytes.has_value() ? format_bytes(*bytes) : kUnmeasured;
+}
+
+} // namespace
+
+std::string comparison_text(const Comparison &comparison)
+{
+    const std::string to = "to " + comparison.baseline;
+    std::vector<std::vector<std::string>> rows{
+        {"scenario", "malloc", "verdict", "ops/s", to, "(min-max)", "p50", "p99.9", "memory", "live"}};
+    for (const ComparedScenario &one : comparison.scenarios)
+        for (const ComparedRow &row : one.rows)
+            if (row.runs != 0)
+                rows.push_back({one.scenario, row.label, verdict_counts(row.runs, row.failed, row.skipped),
+                                row.ops_per_second.has_value() ? format_rate(*row.ops_per_second) : kUnmeasured,
+                                ratio_shown(row.ratio), spread_shown(row), time_shown(row.tail, row.tail.p50),
+                                time_shown(row.tail, row.tail.p999), memory_shown(row.memory_bytes),
+                                memory_shown(row.live_bytes)});
+    std::string text = table_text(rows, 3);
+    rows = {{"malloc", "verdict", "ops/s " + to, "p99.9 " + to, "memory"}};
+    for (const ComparedTotal &total : comparison.totals)
+        rows.push_back({total.label, verdict_counts(total.runs, total.failed, total.skipped), ratio_shown(total.ratio),
+                        ratio_shown(total.tail_ratio), memory_shown(total.memory_bytes)});
+    text += "\nall scenarios:\n" + table_text(rows, 2);
+    text += fmt::format(
+        "\nops/s: {}\np50, p99.9: of malloc, or of realloc where the scenario calls no malloc, {}\nmemory: the peak of the checked run above the "
+        "harness's own; live: what the scenario held of it\n",
+        comparison.has_speed
+            ? "without checks, median of the rounds; to " + comparison.baseline + ": ratios within a round"
+            : "not measured; add --speed",
+        comparison.tails_unchecked ? "without checks, one call in 64"
+                                   : "in checked runs; --speed measures it without checks");
+    return text;
+}
+
+} // namespace stress
