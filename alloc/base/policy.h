@@ -4,7 +4,6 @@
  *   HAKMEM_DEBUG_VALIDATION   1 in the debug-validation build: failfast checks, sync points
  *   HAKMEM_STATIC             1 where the objects go into an executable, not a shared library
  *   HAKMEM_FIBERS             1 where threads are coroutines of one kernel thread: the explorer, the fuzz targets
- *   HAKMEM_VERSION            "1.2.3", for crash records
  */
 #pragma once
 
@@ -18,10 +17,6 @@
 
 #ifndef HAKMEM_FIBERS
 #define HAKMEM_FIBERS 0
-#endif
-
-#ifndef HAKMEM_VERSION
-#define HAKMEM_VERSION "unknown"
 #endif
 
 #ifndef __cplusplus

@@ -19,6 +19,7 @@
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "hakmem/crash.h"
+#include "hakmem/hakmem.h"
 #include "os/libc.h"
 #include "os/peek.h"
 #include "os/registers.h"

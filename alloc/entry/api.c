@@ -139,3 +139,8 @@ void hak_stats_print(FILE *stream)
 {
     stats_print(stream);
 }
+
+const char *hak_version(void)
+{
+    return HAKMEM_VERSION;
+}

@@ -303,6 +303,11 @@ TEST_F(Api, FreeKeepsErrnoOnItsSlowPaths)
     EXPECT_EQ(errno, ERRNO_BEFORE);
 }
 
+TEST_F(Api, VersionIsThatOfTheHeader)
+{
+    EXPECT_STREQ(hak_version(), HAKMEM_VERSION);
+}
+
 TEST_F(Api, PurgeReturnsWhatItGaveBack)
 {
     void *block = hak_malloc(10 * PAGE_BYTES);

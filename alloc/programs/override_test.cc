@@ -61,7 +61,7 @@ TEST(Override, EveryNameResolvesIntoTheLibrary)
           "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t", "hak_malloc", "hak_free",
           "hak_calloc", "hak_realloc", "hak_reallocarray", "hak_free_sized", "hak_free_aligned_sized",
           "hak_aligned_alloc", "hak_memalign", "hak_posix_memalign", "hak_valloc", "hak_pvalloc",
-          "hak_malloc_usable_size", "hak_purge", "hak_stats_get", "hak_stats_print"}) {
+          "hak_malloc_usable_size", "hak_purge", "hak_stats_get", "hak_stats_print", "hak_version"}) {
         void *at = symbol(name);
         ASSERT_NE(at, nullptr) << name;
         Dl_info info;

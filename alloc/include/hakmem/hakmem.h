@@ -21,6 +21,14 @@ extern "C" {
 
 #define HAKMEM_API __attribute__((visibility("default")))
 
+/* The version of this header: MAJOR.MINOR.PATCH. A program that was compiled with one works with every library of the
+ * same major version whose minor version is at least that. */
+#define HAKMEM_VERSION "0.1.0"
+
+/* Returns the version of the library that serves the call, as HAKMEM_VERSION is written. The text is constant and must
+ * not be freed. Allocates nothing; async-signal-safe, unlike the other functions. */
+HAKMEM_API const char *hak_version(void) HAKMEM_NOTHROW;
+
 /* Returns a block of at least size_bytes, aligned to 16. hak_malloc(0) returns a block too, which must be freed.
  * Returns NULL and sets ENOMEM when the system has no memory, or when size_bytes exceeds PTRDIFF_MAX. */
 HAKMEM_API void *hak_malloc(size_t size_bytes) HAKMEM_NOTHROW;

@@ -2,6 +2,7 @@
 a bug that needs the block layout of libhakmem may not show."""
 
 import os
+import re
 import shutil
 import xml.etree.ElementTree as xml
 
@@ -69,6 +70,7 @@ class Memcheck:
 
     def command(self, out):
         name = os.path.basename(self.report.library) or "NONE"
+        name = re.sub(r"\.so[.\d]*$", ".so*", name)  # the soname has a version that the file's name may lack
         # Without chasing: if memcheck follows a call into a small function, it reports the caller's place for the
         # function's.
         return [

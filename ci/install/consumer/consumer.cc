@@ -1,0 +1,14 @@
+// consumer.c with operator new.
+#include <hakmem/hakmem.h>
+
+#include <cstdio>
+#include <vector>
+
+int main()
+{
+    hak_stats before, after;
+    hak_stats_get(&before);
+    std::vector<char> block(5 << 20, 1);
+    hak_stats_get(&after);
+    std::printf("%s %s\n", after.huge_count > before.huge_count && block[1] == 1 ? "ours" : "libc", hak_version());
+}

@@ -1,0 +1,72 @@
+# What `cmake --install` and cpack put where. Components:
+#   library      the shared libraries
+#   development  headers, libhakmem.a, the override objects, and what find_package and pkg-config read
+#   suite        hakmem-stress, hakmem-bench and hakmem-run; the first two need no other component, and find the library if
+#                that is there
+# The suite's program stands with its helpers in libexec, where it looks for them, and bin has a link to it.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(install_folder ${PROJECT_SOURCE_DIR}/ci/install)
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
+set(suite_folder ${CMAKE_INSTALL_LIBEXECDIR}/hakmem)
+
+# hakmem-run finds the libraries from its own place: beside it in the build tree, else as installed.
+file(RELATIVE_PATH library_of_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+configure_file(${install_folder}/hakmem-run ${PROJECT_BINARY_DIR}/hakmem-run @ONLY
+  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+install(PROGRAMS ${PROJECT_BINARY_DIR}/hakmem-run DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT suite)
+
+# hakmem_install_link(TARGET FOLDER NAME COMPONENT): a link with that name.
+function(hakmem_install_link target folder name component)
+  set(link ${CMAKE_CURRENT_BINARY_DIR}/links/${component}/${name})
+  get_filename_component(parent ${link} DIRECTORY)
+  file(MAKE_DIRECTORY ${parent})
+  file(CREATE_LINK ${target} ${link} SYMBOLIC)
+  install(FILES ${link} DESTINATION ${folder} COMPONENT ${component})
+endfunction()
+
+foreach(library hakmem hakmem-validate)
+  install(PROGRAMS $<TARGET_FILE:${library}> DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME lib${library}.so.${PROJECT_VERSION}
+    COMPONENT library)
+  hakmem_install_link(lib${library}.so.${PROJECT_VERSION} ${CMAKE_INSTALL_LIBDIR} lib${library}.so.${HAKMEM_SOVERSION} library)
+endforeach()
+install(PROGRAMS $<TARGET_FILE:hakmem-nodeepbind> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/alloc/include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+hakmem_install_link(libhakmem.so.${HAKMEM_SOVERSION} ${CMAKE_INSTALL_LIBDIR} libhakmem.so development)
+install(FILES ${PROJECT_BINARY_DIR}/libhakmem.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/hakmem-override.o ${PROJECT_BINARY_DIR}/hakmem-override-cxx.o
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/hakmem COMPONENT development)
+configure_package_config_file(${install_folder}/hakmem-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/hakmem-config.cmake
+  INSTALL_DESTINATION ${config_folder} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/hakmem-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hakmem-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/hakmem-config-version.cmake
+  DESTINATION ${config_folder} COMPONENT development)
+# Relative to the file itself, so that the folder may be moved.
+file(RELATIVE_PATH prefix_of_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" prefix_of_pc "${prefix_of_pc}")
+configure_file(${install_folder}/hakmem.pc.in ${CMAKE_CURRENT_BINARY_DIR}/hakmem.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hakmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+if(HAKMEM_SUITE)
+  install(PROGRAMS $<TARGET_FILE:hakmem-stress> DESTINATION ${suite_folder} COMPONENT suite)
+  foreach(name conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
+      conform-keys conform-own_new)
+    install(PROGRAMS $<TARGET_FILE:${name}> DESTINATION ${suite_folder}/conform COMPONENT suite)
+  endforeach()
+  foreach(name dynamic_tls static_tls objects base dependent)
+    install(PROGRAMS $<TARGET_FILE:plugin-${name}> DESTINATION ${suite_folder}/plugin COMPONENT suite)
+  endforeach()
+  install(PROGRAMS $<TARGET_FILE:hakmem-bench> DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT suite)
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_BINDIR} /${suite_folder})
+  hakmem_install_link(${up}/hakmem-stress ${CMAKE_INSTALL_BINDIR} hakmem-stress suite)
+  # --allocator hakmem and validate: beside the program, as in a build tree.
+  file(RELATIVE_PATH up /${suite_folder} /${CMAKE_INSTALL_LIBDIR})
+  foreach(library hakmem hakmem-validate)
+    hakmem_install_link(${up}/lib${library}.so.${HAKMEM_SOVERSION} ${suite_folder} lib${library}.so suite)
+  endforeach()
+endif()
+
+add_custom_target(uninstall
+  COMMAND ${CMAKE_COMMAND} -D "FOLDER=${PROJECT_BINARY_DIR}" -P ${install_folder}/uninstall.cmake VERBATIM)
