@@ -3,8 +3,8 @@
 
 #include "cache/tcache.h"
 #include "debug/frame_layout.h"
+#include "debug/lookup.h"
 #include "guard/guard.h"
-#include "heap/huge.h"
 #include "os/peek.h"
 #include "report/broken.h"
 #include "report/settings.h"
@@ -25,24 +25,6 @@ static uint64_t number_of(const void *pointer)
 static const void *pointer_of(uint64_t address)
 {
     return (const void *)(uintptr_t)address;
-}
-
-/* Copies the descriptor of the slab or run that a page belongs to, which is its first page's. False if the members make
- * no sense, as they may while the page changes hands. */
-static bool slab_copy(const struct superslab *superslab, uint32_t page, struct slab *copy, uint32_t *first)
-{
-    if (!os_peek(&superslab->slabs[page], copy, sizeof *copy)) return false;
-    uint32_t back = copy->page_offset;
-    if (back > page || !os_peek(&superslab->slabs[page - back], copy, sizeof *copy)) return false;
-    *first = page - back;
-    return copy->page_count > back && copy->page_count <= SUPERSLAB_PAGES - *first;
-}
-
-/* The address of the first block of the slab that begins at a page. Reads nothing of the slab, since its owner may be
- * making it now. */
-static uint64_t first_block(const struct superslab *superslab, uint32_t page, uint32_t class_index)
-{
-    return number_of(superslab_base(superslab)) + (uint64_t)page * PAGE_BYTES + slab_colour_at(page, class_index);
 }
 
 static void read_words(struct describe_place *place)
@@ -128,69 +110,45 @@ static void find_state(const struct superslab *superslab, const struct slab *sla
     }
 }
 
-static void describe_slab(const struct superslab *superslab, uint32_t tag, struct describe_place *place)
+/* What the slab's descriptor says beyond the lookup. False if the slab has changed since. */
+static bool describe_slab(const struct lookup *at, struct describe_place *place)
 {
     struct slab slab;
-    uint32_t first;
-    uint32_t class_index = tag & TAG_CLASS_MASK;
-    if (class_index == CLASS_EMPTY || class_index >= CLASS_COUNT ||
-        !slab_copy(superslab, (uint32_t)place->page, &slab, &first) || slab.class_index != class_index ||
-        slab.capacity == 0)
-        return;
-    place->kind = RECORD_KIND_slab;
-    place->class_index = class_index;
-    place->owner = tag >> TAG_OWNER_SHIFT;
-    const struct owner *owner = owner_with_id(tag >> TAG_OWNER_SHIFT);
+    if (!os_peek(&at->superslab->slabs[at->first_page], &slab, sizeof slab) || slab.class_index != at->class_index ||
+        slab.capacity != at->slab_capacity)
+        return false;
+    place->class_index = at->class_index;
+    place->owner = at->owner_id;
+    const struct owner *owner = owner_with_id(at->owner_id);
     place->owner_is_orphan = owner != NULL && owner_is_orphan(owner);
-    place->slab_start = first_block(superslab, first, class_index);
+    place->slab_start = number_of(at->slab_start);
     place->slab_capacity = slab.capacity;
     place->slab_carved = slab.carved_count;
     place->slab_used = atomic_load_explicit(&slab.used_count, memory_order_relaxed);
     place->list_head = number_of(slab.free);
-    uint64_t block_bytes = sizeclass_bytes(class_index);
-    uint64_t inside = place->address - place->slab_start; /* wraps to a large number before the first block */
     place->state = RECORD_STATE_outside;
-    if (place->address < place->slab_start || inside / block_bytes >= slab.capacity) return;
+    if (at->start == NULL) return true;
     place->state = RECORD_STATE_unknown;
-    place->block_bytes = block_bytes;
-    place->block_start = place->slab_start + inside / block_bytes * block_bytes;
-    find_state(superslab, &slab, place);
+    place->block_bytes = at->bytes;
+    place->block_start = number_of(at->start);
+    find_state(at->superslab, &slab, place);
+    return true;
 }
 
-/* Only the first page of a run has a tag, so this searches backwards for it. */
-static void describe_run(const struct superslab *superslab, struct describe_place *place)
+static void describe_block(const struct lookup *at, struct describe_place *place)
 {
-    struct slab run;
-    uint32_t first;
-    for (uint32_t back = 0; back <= place->page && back < RUN_PAGES_MAX; back++) {
-        first = (uint32_t)place->page - back;
-        uint64_t start = place->superslab + (uint64_t)first * PAGE_BYTES;
-        uint32_t tag = pagemap_tag_checked(pointer_of(start));
-        if (tag == 0) continue;
-        if (tag != CLASS_RUN || !os_peek(&superslab->slabs[first], &run, sizeof run)) return;
-        if (run.page_count <= back || run.page_count > RUN_PAGES_MAX) return;
-        place->kind = RECORD_KIND_run;
-        place->class_index = CLASS_RUN;
-        place->block_start = start;
-        place->block_bytes = (uint64_t)run.page_count * PAGE_BYTES;
-        place->state = RECORD_STATE_live; /* a freed run loses its tag at once */
-        return;
+    place->kind = at->kind;
+    if (at->superslab != NULL) {
+        place->superslab = number_of(superslab_base(at->superslab));
+        place->page = place->address % SUPERSLAB_BYTES / PAGE_BYTES;
     }
-}
-
-static void describe_in_superslab(const struct superslab *superslab, struct describe_place *place)
-{
-    place->superslab = place->address & ~((uint64_t)SUPERSLAB_BYTES - 1);
-    if (number_of(superslab_base(superslab)) != place->superslab) return;
-    place->page = place->address % SUPERSLAB_BYTES / PAGE_BYTES;
-    place->kind = RECORD_KIND_free;
-    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
-    if (free_pages >> place->page & 1) return;
-    uint32_t tag = pagemap_tag_checked(pointer_of(place->address));
-    if (tag == 0 || tag == CLASS_RUN) {
-        describe_run(superslab, place);
-    } else {
-        describe_slab(superslab, tag, place);
+    if (at->kind == RECORD_KIND_slab) {
+        if (!describe_slab(at, place)) place->kind = RECORD_KIND_free;
+    } else if (at->start != NULL) {
+        place->class_index = at->class_index;
+        place->block_start = number_of(at->start);
+        place->block_bytes = at->bytes;
+        place->state = RECORD_STATE_live;
     }
 }
 
@@ -221,20 +179,9 @@ static bool describe_guard(struct describe_place *place)
 bool describe_heap_address(uint64_t address, struct describe_place *place)
 {
     *place = (struct describe_place){.address = address};
-    uint64_t base = address & ~((uint64_t)SUPERSLAB_BYTES - 1);
-    char *start;
-    size_t mapped_bytes;
-    if (describe_guard(place)) {
-        /* describe_guard has filled in the place */
-    } else if (huge_find(pointer_of(address), &start, &mapped_bytes)) {
-        place->kind = RECORD_KIND_huge;
-        place->class_index = CLASS_HUGE;
-        place->block_start = number_of(start);
-        place->block_bytes = mapped_bytes;
-        place->state = RECORD_STATE_live;
-    } else if (pagemap_tag_checked(pointer_of(base)) != CLASS_HUGE) {
-        const struct superslab *superslab = pagemap_descriptor(pointer_of(address));
-        if (superslab != NULL) describe_in_superslab(superslab, place);
+    if (!describe_guard(place)) {
+        struct lookup at = heap_lookup_any(pointer_of(address));
+        describe_block(&at, place);
     }
     return place->kind != RECORD_KIND_none;
 }
@@ -281,14 +228,14 @@ static void scan_superslab(struct superslab *superslab, void *context)
     const char *base = superslab_base(superslab);
     if (base == NULL) return;
     for (uint32_t page = 0; page < SUPERSLAB_PAGES && scan->pages_left > 0; page++) {
-        struct slab slab;
-        uint32_t first;
-        if (pagemap_tag_checked(base + (size_t)page * PAGE_BYTES) != scan->tag) continue;
-        if (!slab_copy(superslab, page, &slab, &first) || first != page) continue;
-        if (slab.class_index != scan->suspect->class_index) continue;
-        uint64_t start = first_block(superslab, page, slab.class_index);
-        scan_slab(scan, start, start + (uint64_t)slab.capacity * sizeclass_bytes(slab.class_index));
-        scan->pages_left -= slab.page_count < scan->pages_left ? slab.page_count : scan->pages_left;
+        const char *start = base + (size_t)page * PAGE_BYTES;
+        if (pagemap_tag_checked(start) != scan->tag) continue;
+        struct lookup at = heap_lookup_any(start);
+        if (at.kind != RECORD_KIND_slab || at.first_page != page || at.class_index != scan->suspect->class_index)
+            continue;
+        uint64_t first = number_of(at.slab_start);
+        scan_slab(scan, first, first + (uint64_t)at.slab_capacity * at.bytes);
+        scan->pages_left -= at.page_count < scan->pages_left ? at.page_count : scan->pages_left;
     }
 }
 
@@ -297,14 +244,10 @@ static const char *link_fault(uint64_t block, uint32_t tag)
 {
     if (block % GRANULE_BYTES != 0) return "it is no multiple of 16";
     if (pagemap_tag_checked(pointer_of(block)) != tag) return "it leads out of its class, or of its heap";
-    struct slab slab;
-    uint32_t first;
-    const struct superslab *superslab = pagemap_descriptor(pointer_of(block));
-    uint32_t page = (uint32_t)(block % SUPERSLAB_BYTES / PAGE_BYTES);
-    if (superslab == NULL || !slab_copy(superslab, page, &slab, &first)) return "it leads to no slab";
-    uint64_t start = first_block(superslab, first, tag & TAG_CLASS_MASK);
-    if (block < start || (block - start) % sizeclass_bytes(tag & TAG_CLASS_MASK) != 0)
-        return "it leads between two blocks";
+    struct lookup at = heap_lookup_any(pointer_of(block));
+    if (at.kind != RECORD_KIND_slab) return "it leads to no slab";
+    uint64_t start = number_of(at.slab_start);
+    if (block < start || (block - start) % at.bytes != 0) return "it leads between two blocks";
     return NULL;
 }
 

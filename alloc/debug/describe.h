@@ -1,4 +1,5 @@
-/* describe.h: tells what the heap knows of an address, for crash reports.
+/* describe.h: tells what the heap knows of an address, for crash reports: the block that lookup.h finds, its state, and
+ * what its slab's lists say.
  *
  * Async-signal-safe, on any thread, at any moment: nothing here takes a lock, allocates or waits, and nothing trusts
  * the data that it reads. The page map can be read everywhere, descriptors are never unmapped, and everything else is
@@ -31,8 +32,8 @@ enum { DESCRIBE_COPIES_MAX = 8 };
 
 /* A bad link in the calling thread's bins, or the list for which broken() has ended the process. */
 struct describe_suspect {
-    const void *word;    /* the address of the link */
-    uint64_t value;      /* the link */
+    const void *word; /* the address of the link */
+    uint64_t value; /* the link */
     uint32_t class_index;
     const char *text;
     /* Blocks of the class whose first word is the same link. A bad head of a list was the link of a block that malloc

@@ -210,14 +210,20 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
 {
     for (size_t size : {(size_t)100, (size_t)5000, (size_t)200000, (size_t)20 << 20}) {
         char *block = static_cast<char *>(hak_malloc(size));
-        for (size_t offset : {(size_t)0, size / 2, size - 1}) EXPECT_EQ(heap_lookup(block + offset).start, block);
+        for (size_t offset : {(size_t)0, size / 2, size - 1}) {
+            EXPECT_EQ(heap_lookup(block + offset).start, block);
+            EXPECT_EQ(heap_lookup_any(block + offset).start, block);
+            EXPECT_EQ(heap_lookup_any(block + offset).bytes, heap_lookup(block + offset).bytes);
+        }
         EXPECT_TRUE(heap_lookup(block).live);
         hak_free(block);
         EXPECT_FALSE(heap_lookup(block).live);
     }
     int local;
-    for (const void *stranger : {(const void *)&local, (const void *)nullptr, (const void *)~(uintptr_t)0})
+    for (const void *stranger : {(const void *)&local, (const void *)nullptr, (const void *)~(uintptr_t)0}) {
         EXPECT_EQ(heap_lookup(stranger).kind, RECORD_KIND_none);
+        EXPECT_EQ(heap_lookup_any(stranger).kind, RECORD_KIND_none);
+    }
 }
 
 // Changes every byte of a frame and expects its kind and its offset.

@@ -2,52 +2,120 @@
 #include "debug/lookup.h"
 
 #include "heap/huge.h"
+#include "os/peek.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 #include "superslab/superslab.h"
 
-static struct lookup in_slab(struct superslab *superslab, const void *address, uint32_t tag)
+enum reading { READ_DIRECTLY, READ_BY_PEEK };
+
+/* The members of a descriptor that stay as they are while its slab or run is in use. */
+struct shape {
+    uint32_t page_offset, page_count, class_index, capacity;
+};
+
+static bool read_shape(const struct slab *slab, enum reading reading, struct shape *shape)
 {
-    const struct slab *slab = superslab_slab_of(superslab, address);
-    struct lookup found = {
-        .kind = RECORD_KIND_slab, .class_index = tag & TAG_CLASS_MASK, .owner_id = tag >> TAG_OWNER_SHIFT};
-    char *first = slab_start(superslab, slab);
-    found.bytes = sizeclass_bytes(found.class_index);
-    if ((const char *)address < first || found.bytes == 0) return found;
-    size_t index = (size_t)((const char *)address - first) / found.bytes;
-    if (index >= slab->capacity) return found;
-    found.start = first + index * found.bytes;
-    found.live = validate_is_live(found.start);
-    return found;
+    struct slab copy;
+    if (reading == READ_BY_PEEK) {
+        if (!os_peek(slab, &copy, sizeof copy)) return false;
+        slab = &copy;
+    }
+    *shape = (struct shape){slab->page_offset, slab->page_count, slab->class_index, slab->capacity};
+    return true;
 }
 
-static struct lookup in_superslab(struct superslab *superslab, const void *address)
+/* False if the members make no sense, as they may while the page changes hands. */
+static bool slab_shape(const struct superslab *superslab, uint32_t page, enum reading reading, struct shape *shape,
+                       uint32_t *first)
 {
-    uint32_t tag = pagemap_tag(address);
-    if (tag >> TAG_OWNER_SHIFT != 0) return in_slab(superslab, address, tag);
-    uint32_t page = (uint32_t)((uintptr_t)address % SUPERSLAB_BYTES / PAGE_BYTES);
+    if (!read_shape(&superslab->slabs[page], reading, shape)) return false;
+    uint32_t back = shape->page_offset;
+    if (back > page || (back != 0 && !read_shape(&superslab->slabs[page - back], reading, shape))) return false;
+    *first = page - back;
+    return shape->page_count > back && shape->page_count <= SUPERSLAB_PAGES - *first;
+}
+
+static void find_live(struct lookup *found, enum reading reading)
+{
+    if (!VALIDATE) return;
+    if (reading == READ_DIRECTLY) found->live = validate_is_live(found->start);
+}
+
+static void in_slab(const struct superslab *superslab, uint32_t page, uint32_t tag, const char *address,
+                    enum reading reading, struct lookup *found)
+{
+    uint32_t class_index = tag & TAG_CLASS_MASK, first;
+    struct shape shape;
+    if (class_index == CLASS_EMPTY || class_index >= CLASS_COUNT ||
+        !slab_shape(superslab, page, reading, &shape, &first) || shape.class_index != class_index ||
+        shape.capacity == 0)
+        return;
+    found->kind = RECORD_KIND_slab;
+    found->class_index = class_index;
+    found->owner_id = tag >> TAG_OWNER_SHIFT;
+    found->bytes = sizeclass_bytes(class_index);
+    found->first_page = first;
+    found->page_count = shape.page_count;
+    /* Reads nothing of the slab itself, since its owner may be making it now. */
+    found->slab_start = superslab_base(superslab) + (size_t)first * PAGE_BYTES + slab_colour_at(first, class_index);
+    found->slab_capacity = shape.capacity;
+    if (address < found->slab_start) return;
+    size_t index = (size_t)(address - found->slab_start) / found->bytes;
+    if (index >= shape.capacity) return;
+    found->start = found->slab_start + index * found->bytes;
+    find_live(found, reading);
+}
+
+/* Only the first page of a run has a tag, so this searches backwards for it. */
+static void in_run(const struct superslab *superslab, uint32_t page, enum reading reading, struct lookup *found)
+{
     for (uint32_t back = 0; back <= page && back < RUN_PAGES_MAX; back++) {
-        const struct slab *run = &superslab->slabs[page - back];
-        char *start = superslab_page_start(superslab, run);
-        tag = pagemap_tag(start);
-        if (tag == CLASS_RUN && run->page_count > back)
-            return (struct lookup){.kind = RECORD_KIND_run,
-                                   .start = start,
-                                   .class_index = CLASS_RUN,
-                                   .bytes = (size_t)run->page_count * PAGE_BYTES,
-                                   .live = validate_is_live(start)};
-        if (tag != 0) break;
+        uint32_t first = page - back;
+        char *start = superslab_base(superslab) + (size_t)first * PAGE_BYTES;
+        uint32_t tag = pagemap_tag_checked(start);
+        if (tag == 0) continue;
+        struct shape shape;
+        if (tag != CLASS_RUN || !read_shape(&superslab->slabs[first], reading, &shape)) return;
+        if (shape.page_count <= back || shape.page_count > RUN_PAGES_MAX) return;
+        found->kind = RECORD_KIND_run;
+        found->class_index = CLASS_RUN;
+        found->start = start;
+        found->bytes = (size_t)shape.page_count * PAGE_BYTES;
+        found->first_page = first;
+        found->page_count = shape.page_count;
+        found->live = true; /* a freed run loses its tag at once */
+        find_live(found, reading);
+        return;
     }
-    return (struct lookup){.kind = RECORD_KIND_free};
+}
+
+static struct lookup look_up(const void *address, enum reading reading)
+{
+    struct lookup found = {.kind = RECORD_KIND_none};
+    char *slot = (char *)((uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES);
+    const struct superslab *superslab = pagemap_descriptor(address);
+    if (superslab == NULL || pagemap_tag_checked(slot) == CLASS_HUGE) {
+        struct lookup huge = {.kind = RECORD_KIND_huge, .class_index = CLASS_HUGE, .live = true};
+        return huge_find(address, &huge.start, &huge.bytes) ? huge : found;
+    }
+    if (superslab_base(superslab) != slot) return found; /* it is losing its address space */
+    found.kind = RECORD_KIND_free;
+    found.superslab = superslab;
+    uint32_t page = (uint32_t)((uintptr_t)address % SUPERSLAB_BYTES / PAGE_BYTES);
+    uint32_t tag = pagemap_tag_checked(address);
+    if (tag == 0 || tag == CLASS_RUN) in_run(superslab, page, reading, &found);
+    else in_slab(superslab, page, tag, address, reading, &found);
+    return found;
 }
 
 struct lookup heap_lookup(const void *address)
 {
-    struct superslab *superslab = pagemap_descriptor(address);
-    const void *slot = (const void *)((uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES);
-    if (superslab != NULL && pagemap_tag(slot) != CLASS_HUGE) return in_superslab(superslab, address);
-    struct lookup found = {.kind = RECORD_KIND_huge, .class_index = CLASS_HUGE, .live = true};
-    if (huge_find(address, &found.start, &found.bytes)) return found;
-    return (struct lookup){.kind = RECORD_KIND_none};
+    return look_up(address, READ_DIRECTLY);
+}
+
+struct lookup heap_lookup_any(const void *address)
+{
+    return look_up(address, READ_BY_PEEK);
 }

@@ -1,6 +1,11 @@
-/* lookup.h: finds the block that an address lies in; takes any address. For the checks and reports of the
- * debug-validation build; not a part of the release library. It takes no lock, so the result is exact only for an
- * address in a block that no thread frees meanwhile, and otherwise a hint. Async-signal-safe. */
+/* lookup.h: what block an address lies in. One walk of the page map and the descriptors answers it, for any address.
+ *
+ * Async-signal-safe, on any thread: takes no lock, allocates nothing and does not wait. The page map can be read
+ * everywhere and descriptors are never unmapped, so nothing here faults, and every walk has a bound. The answer is exact
+ * for an address in a block that no thread frees meanwhile, and otherwise a hint.
+ *
+ * Descriptors are read in one of two ways, since their members are plain: the checks of the debug-validation build ask
+ * at every free, about a block that stays; a crash handler asks about memory that other threads may be changing. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,13 +14,25 @@
 
 #include "hakmem/record.h"
 
+struct superslab;
+
 struct lookup {
-    enum record_kind kind; /* never guard: the debug-validation build samples nothing */
+    enum record_kind kind; /* never guard: debug/describe.h asks guard/guard.h first */
     char *start;           /* start of the heap's block, its frame included; NULL outside of a slab's blocks */
-    size_t bytes; /* of it */
+    size_t bytes;          /* of it */
     uint32_t class_index;
     uint32_t owner_id; /* 0: no owner */
-    bool live;         /* the heap has handed it out */
+    bool live; /* the heap has handed it out; known of runs and huge blocks, and under VALIDATE of small ones */
+
+    const struct superslab *superslab; /* of a slab, a run or a free page; otherwise NULL */
+    uint32_t first_page, page_count; /* of the slab or run in it */
+    char *slab_start; /* the first block of the slab; NULL: in no slab */
+    uint32_t slab_capacity;
 };
 
+/* Reads descriptors directly: for the debug-validation build. */
 struct lookup heap_lookup(const void *address);
+
+/* Reads descriptors through os_peek, a system call for each: races with no thread that changes them. Knows of a small
+ * block only where it is, not whether it is live. */
+struct lookup heap_lookup_any(const void *address);
