@@ -25,7 +25,7 @@ set(VALIDATE_TESTS
     report/report_test.cc
     slab/validate_test.cc
     cache/fork_lock_test.cc
-    debug/counters_test.cc debug/frame_test.cc
+    debug/counters_test.cc debug/frame_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
 # Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc)

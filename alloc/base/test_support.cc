@@ -1,6 +1,14 @@
-// test_support.cc: loops over all bytes of a block. They have a file of their own, since it is optimised even where the
-// tests are not.
+// test_support.cc: loops over all bytes of a block, which have a file of their own since it is optimised even where the
+// tests are not; and laws that hold after each test, whatever it does.
 #include "base/test_support.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <filesystem>
+
+extern "C" __attribute__((weak)) const char *gnu_get_libc_version(void);
 
 namespace test {
 
@@ -27,4 +35,62 @@ bool is_zero(const void *block, size_t size_bytes, size_t step)
     return size_bytes == 0 || bytes[size_bytes - 1] == 0;
 }
 
+namespace {
+
+size_t entries(const char *folder)
+{
+    std::error_code none;
+    auto all = std::filesystem::directory_iterator(folder, none);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// What a process has few of, and what a test must give back: a leak of one per test shows at once.
+struct Held {
+    size_t descriptors = entries("/proc/self/fd");
+    size_t threads = entries("/proc/self/task");
+    pthread_key_t lowest_free_key = 0;
+    stack_t signal_stack = {};
+    sigset_t blocked = {};
+
+    Held()
+    {
+        // Only glibc hands out the lowest; musl the next one.
+        if (gnu_get_libc_version == nullptr || pthread_key_create(&lowest_free_key, nullptr) != 0) lowest_free_key = 0;
+        else pthread_key_delete(lowest_free_key);
+        sigaltstack(nullptr, &signal_stack);
+        pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    }
+};
+
+class Laws : public testing::EmptyTestEventListener {
+    void OnTestStart(const testing::TestInfo &) override { before_ = Held(); }
+    void OnTestEnd(const testing::TestInfo &test) override
+    {
+        Held after;
+        // A detached thread, or one that was just joined, may not be gone from /proc yet.
+        for (int i = 0; i < 200 && sanitizer() == nullptr && after.threads > before_.threads; i++) {
+            timespec wait = {0, 10'000'000};
+            nanosleep(&wait, nullptr);
+            after = Held();
+        }
+        if (sanitizer() == nullptr) { // a sanitizer has files and threads of its own
+            EXPECT_EQ(after.descriptors, before_.descriptors) << test.name() << " left a file open";
+            EXPECT_LE(after.threads, before_.threads) << test.name() << " left a thread";
+        }
+        EXPECT_EQ(after.lowest_free_key, before_.lowest_free_key) << test.name() << " left a pthread_key_t";
+        EXPECT_EQ(after.signal_stack.ss_sp, before_.signal_stack.ss_sp) << test.name() << " left a signal stack";
+        EXPECT_EQ(after.signal_stack.ss_flags, before_.signal_stack.ss_flags) << test.name();
+        for (int number = 1; number < NSIG; number++)
+            EXPECT_EQ(sigismember(&after.blocked, number), sigismember(&before_.blocked, number))
+                << test.name() << " left signal " << number << " in another state";
+    }
+    Held before_;
+};
+
+[[maybe_unused]] const bool laws_are_asked = [] {
+    testing::UnitTest::GetInstance()->listeners().Append(new Laws);
+    return true;
+}();
+
+} // namespace
 } // namespace test

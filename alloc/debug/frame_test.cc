@@ -2,11 +2,14 @@
 // fixtures use blocks without frames.
 #include "heap/heap_test_support.h"
 
+#include <set>
+
 extern "C" {
 #include "debug/frame.h"
 #include "debug/frame_layout.h"
 #include "debug/lookup.h"
 #include "debug/quarantine.h"
+#include "heap/heap.h"
 #include "os/os_fault.h"
 }
 
@@ -156,6 +159,48 @@ TEST_F(FrameTest, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
         EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
     });
     EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
+}
+
+// As many blocks wait as the limits on their number and on their bytes allow, and not one more: the oldest leaves. A
+// thread that has freed little has the smallest limits.
+TEST_F(FrameTest, TheOneBlockTooManyDrivesTheOldestOut)
+{
+    for (size_t size : {10u, 1000u}) {
+        test::in_thread([&] {
+            char *probe = take(size);
+            const size_t bytes = heap_lookup(probe).bytes;
+            heap_free(heap_lookup(probe).start);
+            const size_t most =
+                std::min<size_t>(QUARANTINE_BYTES_MIN / QUARANTINE_MEAN_BYTES, QUARANTINE_BYTES_MIN / bytes);
+            std::vector<char *> blocks, starts;
+            for (size_t i = 0; i <= most; i++) {
+                blocks.push_back(take(size));
+                starts.push_back(heap_lookup(blocks[i]).start);
+            }
+            for (size_t i = 0; i < most; i++) release(blocks[i]);
+            for (size_t i = 0; i < most; i++) ASSERT_TRUE(quarantine_holds(starts[i])) << i << " of " << most;
+            release(blocks[most]);
+            EXPECT_FALSE(quarantine_holds(starts[0]));
+            for (size_t i = 1; i <= most; i++) ASSERT_TRUE(quarantine_holds(starts[i])) << i << " of " << most;
+            EXPECT_TRUE(quarantine_empty());
+            EXPECT_FALSE(quarantine_empty()) << "it is empty already";
+        });
+    }
+}
+
+TEST_F(FrameTest, ABlockLargerThanTheLimitDoesNotWait)
+{
+    std::set<bool> seen;
+    for (size_t size : {20000u, 32u << 10, 60u << 10, 64u << 10, 120u << 10, 3u << 20}) {
+        char *block = take(size);
+        const lookup place = heap_lookup(block);
+        release(block);
+        EXPECT_EQ(quarantine_holds(place.start), place.bytes <= QUARANTINE_BLOCK_BYTES_MAX) << place.bytes;
+        if (place.bytes == QUARANTINE_BLOCK_BYTES_MAX) seen.insert(true);
+        if (place.bytes == (size_t)QUARANTINE_BLOCK_BYTES_MAX + (size_t)PAGE_BYTES) seen.insert(false);
+        quarantine_empty();
+    }
+    EXPECT_EQ(seen.size(), 2u) << "no block of exactly the limit, or of one page more";
 }
 
 // How many bytes wait in the calling thread's quarantine: those put before the first one leaves.

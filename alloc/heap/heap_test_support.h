@@ -9,6 +9,7 @@ extern "C" {
 #include "cache/tcache.h"
 #include "debug/inspect.h"
 #include "hakmem/hakmem.h"
+#include "superslab/pool.h"
 }
 
 namespace test {
@@ -29,6 +30,8 @@ inline void expect_at_rest(uint64_t live_small = 0, uint64_t live_runs = 0)
     EXPECT_EQ(report.used_blocks, live_small) << "blocks were lost";
     EXPECT_EQ(report.run_count, live_runs);
     if (VALIDATE) EXPECT_EQ(report.live_blocks, live_small + live_runs);
+    if (live_small + live_runs == 0)
+        EXPECT_LE(pool_figures().superslab_count, (uint32_t)EMPTY_SUPERSLABS_MIN) << "address space was lost";
 }
 
 // One size of each kind: every class, runs, huge blocks.

@@ -313,6 +313,30 @@ TEST_F(TrimTimes, AHeapThatGoesOnShrinkingIsTrimmedAtOnce)
     free_all(kept);
 }
 
+// A heap that wants trimmed memory back each time waits twice as long before the next trim, up to 16 delays.
+TEST_F(TrimTimes, TheWaitDoublesUpToSixteenDelays)
+{
+    SKIP_WITHOUT_VALIDATE(); // a hook stops the clock
+    static owner none = {}; // without slabs
+    auto trims = [](bool wanted) {
+        none.used_bytes = 7;
+        none.used_bytes_peak = 100;
+        none.trimmed_is_wanted = wanted;
+        slab_trim_shrunk(&none);
+        EXPECT_EQ(none.used_bytes_peak, 7u);
+        return !none.trimmed_is_wanted;
+    };
+    for (int again = 0; again < 2; again++) {
+        EXPECT_TRUE(trims(false));
+        for (uint64_t delays : {1, 2, 4, 8, 16, 16, 16}) {
+            advance(delays * PURGE_DELAY_MS - 1);
+            EXPECT_FALSE(trims(true)) << delays;
+            advance(1);
+            EXPECT_TRUE(trims(true)) << delays;
+        }
+    }
+}
+
 TEST_F(Trim, OtherThreadsFreeIntoHollowSlabs)
 {
     for (size_t size : {32u, 700u, 4096u}) {

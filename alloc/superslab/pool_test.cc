@@ -141,6 +141,46 @@ TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)
     for (const Claimed &run : runs) free_run(run);
 }
 
+// The books of superslabs are kept in chunks of 64: the last of the first chunk, the first of the second, and the first of
+// a third. No memory is touched, only address space.
+TEST_F(Pool, BooksOfMoreThanTwoChunks)
+{
+    constexpr size_t CHUNK = 64, MOST = 2 * CHUNK + 1;
+    std::vector<Claimed> runs;
+    std::set<char *> bases;
+    std::set<uint32_t> indices;
+    const size_t at_first = pool_figures().superslab_count; // they are free: the first claims take them
+    while (runs.size() < MOST) {
+        runs.push_back(claim(SUPERSLAB_PAGES));
+        bases.insert(start_of(runs.back().range));
+        indices.insert(runs.back().range.superslab->index);
+        ASSERT_EQ(bases.size(), runs.size());
+        ASSERT_EQ(indices.size(), runs.size());
+        ASSERT_EQ(pool_figures().superslab_count, std::max(at_first, runs.size()));
+    }
+    EXPECT_EQ(*indices.rbegin(), MOST - 1) << "the lowest free books are taken";
+    std::vector<uint32_t> up, down;
+    auto note = [](superslab *s, void *seen) { static_cast<std::vector<uint32_t> *>(seen)->push_back(s->index); };
+    pool_for_each(note, &up);
+    EXPECT_EQ(up, std::vector<uint32_t>(indices.begin(), indices.end()));
+    auto note_three = [](superslab *s, void *seen) {
+        static_cast<std::vector<uint32_t> *>(seen)->push_back(s->index);
+        return static_cast<std::vector<uint32_t> *>(seen)->size() < 3;
+    };
+    pool_for_each_from_top(note_three, &down);
+    EXPECT_EQ(down, (std::vector<uint32_t>{MOST - 1, MOST - 2, MOST - 3}));
+    // Free ones are found in each chunk, and no superslab is made meanwhile.
+    for (size_t which : {CHUNK - 1, CHUNK, MOST - 1}) free_run(runs[which]);
+    for (size_t which : {CHUNK - 1, CHUNK, MOST - 1}) {
+        runs[which] = claim(SUPERSLAB_PAGES);
+        EXPECT_EQ(bases.count(start_of(runs[which].range)), 1u);
+    }
+    EXPECT_EQ(pool_figures().superslab_count, MOST);
+    for (const Claimed &run : runs) free_run(run);
+    pool_purge_all();
+    EXPECT_EQ(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN);
+}
+
 TEST_F(Pool, DirtyIsBoundedAndPurgeAllEndsIt)
 {
     std::vector<Claimed> runs;

@@ -1,0 +1,87 @@
+// trace_test.cc: the table of traces, from empty to one block more than a set holds. The traces themselves are tested by
+// programs (stress/misuse): they leave out the library's own module, which here is the whole program.
+#include "base/test_support.h"
+
+extern "C" {
+#include "debug/trace.h"
+#include "report/failfast.h"
+#include "report/settings.h"
+}
+
+namespace {
+
+// The table reads no block, so any address will do.
+const void *block_at(uintptr_t index)
+{
+    return reinterpret_cast<const void *>(index * 16);
+}
+
+size_t size_of(const void *block)
+{
+    failfast_event allocated, freed;
+    return trace_find(block, &allocated, &freed);
+}
+
+// Blocks that share a set with the first one: each drove it out of the table. Found by trying one after the other.
+std::vector<const void *> set_of(const void *first, size_t count)
+{
+    std::vector<const void *> found;
+    trace_allocated(first, 1);
+    for (uintptr_t index = 1000; found.size() < count && index < 1000 + 64 * TRACE_RECORDS; index++) {
+        trace_allocated(block_at(index), 1);
+        if (size_of(first) != 0) continue;
+        found.push_back(block_at(index));
+        trace_allocated(first, 1);
+    }
+    return found;
+}
+
+class Trace : public testing::Test {
+  protected:
+    void SetUp() override { failfast_level_read = LEVEL_TRACES; }
+    void TearDown() override { failfast_level_read = before; }
+
+  private:
+    int before = failfast_level_read;
+};
+
+} // namespace
+
+TEST_F(Trace, EmptyThenOne)
+{
+    EXPECT_EQ(size_of(block_at(1)), 0u);
+    trace_freed(block_at(1));
+    EXPECT_EQ(size_of(block_at(1)), 0u) << "the free of a block that is not in the table";
+    trace_allocated(block_at(1), 100);
+    trace_freed(block_at(1));
+    EXPECT_EQ(size_of(block_at(1)), 100u);
+    trace_allocated(block_at(1), 200);
+    EXPECT_EQ(size_of(block_at(1)), 200u);
+    failfast_level_read = LEVEL_LAYOUT;
+    trace_allocated(block_at(2), 100);
+    EXPECT_EQ(size_of(block_at(1)), 0u) << "nothing is remembered below level 3";
+    failfast_level_read = LEVEL_TRACES;
+    EXPECT_EQ(size_of(block_at(2)), 0u);
+}
+
+// A set holds four blocks. The fifth takes the place of the one whose last malloc or free is the longest ago.
+TEST_F(Trace, TheLeastRecentlyUsedBlockLeavesAFullSet)
+{
+    std::vector<const void *> same = {block_at(1)};
+    for (const void *each : set_of(same[0], 5)) same.push_back(each);
+    ASSERT_EQ(same.size(), 6u);
+    auto expect_kept = [&same](std::vector<size_t> which) {
+        for (size_t i = 0; i < same.size(); i++) {
+            bool kept = std::find(which.begin(), which.end(), i) != which.end();
+            EXPECT_EQ(size_of(same[i]), kept ? 100 + i : 0) << "block " << i;
+        }
+    };
+    for (size_t i = 0; i < 4; i++) trace_allocated(same[i], 100 + i);
+    expect_kept({0, 1, 2, 3});
+    trace_freed(same[0]);
+    trace_allocated(same[4], 104);
+    expect_kept({0, 2, 3, 4});
+    for (size_t i : {3, 0, 4}) trace_freed(same[i]);
+    trace_allocated(same[5], 105);
+    expect_kept({0, 3, 4, 5});
+}
