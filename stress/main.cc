@@ -9,7 +9,7 @@
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
 #include "engine/run/execute.h"
-#include "engine/run/options.h"
+#include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
 #include "engine/subject/own_new.h"
 #include "engine/subject/subject_load.h"

@@ -27,7 +27,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/judge/memory_test.cc
     engine/judge/oracle_test.cc
     engine/judge/samples_test.cc
-    engine/run/options_test.cc
+    engine/run/options_parse_test.cc
     engine/run/result_test.cc
     inject/repeat_test.cc
     program/minimise_test.cc

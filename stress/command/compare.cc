@@ -10,6 +10,7 @@
 #include "command/setup.h"
 #include "engine/base/libc.h"
 #include "engine/base/progress.h"
+#include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
 #include "program/op_syntax.h"
 #include "program/program_file.h"

@@ -15,6 +15,7 @@
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
 #include "engine/run/execute.h"
+#include "engine/run/options_parse.h"
 #include "engine/subject/subject_load.h"
 #include "program/program_file.h"
 #include "program/run_log.h"

@@ -8,6 +8,7 @@
 #include "command/setup.h"
 #include "engine/base/progress.h"
 #include "engine/run/execute.h"
+#include "engine/run/options_parse.h"
 #include "engine/subject/subject_load.h"
 #include "program/program_file.h"
 #include "program/run_log.h"

@@ -16,6 +16,7 @@
 
 #include "engine/base/libc.h"
 #include "engine/run/execute.h"
+#include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
 #include "inject/inject.h"
 

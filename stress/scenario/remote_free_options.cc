@@ -7,7 +7,7 @@
 
 namespace stress {
 
-// The table of words is never destroyed, for the reason at the table of schedules in engine/run/options.cc.
+// The table of words is never destroyed, for the reason at the table of schedules in engine/run/options_parse.cc.
 void RemoteFreeOptions::add(CLI::App &app)
 {
     static const auto &modes = *new std::map<std::string, RemoteMode>{

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/build.h"
+#include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
 #include "engine/seat/interp.h"
 #include "scenario/draws.h"

@@ -1,4 +1,4 @@
-// The command line, parsed and checked. Any error in it becomes one line that says how to correct it.
+// What a run is to do, as values. options_parse.h makes them from a command line.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct Options {
     std::string soak;              // empty: one run; otherwise how long to repeat it, such as "8h"
     bool fresh = false;            // ignore what an earlier soak in that directory did
     bool check = true;
-    bool strict = true;     // default: on for our own libraries, off for others; see options.cc
+    bool strict = true;     // default: on for our own libraries, off for others; see options_parse.cc
     Schedule schedule = Schedule::Os;
     std::optional<ScheduleMark> expect_schedule;  // of a seeded run; any other schedule is the failure `diverged`
     std::uint32_t laps = 0;  // 0: one if nothing is checked, otherwise eight
@@ -52,18 +52,5 @@ struct Options {
     // The ops of each thread; UINT64_MAX: not limited.
     std::uint64_t thread_ops() const { return ops == 0 ? UINT64_MAX : ops / threads; }
 };
-
-// Either options to run with, or a text to print and the exit status.
-struct ParseOutcome {
-    Options options;
-    bool run = false;
-    int exit_code = 0;
-    std::string text;  // for stdout if exit_code is 0, otherwise one line for stderr
-};
-
-ParseOutcome options_parse(int argc, const char *const *argv);
-
-// The command that repeats this run: the arguments as given, with --seed added if it was left out.
-std::string options_reproduce(int argc, const char *const *argv, const Options &options, std::uint64_t seed);
 
 }  // namespace stress

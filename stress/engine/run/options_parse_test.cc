@@ -1,4 +1,4 @@
-#include "engine/run/options.h"
+#include "engine/run/options_parse.h"
 
 #include <gtest/gtest.h>
 
