@@ -169,29 +169,36 @@ def arguments():
     parser.add_argument("--sample", type=number, metavar="N")
     parser.add_argument("--general", type=number, metavar="N")
     parser.add_argument("--seed", type=number, metavar="S")
+    parser.add_argument("--set", choices=sorted(general_mutants.SETS))
+    parser.add_argument("--jobs", type=number, metavar="J")
+    parser.add_argument("--changed", nargs="?", const="HEAD~1", metavar="COMMIT")
     parser.add_argument("--retry", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     general = options.general is not None
-    ways = bool(options.names) + options.all + (options.since is not None) + general
+    drawn = general or options.changed is not None
+    ways = bool(options.names) + options.all + (options.since is not None) + general + (options.changed is not None)
     if ways > 1:
-        raise Stop("--all, --since, --general and names exclude each other")
+        raise Stop("--all, --since, --general, --changed and names exclude each other")
     if options.general == 0:
         raise Stop("--general takes a number of mutants, from 1 on, not 0")
     if options.retry and not general:
         raise Stop("--retry goes with --general: what survived of that sample is tried again")
-    if options.seed is not None and not general:
+    if options.seed is not None and not drawn:
         raise Stop("--seed goes with --general, whose sample it draws; that of --since depends on HEAD")
+    if (options.set is not None or options.jobs is not None) and not drawn:
+        raise Stop("--set and --jobs go with --general and --changed")
+    if options.jobs == 0:
+        raise Stop("--jobs takes a number of tests at once, from 1 on, not 0")
     if options.sample is not None and ways > 0 and options.since is None:
-        raise Stop(
-            "--sample goes with --since, or alone: with --all, --general or names there are no others to draw from"
-        )
+        raise Stop("--sample goes with --since, or alone: with the others there is nothing more to draw from")
     if options.list + options.self_test + (ways > 0 or options.sample is not None) > 1:
         raise Stop("--list and --self-test take no other option")
     options.sample = SAMPLE if options.sample is None else options.sample
     options.seed = 1 if options.seed is None else options.seed
+    options.set = options.set or "alloc"
     return options
 
 
@@ -205,10 +212,12 @@ def main():
     if options.self_test:
         return self_test.run(pathlib.Path(__file__).resolve())
     root = pathlib.Path(options.root).resolve()
-    if options.general is not None:
-        general = general_mutants.General(root, options.work or root / "build" / "mutants", options.seed)
-        general.tried()  # tells a damaged log
+    if options.general is not None or options.changed is not None:
+        general = general_mutants.General(root, options.work or root / "build" / "mutants", options)
+        general.rows()  # tells a damaged log
         set_up(options)
+        if options.changed is not None:
+            return general_mutants.run_changed(general, options.changed)
         return general_mutants.run(general, options.general, options.retry)
     mutants, errors = planted_bugs.read_all(root, "test")
     if errors:

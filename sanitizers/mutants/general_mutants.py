@@ -1,297 +1,520 @@
-"""ci/mutants --general N: mutants that no person chose. universalmutator (PyPI) makes them, each of one line of alloc/.
+"""ci/mutants --general N and --changed: mutants that no person chose, by the operators of operators.py.
 
-Draws a line, and one of its mutants. A mutant that does not compile, or that leaves the unit tests' programs and the libraries
-as they are, is drawn again. Each mutant is built in a copy and tried by the tests, the quick ones first, until one fails or
-hangs. It counts as killed if the same test passes on the code without the mutant, within the same time limit. The log
-build/mutants/general.jsonl lists the mutants that were tried, and these are not tried again: the same command continues where
-it ended. With --retry the survivors are tried again first, with the tests as they are now.
+A sample is drawn, the same for the same seed: from every file, and in each file from every operator in turn. All of it
+is compiled into one copy of the tree (schemata.py), so that a build is needed once; the environment of a process names
+the mutant that it runs. Each test runs once without a mutant, to see how long it takes and to which mutants it comes.
+Each mutant is then tried by the tests that come to it, the quickest first, until one fails or hangs. A test that also
+fails without the mutant kills nothing.
+
+The log of tried mutants is build/mutants/general/SET.jsonl: the same command continues where it ended, as long as no file of
+the checkout changes. --retry keeps the verdicts "killed" of functions that did not change.
 """
 
-import difflib
+import collections
+import concurrent.futures
+import dataclasses
 import hashlib
 import json
 import os
 import pathlib
-import random
 import re
+import site
 import subprocess
 import sys
+import threading
 import time
 import venv
 
-from mutant_copy import Copy, Stop, by_what, end_session, failed_test, first_line
+import equivalents
+import operators
+import schemata
+import trial
+from mutant_copy import Copy, Stop, first_line, git, tracked
 
 TREE = "release"
-LEAST_KILLED = 0.85
-# Files that are in no program of that tree, and tests: no lines are drawn from them.
-LEFT_OUT = re.compile(r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault")
-# Tests of the suite itself: they run nothing of alloc/, or only libc's malloc.
-OF_THE_SUITE = r"conform-unit|\.system$|override/libc|explore-unit\.(Explore[A-Z]|Arena|ZeroPage)"
-# The targets that a stage builds, and the options of ctest that select its tests. No stage has the lints, which report
-# any change of the hot path, the tests that need the network or a browser, or the tests of crash and inject that take
-# minutes.
-STAGES = (
-    (("alloc-programs",), ("-R", "^(unit|unit-release)/")),
-    (
-        ("all",),
+PARSERS = ("tree-sitter==0.26.1", "tree-sitter-c==0.24.2", "tree-sitter-cpp==0.23.4")
+CHANGED_SECONDS = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class Set:
+    folders: tuple
+    files: str  # expression
+    left_out: str
+    targets: tuple
+    tests: str
+    least: float  # share that must be killed
+
+
+SETS = {
+    "alloc": Set(
+        ("alloc",),
+        r"\.[ch]$",
+        # in no program of the tree, or part of a test
+        r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault|pgo/",
         (
-            "-L",
-            "^(unit|conform|misuse|explore)$",
-            "-LE",
-            "^inject$",
-            "-E",
-            f"^((unit|unit-release)/|stress-unit|model)|{OF_THE_SUITE}",
+            "alloc-programs",
+            "hakmem",
+            "hakmem-validate",
+            "hakmem-stress",
+            "conform-files",
+            "misuse-programs",
+            "explore-test",
+            "stress/crash/all",
         ),
+        r"^(unit|unit-release|program|link|override)/(?!libc$)|^misuse[.][a-z_]+[.][12]([.]goes-on)?$|^conform[.](hakmem|validate)$|"
+        r"^stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$|"
+        r"^crash[.](hakmem|static|guard|guard-static)$|^explore-unit[.]Explorer[.]EveryScenario",
+        0.95,
     ),
-    (("all",), ("-L", "^(stress|fuzz)$", "-LE", "^(nightly|soak|unit|inject)$", "-E", OF_THE_SUITE)),
-    (("all",), ("-R", r"^(crash\.(hakmem|hakmem-validate|static|guard|guard-static)|inject\.signals\..*)$")),
-)
-COUNTED = ("killed", "SURVIVED")  # "invalid" and "same" are no mutants
-# Target and file. Together these contain every line that is drawn; only the libraries contain entry/malloc.c.
-LOOKED_AT = {
-    "alloc-tests": "alloc-tests",
-    "alloc-tests-release": "alloc-tests-release",
-    "hakmem": "libhakmem.so",
-    "hakmem-validate": "libhakmem-validate.so",
+    "suite": Set(
+        ("stress/engine/judge", "stress/engine/seat", "stress/engine/op", "stress/program"),
+        r"\.cc$",
+        r"_test|for_test|minimise|fold",
+        ("hakmem", "hakmem-validate", "stress/all"),
+        r"^stress-unit[.](?!report-browser|Soak)|^conform-unit[.]Conform|^corpus[.]|"
+        r"^stress[.](larson|random-mixed|remote-free)[.]hakmem[.](os|seeded)$|^inject[.]calls[.]few",
+        0.90,
+    ),
 }
-TRIES = 3
-HANG_FACTOR, HANG_SECONDS_MIN = 4, 60
 
 
-def tool(work):
-    """The program of universalmutator, in a virtual environment of its own."""
-    program = work / "venv" / "bin" / "mutate"
-    if not program.is_file():
+def load_parsers(venv_folder):
+    """Makes tree-sitter importable, from a virtual environment of its own."""
+    python = venv_folder / "bin" / "python"
+    packages = list(venv_folder.glob("lib/python*/site-packages"))
+    here = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not packages or packages[0].parent.name != here or not (packages[0] / "tree_sitter_cpp").is_dir():
         try:
-            venv.create(work / "venv", with_pip=True, clear=True)
-            subprocess.run(
-                [work / "venv" / "bin" / "pip", "install", "-q", "universalmutator==1.14.1"],
-                check=True,
-                capture_output=True,
-                text=True,
-            )
+            venv.create(venv_folder, with_pip=True, clear=True)
+            subprocess.run([python, "-m", "pip", "install", "-q", *PARSERS], check=True, capture_output=True, text=True)
         except (subprocess.CalledProcessError, OSError) as error:
             said = first_line((getattr(error, "stderr", "") or str(error)).replace("\n", " "))
             raise Stop(
-                "universalmutator cannot be installed; it needs the package python3-venv and PyPI: " + said
+                f"tree-sitter cannot be installed; it needs the package python3-venv and PyPI: {said}"
             ) from error
-    return program
+    site.addsitedir(str(venv_folder / "lib" / here / "site-packages"))
 
 
-def lines_of_code(tree):
-    """[(file, number)] of the lines that are more than a comment, a brace or a directive."""
-    found = []
-    for path in sorted((tree / "alloc").rglob("*.[ch]")):
-        name = path.relative_to(tree).as_posix()
-        if LEFT_OUT.search(name):
-            continue
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if re.search(r"\w", line) and not re.match(r"\s*(/\*|\*|//|#)", line):
-                found.append((name, number))
-    return found
-
-
-def mutants_of(program, tree, work, name, number):
-    """The mutants of one line, each as the whole text of the file."""
-    folder = work / "drawn"
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
-    (work / "line").write_text(f"{number}\n", encoding="utf-8")
-    # A header's language cannot be told by its name.
-    subprocess.run(
-        [program, tree / name, "c", "--noCheck", "--lines", work / "line", "--mutantDir", folder],
-        cwd=work,
-        capture_output=True,
-        check=False,
+def files_of(chosen, root):
+    return sorted(
+        name
+        for name in tracked(root)
+        if name.startswith(tuple(f"{folder}/" for folder in chosen.folders))
+        and re.search(chosen.files, name)
+        and not re.search(chosen.left_out, name)
     )
-    return sorted(path.read_text(encoding="utf-8") for path in folder.iterdir())
 
 
-def fingerprint(copy):
-    return [hashlib.sha256((copy.folder(TREE) / name).read_bytes()).hexdigest() for name in LOOKED_AT.values()]
+def all_mutants(chosen, root):
+    """{file: mutants}"""
+    found = {
+        name: operators.mutants_of(name, (pathlib.Path(root) / name).read_bytes()) for name in files_of(chosen, root)
+    }
+    return {name: mutants for name, mutants in found.items() if mutants}
 
 
-def try_stage(copy, stage, limit_s):
-    """(what failed or None, the test's name where there is one, seconds); limit_s None: no limit."""
-    targets, selection = stage
-    trouble = copy.build(TREE, targets)
-    if trouble is not None:
-        return f"does not build: {trouble}", "", 0.0
-    begin = time.monotonic()
-    command = [
-        "ctest",
-        "--test-dir",
-        str(copy.folder(TREE)),
-        *selection,
-        "--output-on-failure",
-        "--no-tests=error",
-        "--stop-on-failure",
-        "-j",
-        str(os.cpu_count() or 1),
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            end_session(process.pid)
-            process.communicate()
-            return "hangs", "", time.monotonic() - begin
-    seconds = time.monotonic() - begin
-    return (None, "", seconds) if process.returncode == 0 else (by_what(output), failed_test(output), seconds)
+def in_turn(mutants, seed):
+    """A file's mutants in the order in which they are drawn: an operator after the other, each by chance."""
+
+    def chance(mutant):
+        return hashlib.sha256(f"{seed} {mutant.key}".encode()).hexdigest()
+
+    by_operator = collections.defaultdict(list)
+    for each in sorted(mutants, key=chance):
+        by_operator[each.operator].append(each)
+    names = sorted(by_operator, key=lambda name: chance(by_operator[name][0]))
+    most = max(map(len, by_operator.values()))
+    return [by_operator[name][at] for at in range(most) for name in names if at < len(by_operator[name])]
 
 
-def remade(row, text):
-    """The file's text with the row's change, made at the nearest place where its lines are now; None: there is none."""
-    lines = text.splitlines()
-    old = [line[1:] for line in row["diff"] if line.startswith("-")]
-    new = [line[1:] for line in row["diff"] if line.startswith("+")]
-    places = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
-    if not places:
-        return None
-    at = min(places, key=lambda place: abs(place - (row["line"] - 1)))
-    return "\n".join(lines[:at] + new + lines[at + len(old) :]) + "\n"
+def shares(sizes, count):
+    """How many of count each file gives: by its number of mutants, by the largest rest, and one at least while there are
+    enough."""
+    total = sum(sizes.values())
+    exact = {name: count * size / total for name, size in sizes.items()}
+    given = {name: min(sizes[name], max(int(exact[name]), int(count >= len(sizes)))) for name in sizes}
+    for name in sorted(sizes, key=lambda name: (int(exact[name]) - exact[name], name)):
+        if sum(given.values()) < count and given[name] < sizes[name]:
+            given[name] += 1
+    for name in sorted(sizes, key=lambda name: -given[name]):
+        while sum(given.values()) > count and given[name] > 1:
+            given[name] -= 1
+    return given
+
+
+def pick(candidates, count, check):
+    """Up to count of them that do not cross and that compile, as check(list) says."""
+    kept, waiting = [], list(candidates)
+    while waiting and len(kept) < count:
+        fresh = []
+        while waiting and len(kept) + len(fresh) < count:
+            each = waiting.pop(0)
+            if not any(schemata.conflicts(each, other) for other in kept + fresh):
+                fresh.append(each)
+        kept = check(kept + fresh)
+    return kept
 
 
 class General:
-    def __init__(self, root, work, seed):
-        self.work, self.seed = pathlib.Path(work), seed
+    def __init__(self, root, work, options):
+        self.root, self.work = pathlib.Path(root), pathlib.Path(work) / "general"
+        self.set, self.chosen = options.set, SETS[options.set]
+        self.seed, self.jobs = options.seed, options.jobs or os.cpu_count() or 1
         self.copy = Copy(root, self.work)
-        self.log = self.work / "general.jsonl"
-        self.limits = []
+        self.build = self.copy.folder(TREE)
+        self.log = self.work / f"{self.set}.jsonl"
+        self.venv = pathlib.Path(work) / "venv"
+        self.saying = threading.Lock()
+        self.deadline = None
+        self.kills = collections.Counter()
 
-    def tried(self):
+    # --- the log ---
+
+    def rows(self):
         if not self.log.is_file():
             return []
         try:
             rows = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
-            return [row for row in rows if row["seed"] == self.seed]
+            return [row for row in rows if row["verdict"] and row["key"] and row["tree"]]
         except (ValueError, KeyError, TypeError) as error:
             raise Stop(f"{self.log} is damaged: delete it, and the sample begins again") from error
 
-    def begin(self):
-        self.copy.make()
-        self.program = tool(self.work)
-        for stage in STAGES:
-            what, _, seconds = try_stage(self.copy, stage, None)
-            if what is not None:
-                raise Stop(f"the tests fail without a mutant: {what}")
-            self.limits.append(max(HANG_SECONDS_MIN, HANG_FACTOR * seconds))
-        self.base = fingerprint(self.copy)
+    def digest(self):
+        """Of every file that is built or tested: a verdict holds for this tree."""
+        whole = hashlib.sha256()
+        for name in sorted(tracked(self.root)):
+            if not re.match(r"(alloc|stress|fuzz|corpus)/|CMake", name):
+                continue
+            whole.update(name.encode() + hashlib.sha256((self.root / name).read_bytes()).digest())
+        return whole.hexdigest()[:16]
 
-    def killed_by(self, name, text, stage, limit_s):
-        """The test of the stage that fails with the mutant, which is in the copy now, and passes without it; None: there
-        is none. Compares the test by itself if it also fails alone, else the whole stage, with the same limit."""
-        for _ in range(TRIES):
-            what, test, _ = try_stage(self.copy, stage, limit_s)
-            if what is None or what.startswith("does not build"):
-                return what
-            same = stage
-            if test:
-                alone = stage[0], ("-R", f"^{re.escape(test)}( |$)")
-                if try_stage(self.copy, alone, limit_s)[0] is not None:
-                    same = alone
-                else:
-                    what += ", not by itself"
-            self.copy.sync([name])
-            without, _, _ = try_stage(self.copy, same, limit_s)
-            if without is None:
-                return what
-            print(
-                f"mutants: {name}: {what}; but without the mutant, too: {without}; it is tried again", file=sys.stderr
+    # --- the sample ---
+
+    def configure(self):
+        if not (self.build / "build.ninja").exists():
+            done = subprocess.run(
+                ["cmake", "--preset", TREE, "-DCMAKE_C_FLAGS=-w", "-DCMAKE_CXX_FLAGS=-w"],
+                cwd=self.copy.tree,
+                capture_output=True,
+                text=True,
+                check=False,
             )
-            (self.copy.tree / name).write_text(text, encoding="utf-8")
-        raise Stop(
-            f"the tests fail without a mutant: {without}; {name} was tried {TRIES} times. Mend that; the same command "
-            "continues from here"
-        )
+            if done.returncode != 0:
+                raise Stop(f"cmake: {first_line(done.stderr)}")
 
-    def judge(self, name, text):
-        """(verdict, by what). The verdict is one of COUNTED, "invalid" or "same"."""
-        path = self.copy.tree / name
-        path.write_text(text, encoding="utf-8")
-        try:
-            if self.copy.build(TREE, tuple(LOOKED_AT)) is not None:
-                return "invalid", ""
-            if fingerprint(self.copy) == self.base:
-                return "same", ""
-            for stage, limit_s in zip(STAGES, self.limits):
-                killed = self.killed_by(name, text, stage, limit_s)
-                if killed is not None:
-                    return ("invalid", killed) if killed.startswith("does not build") else ("killed", killed)
-            return "SURVIVED", ""
-        finally:
-            self.copy.sync([name])
+    def checker(self, names):
+        listed = self.build / "compile_commands.json"
+        rows = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else []
+        commands = schemata.compile_commands(rows, self.copy.tree.resolve(), names)
+        return schemata.Checker(self.copy.tree, commands, self.build)
 
-    def say(self, number, row, seconds):
-        place = f"{row['file']}:{row['line']}"
-        print(f"{number:>4} {place:<40} {row['verdict']:<10} {seconds:>6.0f} s  {row['what']}", flush=True)
-        if row["verdict"] == "SURVIVED":
-            print("\n".join("     " + each for each in row["diff"]), flush=True)
+    def draw(self, quota, found):
+        """[mutants]: quota {file: number} of found {file: mutants in the order of drawing}."""
+        checker = self.checker(list(found))
 
-    def retry(self):
-        """The survivors, tried with the tests as they are now. A change whose line is gone does not count any more."""
-        self.begin()
-        every = (
-            [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
-            if self.log.is_file()
-            else []
-        )
-        number = 0
-        for row in every:
-            if row["seed"] != self.seed:
-                continue
-            number += row["verdict"] in COUNTED
-            if row["verdict"] != "SURVIVED":
-                continue
+        def of_file(name):
+            data = (self.root / name).read_bytes()
+
+            def check(mutants):
+                return [each for _, each in checker.good(name, data, list(enumerate(mutants, 1)))]
+
+            return pick(found[name], quota[name], check)
+
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return [each for drawn in pool.map(of_file, sorted(found)) for each in drawn]
+
+    # --- the build ---
+
+    def write(self, numbered):
+        by_file = collections.defaultdict(list)
+        for number, mutant in numbered.items():
+            by_file[mutant.file].append((number, mutant))
+        texts = {name: schemata.render((self.root / name).read_bytes(), rows) for name, rows in by_file.items()}
+        for name in tracked(self.root):
+            data = texts.get(name) or (self.root / name).read_bytes()
+            path = self.copy.tree / name
+            if not path.is_file() or path.read_bytes() != data:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+
+    def make(self, numbered):
+        """Builds the tree with these mutants. Removes from numbered those that only the whole build shows to be wrong."""
+        for _ in range(4):
+            self.write(numbered)
+            command = ["cmake", "--build", str(self.build), "--target", *self.chosen.targets, "-j", str(self.jobs)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return
+            words = set(re.findall(r"undefined symbol: (\w+)", done.stdout))
+            files = set(re.findall(r"((?:alloc|stress)/[\w/]+\.(?:cc|c|h)):\d+:\d+: error", done.stdout))
+            bad = [
+                number
+                for number, each in numbered.items()
+                if each.file in files or words & set(re.findall(r"\w+", each.text))
+            ]
+            if not bad:
+                wrong = next((line for line in done.stdout.splitlines() if "error" in line), "see ninja")
+                raise Stop(f"the tree does not build: {wrong}")
+            for number in bad:
+                mutant = numbered.pop(number)
+                self.note(f"{mutant.file}:{mutant.line}: {mutant.operator} does not build in every program; left out")
+        raise Stop("the tree does not build with the mutants, after four attempts")
+
+    # --- the tests ---
+
+    def note(self, text):
+        with self.saying:
+            print(f"mutants: {text}", file=sys.stderr, flush=True)
+
+    def measured(self, digest):
+        """The tests, with their times and what they come to; kept for the next run with the same programs."""
+        tests = trial.read_tests(self.build, self.chosen.tests)
+        folder = self.work / f"reached.{self.set}"
+        folder.mkdir(parents=True, exist_ok=True)
+        times_file = self.work / f"times.{self.set}.json"
+        times = json.loads(times_file.read_text(encoding="utf-8")) if times_file.is_file() else {}
+        usable = []
+
+        def one(test):
+            file = folder / (hashlib.sha256(test.name.encode()).hexdigest()[:16] + "." + digest)
+            seconds = times.get(test.name, {}).get(digest)
+            if seconds is not None and file.is_file():
+                test.seconds, test.reached = seconds, file.read_bytes()
+                return test, None
+            if (
+                self.deadline is not None
+                and time.monotonic() + times.get(test.name, {}).get("last", 0) > self.deadline - CHANGED_SECONDS / 3
+            ):
+                return test, "late"
+            why = trial.measure(test, file)
+            if why is None:
+                file.write_bytes(test.reached)
+            return test, why
+
+        tests.sort(key=lambda test: times.get(test.name, {}).get("last", 0))
+        for old in folder.iterdir():
+            if not old.name.endswith(digest):
+                old.unlink()
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            late = 0
+            for test, why in pool.map(one, tests):
+                if why is None:
+                    usable.append(test)
+                    times[test.name] = {digest: test.seconds, "last": test.seconds}
+                elif why == "late":
+                    late += 1
+                else:
+                    self.note(f"{test.name} is not used: {why}")
+            if late:
+                self.note(f"{late} of {len(tests)} tests are left out, to end in time")
+        times_file.write_text(json.dumps(times), encoding="utf-8")
+        if not usable:
+            raise Stop(f"no test of {self.build} can be used")
+        return sorted(usable, key=lambda test: test.seconds)
+
+    # --- the trial ---
+
+    def promise(self, test):
+        """Tried first: a quick test, one that comes to few mutants, one that has killed some."""
+        return test.seconds * (1 + test.reached.count(1)) / (1 + self.kills[test.name])
+
+    def judge(self, number, mutant, tests):
+        """(verdict, by what)"""
+        come = [test for test in tests if test.comes_to(number)]
+        if not come:
+            return "SURVIVED", "no test comes to it"
+        left_s = None if self.deadline is None else self.deadline - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            return "", ""
+        come.sort(key=self.promise)
+        name, why = trial.killed_by(number, come, self.note)
+        if name is not None:
+            self.kills[name] += 1
+            return "killed", f"{name}: {why}"
+        if self.compiles_alike(mutant):
+            return "same", "the compiler makes the same code"
+        return "SURVIVED", f"{len(come)} tests come to it"
+
+    def compiles_alike(self, mutant):
+        """Whether the compiler turns the mutant into the code of the original, in every program."""
+        data = (self.root / mutant.file).read_bytes()
+        commands = self.checker([mutant.file]).commands.get(mutant.file, [])
+        if not mutant.file.endswith(".c") or not commands:
+            return False
+        for command in commands:
+            words = [word for word in command[:-1] if not word.startswith("-flto")]
+            made = [
+                subprocess.run(
+                    [*words, "-w", "-O2", "-S", "-x", "c", "-o", "-", "-"],
+                    cwd=self.build,
+                    input=text,
+                    capture_output=True,
+                    check=False,
+                ).stdout
+                for text in (data, schemata.alone(data, mutant))
+            ]
+            if made[0] != made[1] or not made[0]:
+                return False
+        return True
+
+    def say(self, done, count, mutant, row):
+        with self.saying:
+            place = f"{mutant.file}:{mutant.line}"
+            print(
+                f"{done:>4}/{count:<4} {place:<38} {mutant.operator:<17} {row['verdict']:<10} {row['seconds']:>5.0f} s  {row['what']}",
+                flush=True,
+            )
+            if row["verdict"] == "SURVIVED":
+                print("\n".join("       " + line for line in shown(mutant, self.root)), flush=True)
+
+    def try_all(self, numbered, tests, digest, known):
+        """The rows of the mutants, tried by several workers at once; known ones are not tried again."""
+        rows, done = dict(known), len(known)
+
+        def one(item):
+            number, mutant = item
             begin = time.monotonic()
-            path = self.copy.tree / row["file"]
-            text = remade(row, path.read_text(encoding="utf-8")) if path.is_file() else None
-            row["verdict"], row["what"] = self.judge(row["file"], text) if text is not None else ("gone", "its line is")
-            self.say(number, row, time.monotonic() - begin)
-            new = self.log.with_suffix(".new")
-            new.write_text("".join(json.dumps(each) + "\n" for each in every), encoding="utf-8")
-            new.replace(self.log)
+            verdict, what = self.judge(number, mutant, tests)
+            return mutant, {
+                "key": mutant.key,
+                "hash": mutant.function_hash,
+                "tree": digest,
+                "seed": self.seed,
+                "file": mutant.file,
+                "line": mutant.line,
+                "function": mutant.function,
+                "operator": mutant.operator,
+                "verdict": verdict,
+                "what": what,
+                "seconds": round(time.monotonic() - begin, 1),
+            }
 
-    def run(self, count):
-        rows = self.tried()
-        if not self.limits:
-            self.begin()
-        draws, lines = random.Random(self.seed), lines_of_code(self.copy.tree)
-        skip = len(rows)
-        number = sum(row["verdict"] in COUNTED for row in rows)
-        while number < count:
-            name, line = draws.choice(lines)
-            pick = draws.random()
-            if skip > 0:
-                skip -= 1
-                continue
-            texts = mutants_of(self.program, self.copy.tree, self.work, name, line)
-            before = (self.copy.tree / name).read_text(encoding="utf-8")
-            text = texts[int(pick * len(texts))] if texts else before
-            begin = time.monotonic()
-            verdict, what = ("same", "") if text == before else self.judge(name, text)
-            diff = [each for each in difflib.unified_diff(before.splitlines(), text.splitlines(), lineterm="", n=0)][3:]
-            row = {"seed": self.seed, "file": name, "line": line, "verdict": verdict, "what": what, "diff": diff}
-            with self.log.open("a", encoding="utf-8") as log:
-                log.write(json.dumps(row) + "\n")
-            if verdict not in COUNTED:
-                continue
-            rows.append(row)
-            number += 1
-            self.say(number, row, time.monotonic() - begin)
+        left = [(number, mutant) for number, mutant in numbered.items() if mutant.key not in known]
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            for each in concurrent.futures.as_completed([pool.submit(one, item) for item in left]):
+                mutant, row = each.result()
+                if not row["verdict"]:
+                    continue
+                done += 1
+                rows[mutant.key] = row
+                with self.log.open("a", encoding="utf-8") as log:
+                    log.write(json.dumps(row) + "\n")
+                self.say(done, len(numbered), mutant, row)
         return rows
 
+    # --- the commands ---
 
-def run(general, count, retries):
-    if retries:
-        general.retry()
-    rows = [row for row in general.run(count) if row["verdict"] in COUNTED]
-    killed = sum(row["verdict"] == "killed" for row in rows)
+    def begin(self):
+        self.work.mkdir(parents=True, exist_ok=True)
+        load_parsers(self.venv)
+        self.copy.tree.mkdir(parents=True, exist_ok=True)
+        if not self.build.exists():
+            self.copy.make()
+        self.configure()
+
+    def run(self, sample, digest, retry=False):
+        excused = {row.key: row for row in equivalents.read(self.root)[0]}
+        numbered = dict(enumerate((each for each in sample if each.key not in excused), 1))
+        asked = len(sample) - len(numbered)
+        begin = time.monotonic()
+        self.make(numbered)
+        built = hashlib.sha256((digest + "".join(each.key for each in numbered.values())).encode()).hexdigest()[:16]
+        tests = self.measured(built)
+        before_s = time.monotonic() - begin
+        keys = {each.key for each in numbered.values()}
+        known = {
+            row["key"]: row
+            for row in self.rows()
+            if row["key"] in keys and (row["tree"] == digest and not retry or retry and row["verdict"] == "killed")
+        }
+        begin = time.monotonic()
+        rows = self.try_all(numbered, tests, digest, known)
+        seconds = time.monotonic() - begin
+        tried = len(rows) - len(known)
+        print(
+            f"{len(tests)} tests; build and tests without a mutant {before_s:.0f} s; {tried} mutants tried in {seconds:.0f} s"
+            + (f", {3600 * tried / seconds:.0f} an hour" if tried and seconds > 1 else "")
+        )
+        return [rows[each.key] for each in numbered.values() if each.key in rows], asked
+
+
+def shown(mutant, root):
+    data = (pathlib.Path(root) / mutant.file).read_bytes()
+    old = data[mutant.start : mutant.end].decode()
+    return [f"- {line}" for line in old.splitlines()] + [f"+ {line}" for line in mutant.text.splitlines()]
+
+
+def table(rows, column):
+    counts = collections.defaultdict(collections.Counter)
+    for row in rows:
+        counts[row[column]][row["verdict"]] += 1
+    print(f"{column:<32} {'killed':>7} {'survived':>9}")
+    for name in sorted(counts):
+        print(f"{name:<32} {counts[name]['killed']:>7} {counts[name]['SURVIVED']:>9}")
+
+
+def verdict(rows, asked, least, head):
+    counted = [row for row in rows if row["verdict"] in ("killed", "SURVIVED")]
+    killed = sum(row["verdict"] == "killed" for row in counted)
+    survivors = [row for row in counted if row["verdict"] == "SURVIVED"]
+    if survivors:
+        print(f"Survivors. Each needs a test, or a row of {equivalents.FILE}: this line and the reason.")
+    for row in survivors:
+        print(
+            f"{row['key']} {row['hash']} {row['file']} {row['function']} {row['operator']} (line {row['line']}: {row['what']})"
+        )
+    for column in ("operator", "file"):
+        table(counted, column)
     print(
-        f"{len(rows)} general mutants, seed {general.seed}: {killed} killed, {len(rows) - killed} not: "
-        f"{100 * killed / max(len(rows), 1):.1f} %, and {100 * LEAST_KILLED:.0f} % are asked"
+        f"{len(counted)} {head}: {killed} killed, {len(counted) - killed} not: "
+        f"{100 * killed / max(len(counted), 1):.1f} %, and {100 * least:.0f} % are asked; "
+        f"{len(rows) - len(counted)} the same code, {asked} equivalent by {equivalents.FILE}"
     )
-    return 0 if killed >= LEAST_KILLED * len(rows) else 1
+    return 0 if killed >= least * len(counted) else 1
+
+
+def run(general, count, retry):
+    general.rows()
+    general.begin()
+    found = {name: in_turn(each, general.seed) for name, each in all_mutants(general.chosen, general.root).items()}
+    if not found:
+        raise Stop(f"there is no mutant in {', '.join(general.chosen.folders)}")
+    quota = shares({name: len(each) for name, each in found.items()}, count)
+    sample = general.draw(quota, {name: each for name, each in found.items() if quota[name] > 0})
+    rows, asked = general.run(sample, general.digest(), retry)
+    return verdict(rows, asked, general.chosen.least, f"mutants of {general.set}, seed {general.seed}")
+
+
+def changed_lines(root, commit):
+    """{file: set of lines} that differ from the commit, as they are now."""
+    done = git(root, "diff", "-U0", "--no-color", "--no-ext-diff", commit)
+    if done.returncode != 0:
+        raise Stop(f"--changed {commit}: {first_line(done.stderr)}")
+    found, name = collections.defaultdict(set), ""
+    for line in done.stdout.splitlines():
+        if line.startswith("+++ "):
+            name = line[6:]
+        part = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
+        if part:
+            found[name] |= set(range(int(part[1]), int(part[1]) + int(part[2] or 1)))
+    return found
+
+
+def run_changed(general, commit):
+    lines = changed_lines(general.root, commit)
+    general.begin()
+    general.deadline = time.monotonic() + CHANGED_SECONDS
+    found = {
+        name: in_turn(touched, general.seed)
+        for name, mutants in all_mutants(general.chosen, general.root).items()
+        if (touched := [each for each in mutants if each.line in lines[name]])
+    }
+    if not found:
+        print(f"no line of {', '.join(general.chosen.folders)} that has mutants differs from {commit}")
+        return 0
+    sizes = {name: len(each) for name, each in found.items()}
+    sample = general.draw(shares(sizes, min(sum(sizes.values()), 150)), found)
+    rows, asked = general.run(sample, general.digest())
+    print(f"{len(rows)} of the {sum(sizes.values())} mutants of lines that differ from {commit} were tried")
+    return verdict(rows, asked, general.chosen.least, "mutants")

@@ -1,194 +1,291 @@
-"""The self-test of ci/mutants --general: a project of a few lines, and a mutator that knows them, for universalmutator."""
+"""The self-test of ci/mutants --general and --changed: every operator on a file of a few lines, many mutants in one
+program, and each verdict in a project of a few lines."""
 
-import contextlib
-import io
 import json
 import pathlib
-import stat
+import shutil
 import subprocess
 import tempfile
 
+import equivalents
 import general_mutants
+import operators
+import schemata
 from mutant_copy import Stop
 
+EACH = r"""#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+enum { WORDS_MAX = 4 };
+struct pair { int first, second; };
+static _Atomic(int) word;
+static int calls;
+static void note(void) { calls++; }
+static int each(struct pair *pair, int limit)
+{
+    struct pair copy = {.first = limit, .second = 2};
+    pair->first = copy.first / 2;
+    pair->second = copy.second;
+    note();
+    atomic_store_explicit(&word, pair->first, memory_order_release);
+    for (int i = 0; i < limit; i++) calls += i;
+    if (atomic_load_explicit(&word, memory_order_relaxed) > 2 && limit < WORDS_MAX) note();
+    pair->second++;
+    pair->first = calls;
+    atomic_store_explicit(&word, 5, memory_order_release);
+    calls += atomic_fetch_add_explicit(&word, 1, memory_order_relaxed);
+    while (limit > 0 && calls < 100) calls += limit--;
+    if (atomic_load_explicit(&word, memory_order_relaxed) > 2) {
+        note();
+        errno = ENOMEM;
+        return -1;
+    }
+    return calls;
+}
+int main(void)
+{
+    struct pair pair = {0, 0};
+    int sum = 0;
+    for (int limit = 0; limit < 6; limit++) sum = 31 * sum + each(&pair, limit);
+    printf("%d %d %d %d %d\n", sum, calls, word, pair.first, pair.second + errno);
+    return 0;
+}
+"""
+# For each operator a mutant that it must make: line, what is replaced ("" before a statement), by what.
+EXPECTED = {
+    "delete_call": (14, "note();", ""),
+    "delete_statement": (18, "pair->second++;", ""),
+    "swap_neighbours": (19, "pair->first = calls;\n    atomic_store_explicit(&word, 5, memory_order_release);", None),
+    "drop_conjunct": (22, "limit > 0 && calls < 100", "!!(calls < 100)"),
+    "drop_recheck": (23, "atomic_load_explicit(&word, memory_order_relaxed) > 2", "0"),
+    "loop_first_pass": (22, "while (limit > 0 && calls < 100) calls += limit--;", None),
+    "loop_loses_last": (16, "i < limit", "(i < limit) && ((i + 1) < limit)"),
+    "forget_field": (13, "pair->second = copy.second;", ""),
+    "rmw_load_store": (21, "atomic_fetch_add_explicit(&word, 1, memory_order_relaxed)", None),
+    "publish_early": (19, "pair->first = calls;\n    atomic_store_explicit(&word, 5, memory_order_release);", None),
+    "off_by_one": (17, "limit < WORDS_MAX", "limit <= WORDS_MAX"),
+    "drop_divisor": (12, "copy.first / 2", "copy.first"),
+    "forget_cleanup": (25, "errno = ENOMEM;", ""),
+    "early_return": (14, "", "return -1;"),
+}
+
+TOY = """static int sum(int a, int b)
+{
+    int all = a + b;
+    for (int i = 0; i < 0; i++) all = 0;
+    if (all < 5) return -1;
+    return all;
+}
+
+static int unseen(int a)
+{
+    if (a < 5) return -1;
+    return a;
+}
+
+int main(int count, char **words)
+{
+    if (count == 2 && words[1][0] == 'r') return 1;
+    int low = count == 2 && words[1][0] == 'l' ? sum(2, 3) : 5;
+    if (count == 9) return unseen(count);
+    return sum(3, 3) != 6 || low != 5;
+}
+"""
 TEST = "add_test(NAME unit/{0} COMMAND alloc-tests {0})\n"
 CMAKE = (
     "cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
-    "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
-    "add_library(hakmem SHARED alloc/library.c)\nadd_library(hakmem-validate SHARED alloc/library.c)\n"
-    "set_target_properties(hakmem hakmem-validate PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\n"
-    "foreach(tests alloc-tests alloc-tests-release)\nadd_executable(${tests} alloc/toy.c)\n"
-    "target_link_libraries(${tests} hakmem)\nendforeach()\n"
-    "add_custom_target(alloc-programs DEPENDS alloc-tests alloc-tests-release)\n"
-    # One for each stage, since a stage without a test is an error.
-    "add_test(NAME misuse COMMAND alloc-tests)\nset_tests_properties(misuse PROPERTIES LABELS misuse)\n"
-    "add_test(NAME stress COMMAND alloc-tests)\nset_tests_properties(stress PROPERTIES LABELS stress)\n"
-    "add_test(NAME crash.static COMMAND alloc-tests)\n" + TEST.format("sum")
+    "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\nset(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
+    "add_executable(alloc-tests alloc/toy.c)\nadd_subdirectory(stress/crash)\n"
+    "foreach(name alloc-programs hakmem hakmem-validate hakmem-stress conform-files misuse-programs explore-test)\n"
+    "add_custom_target(${name} DEPENDS alloc-tests)\nendforeach()\n" + TEST.format("sum")
 )
-# Tests that some cases add. The library is not part of a program; programs only load it.
-FOR_THE_LIBRARY = TEST.format("library")
-RED = "add_test(NAME unit/red COMMAND false)\n"
-# Fails from its second run on, up to its N-th.
-AT_TIMES = (
-    """add_test(NAME unit/at_times COMMAND sh -c "echo >> runs; n=$(wc -l < runs); test $n -eq 1 -o $n -gt {0}")\n"""
-)
-# Fails three times, then does as the program does.
-LATE = """add_test(NAME unit/late COMMAND sh -c "echo >> late; test $(wc -l < late) -gt 3 && exec $<TARGET_FILE:alloc-tests>")\n"""
-SLOW = "add_test(NAME unit/slow COMMAND sleep 3)\n"
+# The first run, by measure, passes; then it fails as often as it runs.
+RED = "add_test(NAME unit/red COMMAND alloc-tests red)\n"
+WEARS_OUT = 'add_test(NAME unit/wears_out COMMAND sh -c "echo >> worn; test $(wc -l < worn) -lt 2; exec $<TARGET_FILE:alloc-tests>")\n'
 FILES = {
     "CMakeLists.txt": CMAKE,
     "CMakePresets.json": '{"version": 6, "configurePresets": [{"name": "release", "generator": "Ninja",'
     ' "binaryDir": "${sourceDir}/build/release"}]}\n',
-    "alloc/toy.c": "/* A comment is not drawn. */\n"
-    "static int sum(int a, int b) { return a + b; }\n"
-    "static int product(int a, int b) { return a * b; }\n"
-    "typedef int number;\n"
-    "enum { ONE = 1 };\n"
-    "int library(int a, int b);\n"
-    "int main(int count, char **words) { return count == 1 || words[1][0] == 's' ? sum(2, 3) != 5 :"
-    " words[1][0] == 'l' ? library(2, 3) != 5 : product(2, 3) != 6; }\n",
-    "alloc/library.c": "int library(int a, int b) { return b + a; }\n",
+    "alloc/toy.c": TOY,
+    "stress/crash/CMakeLists.txt": "",
     ".gitignore": "/build/\n",
 }
-# For each file and line the change and its verdict.
-CHANGES = {
-    ("toy.c", 2): ("a + b", "a - b"),
-    ("toy.c", 3): ("a * b", "a / b"),
-    ("toy.c", 4): ("int", "nix"),
-    ("toy.c", 5): ("1", "1u"),
-    ("library.c", 1): ("b + a", "b - a"),
-}
-VERDICTS = {
-    ("alloc/toy.c", 2): "killed",
-    ("alloc/toy.c", 3): "SURVIVED",
-    ("alloc/toy.c", 4): "invalid",
-    ("alloc/toy.c", 5): "same",
-    ("alloc/toy.c", 6): "same",
-    ("alloc/toy.c", 7): "same",
-    ("alloc/library.c", 1): "SURVIVED",
-}
-MUTATOR = f"""#!/usr/bin/env python3
-import pathlib, sys
-source, number, folder = sys.argv[1], int(pathlib.Path(sys.argv[5]).read_text()), sys.argv[7]
-lines = pathlib.Path(source).read_text().splitlines(True)
-old, new = {CHANGES!r}.get((pathlib.Path(source).name, number), ("", ""))
-if old:
-    lines[number - 1] = lines[number - 1].replace(old, new)
-    pathlib.Path(folder, "mutant.c").write_text("".join(lines))
-"""
 
 
-SEED = "2"  # no test sees the first two changes that count
+def check_operators(problems):
+    data = EACH.encode()
+    found = operators.mutants_of("each.c", data)
+    for name in operators.OPERATORS:
+        line, before, after = EXPECTED[name]
+        if not any(
+            each.operator == name
+            and each.line == line
+            and (each.mode == "insert" or data[each.start : each.end].decode() == before)
+            and after in (None, each.text)
+            for each in found
+        ):
+            made = [(each.line, each.text) for each in found if each.operator == name]
+            problems.append(f"{name}: not made at line {line}; made {made}")
+    if len({each.key for each in found}) != len(found):
+        problems.append("two mutants have one key")
+    return found
+
+
+def output_of(program, mutant=0):
+    try:
+        done = subprocess.run(
+            [program], capture_output=True, text=True, check=False, timeout=2, env={"HAKMEM_MUTANT": str(mutant)}
+        )
+    except subprocess.TimeoutExpired:
+        return "hangs"
+    return done.returncode, done.stdout
+
+
+def check_schemata(found, folder, problems):
+    """Each mutant of one program does as the mutant alone does."""
+
+    def compiled(text, name):
+        (folder / f"{name}.c").write_bytes(text)
+        subprocess.run(["cc", "-w", "-o", folder / name, folder / f"{name}.c"], check=True)
+        return folder / name
+
+    kept = []
+    for each in found:
+        if not any(schemata.conflicts(each, other) for other in kept):
+            kept.append(each)
+    data = EACH.encode()
+    together = compiled(schemata.render(data, list(enumerate(kept, 1))), "together")
+    if output_of(together) != output_of(compiled(data, "original")):
+        problems.append("a program with mutants, of which none is chosen, differs from the original")
+    for number, each in enumerate(kept, 1):
+        if output_of(together, number) != output_of(compiled(schemata.alone(data, each), "alone")):
+            problems.append(f"mutant {number}, {each.operator} at line {each.line}, differs from the mutant alone")
+    if len(kept) < 30:
+        problems.append(f"only {len(kept)} of {len(found)} mutants fit in one program")
 
 
 def rows_of(work):
-    return [json.loads(line) for line in (work / "general.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (work / "general" / "alloc.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
-def wrong_rows(rows):
-    return [row for row in rows if row["verdict"] != VERDICTS.get((row["file"], row["line"]))]
+def verdicts(rows):
+    return {(row["function"], row["operator"], row["line"]): row["verdict"] for row in rows}
 
 
-def check_sample(drive, root, work, problems):
-    done = drive("--general", "12")
+def check_verdicts(drive, root, work, problems):
+    done = drive("--general", "100", "--jobs", "2")
     rows = rows_of(work)
-    wrong = wrong_rows(rows)
-    if wrong or {(row["file"], row["line"]) for row in rows} != set(VERDICTS):
-        problems.append(f"--general 12: not every line with its verdict: {wrong or rows}: {done.stdout}{done.stderr}")
-    lived = sum(row["verdict"] == "SURVIVED" for row in rows)
-    if done.returncode != 1 or f"12 general mutants, seed 1: {12 - lived} killed, {lived} not" not in done.stdout:
-        problems.append(f"--general 12: exit status {done.returncode}, said {done.stdout}{done.stderr}")
-    if drive("--general", "12").returncode != 1 or rows_of(work) != rows:
-        problems.append("--general 12 again: tried one again")
-    if drive("--general", "13").returncode != 1 or rows_of(work)[: len(rows)] != rows:
-        problems.append("--general 13: did not go on from 12")
-    if (root / "alloc" / "toy.c").read_text(encoding="utf-8") != FILES["alloc/toy.c"]:
-        problems.append("--general: the checkout was changed")
+    seen = verdicts(rows)
+    for place, expected in {
+        ("sum", "early_return", 4): "killed",  # returns -1
+        ("sum", "off_by_one", 5): "SURVIVED",  # no test has a sum of 5
+        ("sum", "loop_loses_last", 4): "same",
+        ("unseen", "off_by_one", 11): "SURVIVED",
+    }.items():
+        if seen.get(place) != expected:
+            problems.append(f"{place}: expected {expected}, got {seen.get(place)}: {done.stdout}{done.stderr}")
+    if done.returncode != 1 or "no test comes to it" not in done.stdout or "seed 1" not in done.stdout:
+        problems.append(f"--general 100: exit status {done.returncode}, said {done.stdout}{done.stderr}")
+    again = drive("--general", "100", "--jobs", "2")
+    if rows_of(work) != rows or " 0 mutants tried" not in again.stdout:
+        problems.append(f"the same again: tried one again: {again.stdout}{again.stderr}")
+    (work / "general" / "alloc.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[3:]), encoding="utf-8")
+    if " 3 mutants tried" not in drive("--general", "100").stdout:
+        problems.append("an interrupted run did not continue with the 3 that were left")
+    if (root / "alloc" / "toy.c").read_text(encoding="utf-8") != TOY:
+        problems.append("the checkout was changed")
 
 
 def check_retry(drive, root, work, problems):
-    (root / "CMakeLists.txt").write_text(CMAKE + TEST.format("product") + FOR_THE_LIBRARY, encoding="utf-8")
-    done = drive("--general", "13", "--retry")
-    if done.returncode != 0 or any(row["verdict"] == "SURVIVED" for row in rows_of(work)):
-        problems.append(
-            f"--retry with a test that kills: exit status {done.returncode}, said {done.stdout}{done.stderr}"
-        )
-    (root / "CMakeLists.txt").write_text(CMAKE + RED, encoding="utf-8")
-    done = drive("--general", "14")
-    if done.returncode != 2 or "the tests fail without a mutant: unit/red" not in done.stderr:
-        problems.append(f"--general with a red test: exit status {done.returncode}, said {done.stderr!r}")
+    (root / "CMakeLists.txt").write_text(CMAKE + TEST.format("low") + RED, encoding="utf-8")
+    done = drive("--general", "100", "--retry")
+    if verdicts(rows_of(work)).get(("sum", "off_by_one", 5)) != "killed":
+        problems.append(f"--retry with a test that kills: {done.stdout}{done.stderr}")
+    if "unit/red is not used" not in done.stderr:
+        problems.append(f"a red test was used: {done.stderr}")
 
 
-def check_belief(drive, root, work, problems):
-    """A test that also fails without the mutant kills none."""
-    runs = work / "tree" / "build" / "release" / "runs"
-    (root / "CMakeLists.txt").write_text(CMAKE + AT_TIMES.format(4), encoding="utf-8")
-    done = drive("--general", "1", "--seed", SEED)
-    rows = [row for row in rows_of(work) if row["seed"] == int(SEED)]
-    if wrong_rows(rows) or "SURVIVED" not in [row["verdict"] for row in rows] or "is tried again" not in done.stderr:
-        problems.append(f"a test that fails for a while: {rows}, said {done.stdout}{done.stderr}")
-    runs.unlink(missing_ok=True)
-    (root / "CMakeLists.txt").write_text(CMAKE + AT_TIMES.format(1000), encoding="utf-8")
-    done = drive("--general", "2", "--seed", SEED)
-    if (
-        done.returncode != 2
-        or "the tests fail without a mutant: unit/at_times" not in done.stderr
-        or [row for row in rows_of(work) if row["seed"] == int(SEED) and row["verdict"] == "killed"]
-    ):
-        problems.append(
-            f"a test that fails from a time on: exit status {done.returncode}, said {done.stdout}{done.stderr}"
-        )
+def check_equivalents(drive, root, work, problems):
+    row = next(row for row in rows_of(work) if row["function"] == "unseen" and row["operator"] == "off_by_one")
+    line = next(line for line in drive("--general", "100").stdout.splitlines() if line.startswith(f"{row['key']} "))
+    file = root / equivalents.FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    written = line.partition(" (line")[0] + " nobody calls it"
+    file.write_text(f"# why\n{written}\n", encoding="utf-8")
+    if equivalents.check(root):
+        problems.append(f"a good row is refused: {equivalents.check(root)}")
+    if f"1 equivalent by {equivalents.FILE}" not in drive("--general", "100", "--retry").stdout:
+        problems.append("an equivalent was tried")
+    (root / "alloc" / "toy.c").write_text(TOY.replace("if (a < 5)", "if (a < 4)"), encoding="utf-8")
+    if not any("unseen in alloc/toy.c has changed" in each for each in equivalents.check(root)):
+        problems.append("a row of a function that changed is kept")
+    (root / "alloc" / "toy.c").write_text(TOY, encoding="utf-8")
+    file.write_text("one two\n" + f"{written}\n" * 2, encoding="utf-8")
+    if len(equivalents.check(root)) != 2:
+        problems.append(f"a short row and a row twice: {equivalents.check(root)}")
+    file.unlink()
 
 
-def check_limits(root, work, problems):
-    """With a limit of two seconds, since the driver's own is a minute or more. A test that is tried again must have
-    the mutant."""
-    (root / "CMakeLists.txt").write_text(CMAKE + SLOW + LATE, encoding="utf-8")
-    general = general_mutants.General(root, work, 1)
-    general.copy.make()
-    name, line = "alloc/toy.c", "{ return a + b; }"
-    for test, change, expected in (
-        ("sum", "{ for (volatile int i = 0; i >= 0; i = 1) {} return a + b; }", "hangs"),
-        ("sum", line, "None"),
-        ("slow", line, "the tests fail without a mutant: hangs"),
-        ("late", "{ return a - b; }", "unit/late"),
-    ):
-        text = FILES[name].replace(line, change)
-        (general.copy.tree / name).write_text(text, encoding="utf-8")
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):
-                got = str(general.killed_by(name, text, (("alloc-programs",), ("-R", f"^unit/{test}$")), 2))
-        except Stop as stop:
-            got = str(stop)
-        if not got.startswith(expected):
-            problems.append(f"{test} with {change}: expected {expected}, got {got}")
-        general.copy.sync([name])
+def check_changed(drive, root, problems):
+    git = ["git", "-C", str(root), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one"], check=True)
+    done = drive("--changed", "HEAD")
+    if done.returncode != 0 or "no line of alloc" not in done.stdout:
+        problems.append(f"--changed without a change: {done.stdout}{done.stderr}")
+    (root / "alloc" / "toy.c").write_text(
+        TOY.replace("return all;", "if (all > 900) return 0;\n    return all;"), encoding="utf-8"
+    )
+    done = drive("--changed", "HEAD")
+    if "of the 3 mutants of lines that differ from HEAD" not in done.stdout or "/alloc/toy.c:4" in done.stdout:
+        problems.append(f"--changed: {done.stdout}{done.stderr}")
+    done = drive("--changed", "nix")
+    if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
+        problems.append(f"--changed nix: exit status {done.returncode}, said {done.stderr!r}")
 
 
-def run(driver_of):
+def check_shares(problems):
+    for sizes, count in (({"a": 90, "b": 9, "c": 1}, 10), ({"a": 5, "b": 5}, 3), ({"a": 2, "b": 50}, 60)):
+        given = general_mutants.shares(sizes, count)
+        if sum(given.values()) != min(count, sum(sizes.values())) or any(given[name] > sizes[name] for name in sizes):
+            problems.append(f"shares of {count} of {sizes}: {given}")
+        if count >= len(sizes) and min(given.values()) < 1:
+            problems.append(f"a file without a share of {count}: {given}")
+
+
+def run(driver_of, root_of_checkout):
     """Problems, as lines. driver_of(root) is the command that runs the driver there."""
     problems = []
+    venv = pathlib.Path(root_of_checkout) / "build" / "mutants" / "venv"
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        general_mutants.load_parsers(venv)
+    except Stop as stop:
+        return [str(stop)]
+    check_shares(problems)
+    found = check_operators(problems)
     with tempfile.TemporaryDirectory(prefix="hakmem-general-") as folder:
+        check_schemata(found, pathlib.Path(folder), problems)
         root, work = pathlib.Path(folder, "toy"), pathlib.Path(folder, "toy", "build", "mutants")
         for name, text in FILES.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text, encoding="utf-8")
         subprocess.run(["git", "-C", str(root), "init", "-q"], check=True)
-        mutator = work / "venv" / "bin" / "mutate"
-        mutator.parent.mkdir(parents=True)
-        mutator.write_text(MUTATOR, encoding="utf-8")
-        mutator.chmod(mutator.stat().st_mode | stat.S_IXUSR)
+        work.mkdir(parents=True)
+        (work / "venv").symlink_to(venv)
         drive = driver_of(root)
-        check_sample(drive, root, work, problems)
+        check_verdicts(drive, root, work, problems)
         check_retry(drive, root, work, problems)
-        check_belief(drive, root, work, problems)
-        check_limits(root, work, problems)
-        for bad in (["--general", "0"], ["--retry"], ["--general", "2", "--all"]):
+        check_equivalents(drive, root, work, problems)
+        check_changed(drive, root, problems)
+        for bad in (["--general", "0"], ["--retry"], ["--general", "2", "--all"], ["--general", "2", "--set", "nix"]):
             done = drive(*bad)
             if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
                 problems.append(f"{' '.join(bad)}: exit status {done.returncode}, said {done.stderr!r}")
-        (work / "general.jsonl").write_text("{\n", encoding="utf-8")
+        (work / "general" / "alloc.jsonl").write_text("{\n", encoding="utf-8")
         done = drive("--general", "2")
         if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
             problems.append(f"a damaged log: exit status {done.returncode}, said {done.stderr!r}")
+        shutil.rmtree(root / "build")
     return problems

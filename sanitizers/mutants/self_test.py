@@ -188,7 +188,9 @@ def run(driver):
         check_heads(driver, root, problems)
         check_selection(driver, root, problems)
         check_arguments(driver, root, problems)
-    problems += general_self_test.run(lambda root: lambda *arguments: drive(driver, root, *arguments))
+    problems += general_self_test.run(
+        lambda root: lambda *arguments: drive(driver, root, *arguments), driver.parents[2]
+    )
     for problem in problems:
         print(f"self-test: {problem}")
     print(

@@ -1,0 +1,145 @@
+"""Runs the tests of a build tree one by one, without ctest: which mutants each comes to, how long it takes, and whether it
+fails with a mutant."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+from mutant_copy import Stop, by_what, end_session
+
+MUTANTS_MAX = 65536  # mutant_id.h
+HANG_FACTOR, HANG_SECONDS_MIN = 8, 4.0
+TRIES = 3
+
+
+@dataclasses.dataclass
+class Test:
+    name: str
+    command: list
+    folder: str
+    variables: dict
+    properties: dict
+    seconds: float = 0.0
+    reached: bytes = b""  # byte N: whether it came to mutant N; empty: not known
+    lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+
+    def limit_s(self):
+        return max(HANG_SECONDS_MIN, HANG_FACTOR * self.seconds)
+
+    def comes_to(self, number):
+        return not self.reached or self.reached[number] != 0
+
+
+def read_tests(tree, selected):
+    """The tests of a build tree whose names fit the expression."""
+    done = subprocess.run(
+        ["ctest", "--test-dir", str(tree), "--show-only=json-v1"], capture_output=True, text=True, check=False
+    )
+    try:
+        rows = json.loads(done.stdout)["tests"]
+    except (ValueError, KeyError) as error:
+        raise Stop(f"ctest lists no tests of {tree}: {done.stderr.strip()[:200]}") from error
+    found = []
+    for row in rows:
+        properties = {each["name"]: each["value"] for each in row["properties"]}
+        if not re.search(selected, row["name"]) or not row.get("command"):
+            continue
+        variables = dict(each.split("=", 1) for each in properties.get("ENVIRONMENT", []))
+        found.append(Test(row["name"], row["command"], properties["WORKING_DIRECTORY"], variables, properties))
+    return found
+
+
+def without_core():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run(test, variables, limit_s):
+    """(None if the test passed, else by what it failed; seconds; whether it was skipped)."""
+    environment = {**os.environ, **test.variables, **variables, "GTEST_FAIL_FAST": "1"}
+    begin = time.monotonic()
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory(prefix="hakmem-mutant-") as folder:
+        environment["TMPDIR"] = folder
+        try:
+            process = subprocess.Popen(
+                test.command,
+                cwd=test.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=without_core,
+            )
+        except OSError as error:
+            return str(error), 0.0, False
+        try:
+            status = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            status = None
+        seconds = time.monotonic() - begin
+        if status is None or status < 0:
+            end_session(process.pid)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+        output.seek(0)
+        text = output.read(1 << 20).decode(errors="replace")
+    if status is None:
+        return "hangs", seconds, False
+    expected = test.properties.get("PASS_REGULAR_EXPRESSION")
+    refused = test.properties.get("FAIL_REGULAR_EXPRESSION", [])
+    skips = test.properties.get("SKIP_REGULAR_EXPRESSION", [])
+    if status == test.properties.get("SKIP_RETURN_CODE", -1000) or any(re.search(each, text) for each in skips):
+        return None, seconds, True
+    # ctest splits an expression at a semicolon, and a dot fits an end of line
+    passed = re.search(";".join(expected), text, re.DOTALL) is not None if expected else status == 0
+    if any(re.search(each, text) for each in refused):
+        passed = False
+    if test.properties.get("WILL_FAIL"):
+        passed = not passed
+    if passed:
+        return None, seconds, False
+    if status < 0:
+        return signal.Signals(-status).name, seconds, False
+    return by_what(text), seconds, False
+
+
+def measure(test, file):
+    """Fills in a test's time and what it comes to. None, or why it cannot be used."""
+    file.write_bytes(bytes(MUTANTS_MAX))
+    limit_s = float(test.properties.get("TIMEOUT", 300))
+    failed, test.seconds, skipped = run(test, {"HAKMEM_MUTANTS_REACHED": str(file)}, limit_s)
+    if skipped:
+        return "it is skipped"
+    test.reached = file.read_bytes()
+    if failed is None:
+        return None
+    first = failed
+    failed, test.seconds, skipped = run(test, {}, limit_s)
+    if failed is not None or skipped:
+        return f"it fails without a mutant: {failed or first}"
+    test.reached = b""  # recording disturbs it, so it tries every mutant
+    return None
+
+
+def killed_by(number, tests, note):
+    """The first test that fails with the mutant, passes without it at once, and why it failed; (None, "") if none does."""
+    for test in tests:
+        with test.lock:
+            for _ in range(TRIES):
+                failed, _, skipped = run(test, {"HAKMEM_MUTANT": str(number)}, test.limit_s())
+                if failed is None or skipped:
+                    break
+                without, _, _ = run(test, {}, test.limit_s())
+                if without is None:
+                    return test.name, failed
+                note(f"{test.name} also fails without a mutant ({without}); it is tried again")
+    return None, ""
