@@ -94,6 +94,7 @@ TEST(SizeClass, EverySizeAtEveryAlignment)
 
 TEST(SizeClass, ColoursWhereBlocksMeetInFewSets)
 {
+    EXPECT_EQ(sizeclass_colours(0), 1u) << "the class of no block";
     for (uint32_t c = 1; c < CLASS_COUNT; c++) {
         uint32_t bytes = sizeclass_bytes(c), colours = sizeclass_colours(c);
         bool wanted = bytes % COLOURED_STEP_BYTES == 0 && bytes <= SMALL_LINEAR_BYTES_MAX && c < CLASS_ALIGNED_FIRST;

@@ -84,6 +84,25 @@ TEST_F(Succession, AForkedChildGivesItBackToo)
     for (void *block : kept) hak_free(block);
 }
 
+// A thread that is forked away may have ended the rest of a heap and not counted that yet.
+TEST_F(Succession, AForkedChildCountsWhatRestsItself)
+{
+    uint64_t small;
+    std::vector<void *> kept = live_and_die(1, &small);
+    ASSERT_TRUE(thread_any_warm());
+    heap *warm = nullptr;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        auto *each = reinterpret_cast<heap *>(owner_with_id(id));
+        if (owner_is_orphan(&each->owner) && each->rest != REST_EMPTY) warm = each;
+    }
+    ASSERT_NE(warm, nullptr);
+    EXPECT_TRUE(test::in_child([] { EXPECT_TRUE(thread_any_warm()); }));
+    const uint32_t rest = warm->rest.exchange(REST_EMPTY);
+    EXPECT_TRUE(test::in_child([] { EXPECT_FALSE(thread_any_warm()); }));
+    warm->rest = rest;
+    for (void *block : kept) hak_free(block);
+}
+
 TEST_F(Succession, CachesThatHoldMuchAreNotKept)
 {
     std::vector<void *> kept;

@@ -130,3 +130,14 @@ TEST_F(Counters, Printed)
     for (const char *name : {"counter refill_magazine", "counter free_posted", "class   2048", "free_own="})
         EXPECT_NE(all.find(name), std::string::npos) << name << "\n" << all;
 }
+
+TEST_F(Counters, ThreadsWithoutAHeapLoseNone)
+{
+    const int threads = 4, times = 200'000;
+    std::atomic<int> ready{0};
+    test::in_threads(threads, [&](int) {
+        for (ready++; ready < threads;) {}
+        for (int i = 0; i < times; i++) counters_heapless_add(COUNTER_free_unstaged, C);
+    });
+    EXPECT_EQ(since(COUNTER_free_unstaged, C), (uint64_t)threads * times);
+}
