@@ -55,6 +55,25 @@ TEST_F(Succession, WhatTheDeadHadCachedWaitsForTheNextOne)
     });
 }
 
+// In every class, from the first to the last: the heir begins with the list that was the dead thread's.
+TEST_F(Succession, TheHeirBeginsWithEachList)
+{
+    struct block *lists[CLASS_COUNT] = {};
+    test::in_thread([&] {
+        for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+            const bool is_aligned = c >= CLASS_ALIGNED_FIRST; // for blocks that each begin at a multiple of 128
+            hak_free(is_aligned ? hak_aligned_alloc(128, sizeclass_bytes(c)) : hak_malloc(sizeclass_bytes(c)));
+            lists[c] = tcache_self()->heads[c];
+            ASSERT_NE(lists[c], nullptr) << c;
+        }
+    });
+    test::in_thread([&] {
+        hak_free(hak_malloc(RUN_BYTES_MAX)); // not a small block, yet the thread takes a heap
+        hak_free(hak_malloc(16));
+        for (uint32_t c = 1; c < CLASS_COUNT; c++) EXPECT_EQ(tcache_self()->heads[c], lists[c]) << c;
+    });
+}
+
 TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
 {
     uint64_t small;
