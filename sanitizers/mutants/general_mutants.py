@@ -207,7 +207,7 @@ class General:
         listed = self.build / "compile_commands.json"
         rows = json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else []
         commands = schemata.compile_commands(rows, self.copy.tree.resolve(), names)
-        return schemata.Checker(self.copy.tree, commands, self.build)
+        return schemata.Checker(self.copy.tree, commands, self.build, self.work / "checked.json")
 
     def draw(self, quota, found):
         """[mutants]: quota {file: number} of found {file: mutants in the order of drawing}."""
@@ -222,7 +222,9 @@ class General:
             return pick(found[name], quota[name], check)
 
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            return [each for drawn in pool.map(of_file, sorted(found)) for each in drawn]
+            sample = [each for drawn in pool.map(of_file, sorted(found)) for each in drawn]
+        checker.save()
+        return sample
 
     # --- the build ---
 

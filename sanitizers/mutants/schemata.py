@@ -1,5 +1,7 @@
 """Puts many mutants into one text of a file, of which a process runs the one that its environment names (mutant_id.h)."""
 
+import hashlib
+import json
 import pathlib
 import re
 import shlex
@@ -70,10 +72,22 @@ def alone(data, mutant):
 class Checker:
     """Drops mutants that do not compile. commands: {file: [compile command, as words]}, each with the same folder."""
 
-    def __init__(self, tree, commands, folder):
-        self.tree, self.commands, self.folder = tree, commands, folder
+    def __init__(self, tree, commands, folder, cache):
+        self.tree, self.commands, self.folder, self.cache = tree, commands, folder, cache
+        self.known = json.loads(cache.read_text(encoding="utf-8")) if cache.is_file() else {}
+
+    def save(self):
+        self.cache.write_text(json.dumps(self.known), encoding="utf-8")
 
     def passes(self, name, data, numbered):
+        """Asked once for a text and its commands. What the file includes does not count: the build shows that."""
+        text = render(data, numbered) + repr(self.commands.get(name)).encode()
+        key = hashlib.sha256(text).hexdigest()[:24]
+        if key not in self.known:
+            self.known[key] = self.compiles(name, data, numbered)
+        return self.known[key]
+
+    def compiles(self, name, data, numbered):
         path = self.tree / name
         original = path.read_bytes()
         path.write_bytes(render(data, numbered))
