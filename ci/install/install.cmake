@@ -68,5 +68,27 @@ if(HAKMEM_SUITE)
   endforeach()
 endif()
 
+# Manual pages and completions, made of --help when they are installed.
+set(manual hakmem-run)
+if(HAKMEM_SUITE)
+  list(APPEND manual hakmem-stress hakmem-bench)
+endif()
+if(NOT CMAKE_CROSSCOMPILING)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+  list(TRANSFORM manual PREPEND ${PROJECT_BINARY_DIR}/ OUTPUT_VARIABLE programs)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
+  list(JOIN programs "\" \"" programs)
+  install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${install_folder}/manual\" \"${folder}\"
+    ${PROJECT_VERSION} \"${programs}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT suite)
+  foreach(name IN LISTS manual)
+    install(FILES ${folder}/${name}.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT suite)
+    install(FILES ${folder}/${name} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions COMPONENT suite)
+  endforeach()
+endif()
+
+if(HAKMEM_DEBIAN)
+  include(${install_folder}/debian.cmake)
+endif()
+
 add_custom_target(uninstall
   COMMAND ${CMAKE_COMMAND} -D "FOLDER=${PROJECT_BINARY_DIR}" -P ${install_folder}/uninstall.cmake VERBATIM)
