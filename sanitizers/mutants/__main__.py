@@ -8,6 +8,7 @@ import sys
 import time
 
 import general_mutants
+import sample
 import self_test
 from mutant_copy import Copy, Stop, by_what, end_session, first_line, git
 
@@ -169,7 +170,7 @@ def arguments():
     parser.add_argument("--sample", type=number, metavar="N")
     parser.add_argument("--general", type=number, metavar="N")
     parser.add_argument("--seed", type=number, metavar="S")
-    parser.add_argument("--set", choices=sorted(general_mutants.SETS))
+    parser.add_argument("--set", choices=sorted(sample.SETS))
     parser.add_argument("--jobs", type=number, metavar="J")
     parser.add_argument("--changed", nargs="?", const="HEAD~1", metavar="COMMIT")
     parser.add_argument("--retry", action="store_true")

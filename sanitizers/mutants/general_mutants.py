@@ -12,7 +12,6 @@ the checkout changes. --retry keeps the verdicts "killed" of functions that did 
 
 import collections
 import concurrent.futures
-import dataclasses
 import hashlib
 import json
 import os
@@ -26,57 +25,14 @@ import time
 import venv
 
 import equivalents
-import operators
+import sample
 import schemata
 import trial
-from mutant_copy import Copy, Stop, first_line, git, tracked
+from mutant_copy import Copy, Stop, first_line, tracked
 
 TREE = "release"
 PARSERS = ("tree-sitter==0.26.1", "tree-sitter-c==0.24.2", "tree-sitter-cpp==0.23.4")
 CHANGED_SECONDS = 300
-
-
-@dataclasses.dataclass(frozen=True)
-class Set:
-    folders: tuple
-    files: str  # expression
-    left_out: str
-    targets: tuple
-    tests: str
-    least: float  # share that must be killed
-
-
-SETS = {
-    "alloc": Set(
-        ("alloc",),
-        r"\.[ch]$",
-        # in no program of the tree, or part of a test
-        r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault|pgo/",
-        (
-            "alloc-programs",
-            "hakmem",
-            "hakmem-validate",
-            "hakmem-stress",
-            "conform-files",
-            "misuse-programs",
-            "explore-test",
-            "stress/crash/all",
-        ),
-        r"^(unit|unit-release|program|link|override)/(?!libc$)|^misuse[.][a-z_]+[.][12]([.]goes-on)?$|^conform[.](hakmem|validate)$|"
-        r"^stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$|"
-        r"^crash[.](hakmem|static|guard|guard-static)$|^explore-unit[.]Explorer[.]EveryScenario",
-        0.95,
-    ),
-    "suite": Set(
-        ("stress/engine/judge", "stress/engine/seat", "stress/engine/op", "stress/program"),
-        r"\.cc$",
-        r"_test|for_test|minimise|fold",
-        ("hakmem", "hakmem-validate", "stress/all"),
-        r"^stress-unit[.](?!report-browser|Soak)|^conform-unit[.]Conform|^corpus[.]|"
-        r"^stress[.](larson|random-mixed|remote-free)[.]hakmem[.](os|seeded)$|^inject[.]calls[.]few",
-        0.90,
-    ),
-}
 
 
 def load_parsers(venv_folder):
@@ -96,70 +52,10 @@ def load_parsers(venv_folder):
     site.addsitedir(str(venv_folder / "lib" / here / "site-packages"))
 
 
-def files_of(chosen, root):
-    return sorted(
-        name
-        for name in tracked(root)
-        if name.startswith(tuple(f"{folder}/" for folder in chosen.folders))
-        and re.search(chosen.files, name)
-        and not re.search(chosen.left_out, name)
-    )
-
-
-def all_mutants(chosen, root):
-    """{file: mutants}"""
-    found = {
-        name: operators.mutants_of(name, (pathlib.Path(root) / name).read_bytes()) for name in files_of(chosen, root)
-    }
-    return {name: mutants for name, mutants in found.items() if mutants}
-
-
-def in_turn(mutants, seed):
-    """A file's mutants in the order in which they are drawn: an operator after the other, each by chance."""
-
-    def chance(mutant):
-        return hashlib.sha256(f"{seed} {mutant.key}".encode()).hexdigest()
-
-    by_operator = collections.defaultdict(list)
-    for each in sorted(mutants, key=chance):
-        by_operator[each.operator].append(each)
-    names = sorted(by_operator, key=lambda name: chance(by_operator[name][0]))
-    most = max(map(len, by_operator.values()))
-    return [by_operator[name][at] for at in range(most) for name in names if at < len(by_operator[name])]
-
-
-def shares(sizes, count):
-    """How many of count each file gives: by its number of mutants, by the largest rest, and one at least while there are
-    enough."""
-    total = sum(sizes.values())
-    exact = {name: count * size / total for name, size in sizes.items()}
-    given = {name: min(sizes[name], max(int(exact[name]), int(count >= len(sizes)))) for name in sizes}
-    for name in sorted(sizes, key=lambda name: (int(exact[name]) - exact[name], name)):
-        if sum(given.values()) < count and given[name] < sizes[name]:
-            given[name] += 1
-    for name in sorted(sizes, key=lambda name: -given[name]):
-        while sum(given.values()) > count and given[name] > 1:
-            given[name] -= 1
-    return given
-
-
-def pick(candidates, count, check):
-    """Up to count of them that do not cross and that compile, as check(list) says."""
-    kept, waiting = [], list(candidates)
-    while waiting and len(kept) < count:
-        fresh = []
-        while waiting and len(kept) + len(fresh) < count:
-            each = waiting.pop(0)
-            if not any(schemata.conflicts(each, other) for other in kept + fresh):
-                fresh.append(each)
-        kept = check(kept + fresh)
-    return kept
-
-
 class General:
     def __init__(self, root, work, options):
         self.root, self.work = pathlib.Path(root), pathlib.Path(work) / "general"
-        self.set, self.chosen = options.set, SETS[options.set]
+        self.set, self.chosen = options.set, sample.SETS[options.set]
         self.seed, self.jobs = options.seed, options.jobs or os.cpu_count() or 1
         self.copy = Copy(root, self.work)
         self.build = self.copy.folder(TREE)
@@ -219,12 +115,12 @@ class General:
             def check(mutants):
                 return [each for _, each in checker.good(name, data, list(enumerate(mutants, 1)))]
 
-            return pick(found[name], quota[name], check)
+            return sample.pick(found[name], quota[name], check)
 
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            sample = [each for drawn in pool.map(of_file, sorted(found)) for each in drawn]
+            drawn_mutants = [each for drawn in pool.map(of_file, sorted(found)) for each in drawn]
         checker.save()
-        return sample
+        return drawn_mutants
 
     # --- the build ---
 
@@ -317,6 +213,9 @@ class General:
 
     # --- the trial ---
 
+    def is_late(self):
+        return self.deadline is not None and time.monotonic() > self.deadline
+
     def promise(self, test):
         """Tried first: a quick test, one that comes to few mutants, one that has killed some."""
         return test.seconds * (1 + test.reached.count(1)) / (1 + self.kills[test.name])
@@ -326,11 +225,10 @@ class General:
         come = [test for test in tests if test.comes_to(number)]
         if not come:
             return "SURVIVED", "no test comes to it"
-        left_s = None if self.deadline is None else self.deadline - time.monotonic()
-        if left_s is not None and left_s <= 0:
-            return "", ""
         come.sort(key=self.promise)
-        name, why = trial.killed_by(number, come, self.note)
+        name, why = trial.killed_by(number, come, self.note, self.is_late)
+        if why == "late":
+            return "", ""
         if name is not None:
             self.kills[name] += 1
             return "killed", f"{name}: {why}"
@@ -415,10 +313,10 @@ class General:
             self.copy.make()
         self.configure()
 
-    def run(self, sample, digest, retry=False):
+    def run(self, drawn, digest, retry=False):
         excused = {row.key: row for row in equivalents.read(self.root)[0]}
-        numbered = dict(enumerate((each for each in sample if each.key not in excused), 1))
-        asked = len(sample) - len(numbered)
+        numbered = dict(enumerate((each for each in drawn if each.key not in excused), 1))
+        asked = len(drawn) - len(numbered)
         begin = time.monotonic()
         self.make(numbered)
         built = hashlib.sha256((digest + "".join(each.key for each in numbered.values())).encode()).hexdigest()[:16]
@@ -479,44 +377,32 @@ def verdict(rows, asked, least, head):
 def run(general, count, retry):
     general.rows()
     general.begin()
-    found = {name: in_turn(each, general.seed) for name, each in all_mutants(general.chosen, general.root).items()}
+    found = {
+        name: sample.in_turn(each, general.seed)
+        for name, each in sample.all_mutants(general.chosen, general.root).items()
+    }
     if not found:
         raise Stop(f"there is no mutant in {', '.join(general.chosen.folders)}")
-    quota = shares({name: len(each) for name, each in found.items()}, count)
-    sample = general.draw(quota, {name: each for name, each in found.items() if quota[name] > 0})
-    rows, asked = general.run(sample, general.digest(), retry)
+    quota = sample.shares({name: len(each) for name, each in found.items()}, count)
+    drawn = general.draw(quota, {name: each for name, each in found.items() if quota[name] > 0})
+    rows, asked = general.run(drawn, general.digest(), retry)
     return verdict(rows, asked, general.chosen.least, f"mutants of {general.set}, seed {general.seed}")
 
 
-def changed_lines(root, commit):
-    """{file: set of lines} that differ from the commit, as they are now."""
-    done = git(root, "diff", "-U0", "--no-color", "--no-ext-diff", commit)
-    if done.returncode != 0:
-        raise Stop(f"--changed {commit}: {first_line(done.stderr)}")
-    found, name = collections.defaultdict(set), ""
-    for line in done.stdout.splitlines():
-        if line.startswith("+++ "):
-            name = line[6:]
-        part = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
-        if part:
-            found[name] |= set(range(int(part[1]), int(part[1]) + int(part[2] or 1)))
-    return found
-
-
 def run_changed(general, commit):
-    lines = changed_lines(general.root, commit)
+    lines = sample.changed_lines(general.root, commit)
     general.begin()
     general.deadline = time.monotonic() + CHANGED_SECONDS
     found = {
-        name: in_turn(touched, general.seed)
-        for name, mutants in all_mutants(general.chosen, general.root).items()
+        name: sample.in_turn(touched, general.seed)
+        for name, mutants in sample.all_mutants(general.chosen, general.root).items()
         if (touched := [each for each in mutants if each.line in lines[name]])
     }
     if not found:
         print(f"no line of {', '.join(general.chosen.folders)} that has mutants differs from {commit}")
         return 0
     sizes = {name: len(each) for name, each in found.items()}
-    sample = general.draw(shares(sizes, min(sum(sizes.values()), 150)), found)
-    rows, asked = general.run(sample, general.digest())
+    drawn = general.draw(sample.shares(sizes, min(sum(sizes.values()), 150)), found)
+    rows, asked = general.run(drawn, general.digest())
     print(f"{len(rows)} of the {sum(sizes.values())} mutants of lines that differ from {commit} were tried")
     return verdict(rows, asked, general.chosen.least, "mutants")

@@ -10,6 +10,7 @@ import tempfile
 import equivalents
 import general_mutants
 import operators
+import sample
 import schemata
 from mutant_copy import Stop
 
@@ -247,7 +248,7 @@ def check_changed(drive, root, problems):
 
 def check_shares(problems):
     for sizes, count in (({"a": 90, "b": 9, "c": 1}, 10), ({"a": 5, "b": 5}, 3), ({"a": 2, "b": 50}, 60)):
-        given = general_mutants.shares(sizes, count)
+        given = sample.shares(sizes, count)
         if sum(given.values()) != min(count, sum(sizes.values())) or any(given[name] > sizes[name] for name in sizes):
             problems.append(f"shares of {count} of {sizes}: {given}")
         if count >= len(sizes) and min(given.values()) < 1:

@@ -127,6 +127,11 @@ def compile_commands(rows, tree, names):
         kind = tuple(word for word in words if re.search("VALIDATION=|FIBERS=", word))
         name = path.relative_to(tree).as_posix()
         found.setdefault(name, {}).setdefault(kind, words)
+        if "/Unity/" in row["file"] and path.is_file():  # several files as one
+            for part in re.findall(r'#include "(.+[.]cc)"', path.read_text(encoding="utf-8")):
+                if pathlib.Path(part).is_relative_to(tree):
+                    own = pathlib.Path(part).relative_to(tree).as_posix()
+                    found.setdefault(own, {}).setdefault(kind, [*words[:-1], part])
         if name.startswith("alloc/") and name.endswith(".c") and any("VALIDATION=" in word for word in kind):
             of_header.setdefault(("c", kind), words[:-1])
         if "alloc-tests" in name and name.endswith(".cxx"):

@@ -130,9 +130,12 @@ def measure(test, file):
     return None
 
 
-def killed_by(number, tests, note):
-    """The first test that fails with the mutant, passes without it at once, and why it failed; (None, "") if none does."""
+def killed_by(number, tests, note, is_late=lambda: False):
+    """The first test that fails with the mutant, passes without it at once, and why it failed; (None, "") if none does;
+    (None, "late") if that is not known in time."""
     for test in tests:
+        if is_late():
+            return None, "late"
         with test.lock:
             for _ in range(TRIES):
                 failed, _, skipped = run(test, {"HAKMEM_MUTANT": str(number)}, test.limit_s())
