@@ -25,6 +25,30 @@ TEST(Meta, ZeroedAlignedAndApart)
     for (size_t i = 1; i < all.size(); i++) ASSERT_LE(all[i - 1].first + all[i - 1].second, all[i].first);
 }
 
+// The calls to the system that this number of blocks takes: two for each mapping, reserve and commit.
+static uint64_t calls_for(size_t blocks, size_t size_bytes)
+{
+    os_fault_install(0, false);
+    for (size_t i = 0; i < blocks; i++) EXPECT_NE(meta_alloc(size_bytes), nullptr);
+    return os_fault_remove();
+}
+
+// A range is used to its last line, and the next one is mapped for the line that follows.
+TEST(Meta, ARangeIsUsedToItsLastLine)
+{
+    constexpr size_t RANGE = 1 << 20, LINE = 64;
+    while (calls_for(1, LINE) == 0) {} // the first line of a range
+    for (size_t size : {LINE, (size_t)1, LINE}) {
+        EXPECT_EQ(calls_for(RANGE / LINE - 1, size), 0u);
+        EXPECT_EQ(calls_for(1, size), 2u) << "the range was full";
+    }
+    // The largest block of a range, eight times; one byte more has a mapping of its own.
+    EXPECT_EQ(calls_for(RANGE / LINE - 1, LINE), 0u);
+    EXPECT_EQ(calls_for(8, RANGE / 8), 2u);
+    EXPECT_EQ(calls_for(1, RANGE / 8 + 1), 2u);
+    EXPECT_EQ(calls_for(1, LINE), 2u) << "eight have filled the range";
+}
+
 TEST(Meta, ThreadsGetMemoryOfTheirOwn)
 {
     static std::atomic<int> torn;
