@@ -33,6 +33,11 @@ enum {
     CREDIT_BYTES = 64 * 1024,
     CREDIT_GROWN_MAX = 2048,
     CREDIT_GROWN_BYTES = 512 * 1024,
+    /* Each list in a row that cannot be parked, and goes back to its slabs, halves the next one, down to
+     * clamp(CREDIT_LEAST_BYTES / block size, CREDIT_LEAST, CREDIT_MAX). */
+    OVERFLOWS_MAX = 8,
+    CREDIT_LEAST = 2,
+    CREDIT_LEAST_BYTES = 8 * 1024,
 
     /* Lists that a thread may keep parked. Of one class: as many as fit MAGAZINES_BYTES, between MIN and MAX. Of all
      * classes together: PARKED_MIN, and one more for each 512 KiB (1 << PARKED_SHARE_LOG2) that its heap has given
@@ -77,8 +82,16 @@ enum {
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 
     PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays */
+    VISIT_STEP_BYTES = 1 << 20, /* a visitor lets go of a heap when it has trimmed this much */
+    VISIT_ROUNDS =
+        1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */
     DIRTY_PAGES_MIN = 64, /* free pages that may keep their memory, however few pages are in use */
     DIRTY_SHARE_LOG2 = 2, /* beyond that: a quarter of the pages in use */
+    PAUSE_MS_MIN = 250, /* shorter times between slow paths are no pause, whatever the delay */
+    PAUSE_DELAYS =
+        4, /* a thread that was on no slow path for this number of delays has slept: what it has free is idle */
+    TRIM_IDLE_BYTES_MIN =
+        1 << 20, /* such a thread trims its heap if this much more lies free than the last trim left */
     TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
     EMPTY_SUPERSLABS_MIN = 4, /* empty superslabs kept for the next burst: this many, or as many as are in use */
 

@@ -96,6 +96,12 @@ static inline uint32_t sizeclass_credit(uint32_t class_index)
     return sizeclass_clamp(CREDIT_BYTES / sizeclass_bytes(class_index), CREDIT_MIN, CREDIT_MAX);
 }
 
+/* As few frees as a list may have in a thread that frees more than it allocates. */
+static inline uint32_t sizeclass_credit_least(uint32_t class_index)
+{
+    return sizeclass_clamp(CREDIT_LEAST_BYTES / sizeclass_bytes(class_index), CREDIT_LEAST, CREDIT_MAX);
+}
+
 static inline uint32_t sizeclass_credit_grown(uint32_t class_index)
 {
     return sizeclass_clamp(CREDIT_GROWN_BYTES / sizeclass_bytes(class_index), CREDIT_MIN, CREDIT_GROWN_MAX);

@@ -23,20 +23,38 @@ static void requeue_all(struct superslab *superslab, void *context)
     slab_for_each(superslab, requeue, context);
 }
 
+/* Another thread was in the calling thread's heap at the fork, and may have left it half changed. The child leaves the
+ * heap alone, as those of busy threads, and takes another. */
+static void mend_visited(void)
+{
+    struct tcache *self = tcache_self();
+    if (atomic_load_explicit(&self->busy, memory_order_relaxed) < BUSY_VISITED) return;
+    atomic_store_explicit(&self->busy, 0, memory_order_relaxed);
+    atomic_store_explicit(&self->heap->tcache, NULL, memory_order_relaxed);
+    self->heap = NULL;
+    self->tag = 0;
+    for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) {
+        self->heads[class_index] = NULL;
+        self->credits[class_index] = 0;
+    }
+}
+
 /* Makes orphans of the heaps of threads that do not exist in the child. Their caches lie in static TLS, which libc
  * keeps, with the stacks, until the child makes threads of its own. So no heap may point there afterwards. */
 static void abandon_dead(void)
 {
+    mend_visited();
     struct heap *mine = tcache_self()->heap;
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap == NULL || heap == mine || heap->tcache == NULL) continue;
-        struct tcache *dead = heap->tcache;
+        if (heap == NULL || heap == mine) continue;
+        struct tcache *dead = atomic_load_explicit(&heap->tcache, memory_order_relaxed);
+        if (dead == NULL) continue;
         bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
         if (whole) {
             thread_abandon_heap(dead);
         } else {
-            heap->tcache = NULL;
+            atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
         }
     }
 }

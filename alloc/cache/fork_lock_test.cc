@@ -17,7 +17,7 @@ extern "C" {
 
 namespace {
 
-constexpr const char *kNames[] = {"start", "heaps", "huge", "guard", "pool", "meta", "map"};
+constexpr const char *kNames[] = {"background", "start", "visit", "heaps", "huge", "guard", "pool", "meta", "map"};
 static_assert(std::size(kNames) == LOCK_COUNT);
 
 // The thread that the hook stops, and the lock at which it does.
@@ -51,6 +51,7 @@ void work()
 void work_of(unsigned rank)
 {
     if (rank == LOCK_POOL || rank == LOCK_HUGE) return work();
+    if (rank == LOCK_VISIT) return (void)hak_purge_all(); // the forking thread's heap is visited
     lock_acquire((enum lock_rank)rank);
     lock_release((enum lock_rank)rank);
 }

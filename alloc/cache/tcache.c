@@ -1,12 +1,15 @@
 /* tcache.c: the slow path of small blocks. See tcache.h; the stages of a refill are in find(). */
 #include "cache/tcache.h"
 
+#include "base/sync_point.h"
 #include "cache/held.h"
 #include "cache/thread.h"
+#include "os/os.h"
 #include "report/broken.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
+#include "superslab/purge.h"
 
 HAK_TLS struct tcache tcache_of_thread;
 
@@ -36,11 +39,69 @@ static void credit_set(struct heap *heap, uint32_t class_index, uint32_t credit)
     heap->parking[class_index].count_max = (uint8_t)sizeclass_magazines(class_index, credit);
 }
 
+/* A parked list is wanted again. */
 static void credit_grow(struct heap *heap, uint32_t class_index)
 {
     uint32_t credit = heap->parking[class_index].credit;
     uint32_t credit_max = sizeclass_credit_grown(class_index);
+    heap->parking[class_index].overflows = 0;
     if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
+}
+
+uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index)
+{
+    const struct parking *parking = &heap->parking[class_index];
+    if (parking->overflows == 0) return parking->credit;
+    uint32_t least = sizeclass_credit_least(class_index), now = (uint32_t)parking->credit >> parking->overflows;
+    return now > least ? now : least;
+}
+
+void heap_credits_decay(struct heap *heap)
+{
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        if (heap->parking[class_index].credit > sizeclass_credit(class_index))
+            credit_set(heap, class_index, sizeclass_credit(class_index));
+}
+
+/* --- visits, and pauses ----------------------------------------------------------------------------- */
+
+void tcache_busy_again(struct tcache *tcache)
+{
+    uint32_t busy = atomic_load_explicit(&tcache->busy, memory_order_relaxed);
+    if (busy != 0 && busy < BUSY_VISITED) { /* nested: no other thread changes the word */
+        atomic_store_explicit(&tcache->busy, busy + 1, memory_order_relaxed);
+        return;
+    }
+    for (;;) {
+        busy = 0;
+        /* acquire: as in tcache_busy_begin. */
+        if (atomic_compare_exchange_strong_explicit(&tcache->busy, &busy, 1, memory_order_acquire,
+                                                    memory_order_relaxed))
+            return;
+        /* Under a test's scheduler the visitor does not run until this thread yields, so it must not sleep in the
+         * system. */
+        if (sync_points_are_hooked()) {
+            sync_point("lock_wait");
+            continue;
+        }
+        uint32_t waited_for = busy | BUSY_WAITED_FOR;
+        if (busy != waited_for && !atomic_compare_exchange_strong_explicit(&tcache->busy, &busy, waited_for,
+                                                                           memory_order_relaxed, memory_order_relaxed))
+            continue;
+        os_wait((uint32_t *)&tcache->busy, waited_for);
+    }
+}
+
+void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms)
+{
+    struct heap *heap = tcache->heap;
+    uint32_t delay_ms = purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS;
+    if (pause_ms < (uint64_t)PAUSE_DELAYS * delay_ms) return;
+    tcache_busy_begin(tcache);
+    size_t idle_bytes = owner_idle_bytes(&heap->owner);
+    if (idle_bytes < heap->owner.idle_bytes_kept) heap->owner.idle_bytes_kept = idle_bytes;
+    if (idle_bytes >= heap->owner.idle_bytes_kept + TRIM_IDLE_BYTES_MIN) slab_trim_shrunk(&heap->owner);
+    tcache_busy_end(tcache);
 }
 
 /* Walks a list once and gives each block to its slab. It ends even if the list is cyclic: slab_give_back ends the
@@ -119,7 +180,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 static bool has_room(const struct heap *heap, uint32_t class_index)
 {
     return heap->parking[class_index].count < heap->parking[class_index].count_max &&
-           heap->parked < PARKED_MIN + (heap->owner.used_bytes >> PARKED_SHARE_LOG2);
+           heap->parked < PARKED_MIN + (owner_used_bytes(&heap->owner) >> PARKED_SHARE_LOG2);
 }
 
 /* Drains remote frees here too, since a thread whose own lists suffice makes no refill that would. If the heap has
@@ -156,12 +217,15 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
         } else {
             if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
             list_give_back(list);
+            if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
         }
     }
     struct block *block = pointer;
     link_set(&block->next, NULL);
     tcache->heads[class_index] = block;
-    tcache->credits[class_index] = heap->parking[class_index].credit - 1u;
+    uint32_t credit = heap->parking[class_index].credit;
+    if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
+    tcache->credits[class_index] = credit - 1u;
     settle(tcache);
     tcache_busy_end(tcache);
 }
@@ -188,7 +252,7 @@ static bool free_remote_start(struct tcache *tcache)
 static bool majority_drawn_update(struct tcache *tcache)
 {
     size_t before = tcache->majority_used_bytes;
-    tcache->majority_used_bytes = tcache->heap->owner.used_bytes;
+    tcache->majority_used_bytes = owner_used_bytes(&tcache->heap->owner);
     return tcache->majority_used_bytes >= before + SUCCESSION_DRAWN_BYTES;
 }
 
@@ -291,11 +355,11 @@ void tcache_flush(struct tcache *tcache)
 
 size_t tcache_shrink(struct tcache *tcache)
 {
-    tcache_flush(tcache);
     struct owner *owner = &tcache->heap->owner;
-    owner->used_bytes_peak = owner->used_bytes;
-    owner->trimmed_is_wanted = false; /* here memory matters more than speed */
     tcache_busy_begin(tcache);
+    tcache_flush(tcache);
+    owner->used_bytes_peak = owner_used_bytes(owner);
+    owner->trimmed_is_wanted = false; /* here memory matters more than speed */
     size_t trimmed_bytes = slab_trim_all(owner);
     tcache_busy_end(tcache);
     return trimmed_bytes;
@@ -305,6 +369,7 @@ void tcache_fill_credits(struct tcache *tcache)
 {
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         credit_set(tcache->heap, class_index, sizeclass_credit(class_index));
+        tcache->heap->parking[class_index].overflows = 0;
         tcache->credits[class_index] = tcache->heap->parking[class_index].credit;
     }
 }

@@ -41,24 +41,31 @@ struct tcache {
     /* The owner of most blocks in recent remote frees, and its lead over all others. */
     uint32_t majority_tag, majority_count;
     size_t majority_used_bytes; /* the own heap's used_bytes when majority_drawn_update last looked */
-    /* Nonzero while the thread changes its heap. A child that is forked meanwhile does not use the heap. */
+    /* How many calls of the thread are changing its heap, one inside the other; or BUSY_VISITED while another thread
+     * does (cache/visit.h). A child that is forked meanwhile does not use the heap. */
     _Atomic(uint32_t) busy;
     int32_t kernel_thread, kernel_process; /* VALIDATE: ids of the user, 0: none yet; see held.c */
 };
 
+/* Values of tcache.busy from here on: another thread is in the heap. It never waits for the heap's own thread, which
+ * waits for it, and for no longer than one step of a visit takes. */
+static const uint32_t BUSY_VISITED = 1u << 30;
+static const uint32_t BUSY_WAITED_FOR = 1u << 31; /* beside BUSY_VISITED: the heap's thread sleeps until it is clear */
+
 /* Whether the magazines of an orphan keep what its last thread had cached. */
 enum heap_rest {
     REST_EMPTY, /* held by a thread, or an orphan without magazines */
-    REST_WARM,  /* an orphan with magazines */
-    REST_COLD,  /* a warm orphan after a round of the tick */
+    REST_WARM, /* an orphan with magazines */
+    REST_COLD, /* a warm orphan after a round of the tick */
 };
 
 /* A class's magazines, in one struct, so that a refill or a park touches one cache line of it. */
 struct parking {
     struct block *magazines; /* linked by next_magazine */
-    uint16_t credit;         /* the bin's credit after its next park */
-    uint8_t count;           /* number of magazines */
-    uint8_t count_max;       /* limit of count; depends on the credit */
+    uint16_t credit; /* the bin's credit after its next park */
+    uint8_t count; /* number of magazines */
+    uint8_t count_max; /* limit of count; depends on the credit */
+    uint8_t overflows; /* lists in a row that went back to their slabs, since a parked one was wanted last */
 };
 
 /* What a thread holds besides its bins. It passes from thread to thread together with the owner, its first member.
@@ -69,7 +76,13 @@ struct heap {
     uint32_t parked; /* number of magazines of all classes */
     struct staging staging;
     _Atomic(uint32_t) rest; /* enum heap_rest; only its holder writes it, except WARM to COLD */
-    struct tcache *tcache; /* cache of the thread that holds it; the child reads it after fork */
+    /* The cache of the thread that holds it; the child reads it after fork. It is NULL again before the thread's memory
+     * is gone, and changes to NULL under LOCK_VISIT. */
+    _Atomic(struct tcache *) tcache;
+    /* Rounds of the tick when the heap's thread was on a slow path last. Others read it: relaxed. */
+    _Atomic(uint32_t) rounds_seen;
+    _Atomic(uint32_t) rounds_visited; /* rounds_seen at the last visit_idle, plus 1; 0: none yet. Relaxed */
+    uint64_t seen_ms; /* when the heap's thread last read the clock on a slow path */
 };
 
 extern HAK_HIDDEN HAK_TLS struct tcache tcache_of_thread;
@@ -117,17 +130,34 @@ HAK_COLD size_t tcache_shrink(struct tcache *tcache);
 /* Sets the credits of a thread that has just taken a heap. */
 void tcache_fill_credits(struct tcache *tcache);
 
+/* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies on the free lists of its
+ * heap is idle: trims the slabs, if more lies there than the last trim left. */
+HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
+
+/* The bins take no more frees than at first, where they had grown. */
+void heap_credits_decay(struct heap *heap);
+
+/* How many frees the class's bin takes. Each list in a row that goes back to its slabs halves that, since a thread that
+ * frees more than it allocates needs no long lists, and the last one before it sleeps cannot be taken from it. */
+uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index);
+
+/* tcache_busy_begin where the word is not 0: the call is nested, or another thread is in the heap, for which it waits. */
+HAK_COLD void tcache_busy_again(struct tcache *tcache);
+
 /* Every change of the heap stands between these two. They may be nested. */
 static inline void tcache_busy_begin(struct tcache *tcache)
 {
-    uint32_t depth = atomic_load_explicit(&tcache->busy, memory_order_relaxed);
-    /* acquire: a forked child that sees a change of the heap must see this too. */
-    atomic_exchange_explicit(&tcache->busy, depth + 1, memory_order_acquire);
+    uint32_t nobody = 0;
+    /* acquire: pairs with the release in visit_end. A forked child that sees a change of the heap must see this too. */
+    if (HAK_UNLIKELY(!atomic_compare_exchange_strong_explicit(&tcache->busy, &nobody, 1, memory_order_acquire,
+                                                              memory_order_relaxed)))
+        tcache_busy_again(tcache);
 }
 
 static inline void tcache_busy_end(struct tcache *tcache)
 {
     uint32_t depth = atomic_load_explicit(&tcache->busy, memory_order_relaxed);
-    /* release: a forked child that sees this must see every change of the heap. */
+    /* release: pairs with the acquire in visit_begin. A forked child that sees this must see every change of the
+     * heap. */
     atomic_store_explicit(&tcache->busy, depth - 1, memory_order_release);
 }

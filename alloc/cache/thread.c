@@ -7,8 +7,10 @@
 #include "cache/fork.h"
 #include "os/lock.h"
 #include "os/meta.h"
+#include "os/os.h"
 #include "slab/trim.h"
 #include "superslab/pagemap.h"
+#include "superslab/purge.h"
 
 static _Atomic(bool) started;
 static pthread_key_t end_key;
@@ -118,7 +120,7 @@ static bool may_be_warm(const struct owner *owner)
 static void cache_park_or_flush(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    if (heap->owner.used_bytes > ORPHAN_USED_BYTES_MAX || !may_be_warm(&heap->owner)) {
+    if (owner_used_bytes(&heap->owner) > ORPHAN_USED_BYTES_MAX || !may_be_warm(&heap->owner)) {
         tcache_flush(tcache);
         owner_strip(&heap->owner);
     } else {
@@ -204,7 +206,11 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     tcache_fill_credits(tcache);
     if (heap_wake(heap)) tcache_unpark(tcache);
     tcache->tag = heap->owner.tag;
-    heap->tcache = tcache;
+    heap->seen_ms = os_now_ms();
+    atomic_store_explicit(&heap->rounds_seen, pool_tick_rounds(), memory_order_relaxed);
+    atomic_store_explicit(&heap->rounds_visited, 0, memory_order_relaxed);
+    /* release: pairs with the acquire in visit_begin, which needs a cache that is whole. */
+    atomic_store_explicit(&heap->tcache, tcache, memory_order_release);
     heap->owner.keeps_empty = true;
     if (VALIDATE) heap->staging.counters = &heap->owner.counters;
 }
@@ -216,7 +222,9 @@ static void heap_abandon(struct tcache *tcache)
     cache_park_or_flush(tcache);
     tcache->tag = 0;
     tcache->heap = NULL;
-    heap->tcache = NULL;
+    lock_acquire(LOCK_VISIT); /* a visitor may be about to look at this thread's memory, which may be gone soon */
+    atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
+    lock_release(LOCK_VISIT);
     remote_abandon(&heap->owner);
 }
 
@@ -252,7 +260,7 @@ void thread_succeed(struct tcache *tcache, struct owner *owner)
 {
     if (tcache->state != THREAD_LIVE || !owner_adopt_this(owner)) return;
     tcache_busy_begin(tcache);
-    if (owner->used_bytes > tcache->heap->owner.used_bytes) {
+    if (owner_used_bytes(owner) > owner_used_bytes(&tcache->heap->owner)) {
         heap_abandon(tcache);
         heap_hold(tcache, (struct heap *)owner);
         remote_drain(owner, CLASS_EMPTY); /* at least the frees that this thread had staged for it */

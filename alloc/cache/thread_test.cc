@@ -49,7 +49,7 @@ TEST_F(Thread, TheNextThreadAdoptsTheHeap)
     EXPECT_NE(first, 0u);
     EXPECT_NE(first, my_owner());
     EXPECT_TRUE(owner_is_orphan(owner_with_id(first)));
-    EXPECT_EQ(((struct heap *)owner_with_id(first))->tcache, nullptr);
+    EXPECT_EQ(((struct heap *)owner_with_id(first))->tcache.load(), nullptr);
     test::in_thread([&] {
         hak_free(hak_malloc(1));
         second = my_owner();

@@ -67,11 +67,11 @@ TEST_F(Counters, ParkedListsAndMagazines)
 {
     uint32_t credit = sizeclass_credit(C);
     tcache_fill_credits(tcache_self());
-    std::vector<void *> blocks = take(BYTES, 8 * credit);
+    std::vector<void *> blocks = take(BYTES, (MAGAZINES_MAX + 1) * credit + 1);
     give_back(blocks);
-    EXPECT_EQ(since(COUNTER_free_own, C), 8 * credit);
-    EXPECT_EQ(since(COUNTER_free_parked, C), 7u);
-    EXPECT_EQ(since(COUNTER_free_overflow, C), 7u - MAGAZINES_MAX);
+    EXPECT_EQ(since(COUNTER_free_own, C), (MAGAZINES_MAX + 1) * credit + 1);
+    EXPECT_EQ(since(COUNTER_free_parked, C), MAGAZINES_MAX + 1u);
+    EXPECT_EQ(since(COUNTER_free_overflow, C), 1u);
     give_back(take(BYTES, 3 * credit));
     EXPECT_GT(since(COUNTER_refill_magazine, C), 0u);
 }

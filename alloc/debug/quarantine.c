@@ -209,7 +209,7 @@ static bool ring_start(void)
 static size_t limit_bytes(const struct ring *ring)
 {
     const struct heap *heap = tcache_self()->heap;
-    size_t used_bytes = heap != NULL ? heap->owner.used_bytes : 0;
+    size_t used_bytes = heap != NULL ? owner_used_bytes(&heap->owner) : 0;
     size_t limit = (used_bytes < ring->put_bytes ? used_bytes : ring->put_bytes) >> QUARANTINE_SHARE_LOG2;
     if (limit < QUARANTINE_BYTES_MIN) return QUARANTINE_BYTES_MIN;
     return limit < QUARANTINE_BYTES_MAX ? limit : QUARANTINE_BYTES_MAX;

@@ -6,6 +6,7 @@
 #include "debug/frame.h"
 #include "debug/quarantine.h"
 #include "hakmem/hakmem.h"
+#include "heap/background.h"
 #include "heap/heap.h"
 #include "heap/stats.h"
 #include "os/os.h"
@@ -129,6 +130,17 @@ size_t hak_purge(void)
 {
     if (VALIDATE && frames_on()) quarantine_empty();
     return heap_purge();
+}
+
+size_t hak_purge_all(void)
+{
+    if (VALIDATE && frames_on()) quarantine_empty();
+    return heap_purge_all();
+}
+
+int hak_background(bool on)
+{
+    return background_set(on);
 }
 
 void hak_stats_get(struct hak_stats *out)

@@ -9,6 +9,7 @@
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
+#include "heap/background.h"
 #include "heap/options.h"
 #include "os/os.h"
 
@@ -36,6 +37,12 @@ static void guard_begin(void)
     }
 }
 
+static void background_begin(void)
+{
+    static const char refused[] = "hakmem: HAKMEM_BACKGROUND: the system refuses a thread: there will be none\n";
+    if (option_value(OPTION_BACKGROUND) != 0 && background_set(true) != 0) os_write_error(refused, sizeof refused - 1);
+}
+
 __attribute__((constructor)) static void start(void)
 {
     thread_process_start();
@@ -44,9 +51,11 @@ __attribute__((constructor)) static void start(void)
     options_read(os_is_privileged() ? NULL : environ);
     crash_start();
     guard_begin();
+    background_begin();
 }
 
 __attribute__((destructor)) static void finish(void)
 {
+    background_set(false);
     if (option_value(OPTION_STATS) != 0) hak_stats_print(stderr);
 }

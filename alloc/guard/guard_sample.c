@@ -80,25 +80,33 @@ void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes)
     return block;
 }
 
-struct guard_visit guard_visit_begin(const struct tcache *tcache, uint32_t class_index)
+struct guard_visit guard_visit_begin(struct tcache *tcache, uint32_t class_index)
 {
     struct guard_visit visit = {.bin_was_empty = tcache->heads[class_index] == NULL};
     visit.counts = class_index != CLASS_EMPTY && sizeclass_bytes(class_index) <= GUARD_BYTES_MAX;
     if (tcache->heap == NULL) return visit;
+    tcache_busy_begin(tcache); /* another thread may be giving back parked lists */
     visit.parked = tcache->heap->parked;
-    visit.credit = tcache->heap->parking[class_index].credit;
+    visit.credit = heap_credit_now(tcache->heap, class_index);
+    tcache_busy_end(tcache);
     return visit;
 }
 
-void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache, uint32_t class_index)
+/* If another thread has given back parked lists meanwhile, a list counts as one that was parked: the credit instead of
+ * its length. */
+void guard_visit_refilled(struct guard_visit visit, struct tcache *tcache, uint32_t class_index)
 {
     if (!visit.counts || !visit.bin_was_empty) return;
-    if (tcache->heap != NULL && tcache->heap->parked < visit.parked) {
+    tcache_busy_begin(tcache);
+    bool took_parked = tcache->heap != NULL && tcache->heap->parked < visit.parked;
+    tcache_busy_end(tcache);
+    if (took_parked) {
         count(visit.credit);
         return;
     }
     /* Bound of the walk: the bin's blocks are among the heap's blocks in use. */
-    size_t length_max = tcache->heap != NULL ? tcache->heap->owner.used_bytes / sizeclass_bytes(class_index) : 0;
+    size_t length_max =
+        tcache->heap != NULL ? owner_used_bytes(&tcache->heap->owner) / sizeclass_bytes(class_index) : 0;
     uint32_t length = 1; /* the block that malloc returns */
     for (const struct block *block = tcache->heads[class_index]; block != NULL; block = link_get(&block->next))
         if (length++ >= length_max) broken(BROKEN_bin, class_index, block);

@@ -43,6 +43,6 @@ struct guard_visit {
     uint32_t parked, credit;
     bool counts, bin_was_empty;
 };
-struct guard_visit guard_visit_begin(const struct tcache *tcache, uint32_t class_index);
-void guard_visit_refilled(struct guard_visit visit, const struct tcache *tcache, uint32_t class_index);
+struct guard_visit guard_visit_begin(struct tcache *tcache, uint32_t class_index);
+void guard_visit_refilled(struct guard_visit visit, struct tcache *tcache, uint32_t class_index);
 void guard_visit_parked(struct guard_visit visit, struct tcache *tcache, uint32_t class_index);

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/hooks.h"
 #include "cache/thread.h"
+#include "cache/visit.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
 #include "heap/huge.h"
@@ -27,9 +28,14 @@ static void *no_memory(void)
 /* The system has no memory: gives back everything that is kept for reuse, and tries again. */
 static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_index)
 {
-    heap_purge();
+    heap_purge_all();
     void *block = tcache_refill(tcache, class_index);
     return block != NULL ? block : no_memory();
+}
+
+static bool has_idle_blocks(const struct heap *heap)
+{
+    return heap != NULL && owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
 }
 
 /* Called on slow paths: gives memory that has been idle for a delay back to the system. Reads the clock only if there
@@ -40,12 +46,17 @@ static void tick(struct tcache *tcache)
     /* Post remote frees that were staged before the last round, so that their owners get them back. */
     if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds()) && tcache->heap != NULL) {
         tcache->tick_rounds = pool_tick_rounds();
+        atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
         remote_post_all(&tcache->heap->staging);
     }
-    if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm()) return;
+    if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm() && !has_idle_blocks(tcache->heap)) return;
     uint64_t now_ms = os_now_ms();
     if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
     huge_tick(now_ms);
+    if (tcache->heap == NULL) return;
+    uint64_t pause_ms = now_ms - tcache->heap->seen_ms;
+    tcache->heap->seen_ms = now_ms;
+    if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
 }
 
 /* heap_refill while sampling is on. */
@@ -118,7 +129,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
     tick(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     if (HAK_UNLIKELY(pointer == NULL)) {
-        heap_purge(); /* gives back what is kept for reuse; then try again */
+        heap_purge_all(); /* gives back what is kept for reuse; then try again */
         pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     }
     return pointer != NULL ? pointer : no_memory();
@@ -298,4 +309,11 @@ size_t heap_purge(void)
     size_t trimmed_bytes = tcache->heap != NULL ? tcache_shrink(tcache) : 0;
     thread_flush_orphans();
     return trimmed_bytes + huge_purge_all() + pool_purge_all();
+}
+
+size_t heap_purge_all(void)
+{
+    if (!thread_process_start()) return 0;
+    size_t trimmed_bytes = visit_all();
+    return trimmed_bytes + heap_purge();
 }

@@ -16,6 +16,7 @@
     X(HUGE_PAGES, 0, 0, 1, "1: ask for transparent huge pages behind superslabs")                                    \
     X(GUARD_SAMPLE, 0, 0, 1000000000, "N: about one in N small blocks lies alone between pages that fault; 0: none") \
     X(GUARD_SLOTS, GUARD_SLOTS, 1, GUARD_SLOTS_MAX, "such blocks, live or lately freed, at most")                    \
+    X(BACKGROUND, 0, 0, 1, "1: a thread of the allocator's own gives idle memory back while the program sleeps")     \
     X(STATS, 0, 0, 1, "1: print the heap's figures to standard error at exit")
 
 enum option {

@@ -144,6 +144,6 @@ TEST_F(Stats, Print)
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;
     }
-    EXPECT_EQ(lines, 14u);
+    EXPECT_EQ(lines, 15u);
     hak_free(block);
 }

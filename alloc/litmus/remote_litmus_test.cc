@@ -134,12 +134,12 @@ TEST_F(LitmusOwner, AnyOrphanIsAdopted)
     size_t seen = 0;
     litmus::in_order({
         [&] {
-            own->used_bytes = 77;
+            own->used_bytes_peak = 77;
             EXPECT_TRUE(owner_abandon(own));
         },
         [&] {
             adopted = owner_adopt();
-            seen = own->used_bytes;
+            seen = own->used_bytes_peak;
         },
     });
     EXPECT_EQ(adopted, own);
@@ -152,12 +152,12 @@ TEST_F(LitmusOwner, ThisOrphanIsAdopted)
     size_t seen = 0;
     litmus::in_order({
         [&] {
-            own->used_bytes = 77;
+            own->used_bytes_peak = 77;
             EXPECT_TRUE(owner_abandon(own));
         },
         [&] {
             adopted = owner_adopt_this(own);
-            seen = own->used_bytes;
+            seen = own->used_bytes_peak;
         },
     });
     EXPECT_TRUE(adopted);

@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "cache/thread.h"
+#include "cache/visit.h"
 #include "hakmem/hakmem.h"
 }
 
@@ -14,6 +15,14 @@ std::atomic<int> begun;  // relaxed
 void watch(bool begins)
 {
     if (begins) begun.store(watched, std::memory_order_relaxed);
+}
+
+// Takes slow paths: a list is parked.
+void park_some()
+{
+    void *blocks[600];
+    for (void *&block : blocks) block = hak_malloc(256);
+    for (void *block : blocks) hak_free(block);
 }
 
 } // namespace
@@ -31,4 +40,20 @@ TEST(LitmusThread, WhatTheWatchUses)
     });
     thread_watch(nullptr);
     EXPECT_EQ(begun.load(), 11);
+}
+
+// tcache_busy_end (release) and visit_begin (acquire).
+TEST(LitmusThread, WhatTheVisitorFinds)
+{
+    hak_free(hak_malloc(1));
+    litmus::in_order({[] { park_some(); }, [] { EXPECT_EQ(visit_all(), 0u); }});
+}
+
+// visit_end (release) and tcache_busy_begin (acquire).
+TEST(LitmusThread, WhatTheVisitorLeaves)
+{
+    hak_free(hak_malloc(1));
+    litmus::in_order({[] { visit_all(); }, [] { park_some(); }}, {.prepare = [](uint32_t thread) {
+                         if (thread == 1) park_some();
+                     }});
 }

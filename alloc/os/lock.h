@@ -10,7 +10,9 @@
 #include <stdbool.h>
 
 enum lock_rank {
+    LOCK_BACKGROUND, /* start and end of the background thread */
     LOCK_START, /* the process's first use of the heap */
+    LOCK_VISIT, /* a visit to another thread's heap (cache/visit.h) */
     LOCK_HEAPS, /* a new heap */
     LOCK_HUGE, /* huge descriptors and the cache of mappings */
     LOCK_GUARD, /* the queue of free guard slots */

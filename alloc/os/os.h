@@ -73,6 +73,9 @@ size_t os_page_bytes(void);
 void os_wait(uint32_t *word, uint32_t value);
 void os_wake_one(uint32_t *word);
 
+/* As os_wait, for at most ms. */
+void os_wait_ms(uint32_t *word, uint32_t value, uint32_t ms);
+
 /* Advises the system to back a range with huge pages. */
 void os_advise_huge(void *start, size_t size_bytes);
 

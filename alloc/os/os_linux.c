@@ -200,6 +200,14 @@ void os_wait(uint32_t *word, uint32_t value)
     errno = saved;
 }
 
+void os_wait_ms(uint32_t *word, uint32_t value, uint32_t ms)
+{
+    int saved = errno;
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT_HERE, value, &time, NULL, 0);
+    errno = saved;
+}
+
 void os_wake_one(uint32_t *word)
 {
     int saved = errno;

@@ -26,8 +26,14 @@ struct owner {
      * At most one slab of a list has no block in use, and then it is the last. */
     struct slab *slabs[CLASS_COUNT];
 
-    /* Bytes of all blocks in use (law 1), and the peak of that since the last shrink. */
-    size_t used_bytes, used_bytes_peak;
+    /* Bytes of all blocks in use (law 1), and the peak of that since the last shrink. Only who holds the owner writes
+     * used_bytes, so that a plain store suffices; other threads read it for figures: relaxed. */
+    _Atomic(size_t) used_bytes;
+    size_t used_bytes_peak;
+
+    /* Bytes of all blocks that are carved. Those that are not in use lie on the free lists of slabs. */
+    _Atomic(size_t) carved_bytes; /* as used_bytes */
+    size_t idle_bytes_kept; /* how many bytes lay there after the last trim */
 
     /* When slab_trim_shrunk trimmed last; whether the heap has carved trimmed memory again since; and how many times in
      * a row it had done so. */
@@ -46,11 +52,36 @@ struct owner {
     struct counters counters; /* VALIDATE */
 };
 
+static inline size_t owner_used_bytes(const struct owner *owner)
+{
+    return atomic_load_explicit(&owner->used_bytes, memory_order_relaxed);
+}
+
+static inline void owner_used_bytes_set(struct owner *owner, size_t bytes)
+{
+    atomic_store_explicit(&owner->used_bytes, bytes, memory_order_relaxed);
+}
+
+static inline void owner_carved_bytes_add(struct owner *owner, size_t bytes) /* negated, to subtract */
+{
+    size_t carved_bytes = atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed);
+    atomic_store_explicit(&owner->carved_bytes, carved_bytes + bytes, memory_order_relaxed);
+}
+
+/* Bytes of blocks on the free lists of slabs. Other threads may get a figure that is out of date, at least 0. */
+static inline size_t owner_idle_bytes(const struct owner *owner)
+{
+    size_t carved_bytes = atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed);
+    size_t used_bytes = owner_used_bytes(owner);
+    return carved_bytes > used_bytes ? carved_bytes - used_bytes : 0;
+}
+
 /* Whether most of the peak has been freed. Then caches hold much of the rest, and slabs are nearly empty. This is asked
  * when blocks come back and not at a certain time, since a process that has freed its memory may sleep. */
 static inline bool owner_has_shrunk(const struct owner *owner)
 {
-    return owner->used_bytes_peak >= SHRINK_BYTES_MIN && owner->used_bytes < owner->used_bytes_peak >> SHRINK_LOG2;
+    return owner->used_bytes_peak >= SHRINK_BYTES_MIN &&
+           owner_used_bytes(owner) < owner->used_bytes_peak >> SHRINK_LOG2;
 }
 
 /* Gives a zeroed owner its id and enters it in the table; the caller holds it. False when there are HEAPS_MAX

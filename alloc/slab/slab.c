@@ -23,8 +23,9 @@ static void used_add(struct slab *slab, uint32_t count)
 {
     struct owner *owner = slab->owner;
     used_set(slab, used_get(slab) + count);
-    owner->used_bytes += (size_t)count * sizeclass_bytes(slab->class_index);
-    if (owner->used_bytes > owner->used_bytes_peak) owner->used_bytes_peak = owner->used_bytes;
+    size_t used_bytes = owner_used_bytes(owner) + (size_t)count * sizeclass_bytes(slab->class_index);
+    owner_used_bytes_set(owner, used_bytes);
+    if (used_bytes > owner->used_bytes_peak) owner->used_bytes_peak = used_bytes;
 }
 
 /* --- the owner's list -------------------------------------------------------------------------- */
@@ -133,6 +134,7 @@ static void slab_release(struct slab *slab)
 {
     struct superslab *superslab = superslab_of(slab);
     list_remove(slab);
+    owner_carved_bytes_add(slab->owner, -(size_t)slab->carved_count * sizeclass_bytes(slab->class_index));
     pagemap_tag_set(superslab_page_start(superslab, slab), slab->page_count, 0);
     sync_point("slab_release");
     pool_free(superslab, slab->page_index, slab->page_count, 1 + 7u * slab->carved_count / slab->capacity);
@@ -209,6 +211,7 @@ static struct block *slab_carve(struct slab *slab)
     }
     link_set(&block->next, NULL);
     slab->carved_count = (uint16_t)(slab->carved_count + count);
+    owner_carved_bytes_add(slab->owner, (size_t)count * block_bytes);
     used_add(slab, count);
     return head;
 }
@@ -241,7 +244,8 @@ static void slab_returned(struct slab *slab, uint32_t count)
     if (VALIDATE) validate_returned(slab, count);
     uint32_t used_count = used_get(slab) - count;
     used_set(slab, used_count);
-    slab->owner->used_bytes -= (size_t)count * sizeclass_bytes(slab->class_index);
+    struct owner *owner = slab->owner;
+    owner_used_bytes_set(owner, owner_used_bytes(owner) - (size_t)count * sizeclass_bytes(slab->class_index));
     if (!slab->listed) list_insert(slab, false);
     if ((int32_t)used_count <= 0) { /* one test for both cases, since every freed block comes here */
         if (HAK_UNLIKELY((int32_t)used_count < 0)) returned_too_many(slab);

@@ -91,7 +91,7 @@ static struct block *block_at(const struct layout *at, uint32_t block)
 
 /* --- trim ------------------------------------------------------------------------------------------- */
 
-/* A bit for each block, set if the block is on the free list or touches a hollow page. */
+/* A bit for each block, set if the block is on the free list, touches a hollow page, or has not been carved. */
 struct idle {
     uint64_t words[BLOCKS_MAX / WORD_BITS];
 };
@@ -119,6 +119,9 @@ static void idle_find(const struct layout *at, struct idle *idle)
         for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page);
              block++)
             idle_set(idle, block);
+    if (at->slab->hollow) return;
+    for (uint32_t i = at->slab->carved_count; i < at->slab->capacity; i++) /* not carved yet */
+        idle_set(idle, (at->slab->carve_start + i) % at->slab->capacity);
 }
 
 static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os_page)
@@ -186,7 +189,7 @@ static bool any_hollow(const struct slab *slab)
 
 size_t slab_trim(struct slab *slab)
 {
-    if (slab->free == NULL || !(slab->hollow || slab->carved_count == slab->capacity)) return 0;
+    if (slab->free == NULL) return 0;
     struct layout at = layout_of(slab);
     if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
@@ -197,29 +200,38 @@ size_t slab_trim(struct slab *slab)
     uint32_t gone = 0;
     if (purge_rows(&at, &idle, &gone) == 0) return 0;
     slab->hollow = any_hollow(slab);
-    slab->carved_count = (uint16_t)(used + relink(&at, &idle));
+    uint32_t carved = used + relink(&at, &idle);
+    owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
+    slab->carved_count = (uint16_t)carved;
     return (size_t)gone * at.os_bytes;
+}
+
+size_t slab_trim_class(struct owner *owner, uint32_t class_index)
+{
+    size_t bytes = 0;
+    struct slab *first = owner->slabs[class_index], *slab = first;
+    if (first == NULL) return 0;
+    do {
+        bytes += slab_trim(slab);
+        /* If every slab is its successor's predecessor, the walk returns to the first slab. */
+        if (slab->next->prev != slab) broken(BROKEN_slabs, class_index, slab);
+        slab = slab->next;
+    } while (slab != first);
+    return bytes;
 }
 
 size_t slab_trim_all(struct owner *owner)
 {
     size_t bytes = 0;
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        struct slab *first = owner->slabs[class_index], *slab = first;
-        if (first == NULL) continue;
-        do {
-            bytes += slab_trim(slab);
-            /* If every slab is its successor's predecessor, the walk returns to the first slab. */
-            if (slab->next->prev != slab) broken(BROKEN_slabs, class_index, slab);
-            slab = slab->next;
-        } while (slab != first);
-    }
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        bytes += slab_trim_class(owner, class_index);
+    owner->idle_bytes_kept = owner_idle_bytes(owner);
     return bytes;
 }
 
 void slab_trim_shrunk(struct owner *owner)
 {
-    owner->used_bytes_peak = owner->used_bytes;
+    owner->used_bytes_peak = owner_used_bytes(owner);
     uint64_t now_ms = os_now_ms();
     if (owner->trimmed_is_wanted) {
         if (now_ms < owner->trimmed_ms + ((uint64_t)purge_delay_ms() << owner->trims_wanted)) return;
@@ -277,6 +289,7 @@ struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
     }
     link_set(tail, NULL);
     slab->carved_count = (uint16_t)(slab->carved_count + *count);
+    owner_carved_bytes_add(slab->owner, (size_t)*count * at.block_bytes);
     slab->hollow = any_hollow(slab);
     return list;
 }

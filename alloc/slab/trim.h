@@ -5,9 +5,9 @@
  * then `hollow`, and those blocks count as not carved. When the slab has nothing else to give, they are carved again,
  * one system page at a time. Each page's descriptor has a bit for each system page in it.
  *
- * Only a slab that is wholly carved, or hollow already, is trimmed. So the blocks that are not carved are exactly those
- * on pages whose bit is set, and law 1 holds unchanged. Only the thread that holds the owner may call these
- * functions. */
+ * In a hollow slab the blocks that are not carved are exactly those on pages whose bit is set, so law 1 holds unchanged.
+ * When a slab is trimmed that was not wholly carved, the rest of it becomes hollow too, and its blocks on pages that
+ * stay go to the free list. Only the thread that holds the owner, or visits it, may call these functions. */
 #pragma once
 
 #include "slab/slab.h"
@@ -15,7 +15,9 @@
 /* Trims one slab. Returns how many bytes went back to the system. */
 size_t slab_trim(struct slab *slab);
 
-/* Trims every slab in the owner's lists. Returns how many bytes went back to the system. */
+/* Trims every slab in the owner's list of a class, or in all its lists. Returns how many bytes went back to the
+ * system. */
+size_t slab_trim_class(struct owner *owner, uint32_t class_index);
 size_t slab_trim_all(struct owner *owner);
 
 /* As slab_trim_all, for an owner that owner_has_shrunk. If the heap has carved trimmed memory again since the last

@@ -268,12 +268,31 @@ const ExploreScenario kPurgeAdopt{
         },
 };
 
+const ExploreScenario kVisit{
+    .name = "visit",
+    .hunts = "a visit to a heap whose thread is changing it, or has ended",
+    .threads_max = 2,
+    .setup =
+        [](World &world) {
+            world.in(0, four_cached);
+            others_live(world, 1);
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 1) return world.purge_all();
+            world.take(own(0, 0), kBlock);
+            world.take(own(0, 1), kOther);
+            world.give(0);
+            world.thread_end();
+        },
+};
+
 } // namespace
 
 void explore_remote_scenarios(std::vector<ExploreScenario> &list)
 {
     for (const ExploreScenario &each : {kPushDrain, kPushDrainBatches, kDrainTwoSlabs, kPushGiveBack, kPostAdopt,
-                                        kPostPost, kQueueQueue, kExitFree, kExitExit, kAdoptAdopt, kPurgeAdopt})
+                                        kPostPost, kQueueQueue, kExitFree, kExitExit, kAdoptAdopt, kPurgeAdopt, kVisit})
         list.push_back(each);
 }
 

@@ -135,6 +135,12 @@ void World::purge()
     hak_purge();
 }
 
+void World::purge_all()
+{
+    const InCall call(*this, Call::Kind::Purge);
+    hak_purge_all();
+}
+
 void World::laws()
 {
     hak_inspect_report report;

@@ -39,6 +39,7 @@ class World {
     // For a thread: returns unused memory to the system and, when no other thread is in the allocator, checks the laws
     // of hak_inspect.
     void purge();
+    void purge_all(); // reaches other threads' heaps too
     void laws();
 
     // For use alone: checks that no two threads hold one heap (law 4).

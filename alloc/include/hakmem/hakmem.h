@@ -9,6 +9,7 @@
  * errno, unless its comment says otherwise. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -74,6 +75,23 @@ HAKMEM_API size_t hak_malloc_usable_size(const void *block) HAKMEM_NOTHROW;
 /* Empties the calling thread's caches and gives the memory of every free page of the heap back to the system. Returns
  * the number of bytes given back. */
 HAKMEM_API size_t hak_purge(void) HAKMEM_NOTHROW;
+
+/* As hak_purge, and takes back what other threads keep, whether they run or sleep: parked lists of free blocks, blocks
+ * that others freed for them, empty slabs, and unused memory inside slabs. It cannot reach two things of another thread,
+ * which stay until that thread allocates or frees again: for each size class the newest list of free blocks (at most 64
+ * KiB, or 512 KiB after long swings; 8 KiB once the thread has freed much more of the class than it allocated), and the
+ * blocks of other threads that it has freed and not yet handed over (at most 16 KiB for each of 256 pages). A thread that
+ * is inside the allocator at the moment is passed over; it gives back by itself. A thread that comes to a slow path
+ * during the visit waits until the step ends, at most the time that it takes to trim the slabs of one size class. */
+HAKMEM_API size_t hak_purge_all(void) HAKMEM_NOTHROW;
+
+/* Starts or ends the background thread, as HAKMEM_BACKGROUND=1 does at start. Each purge delay it gives back what idles:
+ * free pages and cached mappings, what ended threads had cached, and what hak_purge_all can reach of threads that were
+ * not in the allocator for two delays. It blocks every signal, holds no heap, allocates no block, and ends when the
+ * library's destructors run. The child after fork has none, and may start one. Returns 0, or an errno value when the
+ * system refuses a thread. Starting it twice, or ending it when there is none, is no error. Not to be called while
+ * another thread forks. (After jemalloc's background_thread.) */
+HAKMEM_API int hak_background(bool on) HAKMEM_NOTHROW;
 
 /* Figures of the whole heap. They are exact only while no other thread is in the allocator. */
 struct hak_stats {

@@ -1,0 +1,108 @@
+/* visit.c: see visit.h. */
+#include "cache/visit.h"
+
+#include "base/sync_point.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "slab/slab.h"
+#include "slab/trim.h"
+#include "superslab/purge.h"
+
+/* Takes the heap from the thread that holds it, for one step of a visit. NULL: no thread holds it, or the thread is on a
+ * slow path, or is the calling one. */
+static struct tcache *visit_begin(struct heap *heap)
+{
+    lock_acquire(LOCK_VISIT);
+    /* acquire: pairs with the release in heap_hold. */
+    struct tcache *holder = atomic_load_explicit(&heap->tcache, memory_order_acquire);
+    sync_point("visit_begin");
+    uint32_t nobody = 0;
+    /* acquire: pairs with the release in tcache_busy_end, so that what the thread did to the heap comes before. */
+    if (holder != NULL && holder != tcache_self() &&
+        atomic_compare_exchange_strong_explicit(&holder->busy, &nobody, BUSY_VISITED, memory_order_acquire,
+                                                memory_order_relaxed))
+        return holder;
+    lock_release(LOCK_VISIT);
+    return NULL;
+}
+
+static void visit_end(struct tcache *holder)
+{
+    /* release: pairs with the acquire in tcache_busy_begin. */
+    if ((atomic_exchange_explicit(&holder->busy, 0, memory_order_release) & BUSY_WAITED_FOR) != 0)
+        os_wake_one((uint32_t *)&holder->busy);
+    lock_release(LOCK_VISIT);
+}
+
+static uint32_t seen_since(struct heap *heap)
+{
+    return atomic_load_explicit(&heap->rounds_seen, memory_order_relaxed) + 1;
+}
+
+/* Gives back the parked lists and what other threads freed, and releases empty slabs. False: it could not be visited. */
+static bool visit_caches(struct heap *heap)
+{
+    struct tcache *holder = visit_begin(heap);
+    if (holder == NULL) return false;
+    heap_magazines_give_back(heap);
+    heap_credits_decay(heap);
+    remote_drain(&heap->owner, CLASS_EMPTY);
+    slab_release_empty(&heap->owner);
+    visit_end(holder);
+    return true;
+}
+
+/* In steps of some classes each, so that the thread, when it wakes, does not wait for all of them. */
+static size_t visit_trim(struct heap *heap)
+{
+    size_t bytes = 0;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT;) {
+        struct tcache *holder = visit_begin(heap);
+        if (holder == NULL) return bytes;
+        for (size_t step_bytes = 0; class_index < CLASS_COUNT && step_bytes < VISIT_STEP_BYTES; class_index++) {
+            size_t trimmed_bytes = slab_trim_class(&heap->owner, class_index);
+            step_bytes += trimmed_bytes;
+            bytes += trimmed_bytes;
+        }
+        heap->owner.idle_bytes_kept = owner_idle_bytes(&heap->owner);
+        visit_end(holder);
+    }
+    return bytes;
+}
+
+size_t visit_all(void)
+{
+    size_t bytes = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        if (heap != NULL && visit_caches(heap)) bytes += visit_trim(heap);
+    }
+    return bytes;
+}
+
+/* Whether the heap's thread has been on no slow path for a while. */
+static bool is_idle(struct heap *heap)
+{
+    return pool_tick_rounds() - atomic_load_explicit(&heap->rounds_seen, memory_order_relaxed) > VISIT_ROUNDS;
+}
+
+struct visit_found visit_idle(void)
+{
+    struct visit_found found = {0, 0};
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        /* relaxed: the visit itself decides whether it may enter. */
+        if (heap == NULL || atomic_load_explicit(&heap->tcache, memory_order_relaxed) == NULL) continue;
+        if (!is_idle(heap)) {
+            found.active++;
+            continue;
+        }
+        bool visited = atomic_load_explicit(&heap->rounds_visited, memory_order_relaxed) == seen_since(heap);
+        if (visited && !remote_is_pending(&heap->owner)) continue;
+        if (!visit_caches(heap)) continue;
+        atomic_store_explicit(&heap->rounds_visited, seen_since(heap), memory_order_relaxed);
+        found.given_back++;
+        if (owner_idle_bytes(&heap->owner) > 0) visit_trim(heap);
+    }
+    return found;
+}

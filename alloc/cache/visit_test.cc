@@ -1,0 +1,255 @@
+// visit_test.cc: other threads' caches are taken back while they sleep, run, end, and are forked.
+#include "heap/heap_test_support.h"
+
+#include <semaphore>
+
+extern "C" {
+#include "cache/visit.h"
+#include "os/os.h"
+#include "superslab/purge.h"
+}
+
+namespace {
+
+// A thread that does its work, then sleeps until the test is over.
+class Sleeper {
+  public:
+    explicit Sleeper(const std::function<void()> &work)
+        : thread_([this, work] {
+              work();
+              asleep_.release();
+              over_.acquire();
+          })
+    {
+        asleep_.acquire();
+    }
+    ~Sleeper() { end(); }
+    void end()
+    {
+        if (!thread_.joinable()) return;
+        over_.release();
+        thread_.join();
+    }
+
+  private:
+    std::binary_semaphore asleep_{0}, over_{0};
+    std::thread thread_;
+};
+
+class Visit : public test::HeapTest {
+  protected:
+    static hak_stats get()
+    {
+        hak_stats stats;
+        hak_stats_get(&stats);
+        return stats;
+    }
+
+    static void fill_and_free(size_t size, size_t bytes)
+    {
+        std::vector<void *> blocks(bytes / size);
+        for (void *&block : blocks) block = hak_malloc(size);
+        for (void *block : blocks) hak_free(block);
+    }
+};
+
+} // namespace
+
+TEST_F(Visit, TakesWhatASleepingThreadHasParked)
+{
+    Sleeper sleeper([] {
+        for (size_t size : {64u, 512u, 2048u}) fill_and_free(size, 1 << 20);
+    });
+    EXPECT_GE(get().small_bytes, 300u << 10) << "the lists that are parked";
+    EXPECT_GT(hak_purge_all(), 0u);
+    EXPECT_LE(get().small_bytes, 3u * CREDIT_LEAST_BYTES) << "a short list of each class";
+    EXPECT_EQ(get().dirty_bytes, 0u);
+    test::inspected();
+}
+
+TEST_F(Visit, TheThreadContinuesWithItsHeap)
+{
+    std::binary_semaphore ready{0}, go{0};
+    std::vector<void *> kept;
+    std::thread thread([&] {
+        for (size_t size : {48u, 1024u}) fill_and_free(size, 2 << 20);
+        for (size_t i = 0; i < 100; i++) {
+            kept.push_back(hak_malloc(1000));
+            test::pattern_fill(kept.back(), 1000, i);
+        }
+        ready.release();
+        go.acquire();
+        for (size_t i = 0; i < 100; i++) EXPECT_TRUE(test::pattern_holds(kept[i], 1000, i));
+        for (size_t size : {48u, 1024u}) fill_and_free(size, 2 << 20);
+        for (void *block : kept) hak_free(block);
+    });
+    ready.acquire();
+    hak_purge_all();
+    go.release();
+    thread.join();
+}
+
+TEST_F(Visit, DrainsWhatOthersFreedForASleepingThread)
+{
+    std::vector<void *> blocks;
+    Sleeper sleeper([&] {
+        for (int i = 0; i < 4096; i++) blocks.push_back(hak_malloc(512));
+    });
+    test::in_thread([&] {
+        for (void *block : blocks) hak_free(block);
+    });
+    EXPECT_GE(get().small_bytes, 2u << 20) << "posted, and not drained";
+    hak_purge_all();
+    EXPECT_LE(get().small_bytes, (size_t)CARVE_BYTES) << "what the thread carved beyond";
+}
+
+TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+    static std::atomic<uint64_t> now;
+    now = os_now_ms();
+    hak_clock_hook = []() -> unsigned long long { return now.load(); };
+    auto round = [] {
+        now += 2 * PURGE_DELAY_MS;
+        EXPECT_TRUE(pool_tick(now));
+    };
+    std::binary_semaphore go{0}, done{0};
+    std::thread thread([&] {
+        for (int i = 0; i < 2; i++) {
+            fill_and_free(512, 1 << 20);
+            done.release();
+            go.acquire();
+        }
+    });
+    done.acquire();
+    EXPECT_EQ(visit_idle().given_back, 0u) << "it was on a slow path just now";
+    EXPECT_GE(visit_idle().active, 1u);
+    for (int i = 0; i < 3; i++) round();
+    size_t before = get().small_bytes;
+    EXPECT_GE(visit_idle().given_back, 1u);
+    EXPECT_LT(get().small_bytes, before / 4);
+    EXPECT_EQ(visit_idle().given_back, 0u) << "nothing has changed";
+    go.release();
+    done.acquire();
+    for (int i = 0; i < 3; i++) round();
+    EXPECT_GE(visit_idle().given_back, 1u) << "used again";
+    go.release();
+    thread.join();
+    hak_clock_hook = nullptr;
+}
+
+// All of it at once: threads allocate, free, and end, while others visit them.
+TEST_F(Visit, WhileThreadsRunAndEnd)
+{
+    static std::atomic<bool> done;
+    static std::atomic<uint64_t> visits;
+    done = false;
+    visits = 0;
+    std::vector<std::thread> visitors;
+    for (int i = 0; i < 2; i++)
+        visitors.emplace_back([i] {
+            while (!done) {
+                if (i == 0) hak_purge_all();
+                visit_all();
+                visits++;
+            }
+        });
+    for (int round = 0; round < test::rounds(8); round++) {
+        std::atomic<void *> handed[64] = {};
+        test::in_threads(3, [&](int thread) {
+            test::Rng rng((uint64_t)(round * 3 + thread));
+            struct Held {
+                void *block = nullptr;
+                size_t size = 0;
+                uint64_t stamp = 0;
+            };
+            std::vector<Held> held(500);
+            for (int op = 0; op < 5000; op++) {
+                Held &slot = held[rng.below(held.size())];
+                if (slot.block != nullptr) {
+                    EXPECT_TRUE(test::pattern_holds(slot.block, slot.size, slot.stamp));
+                    hak_free(slot.block);
+                }
+                slot = {nullptr, rng.below(16) == 0 ? rng.between(16, 8192) : rng.between(16, 512), rng.next()};
+                slot.block = hak_malloc(slot.size);
+                test::pattern_fill(slot.block, slot.size, slot.stamp);
+                if (op % 4 == 0) hak_free(handed[rng.below(64)].exchange(hak_malloc(rng.between(16, 300))));
+            }
+            for (Held &each : held) hak_free(each.block);
+        });
+        for (auto &each : handed) hak_free(each.load());
+    }
+    done = true;
+    for (std::thread &each : visitors) each.join();
+    EXPECT_GT(visits, 10u);
+}
+
+// The child does not use a heap that was being visited, its own included, and works with another.
+TEST_F(Visit, AChildForkedDuringVisits)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    static std::atomic<bool> done;
+    done = false;
+    Sleeper sleeper([] { fill_and_free(512, 1 << 20); });
+    std::thread visitor([] {
+        while (!done) visit_all();
+    });
+    for (int i = 0; i < test::rounds(60); i++) {
+        fill_and_free(64, 64 << 10);
+        ASSERT_TRUE(test::in_child(
+            [] {
+                for (size_t size : {16u, 64u, 512u, 4000u}) fill_and_free(size, 256 << 10);
+                test::in_thread([] { fill_and_free(512, 256 << 10); });
+                hak_purge_all();
+            },
+            30))
+            << "fork number " << i;
+    }
+    done = true;
+    visitor.join();
+}
+
+// A fork at the very moment of a visit to the forking thread's own heap.
+TEST_F(Visit, TheChildLeavesAHeapThatWasHalfVisited)
+{
+    fill_and_free(512, 1 << 20);
+    EXPECT_TRUE(test::in_child([] {
+        struct tcache *self = tcache_self();
+        struct heap *before = self->heap;
+        self->busy = BUSY_VISITED; // as the visitor, which the child does not have, left it
+        EXPECT_TRUE(test::in_child([before] {
+            EXPECT_EQ(tcache_self()->heap, nullptr);
+            fill_and_free(512, 1 << 20);
+            EXPECT_NE(tcache_self()->heap, nullptr);
+            EXPECT_NE(tcache_self()->heap, before);
+        }));
+    }));
+}
+
+// A thread that comes back from a pause gives back what has idled meanwhile.
+TEST_F(Visit, AfterAPauseTheThreadTrimsItself)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+    static std::atomic<uint64_t> now;
+    now = os_now_ms();
+    hak_clock_hook = []() -> unsigned long long { return now.load(); };
+    // Between a half and all of the peak is freed, so that the heap has not shrunk.
+    std::vector<void *> blocks(16 * 4096);
+    for (void *&block : blocks) block = hak_malloc(512);
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % 64 >= 24) hak_free(blocks[i]);
+    auto one_slow_path = [] {
+        void *run = hak_malloc(100000);
+        hak_free(run);
+    };
+    one_slow_path();
+    size_t idle = owner_idle_bytes(&tcache_self()->heap->owner);
+    EXPECT_GE(idle, 16u << 20);
+    now += PAUSE_DELAYS * PURGE_DELAY_MS;
+    one_slow_path();
+    EXPECT_LE(owner_idle_bytes(&tcache_self()->heap->owner), idle * 3 / 4) << "rows of 20 KiB have no block in use";
+    test::inspected();
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % 64 < 24) hak_free(blocks[i]);
+    hak_clock_hook = nullptr;
+}

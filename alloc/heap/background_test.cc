@@ -1,0 +1,118 @@
+// background_test.cc: the background thread gives memory back while all others sleep, and comes and goes without trace.
+#include "heap/heap_test_support.h"
+
+#include <dirent.h>
+
+#include <semaphore>
+
+extern "C" {
+#include "heap/background.h"
+#include "superslab/purge.h"
+}
+
+namespace {
+
+class Background : public test::HeapTest {
+  protected:
+    void SetUp() override
+    {
+        // Under a sanitizer's runtime threads are slow to start, and the clock is the real one.
+        test::HeapTest::SetUp();
+        EXPECT_FALSE(background_is_on());
+    }
+    void TearDown() override
+    {
+        EXPECT_EQ(hak_background(false), 0);
+        test::HeapTest::TearDown();
+    }
+
+    static hak_stats get()
+    {
+        hak_stats stats;
+        hak_stats_get(&stats);
+        return stats;
+    }
+
+    // A line of /proc/self/task/TID/status of the thread named "hakmem"; "" if there is none.
+    static std::string status(const std::string &name)
+    {
+        std::string found;
+        DIR *tasks = opendir("/proc/self/task");
+        while (dirent *task = readdir(tasks)) {
+            std::string path = std::string("/proc/self/task/") + task->d_name + "/status";
+            FILE *file = fopen(path.c_str(), "r");
+            if (file == nullptr) continue;
+            char line[256];
+            std::string text;
+            while (fgets(line, sizeof line, file) != nullptr) text += line;
+            fclose(file);
+            size_t at = text.find("\n" + name + ":");
+            if (text.rfind("Name:\thakmem\n", 0) == 0) found = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+        }
+        closedir(tasks);
+        return found;
+    }
+
+    static bool within(int seconds, const std::function<bool()> &condition)
+    {
+        for (int i = 0; i < seconds * 100 && !condition(); i++) usleep(10000);
+        return condition();
+    }
+};
+
+} // namespace
+
+TEST_F(Background, ComesAndGoes)
+{
+    size_t heaps = get().heap_count;
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(hak_background(true), 0);
+        EXPECT_EQ(hak_background(true), 0) << "twice is no error";
+        EXPECT_TRUE(background_is_on());
+        EXPECT_TRUE(within(20, [] { return status("SigBlk") != ""; }));
+        EXPECT_EQ(status("SigBlk").substr(0, 15), "SigBlk:\tfffffff") << "every signal is blocked";
+        EXPECT_EQ(hak_background(false), 0);
+        EXPECT_EQ(hak_background(false), 0);
+        EXPECT_TRUE(within(20, [] { return status("SigBlk") == ""; }));
+    }
+    EXPECT_EQ(get().heap_count, heaps) << "it holds no heap";
+}
+
+TEST_F(Background, GivesBackWhileAllSleep)
+{
+    std::binary_semaphore asleep{0}, over{0};
+    std::thread thread([&] {
+        std::vector<void *> blocks(4096);
+        for (void *&block : blocks) block = hak_malloc(512);
+        for (void *block : blocks) hak_free(block);
+        asleep.release();
+        over.acquire();
+    });
+    asleep.acquire();
+    EXPECT_GE(get().small_bytes, 100u << 10);
+    EXPECT_EQ(hak_background(true), 0);
+    // No call of malloc or free from here on.
+    EXPECT_TRUE(within(20, [] { return get().small_bytes <= CREDIT_LEAST_BYTES && get().dirty_bytes == 0; }))
+        << get().small_bytes << " cached, " << get().dirty_bytes << " dirty";
+    EXPECT_GE(background_rounds(), 2u);
+    EXPECT_EQ(hak_background(false), 0);
+    over.release();
+    thread.join();
+}
+
+TEST_F(Background, AChildHasNoneAndMayStartOne)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    EXPECT_EQ(hak_background(true), 0);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_TRUE(test::in_child([] {
+            EXPECT_FALSE(background_is_on());
+            EXPECT_EQ(status("SigBlk"), "");
+            hak_free(hak_malloc(5000));
+            EXPECT_EQ(hak_background(true), 0);
+            EXPECT_TRUE(within(20, [] { return status("SigBlk") != ""; }));
+            EXPECT_EQ(hak_background(false), 0);
+        }));
+    }
+    EXPECT_TRUE(background_is_on()) << "in the parent";
+}
