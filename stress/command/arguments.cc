@@ -135,8 +135,13 @@ void add_conform(CLI::App &app, Arguments &a)
     app.add_flag("--list", a.list, "show the checks and run none");
     app.add_option("--only", a.only, "run only this check; may be repeated")->type_name("ID");
     app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
-    app.add_option("--deadline", a.deadline_seconds, "end a check that takes longer (default 10)")
+    app.add_option("--deadline", a.deadline_seconds,
+                   "a check hangs that uses no processor time for this long, or six times as much in one call; it is "
+                   "slow if it has not ended after sixty times as much (default 10)")
         ->check(command_seconds(false));
+    app.add_option("--memory-cap", a.memory_cap_mib,
+                   "MiB that a check may take, with its children (default: half of what the machine has available)")
+        ->check(whole_number(16, std::uint64_t{1} << 40));
 }
 
 void add_report(CLI::App &app, Arguments &a)

@@ -22,6 +22,7 @@ struct Arguments {
     bool symbols = true; // report
     std::vector<std::string> only; // conform: ids of checks
     double deadline_seconds = 10; // conform: limit for one check
+    std::uint64_t memory_cap_mib = 0; // conform: of one check; 0: half of what the machine has available
     std::optional<bool> strict;
     std::optional<std::uint64_t> seed;
     std::optional<Schedule> schedule;

@@ -26,6 +26,7 @@ int conform_main(int argc, char **argv)
     options.only = arguments.only;
     options.json_path = arguments.json_path;
     options.deadline_seconds = arguments.deadline_seconds;
+    options.memory_cap_bytes = arguments.memory_cap_mib << 20;
     return conform::conform_main(options, STDOUT_FILENO);
 }
 

@@ -15,9 +15,11 @@ constexpr std::size_t kAlignMax = 8 << 20;
 // What is wrong with an aligned block; null if nothing is.
 const char *block_fault(const Subject &s, void *block, std::size_t align, std::size_t size)
 {
-    if (block == nullptr) return "is NULL";
-    if (!is_aligned(block, align)) return "is not aligned";
-    if (s.usable_size != nullptr && s.usable_size(block) < size) return "has a usable size below what was asked for";
+    if (block == nullptr) return wrong_text("is NULL, errno %s", errno_text(errno));
+    if (!is_aligned(block, align)) return wrong_text("is not aligned: it is %p", block);
+    if (s.usable_size != nullptr && s.usable_size(block) < size)
+        return wrong_text("is %p with a malloc_usable_size of %zu, below what was asked for", block,
+                          s.usable_size(block));
     mark(block, size, 1);
     return nullptr;
 }
@@ -47,9 +49,10 @@ Verdict try_all(const Subject &s, std::size_t align, std::size_t size)
         void *blocks[4];
         for (void *&block : blocks) {
             block = nullptr;
-            if (s.posix_memalign(&block, align, size) != 0) return fail("posix_memalign(%zu, %zu) failed", align, size);
+            if (const int error = s.posix_memalign(&block, align, size); error != 0)
+                return fail("posix_memalign(&p, %zu, %zu) returned %s", align, size, errno_text(error));
             if ((fault = block_fault(s, launder(block), align, size)))
-                return fail("posix_memalign(%zu, %zu) %s", align, size, fault);
+                return fail("the block of posix_memalign(&p, %zu, %zu) %s", align, size, fault);
         }
         for (void *block : blocks) s.free(block);
     }
@@ -81,7 +84,8 @@ Verdict huge_alignment(const Subject &s)
         void *block = launder(s.memalign(align, 4096));
         if (block == nullptr) continue;
         if (const char *fault = block_fault(s, block, align, 4096)) return fail("memalign(%zu, 4096) %s", align, fault);
-        if (!marked(block, 4096, 1)) return fail("a block of memalign(%zu, 4096) changed", align);
+        if (!marked(block, 4096, 1))
+            return fail("the block %p of memalign(%zu, 4096) changed while it was live", block, align);
         s.free(block);
     }
     return pass();
@@ -93,9 +97,10 @@ Verdict malloc_alignment(const Subject &s)
         const std::size_t align = size >= 16 ? 16 : size >= 8 ? 8 : 1;
         void *blocks[] = {launder(s.malloc(size)), launder(s.calloc(1, size)), launder(s.realloc(nullptr, size)),
                           launder(s.malloc(size))};
-        for (void *block : blocks)
-            if (block == nullptr || !is_aligned(block, align))
-                return fail("a block of %zu bytes is not aligned to %zu", size, align);
+        constexpr const char *calls[] = {"malloc", "calloc(1, ...)", "realloc(NULL, ...)", "the second malloc"};
+        for (std::size_t i = 0; i < 4; ++i)
+            if (blocks[i] == nullptr || !is_aligned(blocks[i], align))
+                return fail("%s of %zu bytes gave %p, which is not aligned to %zu", calls[i], size, blocks[i], align);
         for (void *block : blocks) s.free(block);
     }
     return pass();
@@ -108,14 +113,14 @@ Verdict posix_memalign_keeps_pointer(const Subject &s)
     for (std::size_t align : {0ul, 3ul, 4ul, 24ul, 100ul, 4097ul}) {
         void *out = &marker;
         if (const int error = s.posix_memalign(&out, align, 100); error != EINVAL)
-            return fail("posix_memalign(&p, %zu, 100) returned %d, not EINVAL", align, error);
-        if (launder(out) != &marker) return fail("posix_memalign(&p, %zu, 100) failed and changed p", align);
+            return fail("posix_memalign(&p, %zu, 100) returned %s, not EINVAL", align, errno_text(error));
+        if (launder(out) != &marker) return fail("posix_memalign(&p, %zu, 100) failed and changed p to %p", align, out);
     }
     for (std::size_t size : kImpossible) {
         void *out = &marker;
         if (const int error = s.posix_memalign(&out, 64, size); error != ENOMEM)
-            return fail("posix_memalign(&p, 64, %#zx) returned %d, not ENOMEM", size, error);
-        if (launder(out) != &marker) return fail("posix_memalign(&p, 64, %#zx) failed and changed p", size);
+            return fail("posix_memalign(&p, 64, %#zx) returned %s, not ENOMEM", size, errno_text(error));
+        if (launder(out) != &marker) return fail("posix_memalign(&p, 64, %#zx) failed and changed p to %p", size, out);
     }
     return pass();
 }
@@ -125,9 +130,11 @@ Verdict posix_memalign_size_0(const Subject &s)
     if (s.posix_memalign == nullptr) return not_provided("posix_memalign");
     for (std::size_t align = sizeof(void *); align <= kAlignMax; align *= 4) {
         void *out = &out;
-        if (s.posix_memalign(&out, align, 0) != 0) return fail("posix_memalign(&p, %zu, 0) failed", align);
-        if (launder(out) == &out) return fail("posix_memalign(&p, %zu, 0) succeeded and left p", align);
-        if (!is_aligned(out, align)) return fail("posix_memalign(&p, %zu, 0) is not aligned", align);
+        if (const int error = s.posix_memalign(&out, align, 0); error != 0)
+            return fail("posix_memalign(&p, %zu, 0) returned %s", align, errno_text(error));
+        if (launder(out) == &out) return fail("posix_memalign(&p, %zu, 0) returned 0 and did not set p", align);
+        if (!is_aligned(out, align))
+            return fail("posix_memalign(&p, %zu, 0) gave %p, which is not aligned", align, out);
         s.free(out);
     }
     return pass();
@@ -140,19 +147,29 @@ Verdict realloc_of_aligned(const Subject &s)
         for (std::size_t size : {1ul, 100ul, 5000ul, 70'000ul, 3ul << 20})
             for (std::size_t next : {size * 3, size / 2 + 1, size + 4096}) {
                 void *block = launder(s.memalign != nullptr ? s.memalign(align, size) : s.aligned_alloc(align, size));
-                if (block == nullptr) return fail("no block of %zu bytes aligned to %zu", size, align);
+                if (block == nullptr)
+                    return fail("%s(%zu, %zu) gave NULL, errno %s",
+                                s.memalign != nullptr ? "memalign" : "aligned_alloc", align, size, errno_text(errno));
                 fill(block, size, 6);
                 void *neighbour = launder(s.malloc(size));
                 fill(neighbour, size, 7);
                 const std::size_t kept = size < next ? size : next;
+                void *const before = block;
                 block = launder(s.realloc(block, next));
-                if (block == nullptr || !filled(block, kept, 6))
-                    return fail("realloc(block of %zu aligned to %zu, %zu) lost the content", size, align, next);
+                if (block == nullptr)
+                    return fail("realloc(%p of %zu bytes aligned to %zu, %zu) gave NULL, errno %s", before, size, align,
+                                next, errno_text(errno));
+                if (const std::size_t at = filled_until(block, kept, 6); at != SIZE_MAX)
+                    return fail(
+                        "realloc(%p of %zu bytes aligned to %zu, %zu) gave %p and lost the content from byte %zu",
+                        before, size, align, next, block, at);
                 if (!is_aligned(block, next >= 16 ? 16 : 1))
-                    return fail("realloc of an aligned block to %zu is not aligned", next);
+                    return fail("realloc(%p of %zu bytes aligned to %zu, %zu) gave %p, which is not aligned to 16",
+                                before, size, align, next, block);
                 fill(block, next, 6);
                 if (!filled(neighbour, size, 7))
-                    return fail("realloc(block of %zu aligned to %zu, %zu) runs into another block", size, align, next);
+                    return fail("realloc(%p of %zu bytes aligned to %zu, %zu) gave %p, which runs into the block %p",
+                                before, size, align, next, block, neighbour);
                 s.free(neighbour);
                 s.free(block);
             }
@@ -165,9 +182,9 @@ Verdict aligned_overflow(const Subject &s)
         for (std::size_t size : kImpossible)
             for (auto *entry : {s.memalign, s.aligned_alloc}) {
                 if (entry == nullptr) continue;
-                if (launder(entry(align, size)) != nullptr)
-                    return fail("%s(%zu, %#zx) gave a block", entry == s.memalign ? "memalign" : "aligned_alloc", align,
-                                size);
+                if (void *block = launder(entry(align, size)); block != nullptr)
+                    return fail("%s(%zu, %#zx) gave a block: %p", entry == s.memalign ? "memalign" : "aligned_alloc",
+                                align, size, block);
             }
     return pass();
 }
@@ -180,8 +197,8 @@ Verdict alignment_too_large(const Subject &s)
             for (std::size_t size : {std::size_t{1}, std::size_t{4096}, align - 1, align, SIZE_MAX - align}) {
                 void *block = launder(entry(align, size));
                 if (block != nullptr)
-                    return fail("%s(%#zx, %#zx) gave a block", entry == s.memalign ? "memalign" : "aligned_alloc",
-                                align, size);
+                    return fail("%s(%#zx, %#zx) gave a block: %p", entry == s.memalign ? "memalign" : "aligned_alloc",
+                                align, size, block);
             }
     }
     return pass();
@@ -198,8 +215,8 @@ Verdict enomem_aligned(const Subject &s)
             void *block = launder(entry(64, whole));
             const int error = errno;
             if (block != nullptr || error != ENOMEM)
-                return fail("%s(64, %#zx): block %d, errno %d, not ENOMEM",
-                            entry == s.memalign ? "memalign" : "aligned_alloc", whole, block != nullptr, error);
+                return fail("%s(64, %#zx) gave %p and errno %s, not NULL and ENOMEM",
+                            entry == s.memalign ? "memalign" : "aligned_alloc", whole, block, errno_text(error));
         }
     }
     return s.memalign == nullptr && s.aligned_alloc == nullptr ? not_provided("memalign and aligned_alloc") : pass();
@@ -215,8 +232,9 @@ Verdict valloc_and_pvalloc_fail(const Subject &s)
             void *block = launder(entry(size));
             const int error = errno;
             const char *name = entry == s.valloc ? "valloc" : "pvalloc";
-            if (block != nullptr) return fail("%s(%#zx) gave a block", name, size);
-            if (error != ENOMEM) return fail("%s(%#zx) failed with errno %d, not ENOMEM", name, size, error);
+            if (block != nullptr) return fail("%s(%#zx) gave a block: %p", name, size, block);
+            if (error != ENOMEM)
+                return fail("%s(%#zx) failed with errno %s, not ENOMEM", name, size, errno_text(error));
         }
     }
     return pass();
@@ -229,7 +247,8 @@ Verdict pvalloc_usable(const Subject &s)
     for (std::size_t size : {std::size_t{1}, page, page + 1, 10 * page - 1}) {
         void *block = launder(s.pvalloc(size));
         const std::size_t whole = (size + page - 1) / page * page;
-        if (block == nullptr || !is_aligned(block, page)) return fail("pvalloc(%zu) is not on a page", size);
+        if (block == nullptr || !is_aligned(block, page))
+            return fail("pvalloc(%zu) gave %p, which is not on a page of %zu bytes", size, block, page);
         if (s.usable_size != nullptr && s.usable_size(block) < whole)
             return fail("malloc_usable_size(pvalloc(%zu)) is %zu, below %zu", size, s.usable_size(block), whole);
         fill(block, whole, 1);

@@ -15,8 +15,9 @@ namespace {
 const char *failure_fault(const void *block)
 {
     const int error = errno;
-    if (block != nullptr) return "gave a block";
-    return error == ENOMEM ? nullptr : "did not set errno to ENOMEM";
+    if (block != nullptr) return wrong_text("gave a block: %p", block);
+    return error == ENOMEM ? nullptr
+                           : wrong_text("gave NULL and did not set errno to ENOMEM; it is %s", errno_text(error));
 }
 
 Verdict wrong_at(const char *call, std::size_t size, const char *fault)
@@ -83,9 +84,10 @@ Verdict realloc_too_large_keeps_block(const Subject &s)
         for (std::size_t too_large :
              {std::size_t{1} << 60, std::size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4095, SIZE_MAX - 16, SIZE_MAX}) {
             void *block = launder(s.malloc(size));
-            if (block == nullptr) return fail("malloc(%zu) failed", size);
+            if (block == nullptr) return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
             fill(block, size, 5);
-            if (launder(s.realloc(block, too_large)) != nullptr) return fail("realloc to %#zx gave a block", too_large);
+            if (void *moved = launder(s.realloc(block, too_large)); moved != nullptr)
+                return fail("realloc(block of %zu, %#zx) gave a block: %p", size, too_large, moved);
             void *others[8];  // if the block had been freed, one of these would take its place
             for (void *&other : others) {
                 other = launder(s.malloc(size));
@@ -93,8 +95,9 @@ Verdict realloc_too_large_keeps_block(const Subject &s)
                     return fail("realloc(block of %zu, %#zx) failed and freed the block", size, too_large);
                 if (other != nullptr) memset(other, 0xee, size);
             }
-            if (!filled(block, size, 5))
-                return fail("realloc(block of %zu, %#zx) failed and changed the block", size, too_large);
+            if (const std::size_t at = filled_until(block, size, 5); at != SIZE_MAX)
+                return fail("realloc(block of %zu, %#zx) failed and changed the block from byte %zu", size, too_large,
+                            at);
             for (void *other : others) s.free(other);
             s.free(block);
         }
@@ -128,7 +131,8 @@ Verdict reallocarray_wraps(const Subject &s)
             return fail("reallocarray(block, %#zx, %#zx) %s", count, size, fault);
         void *other = launder(s.malloc(100));
         if (other == block || !filled(block, 100, 3))
-            return fail("reallocarray(block, %#zx, %#zx) failed and did not keep the block", count, size);
+            return fail("reallocarray(block of 100, %#zx, %#zx) failed and %s the block %p", count, size,
+                        other == block ? "freed" : "changed", block);
         s.free(other);
         s.free(block);
     }
@@ -139,10 +143,12 @@ Verdict reallocarray_null_and_zero(const Subject &s)
 {
     if (s.reallocarray == nullptr) return not_provided("reallocarray");
     void *block = launder(s.reallocarray(nullptr, 10, 100));
-    if (block == nullptr) return fail("reallocarray(NULL, 10, 100) gave no block");
+    if (block == nullptr) return fail("reallocarray(NULL, 10, 100) gave NULL, errno %s", errno_text(errno));
     fill(block, 1000, 9);
     block = launder(s.reallocarray(block, 40, 100));
-    if (block == nullptr || !filled(block, 1000, 9)) return fail("reallocarray(block, 40, 100) lost the content");
+    if (block == nullptr) return fail("reallocarray(block of 1000, 40, 100) gave NULL, errno %s", errno_text(errno));
+    if (const std::size_t at = filled_until(block, 1000, 9); at != SIZE_MAX)
+        return fail("reallocarray(block of 1000, 40, 100) lost the content from byte %zu", at);
     block = launder(s.reallocarray(block, 0, 100));  // either NULL and freed, or a block of 0 bytes
     s.free(block);
     s.free(launder(s.reallocarray(nullptr, 0, 0)));
@@ -155,14 +161,19 @@ Verdict reallocarr_contract(const Subject &s)
 {
     if (s.reallocarr == nullptr) return not_provided("reallocarr");
     void *block = nullptr;
-    if (s.reallocarr(&block, 10, 100) != 0 || launder(block) == nullptr)
-        return fail("reallocarr(&null, 10, 100) gave no block");
+    const int first = s.reallocarr(&block, 10, 100);
+    if (first != 0 || launder(block) == nullptr)
+        return fail("reallocarr(&null, 10, 100) returned %s and set the pointer to %p", errno_text(first), block);
     fill(block, 1000, 4);
     void *const before = block;
-    if (s.reallocarr(&block, SIZE_MAX / 2 + 1, 2) == 0 || launder(block) != before || !filled(block, 1000, 4))
-        return fail("reallocarr with a product that wraps to 0 did not fail, or changed the block");
-    if (s.reallocarr(&block, 0, 100) != 0) return fail("reallocarr(&block, 0, 100) failed");
-    if (launder(block) != nullptr) return fail("reallocarr(&block, 0, 100) left a pointer");
+    if (s.reallocarr(&block, SIZE_MAX / 2 + 1, 2) == 0)
+        return fail("reallocarr(&block, %#zx, 2), whose product wraps to 0, returned 0", SIZE_MAX / 2 + 1);
+    if (launder(block) != before || !filled(block, 1000, 4))
+        return fail("reallocarr(&block, %#zx, 2) failed and changed the block %p; the pointer is %p", SIZE_MAX / 2 + 1,
+                    before, block);
+    if (const int error = s.reallocarr(&block, 0, 100); error != 0)
+        return fail("reallocarr(&block, 0, 100) returned %s", errno_text(error));
+    if (launder(block) != nullptr) return fail("reallocarr(&block, 0, 100) left a pointer: %p", block);
     return pass();
 }
 
@@ -174,13 +185,16 @@ Verdict realloc_above_2_gib(const Subject &s)
     for (std::size_t size : {four_gib / 2 + mib + 17, four_gib + mib + 17}) {
         block = bytes_of(launder(s.realloc(block, size)));
         if (block == nullptr) return skip("no %zu bytes of address space here", size);
-        if (!filled(block, mib, 8)) return fail("realloc to %zu bytes lost the content", size);
+        if (const std::size_t at = filled_until(block, mib, 8); at != SIZE_MAX)
+            return fail("realloc to %zu bytes lost the content from byte %zu", size, at);
         block[size - 1] = 1;  // faults here if the size was cut to 32 bits
         if (s.usable_size != nullptr && s.usable_size(block) < size)
             return fail("realloc to %zu bytes gave %zu", size, s.usable_size(block));
     }
     block = bytes_of(launder(s.realloc(block, mib)));
-    if (block == nullptr || !filled(block, mib, 8)) return fail("realloc from above 4 GiB to 1 MiB lost the content");
+    if (block == nullptr) return fail("realloc from above 4 GiB to 1 MiB gave NULL, errno %s", errno_text(errno));
+    if (const std::size_t at = filled_until(block, mib, 8); at != SIZE_MAX)
+        return fail("realloc from above 4 GiB to 1 MiB lost the content from byte %zu", at);
     s.free(block);
     return pass();
 }
@@ -199,10 +213,11 @@ Verdict null_and_zero(const Subject &s)
     for (void *&block : blocks) block = launder(s.malloc(0));
     for (int i = 0; i < 64; ++i)
         for (int j = 0; j < i; ++j)
-            if (blocks[i] != nullptr && blocks[i] == blocks[j]) return fail("malloc(0) gave one block twice");
+            if (blocks[i] != nullptr && blocks[i] == blocks[j])
+                return fail("malloc(0) gave one block twice: %p, at calls %d and %d", blocks[i], j + 1, i + 1);
     for (void *block : blocks) s.free(block);
     void *block = launder(s.realloc(nullptr, 100));
-    if (block == nullptr) return fail("realloc(NULL, 100) gave no block");
+    if (block == nullptr) return fail("realloc(NULL, 100) gave NULL, errno %s", errno_text(errno));
     s.free(block);
     s.free(launder(s.calloc(0, 100)));
     s.free(launder(s.calloc(SIZE_MAX, 0)));
@@ -240,13 +255,18 @@ Verdict blocks_from_libc(const Subject &s)
     if (reader == nullptr || getline(&line, &capacity, reader) != static_cast<ssize_t>(length))
         return fail("getline of %zu bytes failed", length);
     fclose(reader);
-    for (void *block : {static_cast<void *>(copied), static_cast<void *>(joined), static_cast<void *>(memory),
-                        static_cast<void *>(line)}) {
+    const struct {
+        const char *function;
+        void *block;
+    } of_libc[] = {{"strdup", copied}, {"asprintf", joined}, {"open_memstream", memory}, {"getline", line}};
+    for (const auto &[function, block] : of_libc) {
         if (s.usable_size != nullptr && s.usable_size(block) == 0)
-            return fail("malloc_usable_size does not know a block that libc allocated for the program");
-        block = launder(s.realloc(block, 50'000));
-        if (block == nullptr) return fail("realloc of a block that libc allocated failed");
-        s.free(block);
+            return fail("malloc_usable_size(%p) is 0, but libc's %s allocated the block for the program", block,
+                        function);
+        void *larger = launder(s.realloc(block, 50'000));
+        if (larger == nullptr)
+            return fail("realloc(%p of libc's %s, 50000) gave NULL, errno %s", block, function, errno_text(errno));
+        s.free(larger);
     }
     return pass();
 }

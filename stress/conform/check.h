@@ -13,7 +13,8 @@
 
 namespace stress::conform {
 
-enum class Status { Pass, Fail, Skip };
+// Slow and Memory are the runner's: the check did not end within a generous time, or took more memory than its cap.
+enum class Status { Pass, Fail, Skip, Slow, Memory };
 
 struct Verdict {
     Status status = Status::Pass;

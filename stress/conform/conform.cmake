@@ -3,6 +3,7 @@
 set(CONFORM_SOURCES
   conform/aligned.cc
   conform/api.cc
+  conform/calls.cc
   conform/check.cc
   conform/child.cc
   conform/deny.cc
@@ -29,6 +30,7 @@ set(CONFORM_SOURCES
 function(conform_files directory)
   add_executable(conform-fresh conform/plugin/fresh.c)
   target_link_libraries(conform-fresh PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  target_include_directories(conform-fresh PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   add_executable(conform-secure conform/plugin/secure.c)
   foreach(plugin IN ITEMS tls static_tls constructor reenter keys own_new)
     add_library(conform-${plugin} MODULE conform/plugin/${plugin}.c)
@@ -52,7 +54,7 @@ endfunction()
 set(CONFORM_CANARIES none malloc_errno calloc_wraps realloc_frees realloc_32_bits reallocarray_wraps usable_null
   no_pvalloc memalign_256 memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
   late_malloc only_free unload stack fork_lock fork_handlers static_tls loader_lock environ getrandom mallopt helper
-  cancel secure calloc_slack)
+  cancel secure calloc_slack touch spin sluggish)
 function(conform_canaries directory)
   add_custom_target(conform-canaries)
   foreach(bug IN LISTS CONFORM_CANARIES)

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -60,7 +61,8 @@ const std::set<std::string> kSlow = {
 std::vector<std::string> arguments_for(const Canary &canary)
 {
     constexpr std::size_t share = 4;
-    std::vector<std::string> arguments = {"conform", "--allocator", canary_path(canary.bug), "--json", "-"};
+    std::vector<std::string> arguments = {
+        "conform", "--allocator", canary_path(canary.bug), "--json", "-", "--deadline", "3"};
     std::size_t turn = std::hash<std::string_view>{}(canary.bug);
     for (const conform::Check *check : conform::all_checks()) {
         const bool is_own = canary.check == std::string_view(check->id) || canary.also.count(check->id) != 0;
@@ -117,8 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
             {"free-after-owner-ended", "calloc-after-remote-free", "thread-that-only-frees", "thread-without-memory"},
             "SIGABRT"},
         Canary{"unload", "unload", {"dlmopen"}, "SIGSEGV"}, Canary{"stack", "small-stack", {}, "SIGSEGV"},
-        Canary{"fork_lock", "fork-while-getting-memory", {}, "did not end in"},
-        Canary{"fork_handlers", "fork-while-a-stream-is-held", {"atfork-first"}, "did not end in 10 s"},
+        Canary{"fork_lock", "fork-while-getting-memory", {}, "hangs: used no processor time for 3 s; fork "},
+        Canary{"fork_handlers", "fork-while-a-stream-is-held", {"atfork-first"}, "hangs: used no processor time"},
         Canary{"static_tls", "dlopen-the-library", {}, "static TLS"},
         Canary{"loader_lock", "malloc-without-the-loader", {}, "dl_iterate_phdr"},
         Canary{"environ", "no-environ", {"dlsym-first", "huge-first"}, "SIG"},
@@ -137,6 +139,88 @@ TEST(Conform, PassesWithoutABug)
     EXPECT_THAT(result.out, HasSubstr(" passed, 0 failed, "));
     EXPECT_THAT(result.out, HasSubstr("skip  reallocarr  "));
     EXPECT_THAT(result.out, HasSubstr("the library does not provide reallocarr"));
+}
+
+// Runs one check on one canary and returns its part of the JSON. exit_code -1: any.
+nlohmann::json check_json(const std::string &bug, const std::string &check, const std::vector<std::string> &more,
+                          int exit_code = -1)
+{
+    std::vector<std::string> arguments = {"conform", "--allocator", canary_path(bug), "--json", "-", "--only", check};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const SpawnResult result = spawn_stress(arguments);
+    if (exit_code >= 0) EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+    if (json.is_discarded() || json["checks"].size() != 1) return {{"status", result.out + result.err}};
+    return json["checks"][0];
+}
+
+std::string evidence_of(const nlohmann::json &check)
+{
+    std::string text;
+    if (check.contains("evidence"))
+        for (const auto &line : check["evidence"]) text += line.get<std::string>() + "\n";
+    return text;
+}
+
+// The message alone says where, in what call, on which block, and how to see it again.
+TEST(ConformEvidence, OfACrash)
+{
+    const auto check = check_json("usable_null", "usable-size-of-null", {}, 1);
+    EXPECT_EQ(check["status"], "fail");
+    EXPECT_EQ(check["detail"], "ended by SIGABRT, in malloc_usable_size(NULL)");
+    EXPECT_THAT(evidence_of(check), testing::ContainsRegex("thread [0-9]+, which crashed:"));
+    EXPECT_THAT(evidence_of(check), HasSubstr("in malloc_usable_size () from "));
+    EXPECT_EQ(check["repeat"],
+              "hakmem-stress conform --allocator " + canary_path("usable_null") + " --only usable-size-of-null");
+}
+
+TEST(ConformEvidence, OfACrashInAnotherProgram)
+{
+    const auto check = check_json("environ", "no-environ", {}, 1);
+    EXPECT_EQ(check["detail"], "ended by SIGSEGV at address 0x0");
+    EXPECT_THAT(evidence_of(check), HasSubstr("in malloc () from "));
+}
+
+TEST(ConformEvidence, OfAHangInACallThatNeverEnds)
+{
+    const auto check = check_json("spin", "realloc-too-large-keeps-block", {"--deadline", "0.2"});
+    const std::string detail = check["detail"];
+    if (check["status"] == "slow") {
+        // So busy a machine that the call got less than the 1.2 s of processor time that would accuse it.
+        double seconds = 100;
+        std::sscanf(detail.c_str(), "did not end in 12 s, of which it had a processor for %lf", &seconds);
+        EXPECT_LT(seconds, 1.5) << detail;
+    } else {
+        EXPECT_EQ(check["status"], "fail");
+        EXPECT_THAT(detail, HasSubstr("s of processor time without finishing a call"));
+    }
+    EXPECT_THAT(evidence_of(check),
+                testing::ContainsRegex("thread [0-9]+ is in realloc\\(0x[0-9a-f]+, 0x8000000000000000\\)"));
+    EXPECT_THAT(evidence_of(check), HasSubstr("in realloc () from "));
+}
+
+// Slow is not hung, and accuses nobody.
+TEST(ConformEvidence, OfASlowMalloc)
+{
+    const auto check = check_json("sluggish", "malloc-alignment", {"--deadline", "0.03"}, 0);
+    EXPECT_EQ(check["status"], "slow");
+    EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr("did not end in 1.8 s, of which it had a processor for"));
+}
+
+TEST(ConformEvidence, OfAMallocThatTakesAllMemory)
+{
+    const auto check = check_json("touch", "above-32-bits", {"--memory-cap", "300"}, 1);
+    EXPECT_EQ(check["status"], "memory cap");
+    EXPECT_THAT(check["detail"].get<std::string>(),
+                testing::MatchesRegex("took [0-9.]+ MiB of memory; the cap is 300.0 MiB"));
+    EXPECT_THAT(evidence_of(check), HasSubstr("is in malloc(4294967297)"));
+}
+
+TEST(Conform, RefusesADeadlineOf0)
+{
+    const SpawnResult result = spawn_stress({"conform", "--allocator", canary_path("none"), "--deadline", "0"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("--deadline: must be a number of seconds above 0, not '0'"));
 }
 
 TEST(Conform, RunsOnlyWhatWasAskedFor)

@@ -31,7 +31,7 @@ Verdict while_a_stream_is_held(const Subject &s)
     auto holder = [&] {
         flockfile(file);
         held = 1;
-        wait_for(forking, 1, 5);
+        wait_until(forking, 1);
         sleep_ms(200);  // time for fork to pass the handlers and wait for the list
         const char *wrong = exercise(s);
         if (wrong != nullptr) fputs(wrong, stderr);
@@ -42,11 +42,14 @@ Verdict while_a_stream_is_held(const Subject &s)
         fflush(nullptr);  // takes the list, then waits for the stream
     };
     Thread<decltype(holder)> holding(holder);
-    if (!wait_for(held, 1, 5)) return fail("no thread");
+    if (!holding.started()) return fail("no thread");
+    wait_until(held, 1);
     Thread<decltype(flusher)> waiting(flusher);
-    if (!wait_for(flushing, 1, 5)) return fail("no thread");
+    if (waiting.started()) wait_until(flushing, 1);
     sleep_ms(100);
     forking = 1;
+    if (!waiting.started()) return fail("no thread");
+    now_doing("fork while a thread holds a stream and another waits for it in fflush(NULL)");
     const char *wrong = in_fork([&] { return child_exercise(s); });
     holding.join();
     waiting.join();
@@ -108,11 +111,11 @@ struct Turns {
     for (;;) {
         if (!gate.arrived(1000)) continue;
         if (turns.returned.load() == turns.standing.load()) {
-            wait_for(turns.judged, turns.standing.load(), 8);
+            wait_until(turns.judged, turns.standing.load());
             if (turns.standing.load() < turns.allowed.load()) {
                 const int turn = ++turns.standing;
-                wait_for(turns.forking, turn, 8);
-                wait_for(turns.returned, turn, 0.3);
+                wait_until(turns.forking, turn);
+                wait_at_most(turns.returned, turn, 0.3);
             }
         }
         gate.pass();
@@ -141,7 +144,7 @@ template <typename Worker> Verdict fork_at_each_call(const Subject &s, Worker &&
     auto body = [&] {
         worker([] { return (turns.descriptor = gate_memory_calls()) > 0; },
                [] {
-                   wait_for(turns.judged, turns.standing.load(), 8);
+                   wait_until(turns.judged, turns.standing.load());
                    turns.allowed = turns.standing.load() + kForksOfAPhase;
                });
         turns.done = 1;
@@ -151,24 +154,27 @@ template <typename Worker> Verdict fork_at_each_call(const Subject &s, Worker &&
     void *ours = launder(s.malloc(5000));
     fill(ours, 5000, 1);
     if (!start_for_ever(keeper) || !start_for_ever(body)) return fail("no thread");
-    for (int i = 0; i < 5000 && turns.descriptor.load() == 0; ++i) sleep_ms(1);
+    for (Pause pause; turns.descriptor.load() == 0;) pause();
     if (turns.descriptor.load() <= 0) return skip("the kernel has no seccomp notifications");
     for (int turn = 1;; ++turn) {
-        while (turns.standing.load() < turn && turns.done.load() == 0) sleep_ms(1);
+        for (Pause pause; turns.standing.load() < turn && turns.done.load() == 0;) pause();
         if (turns.standing.load() < turn) break;
+        now_doing("fork %d while a thread was in a system call of malloc", turn);
         turns.forking = turn;
         const pid_t child = fork();
         if (child == 0) {
-            if (!filled(ours, 5000, 1)) end_fork("a block changed");
+            calls_after_fork();
+            if (!filled(ours, 5000, 1)) end_fork("a block of 5000 bytes that the parent had filled had changed");
             s.free(ours);
             end_fork(child_exercise(s));
         }
         turns.returned = turn;
-        const char *wrong = child < 0 ? "was not born" : judge_fork(child, 5);
+        const char *wrong = child < 0 ? "was not born" : judge_fork(child);
         if (wrong != nullptr)
             return fail("fork %d while a thread was in a system call of malloc: the child %s", turn, wrong);
         turns.judged = turn;
-        if (!filled(ours, 5000, 1)) return fail("a block of the parent changed");
+        if (!filled(ours, 5000, 1))
+            return fail("fork %d: a block of the parent, %p of 5000 bytes, changed", turn, ours);
     }
     return turns.judged.load() > 0 ? pass() : skip("no call of the library maps, unmaps or advises");
 }
@@ -216,16 +222,18 @@ Verdict child_frees_all(const Subject &s)
             if (theirs[i] != nullptr) mark(theirs[i], size, 2);
         }
         ready = 1;
-        wait_for(go, 1, 9);
+        wait_until(go, 1);
     };
     Thread<decltype(other)> thread(other);
     for (void *&block : ours)
         if ((block = launder(s.malloc(300))) != nullptr) mark(block, 300, 1);
-    wait_for(ready, 1, 5);
+    if (!thread.started()) return fail("no thread");
+    wait_until(ready, 1);
     const char *wrong = in_fork([&]() -> const char * {
         for (int i = 0; i < count; ++i) {
             if (!marked(ours[i], 300, 1) || !marked(theirs[i], all_sizes()[static_cast<std::size_t>(i) % 16], 2))
-                return "found a block changed";
+                return wrong_text("found a block changed: %p of 300 bytes, or %p of another thread", ours[i],
+                                  theirs[i]);
             s.free(ours[i]);
             s.free(theirs[i]);
         }
@@ -235,7 +243,8 @@ Verdict child_frees_all(const Subject &s)
     thread.join();
     if (wrong != nullptr) return fail("the child %s", wrong);
     for (int i = 0; i < count; ++i) {
-        if (!marked(ours[i], 300, 1)) return fail("a block that the child freed changed in the parent");
+        if (!marked(ours[i], 300, 1))
+            return fail("the block %p of 300 bytes, which the child freed, changed in the parent", ours[i]);
         s.free(ours[i]);
         s.free(theirs[i]);
     }

@@ -52,17 +52,21 @@ const char *take_everything(const Subject &s, std::size_t size, Chain &chain, st
     while (chain.count < blocks_max) {
         errno = 0;
         void *block = launder(s.malloc(size));
-        if (block == nullptr) return errno == ENOMEM ? nullptr : "malloc failed without ENOMEM";
+        if (block == nullptr)
+            return errno == ENOMEM ? nullptr
+                                   : wrong_text("malloc gave NULL and errno %s, not ENOMEM, after %zu blocks",
+                                                errno_text(errno), chain.count);
         chain.add(block, size);
     }
-    return "malloc succeeds beyond the limit of memory";
+    return wrong_text("%zu blocks fit in the limit, which is more than it has room for", chain.count);
 }
 
 // Every entry must fail, or give memory that can be used.
 const char *try_every_entry(const Subject &s, std::size_t size)
 {
     void *block = launder(s.calloc(1, size));
-    if (block != nullptr && !all_zero(block, size)) return "calloc gave a block that is not zero";
+    if (block != nullptr && !all_zero(block, size))
+        return wrong_text("calloc(1, %zu) gave %p, which is not zero", size, block);
     s.free(block);
     if (s.memalign != nullptr) {
         block = launder(s.memalign(4096, size));
@@ -92,19 +96,27 @@ Verdict runs_out(const Subject &s, int resource, std::size_t used_bytes, std::si
             if (wrong == nullptr) wrong = try_every_entry(s, size);
             const bool had_any = chain.count > 0;
             if (wrong == nullptr && !had_any && size <= 64 << 10)
-                wrong = "malloc gives nothing of the 32 MiB that there are";
+                wrong = wrong_text("malloc gives none of the %zu MiB that %s leaves", kLimitBytes / kMib,
+                                   resource == RLIMIT_AS ? "RLIMIT_AS" : "RLIMIT_DATA");
             errno = 0;
             void *larger = wrong == nullptr ? launder(s.realloc(held, 64 * kMib)) : nullptr;
             if (larger != nullptr) held = larger;
-            if (!filled(held, 5000, 7)) wrong = "realloc out of memory lost the block";
-            if (!chain.free_all(s) && wrong == nullptr) wrong = "a block changed";
+            if (const std::size_t at = filled_until(held, 5000, 7); at != SIZE_MAX)
+                wrong = wrong_text("realloc(%p of 5000 bytes, 64 MiB) gave %p and lost byte %zu", held, larger, at);
+            const std::size_t had = chain.count;
+            if (!chain.free_all(s) && wrong == nullptr) wrong = "the last byte of a block changed while it was live";
+            errno = 0;
             void *again = launder(s.malloc(size));  // the freed block can be allocated again
-            if (again == nullptr && had_any && wrong == nullptr) wrong = "malloc fails still when all is free again";
+            if (again == nullptr && had_any && wrong == nullptr)
+                wrong = wrong_text("malloc gives NULL, errno %s, still after all %zu blocks were freed",
+                                   errno_text(errno), had);
             s.free(again);
         }
         if (wrong == nullptr) wrong = exercise(s);
     }
-    return wrong == nullptr ? pass() : fail("blocks of %zu bytes: %s", size, wrong);
+    return wrong == nullptr ? pass()
+                            : fail("blocks of %zu bytes under %s: %s", size,
+                                   resource == RLIMIT_AS ? "RLIMIT_AS" : "RLIMIT_DATA", wrong);
 }
 
 Verdict runs_out_of_each(const Subject &s, int resource, std::span<const std::size_t> sizes)
@@ -152,24 +164,12 @@ Verdict locks_after_failures(const Subject &s)
             if (s.memalign != nullptr) s.free(launder(s.memalign(4096, size)));
         }
     }
-    std::atomic<int> done{0};
     const char *wrong = nullptr;
-    auto body = [&] {
-        wrong = exercise(s);
-        done = 1;
-    };
-    pthread_t thread;
-    if (pthread_create(
-            &thread, nullptr,
-            [](void *f) -> void * {
-                (*static_cast<decltype(body) *>(f))();
-                return nullptr;
-            },
-            &body) != 0)
-        return fail("no thread");
-    if (!wait_for(done, 1, 4)) return fail("after calls that failed, another thread hangs in malloc");
+    auto body = [&] { wrong = exercise(s); };
+    now_doing("malloc in another thread, after calls that failed");
+    if (!in_thread(body)) return fail("no thread");
     if (wrong != nullptr) return fail("after calls that failed, %s", wrong);
-    if (!chain.free_all(s)) return fail("a block changed");
+    if (!chain.free_all(s)) return fail("after calls that failed, the last byte of a live block had changed");
     wrong = exercise(s);
     return wrong == nullptr ? pass() : fail("after calls that failed, %s", wrong);
 }

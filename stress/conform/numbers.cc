@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "conform/check.h"
@@ -18,8 +19,10 @@ const char *large_block_fault(const Subject &s, std::size_t size)
     unsigned char *block = bytes_of(launder(s.malloc(size)));
     if (block == nullptr) return nullptr;
     if (reinterpret_cast<std::uintptr_t>(block) + size < size)
-        return "gave a block that goes beyond the end of the address space";
-    if (s.usable_size != nullptr && s.usable_size(block) < size) return "gave a block with less";
+        return wrong_text("gave %p, which ends beyond the end of the address space", static_cast<void *>(block));
+    if (s.usable_size != nullptr && s.usable_size(block) < size)
+        return wrong_text("gave %p with a malloc_usable_size of %#zx", static_cast<void *>(block),
+                          s.usable_size(block));
     block[0] = 1;
     block[size - 1] = 1;
     block[size / 2] = 1;
@@ -64,12 +67,14 @@ Verdict near_the_end_with_a_cache(const Subject &s)
     }
     for (std::size_t off = 0; off <= 2048; ++off) {
         const std::size_t size = SIZE_MAX - off;
-        if (launder(s.malloc(size)) != nullptr) return fail("malloc(SIZE_MAX - %zu) gave a block", off);
-        if (launder(s.calloc(1, size)) != nullptr) return fail("calloc(1, SIZE_MAX - %zu) gave a block", off);
-        if (launder(s.realloc(nullptr, size)) != nullptr)
-            return fail("realloc(NULL, SIZE_MAX - %zu) gave a block", off);
-        if (s.memalign != nullptr && launder(s.memalign(64, size)) != nullptr)
-            return fail("memalign(64, SIZE_MAX - %zu) gave a block", off);
+        if (void *block = launder(s.malloc(size)); block != nullptr)
+            return fail("malloc(SIZE_MAX - %zu) gave a block: %p", off, block);
+        if (void *block = launder(s.calloc(1, size)); block != nullptr)
+            return fail("calloc(1, SIZE_MAX - %zu) gave a block: %p", off, block);
+        if (void *block = launder(s.realloc(nullptr, size)); block != nullptr)
+            return fail("realloc(NULL, SIZE_MAX - %zu) gave a block: %p", off, block);
+        if (void *block = s.memalign != nullptr ? launder(s.memalign(64, size)) : nullptr; block != nullptr)
+            return fail("memalign(64, SIZE_MAX - %zu) gave a block: %p", off, block);
     }
     return pass();
 }
@@ -81,13 +86,14 @@ Verdict more_than_16_bits(const Subject &s)
     for (std::size_t size : {16ul, 48ul}) {
         for (std::size_t i = 0; i < count; ++i) {
             if ((blocks[i] = static_cast<unsigned *>(launder(s.malloc(size)))) == nullptr)
-                return fail("malloc(%zu) failed", size);
+                return fail("malloc(%zu) gave NULL, errno %s, after %zu blocks", size, errno_text(errno), i);
             blocks[i][0] = static_cast<unsigned>(i);
             blocks[i][size / 4 - 1] = ~static_cast<unsigned>(i);
         }
         for (std::size_t i = 0; i < count; ++i)
             if (blocks[i][0] != static_cast<unsigned>(i) || blocks[i][size / 4 - 1] != ~static_cast<unsigned>(i))
-                return fail("block %zu of %zu bytes shares its memory with another", i, size);
+                return fail("block %zu of %zu bytes, %p, shares its memory with another", i, size,
+                            static_cast<void *>(blocks[i]));
         for (std::size_t i = 0; i < count; ++i) s.free(blocks[(i * 7919) % count]);
     }
     const char *wrong = exercise(s);
@@ -101,9 +107,10 @@ Verdict end_of_the_address_space(const Subject &s)
         const std::size_t usable = s.usable_size != nullptr ? s.usable_size(block) : size;
         const auto start = reinterpret_cast<std::uintptr_t>(block);
         if (start + usable < start || start + usable > std::uintptr_t{1} << 56)
-            return fail("a block of %zu bytes is no user memory", size);
+            return fail("malloc(%zu) gave %p with %zu usable bytes, which is no user memory", size, block, usable);
         if (usable < size || usable > 8 * size + (64 << 10))
-            return fail("malloc_usable_size of %zu bytes is %zu", size, usable);
+            return fail("malloc_usable_size(%p) of malloc(%zu) is %zu, not within %zu and %zu", block, size, usable,
+                        size, 8 * size + (64 << 10));
         memset(block, 1, usable);  // all of it
         s.free(block);
     }
@@ -123,7 +130,7 @@ Verdict settings(const Subject &s)
         for (std::size_t size = 1; size < 300; ++size) {
             void *one = launder(s.malloc(size)), *other = launder(s.malloc(size));
             if (one == nullptr || one == other)
-                return fail("after mallopt(M_MXFAST, %d), malloc(%zu) gave no blocks of their own", value, size);
+                return fail("after mallopt(M_MXFAST, %d), malloc(%zu) twice gave %p and %p", value, size, one, other);
             s.free(one);
             s.free(other);
         }

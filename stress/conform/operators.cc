@@ -46,7 +46,8 @@ Verdict new_and_delete(const Subject &s)
                           launder(s.new_array(size)), launder(s.new_nothrow(size, &std::nothrow))};
         for (void *block : blocks) {
             if (block == nullptr || !is_aligned(block, size >= 16 ? 16 : 1))
-                return fail("operator new(%zu) gave no aligned block", size);
+                return fail("operator new(%zu), new[] or new(nothrow) gave %p, which is NULL or not aligned to %d",
+                            size, block, size >= 16 ? 16 : 1);
             mark(block, size, 1);
         }
         s.delete_(blocks[0]);
@@ -58,7 +59,7 @@ Verdict new_and_delete(const Subject &s)
     s.delete_(nullptr);
     s.delete_array(nullptr);
     void *one = launder(s.new_(0)), *other = launder(s.new_(0));
-    if (one == nullptr || one == other) return fail("operator new(0) gave no block, or one block twice");
+    if (one == nullptr || one == other) return fail("operator new(0) twice gave %p and %p", one, other);
     s.delete_(one);
     s.delete_(other);
     return pass();
@@ -71,7 +72,7 @@ Verdict aligned_new(const Subject &s)
         for (std::size_t size : {1ul, align / 2 + 1, align, align + 1, 3 * align - 1, 100ul}) {
             void *one = launder(s.new_aligned(size, align)), *array = launder(s.new_array_aligned(size, align));
             if (one == nullptr || array == nullptr || !is_aligned(one, align) || !is_aligned(array, align))
-                return fail("operator new(%zu, align %zu) gave no aligned block", size, align);
+                return fail("operator new(%zu, align %zu) gave %p, new[] %p: not aligned", size, align, one, array);
             mark(one, size, 1);
             mark(array, size, 2);
             s.delete_aligned(one, align);
@@ -79,7 +80,7 @@ Verdict aligned_new(const Subject &s)
             if (s.new_aligned_nothrow == nullptr) continue;
             one = launder(s.new_aligned_nothrow(size, align, &std::nothrow));
             if (one == nullptr || !is_aligned(one, align))
-                return fail("operator new(%zu, align %zu, nothrow) gave no aligned block", size, align);
+                return fail("operator new(%zu, align %zu, nothrow) gave %p, which is not aligned", size, align, one);
             sized_delete(s, one, size, align);
         }
     const char *wrong = exercise(s);
@@ -92,7 +93,8 @@ Verdict aligned_new_of_0(const Subject &s)
     for (std::size_t align : {1ul, 2ul, 4ul, 8ul, 32ul, 64ul, 4096ul}) {
         void *one = launder(s.new_aligned(0, align)), *other = launder(s.new_aligned(0, align));
         if (one == nullptr || other == nullptr || one == other || !is_aligned(one, align))
-            return fail("operator new(0, align %zu) gave no block, one block twice, or one that is not aligned", align);
+            return fail("operator new(0, align %zu) twice gave %p and %p: one block, NULL, or not aligned", align, one,
+                        other);
         sized_delete(s, one, 0, align);
         s.delete_aligned(other, align);
     }
@@ -106,7 +108,7 @@ Verdict alignment_below_pointer(const Subject &s)
         for (std::size_t size : {1ul, 3ul, 7ul, 100ul, 5000ul}) {
             void *block = launder(s.new_aligned(size, align));
             if (block == nullptr || !is_aligned(block, align))
-                return fail("operator new(%zu, align %zu) failed", size, align);
+                return fail("operator new(%zu, align %zu) gave %p, which is NULL or not aligned", size, align, block);
             mark(block, size, 1);
             sized_delete(s, block, size, align);
         }
@@ -153,7 +155,8 @@ Verdict nothrow_new_is_null(const Subject &s)
         });
         if (ended != Ended::Returned) return fail("operator new(%#zx, nothrow) throws", size);
         if (one != nullptr || array != nullptr || aligned != nullptr)
-            return fail("operator new(%#zx, nothrow) gave a block", size);
+            return fail("operator new(%#zx, nothrow) gave a block: %p, new[] %p, aligned to 64 %p", size, one, array,
+                        aligned);
     }
     return pass();
 }
@@ -173,7 +176,10 @@ Verdict new_handler_loops(const Subject &s)
             launder(form == 0 ? s.new_(kTooLarge) : form == 1 ? s.new_array(kTooLarge) : s.new_aligned(kTooLarge, 64));
         });
         if (ended != Ended::Other || handler_calls != 3)
-            return fail("form %d: the new_handler was called %d times, not until it threw at the third", form,
+            return fail("operator %s: the new_handler was called %d times, not until it threw at the third",
+                        form == 0   ? "new"
+                        : form == 1 ? "new[]"
+                                    : "new(align 64)",
                         handler_calls);
     }
     std::set_new_handler([] {

@@ -17,7 +17,7 @@ namespace stress::conform {
 namespace {
 
 // Runs `body` in a thread that then sleeps until the process ends; under a filter, the thread could not end cleanly.
-template <typename Body> bool in_last_thread(Body &body, double seconds)
+template <typename Body> bool in_last_thread(Body &body)
 {
     static std::atomic<int> done;
     static Body *worker;
@@ -29,7 +29,9 @@ template <typename Body> bool in_last_thread(Body &body, double seconds)
         for (;;) sleep_ms(1000);
     };
     pthread_t thread;
-    return pthread_create(&thread, nullptr, enter, nullptr) == 0 && wait_for(done, 1, seconds);
+    if (pthread_create(&thread, nullptr, enter, nullptr) != 0) return false;
+    wait_until(done, 1);
+    return true;
 }
 
 Verdict munmap_fails(const Subject &s)
@@ -43,22 +45,26 @@ Verdict munmap_fails(const Subject &s)
             for (std::size_t size : {70'000ul, 1ul << 20, 9ul << 20, 40ul << 20}) {
                 void *block = launder(s.malloc(size));
                 if (block == nullptr) {
-                    wrong = "malloc gave no memory";
+                    wrong = wrong_text("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
                     return;
                 }
                 memset(block, 0xff, size);
                 block = launder(s.realloc(block, size / 4));
                 errno = 4711;
                 s.free(block);
-                if (errno != 4711) wrong = "free changed errno";
+                if (errno != 4711)
+                    wrong = wrong_text("free of %zu bytes changed errno from 4711 to %s", size / 4, errno_text(errno));
                 block = launder(s.calloc(1, size));
-                if (block == nullptr || !all_zero(block, size)) wrong = "calloc gave a block that is not zero";
+                if (block == nullptr || !all_zero(block, size))
+                    wrong = wrong_text("calloc(1, %zu) gave %p, %s", size, block,
+                                       block == nullptr ? "NULL" : "which is not zero");
                 s.free(block);
             }
             if (wrong == nullptr) wrong = exercise(s);
         }
     };
-    if (!in_last_thread(body, 8)) return fail("hangs where munmap fails");
+    now_doing("malloc in a thread where munmap fails");
+    if (!in_last_thread(body)) return fail("no thread");
     if (!denied) return skip("the kernel lets no seccomp filter be set");
     if (wrong == nullptr) wrong = exercise(s);  // now from a thread that may use munmap
     return wrong == nullptr ? pass() : fail("where munmap fails, %s", wrong);
@@ -79,10 +85,13 @@ Verdict mapping_limit(const Subject &s)
     if (!full) return skip("vm.max_map_count is above %zu", pages);
     for (std::size_t i = 0; i < 60; ++i) {
         if (blocks[i] == nullptr || !marked(blocks[i], all_sizes()[i % 20], 3))
-            return fail("a block changed at the limit of mappings");
+            return fail("the block %p of %zu bytes changed at the limit of mappings (vm.max_map_count)", blocks[i],
+                        all_sizes()[i % 20]);
         errno = 4711;
         s.free(blocks[i]);
-        if (errno != 4711) return fail("free changed errno at the limit of mappings");
+        if (errno != 4711)
+            return fail("free of %zu bytes changed errno from 4711 to %s at the limit of mappings (vm.max_map_count)",
+                        all_sizes()[i % 20], errno_text(errno));
     }
     for (std::size_t size : all_sizes()) {
         void *block = launder(s.malloc(size));  // NULL, or memory
@@ -108,8 +117,9 @@ Verdict mapping_count(const Subject &s)
         if (s.trim != nullptr) s.trim(0);
     }
     const long after = conform::mapping_count();
-    return after < before + 1500 ? pass()
-                                 : fail("%ld mappings were left of 9000 blocks that are all free", after - before);
+    return after < before + 1500
+               ? pass()
+               : fail("%ld mappings were left of 9000 blocks that are all free, not below 1500", after - before);
 }
 
 Verdict thread_without_memory(const Subject &s)
@@ -124,25 +134,28 @@ Verdict thread_without_memory(const Subject &s)
             if (!(denied = deny_memory())) return;
             if (round == 1) { // its first call is a free
                 for (std::size_t i = 0; i < 200; ++i) {
-                    if (!marked(ours[i], 1000, 1)) wrong = "a block changed";
+                    if (!marked(ours[i], 1000, 1)) wrong = wrong_text("the block %p of 1000 bytes changed", ours[i]);
                     s.free(ours[i]);
                 }
             }
             for (std::size_t size : all_sizes()) {
                 errno = 0;
                 void *block = launder(s.malloc(size));
-                if (block == nullptr && errno != ENOMEM) wrong = "malloc failed without ENOMEM";
+                if (block == nullptr && errno != ENOMEM)
+                    wrong = wrong_text("malloc(%zu) gave NULL and errno %s, not ENOMEM", size, errno_text(errno));
                 if (block != nullptr) fill(block, size, 2);
                 s.free(block);
                 errno = 0;
                 block = launder(s.calloc(1, size));
-                if (block == nullptr && errno != ENOMEM) wrong = "calloc failed without ENOMEM";
-                if (block != nullptr && !all_zero(block, size)) wrong = "calloc gave a block that is not zero";
+                if (block == nullptr && errno != ENOMEM)
+                    wrong = wrong_text("calloc(1, %zu) gave NULL and errno %s, not ENOMEM", size, errno_text(errno));
+                if (block != nullptr && !all_zero(block, size))
+                    wrong = wrong_text("calloc(1, %zu) gave %p, which is not zero", size, block);
                 s.free(block);
             }
         };
-        if (!in_last_thread(body, 8))
-            return fail("a thread for which the system has no memory does not come back from malloc");
+        now_doing("malloc in a thread for which the system has no memory");
+        if (!in_last_thread(body)) return fail("no thread");
         if (!denied) return skip("the kernel lets no seccomp filter be set");
         if (wrong == nullptr) wrong = exercise(s);
         if (wrong != nullptr) return fail("where a thread gets no memory from the system, %s", wrong);
@@ -167,22 +180,26 @@ Verdict purge_of_one_page(const Subject &s)
         void *blocks[count];
         for (int round = 0; round < 2; ++round) {
             for (int i = 0; i < count; ++i) {
-                if ((blocks[i] = launder(s.malloc(size))) == nullptr) return fail("malloc(%zu) failed", size);
+                if ((blocks[i] = launder(s.malloc(size))) == nullptr)
+                    return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
                 fill(blocks[i], size, static_cast<unsigned char>(i));
             }
             for (int i = 0; i < count; i += 2) s.free(blocks[i]);
             if (s.trim != nullptr) s.trim(0);
             sleep_ms(60); // waits for memory that is returned after a delay
             for (int i = 1; i < count; i += 2)
-                if (!filled(blocks[i], size, static_cast<unsigned char>(i)))
-                    return fail("a block of %zu bytes changed while its neighbours were given back", size);
+                if (const std::size_t at = filled_until(blocks[i], size, static_cast<unsigned char>(i)); at != SIZE_MAX)
+                    return fail("byte %zu of the block %p of %zu bytes changed while its neighbours were given back",
+                                at, blocks[i], size);
             for (int i = 0; i < count; i += 2) {
-                if ((blocks[i] = launder(s.malloc(size))) == nullptr) return fail("malloc(%zu) failed", size);
+                if ((blocks[i] = launder(s.malloc(size))) == nullptr)
+                    return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
                 fill(blocks[i], size, static_cast<unsigned char>(i + 100));
             }
             for (int i = 0; i < count; ++i) {
                 if (!filled(blocks[i], size, static_cast<unsigned char>(i % 2 == 0 ? i + 100 : i)))
-                    return fail("blocks of %zu bytes overlap after memory was given back", size);
+                    return fail("the block %p of %zu bytes changed by writes to others, after memory was given back",
+                                blocks[i], size);
                 s.free(blocks[i]);
             }
         }
@@ -201,14 +218,16 @@ Verdict resident_not_inflated(const Subject &s)
     static unsigned char *blocks[count];
     const std::size_t before = resident_bytes();
     for (unsigned char *&block : blocks) {
-        if ((block = bytes_of(launder(s.malloc(size)))) == nullptr) return fail("malloc of 1 MiB failed");
+        if ((block = bytes_of(launder(s.malloc(size)))) == nullptr)
+            return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
         block[0] = 1;
     }
     const std::size_t added = resident_bytes() - before;
     for (unsigned char *block : blocks) s.free(block);
     return added < count * size / 4
                ? pass()
-               : fail("%zu blocks of 1 MiB, of which one byte was touched, take %zu MiB", count, added >> 20);
+               : fail("%zu blocks of 1 MiB, of which one byte each was touched, take %zu MiB, not below %zu", count,
+                      added >> 20, count / 4);
 }
 
 constexpr Check kOsChecks[] = {

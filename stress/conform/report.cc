@@ -7,7 +7,19 @@ namespace {
 
 const char *status_word(Status status)
 {
-    return status == Status::Pass ? "pass" : status == Status::Fail ? "FAIL" : "skip";
+    switch (status) {
+    case Status::Pass: return "pass";
+    case Status::Fail: return "FAIL";
+    case Status::Skip: return "skip";
+    case Status::Slow: return "slow";
+    case Status::Memory: return "memory cap";
+    }
+    return "?";
+}
+
+std::string command_of(const Finding &finding, const std::string &repeat)
+{
+    return repeat + " --only " + finding.check->id;
 }
 
 std::string padded(std::string text, std::size_t width)
@@ -25,21 +37,34 @@ Counts count_findings(const std::vector<Finding> &findings)
         counts.passed += finding.verdict.status == Status::Pass;
         counts.failed += finding.verdict.status == Status::Fail;
         counts.skipped += finding.verdict.status == Status::Skip;
+        counts.slow += finding.verdict.status == Status::Slow;
+        counts.memory += finding.verdict.status == Status::Memory;
     }
     return counts;
 }
 
-std::string finding_line(const Finding &finding)
+std::string finding_text(const Finding &finding, const std::string &repeat)
 {
     const bool told = finding.verdict.status != Status::Pass && finding.verdict.detail[0] != '\0';
-    return std::string(status_word(finding.verdict.status)) + "  " + padded(finding.check->id, 38) + " " +
-           (told ? finding.verdict.detail : finding.check->purpose) + "  [" + finding.check->references + "]\n";
+    std::string text = std::string(status_word(finding.verdict.status)) + "  " + padded(finding.check->id, 38) + " " +
+                       (told ? finding.verdict.detail : finding.check->purpose) + "  [" + finding.check->references +
+                       "]\n";
+    for (const std::string &line : finding.evidence) text += "        " + line + "\n";
+    if (!finding.evidence.empty()) text += "        repeat with: " + command_of(finding, repeat) + "\n";
+    return text;
+}
+
+bool counts_pass(const Counts &counts)
+{
+    return counts.failed == 0 && counts.memory == 0;
 }
 
 std::string counts_line(const Counts &counts)
 {
     return std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed, " +
-           std::to_string(counts.skipped) + " skipped\n";
+           std::to_string(counts.skipped) + " skipped" +
+           (counts.slow == 0 ? "" : ", " + std::to_string(counts.slow) + " slow") +
+           (counts.memory == 0 ? "" : ", " + std::to_string(counts.memory) + " over the memory cap") + "\n";
 }
 
 std::string list_text()
@@ -50,7 +75,7 @@ std::string list_text()
     return text;
 }
 
-std::string findings_json(const std::string &allocator, const std::string &library,
+std::string findings_json(const std::string &allocator, const std::string &library, const std::string &repeat,
                           const std::vector<Finding> &findings)
 {
     const Counts counts = count_findings(findings);
@@ -67,10 +92,19 @@ std::string findings_json(const std::string &allocator, const std::string &libra
              {"references", finding.check->references},
              {"items", items},
              {"seconds", finding.seconds}});
+        if (finding.evidence.empty()) continue;
+        checks.back()["evidence"] = finding.evidence;
+        checks.back()["repeat"] = command_of(finding, repeat);
     }
     const nlohmann::ordered_json json = {
-        {"allocator", allocator},  {"library", library},        {"passed", counts.passed},
-        {"failed", counts.failed}, {"skipped", counts.skipped}, {"verdict", counts.failed == 0 ? "pass" : "fail"},
+        {"allocator", allocator},
+        {"library", library},
+        {"passed", counts.passed},
+        {"failed", counts.failed},
+        {"skipped", counts.skipped},
+        {"slow", counts.slow},
+        {"memory_cap", counts.memory},
+        {"verdict", counts_pass(counts) ? "pass" : "fail"},
         {"checks", checks},
     };
     // replace: the output of a crashing library need not be UTF-8.

@@ -12,18 +12,25 @@ struct Finding {
     const Check *check;
     Verdict verdict;
     double seconds;
+    // After a crash, a hang or too much memory: the calls in hand, and the stack of every thread.
+    std::vector<std::string> evidence;
 };
 
 struct Counts {
-    int passed = 0, failed = 0, skipped = 0;
+    int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0;
 };
 
 Counts count_findings(const std::vector<Finding> &findings);
 
-std::string finding_line(const Finding &finding);
+// No check failed or was stopped at the memory cap. Slow checks and skipped ones accuse nobody.
+bool counts_pass(const Counts &counts);
+
+// The verdict in one line; then the evidence, indented, and the command that repeats the check.
+std::string finding_text(const Finding &finding, const std::string &repeat);
 std::string counts_line(const Counts &counts);
 std::string list_text();
-std::string findings_json(const std::string &allocator, const std::string &library,
+// `repeat` and the check's id make the command that repeats it.
+std::string findings_json(const std::string &allocator, const std::string &library, const std::string &repeat,
                           const std::vector<Finding> &findings);
 
 }  // namespace stress::conform

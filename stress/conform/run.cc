@@ -1,5 +1,6 @@
 #include "conform/run.h"
 
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,6 +35,15 @@ std::string choose(const ConformOptions &options, std::vector<const Check *> &ch
     return "";
 }
 
+std::string repeat_command(const ConformOptions &options)
+{
+    std::string command = "hakmem-stress conform --allocator " + options.allocator;
+    if (options.deadline_seconds != ConformOptions().deadline_seconds)
+        command += fmt::format(" --deadline {}", options.deadline_seconds);
+    if (options.memory_cap_bytes != 0) command += fmt::format(" --memory-cap {}", options.memory_cap_bytes >> 20);
+    return command;
+}
+
 }  // namespace
 
 int conform_main(const ConformOptions &options, int out)
@@ -53,18 +63,21 @@ int conform_main(const ConformOptions &options, int out)
     static Subject subject = subject_find();
     const int text = options.json_path == "-" ? STDERR_FILENO : out;
     std::vector<Finding> findings;
+    const std::string repeat = repeat_command(options);
+    WatchLimits limits = watch_limits(options.deadline_seconds);
+    limits.memory_bytes = options.memory_cap_bytes != 0 ? options.memory_cap_bytes : memory_cap_bytes();
     for (const Check *check : chosen) {
-        findings.push_back(run_in_child(*check, subject, options.deadline_seconds));
-        write_text(text, finding_line(findings.back()));
+        findings.push_back(run_in_child(*check, subject, limits));
+        write_text(text, finding_text(findings.back(), repeat));
     }
     const Counts counts = count_findings(findings);
     write_text(text, counts_line(counts));
-    const std::string json = findings_json(options.allocator, subject.library, findings);
+    const std::string json = findings_json(options.allocator, subject.library, repeat, findings);
     if (std::string fault = result_write(options.json_path, json); !fault.empty()) {
         write_text(STDERR_FILENO, "hakmem-stress: --json: " + fault + "\n");
         return 1;
     }
-    return counts.failed == 0 ? 0 : 1;
+    return counts_pass(counts) ? 0 : 1;
 }
 
 }  // namespace stress::conform

@@ -1,6 +1,7 @@
 // hakmem-stress conform: tests what every malloc must do, on the malloc of this process.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,12 @@ struct ConformOptions {
     bool list = false;              // print the checks and run none
     std::vector<std::string> only;  // ids; empty: all
     std::string json_path;          // empty: none; "-": stdout, and the text then goes to stderr
-    double deadline_seconds = 10;   // of one check
+    double deadline_seconds = 10;   // of one check; see watch_limits
+    std::uint64_t memory_cap_bytes = 0;  // of one check and its children; 0: half of what the machine has available
 };
 
 // Runs each check in a child and prints a line for each to `out`, then the counts. Returns the exit status: 0 nothing
-// failed, 1 a check failed, 2 bad input, with one line on stderr.
+// failed, 1 a check failed or was stopped at the memory cap, 2 bad input, with one line on stderr.
 int conform_main(const ConformOptions &options, int out);
 
 }  // namespace stress::conform

@@ -38,8 +38,7 @@ Verdict helpers_mask_signals(const Subject &s)
 
 Verdict mask_and_state_are_kept(const Subject &s)
 {
-    sigset_t set, before, after;
-    sigemptyset(&set);
+    sigset_t set{}, before{}, after{};  // zeros: libc and the kernel fill only a part of a set
     sigaddset(&set, SIGUSR2);
     pthread_sigmask(SIG_SETMASK, &set, nullptr);
     const char *wrong = nullptr;
@@ -60,17 +59,25 @@ Verdict mask_and_state_are_kept(const Subject &s)
         }))
         return fail("no thread");
     if (wrong != nullptr) return fail("%s", wrong);
-    if (mask_changed) return fail("malloc or a relative changed the thread's signal mask");
-    return state_changed ? fail("malloc or a relative changed the thread's cancellation state") : pass();
+    if (mask_changed)
+        return fail("malloc or a relative (of malloc_stats, malloc_info, malloc_trim) changed the "
+                    "thread's signal mask: SIGUSR2 alone was blocked");
+    return state_changed ? fail("malloc or a relative changed the thread's cancellation state: it was disabled and "
+                                "deferred")
+                         : pass();
 }
 
 Verdict no_cancellation_point(const Subject &s)
 {
-    std::atomic<int> wrong{0}, passed{0};
+    std::atomic<int> passed{0};
+    std::atomic<const char *> wrong{nullptr}, call{nullptr};
     auto body = [&] {
         pthread_cancel(pthread_self());  // stays pending until a cancellation point
-        if (exercise(s) != nullptr) ++wrong;
+        call = "malloc, free, calloc, realloc or memalign";
+        if (const char *text = exercise(s)) wrong = text;
+        call = "malloc_trim";
         if (s.trim != nullptr) s.trim(0);
+        call = "malloc_stats";
         if (s.stats != nullptr) s.stats();
         passed = 1;
         pthread_testcancel();
@@ -78,9 +85,9 @@ Verdict no_cancellation_point(const Subject &s)
     for (int i = 0; i < 5; ++i) {
         passed = 0;
         if (!in_thread(body)) return fail("no thread");
-        if (passed.load() == 0) return fail("a pending cancellation ended the thread inside of malloc or a relative");
+        if (passed.load() == 0) return fail("a pending cancellation ended the thread inside of %s", call.load());
     }
-    return wrong.load() == 0 ? pass() : fail("malloc failed while a cancellation was pending");
+    return wrong.load() == nullptr ? pass() : fail("while a cancellation was pending, %s", wrong.load());
 }
 
 // A signal between any two instructions of malloc; the handler itself does not allocate.

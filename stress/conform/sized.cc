@@ -11,8 +11,8 @@
 namespace stress::conform {
 namespace {
 
-// Frees blocks of all sizes, with every errno; returns the first size at which errno changed, or 0.
-std::size_t errno_lost_at(const Subject &s)
+// Frees blocks of all sizes, with every errno; null, or where errno changed.
+const char *errno_lost(const Subject &s)
 {
     for (std::size_t size : all_sizes())
         for (int error : {0, EINTR, ENOENT, 4711}) {
@@ -24,29 +24,31 @@ std::size_t errno_lost_at(const Subject &s)
             for (void *block : blocks) {
                 errno = error;
                 s.free(block);
-                if (errno != error) return size;
+                if (const int after = errno; after != error)
+                    return wrong_text("free(%p) of %zu bytes changed errno from %s to %s", block, size,
+                                      errno_text(error), errno_text(after));
             }
         }
-    return 0;
+    return nullptr;
 }
 
 Verdict free_keeps_errno(const Subject &s)
 {
-    const std::size_t size = errno_lost_at(s);
-    return size == 0 ? pass() : fail("free of %zu bytes changed errno", size);
+    const char *wrong = errno_lost(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
 }
 
 Verdict free_keeps_errno_denied(const Subject &s)
 {
-    std::size_t size = 0;
+    const char *wrong = nullptr;
     bool denied = false;
     auto body = [&] {
         const long numbers[] = {SYS_madvise, SYS_munmap};
         denied = deny_calls(numbers, ENOMEM);
-        if (denied) size = errno_lost_at(s);
+        if (denied) wrong = errno_lost(s);
         if (denied && s.trim != nullptr) {
             s.trim(0);
-            if (size == 0) size = errno_lost_at(s);
+            if (wrong == nullptr) wrong = errno_lost(s);
         }
     };
     // Not joined: a thread's end unmaps its stack, which this thread is not allowed to do. It ends with the process.
@@ -65,25 +67,28 @@ Verdict free_keeps_errno_denied(const Subject &s)
             },
             &outer) != 0)
         return fail("no thread");
-    if (!wait_for(done, 1, 8)) return fail("free hangs where munmap and madvise fail");
+    now_doing("free in a thread where munmap and madvise fail");
+    wait_until(done, 1);
     if (!denied) return skip("the kernel lets no seccomp filter be set");
-    return size == 0 ? pass() : fail("free of %zu bytes changed errno where munmap and madvise fail", size);
+    return wrong == nullptr ? pass() : fail("%s where munmap and madvise fail with ENOMEM", wrong);
 }
 
 Verdict free_of_locked_pages(const Subject &s)
 {
     for (std::size_t size : {5000ul, 40'000ul, 1ul << 20, 5ul << 20}) {
         void *block = launder(s.malloc(size));
-        if (block == nullptr) return fail("malloc(%zu) failed", size);
+        if (block == nullptr) return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
         fill(block, size, 1);
         if (mlock(block, size) != 0) return skip("mlock is refused here");
         errno = 4711;
         s.free(block);
-        if (errno != 4711) return fail("free of %zu locked bytes changed errno to %d", size, errno);
+        if (errno != 4711)
+            return fail("free of %zu locked bytes changed errno from 4711 to %s", size, errno_text(errno));
         if (s.trim != nullptr) s.trim(0);
         block = launder(s.calloc(1, size));
         if (block == nullptr || !all_zero(block, size))
-            return fail("calloc(%zu) after a free of locked pages is not zero", size);
+            return fail("calloc(1, %zu) after a free of locked pages gave %p, %s", size, block,
+                        block == nullptr ? "NULL" : "which is not zero");
         s.free(block);
     }
     return pass();
@@ -97,10 +102,13 @@ Verdict free_sized_matches(const Subject &s)
             void *blocks[] = {launder(s.malloc(size)), launder(s.calloc(1, size)), launder(s.realloc(nullptr, size))};
             for (void *block : blocks) s.free_sized(block, size);
         }
+    if (const char *wrong = exercise(s)) return fail("after free_sized of blocks of all sizes, %s", wrong);
     s.free_sized(nullptr, 0);
-    s.free_sized(launder(s.malloc(0)), 0);
+    if (const char *wrong = exercise(s)) return fail("after free_sized(NULL, 0), %s", wrong);
+    void *empty = launder(s.malloc(0));
+    s.free_sized(empty, 0);
     const char *wrong = exercise(s);
-    return wrong == nullptr ? pass() : fail("after free_sized, %s", wrong);
+    return wrong == nullptr ? pass() : fail("after free_sized(%p of malloc(0), 0), %s", empty, wrong);
 }
 
 Verdict free_aligned_sized_matches(const Subject &s)
@@ -110,9 +118,10 @@ Verdict free_aligned_sized_matches(const Subject &s)
     for (std::size_t align = 8; align <= 4 << 20; align *= 4)
         for (std::size_t count = 1; count <= 9; count += 2)
             s.free_aligned_sized(launder(s.aligned_alloc(align, align * count)), align, align * count);
+    if (const char *wrong = exercise(s)) return fail("after free_aligned_sized at alignments of 8 to 4 MiB, %s", wrong);
     s.free_aligned_sized(nullptr, 64, 0);
     const char *wrong = exercise(s);
-    return wrong == nullptr ? pass() : fail("after free_aligned_sized, %s", wrong);
+    return wrong == nullptr ? pass() : fail("after free_aligned_sized(NULL, 64, 0), %s", wrong);
 }
 
 Verdict sdallocx_of_aligned(const Subject &s)
@@ -123,7 +132,8 @@ Verdict sdallocx_of_aligned(const Subject &s)
         for (std::size_t size : {1ul, 100ul, 5000ul, 300'000ul})
             s.sdallocx(launder(s.memalign(std::size_t{1} << align_log2, size)), size, align_log2);
     const char *wrong = exercise(s);
-    return wrong == nullptr ? pass() : fail("after sdallocx, %s", wrong);
+    return wrong == nullptr ? pass()
+                            : fail("after sdallocx of blocks of memalign at alignments of 16 to 2 MiB, %s", wrong);
 }
 
 Verdict good_size_overflow(const Subject &s)

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "conform/calls.h"
+
 namespace stress::conform {
 namespace {
 
@@ -42,15 +44,15 @@ Subject subject_find()
         std::strncpy(subject.library, info.dli_fname, sizeof subject.library - 1);
     void *libc_only = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
     subject.is_libc = libc_only != nullptr && base_of(libc_only) == base;
+    subject.base = base;
+    calls_intercept(subject);
     return subject;
 }
 
 bool subject_provides(const Subject &subject, const char *symbol)
 {
     void *address = dlsym(RTLD_DEFAULT, symbol);
-    void *ours = nullptr;
-    std::memcpy(&ours, &subject.malloc, sizeof ours);
-    return address != nullptr && base_of(address) == base_of(ours);
+    return address != nullptr && base_of(address) == subject.base;
 }
 
 }  // namespace stress::conform

@@ -59,10 +59,11 @@ struct Subject {
     STRESS_CONFORM_OPERATORS(STRESS_CONFORM_MEMBER)
 #undef STRESS_CONFORM_MEMBER
     char library[4096] = "";  // the file that malloc comes from
+    const void *base = nullptr;  // where that file is loaded
     bool is_libc = false;     // that file is libc itself
 };
 
-// The subject is whatever provides malloc in this process.
+// The subject is whatever provides malloc in this process. Its entries record each call (calls.h).
 Subject subject_find();
 
 // Whether the symbol that a program would call comes from the subject.

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
@@ -17,14 +19,43 @@ void sleep_ms(long milliseconds)
     nanosleep(&pause, nullptr);
 }
 
-bool wait_for(const std::atomic<int> &value, int wanted, double seconds)
+void Pause::operator()()
+{
+    constexpr int eager = 200;
+    if (++looks_ <= eager) sleep_ms(0);
+    else sleep_ms(looks_ < 2 * eager ? 1 : 5);
+}
+
+void wait_until(const std::atomic<int> &value, int wanted)
+{
+    for (Pause pause; value.load() < wanted;) pause();
+}
+
+bool wait_at_most(const std::atomic<int> &value, int wanted, double seconds)
 {
     const double end = now_seconds() + seconds;
-    while (value.load() < wanted) {
+    for (Pause pause; value.load() < wanted; pause())
         if (now_seconds() > end) return false;
-        sleep_ms(1);
-    }
     return true;
+}
+
+const char *wrong_text(const char *format, ...)
+{
+    static char texts[16][240];
+    static std::atomic<unsigned> next;
+    char(&text)[240] = texts[next.fetch_add(1, std::memory_order_relaxed) % 16];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+const char *errno_text(int error)
+{
+    if (error == 0) return "0";
+    const char *name = error_name(error);
+    return name != nullptr ? name : wrong_text("%d", error);
 }
 
 void end_fork(const char *wrong)
@@ -35,25 +66,14 @@ void end_fork(const char *wrong)
     _exit(wrong == nullptr ? 0 : 1);
 }
 
-const char *judge_fork(pid_t child, double seconds)
+const char *judge_fork(pid_t child)
 {
-    static char text[120];
-    const double end = now_seconds() + seconds;
     int status = 0;
-    while (waitpid(child, &status, WNOHANG) != child) {
-        if (now_seconds() > end) {
-            kill(child, SIGKILL);
-            waitpid(child, &status, 0);
-            std::snprintf(text, sizeof text, "did not end in %g s", seconds);
-            return text;
-        }
-        sleep_ms(1);
-    }
-    if (WIFSIGNALED(status)) {
-        std::snprintf(text, sizeof text, "ended by SIG%s", signal_name(WTERMSIG(status)));
-        return text;
-    }
-    return WEXITSTATUS(status) == 0 ? nullptr : "found its memory in disorder (see the last line it printed)";
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (WIFSIGNALED(status)) return wrong_text("ended by SIG%s", signal_name(WTERMSIG(status)));
+    return WEXITSTATUS(status) == 0
+               ? nullptr
+               : wrong_text("found its memory in disorder and ended with status %d", WEXITSTATUS(status));
 }
 
 Limit::Limit(int resource, std::size_t used_bytes, std::size_t more_bytes) : resource_(resource)
@@ -98,11 +118,16 @@ void fill(void *block, std::size_t size, unsigned char seed)
     for (std::size_t i = 0; i < size; ++i) bytes_of(block)[i] = expected(i, seed);
 }
 
-bool filled(const void *block, std::size_t size, unsigned char seed)
+std::size_t filled_until(const void *block, std::size_t size, unsigned char seed)
 {
     for (std::size_t i = 0; i < size; ++i)
-        if (static_cast<const unsigned char *>(block)[i] != expected(i, seed)) return false;
-    return true;
+        if (static_cast<const unsigned char *>(block)[i] != expected(i, seed)) return i;
+    return SIZE_MAX;
+}
+
+bool filled(const void *block, std::size_t size, unsigned char seed)
+{
+    return filled_until(block, size, seed) == SIZE_MAX;
 }
 
 void mark(void *block, std::size_t size, unsigned char seed)
@@ -125,27 +150,48 @@ bool all_zero(const void *block, std::size_t size)
     return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
+namespace {
+
+const char *exercise_size(const Subject &subject, std::size_t size)
+{
+    errno = 0;
+    void *block = launder(subject.malloc(size));
+    if (block == nullptr) return wrong_text("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
+    mark(block, size, 1);
+    errno = 0;
+    void *zero = launder(subject.calloc(size, 1));
+    if (zero == nullptr) return wrong_text("calloc(%zu, 1) gave NULL, errno %s", size, errno_text(errno));
+    if (size <= 1 << 20 && !all_zero(zero, size))
+        return wrong_text("calloc(%zu, 1) gave %p, which is not zero", size, zero);
+    mark(zero, size, 2);
+    const std::size_t more = size + size / 2 + 1;
+    errno = 0;
+    void *larger = launder(subject.realloc(block, more));
+    if (larger == nullptr)
+        return wrong_text("realloc(%p of %zu bytes, %zu) gave NULL, errno %s", block, size, more, errno_text(errno));
+    if (const std::size_t kept = size < 64 ? size : 64, at = filled_until(larger, kept, 1); at != SIZE_MAX)
+        return wrong_text("realloc(%p of %zu bytes, %zu) gave %p and lost byte %zu of what the block held", block, size,
+                          more, larger, at);
+    errno = 0;
+    void *aligned = subject.memalign != nullptr ? launder(subject.memalign(4096, size)) : nullptr;
+    if (subject.memalign != nullptr && aligned == nullptr)
+        return wrong_text("memalign(4096, %zu) gave NULL, errno %s", size, errno_text(errno));
+    if (!is_aligned(aligned, 4096))
+        return wrong_text("memalign(4096, %zu) gave %p, which is not aligned", size, aligned);
+    if (!marked(zero, size, 2))
+        return wrong_text("the block %p of calloc(%zu, 1) changed while it was live", zero, size);
+    subject.free(zero);
+    subject.free(larger);
+    if (aligned != nullptr) subject.free(aligned);
+    return nullptr;
+}
+
+}  // namespace
+
 const char *exercise(const Subject &subject)
 {
-    for (std::size_t size : all_sizes()) {
-        void *block = launder(subject.malloc(size));
-        if (block == nullptr) return "malloc gave no memory";
-        mark(block, size, 1);
-        void *zero = launder(subject.calloc(size, 1));
-        if (zero == nullptr) return "calloc gave no memory";
-        if (size <= 1 << 20 && !all_zero(zero, size)) return "calloc gave a block that is not zero";
-        mark(zero, size, 2);
-        void *larger = launder(subject.realloc(block, size + size / 2 + 1));
-        if (larger == nullptr) return "realloc gave no memory";
-        if (!filled(larger, size < 64 ? size : 64, 1)) return "realloc lost what the block held";
-        void *aligned = subject.memalign != nullptr ? launder(subject.memalign(4096, size)) : nullptr;
-        if (subject.memalign != nullptr && (aligned == nullptr || !is_aligned(aligned, 4096)))
-            return "memalign gave no block, or one that is not aligned";
-        if (!marked(zero, size, 2)) return "a block changed";
-        subject.free(zero);
-        subject.free(larger);
-        if (aligned != nullptr) subject.free(aligned);
-    }
+    for (std::size_t size : all_sizes())
+        if (const char *wrong = exercise_size(subject, size)) return wrong;
     return nullptr;
 }
 

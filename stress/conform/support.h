@@ -12,7 +12,9 @@
 #include <span>
 #include <type_traits>
 
+#include "conform/calls.h"
 #include "conform/check.h"
+#include "conform/child.h"
 #include "engine/base/clock.h"
 
 namespace stress::conform {
@@ -71,14 +73,27 @@ template <typename Body> bool in_thread(Body &&body)
     return thread.started();
 }
 
-// Waits at most `seconds` until the value is `wanted`.
-bool wait_for(const std::atomic<int> &value, int wanted, double seconds);
+// Waits until the value is at least `wanted`. There is no limit: if it never comes, the check hangs, which the runner
+// finds, with the stack of every thread.
+void wait_until(const std::atomic<int> &value, int wanted);
+
+// The same for at most `seconds`, where going on without it is fine too.
+bool wait_at_most(const std::atomic<int> &value, int wanted, double seconds);
 void sleep_ms(long milliseconds);
 
+// Waits a little before looking again, and longer each time up to 5 ms: a thread that only waits must not look busy.
+class Pause {
+  public:
+    void operator()();
+
+  private:
+    int looks_ = 0;
+};
+
 // Forks; the child runs `body`, which returns null or what was wrong (static text), and ends. Returns null if all went
-// well, otherwise what went wrong, such as "did not end in 5 s".
+// well, otherwise what went wrong, such as "ended by SIGSEGV".
 template <typename Body> const char *in_fork(Body &&body);
-const char *judge_fork(pid_t child, double seconds);
+const char *judge_fork(pid_t child);
 [[noreturn]] void end_fork(const char *wrong);
 
 // While it lives, limits the process to what it has now plus `more_bytes`.
@@ -107,15 +122,27 @@ bool filled(const void *block, std::size_t size, unsigned char seed);
 bool all_zero(const void *block, std::size_t size);
 
 // Allocates, checks and frees each size by each of malloc, calloc, realloc and the aligned forms.
-// Null, or what was wrong. Any thread.
+// Null, or what was wrong: the call, its sizes, what it gave, and errno. Any thread.
 const char *exercise(const Subject &subject);
+
+// A text in static memory, for what was wrong; later ones take its place after a while. Any thread.
+[[gnu::format(printf, 1, 2)]] const char *wrong_text(const char *format, ...);
+
+// "ENOMEM"; "0" for none; the number for an error without a name.
+const char *errno_text(int error);
+
+// The first byte that is not as fill() or mark() left it; SIZE_MAX if none.
+std::size_t filled_until(const void *block, std::size_t size, unsigned char seed);
 
 template <typename Body> const char *in_fork(Body &&body)
 {
     const pid_t child = fork();
     if (child < 0) return "fork failed";
-    if (child == 0) end_fork(body());
-    return judge_fork(child, 5);
+    if (child == 0) {
+        calls_after_fork();
+        end_fork(body());
+    }
+    return judge_fork(child);
 }
 
 }  // namespace stress::conform

@@ -3,6 +3,7 @@
 // More than 400 lines: the checks share the threads that end at a known moment, and the table at the end names all.
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -27,9 +28,9 @@ const char *free_all(const Subject &s, void *const (&blocks)[kManyBlocks])
 {
     const char *wrong = nullptr;
     for (int i = 0; i < kManyBlocks; ++i) {
-        if (blocks[i] == nullptr) return "malloc failed in a thread";
+        if (blocks[i] == nullptr) return wrong_text("malloc(%zu) gave NULL in a thread", size_of(i));
         if (!marked(blocks[i], size_of(i), static_cast<unsigned char>(i)))
-            wrong = "a block of a thread that has ended changed";
+            wrong = wrong_text("the block %p of %zu bytes changed after its thread had ended", blocks[i], size_of(i));
         s.free(blocks[i]);
     }
     return wrong;
@@ -69,7 +70,7 @@ Verdict free_while_owner_ends(const Subject &s)
         if (!thread.started()) return fail("no thread");
         for (auto &slot : handed) {
             void *block;
-            while ((block = slot.load(std::memory_order_acquire)) == nullptr) sleep_ms(0);
+            for (Pause pause; (block = slot.load(std::memory_order_acquire)) == nullptr;) pause();
             memset(block, round, 100);
             s.free(block);
         }
@@ -102,7 +103,10 @@ void on_thread_exit(void *value)
         void *blocks[40];
         for (int i = 0; i < 40; ++i) {
             blocks[i] = launder(s.malloc(size_of(i)));
-            if (blocks[i] == nullptr) at_exit_wrong = "malloc failed in a destructor of thread-specific data";
+            if (blocks[i] == nullptr)
+                at_exit_wrong = wrong_text("malloc(%zu) gave NULL, errno %s, in round %d of the destructors of "
+                                           "thread-specific data",
+                                           size_of(i), errno_text(errno), at_exit_runs.load());
             else mark(blocks[i], size_of(i), 3);
         }
         for (void *block : blocks) s.free(block);
@@ -131,7 +135,9 @@ template <typename Body> Verdict threads_with_farewell(const Subject &s, bool al
             return fail("no thread");
     }
     if (at_exit_wrong.load() != nullptr) return fail("%s", at_exit_wrong.load());
-    if (at_exit_runs.load() != threads * rounds) return fail("the destructors ran %d times", at_exit_runs.load());
+    if (at_exit_runs.load() != threads * rounds)
+        return fail("the destructors of %d threads ran %d times, not %d", threads, at_exit_runs.load(),
+                    threads * rounds);
     const char *wrong = exercise(s);
     return wrong == nullptr ? pass() : fail("%s", wrong);
 }
@@ -199,7 +205,7 @@ Verdict caches_of_ended_threads(const Subject &s)
     const std::size_t after = resident_bytes();
     return after < before + 96 * kMib
                ? pass()
-               : fail("2000 threads, one after the other, left %zu MiB", (after - before) / kMib);
+               : fail("2000 threads, one after the other, left %zu MiB resident, above 96", (after - before) / kMib);
 }
 
 Verdict late_free_of_large(const Subject &s)
@@ -214,15 +220,17 @@ Verdict late_free_of_large(const Subject &s)
             }))
             return fail("no thread");
         for (int i = 0; i < 5; ++i) {
-            if (blocks[i] == nullptr || !filled(blocks[i], sizes[i], 4))
-                return fail("a block of %zu bytes changed", sizes[i]);
+            if (blocks[i] == nullptr) return fail("malloc(%zu) gave NULL in a thread", sizes[i]);
+            if (const std::size_t at = filled_until(blocks[i], sizes[i], 4); at != SIZE_MAX)
+                return fail("byte %zu of the block %p of %zu bytes changed after its thread had ended", at, blocks[i],
+                            sizes[i]);
             s.free(blocks[i]);
         }
     }
     const std::size_t after = resident_bytes();
-    return after < before + 160 * kMib
-               ? pass()
-               : fail("large blocks freed after their threads left %zu MiB", (after - before) / kMib);
+    return after < before + 160 * kMib ? pass()
+                                       : fail("large blocks freed after their threads left %zu MiB resident, above 160",
+                                              (after - before) / kMib);
 }
 
 Verdict never_allocated(const Subject &s)
@@ -285,7 +293,7 @@ Verdict first_calls_together(const Subject &s)
         std::atomic<int> waiting{0}, wrong{0};
         auto body = [&] {
             const int mine = waiting.fetch_add(1);
-            while (waiting.load() < threads) sleep_ms(0);
+            wait_until(waiting, threads);
             const std::size_t size = size_of(mine * 7);
             void *block = launder(s.malloc(size));
             if (block == nullptr) ++wrong;

@@ -1,6 +1,7 @@
 // Every byte of a calloc block is zero, whatever the memory held before.
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "conform/check.h"
@@ -49,7 +50,7 @@ long dirty_at(const Subject &s, std::size_t count, std::size_t size)
 Verdict calloc_zero(const Subject &s, std::size_t size)
 {
     const long at = dirty_at(s, 1, size);
-    return at < 0 ? pass() : fail("byte %ld of a calloc block of %zu bytes is not zero", at, size);
+    return at < 0 ? pass() : fail("byte %ld of calloc(1, %zu) is not zero", at, size);
 }
 
 Verdict after_dirty_free(const Subject &s)
@@ -66,7 +67,8 @@ Verdict from_the_system(const Subject &s)
     for (std::size_t size = 4096; size <= std::size_t{64} << 20; size *= 4) {
         void *block = launder(s.calloc(1, size));
         if (block == nullptr || !all_zero(block, size))
-            return fail("a fresh calloc block of %zu bytes is not zero", size);
+            return fail("calloc(1, %zu) gave %p, %s", size, block,
+                        block == nullptr ? "NULL" : "fresh memory that is not zero");
         // Kept, so that the next one is fresh too.
     }
     return pass();
@@ -126,7 +128,7 @@ Verdict with_huge_pages(const Subject &s)
     constexpr std::size_t size = 16 << 20, page = 4096;
     for (int round = 0; round < 3; ++round) {
         unsigned char *block = bytes_of(launder(s.malloc(size)));
-        if (block == nullptr) return fail("malloc of 16 MiB failed");
+        if (block == nullptr) return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
         auto *first_page =
             reinterpret_cast<unsigned char *>((reinterpret_cast<std::uintptr_t>(block) + page - 1) & ~(page - 1));
         if (madvise(first_page, size - page, MADV_HUGEPAGE) != 0)
@@ -146,7 +148,7 @@ Verdict after_shrink(const Subject &s)
         void *kept[32];
         for (void *&block : kept) {
             block = launder(s.malloc(size));
-            if (block == nullptr) return fail("malloc(%zu) failed", size);
+            if (block == nullptr) return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
             memset(block, 0xff, size);
             block = launder(s.realloc(block, size / 8 + 1));
         }
@@ -165,7 +167,8 @@ Verdict after_grow(const Subject &s)
         for (int i = 0; i < 8; ++i) {
             void *block = launder(s.calloc(1, size));
             block = launder(s.realloc(block, 3 * size));
-            if (block == nullptr) return fail("realloc to %zu failed", 3 * size);
+            if (block == nullptr)
+                return fail("realloc(block of %zu, %zu) gave NULL, errno %s", size, 3 * size, errno_text(errno));
             memset(block, 0xff, 3 * size);
             s.free(block);
         }

@@ -1,17 +1,12 @@
 #include "record/symbols.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
+
+#include "engine/base/program.h"
 
 namespace stress {
 namespace {
@@ -27,77 +22,6 @@ std::string hex_text(std::uint64_t value)
         value >>= 4;
     } while (value != 0);
     return "0x" + std::string(text + at, sizeof text - at);
-}
-
-// The first symbolizer found in PATH.
-std::string symbolizer_find()
-{
-    const char *path = std::getenv("PATH");
-    for (const std::string name : {"llvm-symbolizer-19", "llvm-symbolizer", "addr2line"}) {
-        std::string rest = path != nullptr ? path : "/usr/bin:/bin";
-        while (!rest.empty()) {
-            const std::size_t length = std::min(rest.find(':'), rest.size());
-            const std::string file = rest.substr(0, length) + "/" + name;
-            if (access(file.c_str(), X_OK) == 0) return file;
-            rest.erase(0, length + 1);
-        }
-    }
-    return "";
-}
-
-std::string read_until_end(int fd, pid_t child)
-{
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kSecondsMax);
-    std::string out;
-    for (;;) {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-        pollfd poll_fd{fd, POLLIN, 0};
-        const int ready = left.count() > 0 ? poll(&poll_fd, 1, static_cast<int>(left.count())) : 0;
-        if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0) {
-            kill(child, SIGKILL);
-            return "";
-        }
-        char part[65536];
-        const ssize_t count = read(fd, part, sizeof part);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return out;
-        out.append(part, static_cast<std::size_t>(count));
-    }
-}
-
-// Runs the program and returns its output. Uses no shell, since a record may name any path. Removes LD_PRELOAD, so that
-// the symbolizer does not run on the subject.
-std::string output_of(const std::vector<std::string> &words)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return "";
-    std::vector<char *> argv, environment;
-    for (const std::string &word : words) argv.push_back(const_cast<char *>(word.c_str()));
-    argv.push_back(nullptr);
-    for (char **entry = environ; *entry != nullptr; ++entry) {
-        const std::string text = *entry;
-        if (!text.starts_with("LD_PRELOAD=") && !text.starts_with("HAKMEM_") && !text.starts_with("DEBUGINFOD_"))
-            environment.push_back(*entry);
-    }
-    environment.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    pid_t child = -1;
-    const int error = posix_spawn(&child, words[0].c_str(), &actions, nullptr, argv.data(), environment.data());
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    std::string out;
-    if (error == 0) {
-        out = read_until_end(ends[0], child);
-        while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
-    }
-    close(ends[0]);
-    return out;
 }
 
 // Reads "FILE:LINE", "FILE:LINE (discriminator 2)", "FILE:LINE:COLUMN", "??:0" or "??:?".
@@ -152,7 +76,7 @@ void add_lines(const std::string &symbolizer, const std::string &module, const s
     std::set<std::uint64_t> offsets; // each offset once: frames of several lists may be the same call
     for (const Asked &one : asked)
         if (offsets.insert(one.offset).second) words.push_back(hex_text(one.offset));
-    const auto answers = read_answers(output_of(words));
+    const auto answers = read_answers(program_output(words, kSecondsMax));
     for (const Asked &one : asked)
         if (const auto found = answers.find(hex_text(one.offset)); found != answers.end())
             one.frame->lines = found->second;
@@ -184,7 +108,7 @@ std::string add_all_lines(const std::vector<std::vector<CrashFrame> *> &lists)
             if (frame.module.starts_with("/"))
                 modules[frame.module].push_back({&frame, frame.offset - (frame.is_return && frame.offset > 0 ? 1 : 0)});
     if (modules.empty()) return "";
-    const std::string symbolizer = symbolizer_find();
+    const std::string symbolizer = program_find({"llvm-symbolizer-19", "llvm-symbolizer", "addr2line"});
     if (symbolizer.empty())
         return "no names of functions: install llvm-symbolizer (package llvm) or addr2line (package binutils)";
     std::string note;

@@ -47,7 +47,10 @@
     X(HELPER)           /* a thread of the library accepts signals */                         \
     X(CANCEL)           /* malloc is a cancellation point */                                  \
     X(CALLOC_SLACK)     /* calloc(1, n) does not clear a byte behind the n */           \
-    X(SECURE)           /* obeys the environment under AT_SECURE */
+    X(SECURE)           /* obeys the environment under AT_SECURE */                           \
+    X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                  \
+    X(SPIN)             /* realloc to an impossible size never returns */                       \
+    X(SLUGGISH)         /* each malloc takes 60 ms of processor time */
 
 enum bug {
 #define CONFORM_ENUMERATOR(name) CONFORM_##name,
@@ -143,6 +146,14 @@ __attribute__((noinline)) static void use_stack(void)
     for (size_t i = 0; i < sizeof bytes; i += 512) bytes[i] = 1;
 }
 
+static void work_ms(long milliseconds)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < milliseconds);
+}
+
 static void before_malloc(size_t size_bytes)
 {
     static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
@@ -153,6 +164,7 @@ static void before_malloc(size_t size_bytes)
     if (BUG == CONFORM_STACK) use_stack();
     if (BUG == CONFORM_LOADER_LOCK && size_bytes == HUGE_BYTES) dl_iterate_phdr(nothing, NULL);
     if (BUG == CONFORM_ENVIRON && environ[0] == NULL) abort();
+    if (BUG == CONFORM_SLUGGISH) work_ms(60);
     if (BUG == CONFORM_CANCEL && size_bytes == HUGE_BYTES) pthread_testcancel();
     if (BUG == CONFORM_HELPER && size_bytes == HUGE_BYTES) {
         static pid_t started_in;
@@ -179,6 +191,8 @@ void *malloc(size_t size_bytes)
         munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
     void *block = __libc_malloc(size_bytes);
     if (locks) lock_release();
+    if (BUG == CONFORM_TOUCH && block != NULL && size_bytes > (size_t)1 << 30)
+        memset(block, 0, size_bytes < (size_t)2 << 30 ? size_bytes : (size_t)2 << 30);
     if (BUG == CONFORM_MALLOC_ERRNO && block == NULL && size_bytes > PTRDIFF_MAX) errno = before;
     return block;
 }
@@ -205,6 +219,7 @@ void *calloc(size_t count, size_t size_bytes)
 void *realloc(void *block, size_t size_bytes)
 {
     allocated = true;
+    while (BUG == CONFORM_SPIN && size_bytes > PTRDIFF_MAX) continue;
     if (BUG == CONFORM_REALLOC_32_BITS && size_bytes > UINT32_MAX && size_bytes < (size_t)1 << 40)
         size_bytes = (uint32_t)size_bytes;
     void *moved = __libc_realloc(block, size_bytes);
