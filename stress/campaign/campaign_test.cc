@@ -115,7 +115,7 @@ TEST_F(Campaigns, OneOfEachKind)
     EXPECT_THAT(ended.out, testing::EndsWith("1 passed, 2 failed, 1 skipped\n"));
     EXPECT_THAT(ended.out, HasSubstr("failure: crash: signal SIGSEGV; last line of stderr: dying\n"));
     EXPECT_THAT(ended.out, HasSubstr("repeat with: hakmem-stress larson --threads 4 --allocator system --seed 100\n"));
-    EXPECT_THAT(ended.out, HasSubstr("failure: hang: no end within 1 s, killed"));
+    EXPECT_THAT(ended.out, HasSubstr("failure: hang: the run hangs: used no processor time for 1 s, killed"));
     EXPECT_THAT(ended.out, HasSubstr("skip  random-mixed on hakmem, os, seed 100: skipped: not here\n"));
     EXPECT_THAT(ended.out, HasSubstr("\nskipped: random-mixed on hakmem, os: not here\n"));
     EXPECT_THAT(page(), HasSubstr("2 of 3 runs failed"));

@@ -13,13 +13,15 @@
 #include <string_view>
 
 #include "engine/base/clock.h"
+#include "engine/watch/watcher.h"
 
 namespace stress {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 2000;
 constexpr std::size_t kJsonBytesMax = std::size_t{16} << 20;
-constexpr int kPollMs = 20;
+constexpr int kPollMs = 5;
+constexpr double kBusyTimes = 6, kSlowTimes = 6;
 constexpr double kTickSeconds = 0.2;
 
 struct Fd {
@@ -166,6 +168,9 @@ void wait_until_end(const ChildSpec &spec, const ChildTick &tick, pid_t child, S
     const double start = now_seconds();
     double next_tick = kTickSeconds;
     bool killed = false;
+    WatchLimits limits{spec.timeout_seconds, kBusyTimes * spec.timeout_seconds, kSlowTimes * spec.timeout_seconds, 0};
+    limits.memory_bytes = spec.memory_cap_bytes != 0 ? spec.memory_cap_bytes : memory_cap_bytes();
+    Watcher watcher(child, limits);
     while (true) {
         pollfd polled[2] = {{out.read_end.fd, POLLIN, 0}, {err.read_end.fd, POLLIN, 0}};
         poll(polled, 2, kPollMs);
@@ -174,14 +179,19 @@ void wait_until_end(const ChildSpec &spec, const ChildTick &tick, pid_t child, S
         outcome.seconds = now_seconds() - start;
         if (has_ended(child)) break;
         if (killed) continue;
-        const bool late = outcome.seconds > spec.timeout_seconds;
+        const Stuck stuck = watcher.look();
+        const bool late = stuck != Stuck::No;
         bool stop = late;
+        if (late) outcome.stuck = watcher.text(stuck);
         if (!late && outcome.seconds >= next_tick) {
             next_tick = outcome.seconds + kTickSeconds;
             stop = !tick(outcome.seconds, err.last.text().empty() ? out.last.text() : err.last.text());
         }
         if (!stop) continue;
-        outcome.end = late ? ChildEnd::TimedOut : ChildEnd::Interrupted;
+        outcome.end = !late                    ? ChildEnd::Interrupted
+                      : stuck == Stuck::Slow   ? ChildEnd::Slow
+                      : stuck == Stuck::Memory ? ChildEnd::Memory
+                                               : ChildEnd::TimedOut;
         kill(child, SIGKILL);
         killed = true;
     }

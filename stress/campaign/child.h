@@ -1,11 +1,12 @@
-// One run in its own process and process group: started with posix_spawn, watched, and killed with its whole group if
-// it takes too long. Its output and result are collected however it ends.
+// One run in its own process and process group: started with posix_spawn, watched (engine/watch/watcher.h), and killed
+// with its whole group if it hangs or takes too much memory. Its output and result are collected however it ends.
 //
 // The child writes its JSON into an anonymous file, under the name kChildJsonPath. So a killed run leaves nothing on
 // disk, and output of the subject cannot spoil the JSON. If the driver is gone, the child dies of SIGPIPE at its next
 // line of progress.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,15 +20,19 @@ struct ChildSpec {
     std::string program;             // path
     std::string name;                // name of the program for the child, which repeats it in commands
     std::vector<std::string> words;  // arguments after the program's name
+    // It hangs after this long without processor time, or with this much of it beyond what a run of one thread needs;
+    // after six times as long it is slow.
     double timeout_seconds = 0;
+    std::uint64_t memory_cap_bytes = 0; // 0: half of what the machine has available
 };
 
-enum class ChildEnd { Exited, Signalled, TimedOut, Interrupted, NotStarted };
+enum class ChildEnd { Exited, Signalled, TimedOut, Slow, Memory, Interrupted, NotStarted };
 
 struct ChildOutcome {
     ChildEnd end = ChildEnd::NotStarted;
-    int code = 0;  // exit status, signal number, or errno of a failed start
+    int code = 0; // exit status, signal number, or errno of a failed start
     double seconds = 0;
+    std::string stuck; // TimedOut, Slow, Memory: what was seen
     std::string out_last_line, err_last_line;
     std::string json;
 };
@@ -41,4 +46,4 @@ std::string child_words_forget(std::string text);
 
 ChildOutcome child_run(const ChildSpec &spec, const ChildTick &tick);
 
-}  // namespace stress
+} // namespace stress

@@ -79,7 +79,7 @@ TEST_F(Child, AHangIsKilledWithAllItStarted)
 {
     const std::string mark = temporary_.path("grandchild");
     const RunRecord record = run("echo waiting >&2; (sleep 60 & echo $! >'" + mark + "'; wait) & wait", 0.4);
-    expect_failure(record, "hang", "no end within 0.4 s");
+    expect_failure(record, "hang", "the run hangs: used no processor time for 0.4 s");
     expect_failure(record, "hang", "waiting");
     const pid_t grandchild = static_cast<pid_t>(std::atoi(text_of_file(mark).c_str()));
     ASSERT_GT(grandchild, 1);
@@ -89,6 +89,28 @@ TEST_F(Child, AHangIsKilledWithAllItStarted)
         usleep(20000);
     }
     EXPECT_NE(kill(grandchild, 0), 0);
+}
+
+// Works all the time without an end: a busy machine would look the same, so nobody is accused.
+TEST_F(Child, ThatWorksForLongIsSlow)
+{
+    const RunRecord record = run("while :; do :; done", 0.2);
+    EXPECT_EQ(record.verdict, RunVerdict::Skip);
+    EXPECT_THAT(record.skip_reason,
+                testing::HasSubstr("slow: the run did not end in 1.2 s, of which it had a processor"));
+}
+
+TEST_F(Child, ThatTakesTooMuchMemoryIsStopped)
+{
+    const ChildOutcome outcome =
+        child_run({temporary_.script("program", "x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo $x"),
+                   "hakmem-stress",
+                   {"x"},
+                   20,
+                   std::uint64_t{32} << 20},
+                  [](double, const std::string &) { return true; });
+    const RunRecord record = judge(outcome, 20);
+    expect_failure(record, "memory_cap", "MiB of memory; the cap is 32.0 MiB");
 }
 
 TEST_F(Child, OwnWatchdogIsAHang)

@@ -76,7 +76,15 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
         break;
     }
     case ChildEnd::TimedOut:
-        fail(record, "hang", with_last_line("no end within " + seconds_text(timeout_seconds) + ", killed", outcome));
+        fail(record, "hang",
+             with_last_line("the run " + outcome.stuck + ", killed; the limit is " + seconds_text(timeout_seconds),
+                            outcome));
+        break;
+    case ChildEnd::Memory: fail(record, "memory_cap", with_last_line("the run " + outcome.stuck, outcome)); break;
+    case ChildEnd::Slow:
+        record.verdict = RunVerdict::Skip;
+        record.skip_reason = "slow: the run " + outcome.stuck;
+        record.failures.clear();
         break;
     case ChildEnd::Interrupted: fail(record, "error", "interrupted"); break;
     case ChildEnd::NotStarted: fail(record, "error", std::string("could not start: ") + strerror(outcome.code)); break;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "engine/base/program.h"
 #include "engine/base/spawn_for_test.h"
 #include "engine/run/scenario.h"
 #include "engine/subject/fault_os.h"
@@ -186,11 +187,17 @@ TEST(Crash, SaysWhichRunItWasAndLeavesAResult)
 {
     const SpawnResult result = run_on("crash", "random-mixed", kUsual);
     EXPECT_NE(result.exit_code, 0);
-    EXPECT_THAT(result.err, HasSubstr("signal SIGABRT; seed 42; repeat with: "));
+    // The op in hand with its block, twice: before the stacks and after them.
+    const char *what = "signal SIGABRT; thread [01] was in free[(]b[0-9]+[)], where b[0-9]+ is 0x[0-9a-f]+ of [0-9]+ "
+                       "bytes; seed 42; repeat with: ";
+    EXPECT_THAT(result.err, testing::ContainsRegex(what));
+    EXPECT_THAT(result.err.substr(result.err.rfind("hakmem-stress: the subject")), testing::ContainsRegex(what));
+    if (program_find({"gdb"}).empty()) EXPECT_THAT(result.err, HasSubstr("  no stack: there is no gdb in PATH"));
+    else EXPECT_THAT(result.err, testing::ContainsRegex("thread [0-9]+, which crashed:\n(.|\n)*libcanary-crash"));
     EXPECT_THAT(result.err, HasSubstr("  last ops of thread 0:\n"));
     EXPECT_THAT(result.err, HasSubstr("  last ops of thread 1:\n"));
     EXPECT_THAT(result.out, HasSubstr(rule_text("crash")));
-    EXPECT_THAT(result.out, HasSubstr("the subject ended the run with signal SIGABRT\""));
+    EXPECT_THAT(result.out, HasSubstr("the subject ended the run with signal SIGABRT; thread "));
     EXPECT_EQ(result.out.substr(result.out.size() - 2), "}\n");
 }
 

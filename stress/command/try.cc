@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +14,8 @@
 #include "command/setup.h"
 #include "engine/base/clock.h"
 #include "engine/run/execute.h"
+#include "engine/watch/expendable.h"
+#include "engine/watch/watcher.h"
 
 namespace stress {
 
@@ -29,32 +28,6 @@ struct Tries::Shared {
 
 namespace {
 
-// Resident bytes of another process. Does not use stdio, whose buffers would come from the malloc under test.
-std::uint64_t resident_bytes(pid_t pid)
-{
-    char text[128];
-    std::snprintf(text, sizeof text, "/proc/%d/statm", pid);
-    const int fd = open(text, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    const ssize_t length = ::read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0) return 0;
-    text[length] = '\0';
-    char *second = nullptr;
-    std::strtoull(text, &second, 10);
-    return std::strtoull(second, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-// A limit on address space would stop mallocs that reserve more than they use. So the parent watches the child's memory
-// instead.
-std::uint64_t half_of_free_memory()
-{
-    struct sysinfo info{};
-    constexpr std::uint64_t least = std::uint64_t{1} << 30;
-    if (sysinfo(&info) != 0) return least;
-    return std::max<std::uint64_t>(least, (std::uint64_t{info.freeram} + info.bufferram) * info.mem_unit / 2);
-}
-
 void silence()
 {
     const int null = open("/dev/null", O_RDWR);
@@ -62,22 +35,9 @@ void silence()
     if (null > STDERR_FILENO) close(null);
 }
 
-// The child ends with its parent, dumps no core, and is the first to be killed when memory runs out.
-void make_expendable()
-{
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const rlimit none{0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-    const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    [[maybe_unused]] const ssize_t written = write(fd, "1000", 4);
-    close(fd);
-}
-
 } // namespace
 
-Tries::Tries(TrySettings given) : settings(std::move(given)), memory_limit_bytes_(half_of_free_memory())
+Tries::Tries(TrySettings given) : settings(std::move(given)), memory_limit_bytes_(memory_cap_bytes())
 {
     void *start = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) std::abort();
@@ -106,7 +66,8 @@ void Tries::child(const Program &program)
                      std::snprintf(shared_->detail, sizeof shared_->detail, "%s", result.failures[0].detail.c_str());
                  }
                  shared_->finished = true;
-             }},
+             },
+             true, false},
             plan);
     _exit(0);
 }
@@ -114,25 +75,23 @@ void Tries::child(const Program &program)
 // Waits for the child and everything that it has started. Returns how it ended; empty: normally and without error.
 std::string Tries::wait(pid_t pid) const
 {
+    // The child's own watchdog ends it sooner if no op is completed.
+    WatchLimits limits = watch_limits(settings.deadline_seconds);
+    limits.busy_seconds = settings.deadline_seconds;
+    limits.memory_bytes = memory_limit_bytes_;
+    Watcher watcher(pid, limits);
     const std::uint64_t start_ns = clock_ns();
-    const std::uint64_t deadline_ns = start_ns + static_cast<std::uint64_t>(settings.deadline_seconds * 1e9);
-    std::uint64_t look_ns = start_ns;
     std::string killed;
     for (;;) {
         siginfo_t info{};
         if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid == pid) break;
-        const std::uint64_t now_ns = clock_ns();
-        if (now_ns > deadline_ns) killed = "hang";
-        if (now_ns - look_ns > 20'000'000) {
-            look_ns = now_ns;
-            if (resident_bytes(pid) > memory_limit_bytes_) killed = "memory";
-        }
-        if (!killed.empty()) {
+        if (const Stuck stuck = watcher.look(); stuck != Stuck::No) {
+            killed = stuck == Stuck::Memory ? "memory" : "hang";
             kill(pid, SIGKILL);
             waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
             break;
         }
-        const timespec pause{0, now_ns - start_ns < 20'000'000 ? 100'000 : 1'000'000};
+        const timespec pause{0, clock_ns() - start_ns < 20'000'000 ? 100'000 : 1'000'000};
         nanosleep(&pause, nullptr);
     }
     kill(-pid, SIGKILL); // children of the child; its id is still taken, because it has not been reaped yet

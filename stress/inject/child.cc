@@ -3,9 +3,8 @@
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +17,9 @@
 #include "engine/run/execute.h"
 #include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
+#include "engine/watch/expendable.h"
+#include "engine/watch/stack.h"
+#include "engine/watch/watcher.h"
 #include "inject/inject.h"
 
 namespace stress::inject {
@@ -51,11 +53,17 @@ int words_file()
 // The end of the child's output.
 std::string last_words()
 {
-    char text[1500];
+    char text[12000];
     const off_t size = lseek(words_file(), 0, SEEK_END);
     const off_t from = size > static_cast<off_t>(sizeof text) ? size - static_cast<off_t>(sizeof text) : 0;
     const ssize_t length = size <= 0 ? 0 : pread(words_file(), text, sizeof text, from);
     return std::string(text, length > 0 ? static_cast<std::size_t>(length) : 0);
+}
+
+std::string last_line(std::string text)
+{
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text.substr(text.rfind('\n') + 1);
 }
 
 Options options_of(const Task &task)
@@ -96,20 +104,10 @@ void tell(const Result &result)
     to.finished = true;
 }
 
-// The child ends with its parent, dumps no core, and is killed if its own watchdog fails to end it.
-void make_expendable(const Settings &settings)
-{
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const rlimit none{0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-    alarm(static_cast<unsigned>(settings.watchdog_seconds * 3 + settings.seconds) + 30);
-    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(words_file(), fd);
-}
-
 [[noreturn]] void child(const Task &task)
 {
-    make_expendable(task.settings);
+    make_expendable();
+    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(words_file(), fd);
     const Options options = options_of(task);
     Plan plan = scenario_find(task.scenario)->plan({options, task.settings.seed, options.threads});
     plan.injection = task.injection;
@@ -130,9 +128,43 @@ std::string ending(int status)
     if (WIFSIGNALED(status))
         return fmt::format("crash: the run ended by SIG{}: {}", signal_name(WTERMSIG(status)), last_words());
     if (said().failure[0] != '\0') return said().failure;
+    if (WEXITSTATUS(status) == kSkipped && said().skip[0] == '\0') {
+        std::snprintf(said().skip, sizeof said().skip, "%s", last_line(last_words()).c_str());
+        return "";
+    }
     if (WEXITSTATUS(status) != 0 && said().skip[0] == '\0')
         return fmt::format("crash: the run ended with status {}: {}", WEXITSTATUS(status), last_words());
     return said().finished || said().skip[0] != '\0' ? "" : "crash: the run ended before its verdict";
+}
+
+// For a child whose own watchdog fails to end it, or that takes too much memory. The watchdog counts ops; here no op is
+// seen, and a run of many threads may use processor time as long as it is asked to.
+WatchLimits limits_of(const Settings &settings)
+{
+    WatchLimits limits = watch_limits(3 * settings.watchdog_seconds);
+    limits.busy_seconds = limits.wall_seconds += settings.seconds;
+    static const std::uint64_t cap_bytes = memory_cap_bytes();
+    limits.memory_bytes = cap_bytes;
+    return limits;
+}
+
+// Waits until the child has ended or is stuck, and does not reap it. Returns what it was stuck at.
+std::string wait_for_end(pid_t pid, const Settings &settings, std::string &slow)
+{
+    Watcher watcher(pid, limits_of(settings));
+    for (long pause_ns = 50'000;; pause_ns = pause_ns < 5'000'000 ? pause_ns * 2 : pause_ns) {
+        siginfo_t info{};
+        if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid == pid)
+            return "";
+        if (const Stuck stuck = watcher.look(); stuck != Stuck::No) {
+            std::string stacks;
+            for (const std::string &line : stack_lines(pid, 0)) stacks += "\n  " + line;
+            if (stuck == Stuck::Slow) slow = watcher.text(stuck);
+            return (stuck == Stuck::Memory ? "memory cap: the run " : "hang: the run ") + watcher.text(stuck) + stacks;
+        }
+        const timespec pause{0, pause_ns};
+        nanosleep(&pause, nullptr);
+    }
 }
 
 Outcome failed_to_run(const std::string &why)
@@ -142,7 +174,7 @@ Outcome failed_to_run(const std::string &why)
     return outcome;
 }
 
-}  // namespace
+} // namespace
 
 Outcome run_once(const Task &task)
 {
@@ -153,14 +185,25 @@ Outcome run_once(const Task &task)
     if (pid < 0) return failed_to_run(fmt::format("fork failed with errno {}", errno));
     if (pid == 0) child(task);
     setpgid(pid, pid);
-    siginfo_t info{};
-    while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
-    kill(-pid, SIGKILL);  // children of the child; its id is still taken, because it has not been reaped yet
+    std::string slow;
+    const std::string stuck = wait_for_end(pid, task.settings, slow);
+    kill(-pid, SIGKILL); // children of the child; its id is still taken, because it has not been reaped yet
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     const Said &from = said();
-    Outcome outcome{ending(status), from.skip,    from.calls,          from.failed_calls, from.refused,
-                    from.ops,       from.signals, from.signals_inside, from.kept};
+    Outcome outcome{stuck.empty() ? ending(status) : stuck,
+                    from.skip,
+                    from.calls,
+                    from.failed_calls,
+                    from.refused,
+                    from.ops,
+                    from.signals,
+                    from.signals_inside,
+                    from.kept};
+    if (!slow.empty()) {
+        outcome.failure.clear();
+        outcome.skip = "slow: the run " + slow;
+    }
     return outcome;
 }
 
@@ -184,4 +227,4 @@ std::string task_command(const Task &task)
     return text;
 }
 
-}  // namespace stress::inject
+} // namespace stress::inject

@@ -22,6 +22,8 @@
 
 namespace stress::inject {
 
+inline constexpr int kSkipped = 77; // exit status of a run, and of all runs together
+
 struct Settings {
     std::string kind; // "calls", "space", "signals"
     std::vector<std::string> scenarios; // names that exist
@@ -84,6 +86,7 @@ class Tally {
         std::string scenario;
         std::uint64_t ops = 0, calls = 0, runs = 0, failed_calls = 0, refused = 0, signals = 0, signals_inside = 0;
         std::string note;
+        std::uint64_t slow = 0; // runs that a busy machine did not let end
         std::string unseen; // see loss_unseen
         Kept kept; // kept by libc in a run without a fault
         void add(const Outcome &outcome);

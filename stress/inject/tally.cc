@@ -8,8 +8,6 @@
 namespace stress::inject {
 namespace {
 
-constexpr int kSkipped = 77;
-
 std::string figures(const Settings &settings, const Tally::Row &row)
 {
     if (settings.kind == "signals")
@@ -25,6 +23,7 @@ std::string figures(const Settings &settings, const Tally::Row &row)
 void Tally::Row::add(const Outcome &outcome)
 {
     runs += 1;
+    slow += !outcome.skip.empty();
     failed_calls += outcome.failed_calls;
     refused += outcome.refused;
     signals += outcome.signals;
@@ -65,7 +64,9 @@ void Tally::done(const Row &row)
     const std::string ops = settings_.kind == "signals" ? "" : fmt::format("{} ops, ", row.ops);
     if (!row.unseen.empty()) ++unseen_;
     const std::string unseen = row.unseen.empty() ? "" : "; not looked at for loss: " + row.unseen;
-    write_text(out_, fmt::format("{:<16} {}{}{}{}\n", row.scenario, ops, figures(settings_, row), row.note, unseen));
+    const std::string slow = row.slow == 0 ? "" : fmt::format("; {} runs were too slow to judge", row.slow);
+    write_text(out_,
+               fmt::format("{:<16} {}{}{}{}{}\n", row.scenario, ops, figures(settings_, row), row.note, slow, unseen));
 }
 
 int Tally::finish()

@@ -2,10 +2,26 @@
 
 #include <cerrno>
 #include <cinttypes>
+#include <cstdio>
 
+#include "engine/base/libc.h"
 #include "engine/op/content.h"
 
 namespace stress {
+namespace {
+
+// "ENOMEM", or the number of an error without a name.
+struct ErrnoText {
+    char text[24];
+    explicit ErrnoText(int error)
+    {
+        const char *name = error != 0 ? error_name(error) : nullptr;
+        if (name != nullptr) std::snprintf(text, sizeof text, "%s", name);
+        else std::snprintf(text, sizeof text, "%d", error);
+    }
+};
+
+}  // namespace
 
 std::size_t required_align_bytes(std::size_t size_bytes, std::size_t align_bytes)
 {
@@ -109,11 +125,13 @@ bool Oracle::before_free(const Block &block, Witness witness)
     return content_ok(rule::kContent, block, block.start, block.size_bytes, witness) && claim_end(block, witness);
 }
 
-bool Oracle::errno_kept(int before, int after, Witness witness)
+bool Oracle::errno_kept(const Block &freed, int before, int after, Witness witness)
 {
     if (before == after) [[likely]]
         return true;
-    failures_.add(rule::kErrnoKept, witness, "free changed errno from %d to %d", before, after);
+    const ErrnoText changed(after);
+    failures_.add(rule::kErrnoKept, witness, "free of %p of %zu bytes changed errno from %d to %s", freed.start,
+                  freed.size_bytes, before, changed.text);
     return false;
 }
 
@@ -146,21 +164,25 @@ bool Oracle::usable_is_enough(const Block &block, std::size_t usable_bytes, Witn
     return usable_ok(block, usable_bytes, witness);
 }
 
-bool Oracle::impossible_refused(const char *call, bool returned_null, int error, Witness witness)
+bool Oracle::impossible_refused(const char *call, std::size_t size_bytes, const void *start, int error, Witness witness)
 {
-    if (!returned_null) {
-        failures_.add(rule::kEnomem, witness, "%s returned a block for a size that cannot exist", call);
+    if (start != nullptr) {
+        failures_.add(rule::kEnomem, witness, "%s returned a block, %p, for 0x%zx bytes, a size that cannot exist",
+                      call, start, size_bytes);
         return false;
     }
     if (error == ENOMEM) return true;
-    failures_.add(rule::kEnomem, witness, "%s failed with errno %d instead of ENOMEM", call, error);
+    failures_.add(rule::kEnomem, witness, "%s of 0x%zx bytes failed with errno %s instead of ENOMEM", call, size_bytes,
+                  ErrnoText(error).text);
     return false;
 }
 
-void Oracle::exhausted(const char *call, std::size_t size_bytes, int error, Witness witness)
+void Oracle::exhausted(const char *call, std::size_t size_bytes, std::size_t align_bytes, int error, Witness witness)
 {
+    char aligned[48] = "";
+    if (align_bytes != 0) std::snprintf(aligned, sizeof aligned, " aligned to %zu", align_bytes);
     failures_.add(error == ENOMEM ? rule::kExhausted : rule::kEnomem, witness,
-                  "%s of %zu bytes returned NULL with errno %d", call, size_bytes, error);
+                  "%s of %zu bytes%s returned NULL with errno %s", call, size_bytes, aligned, ErrnoText(error).text);
 }
 
 }  // namespace stress

@@ -40,7 +40,7 @@ class Oracle {
     bool before_free(const Block &block, Witness witness);
 
     // Checks that free left errno unchanged.
-    bool errno_kept(int before, int after, Witness witness);
+    bool errno_kept(const Block &freed, int before, int after, Witness witness);
 
     // Checks the block's whole content before realloc touches it; otherwise realloc would get the blame. Ends the
     // claim.
@@ -57,11 +57,12 @@ class Oracle {
 
     bool usable_is_enough(const Block &block, std::size_t usable_bytes, Witness witness);
 
-    // A request that cannot be met must return NULL (returned_null) with this errno.
-    bool impossible_refused(const char *call, bool returned_null, int error, Witness witness);
+    // A request that cannot be met must return NULL (`start`) and set errno to ENOMEM (`error`).
+    bool impossible_refused(const char *call, std::size_t size_bytes, const void *start, int error, Witness witness);
 
-    // An ordinary request returned NULL: a failure of the run. Judges the errno too.
-    void exhausted(const char *call, std::size_t size_bytes, int error, Witness witness);
+    // An ordinary request returned NULL: a failure of the run. Judges the errno too. align_bytes is 0 where none was
+    // asked for.
+    void exhausted(const char *call, std::size_t size_bytes, std::size_t align_bytes, int error, Witness witness);
 
   private:
     bool place_ok(const Block &block, Witness witness);

@@ -43,7 +43,7 @@ TEST_F(OracleTest, ASoundLifePasses)
     EXPECT_TRUE(accept(one));
     EXPECT_TRUE(accept(two));
     EXPECT_TRUE(oracle.before_free(one, kWitness));
-    EXPECT_TRUE(oracle.errno_kept(7, 7, kWitness));
+    EXPECT_TRUE(oracle.errno_kept({}, 7, 7, kWitness));
     EXPECT_TRUE(accept(one)) << "the place may be used again";
     EXPECT_EQ(only_rule(), "");
     EXPECT_FALSE(stop);
@@ -119,7 +119,7 @@ TEST_F(OracleTest, UsableSize)
 
 TEST_F(OracleTest, ErrnoKept)
 {
-    EXPECT_FALSE(oracle.errno_kept(7, 8, kWitness));
+    EXPECT_FALSE(oracle.errno_kept({}, 7, 8, kWitness));
     EXPECT_EQ(only_rule(), rule::kErrnoKept);
 }
 
@@ -175,27 +175,27 @@ TEST_F(OracleTest, ReallocJudgesTheContentBefore)
 
 TEST_F(OracleTest, ImpossibleSizes)
 {
-    EXPECT_TRUE(oracle.impossible_refused("malloc", true, ENOMEM, kWitness));
+    EXPECT_TRUE(oracle.impossible_refused("malloc", SIZE_MAX, nullptr, ENOMEM, kWitness));
     EXPECT_EQ(only_rule(), "");
-    EXPECT_FALSE(oracle.impossible_refused("malloc", true, 0, kWitness));
+    EXPECT_FALSE(oracle.impossible_refused("malloc", SIZE_MAX, nullptr, 0, kWitness));
     EXPECT_EQ(only_rule(), rule::kEnomem);
 }
 
 TEST_F(OracleTest, ImpossibleSizeThatComesBack)
 {
-    EXPECT_FALSE(oracle.impossible_refused("malloc", false, ENOMEM, kWitness));
+    EXPECT_FALSE(oracle.impossible_refused("malloc", SIZE_MAX, this, ENOMEM, kWitness));
     EXPECT_EQ(only_rule(), rule::kEnomem);
 }
 
 TEST_F(OracleTest, Exhausted)
 {
-    oracle.exhausted("malloc", 64, ENOMEM, kWitness);
+    oracle.exhausted("aligned_alloc", 3145728, 1048576, ENOMEM, kWitness);
     EXPECT_EQ(only_rule(), rule::kExhausted);
 }
 
 TEST_F(OracleTest, OnlyTheFirstFewFailuresAreKept)
 {
-    for (std::size_t i = 0; i < 2 * FailureLog::kKept; ++i) oracle.errno_kept(0, 1, kWitness);
+    for (std::size_t i = 0; i < 2 * FailureLog::kKept; ++i) oracle.errno_kept({}, 0, 1, kWitness);
     EXPECT_EQ(failures.size(), FailureLog::kKept);
 }
 

@@ -13,6 +13,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/run/crash_context.h"
 #include "engine/seat/seat_report.h"
+#include "engine/watch/self_stack.h"
 
 namespace stress {
 namespace {
@@ -31,6 +32,7 @@ struct Prepared {
     std::string tail;         // rest of the first line
     std::string json;         // with marks; empty: no JSON was asked for
     std::string json_path;
+    bool stacks = false;
 };
 Prepared prepared;
 
@@ -85,11 +87,31 @@ void write_json(SafeText &detail)
     if (!to_stdout) close(fd);
 }
 
-void add_what_happened(SafeText &text, int signal_number, const void *address)
+// "; thread 1 was in b5 = realloc(b5, 200), where b5 is 0x7ffff7fbe010 of 100 bytes"
+void add_op_in_hand(SafeText &text)
+{
+    const auto me = static_cast<pid_t>(syscall(SYS_gettid));
+    for (const Seat *seat : *prepared.seats) {
+        if (seat->thread.tid.load(std::memory_order_relaxed) != me || !seat->ops.has_next()) continue;
+        const Op &op = seat->ops.op(seat->ops.consumed());
+        text.add("; thread ").add_number(seat->index).add(Interp::inside() ? " was in " : " was at ");
+        op_line(text, op);
+        const Block *block = seat->interp.block_of(op);
+        if (block == nullptr || block->start == nullptr) return;
+        text.add(", where b").add_number(op.slot).add(" is ");
+        text.add_hex(reinterpret_cast<std::uintptr_t>(block->start)).add(" of ");
+        text.add_number(block->size_bytes).add(" bytes");
+        return;
+    }
+}
+
+void add_what_happened(SafeText &text, int signal_number, const siginfo_t &info)
 {
     text.add("the subject ended the run with signal SIG").add(signal_name(signal_number));
-    if (signal_number == SIGSEGV || signal_number == SIGBUS)
-        text.add(" at ").add_hex(reinterpret_cast<std::uintptr_t>(address));
+    if (signal_number == SIGSEGV && info.si_code == SI_KERNEL) text.add(" at an address that no program can have");
+    else if (signal_number == SIGSEGV || signal_number == SIGBUS)
+        text.add(" at ").add_hex(reinterpret_cast<std::uintptr_t>(info.si_addr));
+    add_op_in_hand(text);
     if (prepared.failures->size() == 0) return;
     const Failure &first = (*prepared.failures)[0];
     text.add("; before that, ").add(first.rule).add(": ").add(first.detail);
@@ -115,14 +137,22 @@ void on_crash(int signal_number, siginfo_t *info, void *)
     report_once(signal_number);
     SafeText text;
     text.add("hakmem-stress: ");
-    add_what_happened(text, signal_number, info->si_addr);
+    add_what_happened(text, signal_number, *info);
     text.add(prepared.tail.c_str()).write_to(STDERR_FILENO);
     // The child of a fork has neither the threads nor the result.
     if (getpid() == prepared.process) {
         for (std::size_t i = 0; i < prepared.seats->size() && i < 64; ++i)
             seat_report_ops(STDERR_FILENO, *(*prepared.seats)[i]);
-        add_what_happened(text, signal_number, info->si_addr);
+        add_what_happened(text, signal_number, *info);
         if (!prepared.json.empty()) write_json(text);
+    }
+    if (prepared.stacks) {
+        self_stack_write(STDERR_FILENO, static_cast<pid_t>(syscall(SYS_gettid)));
+        // Again as the last line, which is all that some see.
+        SafeText last;
+        last.add("hakmem-stress: ");
+        add_what_happened(last, signal_number, *info);
+        last.add(prepared.tail.c_str()).write_to(STDERR_FILENO);
     }
     signal(signal_number, SIG_DFL);
     raise(signal_number);
@@ -141,6 +171,8 @@ void crash_report_install(const CrashContext &context)
     prepared.tail = "; seed " + std::to_string(result.seed) + "; repeat with: " + result.reproduce + "\n";
     prepared.json = context.json_path.empty() ? "" : result_json(result);
     prepared.json_path = context.json_path;
+    prepared.stacks = context.stacks;
+    if (prepared.stacks) self_stack_prepare();
     crash_context_begin(result.seed, result.reproduce, context.seats);
     const bool lifted = crash_handler_lift();
     for (int signal_number : kSignals) {

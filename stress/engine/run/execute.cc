@@ -52,8 +52,8 @@ int execute(const Execution &execution, Plan &plan)
 
     Run run(options, execution.seed, execution.support, plan);
     if (execution.before_run) execution.before_run(run);
-    crash_report_install(
-        {run.failures(), run.seats(), run.so_far(execution.name, execution.reproduce), options.json_path});
+    crash_report_install({run.failures(), run.seats(), run.so_far(execution.name, execution.reproduce),
+                          options.json_path, execution.stacks});
     const auto on_hang = [&](const std::string &detail) {
         Result hung = run.so_far(execution.name, execution.reproduce);
         hung.failures.push_back({rule::kProgress, detail});

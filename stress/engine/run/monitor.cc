@@ -4,12 +4,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "engine/base/build.h"
 #include "engine/base/clock.h"
 #include "engine/base/progress.h"
 #include "engine/judge/memory_law.h"
 #include "engine/seat/seat_report.h"
 #include "engine/team/thread_start.h"
+#include "engine/watch/figures.h"
 
 namespace stress {
 namespace {
@@ -18,12 +21,28 @@ constexpr long kSampleNs = 5'000'000;
 constexpr std::uint64_t kShowOnTerminalNs = 200'000'000;
 constexpr std::uint64_t kCountMappingsNs = 20'000'000;
 constexpr std::uint64_t kShowElsewhereNs = 5'000'000'000;
+constexpr std::uint64_t kAskAgainNs = 100'000'000;
+constexpr double kSlowTimes = 30;
+
+double clock_seconds(clockid_t clock)
+{
+    timespec used{};
+    clock_gettime(clock, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+// Processor time of all threads but this one.
+double workers_cpu_seconds()
+{
+    return clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+}
 
 }  // namespace
 
 Monitor::Monitor(MemoryMeter &meter, const Mapped<Seat *> &seats, FailureLog &failures, MonitorSettings settings)
     : meter_(meter), seats_(seats), failures_(failures), settings_(std::move(settings)),
-      terminal_(isatty(settings_.progress_fd) == 1), start_ns_(clock_ns()), moved_ns_(start_ns_), shown_ns_(start_ns_)
+      terminal_(isatty(settings_.progress_fd) == 1), start_ns_(clock_ns()), moved_ns_(start_ns_), shown_ns_(start_ns_),
+      looked_ns_(start_ns_)
 {
     seat_report_prepare();
     running_ = thread_create(thread_, thread_entry, this) == 0;
@@ -74,13 +93,32 @@ std::uint64_t Monitor::ops_total() const
 
 void Monitor::watch(std::uint64_t now_ns, std::uint64_t ops)
 {
+    // At most this much counts between two looks: on a busy or suspended machine nobody ran meanwhile.
+    constexpr double counted_max = 0.1;
+    waited_seconds_ += std::min(static_cast<double>(now_ns - looked_ns_) / 1e9, counted_max);
+    looked_ns_ = now_ns;
     if (ops != moved_ops_) {
         moved_ops_ = ops;
         moved_ns_ = now_ns;
-    } else if (settings_.watchdog_seconds > 0 &&
-               static_cast<double>(now_ns - moved_ns_) > settings_.watchdog_seconds * 1e9) {
-        bark();
+        waited_seconds_ = 0;
+        moved_cpu_seconds_ = -1;
+        return;
     }
+    if (moved_cpu_seconds_ < 0) moved_cpu_seconds_ = workers_cpu_seconds();
+    if (settings_.watchdog_seconds <= 0 || waited_seconds_ <= settings_.watchdog_seconds || now_ns < ask_again_ns_)
+        return;
+    ask_again_ns_ = now_ns + kAskAgainNs;
+    if (!works(waited_seconds_)) bark();
+    if (static_cast<double>(now_ns - moved_ns_) > kSlowTimes * settings_.watchdog_seconds * 1e9) give_up();
+}
+
+// Whether the threads only lack a processor: they have used little of it, and one of them waits for it.
+bool Monitor::works(double waited_seconds)
+{
+    constexpr double idle_share = 0.05;
+    const double used = workers_cpu_seconds() - moved_cpu_seconds_;
+    if (used > settings_.watchdog_seconds) return false;
+    return used > idle_share * waited_seconds || others_runnable();
 }
 
 // More than twice the limit that is judged at the end, because the counters lag behind what is being filled. It gives
@@ -115,6 +153,19 @@ void Monitor::show(std::uint64_t now_ns, std::uint64_t ops, const MemorySample &
     line_open_ = terminal_;
     shown_ns_ = now_ns;
     shown_ops_ = ops;
+}
+
+// Ends the run without a verdict.
+void Monitor::give_up()
+{
+    constexpr int skipped = 77;
+    write_text(
+        settings_.progress_fd,
+        fmt::format("{}skipped: slow: no op was completed for {:.0f} s, in which the threads had a processor for "
+                    "{:.1f} s; the machine may be busy\n",
+                    line_open_ ? "\r\033[K" : "", kSlowTimes * settings_.watchdog_seconds,
+                    workers_cpu_seconds() - moved_cpu_seconds_));
+    _exit(skipped);
 }
 
 void Monitor::bark()

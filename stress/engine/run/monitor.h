@@ -21,10 +21,12 @@ namespace stress {
 
 struct MonitorSettings {
     int progress_fd;          // where progress goes
-    double watchdog_seconds;  // 0: never
+    // 0: never. A run hangs in which no op is completed for this long while its threads use no processor time, or use
+    // this much of it. One that gets no processor is given up as too slow after thirty times as long.
+    double watchdog_seconds;
     std::uint64_t seed;
-    std::string reproduce;    // the command that repeats this run
-    bool check;               // whether runaway memory is a failure
+    std::string reproduce; // the command that repeats this run
+    bool check; // whether runaway memory is a failure
     // Called before a hung run is ended, to write what the run must leave behind.
     std::function<void(const std::string &detail)> on_hang;
 };
@@ -45,10 +47,12 @@ class Monitor {
     void loop();
     std::uint64_t ops_total() const;
     void watch(std::uint64_t now_ns, std::uint64_t ops);
+    bool works(double waited_seconds);
     void watch_memory(const MemorySample &sample);
     void count_mappings(std::uint64_t now_ns);
     void show(std::uint64_t now_ns, std::uint64_t ops, const MemorySample &sample);
     [[noreturn]] void bark();
+    [[noreturn]] void give_up();
 
     MemoryMeter &meter_;
     const Mapped<Seat *> &seats_;
@@ -57,12 +61,14 @@ class Monitor {
     SampleLog samples_;
     bool terminal_;
     bool line_open_ = false;
-    std::uint64_t start_ns_, moved_ns_, shown_ns_;
-    std::uint64_t count_mappings_ns_ = 0;  // not before
+    std::uint64_t start_ns_, moved_ns_, shown_ns_, looked_ns_;
+    double waited_seconds_ = 0, moved_cpu_seconds_ = 0; // since the last op was completed; processor time by then
+    std::uint64_t ask_again_ns_ = 0;
+    std::uint64_t count_mappings_ns_ = 0; // not before
     std::uint64_t moved_ops_ = 0, shown_ops_ = 0;
     std::atomic<bool> quit_{false};
     pthread_t thread_{};
     bool running_;
 };
 
-}  // namespace stress
+} // namespace stress

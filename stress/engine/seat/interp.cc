@@ -90,7 +90,7 @@ Applied Interp::apply_linked(const Op &op)
 }
 
 // The subject returned NULL. That is right if the request cannot be met, or while memory is scarce.
-bool Interp::refused(const char *call_name, std::size_t size_bytes)
+bool Interp::refused(const char *call_name, std::size_t size_bytes, std::size_t align_bytes)
 {
     const int error = errno;
     note(OpOutcome::Null, error);
@@ -100,9 +100,10 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes)
         if (scarce) bump(counters_.refused, 1);
         if (error == ENOMEM || !check_) return true;
         // probe_impossible judges sizes that cannot exist, in strict runs.
-        return size_bytes > PTRDIFF_MAX || shared_.oracle.impossible_refused(call_name, true, error, witness());
+        return size_bytes > PTRDIFF_MAX ||
+               shared_.oracle.impossible_refused(call_name, size_bytes, nullptr, error, witness());
     }
-    shared_.oracle.exhausted(call_name, size_bytes, error, witness());
+    shared_.oracle.exhausted(call_name, size_bytes, align_bytes, error, witness());
     return false;
 }
 
@@ -133,7 +134,8 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     if (!op_allocates(op.kind) || block.start != nullptr) return true;
     if (op.kind == OpKind::Malloc || op.kind == OpKind::Realloc) return allocate_plain(op_size(op), block);
     void *start = call(op, op_align(op) < sizeof(void *) ? sizeof(void *) : op_align(op));
-    if (start == nullptr) return refused(kind_name(op.kind), requested_bytes(op));
+    if (start == nullptr)
+        return refused(kind_name(op.kind), requested_bytes(op), op_has_align(op.kind) ? op_align(op) : 0);
     if (requested_bytes(op) != 0) *static_cast<volatile unsigned char *>(start) = 1;
     block = {start, requested_bytes(op), 0, 0};
     count_allocated(block.size_bytes);
@@ -144,6 +146,7 @@ bool Interp::apply_checked(const Op &op)
 {
     Block &block = shared_.slots.blocks[op.slot];
     const bool empty = block.start == nullptr;
+    in_hand_ = block;
     scarce_mark_ = shared_.scarce_mark();
     bump(counters_.ops, 1);
     switch (op.kind) {
@@ -201,10 +204,10 @@ bool Interp::allocate(const Op &asked, Block &block)
     void *start = call(op, align_bytes);
     if (timed) latency->add(Latency::Malloc, latency_ticks() - begin);
     const std::size_t size_bytes = requested_bytes(op);
-    if (start == nullptr) return refused(kind_name(op.kind), size_bytes);
+    if (start == nullptr) return refused(kind_name(op.kind), size_bytes, align_bytes);
     if (size_bytes > PTRDIFF_MAX) {
         note(OpOutcome::Given, 0);
-        return shared_.oracle.impossible_refused(kind_name(op.kind), false, 0, witness());
+        return shared_.oracle.impossible_refused(kind_name(op.kind), size_bytes, start, 0, witness());
     }
     const Block fresh{start, size_bytes, generation(), align_bytes};
     if (!fresh_is_sound(fresh, op.kind == OpKind::Calloc)) return false;
@@ -238,7 +241,7 @@ bool Interp::release(const Op &op, Block &block)
     const int after = errno;
     count_freed(old.size_bytes);
     note(OpOutcome::Freed, after == kErrnoMark ? 0 : after);
-    return shared_.oracle.errno_kept(kErrnoMark, after, witness());
+    return shared_.oracle.errno_kept(old, kErrnoMark, after, witness());
 }
 
 bool Interp::reallocate(const Op &op, Block &block)
@@ -278,7 +281,7 @@ bool Interp::reallocate(const Op &op, Block &block)
     }
     if (size_bytes > PTRDIFF_MAX) {
         note(OpOutcome::Given, 0);
-        return shared_.oracle.impossible_refused("realloc", false, 0, witness());
+        return shared_.oracle.impossible_refused("realloc", size_bytes, start, 0, witness());
     }
     const Block fresh{start, size_bytes, generation(), 0};
     if (old.start == nullptr) {
@@ -342,17 +345,16 @@ bool Interp::probe_impossible()
 {
     errno = 0;
     void *start = subject::call_malloc(SIZE_MAX - 4096);
-    if (!shared_.oracle.impossible_refused("malloc(SIZE_MAX - 4096)", start == nullptr, errno, witness())) return false;
+    if (!shared_.oracle.impossible_refused("malloc", SIZE_MAX - 4096, start, errno, witness())) return false;
     errno = 0;
     start = subject::call_calloc(SIZE_MAX / 2, 4);
-    if (!shared_.oracle.impossible_refused("calloc(SIZE_MAX / 2, 4)", start == nullptr, errno, witness())) return false;
+    if (!shared_.oracle.impossible_refused("calloc(SIZE_MAX / 2, 4)", SIZE_MAX, start, errno, witness())) return false;
 
     Block block{};
     if (!allocate(op_make(OpKind::Malloc, 0, 100), block)) return false;
     errno = 0;
     start = subject::call_realloc(block.start, SIZE_MAX / 2 + 2);
-    if (!shared_.oracle.impossible_refused("realloc(block, PTRDIFF_MAX + 2)", start == nullptr, errno, witness()))
-        return false;
+    if (!shared_.oracle.impossible_refused("realloc", SIZE_MAX / 2 + 2, start, errno, witness())) return false;
     return release(op_make(OpKind::Free, 0), block);
 }
 

@@ -90,6 +90,14 @@ class Interp {
 
     const Support &support() const { return support_; }
 
+    // The block that the op in hand found in its slot, for reports: a free has already cleared the slot. nullptr: the op
+    // has none.
+    const Block *block_of(const Op &op) const
+    {
+        if (!op_has_slot(op.kind) || op.slot >= shared_.slots.blocks.size()) return nullptr;
+        return check_ ? &in_hand_ : &shared_.slots.blocks[op.slot];
+    }
+
   private:
     bool apply_now(const Op &op) { return check_ ? apply_checked(op) : apply_plain(op); }
     Applied apply_linked(const Op &op);
@@ -134,7 +142,7 @@ class Interp {
     bool reallocate(const Op &op, Block &block);
     bool usable(Block &block);
     bool still_holds(const Block &block);
-    bool refused(const char *call, std::size_t size_bytes);
+    bool refused(const char *call, std::size_t size_bytes, std::size_t align_bytes = 0);
     bool fresh_is_sound(const Block &fresh, bool from_calloc);
     std::size_t usable_bytes(void *start) const;
     void note(std::uint8_t result, int error, const Block *block = nullptr)
@@ -161,8 +169,9 @@ class Interp {
     Support support_;
     std::uint32_t seat_;
     bool check_;
-    std::uint32_t scarce_mark_ = 0;  // set when the op began; unchecked runs never set it
+    Block in_hand_{}; // as the op in hand found it; unchecked runs never set it
+    std::uint32_t scarce_mark_ = 0; // set when the op began; unchecked runs never set it
     std::atomic<std::uint64_t> waits_for_{0};
 };
 
-}  // namespace stress
+} // namespace stress

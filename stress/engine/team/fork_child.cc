@@ -18,6 +18,7 @@
 #include "engine/subject/whitebox.h"
 #include "engine/team/fork_park.h"
 #include "engine/team/thread_start.h"
+#include "engine/watch/watcher.h"
 
 namespace stress {
 namespace {
@@ -184,21 +185,22 @@ void fork_child_deadline_set(double seconds)
 
 bool fork_child_wait(pid_t child, ForkReport &report, char (&why)[640])
 {
-    const std::uint64_t end_ns = clock_ns() + deadline_ns;
+    const double deadline_seconds = static_cast<double>(deadline_ns) / 1e9;
+    Watcher watcher(child, watch_limits(deadline_seconds));
     int status = 0;
-    bool ended = false;
-    for (long pause_ns = 20'000; !(ended = waitpid(child, &status, WNOHANG) == child) && clock_ns() < end_ns;) {
+    Stuck stuck = Stuck::No;
+    for (long pause_ns = 20'000; waitpid(child, &status, WNOHANG) != child;) {
+        if (stuck = watcher.look(); stuck != Stuck::No) break;
         const timespec pause{0, pause_ns};
         nanosleep(&pause, nullptr);
         if (pause_ns < 1'000'000) pause_ns *= 2;
     }
     const char *phase = report.phase.load(std::memory_order_relaxed);
-    if (!ended) {
+    if (stuck != Stuck::No) {
         kill(child, SIGKILL);
         waitpid(child, nullptr, 0);
-        std::snprintf(why, sizeof why, "hung for %llu ms at %s",
-                      static_cast<unsigned long long>(deadline_ns / 1'000'000), phase);
-        return false;
+        std::snprintf(why, sizeof why, "%s, at %s", watcher.text(stuck).c_str(), phase);
+        return stuck == Stuck::Slow;
     }
     if (WIFSIGNALED(status))
         std::snprintf(why, sizeof why, "died by SIG%s at %s", signal_name(WTERMSIG(status)), phase);
