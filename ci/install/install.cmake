@@ -49,7 +49,12 @@ string(REGEX REPLACE "/$" "" prefix_of_pc "${prefix_of_pc}")
 configure_file(${install_folder}/hakmem.pc.in ${CMAKE_CURRENT_BINARY_DIR}/hakmem.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hakmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-if(HAKMEM_SUITE)
+# A tree for another machine has libraries alone to install: the suite's helpers and the benchmark are not made there.
+set(suite OFF)
+if(TARGET conform-fresh AND TARGET hakmem-bench)
+  set(suite ON)
+endif()
+if(suite)
   install(PROGRAMS $<TARGET_FILE:hakmem-stress> DESTINATION ${suite_folder} COMPONENT suite)
   foreach(name conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
       conform-keys conform-own_new)
@@ -70,7 +75,7 @@ endif()
 
 # Manual pages and completions, made of --help when they are installed.
 set(manual hakmem-run)
-if(HAKMEM_SUITE)
+if(suite)
   list(APPEND manual hakmem-stress hakmem-bench)
 endif()
 if(NOT CMAKE_CROSSCOMPILING)
