@@ -43,7 +43,7 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SUITE_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libhakmem0 (= ${PROJECT_VERSION}), libc6-dev")
-set(CPACK_DEBIAN_SUITE_PACKAGE_RECOMMENDS "libhakmem0")
+set(CPACK_DEBIAN_SUITE_PACKAGE_RECOMMENDS "libhakmem0, gdb")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "A drop-in for malloc by LD_PRELOAD or by linking: libhakmem.so.0, which is
 fast, and libhakmem-validate.so.0, the same heap, which names misuse and
 corruption.")
