@@ -9,7 +9,7 @@ set(TESTS
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
     cache/cancel_test.cc cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
-    heap/background_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc heap/options_test.cc
+    heap/background_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/options_test.cc
     heap/realloc_test.cc heap/stats_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     crash/crash_stack_test.cc crash/record_write_test.cc
@@ -142,6 +142,8 @@ foreach(library hakmem hakmem-validate)
   if(Python3_Interpreter_FOUND AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
     hakmem_add_preload_test(override/${library}-limit-set-later ${library} PROGRAM ${Python3_EXECUTABLE} -c
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 << 30,) * 2); bytearray(100 << 20)")
+    hakmem_add_override_test(override/${library}-stats ${Python3_EXECUTABLE}
+        ${CMAKE_CURRENT_SOURCE_DIR}/programs/stats_check $<TARGET_FILE:${library}>)
   endif()
   hakmem_add_preload_test(override/${library} ${library}
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})

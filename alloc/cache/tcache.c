@@ -154,6 +154,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     /* The bin may hold blocks: for malloc(0), or if libc has allocated while the thread started. */
     struct block *list = tcache->heads[class_index];
     if (list == NULL) list = find(tcache->heap, class_index);
+    owner_count_event(&tcache->heap->owner, OWNER_EVENT_refills);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
         tcache->heads[class_index] = link_get(&list->next);
@@ -216,10 +217,12 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
             magazine_push(heap, list, class_index);
         } else {
             if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
+            owner_count_event(&heap->owner, OWNER_EVENT_overflows);
             list_give_back(list);
             if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
         }
     }
+    owner_count_event(&heap->owner, OWNER_EVENT_parks);
     struct block *block = pointer;
     link_set(&block->next, NULL);
     tcache->heads[class_index] = block;

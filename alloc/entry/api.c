@@ -7,10 +7,13 @@
 #include "debug/quarantine.h"
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
+#include "heap/bound.h"
 #include "heap/heap.h"
 #include "heap/stats.h"
+#include "heap/stats_write.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "superslab/limit.h"
 
 static void *alloc_aligned(size_t align_bytes, size_t size_bytes)
 {
@@ -143,6 +146,48 @@ int hak_background(bool on)
     return background_set(on);
 }
 
+size_t hak_good_size(size_t size_bytes)
+{
+    if (VALIDATE && frames_on()) return size_bytes;
+    return heap_good_size(size_bytes);
+}
+
+struct hak_sized_block hak_malloc_at_least(size_t size_bytes)
+{
+    size_t good_bytes = hak_good_size(size_bytes);
+    void *block = hak_malloc(good_bytes);
+    return (struct hak_sized_block){.block = block, .size_bytes = block != NULL ? good_bytes : 0};
+}
+
+void hak_limit_set(size_t limit_bytes)
+{
+    limit_set(limit_bytes);
+}
+size_t hak_limit_get(void)
+{
+    return limit_get();
+}
+void hak_limit_soft_set(size_t limit_bytes)
+{
+    limit_soft_set(limit_bytes);
+}
+size_t hak_limit_soft_get(void)
+{
+    return limit_soft_get();
+}
+void hak_limit_callback(bool (*callback)(size_t wanted_bytes, void *context), void *context)
+{
+    bound_callback_set(callback, context);
+}
+
+size_t hak_figures_get(struct hak_figures *out, size_t size_bytes)
+{
+    return stats_figures(out, size_bytes);
+}
+int hak_stats_write(int fd, enum hak_stats_format format)
+{
+    return stats_write(fd, (int)format);
+}
 void hak_stats_get(struct hak_stats *out)
 {
     stats_get(out);

@@ -11,6 +11,7 @@
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
 #include "heap/options.h"
+#include "heap/stats_write.h"
 #include "os/os.h"
 
 /* Starts the sampling of blocks. It installs the crash handler too, since that reports the faults which sampled blocks
@@ -43,6 +44,13 @@ static void background_begin(void)
     if (option_value(OPTION_BACKGROUND) != 0 && background_set(true) != 0) os_write_error(refused, sizeof refused - 1);
 }
 
+static void stats_begin(void)
+{
+    static const char refused[] = "hakmem: HAKMEM_STATS_SIGNAL: not a signal that can be caught\n";
+    int signal = (int)option_value(OPTION_STATS_SIGNAL);
+    if (signal != 0 && !stats_signal_start(signal)) os_write_error(refused, sizeof refused - 1);
+}
+
 __attribute__((constructor)) static void start(void)
 {
     thread_process_start();
@@ -52,10 +60,11 @@ __attribute__((constructor)) static void start(void)
     crash_start();
     guard_begin();
     background_begin();
+    stats_begin();
 }
 
 __attribute__((destructor)) static void finish(void)
 {
     background_set(false);
-    if (option_value(OPTION_STATS) != 0) hak_stats_print(stderr);
+    if (option_value(OPTION_STATS) != 0) stats_at_exit();
 }

@@ -13,6 +13,7 @@
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "heap/huge.h"
+#include "heap/stats_write.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "superslab/purge.h"
@@ -58,6 +59,7 @@ static void *run(void *unused)
     while (atomic_load_explicit(&must_end, memory_order_relaxed) == 0) {
         os_wait_ms((uint32_t *)&must_end, 0, wait_ms(rests));
         if (atomic_load_explicit(&must_end, memory_order_relaxed) != 0) break;
+        if (stats_signal_is_due()) stats_signal_write();
         rests = make_round() ? 0 : rests + 1;
     }
     return NULL;
@@ -107,6 +109,11 @@ int background_set(bool on)
     lock_release(LOCK_BACKGROUND);
     errno = saved;
     return error;
+}
+
+void background_wake(void)
+{
+    os_wake_one((uint32_t *)&must_end);
 }
 
 bool background_is_on(void)

@@ -19,5 +19,8 @@ int background_set(bool on);
 
 bool background_is_on(void);
 
+/* Lets the thread, if there is one, make a round now. Async-signal-safe. */
+void background_wake(void);
+
 /* How many rounds it has made, in this process. */
 uint64_t background_rounds(void);

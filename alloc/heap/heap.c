@@ -11,8 +11,10 @@
 #include "cache/visit.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
+#include "heap/bound.h"
 #include "heap/huge.h"
 #include "heap/large.h"
+#include "heap/stats_write.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
 #include "slab/slab.h"
@@ -30,6 +32,8 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
 {
     heap_purge_all();
     void *block = tcache_refill(tcache, class_index);
+    while (block == NULL && bound_ask(class_index != CLASS_EMPTY ? sizeclass_bytes(class_index) : GRANULE_BYTES))
+        block = tcache_refill(tcache, class_index);
     return block != NULL ? block : no_memory();
 }
 
@@ -48,6 +52,7 @@ static void tick(struct tcache *tcache)
         tcache->tick_rounds = pool_tick_rounds();
         atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
         remote_post_all(&tcache->heap->staging);
+        if (HAK_UNLIKELY(stats_signal_is_due())) stats_signal_write();
     }
     if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm() && !has_idle_blocks(tcache->heap)) return;
     uint64_t now_ms = os_now_ms();
@@ -130,7 +135,9 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
     if (HAK_UNLIKELY(pointer == NULL)) {
         heap_purge_all(); /* gives back what is kept for reuse; then try again */
-        pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
+        do {
+            pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
+        } while (pointer == NULL && bound_ask(size_bytes));
     }
     return pointer != NULL ? pointer : no_memory();
 }
@@ -205,6 +212,12 @@ size_t heap_usable_size(const void *pointer)
     if (class_index == CLASS_HUGE) return huge_usable_size(pointer);
     if (class_index == CLASS_GUARD) return guard_usable_size(pointer);
     return 0; /* NULL, or not ours */
+}
+
+size_t heap_good_size(size_t size_bytes)
+{
+    if (size_bytes <= SMALL_BYTES_MAX) return sizeclass_bytes(size_bytes != 0 ? sizeclass_of(size_bytes) : 1);
+    return size_bytes <= PTRDIFF_MAX - PAGE_BYTES ? round_up(size_bytes, PAGE_BYTES) : size_bytes;
 }
 
 /* --- sanitizers ---------------------------------------------------------------------------------------- */

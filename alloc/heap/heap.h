@@ -116,6 +116,7 @@ void *heap_reallocarray(void *pointer, size_t count, size_t size_bytes);
 size_t heap_usable_size(const void *pointer);
 size_t heap_purge(void);
 size_t heap_purge_all(void);
+size_t heap_good_size(size_t size_bytes);
 
 /* align_bytes is a power of two. Sets ENOMEM on failure. */
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes);

@@ -12,6 +12,7 @@
 #include "os/sanitizer.h"
 #include "report/failfast.h"
 #include "slab/validate.h"
+#include "superslab/limit.h"
 #include "superslab/pagemap.h"
 
 /* Describes a mapping. It is in one place: in the page map (the block is live), in `cache`, in `stuck`, or, without a
@@ -150,6 +151,7 @@ static uint32_t cache_oldest(void)
  * `stuck` for a later call to try again. */
 static void destroy(struct huge *huge)
 {
+    limit_count_huge(-huge->mapped_bytes); /* those in `stuck` are counted no more: they have no memory */
     while (huge != NULL) {
         if (os->release(huge->start, huge->mapped_bytes) != 0) {
             os->purge(huge->start, huge->mapped_bytes);
@@ -243,9 +245,8 @@ static bool mapped_size(size_t size_bytes, size_t *mapped_bytes)
 
 static char *map(size_t align_bytes, size_t mapped_bytes)
 {
-    char *start = pagemap_reserve(mapped_bytes, align_bytes);
-    if (start == NULL) return NULL;
-    if (os->commit(start, mapped_bytes) == 0) return start;
+    char *start = limit_allows(mapped_bytes) ? pagemap_reserve(mapped_bytes, align_bytes) : NULL;
+    if (start == NULL || os->commit(start, mapped_bytes) == 0) return start;
     os->release(start, mapped_bytes);
     return NULL;
 }
@@ -253,6 +254,7 @@ static char *map(size_t align_bytes, size_t mapped_bytes)
 /* Adds to the figures; to subtract, pass the negated number: the sum wraps. */
 static void count_live(size_t blocks, size_t bytes)
 {
+    limit_count_huge(bytes);
     huge_lock();
     live_count += blocks;
     live_bytes += bytes;
@@ -354,8 +356,8 @@ void *huge_realloc(void *pointer, size_t size_bytes)
         if (mapped_bytes < old_bytes - old_bytes / 4) shrink(huge, mapped_bytes);
         return pointer;
     }
-    int error = os->grow(huge->start, old_bytes, mapped_bytes);
-    /* EFAULT: the program has split the mapping, so it cannot be moved as one either. */
+    int error = limit_allows(mapped_bytes - old_bytes) ? os->grow(huge->start, old_bytes, mapped_bytes) : EFAULT;
+    /* EFAULT: the limit, or the program has split the mapping, so it cannot be moved as one either. */
     if (error != 0 && (error == EFAULT || !move(huge, mapped_bytes))) return NULL;
     mapped_bytes_set(huge, mapped_bytes);
     count_live(0, mapped_bytes - old_bytes);

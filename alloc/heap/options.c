@@ -4,9 +4,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "heap/bound.h"
 #include "heap/huge.h"
+#include "heap/stats_write.h"
 #include "os/os.h"
 #include "report/settings.h"
+#include "superslab/limit.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 
@@ -64,6 +67,11 @@ static bool number(const char *text, uint64_t *value)
     return true;
 }
 
+static bool is_name(const char *name, size_t name_bytes, const char *wanted)
+{
+    return strlen(wanted) == name_bytes && memcmp(name, wanted, name_bytes) == 0;
+}
+
 static void read_entry(const char *entry)
 {
     const char *name = entry + sizeof prefix - 1;
@@ -72,11 +80,24 @@ static void read_entry(const char *entry)
     if (VALIDATE && failfast_settings_check(name) == SETTINGS_BAD)
         warn(entry, strlen(entry), "not a value that the option takes; the default stands");
     size_t name_bytes = (size_t)(equals - name);
+    if (is_name(name, name_bytes, "LIMIT") || is_name(name, name_bytes, "LIMIT_SOFT")) {
+        size_t limit_bytes;
+        if (!bound_read(equals + 1, "", &limit_bytes)) {
+            warn(entry, strlen(entry), "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit");
+        } else if (is_name(name, name_bytes, "LIMIT")) {
+            limit_set(limit_bytes);
+        } else {
+            limit_soft_set(limit_bytes);
+        }
+        return;
+    }
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct description *option = &descriptions[i];
-        if (strlen(option->name) != name_bytes || memcmp(option->name, name, name_bytes) != 0) continue;
+        if (!is_name(name, name_bytes, option->name)) continue;
         uint64_t value;
-        if (number(equals + 1, &value) && value >= option->low && value <= option->high) {
+        if (i == OPTION_STATS && stats_target_set(equals + 1)) {
+            values[i] = 1;
+        } else if (number(equals + 1, &value) && value >= option->low && value <= option->high) {
             values[i] = value;
         } else {
             warn(entry, strlen(entry), "not a number in the option's range; the default stands");

@@ -1,7 +1,8 @@
 /* options.h: the options in the environment, read once at start, without allocating. X(variable, default, low, high,
  * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build
- * has two more, which it must know earlier than these: report/settings.h. crash/crash.c reads HAKMEM_CRASH_DIR, which
- * is not a number. */
+ * has two more, which it must know earlier than these: report/settings.h. Not numbers, and read
+ * elsewhere: HAKMEM_CRASH_DIR (crash/crash.c), HAKMEM_LIMIT and HAKMEM_LIMIT_SOFT (heap/bound.h), and the targets of
+ * HAKMEM_STATS (heap/stats_write.h). */
 #pragma once
 
 #include <stddef.h>
@@ -17,6 +18,7 @@
     X(GUARD_SAMPLE, 0, 0, 1000000000, "N: about one in N small blocks lies alone between pages that fault; 0: none") \
     X(GUARD_SLOTS, GUARD_SLOTS, 1, GUARD_SLOTS_MAX, "such blocks, live or lately freed, at most")                    \
     X(BACKGROUND, 0, 0, 1, "1: a thread of the allocator's own gives idle memory back while the program sleeps")     \
+    X(STATS_SIGNAL, 0, 0, 64, "N: write the heap's figures when signal N comes; 0: at none")                         \
     X(STATS, 0, 0, 1, "1: print the heap's figures to standard error at exit")
 
 enum option {

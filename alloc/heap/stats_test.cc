@@ -1,6 +1,8 @@
 // stats_test.cc: the figures follow what is allocated and freed.
 #include "heap/heap_test_support.h"
 
+#include <sys/mman.h>
+
 extern "C" {
 #include "superslab/pool.h"
 }
@@ -144,6 +146,103 @@ TEST_F(Stats, Print)
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;
     }
-    EXPECT_EQ(lines, 15u);
+    EXPECT_EQ(lines, 16u);
     hak_free(block);
+}
+
+TEST_F(Stats, Figures)
+{
+    std::vector<void *> blocks;
+    for (int i = 0; i < 1000; i++) blocks.push_back(hak_malloc(500));
+    void *huge = hak_malloc(5 * MIB);
+    hak_figures figures;
+    EXPECT_EQ(hak_figures_get(&figures, sizeof figures), sizeof figures);
+    hak_stats stats = get();
+    EXPECT_EQ(figures.mapped_bytes, stats.reserved_bytes);
+    EXPECT_EQ(figures.used_bytes, stats.small_bytes + stats.run_bytes + stats.huge_bytes);
+    EXPECT_EQ(figures.committed_bytes, stats.slab_bytes + stats.run_bytes + stats.dirty_bytes + stats.huge_bytes);
+    EXPECT_GE(figures.committed_peak_bytes, figures.committed_bytes);
+    EXPECT_EQ(figures.heaps, figures.orphans + figures.threads);
+    EXPECT_GE(figures.refills, 1000u * 512 / PAGE_BYTES);
+    EXPECT_GE(figures.slabs_made, 8u);
+    EXPECT_EQ(figures.superslabs_made - figures.superslabs_released, figures.superslabs);
+    const hak_class_figures &of_class = figures.classes[sizeclass_of(500) - 1];
+    EXPECT_EQ(of_class.block_bytes, 512u);
+    EXPECT_GE(of_class.used_blocks, 1000u);
+    EXPECT_EQ(of_class.slab_bytes, 8u * PAGE_BYTES);
+    EXPECT_EQ(figures.classes[CLASS_COUNT - 1].block_bytes, 0u) << "the list ends";
+    for (void *block : blocks) hak_free(block);
+    hak_free(huge);
+    hak_purge();
+    hak_figures after;
+    hak_figures_get(&after, sizeof after);
+    EXPECT_EQ(after.committed_bytes, 0u);
+    EXPECT_EQ(after.resident_bytes, 0u);
+    EXPECT_EQ(after.idle_bytes, 0u);
+    EXPECT_GE(after.slabs_released, figures.slabs_released + 8);
+    EXPECT_GE(after.purged_bytes, figures.purged_bytes + 8 * PAGE_BYTES);
+    // A program that knows fewer members, and one that knows more.
+    struct {
+        uint64_t mapped_bytes, behind;
+    } small = {1, 77};
+    EXPECT_EQ(hak_figures_get((hak_figures *)&small, sizeof small.mapped_bytes), sizeof(hak_figures));
+    EXPECT_EQ(small.mapped_bytes, after.mapped_bytes);
+    EXPECT_EQ(small.behind, 77u);
+    struct {
+        hak_figures known;
+        uint64_t more[4];
+    } large;
+    memset(&large, 0xff, sizeof large);
+    hak_figures_get(&large.known, sizeof large);
+    EXPECT_EQ(large.known.mapped_bytes, after.mapped_bytes);
+    for (uint64_t each : large.more) EXPECT_EQ(each, 0u);
+}
+
+// All that was got is touched: then the books and the kernel say the same.
+TEST_F(Stats, TheBooksAgreeWithTheKernel)
+{
+    SKIP_UNDER_SANITIZER("its own memory is in the same mappings");
+    std::vector<std::pair<char *, size_t>> blocks;
+    test::Rng rng;
+    for (int i = 0; i < 20000; i++) {
+        size_t size = i % 100 == 0 ? rng.between(RUN_BYTES_MAX / 4, RUN_BYTES_MAX) : rng.between(1, 4000);
+        blocks.emplace_back((char *)hak_malloc(hak_good_size(size)), hak_good_size(size));
+    }
+    blocks.emplace_back((char *)hak_malloc(9 * MIB), 9 * MIB);
+    for (auto &[block, size] : blocks) memset(block, 1, size);
+    // The superslabs and huge blocks, by mincore.
+    std::vector<uintptr_t> bases;
+    for (auto &[block, size] : blocks) bases.push_back((uintptr_t)block / SUPERSLAB_BYTES * SUPERSLAB_BYTES);
+    auto huge = (uintptr_t)blocks.back().first;
+    std::sort(bases.begin(), bases.end());
+    bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
+    size_t os_bytes = (size_t)sysconf(_SC_PAGESIZE), resident = 0;
+    for (uintptr_t base : bases) {
+        size_t bytes = base == huge ? 9 * MIB : SUPERSLAB_BYTES;
+        std::vector<unsigned char> there(bytes / os_bytes);
+        ASSERT_EQ(mincore((void *)base, bytes, there.data()), 0);
+        for (unsigned char each : there) resident += (each & 1) * os_bytes;
+    }
+    hak_figures figures;
+    hak_figures_get(&figures, sizeof figures);
+    printf("%zu bytes by the books, %zu by the kernel\n", (size_t)figures.resident_bytes, resident);
+    EXPECT_NEAR((double)figures.resident_bytes, (double)resident, 0.01 * (double)resident);
+    for (auto &[block, size] : blocks) hak_free(block);
+}
+
+TEST_F(Stats, GoodSizesAreUsableSizes)
+{
+    for (size_t size : {0u, 1u, 16u, 17u, 1000u, 1025u, 5000u, 32768u, 32769u, 70000u, 3u << 20}) {
+        void *block = hak_malloc(size);
+        EXPECT_EQ(hak_good_size(size), hak_malloc_usable_size(block)) << size;
+        hak_free(block);
+        hak_sized_block got = hak_malloc_at_least(size);
+        EXPECT_EQ(got.size_bytes, hak_malloc_usable_size(got.block)) << size;
+        memset(got.block, 1, got.size_bytes);
+        hak_free(got.block);
+    }
+    EXPECT_EQ(hak_good_size(SIZE_MAX), SIZE_MAX);
+    hak_sized_block none = hak_malloc_at_least(SIZE_MAX);
+    EXPECT_EQ(none.block, nullptr);
+    EXPECT_EQ(none.size_bytes, 0u);
 }

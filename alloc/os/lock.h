@@ -12,6 +12,7 @@
 enum lock_rank {
     LOCK_BACKGROUND, /* start and end of the background thread */
     LOCK_START, /* the process's first use of the heap */
+    LOCK_BOUND, /* the callback at the limit */
     LOCK_VISIT, /* a visit to another thread's heap (cache/visit.h) */
     LOCK_HEAPS, /* a new heap */
     LOCK_HUGE, /* huge descriptors and the cache of mappings */

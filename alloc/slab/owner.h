@@ -18,6 +18,16 @@
 #include "base/sizeclass.h"
 #include "superslab/superslab.h"
 
+/* X(name): what an owner counts in every build, on slow paths. Only who holds the owner adds. */
+#define OWNER_EVENTS(X) X(refills) X(parks) X(overflows) X(drains) X(slabs_made) X(slabs_released) X(trims)
+
+enum owner_event {
+#define X(name) OWNER_EVENT_##name,
+    OWNER_EVENTS(X)
+#undef X
+        OWNER_EVENT_COUNT
+};
+
 struct owner {
     uint32_t tag; /* id << TAG_OWNER_SHIFT; ids count from 1 */
     uint32_t id;
@@ -41,6 +51,8 @@ struct owner {
     bool trimmed_is_wanted;
     uint8_t trims_wanted;
 
+    _Atomic(uint64_t) events[OWNER_EVENT_COUNT]; /* relaxed */
+
     /* Whether one slab a class stays although no block of it is in use. False in an orphan that may never be
      * adopted. */
     bool keeps_empty;
@@ -60,6 +72,12 @@ static inline size_t owner_used_bytes(const struct owner *owner)
 static inline void owner_used_bytes_set(struct owner *owner, size_t bytes)
 {
     atomic_store_explicit(&owner->used_bytes, bytes, memory_order_relaxed);
+}
+
+static inline void owner_count_event(struct owner *owner, enum owner_event event)
+{
+    uint64_t count = atomic_load_explicit(&owner->events[event], memory_order_relaxed);
+    atomic_store_explicit(&owner->events[event], count + 1, memory_order_relaxed);
 }
 
 static inline void owner_carved_bytes_add(struct owner *owner, size_t bytes) /* negated, to subtract */

@@ -128,6 +128,7 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
          * queue twice, which makes the queue cyclic. */
         if (HAK_UNLIKELY(word == 0)) broken(BROKEN_pending, slab->class_index, slab);
         if (VALIDATE) validate_remote(slab, word_head(word), word_count(word));
+        owner_count_event(owner, OWNER_EVENT_drains);
         if (wanted == NULL && slab->class_index == class_wanted) {
             wanted = word_head(word);
         } else {

@@ -108,6 +108,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     if (range.superslab == NULL) return NULL;
     if (VALIDATE) counter_add(&owner->counters, range.made ? COUNTER_slab_superslab : COUNTER_slab_pool, class_index);
 
+    owner_count_event(owner, OWNER_EVENT_slabs_made);
     struct slab *slab = &range.superslab->slabs[range.first];
     slab->free = NULL;
     used_set(slab, 0);
@@ -134,6 +135,7 @@ static void slab_release(struct slab *slab)
 {
     struct superslab *superslab = superslab_of(slab);
     list_remove(slab);
+    owner_count_event(slab->owner, OWNER_EVENT_slabs_released);
     owner_carved_bytes_add(slab->owner, -(size_t)slab->carved_count * sizeclass_bytes(slab->class_index));
     pagemap_tag_set(superslab_page_start(superslab, slab), slab->page_count, 0);
     sync_point("slab_release");

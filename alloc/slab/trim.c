@@ -199,6 +199,7 @@ size_t slab_trim(struct slab *slab)
     if (!idle_is_whole(slab, &idle, used)) return 0;
     uint32_t gone = 0;
     if (purge_rows(&at, &idle, &gone) == 0) return 0;
+    owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
     uint32_t carved = used + relink(&at, &idle);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);

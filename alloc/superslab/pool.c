@@ -7,6 +7,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "superslab/limit.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 
@@ -27,7 +28,7 @@ static _Atomic(struct chunk *) chunks[CHUNKS_MAX];
 static _Atomic(uint32_t) chunk_count;
 
 /* They order nothing: relaxed everywhere. */
-static _Atomic(size_t) superslab_count;
+static _Atomic(size_t) superslab_count, made_count;
 static _Atomic(bool) huge_pages;
 
 /* The superslab where this thread's searches for runs begin. At first that is the first one. After a contended claim it
@@ -86,6 +87,7 @@ static void hint_clear(struct superslab *superslab, uint32_t level)
 static void count_claim(const struct page_range *range, uint32_t pages, uint64_t dirty, bool is_run)
 {
     purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)), is_run);
+    limit_note_peak();
 }
 
 /* Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
@@ -206,6 +208,7 @@ static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, st
     /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */
     atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_release);
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
     pool_offer(superslab);
@@ -217,6 +220,7 @@ static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, st
 struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top)
 {
     struct page_range range = {.superslab = NULL};
+    if (HAK_UNLIKELY(!limit_allows((size_t)pages * PAGE_BYTES))) return range;
     if (search(pages, align_pages, from_top, &range)) return range;
     lock_acquire(LOCK_POOL);
     /* Search again: another thread may have made a superslab while we waited. */
@@ -228,6 +232,7 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
 bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages, uint32_t new_pages)
 {
     uint32_t more = new_pages - old_pages;
+    if (HAK_UNLIKELY(!limit_allows((size_t)more * PAGE_BYTES))) return false;
     if (!superslab_claim_at(superslab, first + old_pages, more)) return false;
     struct page_range range = {.superslab = superslab, .first = first + old_pages};
     count_claim(&range, more, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), true);
@@ -283,6 +288,9 @@ struct pool_figures pool_figures(void)
         .superslab_count = atomic_load_explicit(&superslab_count, memory_order_relaxed),
         .claimed_pages = purge_claimed_pages(),
         .dirty_pages = purge_dirty_pages(),
+        .made_count = atomic_load_explicit(&made_count, memory_order_relaxed),
+        .purged_pages = purge_purged_pages(),
+        .keep_pages = purge_keep_pages(),
     };
 }
 

@@ -37,6 +37,9 @@ void pool_set_huge_pages(bool on);
 
 struct pool_figures {
     size_t superslab_count, claimed_pages, dirty_pages;
+    size_t made_count; /* superslabs ever made */
+    size_t purged_pages; /* pages ever purged */
+    size_t keep_pages; /* free pages that the limit in number has learned to keep */
 };
 struct pool_figures pool_figures(void);
 

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "superslab/limit.h"
 #include "superslab/pool.h"
 
 /* The figures and settings here order nothing: relaxed everywhere. */
@@ -109,8 +110,21 @@ void purge_count_free(uint32_t pages, uint32_t slab_eighths)
     }
 }
 
+static _Atomic(size_t) purged_pages; /* ever */
+
+size_t purge_purged_pages(void)
+{
+    return get(&purged_pages);
+}
+
+size_t purge_keep_pages(void)
+{
+    return get(&pages_now.keep_eighths) / 8;
+}
+
 static void count_purged(uint32_t pages)
 {
+    atomic_fetch_add_explicit(&purged_pages, pages, memory_order_relaxed);
     atomic_fetch_sub_explicit(&pages_now.counts, pages, memory_order_relaxed);
 }
 
@@ -174,6 +188,7 @@ static size_t purge_round(enum what what, size_t dirty_pages_goal)
 
 static size_t dirty_pages_max(void)
 {
+    if (limit_soft_exceeded()) return 0;
     size_t share = purge_claimed_pages() >> DIRTY_SHARE_LOG2;
     size_t least = share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
     size_t keep = get(&pages_now.keep_eighths) / 8;
@@ -225,6 +240,11 @@ static void begin_interval(void)
 uint32_t pool_tick_rounds(void)
 {
     return atomic_load_explicit(&rounds, memory_order_relaxed);
+}
+
+void pool_tick_force(void)
+{
+    atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
 }
 
 bool pool_tick(uint64_t now_ms)

@@ -27,6 +27,9 @@ bool pool_tick(uint64_t now_ms);
 /* Rounds made so far, modulo 2^32. */
 uint32_t pool_tick_rounds(void);
 
+/* Lets each thread's next slow path see a new round. Async-signal-safe. */
+void pool_tick_force(void);
+
 /* Purges every free page, and resets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);
 
@@ -46,3 +49,5 @@ uint32_t purge_delay_ms(void);
 
 size_t purge_claimed_pages(void);
 size_t purge_dirty_pages(void);
+size_t purge_purged_pages(void); /* ever */
+size_t purge_keep_pages(void); /* what the limit in number has learned to keep */

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -107,6 +108,90 @@ struct hak_stats {
     size_t orphan_count; /* heaps that wait for a thread to adopt them */
 };
 HAKMEM_API void hak_stats_get(struct hak_stats *out) HAKMEM_NOTHROW;
+
+/* More figures, in a struct that grows: new members are added at its end. The caller passes sizeof the struct that it was
+ * compiled with, and gets that many bytes; a library that knows fewer members leaves the others 0. Byte figures are as of
+ * now, counts are since the process started (a forked child continues its parent's). Exact only while no other thread is
+ * in the allocator. X(member, kind, meaning) is the list of all; kind is how Prometheus calls it. */
+#define HAKMEM_FIGURES(X)                                                                            \
+    X(mapped_bytes, gauge, "address space of superslabs and huge blocks")                            \
+    X(committed_bytes, gauge, "pages of slabs and runs, free pages that keep memory, huge mappings") \
+    X(committed_peak_bytes, gauge, "the most that was ever committed")                               \
+    X(resident_bytes, gauge, "bytes that are resident if the program has touched all of its blocks") \
+    X(used_bytes, gauge, "in blocks that are live or in a cache of their thread")                    \
+    X(idle_bytes, gauge, "in free blocks of slabs, with memory")                                     \
+    X(dirty_bytes, gauge, "in free pages with memory")                                               \
+    X(huge_cached_bytes, gauge, "in mappings kept for the next blocks above 2 MiB")                  \
+    X(learned_bytes, gauge, "free pages that the purge has learned to keep")                         \
+    X(limit_bytes, gauge, "the limit of hak_limit_set; 0: none")                                     \
+    X(limit_soft_bytes, gauge, "the soft limit; 0: none")                                            \
+    X(heaps, gauge, "heaps ever made")                                                               \
+    X(orphans, gauge, "heaps that wait for a thread")                                                \
+    X(threads, gauge, "heaps that a thread holds")                                                   \
+    X(superslabs, gauge, "superslabs that have address space")                                       \
+    X(superslabs_made, counter, "superslabs ever made")                                              \
+    X(superslabs_released, counter, "superslabs given back")                                         \
+    X(slabs_made, counter, "slabs made")                                                             \
+    X(slabs_released, counter, "slabs released")                                                     \
+    X(refills, counter, "refills of a bin")                                                          \
+    X(parks, counter, "frees that found their bin full")                                             \
+    X(overflows, counter, "lists that went back to their slabs, as no more could be parked")         \
+    X(drains, counter, "slabs from which remote frees were taken")                                   \
+    X(trims, counter, "slabs whose free memory was given back")                                      \
+    X(purged_bytes, counter, "bytes of free pages given back")                                       \
+    X(background_rounds, counter, "rounds of the background thread")
+
+enum { HAKMEM_CLASSES_MAX = 128 };
+struct hak_class_figures {
+    uint64_t block_bytes; /* 0: the list ends */
+    uint64_t slab_bytes; /* pages of the class's slabs */
+    uint64_t used_blocks; /* live, or in a cache */
+};
+struct hak_figures {
+#define HAKMEM_X(member, kind, meaning) uint64_t member;
+    HAKMEM_FIGURES(HAKMEM_X)
+#undef HAKMEM_X
+    uint64_t reserved[16]; /* 0; later figures take their place, so that `classes` stays where it is */
+    struct hak_class_figures classes[HAKMEM_CLASSES_MAX];
+};
+/* Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */
+HAKMEM_API size_t hak_figures_get(struct hak_figures *out, size_t size_bytes) HAKMEM_NOTHROW;
+
+/* Writes all figures to a file descriptor: as lines "hakmem: member value", as one JSON object, or in the Prometheus
+ * exposition format (text 0.0.4, names begin with hakmem_). Allocates nothing. Returns 0, EINVAL for an unknown format,
+ * or the errno value of a failed write. */
+enum hak_stats_format { HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON, HAKMEM_STATS_PROMETHEUS };
+HAKMEM_API int hak_stats_write(int fd, enum hak_stats_format format) HAKMEM_NOTHROW;
+
+/* Bounds the bytes that the heap has committed (struct hak_figures); SIZE_MAX: no limit. Metadata, stacks, and memory
+ * that the program maps itself are not counted. At the limit an allocation takes back what all threads cache, as
+ * hak_purge_all does, then asks the callback, then fails with ENOMEM. Threads that allocate at one moment may pass the
+ * limit by what each asks for. A limit below what is committed takes nothing away; allocations fail until enough is
+ * freed. Beyond the soft limit nothing fails, but free pages go back at once. HAKMEM_LIMIT and HAKMEM_LIMIT_SOFT set them
+ * at start. */
+HAKMEM_API void hak_limit_set(size_t limit_bytes) HAKMEM_NOTHROW;
+HAKMEM_API size_t hak_limit_get(void) HAKMEM_NOTHROW;
+HAKMEM_API void hak_limit_soft_set(size_t limit_bytes) HAKMEM_NOTHROW;
+HAKMEM_API size_t hak_limit_soft_get(void) HAKMEM_NOTHROW;
+
+/* Sets the function that is asked when an allocation is about to fail, at the limit or because the system has no memory;
+ * NULL: none. It runs in the thread that allocates, with no lock of the allocator held. It may free and allocate; an
+ * allocation inside it fails without asking again. It returns true when the allocation is to be tried again, and is then
+ * asked again if that fails too. wanted_bytes is the size of the block, rounded up. (After jemalloc's and Go's soft
+ * limits, and tcmalloc's hard limit.) */
+HAKMEM_API void hak_limit_callback(bool (*callback)(size_t wanted_bytes, void *context), void *context) HAKMEM_NOTHROW;
+
+/* The usable size of a block of size_bytes: what a program may ask for instead at no cost. At least size_bytes; size_bytes
+ * itself where no block can be so large. (jemalloc's nallocx.) */
+HAKMEM_API size_t hak_good_size(size_t size_bytes) HAKMEM_NOTHROW;
+
+/* As hak_malloc(size_bytes), with the size that the block has. The program may use all of it. {NULL, 0} and ENOMEM on
+ * failure. (C++23's allocate_at_least.) */
+struct hak_sized_block {
+    void *block;
+    size_t size_bytes;
+};
+HAKMEM_API struct hak_sized_block hak_malloc_at_least(size_t size_bytes) HAKMEM_NOTHROW;
 
 /* Writes the figures to the stream as text, one a line. Allocates nothing itself; the stream may. */
 HAKMEM_API void hak_stats_print(FILE *stream) HAKMEM_NOTHROW;

@@ -1,0 +1,20 @@
+/* bound.h: what happens at the limit of superslab/limit.h, and where the limit comes from.
+ *
+ * At the limit an allocation first takes back what is cached anywhere (heap_purge_all), then asks the program's callback
+ * to free something, then fails with ENOMEM. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* As hak_limit_callback. */
+typedef bool bound_callback_fn(size_t wanted_bytes, void *context);
+void bound_callback_set(bound_callback_fn *callback, void *context);
+
+/* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
+bool bound_ask(size_t wanted_bytes);
+
+/* Reads "BYTES" with a suffix K, M, G or T, or "N%" of the memory that the process may have: the least limit of its
+ * cgroup (v2, v1) and that cgroup's parents, or else the machine's memory. root is "" or, in tests, a folder that has
+ * /proc/self/cgroup and /sys/fs/cgroup. False: it is neither. */
+bool bound_read(const char *text, const char *root, size_t *limit_bytes);

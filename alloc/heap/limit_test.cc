@@ -1,0 +1,228 @@
+// limit_test.cc: at a limit malloc fails, and nothing is lost; where the limit comes from. Each test sets its limit in a
+// child, as it is the process's.
+#include "heap/heap_test_support.h"
+
+#include <sys/stat.h>
+
+extern "C" {
+#include "heap/bound.h"
+#include "superslab/limit.h"
+}
+
+namespace {
+
+class Limit : public test::HeapTest {
+  protected:
+    struct Held {
+        void *block;
+        size_t size;
+        uint64_t stamp;
+    };
+
+    static size_t draw_size(test::Rng &rng)
+    {
+        switch (rng.below(4)) {
+        case 0: return rng.between(1, 1024);
+        case 1: return rng.between(1024, SMALL_BYTES_MAX);
+        case 2: return rng.between(SMALL_BYTES_MAX, RUN_BYTES_MAX);
+        default: return rng.between(RUN_BYTES_MAX, 2 * RUN_BYTES_MAX);
+        }
+    }
+
+    // Allocates until malloc fails; checks and frees all of it.
+    static size_t one_run(uint64_t stream, size_t limit)
+    {
+        test::Rng rng(stream);
+        std::vector<Held> held;
+        size_t failures = 0;
+        while (failures < 2) {
+            Held each{nullptr, draw_size(rng), rng.next()};
+            errno = 0;
+            each.block = hak_malloc(each.size);
+            if (each.block == nullptr) {
+                EXPECT_EQ(errno, ENOMEM);
+                failures++;
+                continue;
+            }
+            test::pattern_fill(each.block, each.size, each.stamp, 4099);
+            held.push_back(each);
+            EXPECT_LE(limit_committed_bytes(), limit);
+        }
+        for (const Held &each : held) {
+            EXPECT_TRUE(test::pattern_holds(each.block, each.size, each.stamp, 4099));
+            hak_free(each.block);
+        }
+        return held.size();
+    }
+
+    // A folder with files, as root of bound_read.
+    struct Root {
+        std::string path;
+        Root()
+        {
+            char name[] = "/tmp/hakmem-limit-XXXXXX";
+            path = mkdtemp(name);
+        }
+        ~Root() { (void)!system(("rm -rf '" + path + "'").c_str()); }
+        void put(const std::string &name, const std::string &content) const
+        {
+            (void)!system(("mkdir -p \"$(dirname '" + path + name + "')\"").c_str());
+            FILE *file = fopen((path + name).c_str(), "w");
+            fputs(content.c_str(), file);
+            fclose(file);
+        }
+    };
+};
+
+using test::MIB;
+
+} // namespace
+
+TEST_F(Limit, AThousandRunsAtTheLimit)
+{
+    EXPECT_TRUE(test::in_child([] {
+        size_t limit = limit_committed_bytes() + 8 * MIB, blocks = 0;
+        hak_limit_set(limit);
+        EXPECT_EQ(hak_limit_get(), limit);
+        for (int run = 0; run < test::rounds(1000); run++) blocks += one_run((uint64_t)run, limit);
+        printf("%zu blocks in %d runs\n", blocks, test::rounds(1000));
+        hak_limit_set(SIZE_MAX);
+        test::expect_at_rest();
+    }));
+}
+
+TEST_F(Limit, ThreadsAtTheLimit)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    EXPECT_TRUE(test::in_child([] {
+        size_t limit = limit_committed_bytes() + 24 * MIB;
+        hak_limit_set(limit);
+        test::in_threads(3, [&](int thread) {
+            for (int run = 0; run < test::rounds(20); run++)
+                one_run((uint64_t)(thread * 100 + run), limit + 2 * 2 * RUN_BYTES_MAX); // what two others ask for
+        });
+        hak_limit_set(SIZE_MAX);
+        test::expect_at_rest();
+    }));
+}
+
+TEST_F(Limit, CachesAreGivenBackFirst)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> blocks(4096);
+        for (void *&block : blocks) block = hak_malloc(2048);
+        for (void *block : blocks) hak_free(block);
+        hak_limit_set(10 * MIB);
+        void *run[4];
+        for (void *&each : run) each = hak_malloc(2 * MIB);
+        for (void *each : run) EXPECT_NE(each, nullptr);
+        EXPECT_EQ(hak_malloc(4 * MIB), nullptr);
+        for (void *each : run) hak_free(each);
+        void *huge = hak_malloc(4 * MIB);
+        EXPECT_NE(huge, nullptr);
+        EXPECT_EQ(hak_realloc(huge, 40 * MIB), nullptr);
+        huge = hak_realloc(huge, 6 * MIB);
+        EXPECT_NE(huge, nullptr);
+        EXPECT_EQ(hak_malloc(5 * MIB), nullptr);
+        hak_free(huge);
+        hak_purge();
+        EXPECT_EQ(limit_committed_bytes(), 0u);
+    }));
+}
+
+TEST_F(Limit, TheCallbackIsAsked)
+{
+    EXPECT_TRUE(test::in_child([] {
+        static std::vector<void *> spare;
+        static int asked;
+        static size_t wanted;
+        hak_limit_set(limit_committed_bytes() + 16 * MIB);
+        for (void *block; (block = hak_malloc(MIB)) != nullptr;) spare.push_back(block);
+        size_t count = spare.size();
+        EXPECT_GE(count, 12u);
+        hak_limit_callback(
+            [](size_t wanted_bytes, void *context) {
+                asked++;
+                wanted = wanted_bytes;
+                EXPECT_EQ(context, &spare);
+                EXPECT_EQ(hak_malloc(1024 * MIB), nullptr) << "inside it nobody is asked again";
+                if (spare.empty()) return false;
+                hak_free(spare.back());
+                spare.pop_back();
+                return true;
+            },
+            &spare);
+        void *block = hak_malloc(3 * MIB);
+        EXPECT_NE(block, nullptr);
+        EXPECT_EQ(wanted, 3 * MIB);
+        EXPECT_GE(asked, 3);
+        EXPECT_LT(spare.size(), count);
+        errno = 0;
+        EXPECT_EQ(hak_malloc(100 * MIB), nullptr) << "all is freed, and still there is no room";
+        EXPECT_EQ(errno, ENOMEM);
+        EXPECT_TRUE(spare.empty());
+        hak_limit_callback(nullptr, nullptr);
+        EXPECT_EQ(hak_malloc(100 * MIB), nullptr);
+        hak_free(block);
+    }));
+}
+
+TEST_F(Limit, BeyondTheSoftOneNothingIsKept)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> runs(8);
+        for (void *&run : runs) run = hak_malloc(RUN_BYTES_MAX);
+        hak_free(runs[0]);
+        hak_stats stats;
+        hak_stats_get(&stats);
+        EXPECT_EQ(stats.dirty_bytes, (size_t)RUN_BYTES_MAX);
+        hak_limit_soft_set(4 * MIB);
+        EXPECT_EQ(hak_limit_soft_get(), 4 * MIB);
+        hak_free(runs[1]);
+        hak_stats_get(&stats);
+        EXPECT_EQ(stats.dirty_bytes, 0u);
+        for (size_t i = 2; i < runs.size(); i++) hak_free(runs[i]);
+    }));
+}
+
+TEST_F(Limit, IsReadFromText)
+{
+    size_t bytes = 0;
+    EXPECT_TRUE(bound_read("4096", "", &bytes));
+    EXPECT_EQ(bytes, 4096u);
+    EXPECT_TRUE(bound_read("3G", "", &bytes));
+    EXPECT_EQ(bytes, (size_t)3 << 30);
+    EXPECT_TRUE(bound_read("2K", "", &bytes));
+    EXPECT_EQ(bytes, 2048u);
+    for (const char *bad : {"", "0", "x", "1X", "1KK", "-1", "101%", "5%%", "99999999999999999999", "99999999999T"})
+        EXPECT_FALSE(bound_read(bad, "", &bytes)) << bad;
+    size_t all = 0;
+    EXPECT_TRUE(bound_read("100%", "/nowhere", &all));
+    EXPECT_EQ(all, (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(Limit, IsReadFromCgroups)
+{
+    size_t bytes = 0;
+    {
+        Root v2;
+        v2.put("/proc/self/cgroup", "0::/a/b\n");
+        v2.put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+        v2.put("/sys/fs/cgroup/a/memory.max", "104857600\n");
+        EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
+        EXPECT_EQ(bytes, 83886080u) << "of the parent's limit";
+        v2.put("/sys/fs/cgroup/a/b/memory.max", "52428800\n");
+        EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
+        EXPECT_EQ(bytes, 41943040u) << "of its own, which is lower";
+        v2.put("/proc/self/cgroup", "0::/\n");
+        v2.put("/sys/fs/cgroup/memory.max", "1000000\n");
+        EXPECT_TRUE(bound_read("50%", v2.path.c_str(), &bytes));
+        EXPECT_EQ(bytes, 500000u) << "in a container the cgroup is the root";
+    }
+    Root v1;
+    v1.put("/proc/self/cgroup", "12:cpu,cpuacct:/x\n7:hugetlb,memory:/m/n\n1:name=systemd:/y\n");
+    v1.put("/sys/fs/cgroup/memory/m/n/memory.limit_in_bytes", "9223372036854771712\n");
+    v1.put("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "20971520\n");
+    EXPECT_TRUE(bound_read("10%", v1.path.c_str(), &bytes));
+    EXPECT_EQ(bytes, 2097152u);
+}

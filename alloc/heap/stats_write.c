@@ -1,0 +1,286 @@
+/* stats_write.c: see stats_write.h. Allocates nothing and uses no stdio, except at exit. */
+#include "heap/stats_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hakmem/hakmem.h"
+#include "heap/background.h"
+#include "heap/huge.h"
+#include "heap/stats.h"
+#include "report/text.h"
+#include "slab/owner.h"
+#include "slab/slab.h"
+#include "superslab/limit.h"
+#include "superslab/pool.h"
+#include "superslab/purge.h"
+
+static_assert(CLASS_COUNT <= HAKMEM_CLASSES_MAX, "each class has its figures");
+
+/* --- the figures ------------------------------------------------------------------------------------- */
+
+static void count_slab(struct slab *slab, uint32_t class_index, void *context)
+{
+    struct hak_class_figures *of_class = &((struct hak_figures *)context)->classes[class_index - 1];
+    of_class->slab_bytes += (uint64_t)sizeclass_slab_pages(class_index) * PAGE_BYTES;
+    of_class->used_blocks += atomic_load_explicit(&slab->used_count, memory_order_relaxed);
+}
+
+static void count_superslab(struct superslab *superslab, void *context)
+{
+    slab_for_each(superslab, count_slab, context);
+}
+
+static uint64_t count_owners(struct hak_figures *out)
+{
+    uint64_t carved_bytes = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct owner *owner = owner_with_id(id);
+        if (owner == NULL) continue;
+        carved_bytes += atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed);
+        out->idle_bytes += owner_idle_bytes(owner);
+#define X(name) out->name += atomic_load_explicit(&owner->events[OWNER_EVENT_##name], memory_order_relaxed);
+        OWNER_EVENTS(X)
+#undef X
+    }
+    return carved_bytes;
+}
+
+static uint64_t limit_or_0(size_t limit_bytes)
+{
+    return limit_bytes != SIZE_MAX ? limit_bytes : 0;
+}
+
+static void collect(struct hak_figures *out)
+{
+    struct hak_stats stats;
+    stats_get(&stats);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        out->classes[class_index - 1].block_bytes = sizeclass_bytes(class_index);
+    pool_for_each(count_superslab, out);
+    struct pool_figures pool = pool_figures();
+    uint64_t carved_bytes = count_owners(out);
+    out->mapped_bytes = stats.reserved_bytes;
+    out->committed_bytes = limit_committed_bytes();
+    out->committed_peak_bytes = limit_committed_peak_bytes();
+    out->resident_bytes =
+        carved_bytes + stats.run_bytes + stats.dirty_bytes + stats.huge_bytes + stats.huge_cached_bytes;
+    out->used_bytes = stats.small_bytes + stats.run_bytes + stats.huge_bytes;
+    out->dirty_bytes = stats.dirty_bytes;
+    out->huge_cached_bytes = stats.huge_cached_bytes;
+    out->learned_bytes = (uint64_t)pool.keep_pages * PAGE_BYTES;
+    out->limit_bytes = limit_or_0(limit_get());
+    out->limit_soft_bytes = limit_or_0(limit_soft_get());
+    out->heaps = stats.heap_count;
+    out->orphans = stats.orphan_count;
+    out->threads = stats.heap_count > stats.orphan_count ? stats.heap_count - stats.orphan_count : 0;
+    out->superslabs = pool.superslab_count;
+    out->superslabs_made = pool.made_count;
+    out->superslabs_released = pool.made_count > pool.superslab_count ? pool.made_count - pool.superslab_count : 0;
+    out->purged_bytes = (uint64_t)pool.purged_pages * PAGE_BYTES;
+    out->background_rounds = background_rounds();
+}
+
+size_t stats_figures(struct hak_figures *out, size_t size_bytes)
+{
+    struct hak_figures all = {0};
+    collect(&all);
+    size_t known_bytes = size_bytes < sizeof all ? size_bytes : sizeof all;
+    memcpy(out, &all, known_bytes);
+    memset((char *)out + known_bytes, 0, size_bytes - known_bytes);
+    return sizeof all;
+}
+
+/* --- writing them ------------------------------------------------------------------------------------- */
+
+struct writer {
+    int fd, error;
+    struct text text;
+    char bytes[512];
+};
+
+static void flush(struct writer *writer)
+{
+    const char *at = writer->bytes;
+    while (writer->text.length > 0 && writer->error == 0) {
+        ssize_t written = write(writer->fd, at, writer->text.length);
+        if (written < 0) {
+            if (errno != EINTR) writer->error = errno;
+            continue;
+        }
+        at += written;
+        writer->text.length -= (size_t)written;
+    }
+    writer->text.length = 0;
+}
+
+static void put(struct writer *writer, const char *text)
+{
+    if (strlen(text) > sizeof writer->bytes - writer->text.length) flush(writer);
+    text_add(&writer->text, text);
+}
+
+static void put_number(struct writer *writer, uint64_t number)
+{
+    if (sizeof writer->bytes - writer->text.length < 24) flush(writer);
+    text_add_number(&writer->text, number);
+}
+
+static void put_figure(struct writer *writer, int format, const char *name, const char *kind, const char *meaning,
+                       uint64_t value)
+{
+    if (format == HAKMEM_STATS_JSON) {
+        put(writer, "  \"");
+        put(writer, name);
+        put(writer, "\": ");
+    } else if (format == HAKMEM_STATS_TEXT) {
+        put(writer, "hakmem: ");
+        put(writer, name);
+        put(writer, " ");
+    } else {
+        /* A counter's name ends in _total, as the format wants it. */
+        const char *end = strcmp(kind, "counter") == 0 ? "_total" : "";
+        for (int line = 0; line < 3; line++) {
+            put(writer, line == 0 ? "# HELP hakmem_" : line == 1 ? "# TYPE hakmem_" : "hakmem_");
+            put(writer, name);
+            put(writer, end);
+            put(writer, " ");
+            if (line < 2) put(writer, line == 0 ? meaning : kind);
+            if (line < 2) put(writer, "\n");
+        }
+    }
+    put_number(writer, value);
+    put(writer, format == HAKMEM_STATS_JSON ? ",\n" : "\n");
+}
+
+/* One of a class's two figures, for Prometheus: a family's samples must follow each other. */
+static void put_class_family(struct writer *writer, const struct hak_figures *figures, bool blocks)
+{
+    put(writer, blocks ? "# HELP hakmem_class_used_blocks live, or in a cache\n# TYPE hakmem_class_used_blocks gauge\n"
+                       : "# HELP hakmem_class_slab_bytes pages of the class's slabs\n# TYPE hakmem_class_slab_bytes "
+                         "gauge\n");
+    for (uint32_t i = 0; i < CLASS_COUNT - 1; i++) {
+        const struct hak_class_figures *of_class = &figures->classes[i];
+        if (of_class->slab_bytes == 0) continue;
+        put(writer, blocks ? "hakmem_class_used_blocks{bytes=\"" : "hakmem_class_slab_bytes{bytes=\"");
+        put_number(writer, of_class->block_bytes);
+        /* Blocks for larger alignments have classes of their own, of the same sizes. */
+        put(writer, i + 1 >= CLASS_ALIGNED_FIRST ? "\",aligned=\"1\"} " : "\",aligned=\"0\"} ");
+        put_number(writer, blocks ? of_class->used_blocks : of_class->slab_bytes);
+        put(writer, "\n");
+    }
+}
+
+static void put_class(struct writer *writer, int format, uint32_t class_index, const struct hak_class_figures *figures,
+                      bool first)
+{
+    const bool is_json = format == HAKMEM_STATS_JSON, is_aligned = class_index >= CLASS_ALIGNED_FIRST;
+    put(writer, !is_json ? "hakmem: class " : first ? "\n    {\"block_bytes\": " : ",\n    {\"block_bytes\": ");
+    put_number(writer, figures->block_bytes);
+    put(writer, is_json
+                    ? (is_aligned ? ", \"aligned\": true, \"slab_bytes\": " : ", \"aligned\": false, \"slab_bytes\": ")
+                : is_aligned ? " aligned slab_bytes "
+                             : " slab_bytes ");
+    put_number(writer, figures->slab_bytes);
+    put(writer, is_json ? ", \"used_blocks\": " : " used_blocks ");
+    put_number(writer, figures->used_blocks);
+    put(writer, is_json ? "}" : "\n");
+}
+
+static void put_classes(struct writer *writer, int format, const struct hak_figures *figures)
+{
+    if (format == HAKMEM_STATS_PROMETHEUS) {
+        put_class_family(writer, figures, false);
+        put_class_family(writer, figures, true);
+        return;
+    }
+    if (format == HAKMEM_STATS_JSON) put(writer, "  \"classes\": [");
+    bool first = true;
+    for (uint32_t i = 0; i < CLASS_COUNT - 1; i++) {
+        if (figures->classes[i].slab_bytes == 0) continue;
+        put_class(writer, format, i + 1, &figures->classes[i], first);
+        first = false;
+    }
+    if (format == HAKMEM_STATS_JSON) put(writer, "\n  ]\n}\n");
+}
+
+int stats_write(int fd, int format)
+{
+    if (format < HAKMEM_STATS_TEXT || format > HAKMEM_STATS_PROMETHEUS) return EINVAL;
+    int saved = errno;
+    struct hak_figures figures = {0};
+    collect(&figures);
+    struct writer writer = {.fd = fd};
+    writer.text = (struct text){.bytes = writer.bytes, .size = sizeof writer.bytes};
+    if (format == HAKMEM_STATS_JSON) put(&writer, "{\n");
+#define X(member, kind, meaning) put_figure(&writer, format, #member, #kind, meaning, figures.member);
+    HAKMEM_FIGURES(X)
+#undef X
+    put_classes(&writer, format, &figures);
+    flush(&writer);
+    errno = saved;
+    return writer.error;
+}
+
+/* --- at exit, at a signal ------------------------------------------------------------------------------- */
+
+static char target_path[1024]; /* "": standard error */
+static int target_format;
+_Atomic(bool) stats_signal_due;
+
+bool stats_target_set(const char *target)
+{
+    if (strcmp(target, "1") == 0 || strcmp(target, "exit") == 0) return true;
+    bool is_json = strncmp(target, "json:", 5) == 0, is_prom = strncmp(target, "prom:", 5) == 0;
+    size_t length = strlen(target);
+    if (!(is_json || is_prom) || length == 5 || length - 5 >= sizeof target_path) return false;
+    memcpy(target_path, target + 5, length - 5 + 1);
+    target_format = is_json ? HAKMEM_STATS_JSON : HAKMEM_STATS_PROMETHEUS;
+    return true;
+}
+
+static void write_to_target(void)
+{
+    int saved = errno;
+    bool is_file = target_path[0] != '\0';
+    int fd = is_file ? open(target_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
+    if (fd < 0 || stats_write(fd, target_format) != 0) {
+        static const char refused[] = "hakmem: HAKMEM_STATS: the file cannot be written\n";
+        if (is_file) (void)!write(STDERR_FILENO, refused, sizeof refused - 1);
+    }
+    if (is_file && fd >= 0) close(fd);
+    errno = saved;
+}
+
+void stats_at_exit(void)
+{
+    if (target_path[0] == '\0') {
+        hak_stats_print(stderr);
+    } else {
+        write_to_target();
+    }
+}
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    atomic_store_explicit(&stats_signal_due, true, memory_order_relaxed);
+    pool_tick_force();
+    background_wake();
+}
+
+bool stats_signal_start(int signal)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    return sigaction(signal, &action, NULL) == 0;
+}
+
+void stats_signal_write(void)
+{
+    if (atomic_exchange_explicit(&stats_signal_due, false, memory_order_relaxed)) write_to_target();
+}

@@ -1,0 +1,33 @@
+/* stats_write.h: the figures of hakmem.h's struct hak_figures, and where they are written: to a descriptor, at exit, at a
+ * signal. The signal's handler only notes that it came. The background thread writes, or else the next slow path of any
+ * thread. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/policy.h"
+
+struct hak_figures;
+
+/* As hak_figures_get and hak_stats_write. */
+size_t stats_figures(struct hak_figures *out, size_t size_bytes);
+int stats_write(int fd, int format);
+
+/* Where figures go at exit and at the signal: "1" or "exit": text to standard error; "json:PATH", "prom:PATH": a file,
+ * which is replaced. False: it is none of these. Called once, at start. */
+bool stats_target_set(const char *target);
+
+/* Writes there. At exit a text is that of hak_stats_print. */
+void stats_at_exit(void);
+
+/* Writes at this signal from now on. False: the system refuses. */
+bool stats_signal_start(int signal);
+
+extern HAK_HIDDEN _Atomic(bool) stats_signal_due; /* relaxed: the thread that writes takes it by an exchange */
+static inline bool stats_signal_is_due(void)
+{
+    return atomic_load_explicit(&stats_signal_due, memory_order_relaxed);
+}
+void stats_signal_write(void);
