@@ -19,6 +19,8 @@ set(EMULATOR_LACKS
     "ForkLock.EachLockIsHeldAtTheFork=FORK"
     "ForkLock.WithThreadsThatWaitForIt=FORK"
     "OsLinux.ReserveAtEveryAlignment=MAPS"
+    "OsPages.SixteenKib=MAPS"
+    "OsPages.SixtyFourKib=MAPS"
     "OsLinux.ErrorsAreReturned=ERRORS"
     "OsLinux.ReserveRefuses=TIME"
     "OverrideNew.AHandlerThatFreesMemory=LIMITS"

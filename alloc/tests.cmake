@@ -29,7 +29,7 @@ set(VALIDATE_TESTS
     debug/counters_test.cc debug/frame_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
 # Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
-set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc)
+set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc os/os_pages_test.cc)
 
 include(emulator.cmake)
 
@@ -97,6 +97,23 @@ hakmem_test_program(alloc-tests-fresh-release
     "$<FILTER:$<TARGET_OBJECTS:alloc-tests-release-c>,EXCLUDE,${not_start}>" 0 ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh unit ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
+
+# The heap's own suites again, as if the system had larger pages. Each calls the system with ranges of whole pages, or ends.
+if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  foreach(page_bytes 16384 65536)
+    set(suites Superslab.*:PageMap.*:Pool.*:Purge.*:Slab.*:TrimTimes.*:Large.*:Huge.*:Realloc.*:Api.*:Inspect.*)
+    add_test(NAME unit-release/pages.${page_bytes}
+        COMMAND alloc-tests-release --gtest_brief=1 --gtest_filter=${suites}:Guard.*)
+    # Trim's other tests say how much goes back where pages have 4 KiB.
+    add_test(NAME unit-release/pages.trim.${page_bytes} COMMAND alloc-tests-release --gtest_brief=1
+        --gtest_filter=Trim.*:-Trim.MemoryGoesBack:Trim.AHollowSlabIsTrimmedFurther:Trim.AHeapThatShrinksTrimsItself)
+    add_test(NAME program/threads-hak.pages.${page_bytes} COMMAND threads-hak)
+    add_test(NAME program/threads-hak-validate.pages.${page_bytes} COMMAND threads-hak-validate 10000)
+    set_tests_properties(unit-release/pages.${page_bytes} unit-release/pages.trim.${page_bytes}
+        program/threads-hak.pages.${page_bytes} program/threads-hak-validate.pages.${page_bytes}
+        PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT} ENVIRONMENT HAKMEM_TEST_PAGE_BYTES=${page_bytes})
+  endforeach()
+endif()
 
 # --- malloc replaced, by preloading and by linking -------------------------------------------
 

@@ -1,6 +1,6 @@
 /* os.h: everything that the allocator asks of the system, as a written contract and a table of calls.
  *
- * Only tests replace the table, before threads start (os_fault.c fails its nth call). Ranges are multiples of
+ * Only tests replace the table, before threads start (os_fault.c fails its nth call, os_pages.c has larger pages). Ranges are multiples of
  * PAGE_BYTES in start and size unless a line says otherwise. Calls that can fail return 0 or an errno value; every call
  * keeps errno. Any thread may call; all may be slow. Nothing here calls upward, takes a lock of the allocator, or
  * allocates. */
@@ -45,10 +45,18 @@ struct os_ops {
      * success start is no longer reserved. On failure start is unchanged, but target may be gone: kernels before about
      * 6.17 unmap it before they look at start. */
     int (*move)(void *start, size_t old_bytes, void *target, size_t new_bytes);
+
+    /* The system's page size in bytes: a power of two, at most PAGE_BYTES, the same at each call. */
+    size_t (*page_bytes)(void);
 };
 
 extern HAK_HIDDEN const struct os_ops *os; /* the table in use */
 extern HAK_HIDDEN const struct os_ops os_linux_ops; /* the system itself */
+
+static inline size_t os_page_bytes(void)
+{
+    return os->page_bytes();
+}
 
 /* Milliseconds since a fixed moment in the past. Never goes back; coarse. */
 uint64_t os_now_ms(void);
@@ -65,9 +73,6 @@ uintptr_t os_stack_address(void);
 /* Whether the process has privileges that its caller lacks (AT_SECURE: setuid, file capabilities). Then the caller
  * chose its environment, which must not be obeyed. */
 bool os_is_privileged(void);
-
-/* The system's page size in bytes, read once; at most PAGE_BYTES. */
-size_t os_page_bytes(void);
 
 /* Waits until *word differs from value or a wake comes; may return early. */
 void os_wait(uint32_t *word, uint32_t value);

@@ -7,6 +7,7 @@
 
 #include "os/os.h"
 
+static const struct os_ops *below; /* the table that was there */
 static uint64_t fail_nth;
 static bool fail_for_ever;
 /* relaxed everywhere: the counters order nothing. */
@@ -23,42 +24,47 @@ static bool fails(void)
 
 static void *fault_reserve(void *at, size_t size_bytes, size_t align_bytes)
 {
-    return fails() ? NULL : os_linux_ops.reserve(at, size_bytes, align_bytes);
+    return fails() ? NULL : below->reserve(at, size_bytes, align_bytes);
 }
 
 static int fault_expose(void *start, size_t size_bytes)
 {
-    return fails() ? ENOMEM : os_linux_ops.expose(start, size_bytes);
+    return fails() ? ENOMEM : below->expose(start, size_bytes);
 }
 
 static int fault_commit(void *start, size_t size_bytes)
 {
-    return fails() ? ENOMEM : os_linux_ops.commit(start, size_bytes);
+    return fails() ? ENOMEM : below->commit(start, size_bytes);
 }
 
 static int fault_purge(void *start, size_t size_bytes)
 {
-    return fails() ? EINVAL : os_linux_ops.purge(start, size_bytes);
+    return fails() ? EINVAL : below->purge(start, size_bytes);
 }
 
 static int fault_seal(void *start, size_t size_bytes)
 {
-    return fails() ? ENOMEM : os_linux_ops.seal(start, size_bytes);
+    return fails() ? ENOMEM : below->seal(start, size_bytes);
 }
 
 static int fault_release(void *start, size_t size_bytes)
 {
-    return fails() ? ENOMEM : os_linux_ops.release(start, size_bytes);
+    return fails() ? ENOMEM : below->release(start, size_bytes);
 }
 
 static int fault_grow(void *start, size_t old_bytes, size_t new_bytes)
 {
-    return fails() ? ENOMEM : os_linux_ops.grow(start, old_bytes, new_bytes);
+    return fails() ? ENOMEM : below->grow(start, old_bytes, new_bytes);
 }
 
 static int fault_move(void *start, size_t old_bytes, void *target, size_t new_bytes)
 {
-    return fails() ? ENOMEM : os_linux_ops.move(start, old_bytes, target, new_bytes);
+    return fails() ? ENOMEM : below->move(start, old_bytes, target, new_bytes);
+}
+
+static size_t fault_page_bytes(void)
+{
+    return below->page_bytes();
 }
 
 static const struct os_ops fault_ops = {
@@ -70,6 +76,7 @@ static const struct os_ops fault_ops = {
     .release = fault_release,
     .grow = fault_grow,
     .move = fault_move,
+    .page_bytes = fault_page_bytes,
 };
 
 void os_fault_install(uint64_t nth, bool for_ever)
@@ -78,12 +85,13 @@ void os_fault_install(uint64_t nth, bool for_ever)
     fail_for_ever = for_ever;
     atomic_store_explicit(&calls, 0, memory_order_relaxed);
     atomic_store_explicit(&failures, 0, memory_order_relaxed);
+    if (os != &fault_ops) below = os;
     os = &fault_ops;
 }
 
 uint64_t os_fault_remove(void)
 {
-    os = &os_linux_ops;
+    os = below;
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
 

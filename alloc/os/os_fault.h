@@ -1,4 +1,4 @@
-/* os_fault.h: a table of os_ops for tests. It fails chosen calls and passes the others to the system. As in SQLite's
+/* os_fault.h: a table of os_ops for tests. It fails chosen calls and passes the others to the table that was there. As in SQLite's
  * fault tests, a test fails the 1st call, then the 2nd, and so on, until a run makes fewer calls than that. */
 #pragma once
 
@@ -9,7 +9,7 @@
  * fails; calls are only counted. No other thread may be in the allocator. */
 void os_fault_install(uint64_t nth, bool for_ever);
 
-/* Puts the system's own table back. Returns how many calls were made since os_fault_install. */
+/* Puts that table back. Returns how many calls were made since os_fault_install. */
 uint64_t os_fault_remove(void);
 
 /* Failures injected since os_fault_install. */

@@ -134,6 +134,11 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
     return keep_errno(moved == MAP_FAILED, saved);
 }
 
+static size_t linux_page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE); /* no system call: libc reads the auxiliary vector */
+}
+
 const struct os_ops os_linux_ops = {
     .reserve = linux_reserve,
     .expose = linux_expose,
@@ -143,6 +148,7 @@ const struct os_ops os_linux_ops = {
     .release = linux_release,
     .grow = linux_grow,
     .move = linux_move,
+    .page_bytes = linux_page_bytes,
 };
 
 const struct os_ops *os = &os_linux_ops;
@@ -186,11 +192,6 @@ uintptr_t os_stack_address(void)
 bool os_is_privileged(void)
 {
     return told(AT_SECURE) != 0;
-}
-
-size_t os_page_bytes(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE); /* no system call: libc reads the auxiliary vector */
 }
 
 void os_wait(uint32_t *word, uint32_t value)
