@@ -137,15 +137,21 @@ endforeach()
 
 # The shared library without C++: with musl, say, whose loader is another.
 if(HAKMEM_C_ONLY)
+  set(preload "")
+  set(operations "")
+  if(CMAKE_CROSSCOMPILING_EMULATOR) # which must not be preloaded itself
+    set(preload "${emulator} -E ")
+    set(operations 5000)
+  endif()
   foreach(library hakmem hakmem-validate)
     set(program ${CMAKE_CURRENT_BINARY_DIR}/loaded-c.${library})
     set(compile "'${CMAKE_C_COMPILER}' -O2 -fno-builtin -D_GNU_SOURCE -I'${hakmem_includes}' -I'${CMAKE_CURRENT_SOURCE_DIR}'")
     add_test(NAME loading.preload-c.${library} COMMAND sh -c
         "${compile} -o '${program}' '${CMAKE_CURRENT_SOURCE_DIR}/programs/plain_program.c' -pthread && \
-        LD_PRELOAD='$<TARGET_FILE:${library}>' '${program}'")
+        ${preload}LD_PRELOAD='$<TARGET_FILE:${library}>' '${program}'")
     add_test(NAME loading.linked-c.${library} COMMAND sh -c
         "${compile} -o '${program}.linked' '${CMAKE_CURRENT_SOURCE_DIR}/programs/threads_program.c' \
-        '${CMAKE_CURRENT_SOURCE_DIR}/programs/calls_malloc.c' '$<TARGET_FILE:${library}>' -Wl,-rpath,'${CMAKE_BINARY_DIR}' -pthread && '${program}.linked'")
+        '${CMAKE_CURRENT_SOURCE_DIR}/programs/calls_malloc.c' '$<TARGET_FILE:${library}>' -Wl,-rpath,'${CMAKE_BINARY_DIR}' -pthread && ${emulator} '${program}.linked' ${operations}")
     set_tests_properties(loading.preload-c.${library} loading.linked-c.${library} PROPERTIES LABELS unit TIMEOUT 300)
     add_dependencies(alloc-programs ${library})
   endforeach()

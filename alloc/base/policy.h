@@ -141,6 +141,8 @@ extern ptrdiff_t hak_fiber_offset;
 #define HAK_ADDRESS_BITS 47
 #elif defined(__aarch64__)
 #define HAK_ADDRESS_BITS 48
+#elif defined(__riscv) && __riscv_xlen == 64
+#define HAK_ADDRESS_BITS 47
 #else
 #error "hakmem: unknown processor: say in policy.h how many bits a user address has"
 #endif

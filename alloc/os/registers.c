@@ -63,4 +63,33 @@ const char *os_architecture(void)
     return "aarch64";
 }
 
+#elif defined(__riscv)
+
+/* By their number: glibc keeps the program counter in the place of x0, which is always 0. */
+size_t os_registers(const void *signal_context, struct os_register registers[OS_REGISTERS_MAX])
+{
+    static const char *const names[32] = {"pc", "ra", "sp", "gp", "tp",  "t0",  "t1", "t2", "s0", "s1", "a0",
+                                          "a1", "a2", "a3", "a4", "a5",  "a6",  "a7", "s2", "s3", "s4", "s5",
+                                          "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6"};
+    static const int first[] = {0, 2, 8}; /* pc, sp, s0: the frame pointer */
+    const ucontext_t *context = signal_context;
+    size_t count = 0;
+    for (int i = 0; i < 3; i++)
+        registers[count++] = (struct os_register){names[first[i]], context->uc_mcontext.__gregs[first[i]]};
+    for (int i = 1; i < 32; i++)
+        if (i != 2 && i != 8) registers[count++] = (struct os_register){names[i], context->uc_mcontext.__gregs[i]};
+    return count;
+}
+
+uint64_t os_link_register(const void *signal_context)
+{
+    const ucontext_t *context = signal_context;
+    return context->uc_mcontext.__gregs[1];
+}
+
+const char *os_architecture(void)
+{
+    return "riscv64";
+}
+
 #endif

@@ -19,5 +19,5 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
  * address on the stack. */
 uint64_t os_link_register(const void *signal_context);
 
-/* "x86_64", "aarch64". */
+/* "x86_64", "aarch64", "riscv64". */
 const char *os_architecture(void);
