@@ -6,6 +6,7 @@ extern "C" {
 #include "debug/trace.h"
 #include "report/failfast.h"
 #include "report/settings.h"
+#include "report/text.h"
 }
 
 namespace {
@@ -84,4 +85,21 @@ TEST_F(Trace, TheLeastRecentlyUsedBlockLeavesAFullSet)
     for (size_t i : {3, 0, 4}) trace_freed(same[i]);
     trace_allocated(same[5], 105);
     expect_kept({0, 3, 4, 5});
+}
+
+// Every address of every event, up to three events, is in the command, and nothing of a fourth.
+TEST_F(Trace, TheCommandNamesEachCall)
+{
+    failfast_event event = {};
+    for (uint32_t i = 0; i < TRACE_DEPTH; i++) event.frames[event.count++] = (uintptr_t)&set_of + 16 + i;
+    const failfast_event *const events[] = {&event, &event, &event, &event};
+    for (uint32_t count = 0; count <= 4; count++) {
+        static char buffer[8192];
+        text text = {buffer, sizeof buffer, 0};
+        EXPECT_EQ(trace_add_command(&text, events, count), count > 0);
+        const std::string all(buffer, text.length);
+        size_t addresses = 0;
+        for (size_t at = 0; (at = all.find(" 0x", at)) != std::string::npos; at++) addresses++;
+        EXPECT_EQ(addresses, std::min(count, 3u) * TRACE_DEPTH) << all;
+    }
 }

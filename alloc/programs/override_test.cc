@@ -174,10 +174,11 @@ TEST(Override, GlibcsControls)
     EXPECT_GT(narrow.uordblks, 0);
     EXPECT_GT(narrow.arena, 0);
     for (void *block : blocks) free(block);
-    int trimmed = malloc_trim(0);
+    int trimmed = malloc_trim(0), again = malloc_trim(0);
     EXPECT_TRUE(trimmed == 0 || trimmed == 1);
     if (expected_library() != nullptr) {
         EXPECT_EQ(trimmed, 1) << "three blocks were just freed";
+        EXPECT_EQ(again, 0) << "nothing was left to give back";
     }
     EXPECT_EQ(mallopt(M_MMAP_THRESHOLD, 1 << 20), 1);
     EXPECT_EQ(mallopt(M_ARENA_MAX, 2), 1);
