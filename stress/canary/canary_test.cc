@@ -209,6 +209,16 @@ TEST(PlantedBugs, AreSeenForWhatTheyAre)
     EXPECT_EQ(result.exit_code, 0) << result.out;
 }
 
+// No thread of this seed drew realloc, so the run passed a malloc whose realloc loses bytes.
+TEST(PlantedBugs, AreMetWhateverTheSeed)
+{
+    const SpawnResult result =
+        spawn_stress({"random-mixed", "--allocator", canary_directory() + "/libcanary-realloc_content.so", "--seed",
+                      "8760362722521281", "--ops", "400000", "--json", "-"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.out, HasSubstr(rule_text("realloc_content")));
+}
+
 // The other scenarios must find the bugs that concern them.
 TEST(OtherScenarios, FindAnOverlapAndAGrowingHeap)
 {

@@ -8,6 +8,7 @@
 // (#467, #909, #1096) and snmalloc (#597, #671).
 //
 // Each seat keeps few blocks of more than a page of alignment: they cost memory in every malloc.
+#include "engine/judge/failure.h"
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
@@ -101,6 +102,7 @@ Plan aligned_plan(const Setup &setup)
                        first_slot, wide_slots,      Mapped<unsigned char>(o.working_set)};
     });
     plan.swing_bytes = setup.seats * ((o.working_set + 31) / 32) * (std::uint64_t{1} << 20);
+    if (o.check) plan.claims = {rule::kAlignment};
     return plan;
 }
 

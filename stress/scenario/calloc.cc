@@ -10,6 +10,7 @@
 // bytes between the requested size and the class size. Seen in mimalloc 2.2.7, jemalloc 4.0.3 and 5.2.0.
 #include <algorithm>
 
+#include "engine/judge/failure.h"
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
@@ -123,6 +124,7 @@ Plan calloc_plan(const Setup &setup)
     });
     // A block of the largest size is rare, but while it lives it decides how much memory is live.
     plan.swing_bytes = 2 * setup.seats * o.max_size_bytes;
+    if (o.check) plan.claims = {rule::kCallocZero};
     return plan;
 }
 

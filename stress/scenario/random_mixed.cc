@@ -6,8 +6,9 @@
 // shared state behind the thread caches.
 //
 // Checked runs are swarm: for each thread the seed picks the weights of malloc, calloc, aligned_alloc, posix_memalign,
-// memalign, free and realloc, and switches some of them off. Unchecked runs are malloc and free.
+// memalign, free and realloc, and switches some of them off, but none in all threads. Unchecked runs are malloc and free.
 #include "engine/base/mapped.h"
+#include "engine/judge/failure.h"
 #include "engine/op/mix.h"
 #include "scenario/scenarios.h"
 
@@ -17,10 +18,10 @@ namespace {
 struct RandomMixed {
     Rng rng;
     Mix mix;
-    bool plain;  // only malloc and free, with nothing else drawn
+    bool plain; // only malloc and free, with nothing else drawn
     std::uint32_t first_slot;
     std::size_t min_bytes, max_bytes;
-    Mapped<unsigned char> live;  // of each slot: whether it holds a block
+    Mapped<unsigned char> live; // of each slot: whether it holds a block
 
     bool next(Op &op)
     {
@@ -43,7 +44,7 @@ struct RandomMixed {
     }
 };
 
-}  // namespace
+} // namespace
 
 Plan random_mixed_plan(const Setup &setup)
 {
@@ -51,13 +52,22 @@ Plan random_mixed_plan(const Setup &setup)
     const auto slots = static_cast<std::uint32_t>(o.working_set);
     Plan plan;
     plan.slot_count = std::size_t{slots} * setup.seats;
+    std::vector<Mix> mixes;
+    std::vector<Rng> streams;
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
-        Rng rng = setup.rng(seat);
-        const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
-        plan.generators.push_back(generator_of(RandomMixed{rng, mix, !o.check, seat * slots, o.min_size_bytes,
-                                                           o.max_size_bytes, Mapped<unsigned char>(slots)}));
+        streams.push_back(setup.rng(seat));
+        mixes.push_back(o.check ? mix_swarm(streams.back(), o.strict) : mix_malloc_only());
     }
+    if (o.check) {
+        Rng rng = setup.rng(0, 1);
+        mix_complete(mixes, rng);
+        plan.claims = {rule::kAlignment, rule::kReallocContent, rule::kCallocZero};
+    }
+    for (std::uint32_t seat = 0; seat < setup.seats; ++seat)
+        plan.generators.push_back(
+            generator_of(RandomMixed{streams[seat], mixes[seat], !o.check, seat * slots, o.min_size_bytes,
+                                     o.max_size_bytes, Mapped<unsigned char>(slots)}));
     return plan;
 }
 
-}  // namespace stress
+} // namespace stress

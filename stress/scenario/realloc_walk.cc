@@ -11,6 +11,7 @@
 // same order, so the ops ordered by (t, slot, seat) are a sequence that every seat follows: no jam (see draws.h).
 #include <algorithm>
 
+#include "engine/judge/failure.h"
 #include "engine/base/mapped.h"
 #include "scenario/draws.h"
 #include "scenario/scenarios.h"
@@ -160,6 +161,7 @@ Plan realloc_walk_plan(const Setup &setup)
     });
     plan.slot_count += shared;
     plan.swing_bytes = setup.seats * kWideSlots * o.max_size_bytes;
+    if (o.check) plan.claims = {rule::kReallocContent};
     return plan;
 }
 

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/op/op.h"
+
 namespace stress {
 
 struct Counters {
@@ -17,6 +19,8 @@ struct Counters {
     std::atomic<std::uint64_t> bytes_freed{0};
     std::atomic<std::uint64_t> threads_started{0};
     std::atomic<std::uint64_t> refused{0};  // requests that returned NULL, rightly
+    // Checked runs: ops of each kind that had something to do and were judged. realloc of an empty slot is a malloc.
+    std::atomic<std::uint64_t> judged[kOpKindCount] = {};
 };
 
 // relaxed load and store, not fetch_add: there is one writer.
@@ -30,4 +34,4 @@ inline std::uint64_t read(const std::atomic<std::uint64_t> &counter)
     return counter.load(std::memory_order_relaxed);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -1,5 +1,7 @@
 #include "engine/op/mix.h"
 
+#include <algorithm>
+
 namespace stress {
 namespace {
 
@@ -55,6 +57,16 @@ Mix mix_swarm(Rng &rng, bool strict)
     mix.realloc_percent = rng.one_in(4) ? 0 : 5 + static_cast<std::uint32_t>(rng.below(40));
     mix.strict = strict;
     return mix;
+}
+
+void mix_complete(std::span<Mix> mixes, Rng &rng)
+{
+    const auto missing = [&](auto &&has) { return std::none_of(mixes.begin(), mixes.end(), has); };
+    for (std::size_t kind = 1; kind < Mix::kKinds; ++kind)
+        if (missing([&](const Mix &mix) { return mix.kind_weights[kind] != 0; }))
+            mixes[rng.below(mixes.size())].kind_weights[kind] = 1;
+    if (missing([](const Mix &mix) { return mix.realloc_percent != 0; }))
+        mixes[rng.below(mixes.size())].realloc_percent = 5 + static_cast<std::uint32_t>(rng.below(40));
 }
 
 Mix mix_malloc_only()

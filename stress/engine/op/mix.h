@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "engine/base/rng.h"
 #include "engine/op/op.h"
@@ -19,6 +20,10 @@ struct Mix {
 };
 
 Mix mix_swarm(Rng &rng, bool strict);
+
+// Switches each kind that no thread has on in one of them, so that a run has a case for each. Draws only where one is
+// missing, from a stream of random numbers of its own.
+void mix_complete(std::span<Mix> mixes, Rng &rng);
 
 // malloc only, as unchecked runs and the classic benchmarks do.
 Mix mix_malloc_only();

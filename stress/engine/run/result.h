@@ -17,6 +17,12 @@ struct FailureText {
     std::string detail;
 };
 
+// Name and number: of a kind of op, or of a rule and its cases.
+struct CountOf {
+    const char *name;
+    std::uint64_t count;
+};
+
 // Of one kind of call, in nanoseconds.
 struct LatencyFigures {
     std::uint64_t count = 0, p50 = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;
@@ -54,11 +60,13 @@ struct Result {
     double return_seconds = 0;             // how long that took; see memory_law.h
     std::uint64_t plateau_growth_bytes = 0;
     std::string not_judged;                // rules on memory that this run could not judge, and why
+    // What a checked run did, and how often each rule could have been broken. A rule without a case proves nothing.
+    std::vector<CountOf> op_counts, rule_cases;
     ProcessFigures process;
-    std::optional<std::uint64_t> false_shared_lines;  // none: not counted
+    std::optional<std::uint64_t> false_shared_lines; // none: not counted
     LatencyResult latency;
-    std::vector<TimedSample> samples;      // of memory, over the run
-    std::string reproduce;                 // the command that repeats the run
+    std::vector<TimedSample> samples; // of memory, over the run
+    std::string reproduce; // the command that repeats the run
     std::vector<FailureText> failures;
 
     bool passed() const { return failures.empty(); }
@@ -71,4 +79,4 @@ std::string result_json(const Result &result);
 // Lines for people: figures, failures, how to repeat them, and the verdict last.
 std::string result_summary(const Result &result);
 
-}  // namespace stress
+} // namespace stress

@@ -40,7 +40,9 @@ LatencyResult latency_figures(const Latency &latency)
 
 std::string result_json(const Result &result)
 {
-    Json failures = Json::array(), samples = Json::array();
+    Json failures = Json::array(), samples = Json::array(), ops = Json::object(), cases = Json::object();
+    for (const CountOf &op : result.op_counts) ops[op.name] = op.count;
+    for (const CountOf &rule : result.rule_cases) cases[rule.name] = rule.count;
     for (const FailureText &failure : result.failures)
         failures.push_back({{"rule", failure.rule}, {"detail", failure.detail}});
     for (const TimedSample &sample : result.samples)
@@ -60,6 +62,8 @@ std::string result_json(const Result &result)
         {"ops", result.ops},
         {"blocks_allocated", result.blocks_allocated},
         {"blocks_freed", result.blocks_freed},
+        {"op_counts", ops},
+        {"rule_cases", cases},
         {"seconds", result.seconds},
         {"ops_per_second", result.ops_per_second()},
         {"start_rss_bytes", result.start_rss_bytes},

@@ -25,6 +25,13 @@ std::string process_lines(const ProcessFigures &figures)
     return text;
 }
 
+std::string counts_line(const char *heading, const std::vector<CountOf> &counts)
+{
+    std::string text;
+    for (const CountOf &of : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", of.name, of.count);
+    return text.empty() ? "" : fmt::format("  {:<10} {}\n", heading, text);
+}
+
 }  // namespace
 
 std::string result_summary(const Result &result)
@@ -35,6 +42,7 @@ std::string result_summary(const Result &result)
                     result.check ? "" : ", unchecked");
     text += fmt::format("  ops        {} in {:.2f} s, {} ops/s\n", result.ops, result.seconds,
                         format_rate(result.ops_per_second()));
+    text += counts_line("done", result.op_counts) + counts_line("cases", result.rule_cases);
     text += fmt::format("  peak live  {}\n", format_bytes(result.peak_live_bytes));
     text += fmt::format(
         "  peak rss   {}{}\n", format_bytes(result.peak_rss_bytes),

@@ -49,7 +49,12 @@ TEST(ResultJson, AFailureHasRuleAndDetail)
 
 TEST(ResultSummary, EndsWithTheVerdict)
 {
-    const std::string text = result_summary(sample_result());
+    Result result = sample_result();
+    result.op_counts = {{"malloc", 600}, {"free", 400}};
+    result.rule_cases = {{"overlap", 600}, {"realloc_content", 0}};
+    const std::string text = result_summary(result);
+    EXPECT_THAT(text, HasSubstr("  done       malloc 600, free 400\n  cases      overlap 600, realloc_content 0\n"));
+    EXPECT_THAT(result_json(result), testing::ContainsRegex("\"rule_cases\": [{]\\s*\"overlap\": 600"));
     EXPECT_EQ(text.substr(text.size() - 13), "verdict pass\n");
     EXPECT_THAT(text, HasSubstr("1000 in 0.50 s, 2.00 k ops/s"));
     EXPECT_THAT(text, testing::Not(HasSubstr("repeat")));

@@ -1,9 +1,11 @@
 #include "engine/run/run.h"
 
+#include <cstring>
 #include <optional>
 
 #include "engine/base/build.h"
 #include "engine/base/clock.h"
+#include "engine/run/coverage.h"
 #include "engine/run/crash_context.h"
 #include "engine/seat/sched.h"
 #include "engine/subject/whitebox.h"
@@ -13,8 +15,12 @@ namespace stress {
 
 Run::Run(const Options &options, std::uint64_t seed, Support support, Plan &plan)
     : testbed_(options, support, plan), seed_(seed), injector_(testbed_, plan.injection),
-      memory_(testbed_, plan.swing_bytes)
+      memory_(testbed_, plan.swing_bytes), claims_(plan.claims), refuses_memory_(plan.injection.refuses_memory())
 {
+    const Support &has = support;
+    // Without an entry of its own a subject gets malloc instead of an aligned call.
+    if (!has.aligned_alloc && !has.posix_memalign && !has.memalign)
+        std::erase_if(claims_, [](const char *claim) { return std::strcmp(claim, rule::kAlignment) == 0; });
     const Injection &injection = plan.injection;
     worker_shared = {&testbed_.failures, &testbed_.shared, injection.signal_us};
     // Under the seeded scheduler, the scheduler uses the sync points; and a single thread meets no other.
@@ -59,6 +65,14 @@ void Run::judge_balance()
                           "%llu blocks of %llu bytes were allocated, but %llu of %llu freed",
                           static_cast<unsigned long long>(blocks_in), static_cast<unsigned long long>(bytes_in),
                           static_cast<unsigned long long>(blocks_out), static_cast<unsigned long long>(bytes_out));
+}
+
+// A rule that the scenario is there for must have had a case. Memory that is refused may leave none.
+void Run::judge_claims(const Result &result)
+{
+    if (refuses_memory_) return;
+    const std::string missing = claim_without_case(result.rule_cases, claims_, testbed_.sum(&Counters::ops));
+    if (!missing.empty()) testbed_.failures.add(rule::kProvesNothing, testbed_.witness(), "%s", missing.c_str());
 }
 
 void Run::fill_in_peaks(Result &result) const
@@ -137,8 +151,12 @@ void Run::judge(Result &result)
     result.end_rss_bytes = testbed_.meter.sample().rss_bytes;
     result.returned_rss_bytes = result.end_rss_bytes;
     fill_in_peaks(result);
-    if (!testbed_.options.check || testbed_.failed()) return;
+    if (!testbed_.options.check) return;
+    result.op_counts = op_counts(testbed_);
+    result.rule_cases = rule_cases(testbed_);
+    if (testbed_.failed()) return;
     judge_balance();
+    judge_claims(result);
     memory_.judge(result, laps_.seconds());
     // Sanitizers end the process when asked for a size that cannot exist.
     if (testbed_.options.strict && (kDirect || !kSanitized) && !testbed_.failed())

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/run/injector.h"
 #include "engine/run/laps.h"
@@ -44,6 +45,7 @@ class Run {
     void sweep();
     void judge(Result &result);
     void judge_balance();
+    void judge_claims(const Result &result);
     void fill_in_peaks(Result &result) const;
     void fill_in(Result &result) const;
 
@@ -53,6 +55,8 @@ class Run {
     Injector injector_;
     MemoryJudge memory_;
     Laps laps_{testbed_, injector_};
+    std::vector<const char *> claims_;  // rules that must have had a case
+    const bool refuses_memory_;
     std::uint64_t start_ns_ = 0;
     std::uint64_t start_rss_bytes_ = 0;
 };

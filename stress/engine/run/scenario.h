@@ -38,6 +38,8 @@ struct Plan {
     bool directs_forks = false; // Fork ops fork while another thread is stopped inside the allocator
     bool traps_os = false; // the plan has FailOs ops
     Injection injection; // none, unless a command sets one
+    // Rules that the scenario is meant to test. A longer run that never has a case of one fails: proves_nothing.
+    std::vector<const char *> claims;
 };
 
 struct Scenario {

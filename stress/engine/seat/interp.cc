@@ -213,6 +213,7 @@ bool Interp::allocate(const Op &asked, Block &block)
     if (!fresh_is_sound(fresh, op.kind == OpKind::Calloc)) return false;
     block = fresh;
     count_allocated(size_bytes);
+    count_judged(op.kind);
     return true;
 }
 
@@ -240,6 +241,7 @@ bool Interp::release(const Op &op, Block &block)
     if (timed) latency->add(Latency::Free, latency_ticks() - begin);
     const int after = errno;
     count_freed(old.size_bytes);
+    count_judged(op.kind);
     note(OpOutcome::Freed, after == kErrnoMark ? 0 : after);
     return shared_.oracle.errno_kept(old, kErrnoMark, after, witness());
 }
@@ -288,6 +290,7 @@ bool Interp::reallocate(const Op &op, Block &block)
         if (!fresh_is_sound(fresh, false)) return false;
         block = fresh;
         count_allocated(size_bytes);
+        count_judged(OpKind::Malloc);
         return true;
     }
     note(OpOutcome::Given, 0, &fresh);
@@ -299,12 +302,14 @@ bool Interp::reallocate(const Op &op, Block &block)
     block = fresh;
     bump(counters_.bytes_allocated, size_bytes);
     bump(counters_.bytes_freed, old.size_bytes);
+    count_judged(op.kind);
     return true;
 }
 
 bool Interp::usable(Block &block)
 {
     note(OpOutcome::Skipped, 0);
+    count_judged(OpKind::UsableSize);
     if (!support_.usable_size || shared_.oracle.usable_is_enough(block, usable_bytes(block.start), witness()))
         return true;
     if (trace != nullptr) trace->mark_unsound();
@@ -314,6 +319,7 @@ bool Interp::usable(Block &block)
 bool Interp::still_holds(const Block &block)
 {
     note(OpOutcome::Skipped, 0);
+    count_judged(OpKind::Check);
     if (shared_.oracle.still_holds(block, witness())) return true;
     if (trace != nullptr) trace->mark_unsound();
     return false;

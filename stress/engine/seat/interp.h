@@ -158,6 +158,8 @@ class Interp {
         bump(counters_.bytes_allocated, size_bytes);
     }
 
+    void count_judged(OpKind kind) { bump(counters_.judged[static_cast<std::size_t>(kind)], 1); }
+
     void count_freed(std::size_t size_bytes)
     {
         bump(counters_.blocks_freed, 1);

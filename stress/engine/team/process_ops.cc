@@ -97,6 +97,7 @@ void purge()
 SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &shared)
 {
     bump(seat.counters.ops, 1);
+    bump(seat.counters.judged[static_cast<std::size_t>(op.kind)], 1);
     // Before anything else: calls the subject with a cancellation pending, which it must not act on.
     if (op.kind == OpKind::Purge) {
         purge();
