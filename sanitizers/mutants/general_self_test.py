@@ -88,7 +88,7 @@ int main(int count, char **words)
 {
     if (count == 2 && words[1][0] == 'r') return 1;
     int low = count == 2 && words[1][0] == 'l' ? sum(2, 3) : 5;
-    if (count == 9) return unseen(count);
+    if (count == 9) return unseen(words[1][0]);
     return sum(3, 3) != 6 || low != 5;
 }
 """
