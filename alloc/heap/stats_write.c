@@ -20,7 +20,7 @@
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 
-static_assert(CLASS_COUNT <= HAKMEM_CLASSES_MAX, "each class has its figures");
+static_assert((int)CLASS_COUNT <= (int)HAKMEM_CLASSES_MAX, "each class has its figures");
 
 /* --- the figures ------------------------------------------------------------------------------------- */
 
@@ -231,7 +231,7 @@ int stats_write(int fd, int format)
 
 static char target_path[1024]; /* "": standard error */
 static int target_format;
-_Atomic(bool) stats_signal_due;
+_Atomic(uint32_t) stats_signal_due;
 
 bool stats_target_set(const char *target)
 {
@@ -269,7 +269,7 @@ void stats_at_exit(void)
 static void on_signal(int signal)
 {
     (void)signal;
-    atomic_store_explicit(&stats_signal_due, true, memory_order_relaxed);
+    atomic_store_explicit(&stats_signal_due, 1, memory_order_relaxed);
     pool_tick_force();
     background_wake();
 }
@@ -282,5 +282,5 @@ bool stats_signal_start(int signal)
 
 void stats_signal_write(void)
 {
-    if (atomic_exchange_explicit(&stats_signal_due, false, memory_order_relaxed)) write_to_target();
+    if (atomic_exchange_explicit(&stats_signal_due, 0, memory_order_relaxed) != 0) write_to_target();
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/policy.h"
 
@@ -25,9 +26,11 @@ void stats_at_exit(void);
 /* Writes at this signal from now on. False: the system refuses. */
 bool stats_signal_start(int signal);
 
-extern HAK_HIDDEN _Atomic(bool) stats_signal_due; /* relaxed: the thread that writes takes it by an exchange */
+/* 0 or 1; a word, since riscv64 cannot exchange a byte without libatomic. relaxed: the thread that writes takes it by an
+ * exchange. */
+extern HAK_HIDDEN _Atomic(uint32_t) stats_signal_due;
 static inline bool stats_signal_is_due(void)
 {
-    return atomic_load_explicit(&stats_signal_due, memory_order_relaxed);
+    return atomic_load_explicit(&stats_signal_due, memory_order_relaxed) != 0;
 }
 void stats_signal_write(void);
