@@ -1,5 +1,5 @@
 // hakmem-stress: runs a scenario on a malloc, checks every block, and prints a verdict. Exit status: 0 pass, 1 fail, 2
-// bad input, 77 skipped.
+// bad input, 3 a verdict whose results were lost, 77 skipped.
 #include <unistd.h>
 
 #include "campaign/report.h"
@@ -8,6 +8,7 @@
 #include "engine/base/build.h"
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
+#include "engine/base/verdict.h"
 #include "engine/run/execute.h"
 #include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
@@ -33,11 +34,11 @@ std::string report_fault(const Options &options)
     return fault.empty() ? "" : "hakmem-stress: --report: " + fault + "\n";
 }
 
-void write_report(const Options &options, Result &result)
+void write_report(const Options &options, const Result &result)
 {
     if (options.report_directory.empty()) return;
     const std::string fault = report_one(options.report_directory, result_json(result), result.reproduce);
-    if (!fault.empty()) result.failures.push_back({"report", fault});
+    if (!fault.empty()) result_lost("--report: " + fault);
 }
 
 int run(int argc, char **argv)
@@ -84,5 +85,5 @@ int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    return text_status(run(argc, argv));
+    return verdict_status(run(argc, argv));
 }

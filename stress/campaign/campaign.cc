@@ -23,11 +23,10 @@
 #include "engine/base/clock.h"
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
+#include "engine/base/verdict.h"
 
 namespace stress {
 namespace {
-
-constexpr int kBadInput = 2; // exit status
 
 constexpr double kSlowRunLineSeconds = 60;  // if there is no terminal to show a live line
 
@@ -158,8 +157,13 @@ void Campaign::one_run()
     const ChildOutcome outcome = child_run({o_.program, o_.program_name, words, o_.timeout_seconds}, on_tick);
     // An interrupted run says nothing about the malloc. It runs again when the campaign resumes.
     if (outcome.end == ChildEnd::Interrupted) return;
-    if (outcome.end == ChildEnd::Exited && outcome.code == kBadInput) {
+    if (outcome.end == ChildEnd::Exited && outcome.code == kExitBadInput) {
         refused_ = outcome.err_last_line.empty() ? "hakmem-stress: a run was refused" : outcome.err_last_line;
+        return;
+    }
+    // Not the malloc's doing: the run could not keep its result.
+    if (outcome.end == ChildEnd::Exited && outcome.code == kExitLost) {
+        fault_ = outcome.err_last_line.substr(outcome.err_last_line.find(": ") + 2);
         return;
     }
     RunRecord record = judge(outcome, o_.timeout_seconds);
@@ -263,7 +267,7 @@ int Campaign::finish()
     report();
     if (!refused_.empty()) { // nothing was judged, and the journal's file goes
         write_text(STDERR_FILENO, refused_ + "\n");
-        return kBadInput;
+        return kExitBadInput;
     }
     if (std::string fault = journal_->close(state_, complete && state_.failed == 0); fault_.empty()) fault_ = fault;
     if (o_.speed_rounds == 0) {
@@ -274,13 +278,15 @@ int Campaign::finish()
     }
     if (o_.list_skips) say(summary_skips(state_.cells));
     if (directory_ != nullptr && fault_.empty()) say("report: " + directory_->page_path() + "\n");
-    if (!fault_.empty())
-        write_text(STDERR_FILENO, "hakmem-stress: " + fault_ + "; free some space there, and run again\n");
+    const bool passed = complete && state_.failed == 0;
+    if (state_.next_run > 0) verdict_reached(passed ? "pass" : "fail");
+    if (!fault_.empty()) result_lost(fault_ + "; free some space there, and run again");
     if (!complete && soak_) say("interrupted; to resume: " + o_.command + "\n");
     else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, plan_.size()));
     else if (soak_) say(fmt::format("soak of {} complete; --fresh starts over\n", duration_text(o_.soak_seconds)));
     say(counts() + "\n");
-    return complete && state_.failed == 0 && fault_.empty() ? 0 : 1;
+    if (!fault_.empty()) return state_.next_run > 0 ? kExitLost : kExitBadInput;
+    return passed && !(interrupt_requested() && !soak_) ? 0 : 1;
 }
 
 } // namespace

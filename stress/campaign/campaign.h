@@ -33,7 +33,8 @@ struct CampaignOptions {
     double checkpoint_seconds = 3600;
 };
 
-// Returns the exit status: 0 all passed, 1 a failure or an interruption, 2 bad input (with a line on stderr).
+// Returns the exit status: 0 all passed, 1 a failure or an interruption, 2 bad input, 3 results that could not be kept
+// (the last two with a line on stderr).
 int campaign_run(const CampaignOptions &options);
 
 } // namespace stress

@@ -327,7 +327,7 @@ TEST_F(Campaigns, WhatCannotBeKeptEndsIt)
 {
     program("rm -rf '" + temporary_.path("report/results") + "'; echo \"$pass\" >\"$json\"");
     const Ended ended = run();
-    EXPECT_EQ(ended.code, 1);
+    EXPECT_EQ(ended.code, 3);
     EXPECT_THAT(ended.err, HasSubstr("cannot write"));
     EXPECT_THAT(ended.out, testing::EndsWith("1 passed, 0 failed, 0 skipped\n"));
 }

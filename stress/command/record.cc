@@ -2,18 +2,18 @@
 //
 // The child is an ordinary run of the scenario whose seats also write to shared memory, so the parent knows what it did
 // even if it crashes or hangs. Its schedule is that of any other run.
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"
+#include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
+#include "engine/base/verdict.h"
 #include "engine/run/execute.h"
 #include "engine/run/options_parse.h"
 #include "engine/subject/subject_load.h"
@@ -64,7 +64,11 @@ int write_recorded(const Arguments &arguments, const RunLog &log, const std::str
     }
     if (log.dropped() > 0) program.expected = {};
     const Text content = arguments.text ? program_print(program) : program_encode(program);
-    if (std::string error = program_write(arguments.output, content); !error.empty()) return bad_input("-o: " + error);
+    if (std::string error = program_write(arguments.output, content); !error.empty()) {
+        verdict_reached(program.rule.empty() ? "pass" : "fail");
+        result_lost("-o: " + error);
+        return kExitLost;
+    }
     write_text(STDOUT_FILENO,
                "recorded " + std::to_string(program.ops.size()) + " ops of " + std::to_string(program.threads) +
                    " threads in " + arguments.output +
@@ -80,11 +84,8 @@ int record_main(int argc, char **argv)
     const Arguments arguments = arguments_parse(argc, argv);
     if (!arguments.run) return arguments_refused(arguments);
     // Checked now, so that a run of an hour does not end with a recording that cannot be written.
-    const int probe = open(arguments.output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (probe < 0)
-        return bad_input("-o: cannot write '" + arguments.output + "': " + std::strerror(errno) +
-                         "; name a file in a directory that exists");
-    close(probe);
+    if (arguments.output == "-") return bad_input("-o: a recording goes to a file; name one");
+    if (std::string fault = result_try(arguments.output); !fault.empty()) return bad_input("-o: " + fault);
     const int fd = run_log_file();
     if (fd < 0) return bad_input("cannot make a shared file for the log (memfd_create)");
     std::vector<std::string> words{"recording", std::to_string(fd)};

@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
+#include "engine/base/verdict.h"
 #include "engine/subject/subject_load.h"
 #include "program/minimise.h"
 #include "program/program_file.h"
@@ -142,24 +143,30 @@ Text explained(const Program &program, const std::string &reproduce, const std::
     return out;
 }
 
+// The failure is known and was printed, but not what it shrank to.
+int lost(const std::string &fault)
+{
+    verdict_reached("fail");
+    result_lost("-o: " + fault);
+    return kExitLost;
+}
+
 int write_result(Program program, const Verdict &verdict, const Arguments &arguments, const char *program_name)
 {
     const std::string directory = arguments.output.empty() ? default_directory() : arguments.output;
-    if (std::string fault = directory_make(directory); !fault.empty()) return bad_input("-o: " + fault);
     const std::string name =
         arguments.name.empty() ? default_name(directory, verdict.how, program.allocator) : arguments.name;
     const std::string path = directory + "/" + name;
     program.rule = verdict.how;
     program.strict = arguments.strict.has_value() ? arguments.strict : program.strict;
     std::replace(program.rule.begin(), program.rule.end(), ' ', '_');
-    if (std::string fault = program_write(path + ".ops", program_encode(program)); !fault.empty())
-        return bad_input("-o: " + fault);
+    if (std::string fault = program_write(path + ".ops", program_encode(program)); !fault.empty()) return lost(fault);
     const std::string afresh = run_afresh(program_name, path + ".ops", arguments, program.expected);
     const std::string reproduce =
         std::string(program_name) + " run " + quoted(path + ".ops") + " --allocator " + quoted(arguments.allocator);
     for (const auto &[ending, content] :
          {std::pair{".ops", program_encode(program)}, std::pair{".txt", explained(program, reproduce, verdict.detail)}})
-        if (std::string fault = program_write(path + ending, content); !fault.empty()) return bad_input("-o: " + fault);
+        if (std::string fault = program_write(path + ending, content); !fault.empty()) return lost(fault);
     constexpr std::size_t ops_shown_max = 40;
     if (program.ops.size() <= ops_shown_max) {
         const Text text = program_print(program);
@@ -219,8 +226,9 @@ int shrink_main(int argc, char **argv)
     if (!arguments.run) return arguments_refused(arguments);
     Program program;
     if (std::string fault = program_read(arguments.file, program); !fault.empty()) return bad_input(fault);
-    if (!arguments.output.empty() && !is_directory(arguments.output))
-        return bad_input("-o: '" + arguments.output + "' is not a directory; name one that exists");
+    if (!arguments.output.empty()) // now, not after an hour of work
+        if (std::string fault = directory_make(arguments.output); !fault.empty())
+            return bad_input("-o: " + fault + "; name a directory that can be written to");
     if (arguments.name.find('/') != std::string::npos)
         return bad_input("--name: must be a name without a directory, not '" + arguments.name + "'; use -o");
     const SubjectOutcome subject = subject_load(arguments.allocator, true, argv);

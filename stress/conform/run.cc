@@ -10,6 +10,7 @@
 #include "engine/base/build.h"
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
+#include "engine/base/verdict.h"
 
 namespace stress::conform {
 namespace {
@@ -73,10 +74,8 @@ int conform_main(const ConformOptions &options, int out)
     const Counts counts = count_findings(findings);
     write_text(text, counts_line(counts));
     const std::string json = findings_json(options.allocator, subject.library, repeat, findings);
-    if (std::string fault = result_write(options.json_path, json); !fault.empty()) {
-        write_text(STDERR_FILENO, "hakmem-stress: --json: " + fault + "\n");
-        return 1;
-    }
+    verdict_reached(counts_pass(counts) ? "pass" : "fail");
+    if (std::string fault = result_write(options.json_path, json); !fault.empty()) result_lost("--json: " + fault);
     return counts_pass(counts) ? 0 : 1;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "engine/base/progress.h"
+#include "engine/base/verdict.h"
 #include "inject/inject.h"
 
 namespace stress::inject {
@@ -80,6 +81,7 @@ int Tally::finish()
                                  !passed           ? "fail"
                                  : scenarios_ == 0 ? "skipped"
                                                    : "pass"));
+    verdict_reached(!passed ? "fail" : scenarios_ == 0 ? "skipped" : "pass");
     if (!passed) return 1;
     return scenarios_ == 0 ? kSkipped : 0;
 }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/base/file.h"
+
 namespace stress {
 namespace {
 
@@ -245,16 +247,7 @@ std::string program_read(const std::string &path, Program &program)
 
 std::string program_write(const std::string &path, std::span<const char> content)
 {
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool written = fd >= 0;
-    for (std::size_t done = 0; written && done < content.size();) {
-        const ssize_t count = write(fd, content.data() + done, content.size() - done);
-        if (count < 0 && errno == EINTR) continue;
-        written = count > 0;
-        if (written) done += static_cast<std::size_t>(count);
-    }
-    if (fd >= 0 && close(fd) != 0) written = false;
-    return written ? "" : "cannot write '" + path + "': " + std::strerror(errno);
+    return result_write(path, std::string(content.data(), content.size()));
 }
 
 }  // namespace stress

@@ -13,6 +13,8 @@
 namespace stress {
 namespace {
 
+constexpr const char *kResultAdvice = "; name a file in a directory that exists, or - for stdout";
+
 std::string fault(const char *verb, const std::string &path, int error)
 {
     return std::string("cannot ") + verb + " '" + path + "': " + std::strerror(error);
@@ -29,18 +31,20 @@ bool write_all(int fd, const std::string &text)
     return true;
 }
 
-// The new name itself must reach the disk too.
-void sync_directory_of(const std::string &path)
+// The new name itself must reach the disk too. Returns an errno value, or 0. Not every directory may be opened, and not
+// every filesystem can sync one.
+int sync_directory_of(const std::string &path)
 {
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
     const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd);
-    close(fd);
+    if (fd < 0) return errno == EACCES ? 0 : errno;
+    int error = fsync(fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP ? 0 : errno;
+    if (close(fd) != 0 && error == 0) error = errno;
+    return error;
 }
 
-}  // namespace
+} // namespace
 
 std::string file_read(const std::string &path, std::string &text, std::uint64_t bytes_max)
 {
@@ -78,8 +82,8 @@ std::string file_replace(const std::string &path, const std::string &text, unsig
         unlink(fresh.c_str());
         return fault("write", path, error);
     }
-    sync_directory_of(path);
-    return "";
+    error = sync_directory_of(path);
+    return error == 0 ? "" : fault("keep", path, error);
 }
 
 bool file_is_replaceable(const std::string &path)
@@ -89,22 +93,28 @@ bool file_is_replaceable(const std::string &path)
     return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
-std::string result_prepare(const std::string &path)
+std::string result_try(const std::string &path)
 {
     if (path.empty() || path == "-") return "";
-    const char *advice = "; name a file in a directory that exists, or - for stdout";
     if (!file_is_replaceable(path)) {
         struct stat status{};
         const bool is_directory = stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
         const int error = is_directory ? EISDIR : access(path.c_str(), W_OK) == 0 ? 0 : errno;
-        return error == 0 ? "" : fault("write", path, error) + advice;
+        return error == 0 ? "" : fault("write", path, error) + kResultAdvice;
     }
     const std::string fresh = path + ".new";
     const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return fault("write", path, errno) + advice;
-    close(fd);
+    if (fd < 0) return fault("write", path, errno) + kResultAdvice;
+    const int error = close(fd) == 0 ? 0 : errno;
     unlink(fresh.c_str());
-    if (unlink(path.c_str()) != 0 && errno != ENOENT) return fault("replace", path, errno) + advice;
+    return error == 0 ? "" : fault("write", path, error) + kResultAdvice;
+}
+
+std::string result_prepare(const std::string &path)
+{
+    if (std::string wrong = result_try(path); !wrong.empty()) return wrong;
+    if (path.empty() || path == "-" || !file_is_replaceable(path)) return "";
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return fault("replace", path, errno) + kResultAdvice;
     return "";
 }
 
@@ -157,4 +167,4 @@ bool file_exists(const std::string &path)
     return access(path.c_str(), F_OK) == 0;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -19,9 +19,10 @@ std::string file_replace(const std::string &path, const std::string &text, unsig
 // file by its number must be written in place.
 bool file_is_replaceable(const std::string &path);
 
-// A result of a run, for --json. result_prepare, before the run: says what is wrong with the path, so that an hour of
-// work does not end in a file that cannot be written; removes the result of an earlier run, which nobody must take for
-// this one's. result_write: as file_replace; to stdout for "-", and in place where the path is a device or a pipe.
+// A result of a run, for --json. result_try, before the run: says what is wrong with the path, so that an hour of work
+// does not end in a file that cannot be written. result_prepare: the same, and removes the result of an earlier run,
+// which nobody must take for this one's. result_write: as file_replace; to stdout for "-", and in place where the path is a device or a pipe.
+std::string result_try(const std::string &path);
 std::string result_prepare(const std::string &path);
 std::string result_write(const std::string &path, const std::string &text, unsigned mode = 0666);
 

@@ -23,11 +23,10 @@ std::string format_rate(double per_second);
 std::string progress_text(const Progress &progress);
 
 // Writes the whole text to the descriptor. Does not use stdio, whose buffers come from malloc. False: the system refused
-// a part, which text_status remembers if it was for stdout. Any thread.
+// a part, which stdout_error remembers if it was for stdout. Any thread.
 bool write_text(int fd, const std::string &text);
 
-// The exit status of a program whose verdict is `status`: 1 instead of 0 if anything that was written to stdout was
-// lost, with a line on stderr.
-int text_status(int status);
+// The errno of the newest text that stdout refused; 0: none.
+int stdout_error();
 
 } // namespace stress

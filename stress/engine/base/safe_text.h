@@ -52,15 +52,19 @@ class SafeText {
     std::size_t size() const { return used_; }
 
     // Writes the text and clears it.
-    void write_to(int fd)
+    // False: the system refused a part.
+    bool write_to(int fd)
     {
-        for (std::size_t done = 0; done < used_;) {
+        std::size_t done = 0;
+        while (done < used_) {
             const ssize_t written = write(fd, bytes_ + done, used_ - done);
             if (written < 0 && errno == EINTR) continue;
             if (written <= 0) break;  // nobody reads
             done += static_cast<std::size_t>(written);
         }
+        const bool whole = done == used_;
         used_ = 0;
+        return whole;
     }
 
   private:

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "engine/base/clock.h"
+#include "engine/base/file.h"
 #include "engine/base/libc.h"
 #include "engine/base/safe_text.h"
 #include "engine/run/crash_context.h"
@@ -33,6 +36,8 @@ struct Prepared {
     std::string json;         // with marks; empty: no JSON was asked for
     std::string json_path;
     bool stacks = false;
+    std::string json_fresh;   // written, then renamed to the path; the path itself if that is a device or a pipe
+    bool torn = false;        // a write was refused
 };
 Prepared prepared;
 
@@ -47,6 +52,8 @@ void write_raw(int fd, const char *start, const char *end)
 {
     while (start < end) {
         const ssize_t written = write(fd, start, static_cast<std::size_t>(end - start));
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) prepared.torn = true;
         if (written <= 0) return;
         start += written;
     }
@@ -60,7 +67,7 @@ const char *write_number(int fd, const char *rest, const char *key, SafeText &va
     if (found == nullptr) return rest;
     found += std::strlen(key);
     write_raw(fd, rest, found);
-    value.write_to(fd);
+    if (!value.write_to(fd)) prepared.torn = true;
     return found + std::strcspn(found, ",\n");
 }
 
@@ -68,7 +75,7 @@ void write_json(SafeText &detail)
 {
     const bool to_stdout = prepared.json_path == "-";
     const int fd =
-        to_stdout ? STDOUT_FILENO : open(prepared.json_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        to_stdout ? STDOUT_FILENO : open(prepared.json_fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return;
     const std::uint64_t ms = (clock_ns() - prepared.start_ns) / 1'000'000;
     SafeText value;
@@ -80,11 +87,16 @@ void write_json(SafeText &detail)
     rest = write_number(fd, rest, "\"ops_per_second\": ", value);
     if (const char *found = std::strstr(rest, kDetailMark)) {
         write_raw(fd, rest, found);
-        value.add_json(detail.c_str()).write_to(fd);
+        if (!value.add_json(detail.c_str()).write_to(fd)) prepared.torn = true;
         rest = found + std::strlen(kDetailMark);
     }
     write_raw(fd, rest, rest + std::strlen(rest));
-    if (!to_stdout) close(fd);
+    if (to_stdout) return;
+    const bool whole = !prepared.torn && fsync(fd) == 0;
+    const bool closed = close(fd) == 0;
+    if (prepared.json_fresh == prepared.json_path) return; // a device or a pipe
+    if (whole && closed) rename(prepared.json_fresh.c_str(), prepared.json_path.c_str());
+    else unlink(prepared.json_fresh.c_str());
 }
 
 // "; thread 1 was in b5 = realloc(b5, 200), where b5 is 0x7ffff7fbe010 of 100 bytes"
@@ -173,6 +185,7 @@ void crash_report_install(const CrashContext &context)
     prepared.json_path = context.json_path;
     prepared.stacks = context.stacks;
     if (prepared.stacks) self_stack_prepare();
+    prepared.json_fresh = context.json_path + (file_is_replaceable(context.json_path) ? ".new" : "");
     crash_context_begin(result.seed, result.reproduce, context.seats);
     const bool lifted = crash_handler_lift();
     for (int signal_number : kSignals) {

@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
+#include "engine/base/verdict.h"
 #include "engine/run/crash.h"
 #include "engine/run/monitor.h"
 #include "engine/run/run.h"
@@ -13,12 +14,11 @@ namespace {
 
 constexpr int kSkipped = 77;
 
-bool write_json(const std::string &path, const Result &result)
+void write_json(const std::string &path, const Result &result)
 {
-    if (path.empty()) return true;
-    const std::string fault = result_write(path, result_json(result));
-    if (!fault.empty()) write_text(STDERR_FILENO, "hakmem-stress: --json: " + fault + "\n");
-    return fault.empty();
+    if (path.empty()) return;
+    if (const std::string fault = result_write(path, result_json(result)); !fault.empty())
+        result_lost("--json: " + fault);
 }
 
 // Two seeded runs of one command must be equal; otherwise something other than the seed decided.
@@ -47,6 +47,7 @@ int execute(const Execution &execution, Plan &plan)
     write_text(out, "seed " + std::to_string(execution.seed) + "\n");
     if (!plan.skip.empty()) {
         write_text(out, "skipped: " + plan.skip + "\n");
+        verdict_reached("skipped");
         return kSkipped;
     }
 
@@ -57,6 +58,7 @@ int execute(const Execution &execution, Plan &plan)
     const auto on_hang = [&](const std::string &detail) {
         Result hung = run.so_far(execution.name, execution.reproduce);
         hung.failures.push_back({rule::kProgress, detail});
+        verdict_reached("fail");
         write_json(options.json_path, hung);
     };
     Result result;
@@ -69,10 +71,11 @@ int execute(const Execution &execution, Plan &plan)
     }
     judge_schedule(execution, result);
     if (execution.after_run) execution.after_run(result);
-    const bool written = write_json(options.json_path, result);
+    verdict_reached(result.passed() ? "pass" : "fail");
+    write_json(options.json_path, result);
     write_text(out, result_summary(result));
     crash_report_remove();
-    return result.passed() && written ? 0 : 1;
+    return result.passed() ? 0 : 1;
 }
 
 }  // namespace stress

@@ -26,7 +26,7 @@ struct Execution {
 };
 
 // Runs, writes what the options ask for, and prints a summary. Returns the exit status: 0 pass, 1 fail, 77 if the plan
-// can prove nothing here; it then says why.
+// can prove nothing here; it then says why. What could not be written changes verdict_status.
 int execute(const Execution &execution, Plan &plan);
 
 }  // namespace stress

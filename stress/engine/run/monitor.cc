@@ -9,6 +9,7 @@
 #include "engine/base/build.h"
 #include "engine/base/clock.h"
 #include "engine/base/progress.h"
+#include "engine/base/verdict.h"
 #include "engine/judge/memory_law.h"
 #include "engine/seat/seat_report.h"
 #include "engine/team/thread_start.h"
@@ -177,7 +178,7 @@ void Monitor::bark()
     write_text(STDERR_FILENO,
                fmt::format("hakmem-stress: seed {}; repeat with: {}\n", settings_.seed, settings_.reproduce));
     settings_.on_hang(detail);
-    _exit(1);
+    _exit(verdict_status(1));
 }
 
 }  // namespace stress
