@@ -24,6 +24,12 @@ std::vector<std::string> with_subject(std::vector<std::string> words)
     return words;
 }
 
+std::string text_of(const std::string &path)
+{
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 void expect_refused(const std::vector<std::string> &words, const std::string &says)
 {
     const SpawnResult result = spawn_stress(words);
@@ -52,6 +58,40 @@ TEST(Cli, BadAllocators)
     expect_refused({"larson", "--allocator", "/no/such.so"}, "No such file");
     expect_refused({"larson", "--allocator", "/etc/passwd"}, "not a 64-bit ELF shared library");
     expect_refused({"larson", "--allocator", "/lib/x86_64-linux-gnu/libm.so.6"}, "does not provide malloc");
+}
+
+// One judge for every command, before any run.
+TEST(Cli, ALibraryThatCannotBeTestedIsRefusedByEveryCommand)
+{
+    if constexpr (kSanitized || kDirect) GTEST_SKIP() << "this build takes no other library";
+    const std::string folder = testing::TempDir();
+    const std::string whole = text_of("/lib/x86_64-linux-gnu/libm.so.6");
+    const std::string cut = folder + "hakmem-stress-cut.so", foreign = folder + "hakmem-stress-foreign.so";
+    ASSERT_GT(whole.size(), 10000u) << "this test needs libm of x86-64";
+    std::ofstream(cut) << whole.substr(0, whole.size() / 2);
+    std::string other = whole;
+    other[18] = 40; // e_machine: 32-bit ARM
+    std::ofstream(foreign) << other;
+    const std::string ops = folder + "hakmem-stress-cut.ops";
+    std::ofstream(ops) << "b0 = malloc(1);\n";
+    const std::vector<std::vector<std::string>> commands{{"larson", "--allocator"},
+                                                         {"all", "--allocator", "system", "--allocator"},
+                                                         {"conform", "--allocator"},
+                                                         {"inject", "signals", "--allocator"},
+                                                         {"run", ops, "--allocator"},
+                                                         {"shrink", ops, "--allocator"},
+                                                         {"record", "-o", folder + "x.ops", "larson", "--allocator"}};
+    for (std::vector<std::string> words : commands)
+        for (const auto &[library, says] :
+             {std::pair{cut, "cut short"}, std::pair{foreign, "another processor (ELF machine 40"},
+              std::pair{std::string("/lib/x86_64-linux-gnu/libm.so.6"), "does not provide malloc"},
+              std::pair{std::string("/no/such.so"), "No such file"}}) {
+            words.push_back(library);
+            SCOPED_TRACE(words[0] + " " + library);
+            expect_refused(words, says);
+            words.pop_back();
+        }
+    for (const std::string &path : {cut, foreign, ops}) std::remove(path.c_str());
 }
 
 TEST(Cli, ListNamesEachScenario)

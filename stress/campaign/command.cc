@@ -10,6 +10,7 @@
 #include "campaign/words.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/progress.h"
+#include "engine/subject/subject_load.h"
 
 namespace stress {
 namespace {
@@ -117,13 +118,6 @@ std::string command_text(int argc, const char *const *argv)
     return words_quoted(words);
 }
 
-// Refuses before the first run what the child would refuse anyway.
-std::string campaign_allocator_fault(const std::string &name)
-{
-    if (name == "hakmem" || name == "validate" || name == "system" || access(name.c_str(), R_OK) == 0) return "";
-    return "--allocator: cannot read '" + name + "'; choose hakmem, validate, system or the path of a library";
-}
-
 std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
 {
     CampaignOptions &o = raw.options;
@@ -133,7 +127,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     drop_repeats(o.scenarios);
     drop_repeats(o.allocators);
     for (const std::string &name : o.allocators)
-        if (std::string fault = campaign_allocator_fault(name); !fault.empty()) return fault;
+        if (std::string fault = subject_fault(name); !fault.empty()) return "--allocator: " + fault;
     if (raw.schedule != "seeded") o.schedules.push_back("os");
     if (raw.schedule != "os") o.schedules.push_back("seeded");
     for (const auto &[name, value] : {std::pair{"--threads", &raw.threads}, std::pair{"--ops", &raw.ops}})

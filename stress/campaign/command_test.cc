@@ -57,7 +57,7 @@ TEST(Command, BadInputIsOneLineAndStatusTwo)
     expect_refused({"--seconds", "2", "--schedule", "seeded"}, "limited by --ops");
     expect_refused({"--seed", "x"}, "--seed");
     expect_refused({"--timeout", "nan"}, "--timeout");
-    expect_refused({"--allocator", "/no/such.so"}, "cannot read '/no/such.so'");
+    expect_refused({"--allocator", "/no/such.so"}, "cannot use '/no/such.so': No such file");
     expect_refused({"--soak", "8"}, "90s, 30m, 8h or 2d");
     expect_refused({"--soak", "8h"}, "add --report DIR");
     expect_refused({"--fresh"}, "it is for --soak");

@@ -1,10 +1,16 @@
-// The commands that make many runs; campaign/ does the work.
+// The commands that make many runs, which campaign/ does, and the probe of a library.
 #include "command/all.h"
 
+#include <unistd.h>
+
 #include "campaign/command.h"
+#include "command/arguments.h"
 #include "command/command.h"
 #include "engine/base/build.h"
+#include "engine/base/progress.h"
+#include "engine/base/verdict.h"
 #include "engine/run/scenario.h"
+#include "engine/subject/subject_load.h"
 
 namespace stress {
 
@@ -14,6 +20,15 @@ int all_main(int argc, char **argv)
     for (const Scenario &scenario : scenarios()) defaults.scenarios.push_back(scenario.name);
     if (kSanitized && !kDirect) defaults.allocator = "system";
     return campaign_all(argc, argv, defaults);
+}
+
+// subject_probe starts it with the library preloaded.
+int probe_main(int argc, char **argv)
+{
+    if (argc != 3) return bad_input("probe: name one allocator");
+    const SubjectOutcome subject = subject_load(argv[2], false, argv);
+    if (!subject.ok) write_text(STDERR_FILENO, subject.error);
+    return subject.ok ? 0 : kExitBadInput;
 }
 
 int soak_main(int argc, char **argv, const Options &options)

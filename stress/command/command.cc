@@ -13,6 +13,7 @@ constexpr Command kCommands[] = {
     {"conform", "check what every malloc must do, with one directed test for each rule", conform_main},
     {"inject", "inject refused memory, a limited address space and signals into runs of each scenario", inject_main},
     {"report", "read a crash record of libhakmem: what happened, where, what the heap knows", report_main},
+    {"probe", nullptr, probe_main},
     {"recording", nullptr, recording_main},
     {"trace", nullptr, trace_main},
 };

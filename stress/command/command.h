@@ -30,6 +30,8 @@ int report_main(int argc, char **argv);
 
 // What the program runs in a child: a scenario, or a file. The first argument is the number of a shared file for the
 // log.
+// Or nothing: in front of it is a library that is to be judged.
+int probe_main(int argc, char **argv);
 int recording_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 

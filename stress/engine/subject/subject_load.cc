@@ -1,7 +1,6 @@
 #include "engine/subject/subject_load.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/personality.h>
 #include <sys/stat.h>
@@ -13,12 +12,10 @@
 
 #include "engine/base/build.h"
 #include "engine/subject/preload_path.h"
+#include "engine/subject/subject_probe.h"
 
 namespace stress {
 namespace {
-
-// Holds the library's path in a process that was already started with it, so that it does not start again.
-constexpr const char *kGuard = "HAKMEM_STRESS_SUBJECT";
 
 SubjectOutcome refuse(const std::string &error)
 {
@@ -33,21 +30,6 @@ std::string program_directory()
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
     const std::string program(path, length > 0 ? static_cast<std::size_t>(length) : 0);
     return program.substr(0, program.rfind('/') + 1);
-}
-
-// What is wrong with the file as a shared library; empty if nothing is. The loader itself would only print a warning
-// and continue with libc's malloc.
-std::string library_fault(const std::string &path)
-{
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return std::strerror(errno);
-    Elf64_Ehdr header{};
-    const ssize_t length = read(fd, &header, sizeof header);
-    close(fd);
-    if (length != static_cast<ssize_t>(sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN)
-        return "not a 64-bit ELF shared library";
-    return "";
 }
 
 bool same_file(const char *a, const char *b)
@@ -105,42 +87,75 @@ SubjectOutcome run_again(const std::string &path, char **argv)
     const char *before = std::getenv("LD_PRELOAD");
     const std::string preload = before != nullptr && *before != '\0' ? path + ":" + before : path;
     setenv("LD_PRELOAD", preload.c_str(), 1);
-    setenv(kGuard, path.c_str(), 1);
+    setenv(kSubjectGuard, path.c_str(), 1);
     execv("/proc/self/exe", argv);
     return refuse(std::string("cannot run again: ") + std::strerror(errno));
 }
 
+bool is_own_library(const std::string &allocator)
+{
+    return allocator == "hakmem" || allocator == "validate";
+}
+
+struct Found {
+    std::string path;  // that LD_PRELOAD can name
+    std::string fault; // why there is none
+};
+
+Found find_subject(const std::string &allocator)
+{
+    const std::string named =
+        is_own_library(allocator)
+            ? program_directory() + (allocator == "hakmem" ? "libhakmem.so" : "libhakmem-validate.so")
+            : allocator;
+    char *resolved = realpath(named.c_str(), nullptr);
+    const std::string file = resolved != nullptr ? resolved : named;
+    std::free(resolved);
+    Found found{preload_path(file), ""};
+    if (found.path.empty())
+        found.fault = "cannot use '" + file + "': LD_PRELOAD cannot name a path with a space or colon, and a link to " +
+                      "it cannot be made in XDG_RUNTIME_DIR or /tmp: " + std::strerror(errno);
+    return found;
+}
+
+// What is wrong with the library, and how to mend it; empty if nothing is.
+std::string fault_of(const std::string &allocator, const std::string &path)
+{
+    const char *mend = is_own_library(allocator) ? "; build it, or choose system or the path of a library"
+                                                 : "; name a malloc library, or choose hakmem, validate or system";
+    std::string fault = library_fault(path);
+    if (!fault.empty()) return "cannot use '" + path + "': " + fault + mend;
+    fault = subject_probe(path, allocator);
+    if (fault.empty() || fault.rfind("'" + path + "'", 0) == 0) return fault;
+    return "cannot use '" + path + "': " + fault + mend;
+}
+
 }  // namespace
+
+std::string subject_fault(const std::string &allocator)
+{
+    if (kDirect || kSanitized || allocator == "system") return "";
+    const Found found = find_subject(allocator);
+    return !found.fault.empty() ? found.fault : fault_of(allocator, found.path);
+}
 
 SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, char **argv)
 {
-    const char *guard = std::getenv(kGuard);
+    const char *guard = std::getenv(kSubjectGuard);
     if (kDirect || allocator == "system") {
-        if (guard != nullptr) unsetenv(kGuard);
+        if (guard != nullptr) unsetenv(kSubjectGuard);
         if (fixed_layout && layout_to_fix()) execv("/proc/self/exe", argv);
         SubjectOutcome outcome;
         outcome.ok = true;
         return outcome;
     }
-    const bool ours = allocator == "hakmem" || allocator == "validate";
-    const std::string named =
-        ours ? program_directory() + (allocator == "hakmem" ? "libhakmem.so" : "libhakmem-validate.so") : allocator;
-    char *resolved = realpath(named.c_str(), nullptr);
-    const std::string file = resolved != nullptr ? resolved : named;
-    std::free(resolved);
-    const std::string path = preload_path(file);
-    if (path.empty())
-        return refuse("cannot use '" + file +
-                      "': LD_PRELOAD cannot name a path with a space or colon, and a link to it " +
-                      "cannot be made in XDG_RUNTIME_DIR or /tmp: " + std::strerror(errno));
+    const Found found = find_subject(allocator);
+    if (!found.fault.empty()) return refuse(found.fault);
+    const std::string &path = found.path;
     const bool fix_layout = fixed_layout && layout_to_fix();
     if (guard != nullptr && path == guard && !fix_layout) return prove(path);
 
-    const std::string fault = library_fault(path);
-    if (!fault.empty())
-        return refuse("cannot use '" + path + "': " + fault +
-                      (ours ? "; build it, or choose system or the path of a library"
-                            : "; name a malloc library, or choose hakmem, validate or system"));
+    if (const std::string fault = fault_of(allocator, path); !fault.empty()) return refuse(fault);
     return run_again(path, argv);
 }
 

@@ -17,6 +17,12 @@ struct SubjectOutcome {
 // to run again, this does not return. Otherwise it says whether malloc is now the chosen one. With fixed_layout the
 // program also runs again without address randomisation, so that addresses, and decisions of a malloc that depend on
 // them, are the same in every run. If the system refuses that, a line on stderr says so.
+// A library that cannot be tested is refused first, by subject_fault.
 SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, char **argv);
 
-}  // namespace stress
+// What is wrong with the allocator, in one line, or nothing: no such file, no library of this machine, cut short, a
+// program does not start with it, or gets its malloc elsewhere. Starts a process to find out, and changes nothing here.
+// A build with its own malloc judges nothing.
+std::string subject_fault(const std::string &allocator);
+
+} // namespace stress
