@@ -2,6 +2,7 @@
 #include "heap/options.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "heap/bound.h"
@@ -72,6 +73,82 @@ static bool is_name(const char *name, size_t name_bytes, const char *wanted)
     return strlen(wanted) == name_bytes && memcmp(name, wanted, name_bytes) == 0;
 }
 
+/* --- names that nothing reads ----------------------------------------------------------------------- */
+
+enum { NAME_BYTES_MAX = 32 };
+
+/* Every name that the release library reads, without the prefix, and those of the debug-validation build. */
+static const char *const names_read[] = {
+#define X(name, standard, low, high, text) #name,
+    OPTIONS(X)
+#undef X
+        "LIMIT",
+    "LIMIT_SOFT", "CRASH_DIR"};
+static const char *const failfast_names[] = {
+#define X(name, takes, text) #name,
+    FAILFAST_OPTIONS(X)
+#undef X
+};
+
+/* Variables of the suite and the build, which run programs on the library: names that begin so. */
+static const char *const foreign_names[] = {"STRESS_", "REPLAY_", "TEST_", "FUZZ_", "MUTANT", "CCACHE"};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many bytes must be put in, left out or changed to make one name of the other (Levenshtein 1966). */
+static size_t name_distance(const char *name, size_t name_bytes, const char *known)
+{
+    size_t row[NAME_BYTES_MAX + 1];
+    const size_t known_bytes = strlen(known);
+    if (name_bytes > NAME_BYTES_MAX) return name_bytes;
+    for (size_t i = 0; i <= name_bytes; i++) row[i] = i;
+    for (size_t j = 0; j < known_bytes; j++) {
+        size_t diagonal = row[0];
+        row[0] = j + 1;
+        for (size_t i = 0; i < name_bytes; i++) {
+            size_t changed = diagonal + (name[i] != known[j]);
+            diagonal = row[i + 1];
+            row[i + 1] = least(changed, least(row[i], row[i + 1]) + 1);
+        }
+    }
+    return row[name_bytes];
+}
+
+struct nearest {
+    const char *name;
+    size_t distance;
+};
+
+static void nearest_take(struct nearest *nearest, const char *name, size_t name_bytes, const char *known)
+{
+    size_t distance = name_distance(name, name_bytes, known);
+    if (distance < nearest->distance) *nearest = (struct nearest){known, distance};
+}
+
+static void warn_unknown(const char *entry, const char *name, size_t name_bytes)
+{
+    if (name_bytes == 0) return;
+    for (size_t i = 0; i < sizeof foreign_names / sizeof foreign_names[0]; i++)
+        if (strncmp(name, foreign_names[i], strlen(foreign_names[i])) == 0) return;
+    /* The release library leaves those of the other build alone. */
+    if (!VALIDATE && strncmp(name, "FAIL", 4) == 0) return;
+    struct nearest nearest = {NULL, SIZE_MAX};
+    for (size_t i = 0; i < sizeof names_read / sizeof names_read[0]; i++)
+        nearest_take(&nearest, name, name_bytes, names_read[i]);
+    if (VALIDATE)
+        for (size_t i = 0; i < sizeof failfast_names / sizeof failfast_names[0]; i++)
+            nearest_take(&nearest, name, name_bytes, failfast_names[i]);
+    if (nearest.distance == 0) return;
+    static const char before[] = "no such option; the nearest name is HAKMEM_";
+    char text[sizeof before + NAME_BYTES_MAX];
+    memcpy(text, before, sizeof before);
+    memcpy(text + sizeof before - 1, nearest.name, strlen(nearest.name) + 1);
+    warn(entry, sizeof prefix - 1 + name_bytes, text);
+}
+
 static void read_entry(const char *entry)
 {
     const char *name = entry + sizeof prefix - 1;
@@ -104,6 +181,7 @@ static void read_entry(const char *entry)
         }
         return;
     }
+    warn_unknown(entry, name, name_bytes);
 }
 
 void options_read(char *const environment[])

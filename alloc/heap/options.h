@@ -29,8 +29,8 @@ enum option {
 };
 
 /* Reads HAKMEM_* from the environment (as `environ`; may be NULL) and sets the options. For a value that is not a
- * number or is out of range, writes a warning line and keeps the default. Ignores other names, since the suite has
- * variables of its own. */
+ * number or is out of range, writes a warning line and keeps the default. For a name that no part of the library reads,
+ * writes one with the nearest name, except for the variables of the suite and the build. */
 void options_read(char *const environment[]);
 
 uint64_t option_value(enum option option);

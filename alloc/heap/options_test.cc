@@ -115,10 +115,26 @@ TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
     });
 }
 
+TEST(Options, ANameThatNothingReadsHasItsNearest)
+{
+    reading({"HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_PURGE_DELAY=0",
+             "HAKMEM_A_NAME_OF_MORE_BYTES_THAN_ANY_OPTION_HAS=1"},
+            [](const std::string &said) {
+                EXPECT_EQ(said,
+                          "hakmem: HAKMEM_STATSX: no such option; the nearest name is HAKMEM_STATS\n"
+                          "hakmem: HAKMEM_STAT: no such option; the nearest name is HAKMEM_STATS\n"
+                          "hakmem: HAKMEM_PURGE_DELAY: no such option; the nearest name is HAKMEM_PURGE_DELAY_MS\n"
+                          "hakmem: HAKMEM_A_NAME_OF_MORE_BYTES_THAN_ANY_OPTION_HAS: no such option; the nearest "
+                          "name is HAKMEM_PURGE_DELAY_MS\n");
+                expect_standard();
+            });
+}
+
 TEST(Options, OtherNamesAreLeftAlone)
 {
-    reading({"HAKMEM_", "HAKMEM_=1", "HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_STATS", "=", "HAKMEM_OTHER=zzz",
-             "XHAKMEM_STATS=1", "hakmem_stats=1", "", "HAKMEM_stats=1"},
+    reading({"HAKMEM_", "HAKMEM_=1", "HAKMEM_STATS", "=", "HAKMEM_STRESS_SUBJECT=x", "HAKMEM_REPLAY_KEEP=1",
+             "HAKMEM_TEST_SEED=1", "HAKMEM_FUZZ_TRACE=1", "HAKMEM_CRASH_DIR=/tmp", "HAKMEM_FAILFAST=abort",
+             "HAKMEM_FAILFAST_LEVEL=2", "XHAKMEM_STATS=1", "hakmem_stats=1", ""},
             [](const std::string &said) {
                 EXPECT_EQ(said, "");
                 expect_standard();
