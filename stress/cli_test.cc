@@ -94,6 +94,31 @@ TEST(Cli, ALibraryThatCannotBeTestedIsRefusedByEveryCommand)
     for (const std::string &path : {cut, foreign, ops}) std::remove(path.c_str());
 }
 
+// The shards of conform run each of the listed checks once, in lines of their own.
+TEST(Cli, ShardsOfConformTakeEachCheckOnce)
+{
+    if constexpr (kSanitized || kDirect) GTEST_SKIP() << "conform runs only without sanitizers";
+    std::string list = spawn_stress({"conform", "--list"}).out;
+    const auto count = [](const std::string &text, const std::string &word) {
+        std::size_t found = 0;
+        for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++found;
+        return found;
+    };
+    const auto checks = static_cast<std::size_t>(std::count(list.begin(), list.end(), '\n'));
+    // Two shards of three cheap checks: the options choose the checks, and the shard takes its part of them.
+    std::string all;
+    for (const char *shard : {"1/2", "2/2"})
+        all += spawn_stress({"conform", "--allocator", "system", "--shard", shard, "--only", "null-and-zero", "--only",
+                             "free-keeps-errno", "--only", "reallocarray-null-and-zero"})
+                   .out;
+    EXPECT_EQ(count(all, " free-keeps-errno "), 1u) << all;
+    EXPECT_EQ(count(all, " null-and-zero "), 1u) << all;
+    EXPECT_EQ(count(all, " reallocarray-null-and-zero "), 1u) << all;
+    expect_refused({"conform", "--allocator", "system", "--shard", "1/" + std::to_string(checks + 1)},
+                   "there are " + std::to_string(checks) + " checks");
+    expect_refused({"inject", "signals", "--allocator", "system", "--shard", "1/4"}, "there are 3 scenarios");
+}
+
 TEST(Cli, ListNamesEachScenario)
 {
     const SpawnResult result = spawn_stress({"list"});

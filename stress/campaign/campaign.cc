@@ -33,7 +33,8 @@ constexpr double kSlowRunLineSeconds = 60;  // if there is no terminal to show a
 class Campaign {
   public:
     explicit Campaign(const CampaignOptions &options)
-        : o_(options), soak_(options.soak_seconds > 0), out_(options.json_path == "-" ? STDERR_FILENO : STDOUT_FILENO),
+        : o_(options), expected_(options.expected), soak_(options.soak_seconds > 0),
+          out_(options.json_path == "-" || options.junit_path == "-" ? STDERR_FILENO : STDOUT_FILENO),
           terminal_(isatty(out_) == 1)
     {}
 
@@ -71,7 +72,8 @@ class Campaign {
     double elapsed() const { return now_seconds() - start_seconds_; }
     std::string counts() const
     {
-        return fmt::format("{} passed, {} failed, {} skipped", state_.passed, state_.failed, state_.skipped);
+        return fmt::format("{} passed, {} failed, {} skipped", state_.passed, state_.failed, state_.skipped) +
+               (state_.known == 0 ? "" : fmt::format(", {} known to fail", state_.known));
     }
     void say(const std::string &text)
     {
@@ -81,6 +83,7 @@ class Campaign {
     }
 
     const CampaignOptions &o_;
+    Expectations expected_;
     std::vector<PlannedRun> plan_;
     const bool soak_;
     const int out_;
@@ -131,6 +134,7 @@ std::string Campaign::open_all()
     }
     journal_ = std::make_unique<Journal>();
     if (std::string fault = journal_->open(o_.json_path); !fault.empty()) return "--json: " + fault;
+    if (std::string fault = result_prepare(o_.junit_path); !fault.empty()) return "--junit: " + fault;
     if (soak_ && o_.fresh) unlink((o_.report_directory + "/soak.json").c_str());
     if (directory_ != nullptr) directory_->drop_from(state_.next_run);
     return "";
@@ -175,6 +179,11 @@ void Campaign::one_run()
     // The run's own command is best, since the run may add what only it knows; but a run that died had no time to print
     // one.
     record.reproduce = record.reproduce.empty() ? repeat : child_words_forget(record.reproduce);
+    if (record.verdict != RunVerdict::Skip) {
+        std::vector<std::string> rules;
+        for (const RunFailure &failure : record.failures) rules.push_back(failure.rule);
+        record.expected = expected_.judge(cell.scenario, cell.allocator, rules);
+    }
     account(cell, record, outcome);
 }
 
@@ -186,12 +195,14 @@ void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildO
     if (directory_ != nullptr) fault_ = directory_->add(state_.next_run, record, json);
     journal_->add(json);
     ++state_.next_run;
-    ++(record.verdict == RunVerdict::Pass   ? state_.passed
-       : record.verdict == RunVerdict::Fail ? state_.failed
-                                            : state_.skipped);
-    ++(record.verdict == RunVerdict::Pass   ? cell.passed
-       : record.verdict == RunVerdict::Fail ? cell.failed
-                                            : cell.skipped);
+    const auto count = [&record](auto &counts) {
+        ++(record.verdict == RunVerdict::Pass   ? counts.passed
+           : record.verdict == RunVerdict::Skip ? counts.skipped
+           : record.expected.empty()            ? counts.failed
+                                                : counts.known);
+    };
+    count(state_);
+    count(cell);
     if (record.verdict == RunVerdict::Skip) cell.skip_reason = record.skip_reason;
     cell.ops_per_second = record.ops_per_second.value_or(-1);
     cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;
@@ -269,21 +280,25 @@ int Campaign::finish()
         write_text(STDERR_FILENO, refused_ + "\n");
         return kExitBadInput;
     }
-    if (std::string fault = journal_->close(state_, complete && state_.failed == 0); fault_.empty()) fault_ = fault;
+    const std::vector<std::string> mended = complete ? expected_.mended() : std::vector<std::string>();
+    const bool passed = complete && state_.failed == 0 && mended.empty();
+    if (std::string fault = journal_->close(state_, passed); fault_.empty()) fault_ = fault;
+    label_runs(compared_);
+    if (std::string fault = result_write(o_.junit_path, summary_junit(compared_, mended)); fault_.empty())
+        fault_ = fault;
     if (o_.speed_rounds == 0) {
         say("\n" + summary_table(state_.cells));
     } else {
-        label_runs(compared_);
         say("\n" + comparison_text(comparison_of(compared_)));
     }
     if (o_.list_skips) say(summary_skips(state_.cells));
     if (directory_ != nullptr && fault_.empty()) say("report: " + directory_->page_path() + "\n");
-    const bool passed = complete && state_.failed == 0;
     if (state_.next_run > 0) verdict_reached(passed ? "pass" : "fail");
     if (!fault_.empty()) result_lost(fault_ + "; free some space there, and run again");
     if (!complete && soak_) say("interrupted; to resume: " + o_.command + "\n");
     else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, plan_.size()));
     else if (soak_) say(fmt::format("soak of {} complete; --fresh starts over\n", duration_text(o_.soak_seconds)));
+    for (const std::string &line : mended) say(line + "\n");
     say(counts() + "\n");
     if (!fault_.empty()) return state_.next_run > 0 ? kExitLost : kExitBadInput;
     return passed && !(interrupt_requested() && !soak_) ? 0 : 1;

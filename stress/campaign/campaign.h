@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/expect.h"
+
 namespace stress {
 
 struct CampaignOptions {
@@ -26,6 +28,8 @@ struct CampaignOptions {
     bool list_skips = false;
     std::string report_directory; // empty: none
     std::string json_path; // empty: none; "-": stdout
+    std::string junit_path; // empty: none
+    Expectations expected; // known failures
     std::string command; // as the user gave it, without --fresh; repeating it resumes a soak
     std::string program_name; // for the commands that repeat a run
     // Tests replace these.

@@ -166,6 +166,30 @@ TEST_F(Campaigns, UncheckedRunsTakeTurns)
     EXPECT_THAT(page(), HasSubstr("Side by side"));
 }
 
+// A known failure does not fail the campaign, and one that is mended does.
+TEST_F(Campaigns, KnownFailures)
+{
+    program("case $scenario-$allocator in larson-hakmem) kill -SEGV $$;; *) echo \"$pass\" >\"$json\";; esac");
+    options_.junit_path = temporary_.path("junit.xml");
+    const std::string line = "larson hakmem crash # it is known\n";
+    ASSERT_EQ(options_.expected.parse("known", line, options_.scenarios), "");
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("known  larson on hakmem, os, seed 100"));
+    EXPECT_THAT(ended.out, HasSubstr("  known: it is known\n"));
+    EXPECT_THAT(ended.out, testing::EndsWith("3 passed, 0 failed, 0 skipped, 1 known to fail\n"));
+    EXPECT_THAT(page(), HasSubstr("All 3 runs passed"));
+    EXPECT_THAT(page(), HasSubstr("<b>Known:</b> it is known"));
+    EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"1\""));
+    // Another malloc's line, and a rule that no longer comes.
+    ASSERT_EQ(options_.expected.parse("known", "larson other crash # x\nrandom-mixed overlap # y", options_.scenarios),
+              "");
+    const Ended mended = run();
+    EXPECT_EQ(mended.code, 1);
+    EXPECT_THAT(mended.out, HasSubstr("mended: known:2: random-mixed no longer fails by overlap; take the line out\n"));
+    EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("tests=\"5\" failures=\"1\""));
+}
+
 TEST_F(Campaigns, JsonOnStdoutIsAlone)
 {
     program("echo \"$pass\" >\"$json\"");

@@ -10,6 +10,7 @@
 #include "campaign/words.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/progress.h"
+#include "engine/base/shard.h"
 #include "engine/subject/subject_load.h"
 
 namespace stress {
@@ -17,7 +18,7 @@ namespace {
 
 struct CampaignRaw {
     std::vector<std::string> scenarios, allocators;
-    std::string schedule = "os", threads, ops, seconds, seed, timeout, soak, rounds;
+    std::string schedule = "os", threads, ops, seconds, seed, timeout, soak, rounds, shard, expect;
     bool speed = false;
     CampaignOptions options;
 };
@@ -74,6 +75,12 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
     app.add_option("--report", raw.options.report_directory,
                    "write DIR/index.html and DIR/results/; replaces an older report there");
     app.add_option("--json", raw.options.json_path, "write all results as JSON to FILE, or to stdout for -");
+    app.add_option("--junit", raw.options.junit_path, "write the results as JUnit XML to FILE, or to stdout for -");
+    app.add_option(
+        "--expect", raw.expect,
+        "FILE of known failures, which do not fail the campaign: NAME [ALLOCATOR] RULE # REASON; one that no "
+        "longer comes does");
+    app.add_option("--shard", raw.shard, "I/N: only every Nth scenario, from the Ith on; with each of its allocators");
     app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes the soak in --report");
     app.add_flag("--fresh", raw.options.fresh, "with --soak: start over");
     app.add_flag("--list-skips", raw.options.list_skips, "at the end, list the skipped runs with their reasons");
@@ -118,6 +125,14 @@ std::string command_text(int argc, const char *const *argv)
     return words_quoted(words);
 }
 
+std::string settle_shard(const CampaignRaw &raw, std::vector<std::string> &scenarios)
+{
+    if (raw.shard.empty()) return "";
+    Shard shard;
+    if (std::string fault = shard_parse(raw.shard, shard); !fault.empty()) return fault;
+    return shard_keep(shard, "scenarios", scenarios);
+}
+
 std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
 {
     CampaignOptions &o = raw.options;
@@ -126,6 +141,13 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     if (o.allocators.empty()) o.allocators = {defaults.allocator};
     drop_repeats(o.scenarios);
     drop_repeats(o.allocators);
+    if (std::string fault = settle_shard(raw, o.scenarios); !fault.empty()) return fault;
+    std::vector<std::string> names = defaults.scenarios;
+    names.insert(names.end(), defaults.checks.begin(), defaults.checks.end());
+    if (std::string fault = o.expected.read(raw.expect, names); !fault.empty()) return "--expect: " + fault;
+    if (!raw.soak.empty() && !(raw.expect.empty() && o.junit_path.empty()))
+        return "--soak: it takes neither --expect nor --junit; leave them out";
+    if (o.junit_path == "-" && o.json_path == "-") return "--junit: stdout has the JSON already; name a file";
     for (const std::string &name : o.allocators)
         if (std::string fault = subject_fault(name); !fault.empty()) return "--allocator: " + fault;
     if (raw.schedule != "seeded") o.schedules.push_back("os");

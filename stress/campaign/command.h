@@ -11,6 +11,7 @@ namespace stress {
 
 struct CampaignDefaults {
     std::vector<std::string> scenarios;  // all there are
+    std::vector<std::string> checks;     // of conform, which --expect may name too
     std::string allocator = "hakmem";
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const CampaignDefaults kDefaults{{"larson", "random-mixed"}, "system"};
+const CampaignDefaults kDefaults{{"larson", "random-mixed"}, {"a-check"}, "system"};
 
 // Runs `work` in a child process; gives its exit status and its stderr.
 template <typename Work> int in_child(const Temporary &temporary, std::string &err, Work work)
@@ -63,6 +63,9 @@ TEST(Command, BadInputIsOneLineAndStatusTwo)
     expect_refused({"--fresh"}, "it is for --soak");
     expect_refused({"--speed", "--soak", "8h"}, "leave one of the two out");
     expect_refused({"--rounds", "2"}, "it is for --speed");
+    expect_refused({"--shard", "3/2"}, "must be I/N");
+    expect_refused({"--shard", "1/9"}, "there are 2 scenarios");
+    expect_refused({"--expect", "/no/such"}, "--expect: cannot read");
     expect_refused({"--bogus"}, "--bogus");
     expect_refused({"stray"}, "stray");
 }

@@ -135,6 +135,7 @@ std::string read_object(const Json &json, RunRecord &record)
     record.schedule_hash = text_of(json, "schedule_hash");
     record.reproduce = text_of(json, "reproduce");
     record.skip_reason = text_of(json, "skip_reason");
+    record.expected = text_of(json, "expected");
     read_figures(json, record);
     record.mode = mode_of(text_of(json, "mode"), record);
     read_failures(json, record.failures);
@@ -193,6 +194,7 @@ std::string record_json(const RunRecord &record, const std::string &run_json)
     if (record.wall_seconds.has_value()) json["wall_seconds"] = *record.wall_seconds;
     json["verdict"] = verdict_name(record.verdict);
     if (record.verdict == RunVerdict::Skip) json["skip_reason"] = record.skip_reason;
+    if (!record.expected.empty()) json["expected"] = record.expected;
     json["failures"] = Json::array();
     for (const RunFailure &failure : record.failures)
         json["failures"].push_back({{"rule", failure.rule}, {"detail", failure.detail}});

@@ -37,6 +37,7 @@ struct RunRecord {
     std::string scenario, allocator, schedule = "os", schedule_hash, reproduce;
     std::string skip_reason;  // only of RunVerdict::Skip
     std::string file;         // the name under results/
+    std::string expected;     // why this failure is known; empty: it is not
     std::string label;        // the allocator in tables and figures; see labels.h
     std::optional<bool> check, strict;
     std::optional<std::uint64_t> seed, threads, threads_started, ops, logical_clock;

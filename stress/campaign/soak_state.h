@@ -17,7 +17,7 @@ namespace stress {
 struct CampaignCell {
     std::string scenario, allocator, schedule;
     RunMode mode = RunMode::Check;  // a soak makes no others
-    std::uint64_t passed = 0, failed = 0, skipped = 0;
+    std::uint64_t passed = 0, failed = 0, skipped = 0, known = 0;
     std::string skip_reason;     // of the newest skip
     double ops_per_second = -1;  // of the newest run; below 0: not measured
     double peak_rss_bytes = -1;
@@ -31,6 +31,7 @@ struct SoakState {
     std::uint64_t started_unix = 0;
     double elapsed_seconds = 0;
     std::uint64_t passed = 0, failed = 0, skipped = 0;
+    std::uint64_t known = 0;  // failures that --expect names, which a soak does not take; not in `failed`
     std::vector<CampaignCell> cells;
 };
 

@@ -4,6 +4,7 @@
 
 #include "campaign/compare/labels.h"
 #include "campaign/words.h"
+#include "engine/base/junit.h"
 #include "engine/base/progress.h"
 
 namespace stress {
@@ -29,8 +30,10 @@ std::string seconds_cell(double seconds)
 // A cell with one run says pass, fail or skip; with several runs it shows counts.
 std::string verdict_text(const CampaignCell &cell)
 {
-    const std::uint64_t runs = cell.passed + cell.failed + cell.skipped;
+    const std::uint64_t runs = cell.passed + cell.failed + cell.skipped + cell.known;
     if (runs == 0) return "not run";
+    if (cell.known != 0 && cell.failed == 0)
+        return runs == 1 ? "known" : fmt::format("known {} of {}", cell.known, runs);
     if (runs == 1) return cell.failed != 0 ? "FAIL" : cell.skipped != 0 ? "skip" : "pass";
     std::string text = cell.failed != 0   ? fmt::format("FAIL {} of {}", cell.failed, runs)
                        : cell.passed != 0 ? fmt::format("pass {}", cell.passed)
@@ -42,7 +45,9 @@ std::string verdict_text(const CampaignCell &cell)
 
 std::string summary_line(const RunRecord &record)
 {
-    const char *verdict = record.verdict == RunVerdict::Fail ? "FAIL" : verdict_name(record.verdict);
+    const char *verdict = record.verdict != RunVerdict::Fail ? verdict_name(record.verdict)
+                          : record.expected.empty()          ? "FAIL"
+                                                             : "known";
     const std::string mode = record.mode == RunMode::Check ? "" : std::string(", ") + mode_text(record.mode);
     std::string text = fmt::format("{}  {} on {}, {}{}, seed {}", verdict, record.scenario, record.allocator,
                                    record.schedule, mode, record.seed.value_or(0));
@@ -52,6 +57,7 @@ std::string summary_line(const RunRecord &record)
     text += fmt::format(", {:.1f} s\n", record.seconds.value_or(record.wall_seconds.value_or(0)));
     for (const RunFailure &failure : record.failures)
         text += fmt::format("  failure: {}: {}\n", failure.rule, failure.detail);
+    if (!record.expected.empty()) text += "  known: " + record.expected + "\n";
     if (record.verdict == RunVerdict::Fail) text += "  repeat with: " + record.reproduce + "\n";
     return text;
 }
@@ -73,6 +79,32 @@ std::string summary_table(const std::vector<CampaignCell> &cells)
         rows.push_back({cell.scenario, label(cell.allocator), cell.schedule, mode_text(cell.mode), verdict_text(cell),
                         rate_text(cell.ops_per_second), bytes_text(cell.peak_rss_bytes), seconds_cell(cell.seconds)});
     return table_text(rows, 5);
+}
+
+std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended)
+{
+    std::vector<JunitCase> cases;
+    for (const RunRecord &run : runs) {
+        JunitCase one;
+        one.group = "hakmem-stress." + run.label;
+        one.name = run.scenario + ", " + run.schedule + ", " + mode_text(run.mode);
+        if (run.mode == RunMode::Speed) one.name += fmt::format(", seed {}", run.seed.value_or(0));
+        one.seconds = run.wall_seconds.value_or(run.seconds.value_or(0));
+        if (run.verdict == RunVerdict::Skip) one.message = run.skip_reason;
+        else if (!run.expected.empty()) one.message = "known failure: " + run.expected;
+        for (const RunFailure &failure : run.failures) {
+            if (one.message.empty()) one.message = failure.rule + ": " + failure.detail;
+            one.detail += failure.rule + ": " + failure.detail + "\n";
+        }
+        one.detail += "repeat with: " + run.reproduce + "\n";
+        one.kind = run.verdict == RunVerdict::Pass                            ? JunitCase::Kind::Passed
+                   : run.verdict == RunVerdict::Skip || !run.expected.empty() ? JunitCase::Kind::Skipped
+                                                                              : JunitCase::Kind::Failed;
+        cases.push_back(one);
+    }
+    for (const std::string &line : mended)
+        cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
+    return junit_xml("hakmem-stress all", cases);
 }
 
 std::string summary_skips(const std::vector<CampaignCell> &cells)

@@ -6,6 +6,7 @@
 #include "campaign/command.h"
 #include "command/arguments.h"
 #include "command/command.h"
+#include "conform/check.h"
 #include "engine/base/build.h"
 #include "engine/base/progress.h"
 #include "engine/base/verdict.h"
@@ -18,6 +19,7 @@ int all_main(int argc, char **argv)
 {
     CampaignDefaults defaults;
     for (const Scenario &scenario : scenarios()) defaults.scenarios.push_back(scenario.name);
+    for (const conform::Check *check : conform::all_checks()) defaults.checks.push_back(check->id);
     if (kSanitized && !kDirect) defaults.allocator = "system";
     return campaign_all(argc, argv, defaults);
 }

@@ -135,6 +135,11 @@ void add_conform(CLI::App &app, Arguments &a)
     app.add_flag("--list", a.list, "show the checks and run none");
     app.add_option("--only", a.only, "run only this check; may be repeated")->type_name("ID");
     app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
+    app.add_option("--junit", a.junit_path, "write the results as JUnit XML to FILE, or to stdout for -");
+    app.add_option("--expect", a.expect,
+                   "FILE of known failures, which do not fail the run: CHECK [ALLOCATOR] RULE # REASON, where RULE is "
+                   "fail or memory_cap; one that no longer comes does");
+    app.add_option("--shard", a.shard, "I/N: only every Nth check, from the Ith on");
     app.add_option("--deadline", a.deadline_seconds,
                    "a check hangs that uses no processor time for this long, or six times as much in one call; it is "
                    "slow if it has not ended after sixty times as much (default 10)")

@@ -16,6 +16,7 @@ struct Arguments {
     std::string output; // record, show --binary: the file to write; shrink: the directory; empty: the default
     std::string name; // shrink: name of the files to write; empty: the default
     std::string json_path;
+    std::string junit_path, expect, shard; // conform
     bool json = false; // show
     bool text = false; // record
     bool list = false; // conform

@@ -5,6 +5,7 @@
 #include "command/command.h"
 #include "conform/run.h"
 #include "engine/base/progress.h"
+#include "engine/run/scenario.h"
 #include "engine/subject/subject_load.h"
 
 namespace stress {
@@ -25,6 +26,10 @@ int conform_main(int argc, char **argv)
     options.list = arguments.list;
     options.only = arguments.only;
     options.json_path = arguments.json_path;
+    options.junit_path = arguments.junit_path;
+    options.expect_path = arguments.expect;
+    options.shard = arguments.shard;
+    for (const Scenario &scenario : scenarios()) options.scenarios.push_back(scenario.name);
     options.deadline_seconds = arguments.deadline_seconds;
     options.memory_cap_bytes = arguments.memory_cap_mib << 20;
     return conform::conform_main(options, STDOUT_FILENO);

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/junit.h"
+
 namespace stress::conform {
 namespace {
 
@@ -30,11 +32,25 @@ std::string padded(std::string text, std::size_t width)
 
 }  // namespace
 
+void finding_expect(Finding &finding, const std::string &allocator, Expectations &expected)
+{
+    const Status status = finding.verdict.status;
+    if (status == Status::Skip || status == Status::Slow) return; // it says nothing about the malloc
+    std::vector<std::string> rules;
+    if (status == Status::Fail) rules.push_back("fail");
+    if (status == Status::Memory) rules.push_back("memory_cap");
+    finding.expected = expected.judge(finding.check->id, allocator, rules);
+}
+
 Counts count_findings(const std::vector<Finding> &findings)
 {
     Counts counts;
     for (const Finding &finding : findings) {
         counts.passed += finding.verdict.status == Status::Pass;
+        if (!finding.expected.empty()) {
+            ++counts.known;
+            continue;
+        }
         counts.failed += finding.verdict.status == Status::Fail;
         counts.skipped += finding.verdict.status == Status::Skip;
         counts.slow += finding.verdict.status == Status::Slow;
@@ -46,9 +62,11 @@ Counts count_findings(const std::vector<Finding> &findings)
 std::string finding_text(const Finding &finding, const std::string &repeat)
 {
     const bool told = finding.verdict.status != Status::Pass && finding.verdict.detail[0] != '\0';
-    std::string text = std::string(status_word(finding.verdict.status)) + "  " + padded(finding.check->id, 38) + " " +
+    const char *word = finding.expected.empty() ? status_word(finding.verdict.status) : "known";
+    std::string text = std::string(word) + "  " + padded(finding.check->id, 38) + " " +
                        (told ? finding.verdict.detail : finding.check->purpose) + "  [" + finding.check->references +
                        "]\n";
+    if (!finding.expected.empty()) text += "        known: " + finding.expected + "\n";
     for (const std::string &line : finding.evidence) text += "        " + line + "\n";
     if (!finding.evidence.empty()) text += "        repeat with: " + command_of(finding, repeat) + "\n";
     return text;
@@ -64,7 +82,8 @@ std::string counts_line(const Counts &counts)
     return std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed, " +
            std::to_string(counts.skipped) + " skipped" +
            (counts.slow == 0 ? "" : ", " + std::to_string(counts.slow) + " slow") +
-           (counts.memory == 0 ? "" : ", " + std::to_string(counts.memory) + " over the memory cap") + "\n";
+           (counts.memory == 0 ? "" : ", " + std::to_string(counts.memory) + " over the memory cap") +
+           (counts.known == 0 ? "" : ", " + std::to_string(counts.known) + " known to fail") + "\n";
 }
 
 std::string list_text()
@@ -89,6 +108,7 @@ std::string findings_json(const std::string &allocator, const std::string &libra
              {"status", finding.verdict.status == Status::Fail ? "fail" : status_word(finding.verdict.status)},
              {"purpose", finding.check->purpose},
              {"detail", finding.verdict.detail},
+             {"expected", finding.expected},
              {"references", finding.check->references},
              {"items", items},
              {"seconds", finding.seconds}});
@@ -109,6 +129,33 @@ std::string findings_json(const std::string &allocator, const std::string &libra
     };
     // replace: the output of a crashing library need not be UTF-8.
     return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string findings_junit(const std::string &allocator, const std::string &repeat,
+                           const std::vector<Finding> &findings, const std::vector<std::string> &mended)
+{
+    std::vector<JunitCase> cases;
+    for (const Finding &finding : findings) {
+        const Status status = finding.verdict.status;
+        JunitCase one;
+        one.group = "hakmem-stress.conform." + allocator;
+        one.name = finding.check->id;
+        one.seconds = finding.seconds;
+        const std::string found = std::string(status_word(status)) + ": " + finding.verdict.detail;
+        one.message = finding.expected.empty() ? found : "known failure: " + finding.expected;
+        one.detail = found + "\n";
+        for (const std::string &line : finding.evidence) one.detail += line + "\n";
+        one.detail += std::string(finding.check->purpose) + "\n[" + finding.check->references +
+                      "]\nrepeat with: " + command_of(finding, repeat) + "\n";
+        const bool fails = (status == Status::Fail || status == Status::Memory) && finding.expected.empty();
+        one.kind = status == Status::Pass ? JunitCase::Kind::Passed
+                   : fails                ? JunitCase::Kind::Failed
+                                          : JunitCase::Kind::Skipped;
+        cases.push_back(one);
+    }
+    for (const std::string &line : mended)
+        cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
+    return junit_xml("hakmem-stress conform", cases);
 }
 
 }  // namespace stress::conform

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conform/check.h"
+#include "engine/base/expect.h"
 
 namespace stress::conform {
 
@@ -14,11 +15,15 @@ struct Finding {
     double seconds;
     // After a crash, a hang or too much memory: the calls in hand, and the stack of every thread.
     std::vector<std::string> evidence;
+    std::string expected = {}; // why this failure is known; empty: it is not
 };
 
 struct Counts {
-    int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0;
+    int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0, known = 0;
 };
+
+// Asks whether the failure, if it is one, is known.
+void finding_expect(Finding &finding, const std::string &allocator, Expectations &expected);
 
 Counts count_findings(const std::vector<Finding> &findings);
 
@@ -32,5 +37,9 @@ std::string list_text();
 // `repeat` and the check's id make the command that repeats it.
 std::string findings_json(const std::string &allocator, const std::string &library, const std::string &repeat,
                           const std::vector<Finding> &findings);
+
+// A test for each check, and a failing one for each line of --expect that is mended.
+std::string findings_junit(const std::string &allocator, const std::string &repeat,
+                           const std::vector<Finding> &findings, const std::vector<std::string> &mended);
 
 }  // namespace stress::conform

@@ -10,6 +10,7 @@
 #include "engine/base/build.h"
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
+#include "engine/base/shard.h"
 #include "engine/base/verdict.h"
 
 namespace stress::conform {
@@ -33,7 +34,10 @@ std::string choose(const ConformOptions &options, std::vector<const Check *> &ch
         if (chosen.size() == before)
             return "--only: unknown check '" + id + "'; hakmem-stress conform --list names them all";
     }
-    return "";
+    if (options.shard.empty()) return "";
+    Shard shard;
+    if (std::string fault = shard_parse(options.shard, shard); !fault.empty()) return fault;
+    return shard_keep(shard, "checks", chosen);
 }
 
 std::string repeat_command(const ConformOptions &options)
@@ -55,28 +59,43 @@ int conform_main(const ConformOptions &options, int out)
         write_text(out, list_text());
         return 0;
     }
+    Expectations expected;
+    std::vector<std::string> ids = options.scenarios;
+    for (const Check *check : all_checks()) ids.push_back(check->id);
+    if (std::string fault = expected.read(options.expect_path, ids); !fault.empty())
+        return refuse("--expect: " + fault);
+    if (options.junit_path == "-" && options.json_path == "-")
+        return refuse("--junit: stdout has the JSON already; name a file");
     if (kSanitized || kDirect)
         return refuse("conform: a sanitizer build has another malloc in front; run it from a build without sanitizers");
     if (const std::string missing = files_missing(); !missing.empty())
         return refuse("conform: '" + missing + "' is not beside the program; build the target conform-files");
     if (std::string fault = result_prepare(options.json_path); !fault.empty()) return refuse("--json: " + fault);
 
+    if (std::string fault = result_prepare(options.junit_path); !fault.empty()) return refuse("--junit: " + fault);
+
     static Subject subject = subject_find();
-    const int text = options.json_path == "-" ? STDERR_FILENO : out;
+    const int text = options.json_path == "-" || options.junit_path == "-" ? STDERR_FILENO : out;
     std::vector<Finding> findings;
     const std::string repeat = repeat_command(options);
     WatchLimits limits = watch_limits(options.deadline_seconds);
     limits.memory_bytes = options.memory_cap_bytes != 0 ? options.memory_cap_bytes : memory_cap_bytes();
     for (const Check *check : chosen) {
         findings.push_back(run_in_child(*check, subject, limits));
+        finding_expect(findings.back(), options.allocator, expected);
         write_text(text, finding_text(findings.back(), repeat));
     }
     const Counts counts = count_findings(findings);
+    const std::vector<std::string> mended = expected.mended();
+    for (const std::string &line : mended) write_text(text, line + "\n");
     write_text(text, counts_line(counts));
+    const bool passed = counts_pass(counts) && mended.empty();
     const std::string json = findings_json(options.allocator, subject.library, repeat, findings);
-    verdict_reached(counts_pass(counts) ? "pass" : "fail");
+    verdict_reached(passed ? "pass" : "fail");
     if (std::string fault = result_write(options.json_path, json); !fault.empty()) result_lost("--json: " + fault);
-    return counts_pass(counts) ? 0 : 1;
+    const std::string junit = findings_junit(options.allocator, repeat, findings, mended);
+    if (std::string fault = result_write(options.junit_path, junit); !fault.empty()) result_lost("--junit: " + fault);
+    return passed ? 0 : 1;
 }
 
 }  // namespace stress::conform

@@ -12,6 +12,10 @@ struct ConformOptions {
     bool list = false;              // print the checks and run none
     std::vector<std::string> only;  // ids; empty: all
     std::string json_path;          // empty: none; "-": stdout, and the text then goes to stderr
+    std::string junit_path;         // the same, as JUnit XML
+    std::string expect_path;        // of known failures; empty: none
+    std::vector<std::string> scenarios;  // which expect_path may name too
+    std::string shard;              // I/N; empty: all checks
     double deadline_seconds = 10;   // of one check; see watch_limits
     std::uint64_t memory_cap_bytes = 0;  // of one check and its children; 0: half of what the machine has available
 };

@@ -6,13 +6,14 @@
 #include "engine/base/cli_numbers.h"
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
+#include "engine/base/shard.h"
 #include "inject/inject.h"
 
 namespace stress::inject {
 namespace {
 
 struct InjectRaw {
-    std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog, schedule;
+    std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog, schedule, shard;
 };
 
 CLI::Validator name_of(const std::vector<std::string> &names)
@@ -38,6 +39,7 @@ void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::v
                    "only these scenarios (default: all; signals: larson, random-mixed, remote-free)")
         ->check(name_of(scenarios));
     app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so")->check(not_empty());
+    app.add_option("--shard", raw.shard, "I/N: only every Nth scenario, from the Ith on");
     app.add_option("--seed", raw.seed, "of each run (default: a fresh one)")->check(whole_number(0, UINT64_MAX));
     app.add_option("--threads", raw.threads, "of each run (default: 3)")->check(whole_number(1, 64));
     app.add_option("--ops", raw.ops, "of each run (default: chosen to suit --calls, from 400; space: 1000)")
@@ -89,7 +91,10 @@ std::string settle_injection(Settings &s, const InjectRaw &raw, const std::vecto
     if (s.scenarios.empty())
         s.scenarios =
             s.kind == "signals" ? std::vector<std::string>{"larson", "random-mixed", "remote-free"} : scenarios;
-    return "";
+    if (raw.shard.empty()) return "";
+    Shard shard;
+    if (std::string wrong = shard_parse(raw.shard, shard); !wrong.empty()) return wrong;
+    return shard_keep(shard, "scenarios", s.scenarios);
 }
 
 }  // namespace

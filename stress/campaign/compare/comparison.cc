@@ -75,7 +75,8 @@ ComparedRow compared_row(const Chosen &own, const Chosen &baseline, const std::o
     ComparedRow row;
     row.runs = own.size();
     for (const RunRecord *run : own) {
-        row.failed += run->verdict == RunVerdict::Fail;
+        row.failed += run->verdict == RunVerdict::Fail && run->expected.empty();
+        row.known += run->verdict == RunVerdict::Fail && !run->expected.empty();
         row.skipped += run->verdict == RunVerdict::Skip;
     }
     add_throughput(row, own, baseline);
@@ -112,6 +113,7 @@ void add_totals(Comparison &comparison, std::size_t base)
             total.runs += row.runs;
             total.failed += row.failed;
             total.skipped += row.skipped;
+            total.known += row.known;
             if (whole(one, [](const ComparedRow &r) { return r.ratio.has_value(); })) {
                 rates += std::log(*row.ratio);
                 ++rate_count;

@@ -20,7 +20,7 @@ namespace stress {
 // One allocator in one scenario. An empty optional: not measured.
 struct ComparedRow {
     std::string label;
-    std::size_t runs = 0, failed = 0, skipped = 0; // of every kind
+    std::size_t runs = 0, failed = 0, skipped = 0, known = 0; // of every kind
     std::optional<double> ops_per_second, ratio, ratio_low, ratio_high; // ratios to the baseline
     LatencyRow tail; // in nanoseconds
     std::optional<std::uint64_t> memory_bytes, live_bytes;
@@ -34,7 +34,7 @@ struct ComparedScenario {
 // One allocator over all scenarios.
 struct ComparedTotal {
     std::string label;
-    std::size_t runs = 0, failed = 0, skipped = 0;
+    std::size_t runs = 0, failed = 0, skipped = 0, known = 0;
     std::size_t scenarios = 0; // that every allocator was measured in, which all figures below are of
     std::optional<double> ratio, tail_ratio; // geometric means: throughput, p99.9; to the baseline
     std::optional<std::uint64_t> memory_bytes; // sum

@@ -11,9 +11,11 @@ namespace {
 
 constexpr const char *kUnmeasured = "-";
 
-std::string verdict_counts(std::size_t runs, std::size_t failed, std::size_t skipped)
+template <typename Counted> std::string verdict_counts(const Counted &counted)
 {
+    const std::size_t runs = counted.runs, failed = counted.failed, skipped = counted.skipped, known = counted.known;
     if (failed != 0) return runs == 1 ? "FAIL" : fmt::format("FAIL {} of {}", failed, runs);
+    if (known != 0) return runs == 1 ? "known" : fmt::format("known {} of {}", known, runs);
     if (skipped == runs) return "skip";
     return runs - skipped == 1 ? "pass" : fmt::format("pass {}", runs - skipped);
 }
@@ -48,7 +50,7 @@ std::string comparison_text(const Comparison &comparison)
     for (const ComparedScenario &one : comparison.scenarios)
         for (const ComparedRow &row : one.rows)
             if (row.runs != 0)
-                rows.push_back({one.scenario, row.label, verdict_counts(row.runs, row.failed, row.skipped),
+                rows.push_back({one.scenario, row.label, verdict_counts(row),
                                 row.ops_per_second.has_value() ? format_rate(*row.ops_per_second) : kUnmeasured,
                                 ratio_shown(row.ratio), spread_shown(row), time_shown(row.tail, row.tail.p50),
                                 time_shown(row.tail, row.tail.p999), memory_shown(row.memory_bytes),
@@ -56,8 +58,8 @@ std::string comparison_text(const Comparison &comparison)
     std::string text = table_text(rows, 3);
     rows = {{"malloc", "verdict", "ops/s " + to, "p99.9 " + to, "memory"}};
     for (const ComparedTotal &total : comparison.totals)
-        rows.push_back({total.label, verdict_counts(total.runs, total.failed, total.skipped), ratio_shown(total.ratio),
-                        ratio_shown(total.tail_ratio), memory_shown(total.memory_bytes)});
+        rows.push_back({total.label, verdict_counts(total), ratio_shown(total.ratio), ratio_shown(total.tail_ratio),
+                        memory_shown(total.memory_bytes)});
     text += "\nall scenarios:\n" + table_text(rows, 2);
     text += fmt::format(
         "\nops/s: {}\np50, p99.9: of malloc, or of realloc where the scenario calls no malloc, {}\nmemory: the peak of the checked run above the "

@@ -20,7 +20,4 @@ std::string html_seconds(const std::optional<double> &seconds);
 // "850 ns", "1.2 µs", "34 ms", "2.1 s".
 std::string nanoseconds_text(double nanoseconds);
 
-// Shortens a library's path to its file name, of at most `length_max` characters; other names stay.
-std::string short_name(const std::string &allocator, std::size_t length_max = 28);
-
 }  // namespace stress

@@ -46,15 +46,5 @@ TEST(Html, Figures)
     EXPECT_EQ(nanoseconds_text(2.5e9), "2.5 s");
 }
 
-TEST(Html, ShortNames)
-{
-    EXPECT_EQ(short_name("hakmem"), "hakmem");
-    EXPECT_EQ(short_name("/usr/lib/libjemalloc.so.2"), "libjemalloc.so.2");
-    EXPECT_EQ(short_name("/tmp/"), "/tmp/");
-    EXPECT_EQ(short_name("abcdef", 6), "abcdef");
-    EXPECT_EQ(short_name("abcdefg", 6), "abcde…");
-    EXPECT_EQ(short_name("µµµµ", 3), "µµ…");
-}
-
 }  // namespace
 }  // namespace stress

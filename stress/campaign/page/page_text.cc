@@ -106,9 +106,10 @@ std::string section_headline(const PageData &data)
                     html_count(s.passed), s.failed != 0 ? " class=\"fail\"" : "", html_count(s.failed),
                     html_count(s.skipped), duration_text(s.elapsed_seconds),
                     header.soak_seconds > 0 ? header.complete ? ", soak complete" : " of the soak so far" : "");
+    if (s.known != 0) text += fmt::format(", <b>{}</b> known to fail", s.known);
     text += "</p>\n<nav aria-label=\"Sections\">";
     if (!data.comparison.scenarios.empty()) text += "<a href=\"#comparison\">Side by side</a>";
-    if (s.failed != 0) text += "<a href=\"#failures\">Failures</a>";
+    if (s.failed + s.known != 0) text += "<a href=\"#failures\">Failures</a>";
     return text + "<a href=\"#runs\">Every run</a><a href=\"#memory\">Memory</a><a href=\"#latency\">Latency</a><a "
                   "href=\"#about\">About</a></nav>\n</header>\n";
 }
@@ -118,7 +119,8 @@ std::string section_failures(const PageData &data)
     std::string text;
     for (auto run = data.runs.rbegin(); run != data.runs.rend(); ++run) {
         if (run->verdict != RunVerdict::Fail) continue;
-        text += fmt::format("<article class=\"card bad\"><h3>{}{}</h3>\n<p class=\"lead\">", badge(RunVerdict::Fail),
+        text += fmt::format("<article class=\"card bad\"><h3>{}{}</h3>\n<p class=\"lead\">",
+                            run->expected.empty() ? badge(RunVerdict::Fail) : "<span class=\"badge skip\">known</span>",
                             run_name(*run));
         if (run->seed.has_value()) text += fmt::format("seed {}", *run->seed);
         if (!run->schedule_hash.empty()) text += ", schedule hash " + html_escape(run->schedule_hash);
@@ -129,6 +131,7 @@ std::string section_failures(const PageData &data)
             text += fmt::format("<li><b>{}</b> <span class=\"detail\">{}</span></li>\n", html_escape(failure.rule),
                                 html_escape(failure.detail));
         text += "</ul>\n";
+        if (!run->expected.empty()) text += "<p><b>Known:</b> " + html_escape(run->expected) + "</p>\n";
         if (!run->reproduce.empty()) text += command(run->reproduce);
         text += "</article>\n";
     }
@@ -141,7 +144,8 @@ std::string section_failures(const PageData &data)
 
 std::string section_runs(const PageData &data)
 {
-    const std::uint64_t counted = data.header.state.passed + data.header.state.failed + data.header.state.skipped;
+    const SoakState &s = data.header.state;
+    const std::uint64_t counted = s.passed + s.failed + s.skipped + s.known;
     std::string text = "<section id=\"runs\">\n<h2>Runs</h2>\n";
     // Of a soak there are thousands.
     std::vector<const RunRecord *> all;
