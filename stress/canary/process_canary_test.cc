@@ -63,5 +63,5 @@ INSTANTIATE_TEST_SUITE_P(
         return name;
     });
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -1,12 +1,13 @@
 #include "engine/watch/self_stack.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,13 +59,23 @@ void put_number(char *text, unsigned value)
     _exit(127);
 }
 
+// False: it did not end in time.
+bool await_end(pid_t child)
+{
+    const timespec pause{0, 10'000'000};
+    for (int waited_ms = 0; waited_ms < kWaitMs; waited_ms += 10) {
+        const pid_t ended = waitpid(child, nullptr, WNOHANG);
+        if (ended == child || (ended < 0 && errno != EINTR)) return true;
+        nanosleep(&pause, nullptr);
+    }
+    return false;
+}
+
 std::size_t read_all(int fd)
 {
     std::size_t used = 0;
-    for (pollfd look{fd, POLLIN, 0}; used < sizeof gdb_output;) {
-        const int ready = poll(&look, 1, kWaitMs);
-        if (ready < 0 && errno == EINTR) continue;
-        const ssize_t got = ready > 0 ? read(fd, gdb_output + used, sizeof gdb_output - used) : 0;
+    while (used < sizeof gdb_output) {
+        const ssize_t got = pread(fd, gdb_output + used, sizeof gdb_output - used, static_cast<off_t>(used));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         used += static_cast<std::size_t>(got);
@@ -93,17 +104,17 @@ bool self_stack_write(int fd, pid_t first_thread)
     }
     put_number(process_text, static_cast<unsigned>(getpid()));
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    // A file, not a pipe: gdb stops this process while it writes, so nobody would empty a pipe that is full.
+    const int out = memfd_create("stacks", MFD_CLOEXEC);
+    if (out < 0) return false;
     const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);  // no handlers of fork: they may wait for a lock
-    if (child == 0) become_gdb(ends[1]);
-    close(ends[1]);
-    const std::size_t length = child > 0 ? read_all(ends[0]) : 0;
-    close(ends[0]);
-    if (child > 0) {
+    if (child == 0) become_gdb(out);
+    if (child > 0 && !await_end(static_cast<pid_t>(child))) {
         kill(static_cast<pid_t>(child), SIGKILL);
         while (waitpid(static_cast<pid_t>(child), nullptr, 0) < 0 && errno == EINTR) continue;
     }
+    const std::size_t length = child > 0 ? read_all(out) : 0;
+    close(out);
     const std::vector<std::string> lines = stack_read(std::string(gdb_output, length), first_thread);
     for (const std::string &line : lines) text.add("  ").add(line.c_str()).add("\n").write_to(fd);
     if (lines.empty())
