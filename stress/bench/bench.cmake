@@ -15,7 +15,8 @@ add_executable(hakmem-bench
   bench/rows.cc
   bench/rss.cc
   bench/status.cc
-  bench/team.cc)
+  bench/team.cc
+  engine/base/file.cc)
 hakmem_read_once(bench/main.cc bench/output.cc)
 add_executable(hakmem-bench-tiny bench/tiny.c)
 set(bench_options -Wall -Wextra -Wshadow -Wconversion -Wundef

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "bench/status.h"
+#include "engine/base/file.h"
 
 namespace bench {
 
@@ -61,11 +59,7 @@ std::string rss_json(const RssRow &row, const RssPlan &plan, const RssFigures &f
 
 std::string write_result(const std::string &path, const std::string &text)
 {
-    std::FILE *const file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
-    bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    if (file == stdout) ok = std::fflush(file) == 0 && ok;
-    if (file != nullptr && file != stdout) ok = std::fclose(file) == 0 && ok;
-    return ok ? "" : fmt::format("cannot write {}: {}", path, std::strerror(errno));
+    return stress::result_write(path, text);
 }
 
 }  // namespace bench

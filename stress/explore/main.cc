@@ -1,15 +1,15 @@
 // hakmem-explore: runs scenarios of the allocator's protocols in every schedule with a few preemptions; see README.md
 // beside this file. Exit status: 0 if every schedule held, or the time was up (the last line counts those searches); 1
-// if one failed; 2 for bad input.
+// if one failed; 2 for bad input; 3 if the JSON could not be written.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "engine/base/file.h"
 #include "explore/explorer.h"
 
 namespace {
@@ -149,11 +149,8 @@ int replay(const Options &options, const ExploreScenario &scenario)
 
 int explore(const Options &options, const std::vector<const ExploreScenario *> &scenarios)
 {
-    std::ofstream file;
-    if (!options.json.empty() && options.json != "-") {
-        file.open(options.json);
-        if (!file) return bad_input("--json: cannot write " + options.json);
-    }
+    if (const std::string fault = stress::result_prepare(options.json); !fault.empty())
+        return bad_input("--json: " + fault);
     Explorer explorer;
     nlohmann::json rows = nlohmann::json::array();
     Counts counts;
@@ -180,9 +177,11 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
         }
     }
     if (table) print_counts(counts);
-    if (options.json == "-") fmt::print("{}\n", rows.dump(2));
-    if (file.is_open() && !(file << rows.dump(2) << '\n').flush())
-        return bad_input("--json: cannot write " + options.json);
+    std::fflush(stdout);
+    if (const std::string fault = stress::result_write(options.json, rows.dump(2) + "\n"); !fault.empty()) {
+        bad_input("--json: " + fault);
+        return 3;
+    }
     return counts.failed > 0 ? 1 : 0;
 }
 
