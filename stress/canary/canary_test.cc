@@ -159,7 +159,7 @@ void expect_hang_report(const SpawnResult &result)
 
 TEST(Watchdog, AHangIsReportedThreadByThread)
 {
-    const SpawnResult result = run_on("hang", "random-mixed", {"--threads", "2", "--watchdog", "0.3"});
+    const SpawnResult result = run_on("hang", "random-mixed", {"--threads", "2", "--watchdog", "2"});
     expect_hang_report(result);
     EXPECT_THAT(result.err, HasSubstr(", inside the subject, in malloc\n"));
     EXPECT_THAT(result.err, HasSubstr("libcanary-hang.so+0x"));
@@ -167,7 +167,7 @@ TEST(Watchdog, AHangIsReportedThreadByThread)
 
 TEST(Watchdog, ADeadlockShowsBothEnds)
 {
-    const SpawnResult result = run_on("deadlock", "random-mixed", {"--threads", "2", "--watchdog", "0.3"});
+    const SpawnResult result = run_on("deadlock", "random-mixed", {"--threads", "2", "--watchdog", "2"});
     expect_hang_report(result);
     EXPECT_THAT(result.err, HasSubstr("libcanary-deadlock.so+0x"));
     EXPECT_THAT(result.err, HasSubstr(" malloc+0x"));
@@ -177,8 +177,8 @@ TEST(Watchdog, ADeadlockShowsBothEnds)
 
 TEST(Watchdog, ASeededDeadlockSaysWhoHoldsTheBatonAndWhereEachStands)
 {
-    const SpawnResult result = run_on(
-        "deadlock", "random-mixed", {"--threads", "2", "--watchdog", "0.3", "--schedule", "seeded", "--ops", "60000"});
+    const SpawnResult result = run_on("deadlock", "random-mixed",
+                                      {"--threads", "2", "--watchdog", "2", "--schedule", "seeded", "--ops", "60000"});
     expect_hang_report(result);
     EXPECT_THAT(result.err, HasSubstr(", holds the baton, at sync point lock_wait\n"));
 }
