@@ -51,7 +51,8 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
     app.add_option("--allocator", raw.allocators,
                    "hakmem, validate, system or PATH.so; may be repeated (default: " + defaults.allocator + ")")
         ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->check(not_empty());
     app.add_option("--scenario", raw.scenarios, "only this scenario; may be repeated (default: all)")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
