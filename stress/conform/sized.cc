@@ -84,6 +84,15 @@ Verdict free_of_locked_pages(const Subject &s)
         s.free(block);
         if (errno != 4711)
             return fail("free of %zu locked bytes changed errno from 4711 to %s", size, errno_text(errno));
+        // A malloc that gives memory back after a delay does so in a later call.
+        sleep_ms(60);
+        void *next = launder(s.malloc(size));
+        sleep_ms(60);
+        errno = 4711;
+        s.free(next);
+        if (errno != 4711)
+            return fail("free of %zu bytes, 120 ms after a free of locked ones, changed errno from 4711 to %s", size,
+                        errno_text(errno));
         if (s.trim != nullptr) s.trim(0);
         block = launder(s.calloc(1, size));
         if (block == nullptr || !all_zero(block, size))
