@@ -198,6 +198,11 @@ static int arena_move(void *start, size_t old_bytes, void *target, size_t new_by
     return release(start, old_bytes);
 }
 
+static size_t arena_page_bytes(void)
+{
+    return os_linux_ops.page_bytes();
+}
+
 static const struct os_ops arena_ops = {
     .reserve = arena_reserve,
     .expose = arena_expose,
@@ -207,6 +212,7 @@ static const struct os_ops arena_ops = {
     .release = arena_release,
     .grow = arena_grow,
     .move = arena_move,
+    .page_bytes = arena_page_bytes,
 };
 
 bool arena_begin(void)
