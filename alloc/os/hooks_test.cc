@@ -43,13 +43,16 @@ unsigned long long fixed_clock(void)
 TEST(Hooks, AWaiterAsksTheHookAgainAndAgain)
 {
     lock_waits = lock_releases = 0;
-    lock_acquire(LOCK_POOL);
-    hak_sync_point_hook = release_for_the_waiter;
+    // Another thread releases the lock, so the list of what the holder holds keeps it: the holder must end, too.
     test::in_thread([] {
-        EXPECT_FALSE(lock_acquire(LOCK_POOL));
-        lock_release(LOCK_POOL);
+        lock_acquire(LOCK_POOL);
+        hak_sync_point_hook = release_for_the_waiter;
+        test::in_thread([] {
+            EXPECT_FALSE(lock_acquire(LOCK_POOL));
+            lock_release(LOCK_POOL);
+        });
+        hak_sync_point_hook = nullptr;
     });
-    hak_sync_point_hook = nullptr;
     EXPECT_EQ(lock_waits, 3);
     EXPECT_EQ(lock_releases, 1);
     test::in_thread([] { // the lock is free again, and the waiter left no mark on it
