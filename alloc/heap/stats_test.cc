@@ -218,7 +218,7 @@ TEST_F(Stats, TheBooksAgreeWithTheKernel)
     bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
     size_t os_bytes = (size_t)sysconf(_SC_PAGESIZE), resident = 0;
     for (uintptr_t base : bases) {
-        size_t bytes = base == huge ? 9 * MIB : SUPERSLAB_BYTES;
+        size_t bytes = base == huge ? size_t{9 * MIB} : size_t{SUPERSLAB_BYTES};
         std::vector<unsigned char> there(bytes / os_bytes);
         ASSERT_EQ(mincore((void *)base, bytes, there.data()), 0);
         for (unsigned char each : there) resident += (each & 1) * os_bytes;
