@@ -16,6 +16,8 @@ set(EMULATOR_LACKS
     "Fork.AListHalfGivenBackIsNotTrusted=FORK"
     "Fork.TheGrandchildOfABusyThread=FORK"
     "Fork.BetweenPostAndQueue=FORK"
+    "Background.AChildHasNoneAndMayStartOne=FORK"
+    "Visit.AChildForkedDuringVisits=FORK"
     "ForkLock.EachLockIsHeldAtTheFork=FORK"
     "ForkLock.WithThreadsThatWaitForIt=FORK"
     "OsLinux.ReserveAtEveryAlignment=MAPS"
