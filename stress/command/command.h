@@ -28,11 +28,11 @@ int conform_main(int argc, char **argv);
 int inject_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 
-// What the program runs in a child: a scenario, or a file. The first argument is the number of a shared file for the
-// log.
-// Or nothing: in front of it is a library that is to be judged.
+// What the program runs in a child. probe_main loads the allocator that its argument names, runs nothing, and exits with
+// 0 if that library can be judged. The two others run a scenario or a file; their first argument is the number of a shared
+// file for the log.
 int probe_main(int argc, char **argv);
 int recording_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 
-}  // namespace stress
+} // namespace stress
