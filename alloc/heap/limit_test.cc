@@ -2,6 +2,7 @@
 // child, as it is the process's.
 #include "heap/heap_test_support.h"
 
+#include <fstream>
 #include <sys/stat.h>
 
 extern "C" {
@@ -76,6 +77,54 @@ class Limit : public test::HeapTest {
 
 using test::MIB;
 
+// A memory cgroup (v1 or v2) below this process's own, with a limit in bytes. `refusal` says why there is none.
+class MemoryCgroup {
+  public:
+    explicit MemoryCgroup(size_t limit)
+    {
+        std::ifstream own("/proc/self/cgroup");
+        for (std::string line; std::getline(own, line) && path_.empty();) {
+            const size_t first = line.find(':'), second = line.find(':', first + 1);
+            const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+            const bool v2 = controllers == ",,";
+            if (!v2 && controllers.find(",memory,") == std::string::npos) continue;
+            const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+            make(root + line.substr(second + 1) + "/hakmem-test-" + std::to_string(getpid()),
+                 v2 ? "memory.max" : "memory.limit_in_bytes", limit);
+        }
+        if (path_.empty() && refusal.empty()) refusal = "/proc/self/cgroup names no memory controller";
+    }
+    ~MemoryCgroup()
+    {
+        if (!path_.empty()) rmdir(path_.c_str());
+    }
+    MemoryCgroup(const MemoryCgroup &) = delete;
+    bool join() const { return put(path_ + "/cgroup.procs", std::to_string(getpid())); }
+
+    std::string refusal;
+
+  private:
+    static bool put(const std::string &path, const std::string &value)
+    {
+        std::ofstream file(path);
+        file << value << std::flush;
+        return file.good();
+    }
+    void make(const std::string &path, const char *limit_name, size_t limit)
+    {
+        if (mkdir(path.c_str(), 0755) != 0) {
+            refusal = path + ": " + strerror(errno);
+        } else if (!put(path + "/" + limit_name, std::to_string(limit))) {
+            refusal = path + "/" + limit_name + " cannot be written";
+            rmdir(path.c_str());
+        } else {
+            path_ = path;
+        }
+    }
+
+    std::string path_;
+};
+
 } // namespace
 
 TEST_F(Limit, AThousandRunsAtTheLimit)
@@ -104,6 +153,29 @@ TEST_F(Limit, ThreadsAtTheLimit)
         hak_limit_set(SIZE_MAX);
         test::expect_at_rest();
     }));
+}
+
+// The system kills what exceeds a cgroup's limit. With four fifths of it as its own limit, malloc fails first.
+TEST_F(Limit, NoKillInAMemoryCgroup)
+{
+    SKIP_UNDER_SANITIZER("its own memory counts in the cgroup too");
+    const MemoryCgroup cgroup(64 * MIB);
+    if (!cgroup.refusal.empty()) GTEST_SKIP() << "no memory cgroup can be made here: " << cgroup.refusal;
+    EXPECT_TRUE(test::in_child(
+        [&] {
+            ASSERT_TRUE(cgroup.join());
+            size_t limit = 0;
+            ASSERT_TRUE(bound_read("80%", "", &limit));
+            EXPECT_EQ(limit, 64 * MIB / 100 * 80 + 64 * MIB % 100 * 80 / 100);
+            hak_limit_set(limit);
+            const int runs = 40;
+            size_t blocks = 0;
+            for (int run = 0; run < runs; run++) blocks += one_run((uint64_t)run, limit);
+            printf("%zu blocks in %d runs at %zu bytes\n", blocks, runs, limit);
+            hak_limit_set(SIZE_MAX);
+            test::expect_at_rest();
+        },
+        600));
 }
 
 TEST_F(Limit, CachesAreGivenBackFirst)
