@@ -34,11 +34,6 @@ static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 static _Atomic(uint64_t) tick_due_ms;
 
-static struct huge *descriptor_of(const void *pointer)
-{
-    return pagemap_descriptor(pointer);
-}
-
 static void enter(struct huge *huge)
 {
     if (ASAN) sanitizer_root(huge->start, huge->mapped_bytes);
@@ -101,11 +96,6 @@ static void list_push(struct huge **list, struct huge *huge)
     lock_release(LOCK_HUGE);
 }
 
-static struct huge *descriptor_take(void)
-{
-    struct huge *huge = list_pop(&spare);
-    return huge != NULL ? huge : meta_alloc(sizeof *huge);
-}
 /* --- the cache ---------------------------------------------------------------------------------------- */
 
 static struct huge *cache_remove(uint32_t index)
@@ -147,20 +137,26 @@ static uint32_t cache_oldest(void)
     return oldest;
 }
 
-/* Releases a mapping. If the system refuses (too many mappings), gives back at least its memory, and keeps it in
- * `stuck` for a later call to try again. */
+/* Releases a mapping. If the system refuses (too many mappings), gives back at least its memory, keeps it in `stuck` for
+ * a later call to try again, and returns false. */
+static bool release_or_keep(struct huge *huge)
+{
+    bool released = os->release(huge->start, huge->mapped_bytes) == 0;
+    if (!released) os->purge(huge->start, huge->mapped_bytes);
+    list_push(released ? &spare : &stuck, huge);
+    return released;
+}
+
+static void stuck_retry(void)
+{
+    for (struct huge *huge; (huge = list_pop(&stuck)) != NULL;)
+        if (!release_or_keep(huge)) return;
+}
+
 static void destroy(struct huge *huge)
 {
     limit_count_huge(-huge->mapped_bytes); /* those in `stuck` are counted no more: they have no memory */
-    while (huge != NULL) {
-        if (os->release(huge->start, huge->mapped_bytes) != 0) {
-            os->purge(huge->start, huge->mapped_bytes);
-            list_push(&stuck, huge);
-            return;
-        }
-        list_push(&spare, huge);
-        huge = list_pop(&stuck);
-    }
+    if (release_or_keep(huge)) stuck_retry();
 }
 
 /* Moves a mapping from the live ones to the cache. Returns the list of mappings that the cache has no room for, which
@@ -210,6 +206,7 @@ static size_t cache_trim(uint64_t before_ms)
         bytes += old->mapped_bytes;
         destroy(old);
     }
+    stuck_retry();
     return bytes;
 }
 
@@ -243,11 +240,18 @@ static bool mapped_size(size_t size_bytes, size_t *mapped_bytes)
     return true;
 }
 
-static char *map(size_t align_bytes, size_t mapped_bytes)
+/* A new mapping, with its descriptor; NULL when the system refuses. */
+static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
 {
-    char *start = limit_allows(mapped_bytes) ? pagemap_reserve(mapped_bytes, align_bytes) : NULL;
-    if (start == NULL || os->commit(start, mapped_bytes) == 0) return start;
-    os->release(start, mapped_bytes);
+    if (!limit_allows(mapped_bytes)) return NULL;
+    struct huge *huge = list_pop(&spare);
+    if (huge == NULL) huge = meta_alloc(sizeof *huge);
+    if (huge == NULL) return NULL;
+    huge->start = pagemap_reserve(mapped_bytes, align_bytes);
+    huge->mapped_bytes = mapped_bytes;
+    if (huge->start != NULL && os->commit(huge->start, mapped_bytes) == 0) return huge;
+    if (huge->start == NULL) list_push(&spare, huge);
+    else release_or_keep(huge);
     return NULL;
 }
 
@@ -270,15 +274,9 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
     struct huge *huge = cache_take(align_bytes, mapped_bytes);
     if (huge == NULL) {
         *zero = true;
-        huge = descriptor_take();
+        huge = map_new(align_bytes, mapped_bytes);
+        if (huge == NULL && huge_purge_all() > 0) huge = map_new(align_bytes, mapped_bytes);
         if (huge == NULL) return NULL;
-        huge->start = map(align_bytes, mapped_bytes);
-        if (huge->start == NULL && huge_purge_all() > 0) huge->start = map(align_bytes, mapped_bytes);
-        if (huge->start == NULL) {
-            list_push(&spare, huge);
-            return NULL;
-        }
-        huge->mapped_bytes = mapped_bytes;
         count_live(1, mapped_bytes);
     }
     enter(huge);
@@ -314,7 +312,7 @@ bool huge_is_cached(const void *address)
 
 size_t huge_usable_size(const void *pointer)
 {
-    return descriptor_of(pointer)->mapped_bytes;
+    return ((struct huge *)pagemap_descriptor(pointer))->mapped_bytes;
 }
 
 /* --- realloc -------------------------------------------------------------------------------------------- */
@@ -349,7 +347,7 @@ void *huge_realloc(void *pointer, size_t size_bytes)
 {
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, &mapped_bytes)) return NULL;
-    struct huge *huge = descriptor_of(pointer);
+    struct huge *huge = pagemap_descriptor(pointer);
     size_t old_bytes = huge->mapped_bytes;
     if (mapped_bytes <= old_bytes) {
         /* Small differences are not worth a system call. */

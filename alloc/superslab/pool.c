@@ -175,18 +175,22 @@ static struct superslab *descriptor_take(void)
     return superslab;
 }
 
+/* Address space that the system has let us neither use nor release: the next superslab takes it. Under the POOL lock. */
+static char *left_over;
+
 static bool superslab_back(struct superslab *superslab)
 {
     if (VALIDATE && superslab->live_bits == NULL) {
         superslab->live_bits = meta_alloc(LIVE_BITS_BYTES);
         if (superslab->live_bits == NULL) return false;
     }
-    char *base = pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
+    char *base = left_over != NULL ? left_over : pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
     if (base == NULL) return false;
     if (os->commit(base, SUPERSLAB_BYTES) != 0) {
-        os->release(base, SUPERSLAB_BYTES);
+        left_over = os->release(base, SUPERSLAB_BYTES) == 0 ? NULL : base;
         return false;
     }
+    left_over = NULL;
     if (atomic_load_explicit(&huge_pages, memory_order_relaxed)) os_advise_huge(base, SUPERSLAB_BYTES);
     if (ASAN) sanitizer_close(base, SUPERSLAB_BYTES);
     if (ASAN) sanitizer_root(base, SUPERSLAB_BYTES);
