@@ -94,11 +94,13 @@ set(STRESS_PEER_DEFECTS
   signals.mimalloc=${STRESS_PEER_GROWS} dlopen.mimalloc=${STRESS_PEER_GROWS} oom.mimalloc=${STRESS_PEER_GROWS}|errno_kept
   thread-churn.tcmalloc=${STRESS_PEER_GROWS} tls-destructors.tcmalloc=${STRESS_PEER_GROWS}
   oom.jemalloc=errno_kept oom.tcmalloc=errno_kept)
-set(STRESS_RUN_WITH_A_KNOWN_DEFECT [[
-rules=$1; shift
+set(STRESS_RUN_ON_PEER [[
+library=$1; rules=$2; shift 2
+case $library in system) ;; *) [ -r "$library" ] || { echo "skipped: there is no $library: ci/setup --peers"; exit 77; } ;; esac
 out=$("$@" 2>&1); status=$?
 printf '%s\n' "$out"
 [ "$status" = 1 ] || exit "$status"
+[ -n "$rules" ] || exit 1
 failures=$(printf '%s\n' "$out" | grep '^failure: ') || exit 1
 printf '%s\n' "$failures" | grep -qvE "^failure: ($rules): " && exit 1
 echo "skipped: this malloc is known to break $rules here"
@@ -107,32 +109,34 @@ exit 77
 
 if(NOT STRESS_SANITIZED)
   set(STRESS_PEER_DIRECTORY /usr/lib/x86_64-linux-gnu CACHE PATH "Where other mallocs are installed")
+  set(STRESS_PEERS_BUILT ${PROJECT_SOURCE_DIR}/build/peers) # by ci/lib/peers
   set(system system)
   set(jemalloc ${STRESS_PEER_DIRECTORY}/libjemalloc.so.2)
   set(mimalloc ${STRESS_PEER_DIRECTORY}/libmimalloc.so.2)
   set(tcmalloc ${STRESS_PEER_DIRECTORY}/libtcmalloc_minimal.so.4)
-  foreach(peer IN ITEMS system jemalloc mimalloc tcmalloc)
+  foreach(peer IN ITEMS jemalloc531 mimalloc3 snmalloc rpmalloc)
+    set(${peer} ${STRESS_PEERS_BUILT}/lib${peer}.so)
+  endforeach()
+  file(GLOB scudo /usr/lib/llvm-19/lib/clang/19*/lib/*/libclang_rt.scudo_standalone-${CMAKE_SYSTEM_PROCESSOR}.so)
+  if(NOT scudo)
+    set(scudo libclang_rt.scudo_standalone-${CMAKE_SYSTEM_PROCESSOR}.so)
+  endif()
+  foreach(peer IN ITEMS system jemalloc jemalloc531 mimalloc mimalloc3 snmalloc rpmalloc scudo tcmalloc)
     foreach(entry IN LISTS STRESS_SCENARIOS)
       string(REPLACE ":" ";" entry ${entry})
       list(GET entry 0 scenario)
       list(GET entry 1 ops)
       set(name peers.${scenario}.${peer})
-      # Four laps: these mallocs warm up slowly, so only longer runs show whether memory reaches a plateau.
-      set(arguments ${scenario} --allocator ${${peer}} --threads 4 --ops ${ops} --laps 4)
       set(known ${STRESS_PEER_DEFECTS})
       list(FILTER known INCLUDE REGEX "^${scenario}\\.${peer}=")
       string(REGEX REPLACE "^.*=" "" rules "${known}")
-      if(NOT peer STREQUAL "system" AND NOT EXISTS ${${peer}})
-        add_test(NAME ${name} COMMAND sh -c "echo skipped: ${${peer}} is not installed; exit 77")
-        set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-      elseif(known)
-        add_test(NAME ${name} COMMAND sh -c "${STRESS_RUN_WITH_A_KNOWN_DEFECT}" peer ${rules}
-          $<TARGET_FILE:hakmem-stress> ${arguments} --seed 42)
-        set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-      else()
-        add_test(NAME ${name} COMMAND hakmem-stress ${arguments} --seed 42)
-      endif()
+      # Four laps: these mallocs warm up slowly, so only longer runs show whether memory reaches a plateau.
+      add_test(NAME ${name} COMMAND sh -c "${STRESS_RUN_ON_PEER}" peer ${${peer}} "${rules}"
+        $<TARGET_FILE:hakmem-stress> ${scenario} --allocator ${${peer}} --threads 4 --ops ${ops} --laps 4 --seed 42)
       set_tests_properties(${name} PROPERTIES LABELS peers TIMEOUT 300 RUN_SERIAL ON)
+      if(known OR NOT peer STREQUAL "system")
+        set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+      endif()
       stress_may_skip(${name})
     endforeach()
   endforeach()

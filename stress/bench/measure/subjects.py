@@ -8,6 +8,7 @@ import subprocess
 
 from allocators import PEERS, find_peer
 from measure.fault import BadInput
+from measure.options import say
 
 SYSTEM = "system"
 OURS = ("hakmem", "hakmem-pgo")
@@ -84,7 +85,12 @@ def choose(texts, build):
     if not (build / "libhakmem.so").is_file():
         raise BadInput(f"there is no {build}/libhakmem.so: build it, or leave out --build")
     named = check_names(texts, build)
-    chosen = [name for name, path in named if path is None] or list(here)
+    chosen = [name for name, path in named if path is None]
+    if not chosen:
+        chosen = list(here)
+        absent = [name for name in PEERS if name not in here]
+        if absent:
+            say(f"skipped {len(absent)} mallocs that are not here (ci/setup --peers): {', '.join(absent)}")
     for name in chosen:
         if name not in here:
             advice = "it is not installed: ci/setup --peers" if name in PEERS else f"there is no {library(build, name)}"
