@@ -93,6 +93,7 @@ enum {
     TRIM_IDLE_BYTES_MIN =
         1 << 20, /* such a thread trims its heap if this much more lies free than the last trim left */
     TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
+    HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
     EMPTY_SUPERSLABS_MIN = 4, /* empty superslabs kept for the next burst: this many, or as many as are in use */
 
     GUARD_BYTES_MAX = 4096, /* the largest sampled block: a page of any system */

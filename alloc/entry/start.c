@@ -13,6 +13,7 @@
 #include "heap/options.h"
 #include "heap/stats_write.h"
 #include "os/os.h"
+#include "superslab/backing.h"
 
 /* Starts the sampling of blocks. It installs the crash handler too, since that reports the faults which sampled blocks
  * find, even where no crash records are wanted. */
@@ -44,6 +45,13 @@ static void background_begin(void)
     if (option_value(OPTION_BACKGROUND) != 0 && background_set(true) != 0) os_write_error(refused, sizeof refused - 1);
 }
 
+static void prewarm_begin(void)
+{
+    static const char fewer[] = "hakmem: HAKMEM_PREWARM: the system or the limit refuses a part of it\n";
+    size_t bytes = options_prewarm_bytes();
+    if (bytes > 0 && backing_prewarm(bytes) < bytes) os_write_error(fewer, sizeof fewer - 1);
+}
+
 static void stats_begin(void)
 {
     static const char refused[] = "hakmem: HAKMEM_STATS_SIGNAL: not a signal that can be caught\n";
@@ -59,6 +67,7 @@ __attribute__((constructor)) static void start(void)
     options_read(os_is_privileged() ? NULL : environ);
     crash_start();
     guard_begin();
+    prewarm_begin();
     background_begin();
     stats_begin();
 }

@@ -10,6 +10,7 @@
 #include "heap/stats_write.h"
 #include "os/os.h"
 #include "report/settings.h"
+#include "superslab/backing.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -83,7 +84,7 @@ static const char *const names_read[] = {
     OPTIONS(X)
 #undef X
         "LIMIT",
-    "LIMIT_SOFT", "CRASH_DIR"};
+    "LIMIT_SOFT", "PREWARM", "CRASH_DIR"};
 static const char *const failfast_names[] = {
 #define X(name, takes, text) #name,
     FAILFAST_OPTIONS(X)
@@ -149,6 +150,31 @@ static void warn_unknown(const char *entry, const char *name, size_t name_bytes)
     warn(entry, sizeof prefix - 1 + name_bytes, text);
 }
 
+/* --- amounts of memory ------------------------------------------------------------------------------- */
+
+static size_t prewarm_bytes;
+
+static void prewarm_set(size_t bytes)
+{
+    prewarm_bytes = bytes;
+}
+
+size_t options_prewarm_bytes(void)
+{
+    return prewarm_bytes;
+}
+
+/* As bound_read reads them. */
+static const struct {
+    const char *name;
+    void (*set)(size_t bytes);
+    const char *refusal;
+} amounts[] = {
+    {"LIMIT", limit_set, "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit"},
+    {"LIMIT_SOFT", limit_soft_set, "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit"},
+    {"PREWARM", prewarm_set, "not BYTES, with K, M, G or T perhaps, nor N%; nothing is faulted in"},
+};
+
 static void read_entry(const char *entry)
 {
     const char *name = entry + sizeof prefix - 1;
@@ -157,14 +183,13 @@ static void read_entry(const char *entry)
     if (VALIDATE && failfast_settings_check(name) == SETTINGS_BAD)
         warn(entry, strlen(entry), "not a value that the option takes; the default stands");
     size_t name_bytes = (size_t)(equals - name);
-    if (is_name(name, name_bytes, "LIMIT") || is_name(name, name_bytes, "LIMIT_SOFT")) {
-        size_t limit_bytes;
-        if (!bound_read(equals + 1, "", &limit_bytes)) {
-            warn(entry, strlen(entry), "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit");
-        } else if (is_name(name, name_bytes, "LIMIT")) {
-            limit_set(limit_bytes);
+    for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++) {
+        size_t bytes;
+        if (!is_name(name, name_bytes, amounts[i].name)) continue;
+        if (bound_read(equals + 1, "", &bytes)) {
+            amounts[i].set(bytes);
         } else {
-            limit_soft_set(limit_bytes);
+            warn(entry, strlen(entry), amounts[i].refusal);
         }
         return;
     }
@@ -190,7 +215,7 @@ void options_read(char *const environment[])
     for (; *environment != NULL; environment++)
         if (strncmp(*environment, prefix, sizeof prefix - 1) == 0) read_entry(*environment);
     pool_set_purge_delay_ms((uint32_t)values[OPTION_PURGE_DELAY_MS]);
-    pool_set_huge_pages(values[OPTION_HUGE_PAGES] != 0);
+    backing_set_huge_policy((enum huge_policy)values[OPTION_HUGE_PAGES]);
     huge_set_delay_ms((uint32_t)values[OPTION_PURGE_DELAY_MS]);
     huge_set_cache_bytes((size_t)values[OPTION_HUGE_CACHE_MIB] << 20);
 }

@@ -1,7 +1,7 @@
 /* options.h: the options in the environment, read once at start, without allocating. X(variable, default, low, high,
  * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build
  * has two more, which it must know earlier than these: report/settings.h. Not numbers, and read
- * elsewhere: HAKMEM_CRASH_DIR (crash/crash.c), HAKMEM_LIMIT and HAKMEM_LIMIT_SOFT (heap/bound.h), and the targets of
+ * elsewhere: HAKMEM_CRASH_DIR (crash/crash.c), HAKMEM_LIMIT, HAKMEM_LIMIT_SOFT and HAKMEM_PREWARM (heap/bound.h), and the targets of
  * HAKMEM_STATS (heap/stats_write.h). */
 #pragma once
 
@@ -14,7 +14,7 @@
     X(PURGE_DELAY_MS, PURGE_DELAY_MS, 0, 3600000,                                                                    \
       "a free page keeps its memory for one to two such delays; 0: purged when freed")                               \
     X(HUGE_CACHE_MIB, HUGE_CACHE_BYTES_MAX >> 20, 0, 1048576, "MiB of mappings above 2 MiB kept for reuse; 0: none") \
-    X(HUGE_PAGES, 0, 0, 1, "1: ask for transparent huge pages behind superslabs")                                    \
+    X(HUGE_PAGES, 0, 0, 2, "1: huge pages behind superslabs where the system likes; 2: behind those that stay full") \
     X(GUARD_SAMPLE, 0, 0, 1000000000, "N: about one in N small blocks lies alone between pages that fault; 0: none") \
     X(GUARD_SLOTS, GUARD_SLOTS, 1, GUARD_SLOTS_MAX, "such blocks, live or lately freed, at most")                    \
     X(BACKGROUND, 0, 0, 1, "1: a thread of the allocator's own gives idle memory back while the program sleeps")     \
@@ -34,3 +34,6 @@ enum option {
 void options_read(char *const environment[]);
 
 uint64_t option_value(enum option option);
+
+/* HAKMEM_PREWARM in bytes; 0: it is not set. */
+size_t options_prewarm_bytes(void);

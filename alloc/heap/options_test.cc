@@ -90,7 +90,7 @@ TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)
                               "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
                               "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
                               "HAKMEM_GUARD_SAMPLE=1000000001", "HAKMEM_GUARD_SLOTS=0", "HAKMEM_GUARD_SLOTS=16385",
-                              "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=2", "HAKMEM_STATS=yes",
+                              "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=3", "HAKMEM_STATS=yes",
                               "HAKMEM_STATS=1=1", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
                               "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0
                               "HAKMEM_PURGE_DELAY_MS=184467440737095516160"}) {
@@ -99,6 +99,24 @@ TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)
             expect_standard();
         });
     }
+}
+
+TEST(Options, AmountsOfMemory)
+{
+    reading({"HAKMEM_PREWARM=3M"}, [](const std::string &said) {
+        EXPECT_EQ(said, "");
+        EXPECT_EQ(options_prewarm_bytes(), 3 * test::MIB);
+    });
+    for (std::string entry : {"HAKMEM_PREWARM=0", "HAKMEM_PREWARM=", "HAKMEM_PREWARM=1.5G"})
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_EQ(said,
+                      "hakmem: " + entry + ": not BYTES, with K, M, G or T perhaps, nor N%; nothing is faulted in\n");
+            EXPECT_EQ(options_prewarm_bytes(), 0u);
+        });
+    for (std::string entry : {"HAKMEM_LIMIT=x", "HAKMEM_LIMIT_SOFT=1KB"})
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_EQ(said, "hakmem: " + entry + ": not BYTES, with K, M, G or T perhaps, nor N%; there is no limit\n");
+        });
 }
 
 TEST(Options, ALongBadValueIsCutOffButStaysOneLine)

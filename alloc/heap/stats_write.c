@@ -16,6 +16,7 @@
 #include "report/text.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
+#include "superslab/backing.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -84,6 +85,7 @@ static void collect(struct hak_figures *out)
     out->superslabs_released = pool.made_count > pool.superslab_count ? pool.made_count - pool.superslab_count : 0;
     out->purged_bytes = (uint64_t)pool.purged_pages * PAGE_BYTES;
     out->background_rounds = background_rounds();
+    out->superslabs_collapsed = backing_collapsed();
 }
 
 size_t stats_figures(struct hak_figures *out, size_t size_bytes)

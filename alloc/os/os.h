@@ -84,5 +84,16 @@ void os_wait_ms(uint32_t *word, uint32_t value, uint32_t ms);
 /* Advises the system to back a range with huge pages. */
 void os_advise_huge(void *start, size_t size_bytes);
 
+/* Makes huge pages of a committed range at once, which copies it (Linux 6.1). Pages that were not resident are then.
+ * Returns 0 or an errno value: EINVAL where the system cannot. */
+int os_collapse(void *start, size_t size_bytes);
+
+/* Faults a committed range in, for writing, without changing it. Returns 0 or an errno value; a part may be resident
+ * then. */
+int os_populate(void *start, size_t size_bytes);
+
+/* How many bytes of a range are resident; 0 where that cannot be known. size_bytes at most SUPERSLAB_BYTES. */
+size_t os_resident_bytes(void *start, size_t size_bytes);
+
 /* Writes text to standard error without stdio, in one call where the system takes it whole. */
 void os_write_error(const char *text, size_t size_bytes);

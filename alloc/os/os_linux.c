@@ -24,6 +24,9 @@
  * not ship the kernel's headers. */
 enum { FUTEX_WAIT_HERE = 0 | 128, FUTEX_WAKE_HERE = 1 | 128 };
 
+/* Likewise advice that is younger than the C library may be. */
+enum { MADV_POPULATE_WRITE_HERE = 23, MADV_COLLAPSE_HERE = 25 };
+
 static void *map_none(void *at, size_t size_bytes, int flags)
 {
     void *start = mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
@@ -221,6 +224,35 @@ void os_advise_huge(void *start, size_t size_bytes)
     int saved = errno;
     madvise(start, size_bytes, MADV_HUGEPAGE);
     errno = saved;
+}
+
+int os_collapse(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    return keep_errno(madvise(start, size_bytes, MADV_COLLAPSE_HERE) != 0, saved);
+}
+
+int os_populate(void *start, size_t size_bytes)
+{
+    int saved = errno;
+    int error = keep_errno(madvise(start, size_bytes, MADV_POPULATE_WRITE_HERE) != 0, saved);
+    if (error != EINVAL) return error;
+    /* Linux before 5.14. Nobody else uses the range yet. */
+    for (size_t at = 0; at < size_bytes; at += os_page_bytes()) {
+        volatile char *byte = (char *)start + at;
+        *byte = *byte;
+    }
+    return 0;
+}
+
+size_t os_resident_bytes(void *start, size_t size_bytes)
+{
+    unsigned char resident[SUPERSLAB_BYTES / 4096];
+    int saved = errno;
+    size_t page_bytes = os_page_bytes(), bytes = 0;
+    if (keep_errno(mincore(start, size_bytes, resident) != 0, saved) != 0) return 0;
+    for (size_t i = 0; i < size_bytes / page_bytes; i++) bytes += (resident[i] & 1) != 0 ? page_bytes : 0;
+    return bytes;
 }
 
 void os_write_error(const char *text, size_t size_bytes)

@@ -7,6 +7,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "superslab/backing.h"
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
@@ -29,7 +30,6 @@ static _Atomic(uint32_t) chunk_count;
 
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count;
-static _Atomic(bool) huge_pages;
 
 /* The superslab where this thread's searches for runs begin. At first that is the first one. After a contended claim it
  * is the one behind, so that in time each thread uses superslabs of its own. */
@@ -191,7 +191,7 @@ static bool superslab_back(struct superslab *superslab)
         return false;
     }
     left_over = NULL;
-    if (atomic_load_explicit(&huge_pages, memory_order_relaxed)) os_advise_huge(base, SUPERSLAB_BYTES);
+    if (backing_huge_policy() == HUGE_ALL) os_advise_huge(base, SUPERSLAB_BYTES);
     if (ASAN) sanitizer_close(base, SUPERSLAB_BYTES);
     if (ASAN) sanitizer_root(base, SUPERSLAB_BYTES);
     atomic_store_explicit(&superslab->base, base, memory_order_relaxed); /* published with the pages */
@@ -230,6 +230,8 @@ struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top
     /* Search again: another thread may have made a superslab while we waited. */
     if (!search(pages, align_pages, from_top, &range)) superslab_make(pages, align_pages, from_top, &range);
     lock_release(LOCK_POOL);
+    /* The heap grows: a good moment to look at the others, as there may be no tick while nothing is idle. */
+    if (range.made && HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
     return range;
 }
 
@@ -279,11 +281,6 @@ void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint
     superslab_free(superslab, first, pages, true);
     pool_offer(superslab);
     purge_after_free(superslab);
-}
-
-void pool_set_huge_pages(bool on)
-{
-    atomic_store_explicit(&huge_pages, on, memory_order_relaxed);
 }
 
 struct pool_figures pool_figures(void)

@@ -32,9 +32,6 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
  * were used. The caller has already set their tags to zero. Any thread. */
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths);
 
-/* Whether to ask the system for huge pages behind superslabs made from now on. Called once, at start. */
-void pool_set_huge_pages(bool on);
-
 struct pool_figures {
     size_t superslab_count, claimed_pages, dirty_pages;
     size_t made_count; /* superslabs ever made */

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "superslab/backing.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
 
@@ -31,6 +32,7 @@ static_assert(sizeof pages_now == CACHE_LINE_BYTES, "one line");
 static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
 static _Atomic(uint32_t) rounds;
 static _Atomic(uint64_t) useless_until_ms;
+static _Atomic(size_t) keep_eighths_least; /* by HAKMEM_PREWARM */
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 
 /* How many eighths of the lately freed slabs were used, times FILL_ONE: a moving mean in which the newest slab weighs
@@ -199,7 +201,9 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
 {
     uint64_t now_ms = os_now_ms();
     if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
-    size_t purged = purge_round(ALL, dirty_max / 2);
+    size_t goal = dirty_max / 2, least = get(&keep_eighths_least) / 8;
+    if (goal < least) goal = least < dirty_max ? least : dirty_max;
+    size_t purged = purge_round(ALL, goal);
     set(&pages_now.early_pages, get(&pages_now.early_pages) + purged);
     /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
     if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
@@ -224,7 +228,9 @@ static void forget_a_little(void)
     size_t floor = in_use ? 12 * peak : 0; /* one and a half times the peak, as in learn() */
     size_t fade = in_use ? 64 : 2; /* slowly while it is used; unused, it is gone in seconds */
     size_t less = keep - (keep + fade - 1) / fade;
-    set(&pages_now.keep_eighths, keep < floor ? keep : less > floor ? less : floor);
+    size_t faded = keep < floor ? keep : less > floor ? less : floor;
+    size_t least = get(&keep_eighths_least);
+    set(&pages_now.keep_eighths, faded > least ? faded : least);
 }
 
 /* Called after the round, so that pages which the round purged do not count as used. */
@@ -263,6 +269,7 @@ bool pool_tick(uint64_t now_ms)
     forget_a_little();
     purge_round(COLD, get(&pages_now.keep_eighths) / 8);
     begin_interval();
+    if (HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
     atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     return true;
 }
@@ -270,6 +277,7 @@ bool pool_tick(uint64_t now_ms)
 size_t pool_purge_all(void)
 {
     size_t purged = purge_round(ALL, 0);
+    set(&keep_eighths_least, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
     set(&pages_now.early_pages, 0);
     set(&slab_fill, FILL_ONE);
@@ -278,6 +286,12 @@ size_t pool_purge_all(void)
     set(&pages_now.run_pages_peak, 0);
     atomic_store_explicit(&useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
+}
+
+void purge_keep_at_least(size_t pages)
+{
+    set(&keep_eighths_least, 8 * pages);
+    peak_update(&pages_now.keep_eighths, 8 * pages);
 }
 
 void pool_set_purge_delay_ms(uint32_t ms)

@@ -36,6 +36,9 @@ size_t pool_purge_all(void);
 /* Sets the purge delay, in ms; 0 purges pages as they are freed. Called once, at start. */
 void pool_set_purge_delay_ms(uint32_t delay_ms);
 
+/* The limits in number and time leave this many free pages their memory, until pool_purge_all. Called once, at start. */
+void purge_keep_at_least(size_t pages);
+
 /* Count pages that were claimed for a run or a slab, dirty_pages of them with memory; and pages that are about to be
  * freed, with slab_eighths as for pool_free. */
 void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run);

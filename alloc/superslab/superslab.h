@@ -55,7 +55,8 @@ struct superslab {
     _Atomic(char *) base;         /* fixed while it has address space; NULL while it has none */
     _Atomic(uint64_t) *live_bits;  /* VALIDATE: a bit for each granule, set where a live block starts */
     uint32_t index;               /* in the pool */
-    char pad[20];
+    _Atomic(uint8_t) seen_full;   /* by rounds of the tick: superslab/backing.c */
+    char pad[19];
     struct slab slabs[SUPERSLAB_PAGES];
 };
 

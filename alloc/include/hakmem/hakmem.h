@@ -139,7 +139,8 @@ HAKMEM_API void hak_stats_get(struct hak_stats *out) HAKMEM_NOTHROW;
     X(drains, counter, "slabs from which remote frees were taken")                                   \
     X(trims, counter, "slabs whose free memory was given back")                                      \
     X(purged_bytes, counter, "bytes of free pages given back")                                       \
-    X(background_rounds, counter, "rounds of the background thread")
+    X(background_rounds, counter, "rounds of the background thread")                                 \
+    X(superslabs_collapsed, counter, "full superslabs that HAKMEM_HUGE_PAGES=2 made huge pages")
 
 enum { HAKMEM_CLASSES_MAX = 128 };
 struct hak_class_figures {
@@ -151,7 +152,7 @@ struct hak_figures {
 #define HAKMEM_X(member, kind, meaning) uint64_t member;
     HAKMEM_FIGURES(HAKMEM_X)
 #undef HAKMEM_X
-    uint64_t reserved[16]; /* 0; later figures take their place, so that `classes` stays where it is */
+    uint64_t reserved[15]; /* 0; later figures take their place, so that `classes` stays where it is */
     struct hak_class_figures classes[HAKMEM_CLASSES_MAX];
 };
 /* Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */

@@ -1,0 +1,209 @@
+// backing_test.cc: memory that is faulted in at start, and huge pages behind full superslabs. Each test changes settings of
+// the process, so it runs in a child.
+#include "base/test_support.h"
+
+#include <fstream>
+#include <sstream>
+#include <sys/resource.h>
+
+extern "C" {
+#include "os/os.h"
+#include "superslab/backing.h"
+#include "superslab/limit.h"
+#include "superslab/pool.h"
+#include "superslab/purge.h"
+}
+
+namespace {
+
+using test::MIB;
+
+uint64_t clock_ms = os_now_ms();
+
+void tick()
+{
+    clock_ms += PURGE_DELAY_MS;
+    EXPECT_TRUE(pool_tick(clock_ms));
+}
+
+class Backing : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        pool_purge_all();
+        clock_ms = std::max(clock_ms, os_now_ms());
+        while (!pool_tick(clock_ms)) clock_ms += PURGE_DELAY_MS;
+    }
+};
+
+long faults()
+{
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+// Touches the first `bytes` of the pages, one byte a page of the system.
+void touch(const page_range &range, size_t bytes)
+{
+    char *start = superslab_page_start(range.superslab, &range.superslab->slabs[range.first]);
+    for (size_t at = 0; at < bytes; at += os_page_bytes()) start[at] = 1;
+}
+
+// AnonHugePages of the mapping that holds an address, from smaps; in bytes.
+size_t huge_bytes(const void *address)
+{
+    std::ifstream smaps("/proc/self/smaps");
+    bool inside = false;
+    for (std::string line; std::getline(smaps, line);) {
+        uintptr_t start, end;
+        size_t kib;
+        if (sscanf(line.c_str(), "%lx-%lx ", &start, &end) == 2)
+            inside = start <= (uintptr_t)address && (uintptr_t)address < end;
+        if (inside && sscanf(line.c_str(), "AnonHugePages: %zu", &kib) == 1) return kib << 10;
+    }
+    return 0;
+}
+
+page_range superslab_claim_whole()
+{
+    page_range range = pool_claim(SUPERSLAB_PAGES, 1, false);
+    EXPECT_NE(range.superslab, nullptr);
+    return range;
+}
+
+// Why the system makes no huge pages here; empty: it does.
+std::string no_huge_pages()
+{
+    page_range range = superslab_claim_whole();
+    touch(range, SUPERSLAB_BYTES);
+    const int error = os_collapse(superslab_base(range.superslab), SUPERSLAB_BYTES);
+    pool_free(range.superslab, 0, SUPERSLAB_PAGES, 8);
+    pool_purge_all();
+    return error == 0 ? "" : std::string("the system makes no huge pages on request: ") + strerror(error);
+}
+
+} // namespace
+
+TEST_F(Backing, PrewarmedPagesCostNoFault)
+{
+    SKIP_UNDER_SANITIZER("its shadow faults too");
+    EXPECT_TRUE(test::in_child([] {
+        EXPECT_EQ(backing_prewarm(15 * MIB), 16 * MIB) << "whole superslabs";
+        const long before = faults();
+        page_range ranges[4];
+        for (page_range &range : ranges) range = superslab_claim_whole();
+        for (const page_range &range : ranges) touch(range, SUPERSLAB_BYTES);
+        EXPECT_LT(faults() - before, 32);
+        page_range fifth = superslab_claim_whole();
+        touch(fifth, SUPERSLAB_BYTES);
+        EXPECT_GE(faults() - before, (long)(SUPERSLAB_BYTES / os_page_bytes())) << "beyond them each page costs one";
+    }));
+}
+
+TEST_F(Backing, PrewarmedPagesStayUntilPurgeAll)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const size_t pages = 16 * MIB / PAGE_BYTES;
+        EXPECT_EQ(backing_prewarm(16 * MIB), 16 * MIB);
+        for (int i = 0; i < 40; i++) tick();
+        EXPECT_EQ(purge_dirty_pages(), pages);
+        EXPECT_EQ(purge_keep_pages(), pages);
+        // A burst of twice as much falls back to what was asked for, and not below it.
+        page_range ranges[8];
+        for (page_range &range : ranges) range = superslab_claim_whole();
+        for (const page_range &range : ranges) pool_free(range.superslab, 0, SUPERSLAB_PAGES, 8);
+        for (int i = 0; i < 40; i++) tick();
+        EXPECT_GE(purge_dirty_pages(), pages);
+        EXPECT_LE(purge_dirty_pages(), pages + SUPERSLAB_PAGES);
+        pool_purge_all();
+        EXPECT_EQ(purge_dirty_pages(), 0u);
+        tick();
+        EXPECT_EQ(purge_keep_pages(), 0u);
+    }));
+}
+
+TEST_F(Backing, PrewarmStopsAtTheLimit)
+{
+    EXPECT_TRUE(test::in_child([] {
+        limit_set(limit_committed_bytes() + 9 * MIB);
+        EXPECT_EQ(backing_prewarm(64 * MIB), 8 * MIB);
+        limit_set(SIZE_MAX);
+        EXPECT_EQ(purge_claimed_pages(), 0u) << "all of it is free";
+    }));
+}
+
+TEST_F(Backing, FullSuperslabsBecomeHugePages)
+{
+    SKIP_UNDER_SANITIZER("it keeps its own state of each page");
+    const std::string refusal = no_huge_pages();
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
+    EXPECT_TRUE(test::in_child([] {
+        page_range full = superslab_claim_whole(), sparse = superslab_claim_whole();
+        page_range partly = pool_claim(SUPERSLAB_PAGES - 1, 1, false);
+        backing_set_huge_policy(HUGE_FULL);
+        touch(full, SUPERSLAB_BYTES);
+        touch(sparse, SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16 - os_page_bytes());
+        touch(partly, SUPERSLAB_BYTES - PAGE_BYTES);
+        tick();
+        EXPECT_EQ(backing_collapsed(), 0u) << "full in one round only";
+        tick();
+        EXPECT_EQ(backing_collapsed(), 1u);
+        EXPECT_GE(huge_bytes(superslab_base(full.superslab)), (size_t)SUPERSLAB_BYTES);
+        EXPECT_EQ(os_resident_bytes(superslab_base(sparse.superslab), SUPERSLAB_BYTES),
+                  SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16 - os_page_bytes())
+            << "a superslab with room costs no memory";
+        touch(sparse, SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16);
+        tick();
+        EXPECT_EQ(backing_collapsed(), 2u) << "all but a sixteenth is resident";
+        tick();
+        EXPECT_EQ(backing_collapsed(), 2u) << "each once";
+        // Free for a round and full again: again, once.
+        pool_free(full.superslab, 0, SUPERSLAB_PAGES, 8);
+        tick();
+        full = superslab_claim_whole();
+        touch(full, SUPERSLAB_BYTES);
+        tick();
+        tick();
+        EXPECT_EQ(backing_collapsed(), 3u);
+    }));
+}
+
+TEST_F(Backing, OneRoundMakesAFew)
+{
+    SKIP_UNDER_SANITIZER("it keeps its own state of each page");
+    const std::string refusal = no_huge_pages();
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
+    EXPECT_TRUE(test::in_child([] {
+        for (int i = 0; i < HUGE_ROUND_SUPERSLABS + 1; i++) touch(superslab_claim_whole(), SUPERSLAB_BYTES);
+        backing_set_huge_policy(HUGE_FULL);
+        tick();
+        tick();
+        EXPECT_EQ(backing_collapsed(), (size_t)HUGE_ROUND_SUPERSLABS);
+        tick();
+        EXPECT_EQ(backing_collapsed(), (size_t)HUGE_ROUND_SUPERSLABS + 1);
+    }));
+}
+
+TEST_F(Backing, AHeapThatGrowsNeedsNoTick)
+{
+    SKIP_UNDER_SANITIZER("it keeps its own state of each page");
+    const std::string refusal = no_huge_pages();
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
+    EXPECT_TRUE(test::in_child([] {
+        backing_set_huge_policy(HUGE_FULL);
+        for (int i = 0; i < 12; i++) touch(superslab_claim_whole(), SUPERSLAB_BYTES);
+        EXPECT_GE(backing_collapsed(), 9u);
+    }));
+}
+
+TEST_F(Backing, WithoutThePolicyNothingIsHuge)
+{
+    EXPECT_TRUE(test::in_child([] {
+        page_range full = superslab_claim_whole();
+        touch(full, SUPERSLAB_BYTES);
+        for (int i = 0; i < 4; i++) tick();
+        EXPECT_EQ(backing_collapsed(), 0u);
+        EXPECT_EQ(huge_bytes(superslab_base(full.superslab)), 0u);
+    }));
+}
