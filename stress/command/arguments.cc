@@ -64,6 +64,7 @@ void add_run(CLI::App &app, Arguments &a)
     add_allocator(app, a);
     add_seed(app, a);
     add_strict(app, a);
+    app.add_flag_callback("--no-check", [&a] { a.check = false; }, "judge nothing, for time and memory");
     app.add_option_function<std::string>(
            "--schedule", [&a](const std::string &word) { a.schedule = word == "os" ? Schedule::Os : Schedule::Seeded; },
            "os or seeded (default: the file's)")
@@ -97,6 +98,18 @@ void add_record(CLI::App &app, Arguments &a)
     app.add_option("-o", a.output, "the file to write")->required();
     app.add_flag("--text", a.text, "write the text form instead of the binary one");
     app.footer("All other arguments are a scenario and its options.");
+}
+
+void add_capture(CLI::App &app, Arguments &a)
+{
+    app.prefix_command();
+    app.add_option("-o", a.output, "the trace to write; other processes of the program get FILE.PID")->required();
+    app.add_option("--allocator", a.allocator,
+                   "the malloc that the program runs on: system (default: what it uses by itself), hakmem, or PATH.so");
+    app.add_option("--calls", a.records, "record the first N calls of each process (default: all)")
+        ->check(whole_number(1, std::uint64_t{1} << 31));
+    app.footer(
+        "Behind -- come the program and its arguments. Without them: finishes what a capture that was killed left.");
 }
 
 void add_shrink(CLI::App &app, Arguments &a)
@@ -191,6 +204,7 @@ Arguments arguments_parse(int argc, char **argv)
     if (command == "show") add_show(app, a);
     else if (command == "run" || command == "trace") add_run(app, a);
     else if (command == "record") add_record(app, a);
+    else if (command == "capture") add_capture(app, a);
     else if (command == "shrink") add_shrink(app, a);
     else if (command == "conform") add_conform(app, a);
     else if (command == "report") add_report(app, a);
@@ -206,6 +220,8 @@ Arguments arguments_parse(int argc, char **argv)
     a.rest = app.remaining();
     if (command == "record" && (a.rest.empty() || scenario_find(a.rest[0]) == nullptr))
         return refuse(a.rest.empty() ? "no scenario given" : "unknown scenario '" + a.rest[0] + "'", command);
+    if (!a.rest.empty() && a.rest[0] == "--") a.rest.erase(a.rest.begin());
+    if (command == "capture" && a.allocator.empty()) a.allocator = "system";
     const std::string usual = kSanitized && !kDirect ? "system" : "hakmem";
     if (a.allocator.empty()) a.allocator = usual;
     for (const std::string &allocator : {a.allocator, a.allocator_b.empty() ? usual : a.allocator_b})

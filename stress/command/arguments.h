@@ -1,4 +1,4 @@
-// The command lines of show, run, record, shrink, compare, conform and report, parsed by CLI11 in one place.
+// The command lines of show, run, record, capture, shrink, compare, conform and report, parsed by CLI11 in one place.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,9 @@ struct Arguments {
     std::uint64_t tries = 1, ops = 20000;
     double seconds = 300;
     std::string scenario = "random-mixed";
-    std::vector<std::string> rest; // record: the scenario and its options
+    bool check = true; // run: false: as fast as it can
+    std::uint64_t records = 0; // capture: the most calls of a process; 0: no limit
+    std::vector<std::string> rest; // record: the scenario and its options; capture: the program and its arguments
 
     bool run = false; // false: print `message` and exit with `exit_code`
     int exit_code = 0;

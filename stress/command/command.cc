@@ -7,6 +7,7 @@ constexpr Command kCommands[] = {
     {"show", "print a file of ops as text, or convert it", show_main},
     {"run", "run a file of ops as a scenario", run_main},
     {"record", "run a scenario and write its ops to a file, even when it crashes", record_main},
+    {"capture", "run any program and write its calls of malloc and free to a trace", capture_main, true},
     {"shrink", "make a failing file of ops as small as possible", shrink_main},
     {"compare", "run the same ops on two mallocs and show where they differ", compare_main},
     {"all", "run every scenario, each in its own process; --soak TIME, --report DIR", all_main, true},

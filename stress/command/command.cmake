@@ -2,6 +2,7 @@
 set(COMMAND_SOURCES
   command/all.cc
   command/arguments.cc
+  command/capture.cc
   command/command.cc
   command/compare.cc
   command/conform.cc

@@ -20,6 +20,7 @@ std::string commands_text();
 
 int show_main(int argc, char **argv);
 int run_main(int argc, char **argv);
+int capture_main(int argc, char **argv);
 int record_main(int argc, char **argv);
 int shrink_main(int argc, char **argv);
 int compare_main(int argc, char **argv);

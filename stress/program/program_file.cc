@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/base/file.h"
+#include "program/trace_file.h"
 
 namespace stress {
 namespace {
@@ -235,7 +236,9 @@ std::string program_read(const std::string &path, Program &program)
     std::string fault = content_of(path, content);
     if (fault.empty()) {
         const Bytes bytes(reinterpret_cast<const unsigned char *>(content.data()), content.size());
-        if (has_magic(bytes)) {
+        if (trace_begins(content.data(), content.size())) {
+            fault = trace_program(path, program);
+        } else if (has_magic(bytes)) {
             fault = program_decode(bytes, program);
         } else {
             fault = program_parse({content.data(), content.size()}, program);

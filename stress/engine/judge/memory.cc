@@ -32,6 +32,27 @@ std::size_t process_resident_bytes()
     return std::strtoull(second, nullptr, 10) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+void process_peak_begin()
+{
+    const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    [[maybe_unused]] const ssize_t written = ::write(fd, "5", 1); // proc(5): the peak becomes what is resident now
+    close(fd);
+}
+
+std::size_t process_peak_resident_bytes()
+{
+    const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    char text[4096];
+    const ssize_t length = ::read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0) return 0;
+    text[length] = '\0';
+    const char *line = std::strstr(text, "VmHWM:");
+    return line == nullptr ? 0 : std::strtoull(line + 6, nullptr, 10) << 10;
+}
+
 std::size_t process_mapping_count()
 {
     const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

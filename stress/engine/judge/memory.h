@@ -21,6 +21,10 @@ std::size_t process_resident_bytes();
 // How many mappings this process has (lines of /proc/self/maps). 0 when /proc cannot be read.
 std::size_t process_mapping_count();
 
+// Begins to measure the peak of the resident bytes, and the peak since then; 0 if the system does not tell.
+void process_peak_begin();
+std::size_t process_peak_resident_bytes();
+
 // Threads of this process that the system has not ended. 0 when /proc cannot be read.
 std::size_t process_thread_count();
 

@@ -47,6 +47,7 @@ struct Result {
     std::uint64_t threads_started = 0;  // with all successors
     std::uint64_t ops = 0;              // in the timed part
     std::uint64_t blocks_allocated = 0; // in the whole run, by ops and their sweep
+    std::uint64_t bytes_allocated = 0;
     std::uint64_t blocks_freed = 0;
     std::uint64_t refused = 0;          // requests that returned NULL while memory was scarce
     double seconds = 0;                 // of the timed part

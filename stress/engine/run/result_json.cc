@@ -61,6 +61,7 @@ std::string result_json(const Result &result)
         {"logical_clock", result.logical_clock},
         {"ops", result.ops},
         {"blocks_allocated", result.blocks_allocated},
+        {"bytes_allocated", result.bytes_allocated},
         {"blocks_freed", result.blocks_freed},
         {"op_counts", ops},
         {"rule_cases", cases},

@@ -42,6 +42,7 @@ std::string result_summary(const Result &result)
                     result.check ? "" : ", unchecked");
     text += fmt::format("  ops        {} in {:.2f} s, {} ops/s\n", result.ops, result.seconds,
                         format_rate(result.ops_per_second()));
+    text += fmt::format("  blocks     {} of {} bytes\n", result.blocks_allocated, result.bytes_allocated);
     text += counts_line("done", result.op_counts) + counts_line("cases", result.rule_cases);
     text += fmt::format("  peak live  {}\n", format_bytes(result.peak_live_bytes));
     text += fmt::format(

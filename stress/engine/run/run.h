@@ -47,6 +47,7 @@ class Run {
     void judge_balance();
     void judge_claims(const Result &result);
     void fill_in_peaks(Result &result) const;
+    void fill_in_blocks(Result &result) const;
     void fill_in(Result &result) const;
 
     Testbed testbed_;

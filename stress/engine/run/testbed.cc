@@ -10,6 +10,7 @@ Testbed::Testbed(const Options &run_options, Support support, Plan &plan)
     for (std::uint32_t i = 0; i < seats.size(); ++i) {
         seats[i] = new (harness_map(sizeof(Seat))) Seat(i, shared, support, options.check);
         counters[i] = &seats[i]->counters;
+        seats[i]->interp.touches_pages = options.touch_pages;
         seats[i]->ops.generator = plan.generators[i].get();
         if (options.latency) seats[i]->interp.latency = new (harness_map(sizeof(Latency))) Latency();
     }

@@ -127,6 +127,7 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
         if (start == nullptr) return refused("realloc", op_size(op));
         bump(counters_.bytes_freed, block.size_bytes);
         bump(counters_.bytes_allocated, op_size(op));
+        touch(start, block.size_bytes, op_size(op));
         block.start = start;
         block.size_bytes = op_size(op);
         return true;

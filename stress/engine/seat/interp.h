@@ -1,6 +1,7 @@
 // The interpreter applies one op to the subject and tells the oracle. Each seat has its own.
 //
-// With check off it touches one byte of each fresh block, as the classic benchmarks do, and judges nothing.
+// With check off it touches one byte of each fresh block, as the classic benchmarks do, and judges nothing. If it touches
+// pages, it is one byte of each page that malloc or realloc gives, as a program does that uses what it asks for.
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,8 @@ namespace stress {
 
 enum class Applied {
     Done,
-    Waiting,  // the previous op on its slot did not come before the end of the run or lap; nothing was done
-    Failed,   // the oracle has recorded a failure: the run must stop
+    Waiting, // the previous op on its slot did not come before the end of the run or lap; nothing was done
+    Failed, // the oracle has recorded a failure: the run must stop
 };
 
 // What the interpreters of a run share, besides the slots.
@@ -34,7 +35,7 @@ struct InterpShared {
     Slots &slots;
     const std::atomic<bool> &stop;
     Scarcity own_scarce{};
-    Scarcity *scarce = &own_scarce;  // the run's own, if this interpreter is a part with slots of its own
+    Scarcity *scarce = &own_scarce; // the run's own, if this interpreter is a part with slots of its own
 
     void scarce_begin() { scarce->begin(); }
     void scarce_end() { scarce->end(); }
@@ -53,6 +54,8 @@ class Interp {
     // Optional: where to record latencies and outcomes. Set before the run.
     Latency *latency = nullptr;
     Trace *trace = nullptr;
+    // Unchecked runs: whether to touch each page of a block. Set before the run.
+    bool touches_pages = false;
 
     // Applies a memory op. The seat applies the other kinds (engine/team/process_ops.h).
     Applied apply(const Op &op)
@@ -99,6 +102,8 @@ class Interp {
     }
 
   private:
+    static constexpr std::size_t kTouchBytes = 4096; // no system has smaller pages
+
     bool apply_now(const Op &op) { return check_ ? apply_checked(op) : apply_plain(op); }
     Applied apply_linked(const Op &op);
     bool await_turn(const Op &op);
@@ -121,10 +126,20 @@ class Interp {
             return refused("malloc", size_bytes);
         if (size_bytes != 0) [[likely]]
             *static_cast<volatile unsigned char *>(start) = 1;
+        if (size_bytes > kTouchBytes) [[unlikely]]
+            touch(start, 0, size_bytes);
         block.start = start;
         block.size_bytes = size_bytes;
         count_allocated(size_bytes);
         return true;
+    }
+
+    // Touches the pages of the block from this offset on.
+    void touch(void *start, std::size_t from_bytes, std::size_t size_bytes) const
+    {
+        if (!touches_pages) return;
+        for (std::size_t at = from_bytes + kTouchBytes; at < size_bytes; at += kTouchBytes)
+            static_cast<volatile unsigned char *>(start)[at] = 1;
     }
 
     bool release_plain(Block &block)

@@ -139,6 +139,13 @@ std::string subject_fault(const std::string &allocator)
     return !found.fault.empty() ? found.fault : fault_of(allocator, found.path);
 }
 
+std::string subject_library(const std::string &allocator, std::string &fault)
+{
+    const Found found = find_subject(allocator);
+    fault = !found.fault.empty() ? found.fault : fault_of(allocator, found.path);
+    return fault.empty() ? found.path : "";
+}
+
 SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, char **argv)
 {
     const char *guard = std::getenv(kSubjectGuard);

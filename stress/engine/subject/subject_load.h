@@ -25,4 +25,8 @@ SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, cha
 // A build with its own malloc judges nothing.
 std::string subject_fault(const std::string &allocator);
 
+// The library of an allocator that is not system, as LD_PRELOAD can name it; empty if there is none: `fault` then says
+// why.
+std::string subject_library(const std::string &allocator, std::string &fault);
+
 } // namespace stress

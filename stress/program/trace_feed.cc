@@ -1,0 +1,148 @@
+#include "program/trace_feed.h"
+
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace stress {
+
+class TraceFeed::Source final : public Generator {
+  public:
+    Source(TraceFeed &feed, Queue &queue) : feed_(feed), queue_(queue) {}
+    std::size_t fill(Op *out, std::size_t room) override { return feed_.fill(queue_, out, room); }
+
+  private:
+    TraceFeed &feed_;
+    Queue &queue_;
+};
+
+TraceFeed::TraceFeed(const std::string &path, bool forks) : forks_(forks)
+{
+    reader_.emplace(path, fault_);
+    queues_ = Mapped<Queue>(reader_->figures().threads);
+    counts_ = Mapped<std::uint32_t>(reader_->figures().threads);
+}
+
+TraceFeed::~TraceFeed()
+{
+    if (thread_.has_value()) thread_->join();
+}
+
+Plan TraceFeed::plan()
+{
+    Plan plan;
+    plan.slot_count = reader_->figures().slots;
+    for (Queue &queue : queues_) plan.generators.push_back(std::make_unique<Source>(*this, queue));
+    return plan;
+}
+
+void TraceFeed::start(const std::atomic<bool> &stop)
+{
+    sigset_t all, before; // the signals of a run are for its seats
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    thread_.emplace([this, &stop] { read_ahead(stop); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// The seat has done all that it got before.
+std::size_t TraceFeed::fill(Queue &queue, Op *out, std::size_t room)
+{
+    // relaxed: written by this seat alone, after the first part.
+    for (;;) {
+        if (queue.taken != 0) {
+            const Part &part = queue.parts[(queue.taken - 1) % std::size(queue.parts)];
+            Frame &frame = frames_[part.frame];
+            if (queue.done < part.count) {
+                const std::size_t count = std::min<std::size_t>(room, part.count - queue.done);
+                std::memcpy(out, &frame.ops[part.first + queue.done], count * sizeof(Op));
+                queue.done += static_cast<std::uint32_t>(count);
+                return count;
+            }
+            // release: the seat's reads of the frame. Pairs with the acquire in frame_is_free.
+            if (queue.done != kAllDone && part.count != 0) frame.pending.fetch_sub(1, std::memory_order_release);
+            queue.done = kAllDone;
+        }
+        // acquire: the part and its ops. Pairs with the release in give_out. The end is read first: it comes last.
+        const bool ended = ended_.load(std::memory_order_acquire);
+        const std::uint32_t given = queue.given.load(std::memory_order_acquire);
+        if (given != queue.taken) {
+            ++queue.taken;
+            queue.done = 0;
+        } else if (ended) {
+            return 0;
+        } else {
+            queue.given.wait(given, std::memory_order_acquire);
+        }
+    }
+}
+
+bool TraceFeed::frame_is_free(const Frame &frame, const std::atomic<bool> &stop) const
+{
+    const timespec pause{0, 50'000};
+    while (frame.pending.load(std::memory_order_acquire) != 0) {
+        if (stop.load(std::memory_order_relaxed)) return false;
+        nanosleep(&pause, nullptr);
+    }
+    return !stop.load(std::memory_order_relaxed);
+}
+
+// Sorts the ops of a frame by seat, and gives each seat its part.
+void TraceFeed::give_out(std::uint32_t frame_index, std::size_t count)
+{
+    Frame &frame = frames_[frame_index];
+    std::fill(counts_.begin(), counts_.end(), 0);
+    for (std::size_t i = 0; i < count; ++i) ++counts_[read_[i].thread];
+    std::uint32_t first = 0, seats = 0;
+    for (std::uint32_t &seat_count : counts_) { // from counts to the end of each part
+        seats += seat_count != 0;
+        seat_count = first += seat_count;
+    }
+    for (std::size_t i = count; i-- > 0;) frame.ops[--counts_[read_[i].thread]] = read_[i];
+    frame.pending.store(seats, std::memory_order_relaxed); // published by `given` below
+    for (std::size_t seat = 0; seat < queues_.size(); ++seat) {
+        const std::uint32_t end = seat + 1 < queues_.size() ? counts_[seat + 1] : first;
+        if (end == counts_[seat]) continue;
+        Queue &queue = queues_[seat];
+        const std::uint32_t given = queue.given.load(std::memory_order_relaxed);
+        queue.parts[given % std::size(queue.parts)] = {frame_index, counts_[seat], end - counts_[seat]};
+        queue.given.store(given + 1, std::memory_order_release);
+        queue.given.notify_one();
+    }
+}
+
+void TraceFeed::read_ahead(const std::atomic<bool> &stop)
+{
+    for (std::uint32_t frame = 0; frame_is_free(frames_[frame], stop); frame = (frame + 1) % kFrames) {
+        std::size_t count = 0;
+        if (!reader_->next(read_.begin(), count)) {
+            fault_ = "changed while it was replayed";
+            break;
+        }
+        if (count == 0) break;
+        if (!forks_) {
+            const Op *end = std::remove_if(read_.begin(), read_.begin() + count,
+                                           [](const Op &op) { return op.kind == OpKind::Fork; });
+            count = static_cast<std::size_t>(end - read_.begin());
+        }
+        give_out(frame, count);
+    }
+    end();
+}
+
+// No more ops come. A seat that waits sees its counter change, and has no part: so it gets an empty one.
+void TraceFeed::end()
+{
+    ended_.store(true, std::memory_order_release);
+    for (Queue &queue : queues_) {
+        const std::uint32_t given = queue.given.load(std::memory_order_relaxed);
+        queue.parts[given % std::size(queue.parts)] = {0, 0, 0};
+        queue.given.store(given + 1, std::memory_order_release);
+        queue.given.notify_one();
+    }
+}
+
+} // namespace stress
