@@ -1,7 +1,7 @@
 # Tests of ci/bench, and of what a malloc and a free of the release build may cost.
 
 set(bench ${PROJECT_SOURCE_DIR}/stress/bench/measure)
-foreach(part IN ITEMS callgrind figures options)
+foreach(part IN ITEMS apps callgrind figures options)
     hakmem_lint(bench_${part} ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_SOURCE_DIR}/stress/bench
         PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} -m unittest measure.test_${part})
 endforeach()

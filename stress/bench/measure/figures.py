@@ -201,12 +201,50 @@ def scale(plot, data):
     return figure
 
 
+def apps(plot, data):
+    """A panel for each of three figures: a row for each program, a point for each malloc, its ratio to the base."""
+    cases, base = data["cases"], data["base"]
+    names = [name for name in cases[0]["runs"] | cases[0]["failed"] if name != base]
+    paint = colors(names)
+    panels = [("seconds", "time"), ("peak_kib", "peak memory"), ("faults", "page faults")]
+    figure, axes = plot.subplots(
+        1, len(panels), figsize=(4.2 * len(panels), 1.2 + 0.42 * len(cases)), sharey=True, layout="constrained"
+    )
+    for one, (metric, title) in zip(axes, panels):
+        for number, name in enumerate(names):
+            found = [(at, data["judged"][metric][case["program"]][name]) for at, case in enumerate(cases)]
+            found = [(at + 0.7 * (number + 0.5) / len(names) - 0.35, ratio) for at, ratio in found if ratio]
+            one.errorbar(
+                [ratio["median"] for _, ratio in found],
+                [at for at, _ in found],
+                xerr=[
+                    [ratio["median"] - ratio["low"] for _, ratio in found],
+                    [ratio["high"] - ratio["median"] for _, ratio in found],
+                ],
+                fmt="o",
+                markersize=5 if name == "hakmem" else 3,
+                linewidth=0.8,
+                color=paint[name],
+                label=name,
+            )
+        one.axvline(1, color="#111827", linewidth=0.8)
+        one.set_xscale("log", base=2)
+        one.xaxis.set_major_formatter("{x:g}")
+        one.set_xlabel(f"{title} by {base}'s, with quartiles")
+    axes[0].set_yticks(range(len(cases)), [case["program"] for case in cases])
+    axes[0].invert_yaxis()
+    axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=6)
+    return figure
+
+
 def draw(group, data, path):
     """Draws the figure of a group; returns whether there is one."""
     plot = load()
     if plot is None:
         return False
-    figure = {"counts": counts, "times": times, "rss": rss, "scale": scale, "syscalls": syscalls}[group](plot, data)
+    figure = {"counts": counts, "times": times, "rss": rss, "scale": scale, "syscalls": syscalls, "apps": apps}[group](
+        plot, data
+    )
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
     plot.close(figure)
     return True

@@ -9,6 +9,7 @@ from measure.fault import BadInput
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GROUPS = ["counts", "times", "rss", "scale", "syscalls"]
+OTHERS = ["apps"]  # not in `all`: it needs real programs
 NUMBER_MAX = 10**12
 
 
@@ -67,8 +68,8 @@ def parse(arguments):
     parser.add_argument("--only-check-options", action="store_true")
     found = vars(parser.parse_args(arguments))
     group = found.pop("group")
-    if group not in GROUPS + ["all"]:
-        raise BadInput(f"there is no group '{group}'; there are {', '.join(GROUPS)} and all")
+    if group not in [*GROUPS, *OTHERS, "all"]:
+        raise BadInput(f"there is no group '{group}'; there are {', '.join(GROUPS + OTHERS)} and all")
     options = Options(groups=GROUPS if group == "all" else [group], **found)
     if options.update and group != "counts":
         raise BadInput("--update: only counts are recorded: ci/bench counts --update")

@@ -1,0 +1,84 @@
+"""Tests of ci/bench apps: what is made of the runs, and what a run of a program says."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+from measure import apps, process, programs, servers
+from measure.fault import Broken
+
+
+def run(seconds, **more):
+    return {"seconds": seconds, "cpu_seconds": seconds, "peak_kib": 2048, "end_kib": 1024, "faults": 100, **more}
+
+
+class Judge(unittest.TestCase):
+    def setUp(self):
+        self.cases = [
+            {
+                "program": "a",
+                "runs": {"system": [run(1.0), run(2.0), run(4.0)], "x": [run(2.0), run(2.0), run(2.0)]},
+                "failed": {},
+            },
+            {"program": "b", "runs": {"system": [run(1.0, p99_ms=4.0)]}, "failed": {"x": "it crashed"}},
+        ]
+
+    def test_ratios_are_of_one_round(self):
+        judged, means = apps.judge(self.cases, ["system", "x"], "system")
+        self.assertEqual(judged["seconds"]["a"]["x"], {"low": 0.75, "median": 1.0, "high": 1.5})
+        self.assertIsNone(judged["seconds"]["b"]["x"])
+        self.assertEqual(means["faults"], {"x": 1.0})
+        self.assertEqual(means["p99_ms"], {})
+
+    def test_table(self):
+        judged, means = apps.judge(self.cases, ["system", "x"], "system")
+        table = apps.show_metric("seconds", self.cases, judged, means, ["system", "x"], "system")
+        self.assertIn("1.00 (0.75-1.50)", table)
+        self.assertRegex(table, r"b +1\.00 +-")
+        self.assertEqual(apps.show_metric("p999_ms", self.cases, judged, means, ["system", "x"], "system"), "")
+
+
+class Process(unittest.TestCase):
+    def run_python(self, code, library=""):
+        with tempfile.TemporaryDirectory() as folder:
+            return process.run([sys.executable, "-c", code], {}, library, folder, "")
+
+    def test_counts_memory_and_faults(self):
+        code = "import time; x = bytearray(b'x') * (48 << 20); time.sleep(0.2); del x; time.sleep(0.3)"
+        small, large = self.run_python("pass"), self.run_python(code)
+        self.assertGreater(large["peak_kib"] - small["peak_kib"], 40 << 10)
+        self.assertGreater(large["seconds"], 0.5)
+        self.assertLess(large["end_kib"], large["peak_kib"] - (40 << 10))
+
+    def test_failure_names_the_last_line(self):
+        with self.assertRaisesRegex(Broken, "ended with 3 .*: so it is"):
+            self.run_python("import sys; print('so it is', file=sys.stderr); sys.exit(3)")
+
+    def test_preload_without_effect(self):
+        with self.assertRaisesRegex(Broken, "takes no effect"):
+            self.run_python("import time; time.sleep(0.1)", library="/no/such/library.so")
+
+
+class Programs(unittest.TestCase):
+    def test_names_and_inputs(self):
+        found = programs.programs()
+        self.assertGreaterEqual(len(found), 12)
+        self.assertEqual(len({program.name for program in found}), len(found))
+        for program in found:
+            for word in [*program.command, program.stdin]:
+                if word.startswith(str(programs.ROOT)):
+                    self.assertTrue(pathlib.Path(word).is_file(), word)
+
+    def test_latencies_of_redis_benchmark(self):
+        section = (
+            "====== SET ======\n0.000% <= 0.1 milliseconds\n99.219% <= 0.7 milliseconds\n100.000% <= 1.5 milliseconds\n"
+        )
+        self.assertEqual(servers.redis_percentile(section + section.replace("0.7", "0.9"), 99), 0.9)
+        self.assertEqual(servers.redis_percentile(section, 99.9), 1.5)
+        with self.assertRaises(Broken):
+            servers.redis_percentile("====== SET ======\nnothing\n", 99)
+
+
+if __name__ == "__main__":
+    unittest.main()
