@@ -37,15 +37,16 @@ static void credit_set(struct heap *heap, uint32_t class_index, uint32_t credit)
 {
     heap->parking[class_index].credit = (uint16_t)credit;
     heap->parking[class_index].count_max = (uint8_t)sizeclass_magazines(class_index, credit);
+    heap->parking[class_index].is_grown = false;
 }
 
 /* A parked list is wanted again. */
-static void credit_grow(struct heap *heap, uint32_t class_index)
+static HAK_NOINLINE void credit_grow(struct heap *heap, uint32_t class_index)
 {
     uint32_t credit = heap->parking[class_index].credit;
     uint32_t credit_max = sizeclass_credit_grown(class_index);
-    heap->parking[class_index].overflows = 0;
-    if (credit < credit_max) credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
+    credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
+    heap->parking[class_index].is_grown = 2 * credit >= credit_max;
 }
 
 uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index)
@@ -122,27 +123,41 @@ static void list_give_back_checked(struct block *list, uint32_t class_index)
     list_give_back(list);
 }
 
+/* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. */
+static void watch_idle(struct tcache *tcache)
+{
+    if (tcache->watches_idle || owner_idle_bytes(&tcache->heap->owner) < TRIM_IDLE_BYTES_MIN) return;
+    tcache->watches_idle = true;
+    tcache->heap->seen_ms = os_now_ms();
+}
+
 /* --- refill ----------------------------------------------------------------------------------------- */
 
-static struct block *find(struct heap *heap, uint32_t class_index)
+/* Takes back what other threads freed. */
+static HAK_NOINLINE struct block *drain(struct tcache *tcache, uint32_t class_index)
 {
+    struct block *list = remote_drain(&tcache->heap->owner, class_index);
+    watch_idle(tcache);
+    return list;
+}
+
+static struct block *find(struct tcache *tcache, uint32_t class_index)
+{
+    struct heap *heap = tcache->heap;
     struct block *list = magazine_pop(heap, class_index);
     if (list != NULL) {
-        credit_grow(heap, class_index);
+        heap->parking[class_index].overflows = 0;
+        if (!heap->parking[class_index].is_grown) credit_grow(heap, class_index);
         if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_magazine, class_index);
         return list;
     }
-
     struct owner *owner = &heap->owner;
     if (remote_is_pending(owner)) {
-        list = remote_drain(owner, class_index);
+        list = drain(tcache, class_index);
         if (HAK_UNLIKELY(owner_has_shrunk(owner))) slab_trim_shrunk(owner);
-        if (list != NULL) {
-            if (VALIDATE) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
-            return list;
-        }
+        if (VALIDATE && list != NULL) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
+        if (list != NULL) return list;
     }
-
     struct slab *slab = owner->slabs[class_index];
     if (slab == NULL) slab = slab_make(owner, class_index);
     return slab != NULL ? slab_take(slab) : NULL;
@@ -153,7 +168,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     tcache_busy_begin(tcache);
     /* The bin may hold blocks: for malloc(0), or if libc has allocated while the thread started. */
     struct block *list = tcache->heads[class_index];
-    if (list == NULL) list = find(tcache->heap, class_index);
+    if (list == NULL) list = find(tcache, class_index);
     owner_count_event(&tcache->heap->owner, OWNER_EVENT_refills);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
@@ -176,8 +191,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 
 /* --- free ------------------------------------------------------------------------------------------- */
 
-/* Whether another list may be parked. The limit shrinks with the heap, so that what a burst left in the caches of many
- * classes does not stay for good. */
+/* The limit shrinks with the heap, so that what a burst left in the caches of many classes does not stay for good. */
 static bool has_room(const struct heap *heap, uint32_t class_index)
 {
     return heap->parking[class_index].count < heap->parking[class_index].count_max &&
@@ -186,13 +200,25 @@ static bool has_room(const struct heap *heap, uint32_t class_index)
 
 /* Drains remote frees here too, since a thread whose own lists suffice makes no refill that would. If the heap has
  * shrunk, empties the caches and trims the slabs. */
-static void settle(struct tcache *tcache)
+static void settle(struct tcache *tcache, struct owner *owner)
 {
-    struct owner *owner = &tcache->heap->owner;
-    if (HAK_UNLIKELY(remote_is_pending(owner))) remote_drain(owner, CLASS_EMPTY);
+    if (HAK_UNLIKELY(remote_is_pending(owner))) drain(tcache, CLASS_EMPTY);
     if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
     tcache_flush(tcache);
     slab_trim_shrunk(owner);
+    watch_idle(tcache);
+}
+
+/* There is no room for another list. This one is given back and not an older one, since its blocks are still in the
+ * processor's cache. */
+static HAK_NOINLINE void overflow(struct tcache *tcache, struct block *list, uint32_t class_index)
+{
+    struct heap *heap = tcache->heap;
+    if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
+    owner_count_event(&heap->owner, OWNER_EVENT_overflows);
+    list_give_back(list);
+    watch_idle(tcache);
+    if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
 }
 
 void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
@@ -211,15 +237,10 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     }
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
-        /* Beyond the limit this list is given back and not an older one, since its blocks are still in the processor's
-         * cache. */
         if (has_room(heap, class_index)) {
             magazine_push(heap, list, class_index);
         } else {
-            if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
-            owner_count_event(&heap->owner, OWNER_EVENT_overflows);
-            list_give_back(list);
-            if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
+            overflow(tcache, list, class_index);
         }
     }
     owner_count_event(&heap->owner, OWNER_EVENT_parks);
@@ -229,7 +250,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     uint32_t credit = heap->parking[class_index].credit;
     if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
     tcache->credits[class_index] = credit - 1u;
-    settle(tcache);
+    settle(tcache, &heap->owner);
     tcache_busy_end(tcache);
 }
 

@@ -36,6 +36,7 @@ struct tcache {
     struct heap *heap; /* NULL: the thread holds none */
     uint32_t tick_rounds; /* rounds of the tick that the thread has seen */
     enum thread_state state;
+    bool watches_idle; /* much of the heap is idle: each slow path reads the clock */
     uint32_t early_frees; /* remote frees posted one by one before the thread had a heap */
     struct owner *freed_owner; /* owner of the last block freed early */
     /* The owner of most blocks in recent remote frees, and its lead over all others. */
@@ -66,6 +67,7 @@ struct parking {
     uint8_t count; /* number of magazines */
     uint8_t count_max; /* limit of count; depends on the credit */
     uint8_t overflows; /* lists in a row that went back to their slabs, since a parked one was wanted last */
+    bool is_grown; /* the credit is known to be at its most */
 };
 
 /* What a thread holds besides its bins. It passes from thread to thread together with the owner, its first member.
@@ -82,7 +84,7 @@ struct heap {
     /* Rounds of the tick when the heap's thread was on a slow path last. Others read it: relaxed. */
     _Atomic(uint32_t) rounds_seen;
     _Atomic(uint32_t) rounds_visited; /* rounds_seen at the last visit_idle, plus 1; 0: none yet. Relaxed */
-    uint64_t seen_ms; /* when the heap's thread last read the clock on a slow path */
+    uint64_t seen_ms; /* while the thread watches idle memory: when it was on a slow path last */
 };
 
 extern HAK_HIDDEN HAK_TLS struct tcache tcache_of_thread;

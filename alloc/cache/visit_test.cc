@@ -2,6 +2,7 @@
 #include "heap/heap_test_support.h"
 
 #include <semaphore>
+#include <utility>
 
 extern "C" {
 #include "cache/visit.h"
@@ -226,30 +227,68 @@ TEST_F(Visit, TheChildLeavesAHeapThatWasHalfVisited)
     }));
 }
 
+namespace {
+
+class Pause : public Visit {
+  protected:
+    void SetUp() override
+    {
+        SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+        Visit::SetUp();
+        now = os_now_ms();
+        hak_clock_hook = []() -> unsigned long long { return now.load(); };
+        hak_purge_all();
+    }
+    void TearDown() override
+    {
+        for (void *block : blocks) hak_free(block);
+        hak_clock_hook = nullptr;
+    }
+    // Frees up to half of the peak, so that the heap has not shrunk.
+    void free_part()
+    {
+        for (size_t i = 0; i < blocks.size(); i++)
+            if (i % 64 >= 24) hak_free(std::exchange(blocks[i], nullptr));
+    }
+    static void one_slow_path() { hak_free(hak_malloc(100000)); }
+    static size_t idle() { return owner_idle_bytes(&tcache_self()->heap->owner); }
+    static inline std::atomic<uint64_t> now;
+    std::vector<void *> blocks = std::vector<void *>(16 * 4096);
+};
+
+} // namespace
+
 // A thread that comes back from a pause gives back what has idled meanwhile.
-TEST_F(Visit, AfterAPauseTheThreadTrimsItself)
+TEST_F(Pause, AfterItTheThreadTrimsItself)
 {
-    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
-    static std::atomic<uint64_t> now;
-    now = os_now_ms();
-    hak_clock_hook = []() -> unsigned long long { return now.load(); };
-    // Between a half and all of the peak is freed, so that the heap has not shrunk.
-    std::vector<void *> blocks(16 * 4096);
     for (void *&block : blocks) block = hak_malloc(512);
-    for (size_t i = 0; i < blocks.size(); i++)
-        if (i % 64 >= 24) hak_free(blocks[i]);
-    auto one_slow_path = [] {
-        void *run = hak_malloc(100000);
-        hak_free(run);
-    };
+    free_part();
     one_slow_path();
-    size_t idle = owner_idle_bytes(&tcache_self()->heap->owner);
-    EXPECT_GE(idle, 16u << 20);
+    size_t before = idle();
+    EXPECT_GE(before, 16u << 20);
     now += PAUSE_DELAYS * PURGE_DELAY_MS;
     one_slow_path();
-    EXPECT_LE(owner_idle_bytes(&tcache_self()->heap->owner), idle * 3 / 4) << "rows of 20 KiB have no block in use";
+    EXPECT_LE(idle(), before * 3 / 4) << "rows of 20 KiB have no block in use";
     test::inspected();
-    for (size_t i = 0; i < blocks.size(); i++)
-        if (i % 64 < 24) hak_free(blocks[i]);
-    hak_clock_hook = nullptr;
+}
+
+// A thread that was on slow paths all the time, and had no reason to read the clock there, has made no pause.
+TEST_F(Pause, ABusyThreadMakesNone)
+{
+    for (void *&block : blocks) {
+        block = hak_malloc(512);
+        now += 1;
+    }
+    ASSERT_EQ(purge_dirty_pages(), 0u);
+    uint64_t trims = tcache_self()->heap->owner.events[OWNER_EVENT_trims];
+    free_part();
+    EXPECT_GE(idle(), 16u << 20);
+    one_slow_path();
+    EXPECT_EQ(tcache_self()->heap->owner.events[OWNER_EVENT_trims], trims);
+    // While much is idle, each slow path counts.
+    for (uint32_t i = 0; i < 4 * PAUSE_DELAYS; i++) {
+        now += PURGE_DELAY_MS / 2;
+        one_slow_path();
+    }
+    EXPECT_EQ(tcache_self()->heap->owner.events[OWNER_EVENT_trims], trims);
 }

@@ -37,31 +37,37 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
-static bool has_idle_blocks(const struct heap *heap)
+/* The thread's first slow path in a round: posts remote frees that were staged before, so that their owners get them
+ * back. */
+static HAK_NOINLINE void tick_round(struct tcache *tcache)
 {
-    return heap != NULL && owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
+    if (tcache->heap == NULL) return;
+    tcache->tick_rounds = pool_tick_rounds();
+    atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
+    remote_post_all(&tcache->heap->staging);
+    if (HAK_UNLIKELY(stats_signal_is_due())) stats_signal_write();
 }
 
-/* Called on slow paths: gives memory that has been idle for a delay back to the system. Reads the clock only if there
- * is idle memory. */
-static void tick(struct tcache *tcache)
+/* There is idle memory: gives back what has been idle for a delay. */
+static HAK_NOINLINE void tick_clock(struct tcache *tcache)
 {
-    if (VALIDATE) hooks.heap_tick();
-    /* Post remote frees that were staged before the last round, so that their owners get them back. */
-    if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds()) && tcache->heap != NULL) {
-        tcache->tick_rounds = pool_tick_rounds();
-        atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
-        remote_post_all(&tcache->heap->staging);
-        if (HAK_UNLIKELY(stats_signal_is_due())) stats_signal_write();
-    }
-    if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm() && !has_idle_blocks(tcache->heap)) return;
     uint64_t now_ms = os_now_ms();
     if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
     huge_tick(now_ms);
-    if (tcache->heap == NULL) return;
-    uint64_t pause_ms = now_ms - tcache->heap->seen_ms;
-    tcache->heap->seen_ms = now_ms;
+    struct heap *heap = tcache->heap;
+    if (heap == NULL || !tcache->watches_idle) return;
+    uint64_t pause_ms = now_ms - heap->seen_ms;
+    heap->seen_ms = now_ms;
     if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
+    tcache->watches_idle = owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
+}
+
+/* Called on slow paths. Reads the clock only if there is idle memory. */
+static inline void tick(struct tcache *tcache)
+{
+    if (VALIDATE) hooks.heap_tick();
+    if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds())) tick_round(tcache);
+    if (purge_dirty_pages() != 0 || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
 }
 
 /* heap_refill while sampling is on. */
