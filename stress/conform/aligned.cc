@@ -37,11 +37,13 @@ Verdict try_all(const Subject &s, std::size_t align, std::size_t size)
         for (void *block : blocks) s.free(block);
     }
     if (s.aligned_alloc != nullptr) {
+        // C11 demands a multiple of the alignment, and a malloc may refuse other sizes, as Scudo does.
+        const std::size_t multiple = (size + align - 1) / align * align;
         void *blocks[4];
         for (void *&block : blocks) {
-            block = launder(s.aligned_alloc(align, size));
-            if ((fault = block_fault(s, block, align, size)))
-                return fail("aligned_alloc(%zu, %zu) %s", align, size, fault);
+            block = launder(s.aligned_alloc(align, multiple));
+            if ((fault = block_fault(s, block, align, multiple)))
+                return fail("aligned_alloc(%zu, %zu) %s", align, multiple, fault);
         }
         for (void *block : blocks) s.free(block);
     }
@@ -225,6 +227,7 @@ Verdict enomem_aligned(const Subject &s)
 Verdict valloc_and_pvalloc_fail(const Subject &s)
 {
     if (s.valloc == nullptr && s.pvalloc == nullptr) return not_provided("valloc and pvalloc");
+    Verdict verdict = pass();
     for (auto *entry : {s.valloc, s.pvalloc}) {
         if (entry == nullptr) continue;
         for (std::size_t size : kImpossible) {
@@ -232,12 +235,15 @@ Verdict valloc_and_pvalloc_fail(const Subject &s)
             void *block = launder(entry(size));
             const int error = errno;
             const char *name = entry == s.valloc ? "valloc" : "pvalloc";
-            if (block != nullptr) return fail("%s(%#zx) gave a block: %p", name, size, block);
-            if (error != ENOMEM)
-                return fail("%s(%#zx) failed with errno %s, not ENOMEM", name, size, errno_text(error));
+            // The worse of the two is what is said: a block that is too small.
+            if (block != nullptr)
+                return fail("%s(%#zx) gave a block: %p, of %zu bytes", name, size, block,
+                            s.usable_size == nullptr ? 0 : s.usable_size(block));
+            if (error != ENOMEM && verdict.status == Status::Pass)
+                verdict = fail("%s(%#zx) failed with errno %s, not ENOMEM", name, size, errno_text(error));
         }
     }
-    return pass();
+    return verdict;
 }
 
 Verdict pvalloc_usable(const Subject &s)
@@ -260,60 +266,76 @@ Verdict pvalloc_usable(const Subject &s)
 constexpr Check kAlignedChecks[] = {
     {"malloc-alignment",
      "blocks of 16 bytes and more are aligned to 16, of 8 to 8",
+     "C23 7.24.3: a block is suitably aligned for any object of fundamental alignment that fits in it",
      "mimalloc#700",
      {3},
      malloc_alignment},
     {"size-equals-alignment",
      "an aligned block as large as its alignment is aligned",
+     "posix_memalign(3): the address is a multiple of the alignment",
      "mimalloc#700, mimalloc#602",
      {3},
      size_equals_alignment},
     {"alignment-sweep",
      "alignments from 1 to 8 MiB hold for all sizes",
+     "posix_memalign(3): the address is a multiple of the alignment, any power of two",
      "mimalloc#577, mimalloc#602",
      {3},
      alignment_sweep},
     {"huge-alignment",
      "a block whose alignment is terabytes can be used and freed, where there is one",
+     "posix_memalign(3): a block that is given is a multiple of the alignment, and can be used",
      "an early libhakmem",
      {3},
      huge_alignment},
     {"posix-memalign-keeps-pointer",
      "posix_memalign that fails returns EINVAL or ENOMEM and leaves *memptr",
+     "POSIX.1-2024 posix_memalign: EINVAL or ENOMEM; posix_memalign(3): *memptr is then unchanged",
      "mimalloc#27",
      {4},
      posix_memalign_keeps_pointer},
     {"posix-memalign-size-0",
      "posix_memalign of size 0 works at each alignment",
+     "POSIX.1-2024 posix_memalign: of size 0, NULL, or as of another size: aligned on the alignment",
      "jemalloc 5.2.1",
      {7},
      posix_memalign_size_0},
     {"realloc-of-aligned",
      "realloc of an aligned block keeps the content and its neighbours",
+     "C23 7.24.3.7: realloc takes blocks of aligned_alloc, and keeps their content",
      "mimalloc#603, gperftools#467, hardened_malloc 3bee8d3",
      {5},
      realloc_of_aligned},
     {"enomem-aligned",
      "memalign and aligned_alloc of an impossible size are NULL with ENOMEM",
+     "posix_memalign(3): aligned_alloc and memalign return NULL and set errno to ENOMEM if they fail",
      "mimalloc#1135",
      {1},
      enomem_aligned},
     {"aligned-overflow",
      "size plus alignment never wraps",
+     "C23 7.24.3: a block has at least the size that was asked for, or there is none",
      "BZ#22343, CVE-2018-6485, CVE-2026-0861",
      {12},
      aligned_overflow},
     {"alignment-too-large",
      "an alignment that no address space holds is refused",
+     "posix_memalign(3): the address is a multiple of the alignment, or the call fails",
      "BZ#22343, CVE-2026-0861",
      {12},
      alignment_too_large},
     {"valloc-pvalloc-fail",
      "valloc and pvalloc of an impossible size are NULL with ENOMEM",
+     "posix_memalign(3): valloc and pvalloc return NULL and set errno to ENOMEM if they fail; pvalloc rounds the size up",
      "CVE-2013-4332, mimalloc#1135",
      {1, 7},
      valloc_and_pvalloc_fail},
-    {"pvalloc-usable", "a pvalloc block is usable to the end of its last page", "jemalloc 5.3.0", {7}, pvalloc_usable},
+    {"pvalloc-usable",
+     "a pvalloc block is usable to the end of its last page",
+     "posix_memalign(3): pvalloc rounds the size up to the next multiple of the page size",
+     "jemalloc 5.3.0",
+     {7},
+     pvalloc_usable},
 };
 
 }  // namespace

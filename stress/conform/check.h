@@ -24,7 +24,9 @@ struct Verdict {
 struct Check {
     const char *id;
     const char *purpose;     // what must hold
-    const char *references;  // where allocators had this bug: repo#number, a commit or a release
+    // Who says so: a standard, a manual, with what it says. "quality: ..." where none does, and the suite asks for it.
+    const char *rule;
+    const char *references; // where allocators had this bug: repo#number, a commit or a release
     int items[4];
     Verdict (*run)(const Subject &subject);
 };
@@ -53,4 +55,4 @@ std::span<const Check> secure_checks();
 // All checks, in the order of the files above.
 std::vector<const Check *> all_checks();
 
-}  // namespace stress::conform
+} // namespace stress::conform

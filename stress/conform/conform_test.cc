@@ -103,21 +103,31 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{"posix_pointer", "posix-memalign-keeps-pointer", {}, "changed p"},
         Canary{"free_errno",
                "free-keeps-errno",
-               {"free-keeps-errno-when-denied", "free-of-locked-pages", "munmap-fails", "mapping-limit"},
+               {"free-keeps-errno-when-denied", "free-of-locked-pages", "POSIX.1-2024 free: free does not modify errno",
+                "munmap-fails", "mapping-limit"},
                "changed errno"},
         Canary{"free_errno_denied", "free-keeps-errno-when-denied", {"munmap-fails"}, "changed errno"},
         Canary{"calloc_dirty",
                "calloc-after-dirty-free",
-               {"munmap-fails", "calloc-to-the-last-byte", "calloc-after-trim", "calloc-with-huge-pages",
-                "calloc-after-shrink", "calloc-after-grow", "calloc-after-remote-free", "free-of-locked-pages"},
+               {"munmap-fails", "calloc-to-the-last-byte",
+                "POSIX.1-2024 free: free does not modify errno; C23 7.24.3.7: realloc returns NULL or a block",
+                "calloc-after-trim", "calloc-with-huge-pages", "calloc-after-shrink", "calloc-after-grow",
+                "calloc-after-remote-free", "free-of-locked-pages"},
                "is not zero"},
         Canary{"calloc_last_byte", "calloc-to-the-last-byte", {}, "is not zero"},
-        Canary{"late_malloc", "alloc-in-every-round", {"dlmopen", "free-in-key-destructor", "unload"}, "SIGABRT"},
         Canary{
-            "only_free",
-            "only-call-is-free",
-            {"free-after-owner-ended", "calloc-after-remote-free", "thread-that-only-frees", "thread-without-memory"},
+            "late_malloc",
+            "alloc-in-every-round",
+            {"dlmopen", "free-in-key-destructor",
+             "quality: a libc that came by dlmopen has keys of its own; they must not change what a malloc of the program has stored",
+             "unload"},
             "SIGABRT"},
+        Canary{"only_free",
+               "only-call-is-free",
+               {"free-after-owner-ended", "calloc-after-remote-free",
+                "C23 7.24.3: the lifetime of a block ends when it is freed, not with a thread",
+                "thread-that-only-frees", "thread-without-memory"},
+               "SIGABRT"},
         Canary{"unload", "unload", {"dlmopen"}, "SIGSEGV"}, Canary{"stack", "small-stack", {}, "SIGSEGV"},
         Canary{"fork_lock", "fork-while-getting-memory", {}, "hangs: used no processor time for 3 s; fork "},
         Canary{"fork_handlers", "fork-while-a-stream-is-held", {"atfork-first"}, "hangs: used no processor time"},
@@ -262,6 +272,7 @@ TEST(ConformList, HasOneNameForEachCheck)
         EXPECT_THAT(check->id, testing::MatchesRegex("[a-z0-9]+(-[a-z0-9]+)*"));
         EXPECT_NE(std::string(check->purpose), "") << check->id;
         EXPECT_NE(std::string(check->references), "") << check->id;
+        EXPECT_GT(std::string(check->rule).size(), 20u) << check->id;
         EXPECT_NE(check->items[0], 0) << check->id;
     }
     const SpawnResult listed = spawn_stress({"conform", "--list"});

@@ -24,6 +24,12 @@ std::string command_of(const Finding &finding, const std::string &repeat)
     return repeat + " --only " + finding.check->id;
 }
 
+// Reaching the memory cap is no accusation: the malloc may have done what it was asked to.
+bool finding_accuses(const Finding &finding)
+{
+    return finding.verdict.status == Status::Fail;
+}
+
 std::string padded(std::string text, std::size_t width)
 {
     if (text.size() < width) text.resize(width, ' ');
@@ -67,6 +73,7 @@ std::string finding_text(const Finding &finding, const std::string &repeat)
                        (told ? finding.verdict.detail : finding.check->purpose) + "  [" + finding.check->references +
                        "]\n";
     if (!finding.expected.empty()) text += "        known: " + finding.expected + "\n";
+    if (finding_accuses(finding)) text += std::string("        rule: ") + finding.check->rule + "\n";
     for (const std::string &line : finding.evidence) text += "        " + line + "\n";
     if (!finding.evidence.empty()) text += "        repeat with: " + command_of(finding, repeat) + "\n";
     return text;
@@ -107,6 +114,7 @@ std::string findings_json(const std::string &allocator, const std::string &libra
             {{"id", finding.check->id},
              {"status", finding.verdict.status == Status::Fail ? "fail" : status_word(finding.verdict.status)},
              {"purpose", finding.check->purpose},
+             {"rule", finding.check->rule},
              {"detail", finding.verdict.detail},
              {"expected", finding.expected},
              {"references", finding.check->references},
@@ -145,8 +153,8 @@ std::string findings_junit(const std::string &allocator, const std::string &repe
         one.message = finding.expected.empty() ? found : "known failure: " + finding.expected;
         one.detail = found + "\n";
         for (const std::string &line : finding.evidence) one.detail += line + "\n";
-        one.detail += std::string(finding.check->purpose) + "\n[" + finding.check->references +
-                      "]\nrepeat with: " + command_of(finding, repeat) + "\n";
+        one.detail += std::string(finding.check->purpose) + "\nrule: " + finding.check->rule + "\n[" +
+                      finding.check->references + "]\nrepeat with: " + command_of(finding, repeat) + "\n";
         const bool fails = (status == Status::Fail || status == Status::Memory) && finding.expected.empty();
         one.kind = status == Status::Pass ? JunitCase::Kind::Passed
                    : fails                ? JunitCase::Kind::Failed

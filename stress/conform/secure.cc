@@ -29,6 +29,7 @@ Verdict secure_environment(const Subject &s)
 constexpr Check kSecureChecks[] = {
     {"secure-environment",
      "a program with privileges of its own (AT_SECURE) does not obey options of the environment",
+     "quality: secure_getenv(3) is there so that a program with AT_SECURE does not obey its environment",
      "CVE-2023-4911, an early libhakmem",
      {27},
      secure_environment},
