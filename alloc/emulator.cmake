@@ -5,6 +5,7 @@ set(EMULATOR_LACKS_LIMITS "it does not hold a process to RLIMIT_AS")
 set(EMULATOR_LACKS_FORK "the child of a process with threads cannot start threads or count on its locks")
 set(EMULATOR_LACKS_MAPS "its own memory is in /proc/self/maps, and mincore knows only memory that can be read")
 set(EMULATOR_LACKS_ERRORS "its madvise, mprotect and mremap of what is not mapped do not fail as they must")
+set(EMULATOR_LACKS_EXEC "a program of the other processor cannot start itself again")
 set(EMULATOR_LACKS_TIME "it takes minutes there")
 set(EMULATOR_LACKS
     "Fresh.AddressSpaceOfAGibibyte=LIMITS"
@@ -26,6 +27,9 @@ set(EMULATOR_LACKS
     "OsLinux.ErrorsAreReturned=ERRORS"
     "OsLinux.ReserveRefuses=TIME"
     "OverrideNew.AHandlerThatFreesMemory=LIMITS"
+    "Report.TheLevelIsFoundBehindEntriesOfAnyLength=EXEC"
+    "Report.ThePreloadedLibraryIsNamedUpToItsBound=EXEC"
+    "Report.TheCommandIsRepeatedUpToItsBound=EXEC"
     "ValidateDeathTest.Foreign=MAPS"
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
 

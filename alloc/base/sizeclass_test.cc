@@ -32,6 +32,7 @@ TEST(SizeClass, LinearAndGeometricMeet)
     EXPECT_EQ(sizeclass_of(SMALL_LINEAR_BYTES_MAX + 1), (uint32_t)CLASS_LINEAR_LAST + 1);
 }
 
+// Up to SMALL_LINEAR_BYTES_MAX the classes are granules apart, and from there eight a doubling.
 TEST(SizeClass, EveryClass)
 {
     for (uint32_t c = 1; c < CLASS_COUNT; c++) {

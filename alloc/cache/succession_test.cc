@@ -137,6 +137,25 @@ TEST_F(Succession, CachesThatHoldMuchAreNotKept)
     for (void *block : kept) hak_free(block);
 }
 
+// A heap keeps what its thread had cached with up to ORPHAN_USED_BYTES_MAX in use, to the byte.
+TEST_F(Succession, CachesAreKeptUpToTheBound)
+{
+    const size_t bound = ORPHAN_USED_BYTES_MAX;
+    for (size_t used_bytes : {bound - CARVE_BYTES, bound, bound + CARVE_BYTES}) {
+        std::vector<void *> blocks;
+        test::in_thread([&] {
+            do blocks.push_back(hak_malloc(1024)); // a refill carves CARVE_BYTES
+            while (owner_used_bytes(&tcache_self()->heap->owner) < used_bytes);
+            EXPECT_EQ(owner_used_bytes(&tcache_self()->heap->owner), used_bytes);
+        });
+        size_t cached = used_bytes / 1024 - blocks.size();
+        EXPECT_EQ(cached, CARVE_BYTES / 1024 - 1) << "but the first of the last refill, which was handed out";
+        EXPECT_EQ(test::inspected().used_blocks, blocks.size() + (used_bytes <= bound ? cached : 0)) << used_bytes;
+        for (void *block : blocks) hak_free(block);
+        hak_purge();
+    }
+}
+
 TEST_F(Succession, NotEveryOneOfManyIsKept)
 {
     // All threads live at once, so each has a heap of its own.

@@ -42,6 +42,7 @@ TEST_F(Tcache, APopAndAPush)
     hak_free(first);
 }
 
+// The credit of small blocks is CREDIT_MAX; the lists have none, one, and as many blocks as the credit, and one more.
 TEST_F(Tcache, SpentCreditParksTheList)
 {
     for (size_t size : {16u, 256u, 1024u, 2048u, 32768u}) {
@@ -69,6 +70,7 @@ TEST_F(Tcache, SpentCreditParksTheList)
     }
 }
 
+// Up to CREDIT_GROWN_MAX (16 bytes), and no further in more rounds.
 TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
 {
     // 5120: doubling its credit would exceed its limit, which is no power of two times the first credit.
@@ -248,4 +250,69 @@ TEST_F(Tcache, ALoopThatEmptiesItsSlabKeepsIt)
         if (i == 10) claimed = pool_figures().claimed_pages;
         if (i > 10) ASSERT_EQ(pool_figures().claimed_pages, claimed);
     }
+}
+
+// OVERFLOWS_MAX: each list in a row that cannot be parked halves the next one, eight times at most, and never below
+// sizeclass_credit_least (CREDIT_LEAST blocks where they are large).
+TEST_F(Tcache, ListsInARowThatGoBackHalveTheNext)
+{
+    hak_free(hak_malloc(16)); // the thread has a heap
+    for (size_t size : {16u, 64u, 1024u, 32768u}) {
+        hak_purge();
+        tcache_fill_credits(self);
+        uint32_t c = sizeclass_of(size), grown = sizeclass_credit_grown(c);
+        for (int round = 0; round < 20; round++) give_back(take(size, 4 * grown)); // longer lists halve more often
+        std::vector<void *> blocks = take(size, (MAGAZINES_MAX + 14) * grown);
+        std::vector<void *> rest = take(SMALL_BYTES_MAX, blocks.size() * size / SMALL_BYTES_MAX); // no shrink
+        self->heap->parking[c].overflows = 0;
+        uint32_t lists = 0;
+        for (void *each : blocks) {
+            uint32_t parked = self->heap->parking[c].count, before = self->credits[c];
+            bool is_list = self->heads[c] != nullptr;
+            hak_free(each);
+            if (before != 0 || !is_list) continue;
+            if (self->heap->parking[c].count == parked) lists++;
+            uint32_t halved = self->heap->parking[c].credit >> std::min<uint32_t>(lists, OVERFLOWS_MAX);
+            ASSERT_EQ(self->credits[c] + 1u, std::max(halved, lists == 0 ? 0 : sizeclass_credit_least(c)))
+                << size << ", after " << lists << " lists";
+        }
+        EXPECT_GT(lists, OVERFLOWS_MAX + 1u) << size;
+        EXPECT_GE(sizeclass_credit_least(c), (uint32_t)CREDIT_LEAST);
+        // A parked list that is wanted again ends that.
+        blocks = take(size, grown);
+        EXPECT_EQ(self->heap->parking[c].overflows, 0) << size;
+        give_back(blocks);
+        give_back(rest);
+    }
+}
+
+// PARKED_MIN: a heap with little in use parks 32 lists of all classes together, and one more for each 512 KiB that it
+// has given out.
+TEST_F(Tcache, ListsOfAllClassesAreBounded)
+{
+    hak_free(hak_malloc(16)); // the thread has a heap
+    hak_purge();
+    tcache_fill_credits(self);
+    EXPECT_EQ(self->heap->parked, 0u);
+    std::vector<void *> blocks;
+    uint32_t classes = 12, refused = 0, full = 0, most = 0;
+    for (uint32_t c = 1; c <= classes; c++)
+        for (void *each : take(sizeclass_bytes(c), sizeclass_credit(c) * (MAGAZINES_MAX + 2))) blocks.push_back(each);
+    for (void *each : blocks) {
+        uint32_t c = pagemap_tag(each) & TAG_CLASS_MASK;
+        const parking &parking = self->heap->parking[c];
+        uint32_t parked = self->heap->parked, count = parking.count, before = self->credits[c];
+        bool is_list = self->heads[c] != nullptr;
+        size_t bound = PARKED_MIN + (owner_used_bytes(&self->heap->owner) >> PARKED_SHARE_LOG2);
+        hak_free(each);
+        most = std::max(most, self->heap->parked);
+        if (before != 0 || !is_list) continue;
+        bool has_room = parked < bound && count < parking.count_max;
+        ASSERT_EQ(self->heap->parked, parked + has_room) << "of " << bound;
+        full += has_room && parked + 1 == bound;
+        refused += parked >= bound && count < parking.count_max;
+    }
+    EXPECT_GE(most, (uint32_t)PARKED_MIN);
+    EXPECT_GT(full, 0u) << "the last place was taken";
+    EXPECT_GT(refused, 0u) << "one more was refused";
 }

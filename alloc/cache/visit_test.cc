@@ -104,6 +104,37 @@ TEST_F(Visit, DrainsWhatOthersFreedForASleepingThread)
     EXPECT_LE(get().small_bytes, (size_t)CARVE_BYTES) << "what the thread carved beyond";
 }
 
+// Staged frees stay with their thread until it is on a slow path in a later round of the tick.
+TEST_F(Visit, WhatIsStagedIsPostedInTheNextRound)
+{
+    std::vector<void *> blocks;
+    for (int i = 0; i < 10; i++) blocks.push_back(hak_malloc(512)); // too few to be posted by themselves
+    owner *own = &tcache_self()->heap->owner;
+    std::binary_semaphore done{0}, next{0};
+    std::thread thread([&] {
+        for (size_t size : {100u, 150u}) hak_free(hak_malloc(size)); // it takes a heap, and sees this round
+        for (void *block : blocks) hak_free(block);
+        for (size_t size : {200u, 300u, 400u}) { // each a slow path
+            done.release();
+            next.acquire();
+            hak_free(hak_malloc(size));
+        }
+        done.release();
+    });
+    done.acquire();
+    EXPECT_FALSE(remote_is_pending(own)) << "staged";
+    uint32_t rounds = pool_tick_rounds();
+    next.release();
+    done.acquire();
+    if (rounds == pool_tick_rounds()) EXPECT_FALSE(remote_is_pending(own)) << "a slow path in the same round";
+    pool_tick_force();
+    next.release();
+    done.acquire();
+    EXPECT_TRUE(remote_is_pending(own)) << "a slow path in the next round";
+    next.release();
+    thread.join();
+}
+
 TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
 {
     SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock

@@ -290,6 +290,25 @@ TEST_F(FrameDeathTest, EveryByteOfAFrameIsLookedAt)
     }
 }
 
+// Of a long rest behind the block FRAME_FILL_MAX bytes are looked at.
+TEST_F(FrameDeathTest, TheRestOfABlockIsLookedAtUpToItsBound)
+{
+    const size_t size = 40000;
+    for (size_t offset : {size, size + 1, size + FRAME_FILL_MAX - 2, size + FRAME_FILL_MAX - 1}) {
+        char *block = take(size);
+        EXPECT_DEATH(
+            {
+                block[offset] ^= 0x10;
+                release(block);
+            },
+            "write_after");
+        release(block);
+    }
+    char *block = take(size);
+    block[size + FRAME_FILL_MAX] ^= 0x10;
+    release(block);
+}
+
 TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
 {
     char *block = take(100);

@@ -88,6 +88,7 @@ TEST_F(Trace, TheLeastRecentlyUsedBlockLeavesAFullSet)
 }
 
 // Every address of every event, up to three events, is in the command, and nothing of a fourth.
+// (EVENTS_MAX)
 TEST_F(Trace, TheCommandNamesEachCall)
 {
     failfast_event event = {};

@@ -108,3 +108,27 @@ TEST_F(GuardRate, BesideLarger)
 {
     with(4096, 100, [] { expect_rate(100, load_beside_larger, 50000); });
 }
+
+// DUE_MAX: at most 64 samples, or those of LATE_MIN (4096) allocations, are due at one time. Aligned blocks count and are
+// never sampled, so they let samples become due. Plain allocations then get all of those in a row.
+TEST_F(GuardRate, SamplesThatAreDueAreBounded)
+{
+    const double due_max = 64;
+    for (uint32_t rate : {100u, 10u})
+        for (size_t late : {0u, 10u, 64u, 640u}) { // samples
+            with(4096, rate, [&] {
+                std::vector<void *> blocks;
+                for (size_t i = 0; i < late * rate; i++) blocks.push_back(hak_aligned_alloc(32, 200));
+                size_t sampled = 0;
+                for (;; sampled++) {
+                    blocks.push_back(hak_malloc(3000)); // of a class whose bin is empty
+                    if (!test::is_sampled(blocks.back())) break;
+                }
+                double expected = std::min<double>(static_cast<double>(late), std::max(due_max, 4096.0 / rate));
+                printf("1 in %u: %zu sampled in a row, when %zu were due\n", rate, sampled, late);
+                EXPECT_LE(static_cast<double>(sampled), 1.3 * expected + 12);
+                EXPECT_GE(static_cast<double>(sampled), 0.7 * expected - 12);
+                for (void *each : blocks) hak_free(each);
+            });
+        }
+}

@@ -133,6 +133,7 @@ TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
     });
 }
 
+// Also where it is longer than NAME_BYTES_MAX.
 TEST(Options, ANameThatNothingReadsHasItsNearest)
 {
     reading({"HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_PURGE_DELAY=0",

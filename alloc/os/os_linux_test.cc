@@ -334,6 +334,11 @@ const struct {
          os_advise_huge(r.used, PAGE_BYTES);
          return r.is_unchanged();
      }},
+    {"os_collapse", SYS_madvise,
+     [](auto &r) { return os_collapse(r.used, 2 * PAGE_BYTES) == REFUSED && r.is_unchanged(); }},
+    {"os_populate", SYS_madvise,
+     [](auto &r) { return os_populate(r.used, 2 * PAGE_BYTES) == REFUSED && r.is_unchanged(); }},
+    {"os_resident_bytes", SYS_mincore, [](auto &r) { return os_resident_bytes(r.used, 2 * PAGE_BYTES) == 0; }},
     {"os_write_error", SYS_write,
      [](auto &) {
          os_write_error("lost", 4);

@@ -1,7 +1,12 @@
 // report_test.cc: the text of reports, and the two settings.
 #include "base/test_support.h"
 
+#include <csetjmp>
+#include <csignal>
+
 extern "C" {
+#include "debug/explain_next.h"
+#include "report/failfast.h"
 #include "report/settings.h"
 #include "report/text.h"
 }
@@ -76,4 +81,156 @@ TEST(Report, TheLevelComesFromTheEnvironmentOfTheProcessAndStays)
     EXPECT_EQ(failfast_level(), LEVEL_LAYOUT);
     EXPECT_FALSE(failfast_goes_on());
     setenv("HAKMEM_FAILFAST_LEVEL", "1", 1);
+}
+
+// --- bounds ---
+
+namespace {
+
+// Runs this program again, for one disabled test, with exactly these words and this environment; what it prints.
+std::string said_again(const std::string &test, const std::string &word, const std::vector<std::string> &environment)
+{
+    std::string filter = "--gtest_filter=" + test;
+    const char *words[] = {"x", filter.c_str(), "--gtest_also_run_disabled_tests", word.c_str(), nullptr};
+    std::vector<char *> entries;
+    for (const std::string &each : environment) entries.push_back(const_cast<char *>(each.c_str()));
+    entries.push_back(nullptr);
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execve("/proc/self/exe", const_cast<char **>(words), entries.data());
+        _exit(127);
+    }
+    close(ends[1]);
+    std::string said;
+    char bytes[4096];
+    for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;) said.append(bytes, static_cast<size_t>(got));
+    close(ends[0]);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    EXPECT_EQ(status, 0) << said;
+    return said;
+}
+
+bool has(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST(ReportAgain, DISABLED_Level)
+{
+    printf("level %d\n", failfast_level());
+}
+
+TEST(ReportAgain, DISABLED_Next)
+{
+    static char buffer[20000];
+    text text = {buffer, sizeof buffer, 0};
+    explain_next_start();
+    explain_next(&text, FAILFAST_law, nullptr, 0);
+    printf("%s\n", of(text).c_str());
+}
+
+// ENTRY_BYTES_MAX (64) of settings.c, and its chunks of 1024 bytes: entries before the level's.
+TEST(Report, TheLevelIsFoundBehindEntriesOfAnyLength)
+{
+    SKIP_UNDER_SANITIZER("the program that runs again would print more");
+    for (size_t length : {0u, 1u, 62u, 63u, 64u, 65u, 999u, 1000u, 1001u, 1023u, 1024u, 1025u, 3000u}) {
+        std::vector<std::string> environment = {std::string(length, 'P'), "HAKMEM_FAILFAST_LEVEL=3"};
+        EXPECT_TRUE(has(said_again("ReportAgain.DISABLED_Level", "", environment), "level 3")) << length;
+    }
+    EXPECT_TRUE(has(said_again("ReportAgain.DISABLED_Level", "", {}), "level 2")) << "the default";
+}
+
+// ENTRY_BYTES_MAX (512) of explain_next.c, the entry's zero byte included.
+TEST(Report, ThePreloadedLibraryIsNamedUpToItsBound)
+{
+    SKIP_UNDER_SANITIZER("the program that runs again would print more");
+    const size_t most = 512, name = strlen("LD_PRELOAD=");
+    for (size_t before : {0u, 1u, 510u, 511u, 512u, 513u, 2000u})
+        for (size_t entry : {name + 4, most - 2, most - 1, most}) { // without its zero byte
+            std::string library = "/no/" + std::string(entry - name - 4, 'l');
+            std::string said =
+                said_again("ReportAgain.DISABLED_Next", "", {std::string(before, 'P'), "LD_PRELOAD=" + library, "A=b"});
+            EXPECT_EQ(has(said, "LD_PRELOAD " + library + "' -ex run"), entry < most) << before << " " << entry;
+            EXPECT_EQ(has(said, "LD_PRELOAD"), entry < most) << before << " " << entry;
+        }
+    EXPECT_FALSE(has(said_again("ReportAgain.DISABLED_Next", "", {"LD_PRELOA=x", "A=LD_PRELOAD=y"}), "LD_PRELOAD"));
+}
+
+// COMMAND_BYTES_MAX: a command of 2048 bytes or more is not repeated.
+TEST(Report, TheCommandIsRepeatedUpToItsBound)
+{
+    SKIP_UNDER_SANITIZER("the program that runs again would print more");
+    const std::string others = std::string("x") + '\0' + "--gtest_filter=ReportAgain.DISABLED_Next" + '\0' +
+                               "--gtest_also_run_disabled_tests" + '\0';
+    const size_t most = 2048;
+    for (size_t length : {others.size() + 1, others.size() + 2, most - 1, most, most + 1}) {
+        std::string word(length - others.size() - 1, 'w');
+        std::string said = said_again("ReportAgain.DISABLED_Next", word, {});
+        EXPECT_EQ(has(said, "gdb -ex run --args x --gtest_filter"), length < most) << length;
+        EXPECT_EQ(has(said, " " + (word.empty() ? "''" : word) + "\n"), length < most) << length;
+        EXPECT_EQ(has(said, "run again under a debugger"), length >= most) << length;
+    }
+}
+
+namespace {
+
+thread_local sigjmp_buf from_abort;
+thread_local const failfast_find *kept_find;
+
+void on_abort(int)
+{
+    const char *report;
+    size_t bytes = 0;
+    kept_find = failfast_kept(&report, &bytes);
+    if (kept_find != nullptr && (bytes == 0 || strncmp(report, "hakmem: failfast: law", 21) != 0)) _exit(9);
+    siglongjmp(from_abort, 1);
+}
+
+// Whether the find that ends this thread is kept for a crash record.
+bool is_kept(void *address)
+{
+    if (sigsetjmp(from_abort, 1) == 0) failfast(FAILFAST_law, address, "of a test");
+    return kept_find != nullptr && kept_find->address == address && kept_find->name == std::string("law");
+}
+
+} // namespace
+
+// KEPT_MAX: the finds of four threads are kept, each for the thread that it ended.
+TEST(Report, FindsAreKeptUpToTheirBound)
+{
+    SKIP_UNDER_SANITIZER("its runtime ends the process at the first abort");
+    const char *report;
+    size_t bytes;
+    EXPECT_EQ(failfast_kept(&report, &bytes), nullptr) << "none yet";
+    EXPECT_TRUE(test::in_child([] {
+        const int most = 4;
+        struct sigaction action = {};
+        action.sa_handler = on_abort;
+        ASSERT_EQ(sigaction(SIGABRT, &action, nullptr), 0);
+        std::atomic<int> turn = 0;
+        std::vector<std::thread> threads; // all live until the end, so that no id is used twice
+        for (int i = 0; i <= most + 1; i++)
+            threads.emplace_back([&turn, i] {
+                while (turn < i) std::this_thread::yield();
+                char place[2];
+                EXPECT_EQ(is_kept(place), i < most) << i;
+                EXPECT_EQ(is_kept(place + 1), i < most) << i << ": its own place, again";
+                failfast_kept_forget();
+                const char *none;
+                size_t none_bytes;
+                EXPECT_EQ(failfast_kept(&none, &none_bytes), nullptr);
+                EXPECT_EQ(is_kept(place), i < most) << i << ", after it was forgotten";
+                turn++;
+                while (turn <= most + 1) std::this_thread::yield();
+            });
+        for (std::thread &each : threads) each.join();
+    }));
 }

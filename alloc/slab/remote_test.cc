@@ -142,6 +142,7 @@ TEST_F(Remote, DrainHandsOverOneListOfTheWantedClass)
     EXPECT_EQ(remote_drain(own, c), nullptr);
 }
 
+// At STAGE_BLOCKS_MAX blocks, or STAGE_BYTES_MAX bytes of larger ones.
 TEST_F(Remote, AStageIsPostedWhenItIsFull)
 {
     for (uint32_t c : {1u, sizeclass_of(1024), sizeclass_of(4096), (uint32_t)CLASS_GEOMETRIC_LAST}) {

@@ -86,6 +86,7 @@ const size_t BYTES = 4 << 20; // in use at first, of each size
 
 } // namespace
 
+// The smallest blocks fill a page with BLOCKS_MAX of them, and a page has OS_PAGES_MAX pages of the system.
 TEST_F(Trim, EverySizeKeepsWhatIsLiveAndComesBack)
 {
     for (uint32_t c = 1; c < CLASS_ALIGNED_FIRST; c += test::sanitizer() == nullptr ? 1 : 7) {
@@ -314,6 +315,7 @@ TEST_F(TrimTimes, AHeapThatGoesOnShrinkingIsTrimmedAtOnce)
 }
 
 // A heap that wants trimmed memory back each time waits twice as long before the next trim, up to 16 delays.
+// TRIM_WAIT_LOG2_MAX times.
 TEST_F(TrimTimes, TheWaitDoublesUpToSixteenDelays)
 {
     SKIP_WITHOUT_VALIDATE(); // a hook stops the clock

@@ -48,6 +48,7 @@ TEST_F(Superslab, ClaimFromBothEnds)
     EXPECT_EQ(s.free_pages.load(), 0u);
 }
 
+// A search for each length begins at its level, of which there are HINT_LEVELS.
 TEST_F(Superslab, EveryLengthAndAlignment)
 {
     for (uint32_t align = 1; align <= SUPERSLAB_PAGES; align *= 2)
