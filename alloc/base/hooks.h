@@ -16,8 +16,8 @@
 struct text;
 struct failfast_find;
 
-/* Adds to a report, and to the find, what is known of the address. The report so far ends in "found by thread N"
- * without a newline, so the function first completes that line. One thread at a time. kind is an enum failfast_kind. */
+/* Adds to a report, and to the find, what is known of the address. The report so far ends in "found by thread ",
+ * so the function first completes that line. One thread at a time. kind is an enum failfast_kind. */
 typedef void failfast_explain_fn(struct text *text, uint32_t kind, struct failfast_find *find);
 
 /* Called with true when a thread has begun and holds a heap, and with false when it ends. Not called in threads whose

@@ -74,9 +74,10 @@ static struct state state_of(const struct lookup *at, const struct framed *by_co
     return is_freed ? (struct state){"freed", RECORD_STATE_free} : (struct state){"live", RECORD_STATE_live};
 }
 
-/* Completes the line "found by thread N" with the place of the call. */
+/* Completes the line "found by thread " with the thread and the place of its call. */
 static void add_finder(struct text *text, const struct failfast_event *finder)
 {
+    trace_add_thread(text, finder->thread);
     text_add(text, finder->count == 0 ? "\n" : ", at\n");
     trace_add_places(text, finder);
 }

@@ -99,7 +99,8 @@ void explain_next(struct text *text, enum failfast_kind kind, const struct failf
     bool wants_debugger = kind == FAILFAST_law || kind == FAILFAST_heap_not_held;
     const char *preload = has_preload ? preload_entry : NULL;
     text_add(text, "hakmem:   next: ");
-    if (wants_debugger || !trace_add_command(text, events, event_count)) {
+    /* Below level 3 a second run says more than the one stack that is known. */
+    if (wants_debugger || !trace_is_on() || !trace_add_command(text, events, event_count)) {
         if (command_bytes == 0) {
             text_add(text, wants_debugger ? "run again under a debugger"
                                           : "run again with HAKMEM_FAILFAST_LEVEL=3 in the environment");

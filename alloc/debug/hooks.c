@@ -7,11 +7,18 @@
 #include "debug/counters_print.h"
 #include "debug/quarantine.h"
 #include "debug/sanitizer_report.h"
+#include "debug/trace.h"
+
+static void thread_after_fork(void)
+{
+    quarantine_after_fork();
+    trace_after_fork();
+}
 
 struct hooks hooks = {
     .heap_tick = VALIDATE ? quarantine_sweep : NULL,
     .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,
-    .thread_after_fork = VALIDATE ? quarantine_after_fork : NULL,
+    .thread_after_fork = VALIDATE ? thread_after_fork : NULL,
     .stats_print = VALIDATE ? counters_print : NULL,
     .sanitizer_report = ASAN ? sanitizer_report : NULL,
 };

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,10 +103,18 @@ bool trace_is_on(void)
     return failfast_level() >= (ASAN ? LEVEL_FRAMES : LEVEL_TRACES);
 }
 
-/* A system call each time; under a sanitizer its cost does not matter. */
+/* The kernel's id of this thread, kept since each asking is a system call. 0: not asked for yet. */
+static HAK_TLS int32_t kept_id;
+
 static int32_t thread_id(void)
 {
-    return ASAN ? (int32_t)syscall(SYS_gettid) : 0;
+    if (HAK_MINE(kept_id) == 0) HAK_MINE(kept_id) = (int32_t)syscall(SYS_gettid);
+    return HAK_MINE(kept_id);
+}
+
+void trace_after_fork(void)
+{
+    HAK_MINE(kept_id) = 0;
 }
 
 void trace_allocated(const void *block, size_t size_bytes)
@@ -153,15 +163,6 @@ size_t trace_find(const void *block, struct failfast_event *allocated, struct fa
     return LOAD(record->size_bytes);
 }
 
-void trace_here(struct failfast_event *event)
-{
-    uintptr_t addresses[TRACE_DEPTH];
-    *event = (struct failfast_event){.count = 0};
-    if (!trace_is_on()) return;
-    capture(addresses);
-    copy_event(event, 0, addresses);
-}
-
 /* The file that an address is in. address - base is the number that addr2line expects. */
 struct module {
     uintptr_t address, base;
@@ -198,6 +199,20 @@ static void find_module(uintptr_t return_address, struct module *module)
     if (module->is_found && is_fixed(module->base)) module->base = 0;
 }
 
+/* Frames beyond the first are believed only as far as they are in a file: a caller without frame pointers leaves any
+ * number in that register. */
+void trace_here(struct failfast_event *event)
+{
+    uintptr_t addresses[TRACE_DEPTH];
+    struct module module;
+    capture(addresses);
+    copy_event(event, (int32_t)syscall(SYS_gettid), addresses);
+    for (uint32_t i = 1; i < event->count; i++) {
+        find_module(event->frames[i], &module);
+        if (!module.is_found) event->count = i;
+    }
+}
+
 static void add_place(struct text *text, uintptr_t return_address)
 {
     struct module module;
@@ -218,14 +233,38 @@ void trace_add_places(struct text *text, const struct failfast_event *event)
     for (uint32_t i = 0; i < event->count; i++) add_place(text, event->frames[i]);
 }
 
-/* Adds "hakmem: by thread 4711, freed at" and the places; without the thread if it is not known. */
+void trace_add_thread(struct text *text, uint32_t thread)
+{
+    enum { NAME_BYTES = 16 }; /* with a newline; see TASK_COMM_LEN in prctl(2) */
+    char path_bytes[48], name[NAME_BYTES];
+    struct text path = {path_bytes, sizeof path_bytes - 1, 0};
+    int saved = errno;
+    text_add_number(text, thread);
+    text_add(&path, "/proc/self/task/");
+    text_add_number(&path, thread);
+    text_add(&path, "/comm");
+    path_bytes[path.length] = '\0';
+    int file = open(path_bytes, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? 0 : read(file, name, sizeof name);
+    if (file >= 0) close(file);
+    errno = saved;
+    if (got > 0 && name[got - 1] == '\n') got--;
+    for (ssize_t i = 0; i < got; i++)
+        if (name[i] < ' ' || name[i] > '~') name[i] = '?';
+    if (got <= 0) return;
+    text_add(text, " (");
+    text_add_bytes(text, name, (size_t)got);
+    text_add(text, ")");
+}
+
+/* Adds "hakmem: by thread 4711 (worker), freed at" and the places; without the thread if it is not known. */
 static void add_event(struct text *text, const char *what, const struct failfast_event *event)
 {
     if (event->count == 0 && event->thread == 0) return;
     text_add(text, "hakmem:   ");
     if (event->thread != 0) {
         text_add(text, "by thread ");
-        text_add_number(text, event->thread);
+        trace_add_thread(text, event->thread);
         text_add(text, ", ");
     }
     text_add(text, what);

@@ -1,7 +1,6 @@
 /* trace.h: remembers where blocks were allocated and freed, for reports: at level 3, and under AddressSanitizer from
  * level 2 on. A fixed table has a record for each of the latest TRACE_RECORDS blocks. A record holds up to TRACE_DEPTH
- * return addresses for the malloc and for the free, found by frame pointers on the thread's stack; under
- * AddressSanitizer also the threads. If two threads write the same record at once, its content is lost. Not a part of
+ * return addresses for the malloc and for the free, found by frame pointers on the thread's stack, and the threads. If two threads write the same record at once, its content is lost. Not a part of
  * the release library. */
 #pragma once
 
@@ -16,17 +15,23 @@ bool trace_is_on(void);
 void trace_allocated(const void *block, size_t size_bytes);
 void trace_freed(const void *block);
 
+/* In the child of a fork, whose thread has another id. */
+void trace_after_fork(void);
+
 /* Fills in the malloc and the free of a block, as far as they are known. Returns the size that was asked for, 0 if not
  * known. */
 struct failfast_event;
 size_t trace_find(const void *block, struct failfast_event *allocated, struct failfast_event *freed);
 
-/* Fills in the caller's own return addresses; none if tracing is off. */
+/* Fills in the caller's own thread and return addresses, at every level. */
 void trace_here(struct failfast_event *event);
+
+/* Adds a thread to a report: its number, and in parentheses its name if it still lives and /proc is there. */
+struct text;
+void trace_add_thread(struct text *text, uint32_t thread);
 
 /* Adds a line for each return address to a report: MODULE+OFFSET of the call, with the offset that addr2line
  * expects. */
-struct text;
 void trace_add_places(struct text *text, const struct failfast_event *event);
 
 /* Adds what is known of a block to a report. */

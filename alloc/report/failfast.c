@@ -140,12 +140,12 @@ static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find,
         text_add(&text, detail);
     }
     text_add(&text, "\nhakmem:   found by thread ");
-    text_add_number(&text, (uint64_t)syscall(SYS_gettid));
     /* relaxed: a constant; see explain_start. */
     failfast_explain_fn *explain = __atomic_load_n(&hooks.failfast_explain, __ATOMIC_RELAXED);
     if (explain != NULL) {
         explain(&text, kind, find);
     } else {
+        text_add_number(&text, (uint64_t)syscall(SYS_gettid));
         text_add(&text, "\n");
     }
     if (failfast_goes_on())

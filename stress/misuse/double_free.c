@@ -7,6 +7,7 @@
 
 static void *free_it(void *block)
 {
+    pthread_setname_np(pthread_self(), "freer");
     free(block);
     return NULL;
 }

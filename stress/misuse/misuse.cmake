@@ -19,6 +19,7 @@ set(MISUSES
   "double_free|double_free 5000 same|2|stays"
   "double_free|double_free 100 between|2|stays"
   "double_free|double_free 100 other|2|stays"
+  "double_free|double_free 100 other|3|stays,traces"
   "double_free|double_free 100 others|2|stays"
   "double_free|double_free 100 others|1|stays"
   "double_free|double_free 100 magazine|2|stays"
