@@ -6,11 +6,15 @@ import re
 
 MARK = re.compile(r"/\* (also )?guilty( function)? \*/")
 HEAD = re.compile(r"\s*\w[\w *:&<>~]*?([\w~]+)\(.*\)(?: const| noexcept| override|\(false\))*$")
+ONE_LINE = re.compile(r"\s*\w[\w *:&<>~]*?([\w~]+)\([^()]*\)(?: const| noexcept| override)* \{ .*\}$")
 
 
 def function_of(lines, number):
-    """The name of the function that contains a line: from the last function head before it whose brace has its own
-    line."""
+    """The name of the function that contains a line: that of this line, or the last one before it whose brace
+    has its own line."""
+    match = ONE_LINE.match(MARK.sub("", lines[number - 1]))
+    if match:
+        return match[1]
     for at in range(number - 1, 0, -1):
         match = HEAD.match(lines[at - 1])
         if match and lines[at].strip() == "{":
