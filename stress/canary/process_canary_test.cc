@@ -5,6 +5,7 @@
 
 #include <ostream>
 
+#include "engine/base/program.h"
 #include "engine/base/spawn_for_test.h"
 #include "engine/subject/fault_os.h"
 
@@ -40,6 +41,12 @@ TEST_P(ProcessCanary, IsFound)
     EXPECT_NE(result.exit_code, 0) << result.out;
     EXPECT_THAT(result.out + result.err, HasSubstr(GetParam().says));
     EXPECT_THAT(result.out + result.err, HasSubstr("seed 42; repeat with: "));
+    // gdb shows a crash of the process, also one whose calls are trapped as in oom, and a hang of a forked child.
+    const bool hangs = std::string(GetParam().bug) == "fork_hang";
+    if (program_find({"gdb"}).empty() || (!hangs && !std::string(GetParam().says).starts_with("SIG"))) return;
+    EXPECT_THAT(result.err, testing::ContainsRegex(hangs ? "which hangs:\n  thread [0-9]+:\n    #0 "
+                                                         : "\n  thread [0-9]+, which crashed:\n    #0 "));
+    EXPECT_THAT(result.err, HasSubstr(std::string("libcanary-") + GetParam().bug));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -159,7 +159,7 @@ void on_crash(int signal_number, siginfo_t *info, void *)
         if (!prepared.json.empty()) write_json(text);
     }
     if (prepared.stacks) {
-        self_stack_write(STDERR_FILENO, static_cast<pid_t>(syscall(SYS_gettid)));
+        self_stack_write(STDERR_FILENO, "", getpid(), static_cast<pid_t>(syscall(SYS_gettid)));
         // Again as the last line, which is all that some see.
         SafeText last;
         last.add("hakmem-stress: ");
@@ -184,7 +184,6 @@ void crash_report_install(const CrashContext &context)
     prepared.json = context.json_path.empty() ? "" : result_json(result);
     prepared.json_path = context.json_path;
     prepared.stacks = context.stacks;
-    if (prepared.stacks) self_stack_prepare();
     prepared.json_fresh = context.json_path + (file_is_replaceable(context.json_path) ? ".new" : "");
     crash_context_begin(result.seed, result.reproduce, context.seats);
     const bool lifted = crash_handler_lift();

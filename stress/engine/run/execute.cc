@@ -8,6 +8,7 @@
 #include "engine/run/crash.h"
 #include "engine/run/monitor.h"
 #include "engine/run/run.h"
+#include "engine/watch/self_stack.h"
 
 namespace stress {
 namespace {
@@ -51,6 +52,7 @@ int execute(const Execution &execution, Plan &plan)
         return kSkipped;
     }
 
+    if (execution.stacks) self_stack_prepare(plan.traps_os || plan.injection.traps_calls);
     Run run(options, execution.seed, execution.support, plan);
     if (execution.before_run) execution.before_run(run);
     crash_report_install({run.failures(), run.seats(), run.so_far(execution.name, execution.reproduce),
@@ -75,6 +77,7 @@ int execute(const Execution &execution, Plan &plan)
     write_json(options.json_path, result);
     write_text(out, result_summary(result));
     crash_report_remove();
+    self_stack_end();
     return result.passed() ? 0 : 1;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/seat/seat_report.h"
 #include "engine/team/thread_start.h"
 #include "engine/watch/figures.h"
+#include "engine/watch/self_stack.h"
 
 namespace stress {
 namespace {
@@ -98,7 +99,7 @@ void Monitor::watch(std::uint64_t now_ns, std::uint64_t ops)
     constexpr double counted_max = 0.1;
     waited_seconds_ += std::min(static_cast<double>(now_ns - looked_ns_) / 1e9, counted_max);
     looked_ns_ = now_ns;
-    if (ops != moved_ops_) {
+    if (ops != moved_ops_ || self_stack_writing()) {
         moved_ops_ = ops;
         moved_ns_ = now_ns;
         waited_seconds_ = 0;
@@ -174,7 +175,8 @@ void Monitor::bark()
     std::string detail = fmt::format("no op was completed for {} s; ops per thread:", settings_.watchdog_seconds);
     for (const Seat *seat : seats_) detail += fmt::format(" {}:{}", seat->index, read(seat->counters.ops));
     write_text(STDERR_FILENO, (line_open_ ? "\r\033[K" : "") + ("hakmem-stress: watchdog: " + detail) + "\n");
-    seat_report_all(STDERR_FILENO, seats_);
+    // The threads' own stacks only where there are none from outside: they need the loader's lock, and no names.
+    seat_report_all(STDERR_FILENO, seats_, !self_stack_write(STDERR_FILENO, "stacks:\n", getpid(), 0));
     write_text(STDERR_FILENO,
                fmt::format("hakmem-stress: seed {}; repeat with: {}\n", settings_.seed, settings_.reproduce));
     settings_.on_hang(detail);

@@ -26,6 +26,7 @@ int report_signal()
 // The asking thread sets these before the signal, and the handler reads them; the kernel orders the two.
 int asked_fd = -1;
 const Seat *asked_seat = nullptr;  // nullptr: the main thread
+bool asked_stack = true;
 std::atomic<bool> answered{false};
 
 // The thread that held the baton when the report began. Threads that wait for one another pass it on while they are
@@ -104,8 +105,8 @@ void on_report(int)
     write_place(asked_fd, asked_seat);
     if (asked_seat != nullptr) seat_report_ops(asked_fd, *asked_seat);
     SafeText text;
-    text.add("  stack:\n").write_to(asked_fd);
-    write_stack(asked_fd, 2); // skips this handler and the function that writes
+    if (asked_stack) text.add("  stack:\n").write_to(asked_fd);
+    if (asked_stack) write_stack(asked_fd, 2); // skips this handler and the function that writes
     // release: publishes the report. Pairs with the acquire in ask.
     answered.store(true, std::memory_order_release);
     errno = error;
@@ -190,8 +191,9 @@ void seat_report_prepare()
     sigaction(report_signal(), &action, nullptr);
 }
 
-void seat_report_all(int fd, const Mapped<Seat *> &seats)
+void seat_report_all(int fd, const Mapped<Seat *> &seats, bool stacks)
 {
+    asked_stack = stacks;
     bool any = false;
     if (sched_now != nullptr) baton_ticket = sched_now->current();
     const std::size_t shown = std::min(seats.size(), kSeatsShown);

@@ -18,6 +18,7 @@
 #include "engine/subject/whitebox.h"
 #include "engine/team/fork_park.h"
 #include "engine/team/thread_start.h"
+#include "engine/watch/self_stack.h"
 #include "engine/watch/watcher.h"
 
 namespace stress {
@@ -197,6 +198,8 @@ bool fork_child_wait(pid_t child, ForkReport &report, char (&why)[640])
     }
     const char *phase = report.phase.load(std::memory_order_relaxed);
     if (stuck != Stuck::No) {
+        if (stuck != Stuck::Slow)
+            self_stack_write(STDERR_FILENO, "stacks of the child of a fork, which hangs:\n", child, 0);
         kill(child, SIGKILL);
         waitpid(child, nullptr, 0);
         std::snprintf(why, sizeof why, "%s, at %s", watcher.text(stuck).c_str(), phase);

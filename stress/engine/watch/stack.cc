@@ -40,6 +40,13 @@ bool is_bottom(const std::string &frame)
     return false;
 }
 
+// The thread that waits for this very output.
+bool is_asking(const ThreadStack &thread)
+{
+    return std::any_of(thread.frames.begin(), thread.frames.end(),
+                       [](const std::string &frame) { return frame.find("self_stack_write(") != std::string::npos; });
+}
+
 // Numbers the frames again, without those of the harness.
 std::vector<std::string> shown_frames(const std::vector<std::string> &frames)
 {
@@ -66,6 +73,7 @@ void drop_handler(std::vector<std::string> &frames)
 
 }  // namespace
 
+// Ascending: the output may be cut off behind hundreds of threads, and the one that crashed first is old.
 std::vector<std::string> stack_words(pid_t process)
 {
     const std::string gdb = program_find({"gdb"});
@@ -74,7 +82,7 @@ std::vector<std::string> stack_words(pid_t process)
     for (const char *setting : {"set auto-load off", "set debuginfod enabled off", "set width 0"})
         words.insert(words.end(), {"-iex", setting});
     words.insert(words.end(), {"-p", std::to_string(process), "-ex", "set print frame-arguments scalars", "-ex",
-                               "thread apply all bt 40"});
+                               "thread apply all -ascending -c bt 40"});
     return words;
 }
 
@@ -92,6 +100,9 @@ std::vector<std::string> stack_read(const std::string &output, pid_t first_threa
         return thread_of(thread.heading) == first_thread;
     });
     if (first != threads.end()) std::rotate(threads.begin(), first, first + 1);
+    std::erase_if(threads, [&](const ThreadStack &thread) {
+        return thread_of(thread.heading) != first_thread && is_asking(thread);
+    });
     std::vector<std::string> lines;
     for (std::size_t i = 0; i < threads.size() && i < kThreadsMax; ++i) {
         ThreadStack &thread = threads[i];
