@@ -56,9 +56,9 @@ inline Plan churn_plan(const Setup &setup, std::uint64_t budget_bytes)
 {
     const Options &o = setup.options;
     const std::uint64_t seat_bytes = budget_bytes / setup.seats;
+    const std::vector<SeatMix> seats = swarm_of_seats(setup);
     Plan plan = plan_of_seats(setup, o.working_set, [&](std::uint32_t seat, std::uint32_t first_slot) {
-        Rng rng = setup.rng(seat);
-        const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
+        auto [rng, mix] = seats[seat];
         // One block takes at most half of the seat's budget.
         const std::size_t seat_max = std::min<std::size_t>(o.max_size_bytes, seat_bytes / 2);
         const std::size_t max_bytes = std::max(o.min_size_bytes, seat_max);
@@ -67,6 +67,7 @@ inline Plan churn_plan(const Setup &setup, std::uint64_t budget_bytes)
         return Churn{rng, mix, sizes, o.check, seat_bytes, first_slot, Mapped<std::uint64_t>(o.working_set)};
     });
     plan.swing_bytes = budget_bytes / 2;
+    if (o.check) plan.claims = {rule::kOverlap, rule::kContent, rule::kReallocContent, rule::kCallocZero};
     return plan;
 }
 

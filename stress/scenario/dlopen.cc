@@ -30,6 +30,7 @@ Plan dlopen_plan(const Setup &setup)
     Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup),
                               [&](std::uint32_t seat, std::uint32_t) { return Libraries{LiveMix(setup, seat)}; });
     if (const char *refusal = dlopen_refusal(); refusal != nullptr) plan.skip = refusal;
+    if (setup.options.check) plan.claims = {rule::kLoading};
     return plan;
 }
 

@@ -88,4 +88,19 @@ std::uint64_t scaled(const Setup &setup, std::uint64_t wanted, std::uint64_t tim
     return std::min(wanted, std::max(least, ops_per_seat(setup) / times));
 }
 
+std::vector<SeatMix> swarm_of_seats(const Setup &setup)
+{
+    const Options &o = setup.options;
+    std::vector<SeatMix> seats;
+    std::vector<Mix> mixes;
+    for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
+        seats.push_back({setup.rng(seat), {}});
+        mixes.push_back(o.check ? mix_swarm(seats.back().rng, o.strict) : mix_malloc_only());
+    }
+    Rng rng = setup.rng(0, 1);
+    if (o.check) mix_complete(mixes, rng);
+    for (std::size_t seat = 0; seat < seats.size(); ++seat) seats[seat].mix = mixes[seat];
+    return seats;
+}
+
 }  // namespace stress

@@ -104,6 +104,13 @@ std::uint64_t ops_per_seat(const Setup &setup);
 std::uint64_t scaled(const Setup &setup, std::uint64_t wanted, std::uint64_t times, std::uint64_t least);
 
 // A plan in which each seat has slots_per_seat slots of its own. make(seat, first_slot) gives its generator.
+// The stream and the mix of each seat. Checked runs are swarm: each seat lacks some kinds of ops, but all together none.
+struct SeatMix {
+    Rng rng;
+    Mix mix;
+};
+std::vector<SeatMix> swarm_of_seats(const Setup &setup);
+
 template <typename Make> Plan plan_of_seats(const Setup &setup, std::size_t slots_per_seat, Make make)
 {
     Plan plan;

@@ -97,6 +97,8 @@ Plan false_sharing_plan(const Setup &setup)
     });
     plan.slot_count += std::size_t{setup.seats} << kRingLog2;
     plan.judge_lines = true;
+    if (o.check) plan.claims = {rule::kFalseSharing};
+    if (o.check && setup.seats > 1) plan.claims.push_back(rule::kHandover);
     return plan;
 }
 

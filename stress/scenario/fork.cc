@@ -42,6 +42,7 @@ Plan fork_plan(const Setup &setup)
         return Forks{LiveMix(setup, seat), setup.options.strict, seat * 3};
     });
     plan.directs_forks = true;
+    if (setup.options.check) plan.claims = {rule::kFork};
     return plan;
 }
 

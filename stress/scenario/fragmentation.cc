@@ -97,6 +97,8 @@ Plan fragmentation_plan(const Setup &setup)
                              Mapped<Age>(slots)};
     });
     plan.swing_bytes = 2 * kFillBytes;
+    // A seat fills all of its slots before it frees any.
+    if (o.check) plan.claims = {rule::kOverlap, {rule::kContent, 4 * slots * setup.seats}};
     return plan;
 }
 

@@ -76,15 +76,16 @@ Plan huge_plan(const Setup &setup)
 {
     const Options &o = setup.options;
     const std::uint64_t seat_bytes = kBudgetBytes / setup.seats;
+    const std::vector<SeatMix> seats = swarm_of_seats(setup);
     Plan plan = plan_of_seats(setup, o.working_set, [&](std::uint32_t seat, std::uint32_t first_slot) {
-        Rng rng = setup.rng(seat);
-        const Mix mix = o.check ? mix_swarm(rng, o.strict) : mix_malloc_only();
+        auto [rng, mix] = seats[seat];
         const std::size_t seat_max = std::min<std::size_t>(o.max_size_bytes, seat_bytes / 2);
         const std::size_t max_bytes = std::max(o.min_size_bytes, seat_max);
         return Huge{rng,     mix,        o.min_size_bytes, max_bytes,
                     o.check, seat_bytes, first_slot,       Mapped<std::uint64_t>(o.working_set)};
     });
     plan.swing_bytes = kBudgetBytes / 2;
+    if (o.check) plan.claims = {rule::kOverlap, rule::kContent, rule::kReallocContent, rule::kCallocZero};
     return plan;
 }
 

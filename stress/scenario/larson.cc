@@ -82,6 +82,12 @@ Plan larson_plan(const Setup &setup)
             generator_of(Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks,
                                 own.rounds * chunks, o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
     }
+    if (!o.check) return plan;
+    // Each window is filled, and a thread ends when it has replaced its window: some seat has by then.
+    std::uint64_t ops = 0;
+    if (__builtin_mul_overflow(own.rounds, std::uint64_t{8} * chunks * setup.seats, &ops)) ops = UINT64_MAX;
+    plan.claims = {rule::kOverlap, rule::kContent, {rule::kThread, ops}};
+    if (setup.seats > 1) plan.claims.push_back({rule::kHandover, ops});
     return plan;
 }
 

@@ -68,6 +68,7 @@ Plan oom_plan(const Setup &setup)
     plan.slot_count += setup.seats;
     plan.skip = fault_os_refusal();
     plan.traps_os = plan.skip.empty();
+    if (setup.options.check) plan.claims = {{rule::kExhausted, 20000}};
     return plan;
 }
 

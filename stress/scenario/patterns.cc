@@ -98,6 +98,7 @@ Plan patterns_plan(const Setup &setup)
             turn, switches};
     });
     plan.swing_bytes = slots * setup.seats * o.max_size_bytes / 2;
+    if (o.check) plan.claims = {rule::kOverlap, rule::kContent, rule::kErrnoKept};
     return plan;
 }
 

@@ -128,6 +128,7 @@ Plan purge_cycle_plan(const Setup &setup)
                           Mapped<bool>(o.working_set)};
     });
     plan.swing_bytes = kRoundBytes;
+    if (o.check) plan.claims = {rule::kOverlap, {rule::kContent, 4 * o.working_set * setup.seats}};
     return plan;
 }
 

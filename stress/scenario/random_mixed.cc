@@ -10,6 +10,7 @@
 #include "engine/base/mapped.h"
 #include "engine/judge/failure.h"
 #include "engine/op/mix.h"
+#include "scenario/draws.h"
 #include "scenario/scenarios.h"
 
 namespace stress {
@@ -52,20 +53,11 @@ Plan random_mixed_plan(const Setup &setup)
     const auto slots = static_cast<std::uint32_t>(o.working_set);
     Plan plan;
     plan.slot_count = std::size_t{slots} * setup.seats;
-    std::vector<Mix> mixes;
-    std::vector<Rng> streams;
-    for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
-        streams.push_back(setup.rng(seat));
-        mixes.push_back(o.check ? mix_swarm(streams.back(), o.strict) : mix_malloc_only());
-    }
-    if (o.check) {
-        Rng rng = setup.rng(0, 1);
-        mix_complete(mixes, rng);
-        plan.claims = {rule::kAlignment, rule::kReallocContent, rule::kCallocZero};
-    }
+    const std::vector<SeatMix> seats = swarm_of_seats(setup);
+    if (o.check) plan.claims = {rule::kAlignment, rule::kReallocContent, rule::kCallocZero};
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat)
         plan.generators.push_back(
-            generator_of(RandomMixed{streams[seat], mixes[seat], !o.check, seat * slots, o.min_size_bytes,
+            generator_of(RandomMixed{seats[seat].rng, seats[seat].mix, !o.check, seat * slots, o.min_size_bytes,
                                      o.max_size_bytes, Mapped<unsigned char>(slots)}));
     return plan;
 }

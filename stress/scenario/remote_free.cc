@@ -296,6 +296,8 @@ Plan remote_free_plan(const Setup &setup)
         plan.generators.push_back(generator_of(Station{traffic, setup.rng(seat), setup.rng(0, 1), seat,
                                                        channel_slots + seat, Mapped<std::uint64_t>(setup.seats),
                                                        Mapped<std::uint64_t>(setup.seats), Mapped<Step>(steps_max)}));
+    if (o.check) plan.claims = {rule::kContent};
+    if (o.check && setup.seats > 1) plan.claims.push_back({rule::kHandover, 20000});
     return plan;
 }
 

@@ -262,6 +262,14 @@ const Drawn kDrawn[] = {
     {"dlopen", OpKind::Dlopen, 1000},
 };
 
+TEST_P(EachScenario, ClaimsRulesInARunOfTheUsualLength)
+{
+    const Options options = options_of(GetParam().name, {"--threads", "4", "--ops", "100000"});
+    const Plan plan = plan_of(GetParam(), options, 1);
+    EXPECT_FALSE(plan.claims.empty());
+    for (const Claim &claim : plan.claims) EXPECT_LE(claim.ops_min, 200'000u) << claim.rule;
+}
+
 TEST_P(EachScenario, DrawsWhatItsPurposeNames)
 {
     std::vector<Op> ops;

@@ -45,6 +45,7 @@ Plan signals_plan(const Setup &setup)
     if (!setup.options.check) plan.skip = "--no-check does not know when a thread is inside the allocator";
     else if (setup.options.schedule == Schedule::Seeded && !whitebox_has_sync_points())
         plan.skip = "this malloc has no sync points, and a seeded run can raise signals inside it only at those";
+    if (setup.options.check) plan.claims = {{rule::kSignal, 100000}};
     return plan;
 }
 

@@ -41,11 +41,14 @@ struct ThreadChurn {
     }
 };
 
-Plan ends_plan(const Setup &setup, std::span<const RenewHow> ways, std::uint64_t life_max)
+Plan ends_plan(const Setup &setup, std::span<const RenewHow> ways, std::uint64_t life_max,
+               const char *claim = rule::kThread)
 {
-    return plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
+    Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
         return ThreadChurn{LiveMix(setup, seat), setup.options.strict, ways, life_max};
     });
+    if (setup.options.check) plan.claims = {claim};
+    return plan;
 }
 
 } // namespace
@@ -66,7 +69,7 @@ Plan tls_destructors_plan(const Setup &setup)
 Plan cancellation_plan(const Setup &setup)
 {
     static constexpr RenewHow ways[] = {RenewHow::Cancel};
-    return ends_plan(setup, ways, 60);
+    return ends_plan(setup, ways, 60, rule::kCancellation);
 }
 
 Plan small_stack_plan(const Setup &setup)

@@ -19,6 +19,7 @@ struct Counters {
     std::atomic<std::uint64_t> bytes_freed{0};
     std::atomic<std::uint64_t> threads_started{0};
     std::atomic<std::uint64_t> refused{0};  // requests that returned NULL, rightly
+    std::atomic<std::uint64_t> handed_over{0}; // checked runs: blocks that another seat judged than had allocated them
     // Checked runs: ops of each kind that had something to do and were judged. realloc of an empty slot is a malloc.
     std::atomic<std::uint64_t> judged[kOpKindCount] = {};
 };

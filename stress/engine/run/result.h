@@ -63,6 +63,7 @@ struct Result {
     std::string not_judged;                // rules on memory that this run could not judge, and why
     // What a checked run did, and how often each rule could have been broken. A rule without a case proves nothing.
     std::vector<CountOf> op_counts, rule_cases;
+    std::vector<std::string> claims; // the rules that the scenario is there to test
     ProcessFigures process;
     std::optional<std::uint64_t> false_shared_lines; // none: not counted
     LatencyResult latency;

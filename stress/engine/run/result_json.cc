@@ -65,6 +65,7 @@ std::string result_json(const Result &result)
         {"blocks_freed", result.blocks_freed},
         {"op_counts", ops},
         {"rule_cases", cases},
+        {"claims", result.claims},
         {"seconds", result.seconds},
         {"ops_per_second", result.ops_per_second()},
         {"start_rss_bytes", result.start_rss_bytes},

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "engine/base/progress.h"
 #include "engine/run/result.h"
@@ -44,6 +45,7 @@ std::string result_summary(const Result &result)
                         format_rate(result.ops_per_second()));
     text += fmt::format("  blocks     {} of {} bytes\n", result.blocks_allocated, result.bytes_allocated);
     text += counts_line("done", result.op_counts) + counts_line("cases", result.rule_cases);
+    if (!result.claims.empty()) text += fmt::format("  claims     {}\n", fmt::join(result.claims, ", "));
     text += fmt::format("  peak live  {}\n", format_bytes(result.peak_live_bytes));
     text += fmt::format(
         "  peak rss   {}{}\n", format_bytes(result.peak_rss_bytes),

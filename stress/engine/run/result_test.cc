@@ -1,3 +1,4 @@
+#include "engine/run/coverage.h"
 #include "engine/run/result.h"
 
 #include <gmock/gmock.h>
@@ -58,6 +59,25 @@ TEST(ResultSummary, EndsWithTheVerdict)
     EXPECT_EQ(text.substr(text.size() - 13), "verdict pass\n");
     EXPECT_THAT(text, HasSubstr("1000 in 0.50 s, 2.00 k ops/s"));
     EXPECT_THAT(text, testing::Not(HasSubstr("repeat")));
+}
+
+TEST(ResultSummary, NamesWhatTheScenarioClaims)
+{
+    Result result = sample_result();
+    EXPECT_THAT(result_summary(result), testing::Not(HasSubstr("claims")));
+    result.claims = {"overlap", "thread"};
+    EXPECT_THAT(result_summary(result), HasSubstr("  claims     overlap, thread\n"));
+    EXPECT_THAT(result_json(result), testing::ContainsRegex("\"claims\": \\[\\s*\"overlap\",\\s*\"thread\"\\s*\\]"));
+}
+
+TEST(Claims, NeedACaseInARunThatIsLongEnough)
+{
+    const std::vector<CountOf> cases = {{"overlap", 1}, {"thread", 0}};
+    const std::vector<Claim> claims = {"overlap", {"thread", 10}, {"fork", 20}};
+    EXPECT_EQ(claim_without_case(cases, claims, 9), "");
+    EXPECT_EQ(claim_without_case(cases, claims, 10), "10 ops had no case of thread");
+    EXPECT_EQ(claim_without_case(cases, claims, 20), "20 ops had no case of thread, fork") << "one that nothing counts";
+    EXPECT_EQ(claim_without_case(cases, {}, 20), "");
 }
 
 TEST(ResultSummary, AFailureSaysHowToRepeatIt)

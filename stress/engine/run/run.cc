@@ -15,12 +15,13 @@ namespace stress {
 
 Run::Run(const Options &options, std::uint64_t seed, Support support, Plan &plan)
     : testbed_(options, support, plan), seed_(seed), injector_(testbed_, plan.injection),
-      memory_(testbed_, plan.swing_bytes), claims_(plan.claims), refuses_memory_(plan.injection.refuses_memory())
+      memory_(testbed_, plan.swing_bytes), claims_(options.check ? plan.claims : std::vector<Claim>{}),
+      refuses_memory_(plan.injection.refuses_memory())
 {
     const Support &has = support;
     // Without an entry of its own a subject gets malloc instead of an aligned call.
     if (!has.aligned_alloc && !has.posix_memalign && !has.memalign)
-        std::erase_if(claims_, [](const char *claim) { return std::strcmp(claim, rule::kAlignment) == 0; });
+        std::erase_if(claims_, [](const Claim &claim) { return std::strcmp(claim.rule, rule::kAlignment) == 0; });
     const Injection &injection = plan.injection;
     worker_shared = {&testbed_.failures, &testbed_.shared, injection.signal_us};
     // Under the seeded scheduler, the scheduler uses the sync points; and a single thread meets no other.
@@ -112,6 +113,7 @@ void Run::fill_in(Result &result) const
         result.latency = latency_figures(sum);
     }
     if (testbed_.lines != nullptr) result.false_shared_lines = testbed_.lines->shared_count();
+    for (const Claim &claim : claims_) result.claims.push_back(claim.rule);
     for (std::size_t i = 0; i < testbed_.failures.size(); ++i)
         result.failures.push_back({testbed_.failures[i].rule, testbed_.failures[i].detail});
 }
@@ -164,7 +166,7 @@ void Run::judge(Result &result)
     fill_in_peaks(result);
     if (!testbed_.options.check) return;
     result.op_counts = op_counts(testbed_);
-    result.rule_cases = rule_cases(testbed_);
+    result.rule_cases = rule_cases(testbed_, result.process, claims_);
     if (testbed_.failed()) return;
     judge_balance();
     judge_claims(result);

@@ -56,7 +56,7 @@ class Run {
     Injector injector_;
     MemoryJudge memory_;
     Laps laps_{testbed_, injector_};
-    std::vector<const char *> claims_;  // rules that must have had a case
+    std::vector<Claim> claims_;
     const bool refuses_memory_;
     std::uint64_t start_ns_ = 0;
     std::uint64_t start_rss_bytes_ = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/rng.h"
+#include "engine/judge/failure.h" // the names of rules, for claims
 #include "engine/run/injection.h"
 #include "engine/run/options.h"
 #include "engine/run/own_options.h"
@@ -27,6 +28,15 @@ struct Setup {
     Rng rng(std::uint32_t seat, std::uint64_t part = 0) const { return Rng(seed, seat + (part << 32)); }
 };
 
+// A rule that a scenario is there to test. A run of at least ops_min ops that never has a case of it proves nothing of it.
+struct Claim {
+    // A shorter run may miss a kind of op by chance.
+    Claim(const char *the_rule, std::uint64_t at_least = 5000) : rule(the_rule), ops_min(at_least) {}
+
+    const char *rule;
+    std::uint64_t ops_min;
+};
+
 struct Plan {
     std::size_t slot_count = 0;
     std::vector<std::unique_ptr<Generator>> generators; // one for each seat
@@ -38,8 +48,7 @@ struct Plan {
     bool directs_forks = false; // Fork ops fork while another thread is stopped inside the allocator
     bool traps_os = false; // the plan has FailOs ops
     Injection injection; // none, unless a command sets one
-    // Rules that the scenario is meant to test. A longer run that never has a case of one fails: proves_nothing.
-    std::vector<const char *> claims;
+    std::vector<Claim> claims; // of checked runs
 };
 
 struct Scenario {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/op/block.h"
 #include "engine/op/content.h"
 
 namespace stress {
@@ -147,6 +148,7 @@ bool Interp::apply_checked(const Op &op)
 {
     Block &block = shared_.slots.blocks[op.slot];
     const bool empty = block.start == nullptr;
+    if (!empty && op.link != 0 && generation_seat(block.generation) != seat_) bump(counters_.handed_over, 1);
     in_hand_ = block;
     scarce_mark_ = shared_.scarce_mark();
     bump(counters_.ops, 1);
