@@ -122,7 +122,7 @@ void ask(int fd, const Seat *seat, pid_t tid)
         text.add("thread ").add_number(seat != nullptr ? seat->index : 0).add(": has ended\n").write_to(fd);
         return;
     }
-    for (int waited_ms = 0; waited_ms < 1000; ++waited_ms) {
+    for (int waited_ms = 0; waited_ms < 5000; ++waited_ms) {
         if (answered.load(std::memory_order_acquire)) return;
         const timespec pause{0, 1'000'000};
         nanosleep(&pause, nullptr);
