@@ -45,9 +45,10 @@ static void add_block(struct text *text, const struct lookup *at)
     if (at->kind == RECORD_KIND_slab) {
         text_add(text, ", class ");
         text_add_number(text, at->class_index);
-        text_add(text, ", heap ");
-        text_add_number(text, at->owner_id);
+        if (!at->is_own) text_add(text, ", heap ");
+        if (!at->is_own) text_add_number(text, at->owner_id);
     }
+    if (at->is_own) text_add(text, ", of a heap of the program's own");
     text_add(text, "\n");
 }
 

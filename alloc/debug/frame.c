@@ -12,6 +12,7 @@
 #include "debug/stray.h"
 #include "debug/trace.h"
 #include "heap/heap.h"
+#include "heap/own.h"
 #include "os/sanitizer.h"
 #include "report/failfast.h"
 #include "report/settings.h"
@@ -55,8 +56,11 @@ bool frame_size_fits(size_t count, size_t size_bytes)
     return false;
 }
 
-static char *obtain(size_t front, size_t whole, bool zero)
+static char *obtain(struct hak_heap *heap, size_t front, size_t whole, bool zero)
 {
+    bool is_zero;
+    if (heap != NULL && zero && front == FRAME_FRONT_BYTES) return own_calloc(heap, 1, whole);
+    if (heap != NULL) return own_alloc(heap, front, whole, &is_zero);
     return zero && front == FRAME_FRONT_BYTES ? heap_calloc(1, whole) : heap_alloc_aligned(front, whole);
 }
 
@@ -76,15 +80,15 @@ static void *frame_put_resized(char *start, size_t front, struct frame_word word
     return user;
 }
 
-void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero)
+static void *alloc_in(struct hak_heap *heap, enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero)
 {
     size_t whole, front = front_bytes(align_bytes);
     if (!frame_size_fits(1, size_bytes)) return NULL;
     if (!whole_bytes(front, size_bytes, &whole)) return no_memory();
     int saved = errno;
-    char *start = obtain(front, whole, zero);
+    char *start = obtain(heap, front, whole, zero);
     if (start == NULL && quarantine_empty()) {
-        start = obtain(front, whole, zero);
+        start = obtain(heap, front, whole, zero);
         if (start != NULL) errno = saved;
     }
     if (start == NULL) return NULL;
@@ -93,6 +97,16 @@ void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_byte
     if (zero && front != FRAME_FRONT_BYTES) memset(user, 0, size_bytes);
     trace_allocated(user, size_bytes);
     return user;
+}
+
+void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero)
+{
+    return alloc_in(NULL, family, align_bytes, size_bytes, zero);
+}
+
+void *frame_alloc_in(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zero)
+{
+    return alloc_in(heap, FAMILY_MALLOC, align_bytes, size_bytes, zero);
 }
 
 /* --- checks ----------------------------------------------------------------------------------------------- */
@@ -227,10 +241,10 @@ size_t frame_usable_size(const void *pointer)
 
 /* --- realloc ---------------------------------------------------------------------------------------------- */
 
-static void *realloc_moved(const struct framed *framed, size_t size_bytes)
+static void *realloc_moved(struct hak_heap *heap, const struct framed *framed, size_t size_bytes)
 {
     int saved = errno;
-    void *moved = frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
+    void *moved = alloc_in(heap, FAMILY_MALLOC, 0, size_bytes, false);
     size_t old_bytes = framed->word.size_bytes;
     if (moved != NULL) {
         memcpy(moved, framed->user, old_bytes < size_bytes ? old_bytes : size_bytes);
@@ -245,7 +259,8 @@ static void *realloc_moved(const struct framed *framed, size_t size_bytes)
     return framed->user;
 }
 
-static void *realloc_checked(void *pointer, size_t size_bytes)
+/* heap: where the block shall be; NULL: where it is. */
+static void *realloc_checked(struct hak_heap *heap, void *pointer, size_t size_bytes)
 {
     struct lookup at;
     struct framed framed;
@@ -259,10 +274,13 @@ static void *realloc_checked(void *pointer, size_t size_bytes)
         return NULL;
     }
     size_t whole, front = (size_t)(framed.user - framed.start);
+    struct hak_heap *of_block = own_of(framed.start);
+    if (heap == NULL) heap = of_block;
     if (!frame_size_fits(1, size_bytes)) return NULL;
     if (!whole_bytes(front, size_bytes, &whole)) return no_memory();
     struct frame_word word = framed.word;
     word.size_bytes = size_bytes;
+    if (heap != of_block) return realloc_moved(heap, &framed, size_bytes);
     if (at.kind != RECORD_KIND_slab && whole > SMALL_BYTES_MAX) { /* the heap may resize it without a copy */
         char *start = heap_realloc(framed.start, whole);
         if (start == NULL) return NULL;
@@ -272,14 +290,19 @@ static void *realloc_checked(void *pointer, size_t size_bytes)
     }
     if (whole <= framed.bytes && whole >= framed.bytes / 2)
         return frame_put_resized(framed.start, front, word, framed.word.size_bytes);
-    return realloc_moved(&framed, size_bytes);
+    return realloc_moved(heap, &framed, size_bytes);
 }
 
 void *frame_realloc(void *pointer, size_t size_bytes)
 {
-    if (pointer == NULL) return frame_alloc(FAMILY_MALLOC, 0, size_bytes, false);
+    return frame_realloc_in(NULL, pointer, size_bytes);
+}
+
+void *frame_realloc_in(struct hak_heap *heap, void *pointer, size_t size_bytes)
+{
+    if (pointer == NULL) return alloc_in(heap, FAMILY_MALLOC, 0, size_bytes, false);
     const char *call = failfast_call_set("realloc");
-    void *moved = realloc_checked(pointer, size_bytes);
+    void *moved = realloc_checked(heap, pointer, size_bytes);
     failfast_call_set(call);
     return moved;
 }

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hak_heap;
+
 enum frame_family { FAMILY_MALLOC, FAMILY_NEW, FAMILY_NEW_ARRAY };
 
 bool frames_on(void);
@@ -28,6 +30,11 @@ bool frame_size_fits(size_t count, size_t size_bytes);
  * block, as calloc does. */
 void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero);
 void *frame_realloc(void *pointer, size_t size_bytes);
+
+/* The same in a heap of the program's own; NULL: the heap of all. frame_realloc_in: a block of another heap moves to this
+ * one. */
+void *frame_alloc_in(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zero);
+void *frame_realloc_in(struct hak_heap *heap, void *pointer, size_t size_bytes);
 size_t frame_usable_size(const void *pointer);
 
 /* What a call of free or delete claims about the block. */

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "heap/own_inside.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
@@ -71,13 +72,17 @@ static void check_superslab(struct superslab *superslab, void *context)
             if (tag != 0) broken(report, "law 6: a free page has no tag", start);
             continue;
         }
+        if (tag == CLASS_OWN_DEAD) {
+            accounted |= 1ull << page;
+            continue;
+        }
         if (accounted >> page & 1) continue; /* inside the slab or run before it */
         if (tag == 0) {
             broken(report, "law 6: a page in use has a tag", start);
             continue;
         }
         accounted |= bits_range(page, slab->page_count);
-        if (tag == CLASS_RUN) {
+        if (tag_is_run(tag)) {
             report->run_count++;
             if (VALIDATE) report->live_blocks += validate_live_count(superslab, page);
         } else {
@@ -116,6 +121,29 @@ static void check_owner(struct hak_inspect_report *report, const struct owner *o
     }
 }
 
+static void check_own(struct hak_inspect_report *report, const struct hak_heap *heap)
+{
+    check_owner(report, &heap->owner);
+    if (atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL)
+        broken(report, "law 8: at rest nothing is posted", heap);
+    size_t slab_bytes = 0;
+    const struct slab *slab = heap->full;
+    while (slab != NULL) {
+        if (slab->owner != &heap->owner || slab->listed || slab->next->prev != slab) {
+            broken(report, "law 8: `full` holds the heap's slabs that can give no block", slab);
+            return;
+        }
+        slab_bytes += (size_t)slab->page_count * PAGE_BYTES;
+        slab = slab->next == heap->full ? NULL : slab->next;
+    }
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        const struct slab *first = heap->owner.slabs[class_index];
+        for (slab = first; slab != NULL; slab = slab->next == first ? NULL : slab->next)
+            slab_bytes += (size_t)slab->page_count * PAGE_BYTES;
+    }
+    if (slab_bytes != heap->slab_bytes) broken(report, "law 8: each slab of a heap is in a list", heap);
+}
+
 bool hak_inspect(struct hak_inspect_report *report)
 {
     *report = (struct hak_inspect_report){.broken_law = NULL};
@@ -127,6 +155,7 @@ bool hak_inspect(struct hak_inspect_report *report)
         check_owner(report, owner);
         queued_count += check_queue(report, owner, report->pending_slab_count);
     }
+    for (const struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) check_own(report, heap);
     if (report->pending_slab_count != 0) broken(report, "law 2: at rest nothing is pending", NULL);
     if (queued_count != report->pending_slab_count)
         broken(report, "law 2: a slab with pending blocks is on a queue, once", NULL);

@@ -46,7 +46,7 @@ static void find_live(struct lookup *found, enum reading reading)
 static void in_slab(const struct superslab *superslab, uint32_t page, uint32_t tag, const char *address,
                     enum reading reading, struct lookup *found)
 {
-    uint32_t class_index = tag & TAG_CLASS_MASK, first;
+    uint32_t class_index = tag_slab_class(tag), first;
     struct shape shape;
     if (class_index == CLASS_EMPTY || class_index >= CLASS_COUNT ||
         !slab_shape(superslab, page, reading, &shape, &first) || shape.class_index != class_index ||
@@ -55,6 +55,7 @@ static void in_slab(const struct superslab *superslab, uint32_t page, uint32_t t
     found->kind = RECORD_KIND_slab;
     found->class_index = class_index;
     found->owner_id = tag >> TAG_OWNER_SHIFT;
+    found->is_own = found->owner_id == 0;
     found->bytes = sizeclass_bytes(class_index);
     found->first_page = first;
     found->page_count = shape.page_count;
@@ -77,10 +78,11 @@ static void in_run(const struct superslab *superslab, uint32_t page, enum readin
         uint32_t tag = pagemap_tag_checked(start);
         if (tag == 0) continue;
         struct shape shape;
-        if (tag != CLASS_RUN || !read_shape(&superslab->slabs[first], reading, &shape)) return;
+        if (!tag_is_run(tag) || !read_shape(&superslab->slabs[first], reading, &shape)) return;
         if (shape.page_count <= back || shape.page_count > RUN_PAGES_MAX) return;
         found->kind = RECORD_KIND_run;
         found->class_index = CLASS_RUN;
+        found->is_own = tag == CLASS_OWN;
         found->start = start;
         found->bytes = (size_t)shape.page_count * PAGE_BYTES;
         found->first_page = first;
@@ -96,16 +98,18 @@ static struct lookup look_up(const void *address, enum reading reading)
     struct lookup found = {.kind = RECORD_KIND_none};
     char *slot = (char *)((uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES);
     const struct superslab *superslab = pagemap_descriptor(address);
-    if (superslab == NULL || pagemap_tag_checked(slot) == CLASS_HUGE) {
+    if (superslab == NULL || tag_is_huge(pagemap_tag_checked(slot))) {
         struct lookup huge = {.kind = RECORD_KIND_huge, .class_index = CLASS_HUGE, .live = true};
-        return huge_find(address, &huge.start, &huge.bytes) ? huge : found;
+        if (!huge_find(address, &huge.start, &huge.bytes)) return found;
+        huge.is_own = pagemap_tag_checked(huge.start) == CLASS_OWN_HUGE;
+        return huge;
     }
     if (superslab_base(superslab) != slot) return found; /* it is losing its address space */
     found.kind = RECORD_KIND_free;
     found.superslab = superslab;
     uint32_t page = (uint32_t)((uintptr_t)address % SUPERSLAB_BYTES / PAGE_BYTES);
     uint32_t tag = pagemap_tag_checked(address);
-    if (tag == 0 || tag == CLASS_RUN) in_run(superslab, page, reading, &found);
+    if (tag == 0 || tag_is_run(tag)) in_run(superslab, page, reading, &found);
     else in_slab(superslab, page, tag, address, reading, &found);
     return found;
 }

@@ -21,7 +21,8 @@ struct lookup {
     char *start;           /* start of the heap's block, its frame included; NULL outside of a slab's blocks */
     size_t bytes;          /* of it */
     uint32_t class_index;
-    uint32_t owner_id; /* 0: no owner */
+    uint32_t owner_id; /* 0: no owner, or a heap of the program's own */
+    bool is_own; /* of such a heap (heap/own.h) */
     bool live; /* the heap has handed it out; known of runs and huge blocks, and under VALIDATE of small ones */
 
     const struct superslab *superslab; /* of a slab, a run or a free page; otherwise NULL */

@@ -11,6 +11,7 @@
 
 #include "cache/thread.h"
 #include "heap/heap.h"
+#include "heap/own.h"
 #include "os/meta.h"
 #include "os/sanitizer.h"
 #include "report/failfast.h"
@@ -223,7 +224,8 @@ static bool has_room(const struct ring *ring, size_t bytes)
 
 void quarantine_put(const struct framed *framed)
 {
-    if (framed->bytes > QUARANTINE_BLOCK_BYTES_MAX || !ring_start()) {
+    /* A block of a heap of the program's own goes back with all of its heap, and must not wait. */
+    if (framed->bytes > QUARANTINE_BLOCK_BYTES_MAX || own_of(framed->start) != NULL || !ring_start()) {
         heap_free(framed->start);
         return;
     }

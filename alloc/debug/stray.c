@@ -51,6 +51,8 @@ static bool refuse_unknown(const void *pointer, enum failfast_kind freed)
 
 bool stray_refused(const void *pointer, enum failfast_kind freed)
 {
+    if (pagemap_tag_checked(pointer) == CLASS_OWN_DEAD)
+        return failfast_refused(FAILFAST_destroyed_heap, pointer, "the address is that of a block");
     switch (heap_lookup(pointer).kind) {
     case RECORD_KIND_run: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a page run");
     case RECORD_KIND_huge: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a huge block");
@@ -64,7 +66,8 @@ bool stray_refused(const void *pointer, enum failfast_kind freed)
 
 static bool is_stray(const void *pointer)
 {
-    return pagemap_tag_checked(pointer) == 0 && failfast_level() != LEVEL_NONE;
+    uint32_t tag = pagemap_tag_checked(pointer);
+    return (tag == 0 || tag == CLASS_OWN_DEAD) && failfast_level() != LEVEL_NONE;
 }
 
 bool heap_may_free(const void *pointer)

@@ -9,6 +9,7 @@
 #include "heap/background.h"
 #include "heap/bound.h"
 #include "heap/heap.h"
+#include "heap/own.h"
 #include "heap/stats.h"
 #include "heap/stats_write.h"
 #include "os/os.h"
@@ -195,6 +196,64 @@ void hak_stats_get(struct hak_stats *out)
 void hak_stats_print(FILE *stream)
 {
     stats_print(stream);
+}
+
+struct hak_heap *hak_heap_new(void)
+{
+    return own_new();
+}
+
+void *hak_heap_malloc(struct hak_heap *heap, size_t size_bytes)
+{
+    bool zero;
+    if (VALIDATE && frames_on()) return frame_alloc_in(heap, 0, size_bytes, false);
+    return own_alloc(heap, 0, size_bytes, &zero);
+}
+
+void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t size_bytes)
+{
+    if (VALIDATE && frames_on())
+        return frame_size_fits(count, size_bytes) ? frame_alloc_in(heap, 0, count * size_bytes, true) : NULL;
+    return own_calloc(heap, count, size_bytes);
+}
+
+void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes)
+{
+    bool zero;
+    if (!is_power_of_two(align_bytes)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (VALIDATE && frames_on()) return frame_alloc_in(heap, align_bytes, size_bytes, false);
+    return own_alloc(heap, align_bytes, size_bytes, &zero);
+}
+
+void *hak_heap_realloc(struct hak_heap *heap, void *block, size_t size_bytes)
+{
+    if (block == NULL) return hak_heap_malloc(heap, size_bytes);
+    if (VALIDATE && frames_on()) return frame_realloc_in(heap, block, size_bytes);
+    return own_realloc_any(heap, block, size_bytes);
+}
+
+void hak_heap_free_all(struct hak_heap *heap)
+{
+    own_free_all(heap);
+}
+void hak_heap_destroy(struct hak_heap *heap)
+{
+    own_destroy(heap);
+}
+void hak_heap_limit_set(struct hak_heap *heap, size_t limit_bytes)
+{
+    own_limit_set(heap, limit_bytes);
+}
+size_t hak_heap_limit_get(struct hak_heap *heap)
+{
+    return own_limit_get(heap);
+}
+size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out, size_t size_bytes)
+{
+    return own_figures(heap, out, size_bytes);
 }
 
 const char *hak_version(void)

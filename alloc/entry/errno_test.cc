@@ -9,6 +9,7 @@
 #include "hakmem/hakmem.h"
 
 extern "C" {
+#include "heap/own_inside.h"
 #include "os/os_fault.h"
 }
 
@@ -19,6 +20,7 @@ using test::MIB;
 constexpr int ERRNO_OF_CALLER = 4711, KEPT = ERRNO_OF_CALLER;
 constexpr size_t HUGE_BYTES = 9 * MIB; // not in the cache of mappings: the system must be asked
 
+hak_heap *own_heap; // from the row of hak_heap_new to that of hak_heap_destroy
 void *live_block; // of 100 bytes, live
 FILE *nowhere;
 int nowhere_fd;
@@ -195,6 +197,61 @@ const struct {
          hak_sized_block got = hak_malloc_at_least(HUGE_BYTES);
          return got.block == nullptr && got.size_bytes == 0;
      }},
+    {"hak_heap_new", [] { return (own_heap = hak_heap_new()) != nullptr; }, ENOMEM,
+     [] {
+         std::vector<hak_heap *> heaps;
+         heaps.reserve(4096); // more than one range of metadata has room for
+         while (heaps.size() < 4096 && (heaps.push_back(hak_heap_new()), heaps.back() != nullptr)) {}
+         for (hak_heap *each : heaps) hak_heap_destroy(each);
+         return heaps.back() == nullptr;
+     }},
+    {"hak_heap_malloc", [] { return is_new(hak_heap_malloc(own_heap, HUGE_BYTES)); }, ENOMEM,
+     [] { return fails(hak_heap_malloc(own_heap, HUGE_BYTES)) && fails(hak_heap_malloc(own_heap, SIZE_MAX)); }},
+    {"hak_heap_calloc", [] { return is_new(hak_heap_calloc(own_heap, 9, MIB)); }, ENOMEM,
+     [] { return fails(hak_heap_calloc(own_heap, 9, MIB)) && fails(hak_heap_calloc(own_heap, SIZE_MAX, 2)); }},
+    {"hak_heap_aligned_alloc", [] { return is_new(hak_heap_aligned_alloc(own_heap, 4096, 100)); }, EINVAL,
+     [] { return fails(hak_heap_aligned_alloc(own_heap, 48, 1)); }},
+    {"hak_heap_realloc", [] { return is_new(hak_heap_realloc(own_heap, nullptr, 100)); }, ENOMEM,
+     [] { return fails(hak_heap_realloc(own_heap, live_block, HUGE_BYTES)); }},
+    {"hak_heap_limit_set",
+     [] {
+         hak_heap_limit_set(own_heap, MIB);
+         return hak_heap_limit_get(own_heap) == MIB;
+     },
+     ENOMEM, [] { return fails(hak_heap_malloc(own_heap, 2 * MIB)); }},
+    {"hak_heap_limit_get", [] { return hak_heap_limit_get(own_heap) == MIB; }, KEPT,
+     [] { return hak_heap_limit_get(own_heap) == MIB; }},
+    {"hak_heap_figures_get",
+     [] {
+         hak_heap_figures of_heap;
+         return hak_heap_figures_get(own_heap, &of_heap, sizeof of_heap) == sizeof of_heap;
+     },
+     KEPT,
+     [] {
+         hak_heap_figures of_heap;
+         return hak_heap_figures_get(own_heap, &of_heap, 8) == sizeof of_heap;
+     }},
+    {"hak_heap_free_all",
+     [] {
+         bool filled = hak_heap_malloc(own_heap, 100) != nullptr;
+         hak_heap_free_all(own_heap);
+         return filled;
+     },
+     KEPT,
+     [] {
+         hak_heap_free_all(own_heap);
+         return true;
+     }},
+    {"hak_heap_destroy",
+     [] {
+         hak_heap_destroy(own_heap);
+         return true;
+     },
+     KEPT,
+     [] {
+         hak_heap_destroy(nullptr);
+         return true;
+     }},
     {"hak_crash_handler_install",
      [] {
          bool installed = hak_crash_handler_install("/tmp") == 0;
@@ -249,6 +306,7 @@ TEST(Errno, OfEveryPublicFunction)
         }
         hak_free(live_block);
     });
+    if (VALIDATE) own_dead_free_all();
     fclose(nowhere);
     close(nowhere_fd);
 }

@@ -14,6 +14,7 @@
 #include "heap/bound.h"
 #include "heap/huge.h"
 #include "heap/large.h"
+#include "heap/own.h"
 #include "heap/stats_write.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
@@ -179,6 +180,8 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
         huge_free(pointer);
     } else if (class_index == CLASS_GUARD) {
         guard_free(pointer);
+    } else if (class_index >= CLASS_OWN) {
+        own_free(pointer);
     } /* else a foreign pointer: ignored. Under VALIDATE it has been reported before */
 }
 
@@ -217,7 +220,7 @@ size_t heap_usable_size(const void *pointer)
     if (class_index == CLASS_RUN) return large_usable_size(pointer);
     if (class_index == CLASS_HUGE) return huge_usable_size(pointer);
     if (class_index == CLASS_GUARD) return guard_usable_size(pointer);
-    return 0; /* NULL, or not ours */
+    return class_index >= CLASS_OWN ? own_usable_size(pointer) : 0; /* 0: NULL, or not ours */
 }
 
 size_t heap_good_size(size_t size_bytes)
@@ -241,8 +244,7 @@ void heap_tell_returned(void *block)
     sanitizer_returned(block, bytes < RUN_BYTES_MAX ? bytes : RUN_BYTES_MAX);
 }
 
-/* Called before a run is shortened in place: its end goes back to the pool, and may go to another thread at once. */
-static void tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
+void heap_tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
 {
     size_t kept_bytes = round_up(size_bytes, GRANULE_BYTES);
     if (kept_bytes >= usable_bytes) return;
@@ -250,8 +252,7 @@ static void tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
     sanitizer_returned(block + kept_bytes, more_bytes < RUN_BYTES_MAX ? more_bytes : RUN_BYTES_MAX);
 }
 
-/* Tells the sanitizers that a block was resized in place, or by moving its pages. */
-static void *told_resized(char *block, size_t old_usable_bytes, size_t size_bytes)
+void *heap_told_resized(char *block, size_t old_usable_bytes, size_t size_bytes)
 {
     if (!SANITIZED) return block;
     size_t usable_bytes = heap_usable_size(block);
@@ -268,6 +269,19 @@ static void *told_resized(char *block, size_t old_usable_bytes, size_t size_byte
 static bool fits_in_place(size_t usable_bytes, size_t size_bytes)
 {
     return size_bytes <= usable_bytes && size_bytes >= usable_bytes / 2;
+}
+
+/* Resizes a sampled block, a run or a huge block in place, or by moving its pages. NULL: it must be copied. */
+static void *resize_pages(void *pointer, uint32_t class_index, size_t usable_bytes, size_t size_bytes)
+{
+    if (class_index == CLASS_GUARD) return guard_resize(pointer, size_bytes) ? pointer : NULL;
+    /* The system refuses also if the program has split the mapping (mprotect, madvise). */
+    if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) return huge_realloc(pointer, size_bytes);
+    if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
+        if (SANITIZED) heap_tell_shorter(pointer, usable_bytes, size_bytes);
+        return large_resize(pointer, size_bytes) ? pointer : NULL;
+    }
+    return fits_in_place(usable_bytes, size_bytes) ? pointer : NULL;
 }
 
 static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
@@ -290,24 +304,20 @@ void *heap_realloc(void *pointer, size_t size_bytes)
     }
     if (size_bytes > PTRDIFF_MAX) return no_memory();
     uint32_t class_index = pagemap_tag(pointer) & TAG_CLASS_MASK;
+    if (HAK_UNLIKELY(class_index >= CLASS_OWN && class_index < CLASS_GUARD))
+        return own_realloc(own_of(pointer), pointer, size_bytes);
     size_t usable_bytes = heap_usable_size(pointer);
-    if (class_index == CLASS_GUARD && guard_resize(pointer, size_bytes))
-        return told_resized(pointer, usable_bytes, size_bytes);
-    if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
-        /* The system refuses also if the program has split the mapping (mprotect, madvise). */
-        void *resized = huge_realloc(pointer, size_bytes);
-        if (resized != NULL) return told_resized(resized, usable_bytes, size_bytes);
-    } else if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
-        if (SANITIZED) tell_shorter(pointer, usable_bytes, size_bytes);
-        if (large_resize(pointer, size_bytes)) return told_resized(pointer, usable_bytes, size_bytes);
-    } else if (class_index != CLASS_GUARD && fits_in_place(usable_bytes, size_bytes)) {
-        return told_resized(pointer, usable_bytes, size_bytes);
+    if (HAK_UNLIKELY(class_index >= CLASS_GUARD)) {
+        void *resized = resize_pages(pointer, class_index, usable_bytes, size_bytes);
+        if (resized != NULL) return heap_told_resized(resized, usable_bytes, size_bytes);
+    } else if (fits_in_place(usable_bytes, size_bytes)) {
+        return heap_told_resized(pointer, usable_bytes, size_bytes);
     }
     int saved = errno;
     void *moved = realloc_move(pointer, usable_bytes, size_bytes);
     if (moved == NULL && size_bytes <= usable_bytes) { /* the old block is too large, but it will do */
         errno = saved;
-        return told_resized(pointer, usable_bytes, size_bytes);
+        return heap_told_resized(pointer, usable_bytes, size_bytes);
     }
     return moved;
 }
@@ -333,6 +343,6 @@ size_t heap_purge(void)
 size_t heap_purge_all(void)
 {
     if (!thread_process_start()) return 0;
-    size_t trimmed_bytes = visit_all();
+    size_t trimmed_bytes = visit_all() + own_purge_all();
     return trimmed_bytes + heap_purge();
 }

@@ -59,6 +59,12 @@ bool heap_may_resize(const void *pointer);
 void heap_tell_given(void *block, size_t size_bytes);
 void heap_tell_returned(void *block);
 
+/* Called before a run is shortened in place: its end goes back to the pool, and may go to another thread at once. */
+void heap_tell_shorter(char *block, size_t usable_bytes, size_t size_bytes);
+
+/* Tells the sanitizers that a block was resized in place, or by moving its pages. Returns the block. */
+void *heap_told_resized(char *block, size_t old_usable_bytes, size_t size_bytes);
+
 /* Every block that goes to the program passes here. NULL is allowed. */
 HAK_INLINE void *heap_given(void *block, size_t size_bytes)
 {

@@ -18,6 +18,7 @@
 /* Describes a mapping. It is in one place: in the page map (the block is live), in `cache`, in `stuck`, or, without a
  * mapping, in `spare`. */
 struct huge {
+    struct huge_link link; /* first: huge_link_of */
     char *start;
     size_t mapped_bytes;
     uint64_t cached_ms;
@@ -29,8 +30,7 @@ static struct huge *stuck;                     /* mappings that the system refus
 static struct huge *cache[HUGE_CACHE_ENTRIES]; /* the first cache_count are set */
 static uint32_t cache_count;
 static _Atomic(bool) any_cached; /* cache_count > 0, for readers without the lock: relaxed */
-static size_t cached_bytes, live_bytes, live_count;
-static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
+static size_t cached_bytes, live_bytes, live_count, cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 static _Atomic(uint64_t) tick_due_ms;
 
@@ -383,7 +383,7 @@ bool huge_find(const void *address, char **start, size_t *mapped_bytes)
     uintptr_t at;
     const struct huge *huge = pagemap_descriptor_below(address, &at);
     /* A descriptor without this tag is a superslab's. */
-    if (huge == NULL || pagemap_tag_checked((const void *)at) != CLASS_HUGE) return false;
+    if (huge == NULL || !tag_is_huge(pagemap_tag_checked((const void *)at))) return false;
     *start = (char *)at;
     *mapped_bytes = huge->mapped_bytes;
     return (uintptr_t)address - at < *mapped_bytes;

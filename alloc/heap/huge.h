@@ -8,11 +8,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "superslab/pagemap.h"
+
 /* *zero: every byte reads as zero. NULL when the system has no memory, or the sum overflows. */
 void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero);
 
 void huge_free(void *pointer);
 size_t huge_usable_size(const void *pointer);
+
+/* For the heap of the program's own that a block belongs to (heap/own.h), which alone uses it. Of a block that the caller
+ * has. */
+struct huge_link {
+    struct hak_heap *heap;
+    struct huge_link *next, *prev;
+    void *start;
+};
+static inline struct huge_link *huge_link_of(const void *pointer)
+{
+    return (struct huge_link *)pagemap_descriptor(pointer);
+}
 
 /* Under VALIDATE: whether an address lies in a cached mapping. Takes the HUGE lock. */
 bool huge_is_cached(const void *address);

@@ -12,6 +12,7 @@
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
 #include "heap/huge.h"
+#include "heap/own.h"
 #include "heap/stats.h"
 #include "report/text.h"
 #include "slab/owner.h"
@@ -65,7 +66,7 @@ static void collect(struct hak_figures *out)
         out->classes[class_index - 1].block_bytes = sizeclass_bytes(class_index);
     pool_for_each(count_superslab, out);
     struct pool_figures pool = pool_figures();
-    uint64_t carved_bytes = count_owners(out);
+    uint64_t carved_bytes = count_owners(out) + own_add_figures(out);
     out->mapped_bytes = stats.reserved_bytes;
     out->committed_bytes = limit_committed_bytes();
     out->committed_peak_bytes = limit_committed_peak_bytes();

@@ -84,3 +84,62 @@ void lock_all_reset(void)
         atomic_store_explicit(&locks[rank].state, FREE, memory_order_relaxed);
     }
 }
+
+/* --- locks in objects -------------------------------------------------------------------------------- */
+
+/* seq_cst, on failure too, and in lock_word_release: see own_unlock. */
+static bool word_try(struct lock_word *word)
+{
+    uint32_t state = FREE;
+    return atomic_compare_exchange_strong_explicit(&word->state, &state, HELD, memory_order_seq_cst,
+                                                   memory_order_seq_cst);
+}
+
+static void word_is_held(enum lock_rank rank)
+{
+    if (VALIDATE) rank_check(rank);
+    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
+}
+
+bool lock_word_try(struct lock_word *word, enum lock_rank rank)
+{
+    sync_point("lock_try");
+    if (!word_try(word)) return false;
+    word_is_held(rank);
+    return true;
+}
+
+void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
+{
+    sync_point("lock_acquire");
+    bool held = false;
+    const int spins = sync_points_are_hooked() ? 1 : SPINS;
+    for (int spin = 0; spin < spins && !held; spin++) held = word_try(word);
+    while (!held) { /* as in lock_acquire */
+        if (sync_points_are_hooked()) {
+            sync_point("lock_wait");
+            held = word_try(word);
+            continue;
+        }
+        held = atomic_exchange_explicit(&word->state, WAITED_FOR, memory_order_seq_cst) == FREE;
+        if (!held) os_wait((uint32_t *)&word->state, WAITED_FOR);
+    }
+    word_is_held(rank);
+}
+
+void lock_word_release(struct lock_word *word, enum lock_rank rank)
+{
+    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);
+    if (VALIDATE) HAK_MINE(ranks_held) &= ~(1u << rank);
+    if (atomic_exchange_explicit(&word->state, FREE, memory_order_seq_cst) == WAITED_FOR)
+        os_wake_one((uint32_t *)&word->state);
+    sync_point("lock_release");
+}
+
+bool lock_word_reset(struct lock_word *word)
+{
+    /* relaxed: as in lock_all_reset. */
+    bool was_held = atomic_load_explicit(&word->state, memory_order_relaxed) != FREE;
+    atomic_store_explicit(&word->state, FREE, memory_order_relaxed);
+    return was_held;
+}

@@ -7,7 +7,9 @@
  * threads that it does not have, and repairs what they protect. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum lock_rank {
     LOCK_BACKGROUND, /* start and end of the background thread */
@@ -15,6 +17,8 @@ enum lock_rank {
     LOCK_BOUND, /* the callback at the limit */
     LOCK_VISIT, /* a visit to another thread's heap (cache/visit.h) */
     LOCK_HEAPS, /* a new heap */
+    LOCK_OWN, /* one of the program's own heaps (heap/own.h): a lock_word in each */
+    LOCK_OWN_HEAPS, /* the lists of these heaps, and their dead pages */
     LOCK_HUGE, /* huge descriptors and the cache of mappings */
     LOCK_GUARD, /* the queue of free guard slots */
     LOCK_POOL, /* a new superslab */
@@ -30,3 +34,18 @@ void lock_release(enum lock_rank rank);
 
 /* In the child after fork: frees every lock, and marks those that were held. */
 void lock_all_reset(void);
+
+/* A lock inside an object, one of many of the same rank; a thread holds at most one of them. Zeroed memory is a free lock.
+ * The layer that makes the objects finds those that were held at a fork, by lock_word_reset in the child. */
+struct lock_word {
+    _Atomic(uint32_t) state;
+};
+
+void lock_word_acquire(struct lock_word *word, enum lock_rank rank);
+
+/* False at once if another thread holds it. */
+bool lock_word_try(struct lock_word *word, enum lock_rank rank);
+void lock_word_release(struct lock_word *word, enum lock_rank rank);
+
+/* In the child after fork: frees the lock. Returns whether a thread held it. */
+bool lock_word_reset(struct lock_word *word);

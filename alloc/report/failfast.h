@@ -10,29 +10,30 @@
 
 /* X(name, text): text says what was found, in the report's first line. ci/lint/catalogue checks that each kind has a
  * check in alloc/, a program in stress/misuse/ and a row in docs/debug.md. */
-#define FAILFAST_KINDS(X)                                                                                \
-    X(double_free, "double free: the block is not live")                                                 \
-    X(realloc_freed, "realloc of a block that has been freed")                                           \
-    X(interior_pointer, "free of a pointer into a block, not to its start")                              \
-    X(misaligned_pointer, "free of a misaligned pointer")                                                \
-    X(stack_pointer, "free of a pointer into the stack")                                                 \
-    X(static_pointer, "free of a pointer into a module's static data")                                   \
-    X(unmapped_pointer, "free of a block whose memory has gone back to the system")                      \
-    X(foreign_pointer, "free of a pointer that did not come from this allocator")                        \
-    X(never_returned, "free of a block that was never handed out")                                       \
-    X(mismatched_delete, "the block was allocated by one family of calls and freed by another")          \
-    X(wrong_size, "sized free with another size than the block was allocated with")                      \
-    X(wrong_aligned_size, "sized free of an aligned block with another size than it was allocated with") \
-    X(wrong_alignment, "free with another alignment than the block was allocated with")                  \
-    X(size_overflow, "a size that no block can have: it wraps, or is above PTRDIFF_MAX")                 \
-    X(write_before, "the bytes before a block were overwritten")                                         \
-    X(write_after, "the bytes after a block were overwritten")                                           \
-    X(write_after_free, "a freed block was written to")                                                  \
-    X(head_alignment, "the head of a free list is misaligned: the list was overwritten")                 \
-    X(next_link_range, "a free block's link leaves its class: the block was written after free")         \
-    X(remote_link, "a link among blocks freed by other threads was overwritten")                         \
-    X(handed_out_twice, "a block was about to be handed out while it is live")                           \
-    X(heap_not_held, "a kernel thread uses the heap of another one")                                     \
+#define FAILFAST_KINDS(X)                                                                                    \
+    X(double_free, "double free: the block is not live")                                                     \
+    X(realloc_freed, "realloc of a block that has been freed")                                               \
+    X(interior_pointer, "free of a pointer into a block, not to its start")                                  \
+    X(misaligned_pointer, "free of a misaligned pointer")                                                    \
+    X(stack_pointer, "free of a pointer into the stack")                                                     \
+    X(static_pointer, "free of a pointer into a module's static data")                                       \
+    X(unmapped_pointer, "free of a block whose memory has gone back to the system")                          \
+    X(foreign_pointer, "free of a pointer that did not come from this allocator")                            \
+    X(never_returned, "free of a block that was never handed out")                                           \
+    X(mismatched_delete, "the block was allocated by one family of calls and freed by another")              \
+    X(wrong_size, "sized free with another size than the block was allocated with")                          \
+    X(wrong_aligned_size, "sized free of an aligned block with another size than it was allocated with")     \
+    X(wrong_alignment, "free with another alignment than the block was allocated with")                      \
+    X(size_overflow, "a size that no block can have: it wraps, or is above PTRDIFF_MAX")                     \
+    X(write_before, "the bytes before a block were overwritten")                                             \
+    X(write_after, "the bytes after a block were overwritten")                                               \
+    X(write_after_free, "a freed block was written to")                                                      \
+    X(head_alignment, "the head of a free list is misaligned: the list was overwritten")                     \
+    X(next_link_range, "a free block's link leaves its class: the block was written after free")             \
+    X(remote_link, "a link among blocks freed by other threads was overwritten")                             \
+    X(handed_out_twice, "a block was about to be handed out while it is live")                               \
+    X(destroyed_heap, "use of a heap that was destroyed, or of a block that went back with all of its heap") \
+    X(heap_not_held, "a kernel thread uses the heap of another one")                                         \
     X(law, "the heap's own books do not balance")
 
 enum failfast_kind {

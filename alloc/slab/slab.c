@@ -142,6 +142,16 @@ static void slab_release(struct slab *slab)
     pool_free(superslab, slab->page_index, slab->page_count, 1 + 7u * slab->carved_count / slab->capacity);
 }
 
+void slab_discard(struct slab *slab)
+{
+    struct owner *owner = slab->owner;
+    if (slab->listed) list_remove(slab);
+    owner_count_event(owner, OWNER_EVENT_slabs_released);
+    size_t block_bytes = sizeclass_bytes(slab->class_index);
+    owner_used_bytes_set(owner, owner_used_bytes(owner) - used_get(slab) * block_bytes);
+    owner_carved_bytes_add(owner, -(size_t)slab->carved_count * block_bytes);
+}
+
 /* More blocks came back than were in use. The report names the last one, which is now first on the free list. */
 static HAK_COLD HAK_NORETURN void returned_too_many(const struct slab *slab)
 {
@@ -178,8 +188,8 @@ void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab,
     uint32_t page = 0;
     while (page < SUPERSLAB_PAGES) {
         uint32_t tag = pagemap_tag(base + (size_t)page * PAGE_BYTES);
-        uint32_t class_index = tag & TAG_CLASS_MASK;
-        if (tag >> TAG_OWNER_SHIFT == 0) { /* the page is free or belongs to a run */
+        uint32_t class_index = tag_slab_class(tag);
+        if (class_index == CLASS_EMPTY) { /* the page is free or belongs to a run */
             page++;
             continue;
         }

@@ -52,6 +52,10 @@ struct block *slab_take(struct slab *slab);
 void slab_give_back(struct slab *slab, struct block *block);
 void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count);
 
+/* Takes a slab out of its owner's books, whatever blocks of it are in use. The caller clears its tags and frees its
+ * pages. */
+void slab_discard(struct slab *slab);
+
 /* Calls visit for each slab of a superslab, with the class that the page map says. Any thread. Other threads may make
  * and release slabs meanwhile, so visit may only read atomic members. */
 void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab, uint32_t class_index, void *context),

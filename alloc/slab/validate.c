@@ -37,7 +37,7 @@ static void check_list(const struct block *head, uint32_t class_index, const voi
     if ((uintptr_t)head % GRANULE_BYTES != 0)
         failfast_link(FAILFAST_head_alignment, head, "a free list's head, not a multiple of 16", link);
     uint32_t tag = pagemap_tag_checked(head);
-    if ((tag & TAG_CLASS_MASK) != class_index || tag >> TAG_OWNER_SHIFT == 0)
+    if (tag_slab_class(tag) != class_index)
         failfast_link(FAILFAST_next_link_range, head, "a free list leads out of its class", link);
 }
 
@@ -93,14 +93,13 @@ bool validate_is_live(const void *start)
 static bool check_start(const void *pointer, struct superslab **superslab)
 {
     uint32_t tag = pagemap_tag_checked(pointer);
-    uint32_t class_index = tag & TAG_CLASS_MASK;
-    if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
-    if (class_index >= CLASS_RUN && (uintptr_t)pointer % PAGE_BYTES != 0)
-        return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
     *superslab = NULL;
-    if (class_index == CLASS_HUGE) return true;
+    if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
+    if ((tag_is_run(tag) || tag_is_huge(tag)) && (uintptr_t)pointer % PAGE_BYTES != 0)
+        return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
+    if (tag_is_huge(tag)) return true;
     *superslab = pagemap_descriptor(pointer);
-    if (class_index == CLASS_RUN) return true;
+    if (tag_is_run(tag)) return true;
     struct slab *slab = superslab_slab_of(*superslab, pointer);
     if ((const char *)pointer < slab_start(*superslab, slab))
         return failfast_refused(FAILFAST_never_returned, pointer, "before the first block");
@@ -149,6 +148,14 @@ void validate_remote(struct slab *slab, const struct block *head, uint32_t count
                           is_last ? "the list continues beyond its count" : "the link leaves the slab", &block->next);
         block = next;
     }
+}
+
+void validate_discarded(const void *start, uint32_t pages)
+{
+    struct superslab *superslab = pagemap_descriptor(start);
+    uint32_t first = granule_of(start) / WORD_BITS;
+    for (uint32_t word = 0; word < pages * PAGE_WORDS; word++)
+        atomic_store_explicit(&superslab->live_bits[first + word], 0, memory_order_relaxed);
 }
 
 void validate_returned(const struct slab *slab, uint32_t count)

@@ -40,5 +40,8 @@ void validate_remote(struct slab *slab, const struct block *head, uint32_t count
 /* For count blocks that come back to a slab: checks that at least that many were in use. */
 void validate_returned(const struct slab *slab, uint32_t count);
 
+/* For pages whose blocks are all given back at once: none is live any more. */
+void validate_discarded(const void *start, uint32_t pages);
+
 /* How many live blocks start in a page of a superslab. For inspection. */
 uint32_t validate_live_count(const struct superslab *superslab, uint32_t page);

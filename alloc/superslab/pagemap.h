@@ -2,7 +2,9 @@
  *
  *   tags[p >> 16]         owner id << 8 | class, of the page's slab. With owner id 0 it is the tag of no slab:
  *                         CLASS_RUN and CLASS_HUGE are on the first page of a page run or huge block,
- *                         CLASS_GUARD on all pages in the range of sampled blocks (guard/guard.h), and 0 on a
+ *                         CLASS_GUARD on all pages in the range of sampled blocks (guard/guard.h),
+ *                         CLASS_OWN | class on all pages of a slab of a heap of the program's own (heap/own.h),
+ *                         CLASS_OWN and CLASS_OWN_HUGE on the first pages of its larger blocks, and 0 on a
  *                         page that is not ours, or is free
  *   descriptors[p >> 22]  the descriptor of the superslab or huge block that begins in these 4 MiB
  *
@@ -26,12 +28,31 @@
 
 #include "base/config.h"
 #include "base/policy.h"
+#include "base/sizeclass.h"
 
 typedef _Atomic(uint32_t) pagemap_tag_cell;
 
 extern HAK_HIDDEN _Atomic(pagemap_tag_cell *) pagemap_tags;
 
 enum { TAG_OWNER_SHIFT = 8, TAG_CLASS_MASK = 0xff };
+
+/* The class of the slab that a tag is of; CLASS_EMPTY: of no slab. */
+HAK_INLINE uint32_t tag_slab_class(uint32_t tag)
+{
+    if (tag >> TAG_OWNER_SHIFT != 0) return tag & TAG_CLASS_MASK;
+    uint32_t class_index = tag & ~(uint32_t)CLASS_OWN;
+    return tag != class_index && class_index < CLASS_COUNT ? class_index : (uint32_t)CLASS_EMPTY;
+}
+
+HAK_INLINE bool tag_is_run(uint32_t tag)
+{
+    return tag == CLASS_RUN || tag == CLASS_OWN;
+}
+
+HAK_INLINE bool tag_is_huge(uint32_t tag)
+{
+    return tag == CLASS_HUGE || tag == CLASS_OWN_HUGE;
+}
 
 /* Reserves the tables. 0, or ENOMEM. Called once, under the START lock. */
 int pagemap_start(void);

@@ -148,9 +148,10 @@ void add_place(std::string &out, const CrashPlace &place)
                            : place.of == "free" ? "given to free or realloc"
                                                 : "register " + printable(place.of);
     out += fmt::format("  {} ({}): {}\n", crash_hex(place.address), of, crash_kind_text(place.kind));
+    const std::string heap = place.owner == 0 ? "a heap of the program's own" : fmt::format("heap {}", place.owner);
     if (place.kind == RECORD_KIND_slab)
-        out += fmt::format("    superslab {}, page {}, class {}, heap {}{}; {} of {} blocks carved, {} in use\n",
-                           crash_hex(place.superslab), place.page, place.class_index, place.owner,
+        out += fmt::format("    superslab {}, page {}, class {}, {}{}; {} of {} blocks carved, {} in use\n",
+                           crash_hex(place.superslab), place.page, place.class_index, heap,
                            place.owner_is_orphan != 0 ? " (whose thread has ended)" : "", place.slab_carved,
                            place.slab_capacity, place.slab_used);
     if (place.block_start != 0)

@@ -140,7 +140,8 @@ HAKMEM_API void hak_stats_get(struct hak_stats *out) HAKMEM_NOTHROW;
     X(trims, counter, "slabs whose free memory was given back")                                      \
     X(purged_bytes, counter, "bytes of free pages given back")                                       \
     X(background_rounds, counter, "rounds of the background thread")                                 \
-    X(superslabs_collapsed, counter, "full superslabs that HAKMEM_HUGE_PAGES=2 made huge pages")
+    X(superslabs_collapsed, counter, "full superslabs that HAKMEM_HUGE_PAGES=2 made huge pages")     \
+    X(own_heaps, gauge, "heaps of hak_heap_new that are not destroyed")
 
 enum { HAKMEM_CLASSES_MAX = 128 };
 struct hak_class_figures {
@@ -152,7 +153,7 @@ struct hak_figures {
 #define HAKMEM_X(member, kind, meaning) uint64_t member;
     HAKMEM_FIGURES(HAKMEM_X)
 #undef HAKMEM_X
-    uint64_t reserved[15]; /* 0; later figures take their place, so that `classes` stays where it is */
+    uint64_t reserved[14]; /* 0; later figures take their place, so that `classes` stays where it is */
     struct hak_class_figures classes[HAKMEM_CLASSES_MAX];
 };
 /* Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */
@@ -193,6 +194,53 @@ struct hak_sized_block {
     size_t size_bytes;
 };
 HAKMEM_API struct hak_sized_block hak_malloc_at_least(size_t size_bytes) HAKMEM_NOTHROW;
+
+/* Heaps of the program's own. A heap is a set of blocks that go back all at once: with hak_heap_destroy, which takes the
+ * heap too, or with hak_heap_free_all, in time that grows with the heap's slabs (64 KiB to 512 KiB each) and not with its
+ * blocks. Any thread may use any heap at any time, and hak_free, free, hak_realloc and hak_malloc_usable_size take its
+ * blocks. hak_realloc keeps a block in its heap. Each allocation takes the heap's lock, and no thread has a cache of the
+ * heap's blocks; threads that allocate much at one time want a heap each. A free never waits for the lock. In the child after
+ * fork the heaps are there, with their blocks; in a heap that another thread was changing at the fork, blocks that were
+ * free come back only all at once. (After mimalloc's heaps, APR's pools and obstacks.) */
+struct hak_heap;
+
+/* Returns a new, empty heap. NULL and ENOMEM when the system has no memory. It costs about 4 KiB, which the next heap
+ * reuses after hak_heap_destroy. */
+HAKMEM_API struct hak_heap *hak_heap_new(void) HAKMEM_NOTHROW;
+
+/* As hak_malloc, hak_calloc and hak_aligned_alloc, from this heap. They fail with ENOMEM also at the heap's limit. */
+HAKMEM_API void *hak_heap_malloc(struct hak_heap *heap, size_t size_bytes) HAKMEM_NOTHROW;
+HAKMEM_API void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t size_bytes) HAKMEM_NOTHROW;
+HAKMEM_API void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes) HAKMEM_NOTHROW;
+
+/* As hak_realloc. block may be NULL, or a block of any heap: one of another heap moves to this one. */
+HAKMEM_API void *hak_heap_realloc(struct hak_heap *heap, void *block, size_t size_bytes) HAKMEM_NOTHROW;
+
+/* Gives back every block of the heap, and keeps the heap. No other thread may have a call on the heap or its blocks
+ * under way, and none of its blocks may be used or freed afterwards: the debug-validation build ends the process at such
+ * a free (destroyed_heap), as long as it remembers the block. */
+HAKMEM_API void hak_heap_free_all(struct hak_heap *heap) HAKMEM_NOTHROW;
+
+/* As hak_heap_free_all, and gives the heap back too. NULL is allowed and does nothing. */
+HAKMEM_API void hak_heap_destroy(struct hak_heap *heap) HAKMEM_NOTHROW;
+
+/* Bounds the heap's resident_bytes; SIZE_MAX: no limit, as a new heap has it. At the limit an allocation takes back what
+ * lies free in the heap, then fails with ENOMEM; no callback is asked. A limit below what the heap has takes nothing
+ * away. The process's limit (hak_limit_set) holds for all heaps together. */
+HAKMEM_API void hak_heap_limit_set(struct hak_heap *heap, size_t limit_bytes) HAKMEM_NOTHROW;
+HAKMEM_API size_t hak_heap_limit_get(struct hak_heap *heap) HAKMEM_NOTHROW;
+
+/* Figures of one heap, in a struct that grows as hak_figures does. hak_figures_get counts the memory of these heaps with
+ * that of all others. */
+struct hak_heap_figures {
+    uint64_t used_bytes; /* in live blocks, and in those freed at this moment */
+    uint64_t resident_bytes; /* live and free blocks that have memory: what the limit bounds */
+    uint64_t resident_peak_bytes;
+    uint64_t committed_bytes; /* pages of slabs and runs, huge mappings */
+    uint64_t limit_bytes; /* 0: none */
+};
+HAKMEM_API size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out,
+                                       size_t size_bytes) HAKMEM_NOTHROW;
 
 /* Writes the figures to the stream as text, one a line. Allocates nothing itself; the stream may. */
 HAKMEM_API void hak_stats_print(FILE *stream) HAKMEM_NOTHROW;

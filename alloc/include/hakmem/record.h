@@ -96,7 +96,7 @@ enum {
     X(block_start, "where the block begins; 0: in no block. Of a framed block, the program's part") \
     X(block_bytes, "how long that is; of a sampled block what was asked for")                       \
     X(offset, "address - block_start, signed")                                                      \
-    X(owner, "id of the heap that owns the slab; 0: none")                                          \
+    X(owner, "id of the heap that owns the slab; 0: no slab, or one of hak_heap_new's heaps")       \
     X(owner_is_orphan, "1: no thread holds that heap")                                              \
     X(slab_start, "where the slab's first block begins")                                            \
     X(slab_capacity, "blocks in it")                                                                \

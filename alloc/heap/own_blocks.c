@@ -1,0 +1,305 @@
+/* own_blocks.c: see own_inside.h. */
+#include "heap/own_inside.h"
+
+#include "base/bits.h"
+#include "base/sync_point.h"
+#include "cache/thread.h"
+#include "heap/large.h"
+#include "os/os.h"
+#include "slab/slab.h"
+#include "slab/trim.h"
+#include "slab/validate.h"
+#include "superslab/pagemap.h"
+#include "superslab/purge.h"
+
+/* --- lists ------------------------------------------------------------------------------------------- */
+
+void own_list_add(struct slab **list, struct slab *slab)
+{
+    struct slab *first = *list;
+    slab->next = first != NULL ? first : slab;
+    slab->prev = first != NULL ? first->prev : slab;
+    slab->next->prev = slab->prev->next = slab;
+    *list = slab;
+}
+
+void own_list_remove(struct slab **list, struct slab *slab)
+{
+    slab->next->prev = slab->prev;
+    slab->prev->next = slab->next;
+    if (*list == slab) *list = slab->next != slab ? slab->next : NULL;
+}
+
+static void huge_add(struct hak_heap *heap, struct huge_link *link, void *start)
+{
+    *link = (struct huge_link){.heap = heap, .next = heap->huges, .start = start};
+    if (heap->huges != NULL) heap->huges->prev = link;
+    heap->huges = link;
+}
+
+static void huge_remove(struct hak_heap *heap, struct huge_link *link)
+{
+    if (link->next != NULL) link->next->prev = link->prev;
+    if (link->prev != NULL) link->prev->next = link->next;
+    if (heap->huges == link) heap->huges = link->next;
+}
+
+/* --- the lock ---------------------------------------------------------------------------------------- */
+
+void own_lock(struct hak_heap *heap)
+{
+    lock_word_acquire(&heap->lock, LOCK_OWN);
+}
+
+/* Gives a block back to its slab. */
+static void give_back(struct hak_heap *heap, struct block *block)
+{
+    struct slab *slab = slab_of(block);
+    size_t slab_bytes = (size_t)slab->page_count * PAGE_BYTES;
+    const _Atomic(uint64_t) *released = &heap->owner.events[OWNER_EVENT_slabs_released];
+    uint64_t released_before = atomic_load_explicit(released, memory_order_relaxed);
+    if (!slab->listed) own_list_remove(&heap->full, slab);
+    slab_give_back(slab, block);
+    if (atomic_load_explicit(released, memory_order_relaxed) != released_before) heap->slab_bytes -= slab_bytes;
+}
+
+static void flush_bins(struct hak_heap *heap)
+{
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        for (struct block *block; (block = heap->heads[class_index]) != NULL;) {
+            heap->heads[class_index] = link_get(&block->next);
+            give_back(heap, block);
+        }
+    }
+    heap->binned_bytes = 0;
+}
+
+static void post(struct hak_heap *heap, struct block *block)
+{
+    struct block *head = atomic_load_explicit(&heap->posted, memory_order_relaxed);
+    do {
+        link_set(&block->next, head);
+        sync_point("own_post");
+        /* release: publishes the link, and this thread's last writes to the block. Pairs with drain. seq_cst: see
+         * own_unlock. Relaxed on failure: the head is stored, not followed. */
+    } while (!atomic_compare_exchange_weak_explicit(&heap->posted, &head, block, memory_order_seq_cst,
+                                                    memory_order_relaxed));
+}
+
+static void drain(struct hak_heap *heap)
+{
+    if (atomic_load_explicit(&heap->posted, memory_order_relaxed) == NULL) return;
+    /* acquire: pairs with post. */
+    struct block *block = atomic_exchange_explicit(&heap->posted, NULL, memory_order_acquire), *next;
+    for (; block != NULL; block = next) {
+        next = link_get(&block->next);
+        give_back(heap, block);
+    }
+}
+
+/* A thread that posts a block tries the lock afterwards. A thread that gives the lock back looks at the list afterwards.
+ * All four steps are seq_cst, so at least one of the two sees the other, and the block does not stay behind. */
+void own_unlock(struct hak_heap *heap)
+{
+    do {
+        drain(heap);
+        lock_word_release(&heap->lock, LOCK_OWN);
+    } while (atomic_load_explicit(&heap->posted, memory_order_seq_cst) != NULL && lock_word_try(&heap->lock, LOCK_OWN));
+}
+
+/* --- the limit --------------------------------------------------------------------------------------- */
+
+size_t own_resident_bytes(const struct hak_heap *heap)
+{
+    return atomic_load_explicit(&heap->owner.carved_bytes, memory_order_relaxed) + heap->large_bytes;
+}
+
+static bool has_room(const struct hak_heap *heap, size_t bytes)
+{
+    size_t now_bytes = own_resident_bytes(heap);
+    return now_bytes <= heap->limit_bytes && bytes <= heap->limit_bytes - now_bytes;
+}
+
+size_t own_give_back_unused(struct hak_heap *heap)
+{
+    flush_bins(heap);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        const struct slab *first = heap->owner.slabs[class_index];
+        if (first == NULL || atomic_load_explicit(&first->prev->used_count, memory_order_relaxed) != 0) continue;
+        heap->slab_bytes -= (size_t)first->prev->page_count * PAGE_BYTES;
+    }
+    slab_release_empty(&heap->owner);
+    return slab_trim_all(&heap->owner);
+}
+
+/* Whether the heap may have this much more, after it has given back what lies free in it. */
+static bool make_room(struct hak_heap *heap, size_t bytes)
+{
+    if (has_room(heap, bytes)) return true;
+    drain(heap);
+    if (heap->binned_bytes + owner_idle_bytes(&heap->owner) == 0) return false;
+    own_give_back_unused(heap);
+    return has_room(heap, bytes);
+}
+
+static void note_peak(struct hak_heap *heap)
+{
+    if (own_resident_bytes(heap) > heap->peak_bytes) heap->peak_bytes = own_resident_bytes(heap);
+}
+
+/* --- small blocks ------------------------------------------------------------------------------------ */
+
+/* At most this much is carved at once. */
+static size_t carve_bytes(uint32_t class_index)
+{
+    size_t block_bytes = sizeclass_bytes(class_index), part_bytes = os_page_bytes();
+    if (part_bytes < CARVE_BYTES) part_bytes = CARVE_BYTES;
+    return block_bytes >= part_bytes ? block_bytes : part_bytes + block_bytes;
+}
+
+static struct slab *with_free_blocks(const struct hak_heap *heap, uint32_t class_index)
+{
+    struct slab *first = heap->owner.slabs[class_index], *slab = first;
+    while (slab != NULL && slab->free == NULL) slab = slab->next != first ? slab->next : NULL;
+    return slab;
+}
+
+/* A slab that can give blocks. NULL: at the limit, or the system has no memory. */
+static struct slab *slab_to_take(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
+{
+    drain(heap);
+    struct slab *slab = heap->owner.slabs[class_index];
+    if (slab != NULL && (slab->free != NULL || has_room(heap, carve_bytes(class_index)))) return slab;
+    if (slab != NULL && (slab = with_free_blocks(heap, class_index)) != NULL) return slab;
+    *at_limit = !make_room(heap, carve_bytes(class_index));
+    if (*at_limit) return NULL;
+    slab = heap->owner.slabs[class_index];
+    if (slab == NULL && (slab = slab_make(&heap->owner, class_index)) != NULL)
+        heap->slab_bytes += (size_t)slab->page_count * PAGE_BYTES;
+    return slab;
+}
+
+static bool refill(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
+{
+    struct slab *slab = slab_to_take(heap, class_index, at_limit);
+    if (slab == NULL) return false;
+    size_t used_before = owner_used_bytes(&heap->owner);
+    heap->heads[class_index] = slab_take(slab);
+    if (!slab->listed) own_list_add(&heap->full, slab);
+    heap->binned_bytes += owner_used_bytes(&heap->owner) - used_before;
+    owner_count_event(&heap->owner, OWNER_EVENT_refills);
+    note_peak(heap);
+    return true;
+}
+
+/* Memory that has been idle for a delay goes back to the system, as on the slow paths of malloc. */
+static void tick(void)
+{
+    if (purge_dirty_pages() == 0 && !huge_any_cached()) return;
+    uint64_t now_ms = os_now_ms();
+    if (pool_tick(now_ms)) thread_tick();
+    huge_tick(now_ms);
+}
+
+void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
+{
+    own_lock(heap);
+    bool refilled = heap->heads[class_index] == NULL;
+    if (refilled && !refill(heap, class_index, at_limit)) {
+        own_unlock(heap);
+        return NULL;
+    }
+    struct block *block = heap->heads[class_index];
+    heap->heads[class_index] = link_get(&block->next);
+    heap->binned_bytes -= sizeclass_bytes(class_index);
+    if (VALIDATE) validate_alloc(block, class_index, CLASS_OWN);
+    own_unlock(heap);
+    if (refilled) tick();
+    return block;
+}
+
+void own_small_free(struct hak_heap *heap, struct block *block)
+{
+    if (!lock_word_try(&heap->lock, LOCK_OWN)) {
+        post(heap, block);
+        if (!lock_word_try(&heap->lock, LOCK_OWN)) return; /* its holder drains */
+    } else {
+        give_back(heap, block);
+        if (HAK_UNLIKELY(owner_has_shrunk(&heap->owner))) {
+            flush_bins(heap);
+            slab_trim_shrunk(&heap->owner);
+        }
+    }
+    own_unlock(heap);
+}
+
+/* --- runs and huge blocks ----------------------------------------------------------------------------- */
+
+/* Adds to the bytes of large blocks; negated, to subtract. False: at the limit. */
+bool own_large_count(struct hak_heap *heap, size_t bytes, bool limited)
+{
+    own_lock(heap);
+    bool fits = !limited || make_room(heap, bytes);
+    if (fits) heap->large_bytes += bytes;
+    note_peak(heap);
+    own_unlock(heap);
+    return fits;
+}
+
+static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero)
+{
+    if (size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX) {
+        char *start = large_alloc(align_bytes, size_bytes, zero);
+        if (start == NULL) return NULL;
+        own_lock(heap);
+        slab_of(start)->owner = &heap->owner;
+        own_list_add(&heap->runs, slab_of(start));
+        pagemap_tag_set(start, 1, CLASS_OWN);
+        own_unlock(heap);
+        return start;
+    }
+    char *start = huge_alloc(align_bytes, size_bytes, zero);
+    if (start == NULL) return NULL;
+    own_lock(heap);
+    huge_add(heap, huge_link_of(start), start);
+    heap->large_bytes +=
+        huge_usable_size(start) - round_up(size_bytes, PAGE_BYTES); /* a cached mapping may be longer */
+    pagemap_tag_set(start, 1, CLASS_OWN_HUGE);
+    own_unlock(heap);
+    return start;
+}
+
+void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero, bool *at_limit)
+{
+    if (size_bytes == 0) size_bytes = 1;
+    size_t bytes = round_up(size_bytes, PAGE_BYTES);
+    *at_limit = !own_large_count(heap, bytes, true);
+    if (*at_limit) return NULL;
+    tick();
+    void *start = large_alloc_counted(heap, align_bytes, size_bytes, zero);
+    if (start == NULL) own_large_count(heap, -bytes, false);
+    return start;
+}
+
+void own_run_free(struct hak_heap *heap, void *start)
+{
+    if (!pagemap_tag_take(start, CLASS_OWN)) return; /* another thread is freeing it too */
+    own_lock(heap);
+    heap->large_bytes -= large_usable_size(start);
+    own_list_remove(&heap->runs, slab_of(start));
+    own_unlock(heap);
+    pagemap_tag_set(start, 1, CLASS_RUN);
+    large_free(start);
+}
+
+void own_huge_free(void *start)
+{
+    struct huge_link *link = huge_link_of(start);
+    struct hak_heap *heap = link->heap;
+    if (!pagemap_tag_take(start, CLASS_OWN_HUGE)) return;
+    own_lock(heap);
+    heap->large_bytes -= huge_usable_size(start);
+    huge_remove(heap, link);
+    own_unlock(heap);
+    huge_free(start);
+}

@@ -1,0 +1,116 @@
+// own_fork_test.cc: a child finds the heaps of the program's own whole, whatever other threads did to them at the fork.
+#include "heap/own_test_support.h"
+
+extern "C" {
+#include "base/sync_point.h"
+#include "os/lock.h"
+}
+
+namespace {
+
+using test::own_draw_size;
+using test::own_figures_of;
+using test::OwnHeld;
+
+class OwnFork : public test::OwnTest {};
+
+void use_and_empty(hak_heap *heap, const std::vector<OwnHeld> &held, bool at_rest = true)
+{
+    test::Rng rng;
+    for (const OwnHeld &each : held) {
+        ASSERT_TRUE(each.holds());
+        hak_free(each.block);
+    }
+    for (int i = 0; i < 3000; i++) {
+        OwnHeld each{nullptr, own_draw_size(rng), rng.next()};
+        each.block = hak_heap_malloc(heap, each.size);
+        each.fill();
+        if (i % 2 == 0) hak_free(each.block);
+    }
+    if (at_rest) test::inspected();
+    hak_heap_free_all(heap);
+    hak_heap_figures figures = own_figures_of(heap);
+    EXPECT_EQ(figures.committed_bytes, 0u);
+    EXPECT_EQ(figures.used_bytes, 0u);
+    if (VALIDATE) own_dead_free_all();
+    if (at_rest) test::inspected();
+    hak_heap_destroy(heap);
+}
+
+TEST_F(OwnFork, AChildHasEveryHeapWhole)
+{
+    SKIP_UNDER_SANITIZER("its own threads and locks are not those of the child");
+    hak_heap *heap = hak_heap_new();
+    std::vector<OwnHeld> held;
+    for (size_t size : test::all_kinds_of_sizes()) {
+        held.push_back({hak_heap_malloc(heap, size), size, size});
+        held.back().fill();
+    }
+    std::atomic<bool> end{false};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 3; thread++) {
+        threads.emplace_back([&, thread] {
+            test::Rng rng(thread);
+            std::vector<void *> mine;
+            while (!end) {
+                mine.push_back(hak_heap_malloc(heap, own_draw_size(rng)));
+                if (mine.size() > 100) {
+                    std::swap(mine[rng.below(mine.size())], mine.back());
+                    hak_free(mine.back());
+                    mine.pop_back();
+                }
+            }
+            for (void *block : mine) hak_free(block);
+        });
+    }
+    // A child may lack pages that another thread was claiming at the fork; so the laws are not checked there.
+    for (int i = 0; i < test::rounds(25); i++) EXPECT_TRUE(test::in_child([&] { use_and_empty(heap, held, false); }));
+    end = true;
+    for (std::thread &thread : threads) thread.join();
+    use_and_empty(heap, held);
+}
+
+std::atomic<bool> own_gives_back, own_holds, own_let_go;
+thread_local int own_may_hold; // at the nth
+
+void own_hold(unsigned rank, bool gives_back)
+{
+    if (own_may_hold == 0 || rank != LOCK_OWN || gives_back != own_gives_back || --own_may_hold > 0) return;
+    own_holds = true;
+    while (!own_let_go) usleep(100);
+}
+
+TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
+{
+    SKIP_WITHOUT_VALIDATE();
+    SKIP_UNDER_SANITIZER("its own threads and locks are not those of the child");
+    for (bool gives_back : {false, true}) {
+        for (int nth = 1; nth <= 6; nth++) {
+            hak_heap *heap = hak_heap_new();
+            std::vector<OwnHeld> held;
+            for (size_t size : {20u, 3000u, 100000u, 3u << 20}) {
+                held.push_back({hak_heap_malloc(heap, size), size, size});
+                held.back().fill();
+            }
+            own_gives_back = gives_back;
+            own_holds = own_let_go = false;
+            sync_lock_hook = own_hold;
+            std::thread thread([&] {
+                own_may_hold = nth;
+                for (size_t size : {20u, 500u, 100000u, 3u << 20}) hak_free(hak_heap_malloc(heap, size));
+                own_may_hold = 0;
+            });
+            while (!own_holds) usleep(100);
+            EXPECT_TRUE(test::in_child([&] {
+                sync_lock_hook = nullptr;
+                use_and_empty(heap, held);
+            })) << nth;
+            own_let_go = true;
+            thread.join();
+            sync_lock_hook = nullptr;
+            use_and_empty(heap, held);
+        }
+    }
+}
+
+} // namespace
