@@ -7,6 +7,7 @@
     callgrind, counts     instructions, branches and cache misses of the malloc's own code
     ratios, times, scale  wall-clock times
     rss, strace, syscalls
+    tails       times of single calls, by hakmem-stress
     apps, programs, servers, process    real programs; what each takes; inputs/ has their scripts
     machine, table, figures   the machine measured on; the output for people
 """

@@ -8,12 +8,20 @@ import sys
 # Run as a folder, so the package itself is not in the path.
 sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from measure import apps, counts, figures, machine, rss, scale, subjects, syscalls, times
+from measure import apps, counts, figures, machine, rss, scale, subjects, syscalls, tails, times
 from measure.fault import BadInput, Broken
 from measure.options import ROOT, parse
 from measure.runner import Runner
 
-MODULES = {"counts": counts, "times": times, "rss": rss, "scale": scale, "syscalls": syscalls, "apps": apps}
+MODULES = {
+    "counts": counts,
+    "times": times,
+    "rss": rss,
+    "scale": scale,
+    "syscalls": syscalls,
+    "apps": apps,
+    "tails": tails,
+}
 
 
 def rows_of(options, runner):

@@ -228,12 +228,33 @@ def apps(plot, data):
                 label=name,
             )
         one.axvline(1, color="#111827", linewidth=0.8)
-        one.set_xscale("log", base=2)
-        one.xaxis.set_major_formatter("{x:g}")
+        if metric == "faults":
+            one.set_xscale("log", base=2)
+            one.xaxis.set_major_formatter("{x:g}")
         one.set_xlabel(f"{title} by {base}'s, with quartiles")
     axes[0].set_yticks(range(len(cases)), [case["program"] for case in cases])
     axes[0].invert_yaxis()
     axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=6)
+    return figure
+
+
+def tails(plot, data):
+    """A panel for each case and call: the distribution of each malloc, from the median to the worst call."""
+    cases, calls, points = data["cases"], ("malloc", "free"), ("p50", "p99", "p999", "p9999", "max")
+    paint = colors(names_of(cases))
+    figure, axes = plot.subplots(
+        len(calls), len(cases), figsize=(3.6 * len(cases) + 1, 5), squeeze=False, sharey=True, layout="constrained"
+    )
+    for of_call, call in zip(axes, calls):
+        for one, case in zip(of_call, cases):
+            for name, runs in case["ns"].items():
+                values = [max(1, statistics.median(run[call][point] for run in runs)) for point in points]
+                one.plot(range(len(points)), values, marker="o", markersize=3, label=name, color=paint[name])
+            one.set_title(f"{call}, {case['row']} x{case['threads']}")
+            one.set_yscale("log")
+            one.set_xticks(range(len(points)), ["p50", "p99", "p99.9", "p99.99", "worst"])
+        of_call[0].set_ylabel("ns for a call")
+    axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
@@ -242,9 +263,15 @@ def draw(group, data, path):
     plot = load()
     if plot is None:
         return False
-    figure = {"counts": counts, "times": times, "rss": rss, "scale": scale, "syscalls": syscalls, "apps": apps}[group](
-        plot, data
-    )
+    figure = {
+        "counts": counts,
+        "times": times,
+        "rss": rss,
+        "scale": scale,
+        "syscalls": syscalls,
+        "apps": apps,
+        "tails": tails,
+    }[group](plot, data)
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
     plot.close(figure)
     return True

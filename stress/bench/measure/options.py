@@ -9,7 +9,7 @@ from measure.fault import BadInput
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GROUPS = ["counts", "times", "rss", "scale", "syscalls"]
-OTHERS = ["apps"]  # not in `all`: it needs real programs
+OTHERS = ["apps", "tails"]  # not in `all`: they need real programs, or hakmem-stress
 NUMBER_MAX = 10**12
 
 

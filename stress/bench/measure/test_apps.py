@@ -1,11 +1,11 @@
-"""Tests of ci/bench apps: what is made of the runs, and what a run of a program says."""
+"""Tests of ci/bench apps and tails: what is made of the runs, and what a run of a program says."""
 
 import pathlib
 import sys
 import tempfile
 import unittest
 
-from measure import apps, process, programs, servers
+from measure import apps, process, programs, servers, tails
 from measure.fault import Broken
 
 
@@ -37,6 +37,25 @@ class Judge(unittest.TestCase):
         self.assertIn("1.00 (0.75-1.50)", table)
         self.assertRegex(table, r"b +1\.00 +-")
         self.assertEqual(apps.show_metric("p999_ms", self.cases, judged, means, ["system", "x"], "system"), "")
+
+
+class Tails(unittest.TestCase):
+    def test_compares_with_the_best_other_within_a_round(self):
+        def runs(*values):
+            return [{call: {point: value for point in tails.POINTS} for call in tails.CALLS} for value in values]
+
+        case = {
+            "row": "larson",
+            "threads": 2,
+            "ns": {"hakmem": runs(100, 200, 0), "a": runs(200, 100, 100), "b": runs(900, 900, 900)},
+            "failed": {"c": "it crashed"},
+        }
+        one = tails.judge(case, "hakmem", ["a", "b", "c"], "free")
+        self.assertEqual((one["best"], one["median"]), ("a", 2.0))
+        self.assertEqual(tails.median(case, "hakmem", "free", "p9999"), 100)
+        table = tails.show([case], ["hakmem", "a", "c"], {("larson", 2, "free", "hakmem"): one})
+        self.assertRegex(table, r"free +hakmem +100 .* 2\.00 \(1\.25-51\.00\) a")
+        self.assertRegex(table, r"free +c +failed")
 
 
 class Process(unittest.TestCase):

@@ -21,10 +21,16 @@ class Latency {
     enum Call { Malloc, Free, Realloc };
     static constexpr std::size_t kCalls = 3;
     static constexpr std::size_t kBuckets = 16 * 48;
-    static constexpr std::uint32_t kPeriod = 64;
+    // A prime: where calls take turns (malloc, free, malloc, ...) a power of two would time one kind of them alone.
+    static constexpr std::uint32_t kPeriod = 61;
 
     // Whether the next call is to be timed.
-    bool due() { return (++calls_ & (kPeriod - 1)) == 0; }
+    bool due()
+    {
+        if (--left_ != 0) return false;
+        left_ = kPeriod;
+        return true;
+    }
 
     void add(Call call, std::uint64_t ticks)
     {
@@ -43,7 +49,7 @@ class Latency {
     static std::uint64_t bucket_limit(std::size_t bucket);
 
   private:
-    std::uint32_t calls_ = 0;
+    std::uint32_t left_ = kPeriod;
     std::uint64_t counts_[kCalls][kBuckets] = {};
     std::uint64_t max_[kCalls] = {};
 };
@@ -54,4 +60,4 @@ double latency_ns_per_tick();
 // Ticks that the timing itself takes. Every value includes them.
 std::uint64_t latency_overhead_ticks();
 
-}  // namespace stress
+} // namespace stress

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 namespace stress {
 namespace {
@@ -53,6 +55,17 @@ TEST(Latency, OneCallInAPeriodIsDue)
     std::uint32_t due = 0;
     for (std::uint32_t i = 0; i < 10 * Latency::kPeriod; ++i) due += latency->due();
     EXPECT_EQ(due, 10u);
+}
+
+TEST(Latency, CallsThatTakeTurnsAreAllTimed)
+{
+    for (std::uint32_t turn = 2; turn <= 8; ++turn) {
+        const auto latency = std::make_unique<Latency>();
+        std::vector<bool> timed(turn);
+        for (std::uint32_t i = 0; i < 10 * turn * Latency::kPeriod; ++i)
+            if (latency->due()) timed[i % turn] = true;
+        EXPECT_EQ(std::count(timed.begin(), timed.end(), true), turn);
+    }
 }
 
 TEST(Latency, TicksAreCalibrated)

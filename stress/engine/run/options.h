@@ -40,7 +40,7 @@ struct Options {
     Schedule schedule = Schedule::Os;
     std::optional<ScheduleMark> expect_schedule;  // of a seeded run; any other schedule is the failure `diverged`
     std::uint32_t laps = 0;  // 0: one if nothing is checked, otherwise eight
-    bool latency = true;     // time one call in 64; default: only with checks
+    bool latency = true;     // time one call in 61; default: only with checks
     bool touch_pages = false; // unchecked: touch each page of a block, not its first byte alone
     double watchdog_seconds = 60;
     double return_seconds = 3;  // how long memory may take to return to the system once everything is freed

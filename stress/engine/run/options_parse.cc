@@ -112,7 +112,7 @@ void add_shape(CLI::App &app, Raw &raw)
     app.add_option("--laps", o.laps, "parts of the run, with all threads at rest in between (default 8; unchecked: 1)")
         ->check(whole_number(1, 1000));
     raw.latency_options.push_back(
-        app.add_flag("--latency,!--no-latency", o.latency, "time one call in 64 (default in checked runs)"));
+        app.add_flag("--latency,!--no-latency", o.latency, "time one call in 61 (default in checked runs)"));
     app.add_option("--working-set", o.working_set, "slots of each thread")->check(whole_number(1, kCountMax));
     app.add_option("--watchdog", o.watchdog_seconds,
                    "end the run when no op completes for this long (default 60, 0: never)")

@@ -25,7 +25,7 @@ struct CountOf {
 
 // Of one kind of call, in nanoseconds.
 struct LatencyFigures {
-    std::uint64_t count = 0, p50 = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;
+    std::uint64_t count = 0, p50 = 0, p90 = 0, p99 = 0, p999 = 0, p9999 = 0, max = 0;
 };
 
 struct LatencyResult {

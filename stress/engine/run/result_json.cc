@@ -11,8 +11,8 @@ using Json = nlohmann::ordered_json;
 
 Json latency_json(const LatencyFigures &figures)
 {
-    return {{"count", figures.count}, {"p50", figures.p50},   {"p90", figures.p90},
-            {"p99", figures.p99},     {"p999", figures.p999}, {"max", figures.max}};
+    return {{"count", figures.count}, {"p50", figures.p50},     {"p90", figures.p90}, {"p99", figures.p99},
+            {"p999", figures.p999},   {"p9999", figures.p9999}, {"max", figures.max}};
 }
 
 LatencyFigures figures_of(const Latency &latency, Latency::Call call)
@@ -27,6 +27,7 @@ LatencyFigures figures_of(const Latency &latency, Latency::Call call)
             ns(latency.percentile(call, 0.9)),
             ns(latency.percentile(call, 0.99)),
             ns(latency.percentile(call, 0.999)),
+            ns(latency.percentile(call, 0.9999)),
             ns(latency.max(call))};
 }
 
