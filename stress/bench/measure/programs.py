@@ -76,7 +76,7 @@ def write_repository(folder):
         helper(["git", "-C", str(folder / "repository"), "fast-import", "--quiet", "--done"], folder, stream)
 
 
-def write_pigeons(folder, holes=8):
+def write_pigeons(folder, holes=9):
     """One pigeon more than holes: unsatisfiable. Then products of bit-vectors, which are satisfiable."""
     lines = [f"(declare-const p{p}h{h} Bool)" for p in range(holes + 1) for h in range(holes)]
     for p in range(holes + 1):
@@ -156,7 +156,7 @@ def programs():
             "12 MB, two threads",
             **text,
         ),
-        Program("xz", ["xz"], ["xz", "-3", "-T2", "-c", "FOLDER/text"], "12 MB, two threads", **text),
+        Program("xz", ["xz"], ["xz", "-1", "-T2", "-c", "FOLDER/text"], "12 MB, two threads", **text),
         Program(
             "git",
             ["git"],
