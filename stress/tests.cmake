@@ -40,7 +40,7 @@ if(NOT STRESS_THREAD_SANITIZED)
 endif()
 if(NOT STRESS_SANITIZED)
   target_sources(stress-test PRIVATE canary/canary_test.cc canary/process_canary_test.cc canary/quiet_test.cc
-    canary/shrink_test.cc canary/inject_canary_test.cc canary/inject_lines_test.cc
+    canary/shrink_test.cc canary/inject_canary_test.cc canary/inject_lines_test.cc command/keep_test.cc
     # These compare mallocs, and a sanitizer brings its own.
     engine/subject/fault_os_test.cc engine/team/process_ops_test.cc)
   foreach(bug IN LISTS STRESS_CANARIES)

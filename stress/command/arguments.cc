@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "command/command.h"
+#include "command/keep.h"
 #include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/progress.h"
@@ -123,6 +124,16 @@ void add_shrink(CLI::App &app, Arguments &a)
     app.add_option("--seconds", a.seconds, "stop after this time and keep the best result (default 300)")
         ->check(command_seconds());
     app.add_option("-o", a.output, "directory for the result (default: corpus/regress of the source tree, else .)");
+    app.add_option("--keep", a.keep,
+                   "keep a cost instead of a failure: rss, time, faults or syscalls > FACTORx:ALLOCATOR, such as "
+                   "'rss>1.3x:glibc'")
+        ->check(CLI::Validator(
+            [](std::string &text) {
+                return keep_parse(text).has_value()
+                           ? std::string()
+                           : "must be like 'rss>1.3x:glibc', with rss, time, faults or syscalls, not '" + text + "'";
+            },
+            "COST"));
     app.add_option("--name", a.name, "name of the result, without its ending (default: rule-allocator)");
 }
 

@@ -32,6 +32,7 @@ struct Arguments {
     std::uint64_t tries = 1, ops = 20000;
     double seconds = 300;
     std::string scenario = "random-mixed";
+    std::string keep; // shrink: what to keep; empty: the failure
     bool check = true; // run: false: as fast as it can
     std::uint64_t records = 0; // capture: the most calls of a process; 0: no limit
     std::vector<std::string> rest; // record: the scenario and its options; capture: the program and its arguments

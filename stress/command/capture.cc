@@ -153,8 +153,9 @@ int convert_all(const std::string &directory, const std::string &output, pid_t m
     for (const std::string &name : directory_names(directory)) unlink((directory + "/" + name).c_str());
     rmdir(directory.c_str());
     if (written != 0) return 0;
-    return bad_input("nothing was recorded: the program is linked statically, has special rights, or clears its "
-                     "environment; a program that links libc dynamically and reads LD_PRELOAD can be recorded");
+    return bad_input(
+        "nothing was recorded: the program never calls malloc, is linked statically, has special rights, or clears its "
+        "environment; a program that links libc dynamically and reads LD_PRELOAD can be recorded");
 }
 
 // The process whose trace gets the name, where nobody has waited for it: the one with the smallest number.

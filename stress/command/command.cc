@@ -17,6 +17,7 @@ constexpr Command kCommands[] = {
     {"probe", nullptr, probe_main},
     {"recording", nullptr, recording_main},
     {"trace", nullptr, trace_main},
+    {"measure", nullptr, measure_main},
 };
 
 }  // namespace

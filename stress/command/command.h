@@ -35,5 +35,6 @@ int report_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
 int recording_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
+int measure_main(int argc, char **argv); // command/keep.h
 
 } // namespace stress

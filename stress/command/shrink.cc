@@ -9,6 +9,7 @@
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"
+#include "command/shrink_keep.h"
 #include "command/try.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
@@ -231,6 +232,7 @@ int shrink_main(int argc, char **argv)
             return bad_input("-o: " + fault + "; name a directory that can be written to");
     if (arguments.name.find('/') != std::string::npos)
         return bad_input("--name: must be a name without a directory, not '" + arguments.name + "'; use -o");
+    if (!arguments.keep.empty()) return shrink_keeping(std::move(program), arguments, argv[0]);
     const SubjectOutcome subject = subject_load(arguments.allocator, true, argv);
     if (!subject.ok) {
         write_text(STDERR_FILENO, subject.error);

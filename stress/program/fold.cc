@@ -157,14 +157,15 @@ std::vector<OpList, MappedAllocator<OpList>> fold_candidates(const OpList &ops, 
     return Folder(ops, rounds_max).run();
 }
 
-OpList fold_segment(const OpList &ops, std::size_t from, std::size_t to, std::size_t width, bool fresh)
+OpList fold_segment(const OpList &ops, std::size_t from, std::size_t to, std::size_t width, FoldSlots slots)
 {
     OpList body(ops.begin() + static_cast<std::ptrdiff_t>(from),
                 ops.begin() + static_cast<std::ptrdiff_t>(from + width));
     for (std::size_t i = from; i < to; ++i)
         if (ops[i].kind == OpKind::Repeat) return {};
     std::uint32_t step = 0;
-    if (fresh) {
+    if (slots == FoldSlots::Next) step = static_cast<std::uint32_t>(width);
+    if (slots == FoldSlots::Fresh) {
         std::uint32_t above = 0;
         for (const Op &op : ops)
             if (op_has_slot(op.kind)) above = std::max(above, op.slot + 1);

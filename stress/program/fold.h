@@ -12,8 +12,11 @@ namespace stress {
 // fewer if its blocks would fill the memory.
 std::vector<OpList, MappedAllocator<OpList>> fold_candidates(const OpList &ops, std::size_t rounds_max);
 
-// The ops with [from, to) replaced by a repeat of the first `width` of them. `fresh`: each round uses new slots;
-// otherwise every round uses the same slots.
-OpList fold_segment(const OpList &ops, std::size_t from, std::size_t to, std::size_t width, bool fresh);
+// Which slots the rounds of a folded segment use: every round those of its first ops, each round new ones, or each round
+// the next ones after those of its first ops, so that ops behind the segment still find the blocks.
+enum class FoldSlots { Same, Fresh, Next };
 
-}  // namespace stress
+// The ops with [from, to) replaced by a repeat of the first `width` of them.
+OpList fold_segment(const OpList &ops, std::size_t from, std::size_t to, std::size_t width, FoldSlots slots);
+
+} // namespace stress

@@ -18,6 +18,10 @@ class Minimiser {
         prefix();
         threads();
         prefix();
+        for (bool again = how_.phases; again && !how_.give_up();) {
+            again = fold_segments(best_.ops.size() / 16);
+            again |= ddmin(best_.ops.size() / 64);
+        }
         fold();
         for (bool again = true; again && !how_.give_up();) {
             again = ddmin();
@@ -193,16 +197,18 @@ class Minimiser {
     }
 
     // Turns parts of it into repeats.
-    bool fold_segments()
+    bool fold_segments(std::size_t size_min = 0)
     {
-        constexpr std::size_t segment_min = 3, width_max = 4;
+        constexpr std::size_t width_max = 4;
+        const std::size_t segment_min = std::max<std::size_t>(size_min, 3);
         bool any = false;
         for (std::size_t size = best_.ops.size(); size >= segment_min; size = size * 2 / 3) {
             for (std::size_t from = 0; from + size <= best_.ops.size() && !how_.give_up();) {
                 bool folded = false;
                 for (std::size_t width = 1; width <= width_max && width + 1 < size && !folded; ++width)
-                    for (bool fresh : {false, true}) {
-                        OpList ops = fold_segment(best_.ops, from, from + size, width, fresh);
+                    for (FoldSlots slots : {FoldSlots::Same, FoldSlots::Fresh, FoldSlots::Next}) {
+                        if (slots == FoldSlots::Next && (!how_.phases || width > 1)) continue;
+                        OpList ops = fold_segment(best_.ops, from, from + size, width, slots);
                         folded = !ops.empty() && accept(std::move(ops));
                         if (folded) break;
                     }
@@ -213,7 +219,8 @@ class Minimiser {
         return any;
     }
 
-    bool ddmin()
+    // Removes chunks of at least this size.
+    bool ddmin(std::size_t chunk_min = 1)
     {
         const std::size_t before = best_.ops.size();
         for (std::size_t chunk = std::max<std::size_t>(1, before / 2);; chunk /= 2) {
@@ -222,7 +229,7 @@ class Minimiser {
                 ops_remove(ops, from, std::min(from + chunk, ops.size()));
                 if (!accept(std::move(ops))) from += chunk;
             }
-            if (chunk == 1 || how_.give_up()) break;
+            if (chunk <= chunk_min || how_.give_up()) break;
         }
         return best_.ops.size() < before;
     }
