@@ -233,7 +233,9 @@ TEST_F(TraceFiles, EachChangeOfAByteAndEachCutIsFound)
         bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.below(8)));
         SCOPED_TRACE(at);
         EXPECT_THAT(mix_of(bytes), testing::AnyOf(0u, sound));
-        if (at < 64) EXPECT_EQ(mix_of(bytes), 0u);
+        if (at < 64) { // the head
+            EXPECT_EQ(mix_of(bytes), 0u);
+        }
     }
     for (std::size_t left = 0; left < whole.size(); left += 1 + left / 16) EXPECT_EQ(mix_of(whole.substr(0, left)), 0u);
     EXPECT_EQ(mix_of(whole + "x"), 0u);
