@@ -73,6 +73,7 @@ TEST_F(Tcache, SpentCreditParksTheList)
 // Up to CREDIT_GROWN_MAX (16 bytes), and no further in more rounds.
 TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
 {
+    hak_free(hak_malloc(16)); // the thread has a heap
     // 5120: doubling its credit would exceed its limit, which is no power of two times the first credit.
     for (size_t size : {16u, 64u, 1024u, 4096u, 5120u, 32768u}) {
         uint32_t c = sizeclass_of(size);
@@ -88,6 +89,9 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
         }
         EXPECT_EQ(self->heap->parking[c].credit, most);
         EXPECT_EQ(self->heap->parking[c].count_max, sizeclass_magazines(c, most));
+        heap_credits_decay(self->heap); // as a visit does
+        EXPECT_EQ(self->heap->parking[c].credit, start) << size;
+        EXPECT_EQ(self->heap->parking[c].count_max, sizeclass_magazines(c, start)) << size;
     }
     // Frees alone do not grow the credit.
     uint32_t c = sizeclass_of(128);

@@ -167,6 +167,10 @@ TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
     EXPECT_GE(visit_idle().given_back, 1u) << "used again";
     go.release();
     thread.join();
+    hak_free(hak_malloc(700)); // this thread is on a slow path
+    uint32_t active = visit_idle().active;
+    test::in_thread([] { hak_free(hak_malloc(700)); });
+    EXPECT_EQ(visit_idle().active, active) << "a heap that no thread holds is not active";
     hak_clock_hook = nullptr;
 }
 

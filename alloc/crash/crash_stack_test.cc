@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 extern "C" {
+#include "crash/crash_record.h"
 #include "crash/crash_stack.h"
 #include "os/peek.h"
 }
@@ -112,3 +113,15 @@ TEST_F(CrashStack, StaysUnderAHandlerThatRunsOnIt)
 }
 
 } // namespace
+
+TEST(CrashAddress, OnlyAFaultInMemoryHasOne)
+{
+    siginfo_t info = {};
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+        for (int code : {1, 2, (int)SI_KERNEL, (int)SI_USER, (int)SI_TKILL, (int)SI_QUEUE}) {
+            info.si_code = code;
+            bool is_fault = code == 1 || code == 2;
+            EXPECT_EQ(crash_has_address(number, &info), is_fault && (number == SIGSEGV || number == SIGBUS))
+                << number << ", code " << code;
+        }
+}

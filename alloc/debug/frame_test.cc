@@ -5,12 +5,14 @@
 #include <set>
 
 extern "C" {
+#include "debug/describe.h"
 #include "debug/frame.h"
 #include "debug/frame_layout.h"
 #include "debug/lookup.h"
 #include "debug/quarantine.h"
 #include "heap/heap.h"
 #include "os/os_fault.h"
+#include "report/settings.h"
 }
 
 namespace {
@@ -261,6 +263,9 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
             EXPECT_EQ(heap_lookup_any(block + offset).bytes, heap_lookup(block + offset).bytes);
         }
         EXPECT_TRUE(heap_lookup(block).live);
+        uint32_t tag = pagemap_tag(block) & TAG_CLASS_MASK; // a size class, CLASS_RUN or CLASS_HUGE
+        EXPECT_EQ(heap_lookup(block).class_index, tag);
+        EXPECT_EQ(heap_lookup_any(block).class_index, tag);
         hak_free(block);
         EXPECT_FALSE(heap_lookup(block).live);
     }
@@ -269,6 +274,25 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
         EXPECT_EQ(heap_lookup(stranger).kind, RECORD_KIND_none);
         EXPECT_EQ(heap_lookup_any(stranger).kind, RECORD_KIND_none);
     }
+}
+
+// Crash records describe the program's part of a framed block.
+TEST_F(FrameTest, ItsPlaceIsTheProgramsPart)
+{
+    const int before = failfast_level_read;
+    failfast_level_read = LEVEL_FRAMES;
+    char *block = take(100);
+    describe_place place;
+    EXPECT_TRUE(describe_address((uintptr_t)block + 5, &place));
+    EXPECT_EQ(place.block_start, (uintptr_t)block);
+    EXPECT_EQ(place.block_bytes, 100u);
+    EXPECT_EQ(place.offset, 5u);
+    EXPECT_EQ(place.state, (uint64_t)RECORD_STATE_live);
+    release(block);
+    EXPECT_TRUE(describe_address((uintptr_t)block, &place));
+    EXPECT_EQ(place.state, (uint64_t)RECORD_STATE_free) << "it waits in the quarantine";
+    quarantine_empty();
+    failfast_level_read = before;
 }
 
 // Changes every byte of a frame and expects its kind and its offset.

@@ -2,6 +2,8 @@
 // programs (stress/misuse): they leave out the library's own module, which here is the whole program.
 #include "base/test_support.h"
 
+#include <dlfcn.h>
+
 extern "C" {
 #include "debug/trace.h"
 #include "report/failfast.h"
@@ -102,5 +104,27 @@ TEST_F(Trace, TheCommandNamesEachCall)
         size_t addresses = 0;
         for (size_t at = 0; (at = all.find(" 0x", at)) != std::string::npos; at++) addresses++;
         EXPECT_EQ(addresses, std::min(count, 3u) * TRACE_DEPTH) << all;
+    }
+}
+
+// The command is for one file: the one that most of the addresses lie in, wherever in the list they are.
+TEST_F(Trace, TheCommandIsForTheFileOfMostAddresses)
+{
+    const uintptr_t libc = (uintptr_t)dlsym(RTLD_DEFAULT, "getpid") + 16, own = (uintptr_t)&set_of + 16;
+    Dl_info file;
+    ASSERT_NE(dladdr(reinterpret_cast<void *>(libc), &file), 0);
+    for (bool own_is_more : {true, false}) {
+        failfast_event event = {};
+        for (uintptr_t each : {libc, own, own_is_more ? own : libc, libc, own, own_is_more ? own : libc})
+            event.frames[event.count++] = each;
+        const failfast_event *const events[] = {&event};
+        static char buffer[4096];
+        text text = {buffer, sizeof buffer, 0};
+        EXPECT_TRUE(trace_add_command(&text, events, 1));
+        const std::string all(buffer, text.length);
+        size_t addresses = 0;
+        for (size_t at = 0; (at = all.find(" 0x", at)) != std::string::npos; at++) addresses++;
+        EXPECT_EQ(addresses, 4u) << all;
+        EXPECT_EQ(all.find(file.dli_fname) == std::string::npos, own_is_more) << all;
     }
 }

@@ -106,3 +106,14 @@ TEST_F(GuardReport, AWildWriteHasHitTheRecords)
         EXPECT_EQ(history.freed.count, 0u);
     });
 }
+
+TEST_F(GuardReport, WhatIsSaidWhereNoBlockHasBeen)
+{
+    guard_history history = {};
+    history.address = 0x1000;
+    history.finding = RECORD_FINDING_past_end;
+    testing::internal::CaptureStderr();
+    guard_say(&history);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "hakmem: guard: a read or write at 0x0000000000001000, where no block has been\n");
+}

@@ -85,6 +85,8 @@ TEST(Peek, WhereTheSystemRefusesTheCall)
 
 TEST(Peek, ReadsWhatIsThere)
 {
+    char nothing = 0;
+    EXPECT_TRUE(os_peek(&nothing, &nothing, 0));
     const char text[] = "what is there";
     char out[sizeof text] = {};
     EXPECT_TRUE(os_peek(text, out, sizeof out));

@@ -33,6 +33,7 @@ from mutant_copy import Copy, Stop, first_line, tracked
 TREE = "release"
 PARSERS = ("tree-sitter==0.26.1", "tree-sitter-c==0.24.2", "tree-sitter-cpp==0.23.4")
 CHANGED_SECONDS = 300
+QUICK_SECONDS = 10
 
 
 def load_parsers(venv_folder):
@@ -226,15 +227,26 @@ class General:
         if not come:  # perhaps since the code is another system's
             return ("same", "not compiled here") if self.compiles_alike(mutant) else ("SURVIVED", "no test comes to it")
         come.sort(key=self.promise)
-        name, why = trial.killed_by(number, come, self.note, self.is_late)
-        if why == "late":
-            return "", ""
-        if name is not None:
-            self.kills[name] += 1
-            return "killed", f"{name}: {why}"
-        if self.compiles_alike(mutant):
-            return "same", "the compiler makes the same code"
+        for at, part in enumerate(self.quick_and_slow(come)):
+            name, why = trial.killed_by(number, part, self.note, self.is_late)
+            if why == "late":
+                return "", ""
+            if name is not None:
+                self.kills[name] += 1
+                return "killed", f"{name}: {why}"
+            # Asked before the slow tests, since to compile a file takes less than they do.
+            if at == 0 and self.compiles_alike(mutant):
+                return "same", "the compiler makes the same code"
         return "SURVIVED", f"{len(come)} tests come to it"
+
+    @staticmethod
+    def quick_and_slow(tests):
+        """The first QUICK_SECONDS of the tests, and the rest."""
+        count, seconds = 0, 0.0
+        while count < len(tests) and seconds < QUICK_SECONDS:
+            seconds += tests[count].seconds
+            count += 1
+        return tests[:count], tests[count:]
 
     def compiles_alike(self, mutant):
         """Whether the compiler turns the mutant into the code of the original, in every program."""

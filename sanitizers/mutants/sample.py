@@ -26,7 +26,7 @@ SETS = {
         ("alloc",),
         r"\.[ch]$",
         # in no program of the tree, or part of a test
-        r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault|pgo/",
+        r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault|os_pages|pgo/",
         (
             "alloc-programs",
             "hakmem",
@@ -37,7 +37,8 @@ SETS = {
             "explore-test",
             "stress/crash/all",
         ),
-        r"^(unit|unit-release|program|link|override)/(?!libc$)|^misuse[.][a-z_]+[.][12]([.]goes-on)?$|^conform[.](hakmem|validate)$|"
+        # pages.*: suites of unit-release again, as if the system had larger pages
+        r"^(unit|unit-release|program|link|override)/(?!libc$|pages[.])|^misuse[.][a-z_]+[.][12]([.]goes-on)?$|^conform[.](hakmem|validate)$|"
         r"^stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$|"
         r"^crash[.](hakmem|static|guard|guard-static)$|^explore-unit[.]Explorer[.]EveryScenario",
         0.95,
