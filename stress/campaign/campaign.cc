@@ -125,6 +125,9 @@ std::string Campaign::open_all()
     }
     if (std::string fault = open_state(); !fault.empty()) return "--soak: " + fault;
     plan_ = plan_runs(o_);
+    for (const CampaignCell &cell : state_.cells)
+        if (cell.passed + cell.failed + cell.known != 0)
+            expected_.recall(cell.scenario, cell.allocator, cell.known != 0);
     if (state_.next_run == 0) {
         state_ = SoakState{};
         state_.options = options_text(o_);
@@ -284,8 +287,8 @@ int Campaign::finish()
     const bool passed = complete && state_.failed == 0 && mended.empty();
     if (std::string fault = journal_->close(state_, passed); fault_.empty()) fault_ = fault;
     label_runs(compared_);
-    if (std::string fault = result_write(o_.junit_path, summary_junit(compared_, mended)); fault_.empty())
-        fault_ = fault;
+    const std::string junit = soak_ ? soak_junit(state_.cells, mended) : summary_junit(compared_, mended);
+    if (std::string fault = result_write(o_.junit_path, junit); fault_.empty()) fault_ = fault;
     if (o_.speed_rounds == 0) {
         say("\n" + summary_table(state_.cells));
     } else {

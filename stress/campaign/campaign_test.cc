@@ -190,6 +190,22 @@ TEST_F(Campaigns, KnownFailures)
     EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("tests=\"5\" failures=\"1\""));
 }
 
+// A resumed soak remembers which of its failures were known.
+TEST_F(Campaigns, KnownFailuresOfASoak)
+{
+    program("case $scenario-$allocator in larson-hakmem) kill -SEGV $$;; *) echo \"$pass\" >\"$json\";; esac");
+    options_.junit_path = temporary_.path("junit.xml");
+    options_.soak_seconds = 0.5;
+    ASSERT_EQ(options_.expected.parse("known", "larson hakmem crash # it is known\n", options_.scenarios), "");
+    EXPECT_EQ(run().code, 0);
+    EXPECT_EQ(run().code, 0) << "resumed when its time is over: no run is left";
+    EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"1\""));
+    EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("known failure: "));
+    ASSERT_EQ(options_.expected.parse("known", "random-mixed overlap # y", options_.scenarios), "");
+    EXPECT_EQ(run().code, 1);
+    EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("random-mixed no longer fails by overlap"));
+}
+
 TEST_F(Campaigns, JsonOnStdoutIsAlone)
 {
     program("echo \"$pass\" >\"$json\"");

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 2000;
 constexpr std::size_t kJsonBytesMax = std::size_t{16} << 20;
+constexpr std::size_t kErrBytesMax = std::size_t{64} << 10;
 constexpr int kPollMs = 5;
 constexpr double kBusyTimes = 6, kSlowTimes = 6;
 constexpr double kTickSeconds = 0.2;
@@ -62,6 +63,7 @@ struct LastLine {
 struct Stream {
     Fd read_end, write_end;
     LastLine last;
+    std::string end; // at most twice kErrBytesMax
 
     bool open()
     {
@@ -71,12 +73,18 @@ struct Stream {
         write_end.fd = ends[1];
         return fcntl(read_end.fd, F_SETFL, O_NONBLOCK) == 0;
     }
+    void add(const char *bytes, std::size_t count)
+    {
+        last.add(bytes, count);
+        if (end.size() > kErrBytesMax) end.erase(0, end.size() - kErrBytesMax);
+        end.append(bytes, count);
+    }
     void take()
     {
         char buffer[16384];
         while (read_end.fd >= 0) {
             const ssize_t got = ::read(read_end.fd, buffer, sizeof buffer);
-            if (got > 0) last.add(buffer, static_cast<std::size_t>(got));
+            if (got > 0) add(buffer, static_cast<std::size_t>(got));
             else if (got < 0 && errno == EINTR) continue;
             else if (got < 0 && errno == EAGAIN) return;
             else read_end.close_now();
@@ -234,6 +242,8 @@ ChildOutcome child_run(const ChildSpec &spec, const ChildTick &tick)
     wait_until_end(spec, tick, child, out, err, outcome);
     outcome.out_last_line = child_words_forget(out.last.text());
     outcome.err_last_line = child_words_forget(err.last.text());
+    if (err.end.size() > kErrBytesMax) err.end.erase(0, err.end.size() - kErrBytesMax);
+    outcome.err_end = child_words_forget(err.end);
     outcome.json = json_text(json.fd);
     return outcome;
 }

@@ -34,6 +34,7 @@ struct ChildOutcome {
     double seconds = 0;
     std::string stuck; // TimedOut, Slow, Memory: what was seen
     std::string out_last_line, err_last_line;
+    std::string err_end; // the end of stderr, at most 64 KiB: the report of a crash, with its stacks
     std::string json;
 };
 

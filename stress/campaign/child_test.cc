@@ -156,6 +156,16 @@ TEST_F(Child, PrintsMoreThanAPipeHolds)
                                  "again and again' >&2; i=$((i + 1)); done; echo last >&2; echo \"$pass\" >\"$json\"");
     EXPECT_EQ(record.verdict, RunVerdict::Pass);
     EXPECT_EQ(outcome_.err_last_line, "last");
+    EXPECT_EQ(outcome_.err_end.size(), std::size_t{64} << 10);
+    EXPECT_THAT(outcome_.err_end, testing::EndsWith("again\nlast\n"));
+    EXPECT_EQ(record.err_end, "") << "of failed runs alone";
+}
+
+TEST_F(Child, AFailedRunKeepsWhatItWroteToStderr)
+{
+    const RunRecord record = run("echo '#0 in malloc' >&2; echo '#1 in main' >&2; kill -SEGV $$");
+    EXPECT_EQ(record.err_end, "#0 in malloc\n#1 in main\n");
+    EXPECT_EQ(record_read(record_json(record, "")).err_end, record.err_end);
 }
 
 TEST_F(Child, TerminalLinesLoseTheirEscapes)

@@ -146,8 +146,6 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     std::vector<std::string> names = defaults.scenarios;
     names.insert(names.end(), defaults.checks.begin(), defaults.checks.end());
     if (std::string fault = o.expected.read(raw.expect, names); !fault.empty()) return "--expect: " + fault;
-    if (!raw.soak.empty() && !(raw.expect.empty() && o.junit_path.empty()))
-        return "--soak: it takes neither --expect nor --junit; leave them out";
     if (o.junit_path == "-" && o.json_path == "-") return "--junit: stdout has the JSON already; name a file";
     for (const std::string &name : o.allocators)
         if (std::string fault = subject_fault(name); !fault.empty()) return "--allocator: " + fault;

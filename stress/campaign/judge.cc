@@ -89,6 +89,7 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
     case ChildEnd::Interrupted: fail(record, "error", "interrupted"); break;
     case ChildEnd::NotStarted: fail(record, "error", std::string("could not start: ") + strerror(outcome.code)); break;
     }
+    if (record.verdict == RunVerdict::Fail) record.err_end = outcome.err_end;
     return record;
 }
 

@@ -136,6 +136,7 @@ std::string read_object(const Json &json, RunRecord &record)
     record.reproduce = text_of(json, "reproduce");
     record.skip_reason = text_of(json, "skip_reason");
     record.expected = text_of(json, "expected");
+    record.err_end = text_of(json, "stderr");
     read_figures(json, record);
     record.mode = mode_of(text_of(json, "mode"), record);
     read_failures(json, record.failures);
@@ -199,6 +200,7 @@ std::string record_json(const RunRecord &record, const std::string &run_json)
     for (const RunFailure &failure : record.failures)
         json["failures"].push_back({{"rule", failure.rule}, {"detail", failure.detail}});
     json["reproduce"] = record.reproduce;
+    if (!record.err_end.empty()) json["stderr"] = record.err_end;
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

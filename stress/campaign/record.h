@@ -37,6 +37,7 @@ struct RunRecord {
     std::string scenario, allocator, schedule = "os", schedule_hash, reproduce;
     std::string skip_reason;  // only of RunVerdict::Skip
     std::string file;         // the name under results/
+    std::string err_end;      // of a failed run: the end of its stderr
     std::string expected;     // why this failure is known; empty: it is not
     std::string label;        // the allocator in tables and figures; see labels.h
     std::optional<bool> check, strict;

@@ -34,6 +34,7 @@ Json cell_json(const CampaignCell &cell)
             {"passed", cell.passed},
             {"failed", cell.failed},
             {"skipped", cell.skipped},
+            {"known", cell.known},
             {"skip_reason", cell.skip_reason},
             {"ops_per_second", cell.ops_per_second},
             {"peak_rss_bytes", cell.peak_rss_bytes},
@@ -49,6 +50,7 @@ CampaignCell cell_of(const Json &json)
     json.at("passed").get_to(cell.passed);
     json.at("failed").get_to(cell.failed);
     json.at("skipped").get_to(cell.skipped);
+    cell.known = json.value("known", std::uint64_t{0}); // older states have none
     json.at("skip_reason").get_to(cell.skip_reason);
     json.at("ops_per_second").get_to(cell.ops_per_second);
     json.at("peak_rss_bytes").get_to(cell.peak_rss_bytes);
@@ -66,6 +68,7 @@ void read_fields(const Json &json, SoakState &state)
     json.at("passed").get_to(state.passed);
     json.at("failed").get_to(state.failed);
     json.at("skipped").get_to(state.skipped);
+    state.known = json.value("known", std::uint64_t{0});
     state.cells.clear();
     for (const Json &cell : json.at("cells")) state.cells.push_back(cell_of(cell));
 }
@@ -83,6 +86,7 @@ std::string soak_state_text(const SoakState &state)
                  {"passed", state.passed},
                  {"failed", state.failed},
                  {"skipped", state.skipped},
+                 {"known", state.known},
                  {"cells", Json::array()}};
     for (const CampaignCell &cell : state.cells) json["cells"].push_back(cell_json(cell));
     json["checksum"] = checksum(dump(json));

@@ -31,7 +31,7 @@ struct SoakState {
     std::uint64_t started_unix = 0;
     double elapsed_seconds = 0;
     std::uint64_t passed = 0, failed = 0, skipped = 0;
-    std::uint64_t known = 0;  // failures that --expect names, which a soak does not take; not in `failed`
+    std::uint64_t known = 0;  // failures that --expect names; not in `failed`
     std::vector<CampaignCell> cells;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "campaign/compare/labels.h"
 #include "campaign/words.h"
 #include "engine/base/junit.h"
@@ -105,6 +107,35 @@ std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<
     for (const std::string &line : mended)
         cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
     return junit_xml("hakmem-stress all", cases);
+}
+
+std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended)
+{
+    std::vector<JunitCase> cases;
+    for (const CampaignCell &cell : cells) {
+        JunitCase one{"hakmem-stress." + cell.allocator,
+                      cell.scenario + ", " + cell.schedule,
+                      JunitCase::Kind::Passed,
+                      std::max(cell.seconds, 0.0),
+                      "",
+                      ""};
+        const std::uint64_t runs = cell.passed + cell.failed + cell.skipped + cell.known;
+        if (cell.failed != 0) {
+            one.kind = JunitCase::Kind::Failed;
+            one.message = fmt::format("{} of {} runs failed", cell.failed, runs);
+            one.detail = one.message + "; the report's page has each with its command\n";
+        } else if (cell.known != 0) {
+            one.kind = JunitCase::Kind::Skipped;
+            one.message = fmt::format("known failure: {} of {} runs", cell.known, runs);
+        } else if (cell.passed == 0) {
+            one.kind = JunitCase::Kind::Skipped;
+            one.message = cell.skip_reason.empty() ? "not run" : cell.skip_reason;
+        }
+        cases.push_back(one);
+    }
+    for (const std::string &line : mended)
+        cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
+    return junit_xml("hakmem-stress soak", cases);
 }
 
 std::string summary_skips(const std::vector<CampaignCell> &cells)

@@ -19,6 +19,9 @@ std::string summary_table(const std::vector<CampaignCell> &cells);
 // JUnit XML: a test for each run, and a failing one for each line of --expect that is mended. The runs have labels.
 std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended);
 
+// The same of a soak, which keeps only counts: a test for each cell.
+std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended);
+
 // Each skip with its reason; "no skips" if there is none.
 std::string summary_skips(const std::vector<CampaignCell> &cells);
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <ostream>
 
 #include "engine/base/spawn_for_test.h"
@@ -64,6 +66,32 @@ INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
                                          InjectBug{"oom_leak", "calls", "mid", "failure: lost: "},
                                          InjectBug{"oom_leak", "space", "mid", "failure: lost: "}),
                          [](const auto &tested) { return std::string(tested.param.bug) + "_" + tested.param.kind; });
+
+// A known failure does not fail the command; one that no longer comes does.
+TEST(Inject, KnownFailures)
+{
+    const std::string expect = testing::TempDir() + "/inject-expect", junit = testing::TempDir() + "/inject.xml";
+    const auto inject = [&](const std::string &known) {
+        std::ofstream(expect) << known;
+        return spawn_stress({"inject", "space", "mid", "--allocator", canary_directory() + "/libcanary-oom_lost.so",
+                             "--seed", "42", "--expect", expect, "--junit", junit});
+    };
+    const auto written = [&] {
+        std::ifstream file(junit);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    SpawnResult result = inject("large * # of another scenario\n");
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_THAT(written(), HasSubstr("tests=\"1\" failures=\"1\""));
+    result = inject("mid * # it is known\n");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, testing::ContainsRegex("\nmid +known: it is known\n"));
+    EXPECT_THAT(written(), HasSubstr("tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"1\""));
+    result = inject("mid * # it is known\nmid overlap # mended\n");
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("mid no longer fails by overlap"));
+    EXPECT_THAT(written(), HasSubstr("tests=\"2\" failures=\"1\""));
+}
 
 // Bad input gives one line that says how to correct it.
 TEST(Inject, BadInput)

@@ -1,9 +1,11 @@
 // The command line of `inject`, and its loop over the scenarios.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "engine/base/cli_numbers.h"
+#include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
 #include "engine/base/shard.h"
@@ -39,6 +41,11 @@ void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::v
                    "only these scenarios (default: all; signals: larson, random-mixed, remote-free)")
         ->check(name_of(scenarios));
     app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so")->check(not_empty());
+    app.add_option("--junit", s.junit_path, "write a test for each scenario as JUnit XML to FILE, or to stdout for -");
+    app.add_option(
+        "--expect", s.expect_path,
+        "FILE of known failures, which do not fail the command: SCENARIO [ALLOCATOR] RULE # REASON; one that "
+        "no longer comes does");
     app.add_option("--shard", raw.shard, "I/N: only every Nth scenario, from the Ith on");
     app.add_option("--seed", raw.seed, "of each run (default: a fresh one)")->check(whole_number(0, UINT64_MAX));
     app.add_option("--threads", raw.threads, "of each run (default: 3)")->check(whole_number(1, 64));
@@ -88,6 +95,9 @@ std::string settle_injection(Settings &s, const InjectRaw &raw, const std::vecto
         return "--schedule is for calls and space, and signals come as the system likes; leave it out";
     if (!raw.schedule.empty()) s.schedule = raw.schedule == "os" ? Schedule::Os : Schedule::Seeded;
     if (s.limit_bytes != 0 && s.kind != "space") return "--limit is for space; leave it out";
+    if (!s.expect_path.empty() && (s.call != 0 || s.limit_bytes != 0))
+        return "--expect: it judges whole scenarios, not one --call or --limit; leave it out";
+    if (std::string wrong = s.expected.read(s.expect_path, scenarios); !wrong.empty()) return "--expect: " + wrong;
     if (s.scenarios.empty())
         s.scenarios =
             s.kind == "signals" ? std::vector<std::string>{"larson", "random-mixed", "remote-free"} : scenarios;
@@ -128,10 +138,18 @@ Parsed parse(int argc, const char *const *argv, const std::string &default_alloc
 
 int run_all(const Settings &settings, int out)
 {
+    if (std::string fault = result_prepare(settings.junit_path); !fault.empty()) {
+        write_text(STDERR_FILENO, "hakmem-stress: --junit: " + fault + "\n");
+        return 2;
+    }
+    if (settings.junit_path == "-") out = STDERR_FILENO;
     write_text(out, fmt::format("seed {}\n", settings.seed));
     Tally tally(settings, out);
     const auto of = settings.kind == "calls" ? calls_of : settings.kind == "space" ? space_of : signals_of;
-    for (const std::string &scenario : settings.scenarios) of(settings, scenario, tally);
+    for (const std::string &scenario : settings.scenarios) {
+        tally.begin(scenario);
+        of(settings, scenario, tally);
+    }
     return tally.finish();
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/expect.h"
 #include "engine/run/injection.h"
 #include "engine/run/options.h"
 #include "engine/subject/support.h"
@@ -28,6 +29,9 @@ struct Settings {
     std::string kind; // "calls", "space", "signals"
     std::vector<std::string> scenarios; // names that exist
     std::string allocator;
+    std::string junit_path; // empty: none
+    std::string expect_path; // of known failures; empty: none
+    Expectations expected;
     Support support;
     std::uint64_t seed = 0;
     std::uint32_t threads = 3;
@@ -79,7 +83,10 @@ std::string task_command(const Task &task);
 // The totals over all scenarios: prints a line for each scenario, and each failure in full.
 class Tally {
   public:
-    Tally(const Settings &settings, int out) : settings_(settings), out_(out) {}
+    Tally(const Settings &settings, int out) : settings_(settings), out_(out), expected_(settings.expected) {}
+
+    // The runs of this scenario come next.
+    void begin(const std::string &scenario);
 
     // For one scenario; `ops` and `calls` are those of its run without a fault.
     struct Row {
@@ -99,13 +106,26 @@ class Tally {
     void proves_nothing(const std::string &scenario, const std::string &why);
     void done(const Row &row);
 
-    // Prints the last line. Returns 0; 1 after a failure; 77 if everything was skipped.
+    // Judges the failures by what is known, writes the JUnit file, and prints the last line. Returns 0; 1 after a failure
+    // that is not known; 77 if everything was skipped.
     int finish();
 
   private:
+    // What one scenario came to.
+    struct Judged {
+        std::string scenario, skip;
+        std::vector<std::string> rules, texts; // of the failures
+        double start_seconds = 0, seconds = 0;
+    };
+    void fail(const std::string &scenario, const std::string &rule, const std::string &text);
+    std::string judge_known();
+    std::string junit(const std::vector<std::string> &mended);
+
     const Settings &settings_;
     int out_;
-    std::uint64_t scenarios_ = 0, skipped_ = 0, unseen_ = 0, failures_ = 0;
+    std::uint64_t scenarios_ = 0, skipped_ = 0, unseen_ = 0, failures_ = 0, known_ = 0;
+    std::vector<Judged> judged_;
+    Expectations expected_;
     Row sum_;
 };
 

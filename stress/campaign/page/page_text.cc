@@ -133,6 +133,9 @@ std::string section_failures(const PageData &data)
         text += "</ul>\n";
         if (!run->expected.empty()) text += "<p><b>Known:</b> " + html_escape(run->expected) + "</p>\n";
         if (!run->reproduce.empty()) text += command(run->reproduce);
+        if (!run->err_end.empty())
+            text += "<details><summary>What it wrote to stderr</summary><pre>" + html_escape(run->err_end) +
+                    "</pre></details>\n";
         text += "</article>\n";
     }
     if (text.empty()) return "";

@@ -76,6 +76,15 @@ std::string Expectations::judge(const std::string &name, const std::string &allo
     return matched == rules.size() ? reason : "";
 }
 
+void Expectations::recall(const std::string &name, const std::string &allocator, bool came)
+{
+    for (Known &known : known_) {
+        if (known.name != name || !names_allocator(known.allocator, allocator)) continue;
+        known.judged = true;
+        known.came |= came;
+    }
+}
+
 std::vector<std::string> Expectations::mended() const
 {
     std::vector<std::string> lines;

@@ -21,6 +21,9 @@ class Expectations {
     // known, and nothing otherwise.
     std::string judge(const std::string &name, const std::string &allocator, const std::vector<std::string> &rules);
 
+    // For runs that an earlier process judged: some failure of NAME on this allocator was known (`came`), or none was.
+    void recall(const std::string &name, const std::string &allocator, bool came);
+
     // A line for each known failure that was judged and never came.
     std::vector<std::string> mended() const;
 

@@ -135,7 +135,10 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     }
     if (!op_allocates(op.kind) || block.start != nullptr) return true;
     if (op.kind == OpKind::Malloc || op.kind == OpKind::Realloc) return allocate_plain(op_size(op), block);
+    const bool timed = latency != nullptr && latency->due();
+    const std::uint64_t begin = timed ? latency_ticks() : 0;
     void *start = call(op, op_align(op) < sizeof(void *) ? sizeof(void *) : op_align(op));
+    if (timed) latency->add(Latency::Malloc, latency_ticks() - begin); // as in checked runs
     if (start == nullptr)
         return refused(kind_name(op.kind), requested_bytes(op), op_has_align(op.kind) ? op_align(op) : 0);
     if (requested_bytes(op) != 0) *static_cast<volatile unsigned char *>(start) = 1;
