@@ -103,6 +103,9 @@ enum {
 
     HUGE_CACHE_ENTRIES = 16, /* huge mappings kept for the next huge block */
     HUGE_CACHE_BYTES_MAX = 64 << 20,
+    /* While a loop wants again what those limits took back: */
+    HUGE_KEEP_ENTRIES = 64,
+    HUGE_KEEP_FACTOR = 8, /* times the limit in bytes */
 };
 
 static_assert(SUPERSLAB_PAGES == 64, "a superslab's pages are one machine word of bits");

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/sizeclass.h"
+#include "heap/huge_cache.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -15,22 +16,8 @@
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 
-/* Describes a mapping. It is in one place: in the page map (the block is live), in `cache`, in `stuck`, or, without a
- * mapping, in `spare`. */
-struct huge {
-    struct huge_link link; /* first: huge_link_of */
-    char *start;
-    size_t mapped_bytes;
-    uint64_t cached_ms;
-    struct huge *next; /* in the list spare, stuck, or the one that cache_put returns */
-};
-
 static struct huge *spare;                     /* descriptors without a mapping */
 static struct huge *stuck;                     /* mappings that the system refused to release */
-static struct huge *cache[HUGE_CACHE_ENTRIES]; /* the first cache_count are set */
-static uint32_t cache_count;
-static _Atomic(bool) any_cached; /* cache_count > 0, for readers without the lock: relaxed */
-static size_t cached_bytes, live_bytes, live_count, cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 static _Atomic(uint64_t) tick_due_ms;
 
@@ -56,20 +43,13 @@ static void mapped_bytes_set(struct huge *huge, size_t mapped_bytes)
     if (ASAN) sanitizer_root(huge->start, mapped_bytes);
 }
 
-static void any_cached_set(bool any)
-{
-    atomic_store_explicit(&any_cached, any, memory_order_relaxed);
-}
-
 /* Takes the lock. If another thread held it when this process was forked, the lists may be half changed: drops them.
  * Their mappings then stay mapped for good. */
 static void huge_lock(void)
 {
     if (!lock_acquire(LOCK_HUGE)) return;
     spare = stuck = NULL;
-    cache_count = 0;
-    cached_bytes = 0;
-    any_cached_set(false);
+    huge_cache_drop();
 }
 
 static uint64_t delay(void)
@@ -98,45 +78,6 @@ static void list_push(struct huge **list, struct huge *huge)
 
 /* --- the cache ---------------------------------------------------------------------------------------- */
 
-static struct huge *cache_remove(uint32_t index)
-{
-    struct huge *huge = cache[index];
-    cache[index] = cache[--cache_count];
-    any_cached_set(cache_count > 0);
-    cached_bytes -= huge->mapped_bytes;
-    return huge;
-}
-
-/* Takes the smallest cached mapping that fits and wastes at most an eighth of the size. */
-static struct huge *cache_take(size_t align_bytes, size_t size_bytes)
-{
-    huge_lock();
-    uint32_t best = HUGE_CACHE_ENTRIES;
-    for (uint32_t i = 0; i < cache_count; i++) {
-        const struct huge *huge = cache[i];
-        if (huge->mapped_bytes >= size_bytes && huge->mapped_bytes - size_bytes <= size_bytes / 8 &&
-            ((uintptr_t)huge->start & (align_bytes - 1)) == 0 &&
-            (best == HUGE_CACHE_ENTRIES || huge->mapped_bytes < cache[best]->mapped_bytes))
-            best = i;
-    }
-    struct huge *taken = NULL;
-    if (best < HUGE_CACHE_ENTRIES) {
-        taken = cache_remove(best);
-        live_bytes += taken->mapped_bytes;
-        live_count++;
-    }
-    lock_release(LOCK_HUGE);
-    return taken;
-}
-
-static uint32_t cache_oldest(void)
-{
-    uint32_t oldest = 0;
-    for (uint32_t i = 1; i < cache_count; i++)
-        if (cache[i]->cached_ms < cache[oldest]->cached_ms) oldest = i;
-    return oldest;
-}
-
 /* Releases a mapping. If the system refuses (too many mappings), gives back at least its memory, keeps it in `stuck` for
  * a later call to try again, and returns false. */
 static bool release_or_keep(struct huge *huge)
@@ -159,42 +100,10 @@ static void destroy(struct huge *huge)
     if (release_or_keep(huge)) stuck_retry();
 }
 
-/* Moves a mapping from the live ones to the cache. Returns the list of mappings that the cache has no room for, which
- * the caller must destroy outside of the lock. */
-static struct huge *cache_put(struct huge *huge)
+static struct huge *take_old(uint64_t before_ms)
 {
-    struct huge *over = NULL;
     huge_lock();
-    live_bytes -= huge->mapped_bytes;
-    live_count--;
-    if (huge->mapped_bytes > cache_bytes_max / 2 || delay() == 0) {
-        huge->next = NULL;
-        over = huge;
-    } else {
-        while (cache_count == HUGE_CACHE_ENTRIES || cached_bytes + huge->mapped_bytes > cache_bytes_max) {
-            struct huge *oldest = cache_remove(cache_oldest());
-            oldest->next = over;
-            over = oldest;
-        }
-        if (ASAN) sanitizer_close(huge->start, huge->mapped_bytes);
-        cache[cache_count++] = huge;
-        any_cached_set(true);
-        cached_bytes += huge->mapped_bytes;
-        huge->cached_ms = os_now_ms();
-    }
-    lock_release(LOCK_HUGE);
-    return over;
-}
-
-/* Takes a mapping out that was cached before the given time; NULL if there is none. */
-static struct huge *cache_take_old(uint64_t before_ms)
-{
-    struct huge *old = NULL;
-    huge_lock();
-    if (cache_count > 0) {
-        uint32_t oldest = cache_oldest();
-        if (cache[oldest]->cached_ms < before_ms) old = cache_remove(oldest);
-    }
+    struct huge *old = huge_cache_take_old(before_ms);
     lock_release(LOCK_HUGE);
     return old;
 }
@@ -202,7 +111,7 @@ static struct huge *cache_take_old(uint64_t before_ms)
 static size_t cache_trim(uint64_t before_ms)
 {
     size_t bytes = 0;
-    for (struct huge *old; (old = cache_take_old(before_ms)) != NULL;) {
+    for (struct huge *old; (old = take_old(before_ms)) != NULL;) {
         bytes += old->mapped_bytes;
         destroy(old);
     }
@@ -212,7 +121,7 @@ static size_t cache_trim(uint64_t before_ms)
 
 bool huge_any_cached(void)
 {
-    return atomic_load_explicit(&any_cached, memory_order_relaxed);
+    return huge_cache_any();
 }
 
 void huge_tick(uint64_t now_ms)
@@ -220,14 +129,28 @@ void huge_tick(uint64_t now_ms)
     /* relaxed: the thread that advances the time does the work, and does it under the lock. */
     uint64_t due = atomic_load_explicit(&tick_due_ms, memory_order_relaxed);
     if (now_ms < due || now_ms < delay()) return;
-    if (atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay() / 2 + 1, memory_order_relaxed,
-                                                memory_order_relaxed))
-        cache_trim(now_ms - delay());
+    if (!atomic_compare_exchange_strong_explicit(&tick_due_ms, &due, now_ms + delay() / 2 + 1, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    huge_lock();
+    huge_cache_tick(now_ms, delay());
+    lock_release(LOCK_HUGE);
+    cache_trim(now_ms - delay());
+}
+
+static void keep_forget(void)
+{
+    huge_lock();
+    huge_cache_forget();
+    lock_release(LOCK_HUGE);
 }
 
 size_t huge_purge_all(void)
 {
-    return cache_trim(UINT64_MAX);
+    keep_forget();
+    size_t bytes = cache_trim(UINT64_MAX);
+    keep_forget(); /* here memory matters more than speed: none of it was taken back too early */
+    return bytes;
 }
 
 /* --- alloc and free ------------------------------------------------------------------------------------ */
@@ -249,20 +172,29 @@ static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
     if (huge == NULL) return NULL;
     huge->start = pagemap_reserve(mapped_bytes, align_bytes);
     huge->mapped_bytes = mapped_bytes;
+    huge->slack_bytes = 0;
     if (huge->start != NULL && os->commit(huge->start, mapped_bytes) == 0) return huge;
     if (huge->start == NULL) list_push(&spare, huge);
     else release_or_keep(huge);
     return NULL;
 }
 
-/* Adds to the figures; to subtract, pass the negated number: the sum wraps. */
+/* As huge_cache_count_live. */
 static void count_live(size_t blocks, size_t bytes)
 {
     limit_count_huge(bytes);
     huge_lock();
-    live_count += blocks;
-    live_bytes += bytes;
+    huge_cache_count_live(blocks, bytes);
     lock_release(LOCK_HUGE);
+}
+
+/* As huge_cache_resize. */
+static bool resize_within(struct huge *huge, size_t size_bytes)
+{
+    huge_lock();
+    bool fits = huge_cache_resize(huge, size_bytes);
+    lock_release(LOCK_HUGE);
+    return fits;
 }
 
 void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
@@ -271,13 +203,17 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
     if (!mapped_size(size_bytes, &mapped_bytes)) return NULL;
     if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* each needs a cell of the page map */
     *zero = false;
-    struct huge *huge = cache_take(align_bytes, mapped_bytes);
+    huge_lock();
+    struct huge *huge = huge_cache_take(align_bytes, mapped_bytes);
+    size_t new_bytes = huge_cache_new_bytes(mapped_bytes);
+    lock_release(LOCK_HUGE);
     if (huge == NULL) {
         *zero = true;
-        huge = map_new(align_bytes, mapped_bytes);
+        huge = map_new(align_bytes, new_bytes);
         if (huge == NULL && huge_purge_all() > 0) huge = map_new(align_bytes, mapped_bytes);
         if (huge == NULL) return NULL;
-        count_live(1, mapped_bytes);
+        count_live(1, huge->mapped_bytes);
+        resize_within(huge, mapped_bytes);
     }
     enter(huge);
     return huge->start;
@@ -291,40 +227,41 @@ void huge_free(void *pointer)
         return;
     }
     leave(huge);
-    struct huge *over = cache_put(huge);
+    uint64_t now_ms = os_now_ms();
+    huge_lock();
+    struct huge *over = huge_cache_put(huge, now_ms, delay());
+    lock_release(LOCK_HUGE);
     while (over != NULL) {
         struct huge *next = over->next;
         destroy(over);
         over = next;
     }
-    huge_tick(os_now_ms());
+    huge_tick(now_ms);
 }
 
 bool huge_is_cached(const void *address)
 {
-    bool found = false;
     huge_lock();
-    for (uint32_t i = 0; i < cache_count && !found; i++)
-        found = (uintptr_t)address - (uintptr_t)cache[i]->start < cache[i]->mapped_bytes;
+    bool found = huge_cache_has(address);
     lock_release(LOCK_HUGE);
     return found;
 }
 
 size_t huge_usable_size(const void *pointer)
 {
-    return ((struct huge *)pagemap_descriptor(pointer))->mapped_bytes;
+    const struct huge *huge = pagemap_descriptor(pointer);
+    return huge->mapped_bytes - huge->slack_bytes;
 }
 
 /* --- realloc -------------------------------------------------------------------------------------------- */
 
-static bool shrink(struct huge *huge, size_t mapped_bytes)
+static void shrink(struct huge *huge, size_t mapped_bytes)
 {
     size_t less = huge->mapped_bytes - mapped_bytes;
-    if (less == 0) return true;
-    if (os->release(huge->start + mapped_bytes, less) != 0) return false;
+    if (less == 0 || os->release(huge->start + mapped_bytes, less) != 0) return;
     mapped_bytes_set(huge, mapped_bytes);
     count_live(0, -less);
-    return true;
+    resize_within(huge, mapped_bytes);
 }
 
 static bool move(struct huge *huge, size_t mapped_bytes)
@@ -348,17 +285,19 @@ void *huge_realloc(void *pointer, size_t size_bytes)
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, &mapped_bytes)) return NULL;
     struct huge *huge = pagemap_descriptor(pointer);
-    size_t old_bytes = huge->mapped_bytes;
-    if (mapped_bytes <= old_bytes) {
+    size_t old_bytes = huge->mapped_bytes, had_bytes = old_bytes - huge->slack_bytes;
+    if (mapped_bytes <= had_bytes) {
         /* Small differences are not worth a system call. */
-        if (mapped_bytes < old_bytes - old_bytes / 4) shrink(huge, mapped_bytes);
+        if (mapped_bytes < had_bytes - had_bytes / 4 && !resize_within(huge, mapped_bytes)) shrink(huge, mapped_bytes);
         return pointer;
     }
+    if (resize_within(huge, mapped_bytes)) return pointer;
     int error = limit_allows(mapped_bytes - old_bytes) ? os->grow(huge->start, old_bytes, mapped_bytes) : EFAULT;
     /* EFAULT: the limit, or the program has split the mapping, so it cannot be moved as one either. */
     if (error != 0 && (error == EFAULT || !move(huge, mapped_bytes))) return NULL;
     mapped_bytes_set(huge, mapped_bytes);
     count_live(0, mapped_bytes - old_bytes);
+    resize_within(huge, mapped_bytes);
     return huge->start;
 }
 
@@ -367,7 +306,7 @@ void *huge_realloc(void *pointer, size_t size_bytes)
 void huge_set_cache_bytes(size_t bytes_max)
 {
     huge_lock();
-    cache_bytes_max = bytes_max;
+    huge_cache_set_bytes(bytes_max);
     lock_release(LOCK_HUGE);
 }
 
@@ -392,7 +331,7 @@ bool huge_find(const void *address, char **start, size_t *mapped_bytes)
 struct huge_figures huge_figures(void)
 {
     huge_lock();
-    struct huge_figures figures = {.live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes};
+    struct huge_figures figures = huge_cache_figures();
     lock_release(LOCK_HUGE);
     return figures;
 }

@@ -95,6 +95,44 @@ class LargeMixed {
     std::vector<std::size_t> sizes_;
 };
 
+// The same in mappings; writes each page of a block, as a program does that fills it.
+class HugeMixed {
+  public:
+    HugeMixed(const Plan &plan, std::uint32_t index)
+        : draw_(plan.seed, index), slots_(plan.count), low_(plan.low), range_(plan.high - plan.low + 1)
+    {
+        for (void *&slot : slots_) slot = fresh();
+    }
+    ~HugeMixed()
+    {
+        for (void *slot : slots_) free(slot);
+    }
+
+    void go(std::uint64_t pairs)
+    {
+        for (; pairs != 0; --pairs) {
+            void *&slot = slots_[draw_.below(slots_.size())];
+            free(slot);
+            slot = fresh();
+        }
+    }
+
+  private:
+    static constexpr std::size_t kPage = 4096;
+
+    void *fresh()
+    {
+        const std::size_t size = low_ + draw_.below(range_);
+        char *const block = static_cast<char *>(malloc(size));
+        for (std::size_t at = 0; at < size; at += kPage) store(block + at, size);
+        return block;
+    }
+
+    Draw draw_;
+    std::vector<void *> slots_;
+    std::size_t low_, range_;
+};
+
 class Tight {
   public:
     Tight(const Plan &plan, std::uint32_t) : size_(plan.low) {}
@@ -157,6 +195,11 @@ double random_mixed(const Plan &plan)
 double large_mixed(const Plan &plan)
 {
     return run_apart<LargeMixed>(plan);
+}
+
+double huge_mixed(const Plan &plan)
+{
+    return run_apart<HugeMixed>(plan);
 }
 
 double tight(const Plan &plan)

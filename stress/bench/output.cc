@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/status.h"
+#include "bench/team.h"
 #include "engine/base/file.h"
 
 namespace bench {
@@ -38,13 +39,10 @@ std::string rows_json()
 
 std::string result_json(const Row &row, const Plan &plan, double seconds)
 {
-    const Json json{{"row", row.name},
-                    {"threads", plan.threads},
-                    {"ops", plan.ops},
-                    {"warm_ops", plan.warm_ops},
-                    {"seconds", seconds},
-                    {"ns_per_pair", seconds * 1e9 / static_cast<double>(plan.ops)},
-                    {"rss_peak_kib", status_kib("VmHWM")},
+    const Json json{{"row", row.name},          {"threads", plan.threads},
+                    {"ops", plan.ops},          {"warm_ops", plan.warm_ops},
+                    {"seconds", seconds},       {"ns_per_pair", seconds * 1e9 / static_cast<double>(plan.ops)},
+                    {"faults", timed_faults()}, {"rss_peak_kib", status_kib("VmHWM")},
                     {"seed", plan.seed}};
     return json.dump() + "\n";
 }

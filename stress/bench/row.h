@@ -51,6 +51,7 @@ std::uint64_t warm_ops_for(const Row &row, std::uint32_t threads, std::uint64_t 
 // What the rows run. local.cc:
 double random_mixed(const Plan &plan);
 double large_mixed(const Plan &plan);
+double huge_mixed(const Plan &plan);
 double tight(const Plan &plan);
 double short_lived(const Plan &plan);
 // patterns.cc:

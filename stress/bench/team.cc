@@ -1,6 +1,7 @@
 #include "bench/team.h"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,18 +22,34 @@ void mark(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
+std::int64_t faults_now()
+{
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+std::int64_t faults_of_run = 0;
+
 }  // namespace
+
+std::int64_t timed_faults()
+{
+    return faults_of_run;
+}
 
 void Seat::start()
 {
     mark("timed");
     team_.start_.arrive_and_wait();
+    started_faults_ = faults_now();
     started_ns_ = now_ns();
 }
 
 void Seat::finish()
 {
     finished_ns_ = now_ns();
+    finished_faults_ = faults_now();
     mark("ended");
 }
 
@@ -52,10 +69,14 @@ double Team::run(const std::function<void(Seat &)> &work)
         for (Seat &seat : seats_) threads.emplace_back([&work, &seat] { work(seat); });
     }
     std::int64_t first = seats_[0].started_ns_, last = seats_[0].finished_ns_;
+    std::int64_t before = seats_[0].started_faults_, after = seats_[0].finished_faults_;
     for (const Seat &seat : seats_) {
+        before = std::min(before, seat.started_faults_);
+        after = std::max(after, seat.finished_faults_);
         first = std::min(first, seat.started_ns_);
         last = std::max(last, seat.finished_ns_);
     }
+    faults_of_run = after - before;
     return static_cast<double>(last - first) / 1e9;
 }
 

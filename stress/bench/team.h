@@ -27,7 +27,11 @@ class Seat {
     friend class Team;
     Team &team_;
     std::int64_t started_ns_ = 0, finished_ns_ = 0;
+    std::int64_t started_faults_ = 0, finished_faults_ = 0;
 };
+
+// Page faults of the process that needed no disk, in the timed part of the last run.
+std::int64_t timed_faults();
 
 class Team {
   public:

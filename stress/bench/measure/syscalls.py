@@ -1,5 +1,5 @@
-"""Counts system calls for memory per million pairs in the steady state: the difference between the timed parts of two
-runs, one longer than the other."""
+"""Counts system calls for memory per million pairs in the steady state, and in rows of large blocks page faults too:
+the difference between the timed parts of two runs, one longer than the other."""
 
 import pathlib
 import shutil
@@ -11,8 +11,11 @@ from measure.options import say
 from measure.table import format_table
 
 OPS = 500000  # pairs of the shorter run; the other is three times as long
+FEWER_OPS = {"huge-2-32m": 10000}  # its pairs take longer
 LONGER = 3
 WARM_UP = {"large-32k-2m": 3}  # this many times as long, because its longest swings are rare
+FAULTS = ("mid-8-32k", "huge-2-32m")  # rows that write whole blocks; one thread, so that no stack is new
+FAULTS_MOST = 0.01  # for a pair: now and then a block reaches further into its mapping than any before
 LEFT_OUT = ("all-remote", "mstress")  # their live sets grow and shrink as threads take turns
 
 
@@ -24,7 +27,7 @@ usual_rows = known_rows
 
 
 def totals(runner, subject, row, ops):
-    """(pairs, {call: number}) for one run with the row's own number of threads."""
+    """(pairs, {call or "faults": number}) for one run with the row's own number of threads."""
     with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder:
         result = runner.object(
             [
@@ -42,21 +45,25 @@ def totals(runner, subject, row, ops):
         )
         try:
             logs = [path.read_text(errors="replace").splitlines() for path in sorted(pathlib.Path(folder).iterdir())]
-            return result["ops"], strace.count(logs)
+            return result["ops"], {**strace.count(logs), "faults": result["faults"] if row in FAULTS else 0}
         except (OSError, ValueError, strace.FormatError) as error:
             raise Broken(f"strace on {subject.name}, {row}: {error}") from None
 
 
 def per_million(short, long):
-    """Calls per million pairs, from (pairs, calls) of two run lengths."""
+    """Calls and faults per million pairs, from (pairs, calls) of two run lengths."""
     pairs = long[0] - short[0]
-    return {call: (long[1][call] - short[1][call]) * 1e6 / pairs for call in strace.CALLS}
+    return {what: (long[1][what] - short[1][what]) * 1e6 / pairs for what in short[1]}
 
 
 def total(figures):
     """The sum of the differences above zero: a call that the longer run happens to save does not make up for
     another."""
-    return sum(max(0, figure) for figure in figures.values())
+    return sum(max(0, figures[call]) for call in strace.CALLS)
+
+
+def faults_a_pair(figures):
+    return max(0, figures["faults"]) / 1e6
 
 
 def show(figures, names, ours):
@@ -64,23 +71,31 @@ def show(figures, names, ours):
     for row, of_row in figures.items():
         line = [row, *(total(of_row[name]) for name in names)]
         line += [
-            "; ".join(f"{call} {figure:.2f}" for call, figure in of_row[name].items() if figure > 0) or "none"
+            "; ".join(f"{call} {of_row[name][call]:.2f}" for call in strace.CALLS if of_row[name][call] > 0) or "none"
             for name in ours
         ]
         lines.append(line)
     table = format_table(["row", *names, *(f"{name}, target none" for name in ours)], lines)
-    return f"Calls of {', '.join(strace.CALLS)} in a million pairs of malloc and free:\n{table}"
+    text = f"Calls of {', '.join(strace.CALLS)} in a million pairs of malloc and free:\n{table}"
+    faults = [[row, *(faults_a_pair(figures[row][name]) for name in names)] for row in figures if row in FAULTS]
+    if not faults:
+        return text
+    table = format_table(["row", *names], faults)
+    return f"{text}\n\nPage faults for a pair, target for ours at most {FAULTS_MOST:g}:\n{table}"
 
 
 def run(runner, subjects, options, rows):
     if shutil.which("strace") is None:
         raise Broken("strace is not installed: run ci/setup --bench")
-    ops = options.ops or OPS
-    say(f"syscalls: {len(rows)} rows, {len(subjects)} mallocs, {ops} and {ops * LONGER} pairs under strace")
+    ops = {row: options.ops or FEWER_OPS.get(row, OPS) for row in rows}
+    say(
+        f"syscalls: {len(rows)} rows, {len(subjects)} mallocs, "
+        f"{', '.join(f'{few} and {few * LONGER}' for few in sorted(set(ops.values())))} pairs under strace"
+    )
     figures = {
         row: {
             subject.name: per_million(
-                *(totals(runner, subject, row, length * WARM_UP.get(row, 1)) for length in (ops, ops * LONGER))
+                *(totals(runner, subject, row, length * ops[row] * WARM_UP.get(row, 1)) for length in (1, LONGER))
             )
             for subject in subjects
         }
@@ -94,4 +109,10 @@ def run(runner, subjects, options, rows):
         for name in ours
         if total(figures[row][name]) > 0
     ]
-    return {"ops": [ops, ops * LONGER], "figures": figures}, show(figures, names, ours), faults if ours else None
+    faults += [
+        f"{name}, {row}: {faults_a_pair(figures[row][name]):.3f} page faults a pair, target {FAULTS_MOST:g}"
+        for row in rows
+        for name in ours
+        if faults_a_pair(figures[row][name]) > FAULTS_MOST
+    ]
+    return {"ops": ops, "figures": figures}, show(figures, names, ours), faults if ours else None

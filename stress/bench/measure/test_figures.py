@@ -140,10 +140,12 @@ class Memory(unittest.TestCase):
 
 class Syscalls(unittest.TestCase):
     def test_a_million_pairs(self):
-        calls = dict.fromkeys(["madvise", "mmap", "munmap", "mremap", "brk", "mprotect"], 5)
-        found = syscalls.per_million((1000, calls), (3000, {**calls, "mmap": 7, "brk": 1}))
+        calls = dict.fromkeys(["madvise", "mmap", "munmap", "mremap", "brk", "mprotect", "faults"], 5)
+        found = syscalls.per_million((1000, calls), (3000, {**calls, "mmap": 7, "brk": 1, "faults": 25}))
         self.assertEqual((found["mmap"], found["brk"], found["madvise"]), (1000, -2000, 0))
         self.assertEqual(syscalls.total(found), 1000)
+        self.assertEqual(syscalls.faults_a_pair(found), 0.01)
+        self.assertEqual(syscalls.faults_a_pair({"faults": -1}), 0)
 
 
 class Table(unittest.TestCase):

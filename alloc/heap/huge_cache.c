@@ -1,0 +1,266 @@
+/* huge_cache.c: see huge_cache.h. */
+#include "heap/huge_cache.h"
+
+#include <stdatomic.h>
+
+#include "base/bits.h"
+#include "base/config.h"
+#include "base/policy.h"
+#include "os/sanitizer.h"
+#include "superslab/limit.h"
+
+static struct huge *cache[HUGE_KEEP_ENTRIES]; /* the first cache_count are set */
+static uint32_t cache_count;
+static _Atomic(bool) any_cached; /* cache_count > 0, for readers without the lock: relaxed */
+static size_t cached_bytes, live_bytes, live_count;
+static size_t slack_bytes; /* of all live blocks */
+static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
+
+static void any_cached_set(void)
+{
+    atomic_store_explicit(&any_cached, cache_count > 0, memory_order_relaxed);
+}
+
+/* --- bytes to keep --------------------------------------------------------------------------------------- */
+
+static size_t keep_bytes;                  /* 0: it learned nothing */
+static size_t keep_live_bytes = SIZE_MAX;  /* with fewer bytes in use nothing is kept */
+static size_t early_bytes;                 /* taken back lately, and not wanted again yet */
+static size_t early_largest_bytes;         /* the largest mapping among them */
+static size_t early_live_bytes = SIZE_MAX; /* the fewest in use when they were taken back */
+static uint64_t due_ms;                    /* end of the interval */
+
+/* Of this interval. */
+static bool used;
+static size_t cached_low, cached_peak, live_peak;
+
+/* The bytes in the cache or in use have changed. */
+static void note(void)
+{
+    used = true;
+    if (cached_bytes < cached_low) cached_low = cached_bytes;
+    if (cached_bytes > cached_peak) cached_peak = cached_bytes;
+    if (live_bytes > live_peak) live_peak = live_bytes;
+}
+
+/* A limit took a mapping back. */
+static void note_released(size_t bytes)
+{
+    early_bytes += bytes;
+    if (bytes > early_largest_bytes) early_largest_bytes = bytes;
+    if (live_bytes < early_live_bytes) early_live_bytes = live_bytes;
+}
+
+static void early_forget(void)
+{
+    early_bytes = early_largest_bytes = 0;
+    early_live_bytes = SIZE_MAX;
+}
+
+/* The cache had no mapping for a block. At first the limit in bytes stays, and blocks may take longer mappings than they
+ * need, which is often enough. */
+static void note_missed(size_t bytes)
+{
+    if (bytes > early_largest_bytes) return;
+    size_t learned = bytes < early_bytes ? bytes : early_bytes;
+    /* Half of it, since the bytes in use swing. */
+    if (early_live_bytes / 2 < keep_live_bytes) keep_live_bytes = early_live_bytes / 2;
+    if (keep_bytes < cache_bytes_max) {
+        keep_bytes = cache_bytes_max;
+        early_forget();
+        return;
+    }
+    size_t keep_max = 2 * live_peak + cache_bytes_max;
+    if (keep_max > HUGE_KEEP_FACTOR * cache_bytes_max) keep_max = HUGE_KEEP_FACTOR * cache_bytes_max;
+    size_t more = keep_bytes + learned + learned / 2;
+    if (more > keep_max) more = keep_max;
+    if (more > keep_bytes) keep_bytes = more;
+    early_bytes -= learned;
+    if (early_bytes == 0) early_forget();
+}
+
+/* At most what the cache has held in this interval, and a half, stays as long as it swings. */
+static void fade(void)
+{
+    bool swings = cached_peak - cached_low >= keep_bytes / 8;
+    size_t floor = swings ? cached_peak + cached_peak / 2 : 0;
+    size_t less = keep_bytes - keep_bytes / (swings ? 64 : 8);
+    if (keep_bytes > floor) keep_bytes = less > floor ? less : floor;
+}
+
+void huge_cache_forget(void)
+{
+    keep_bytes = 0;
+    keep_live_bytes = SIZE_MAX;
+    early_forget();
+}
+
+void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
+{
+    if (now_ms < due_ms) return;
+    due_ms = now_ms + delay_ms - delay_ms / 8; /* the background thread wakes once in a delay, or a little earlier */
+    if (used) {
+        fade();
+        early_bytes /= 2;
+    } else {
+        huge_cache_forget();
+    }
+    used = false;
+    cached_low = cached_peak = cached_bytes;
+    live_peak = live_bytes;
+}
+
+/* How many bytes the cache may keep whatever its limits are; 0: it learned nothing. */
+static size_t keep(void)
+{
+    return live_bytes < keep_live_bytes || limit_soft_exceeded() ? 0 : keep_bytes;
+}
+
+/* --- the cache ------------------------------------------------------------------------------------------ */
+
+static struct huge *cache_remove(uint32_t index)
+{
+    struct huge *huge = cache[index];
+    cache[index] = cache[--cache_count];
+    any_cached_set();
+    cached_bytes -= huge->mapped_bytes;
+    return huge;
+}
+
+/* Whether a block may have this much of its mapping to spare: an eighth, or any part if it fits the bytes to keep. */
+static bool may_spare(size_t size_bytes, size_t more_bytes)
+{
+    return more_bytes <= size_bytes / 8 || slack_bytes + more_bytes <= keep();
+}
+
+/* Changes how much of the mapping of a live block is to spare. */
+static void slack_set(struct huge *huge, size_t bytes)
+{
+    slack_bytes += bytes - huge->slack_bytes;
+    huge->slack_bytes = bytes;
+}
+
+struct huge *huge_cache_take(size_t align_bytes, size_t size_bytes)
+{
+    uint32_t best = HUGE_KEEP_ENTRIES;
+    for (uint32_t i = 0; i < cache_count; i++) {
+        const struct huge *huge = cache[i];
+        if (huge->mapped_bytes >= size_bytes && may_spare(size_bytes, huge->mapped_bytes - size_bytes) &&
+            ((uintptr_t)huge->start & (align_bytes - 1)) == 0 &&
+            (best == HUGE_KEEP_ENTRIES || huge->mapped_bytes < cache[best]->mapped_bytes))
+            best = i;
+    }
+    struct huge *taken = NULL;
+    if (best < HUGE_KEEP_ENTRIES) {
+        taken = cache_remove(best);
+        live_bytes += taken->mapped_bytes;
+        live_count++;
+        slack_set(taken, taken->mapped_bytes - size_bytes);
+        note();
+    }
+    return taken;
+}
+
+size_t huge_cache_new_bytes(size_t size_bytes)
+{
+    size_t step = ((size_t)1 << (63 - __builtin_clzll(size_bytes))) / 4;
+    size_t more_bytes = round_up(size_bytes, step) - size_bytes;
+    return slack_bytes + more_bytes <= keep() ? size_bytes + more_bytes : size_bytes;
+}
+
+static uint32_t cache_oldest(void)
+{
+    uint32_t oldest = 0;
+    for (uint32_t i = 1; i < cache_count; i++)
+        if (cache[i]->cached_ms < cache[oldest]->cached_ms) oldest = i;
+    return oldest;
+}
+
+struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_ms)
+{
+    struct huge *over = NULL;
+    slack_set(huge, 0);
+    live_bytes -= huge->mapped_bytes;
+    live_count--;
+    size_t kept = keep();
+    size_t bytes_max = kept > cache_bytes_max ? kept : cache_bytes_max;
+    uint32_t entries_max = kept > 0 ? HUGE_KEEP_ENTRIES : HUGE_CACHE_ENTRIES;
+    if (huge->mapped_bytes > bytes_max / 2 || delay_ms == 0) {
+        huge->next = NULL;
+        over = huge;
+    } else {
+        while (cache_count >= entries_max || cached_bytes + huge->mapped_bytes > bytes_max) {
+            struct huge *oldest = cache_remove(cache_oldest());
+            oldest->next = over;
+            over = oldest;
+        }
+        if (ASAN) sanitizer_close(huge->start, huge->mapped_bytes);
+        cache[cache_count++] = huge;
+        any_cached_set();
+        cached_bytes += huge->mapped_bytes;
+        huge->cached_ms = now_ms;
+    }
+    if (delay_ms > 0)
+        for (const struct huge *early = over; early != NULL; early = early->next) note_released(early->mapped_bytes);
+    note();
+    return over;
+}
+
+struct huge *huge_cache_take_old(uint64_t before_ms)
+{
+    struct huge *old = NULL;
+    if (cache_count > 0 && cached_bytes > keep()) {
+        uint32_t oldest = cache_oldest();
+        if (cache[oldest]->cached_ms < before_ms) old = cache_remove(oldest);
+        if (old != NULL) note_released(old->mapped_bytes);
+    }
+    return old;
+}
+
+void huge_cache_count_live(size_t blocks, size_t bytes)
+{
+    live_count += blocks;
+    live_bytes += bytes;
+    if (blocks == 1) note_missed(bytes);
+    note();
+}
+
+bool huge_cache_resize(struct huge *huge, size_t size_bytes)
+{
+    if (size_bytes > huge->mapped_bytes) return false;
+    size_t slack = huge->mapped_bytes - size_bytes;
+    if (slack > huge->slack_bytes && slack_bytes + slack > keep()) return false;
+    slack_set(huge, slack);
+    return true;
+}
+
+void huge_cache_drop(void)
+{
+    cache_count = 0;
+    cached_bytes = 0;
+    any_cached_set();
+    huge_cache_forget();
+}
+
+bool huge_cache_has(const void *address)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < cache_count && !found; i++)
+        found = (uintptr_t)address - (uintptr_t)cache[i]->start < cache[i]->mapped_bytes;
+    return found;
+}
+
+bool huge_cache_any(void)
+{
+    return atomic_load_explicit(&any_cached, memory_order_relaxed);
+}
+
+void huge_cache_set_bytes(size_t bytes_max)
+{
+    cache_bytes_max = bytes_max;
+}
+
+struct huge_figures huge_cache_figures(void)
+{
+    return (struct huge_figures){.live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes};
+}

@@ -1,0 +1,64 @@
+/* huge_cache.h: the mappings of freed huge blocks, kept for the next ones. The inside of heap/huge.c: the HUGE lock
+ * protects everything here, so the caller holds it.
+ *
+ * The cache has a limit in bytes, HAKMEM_HUGE_CACHE_MIB, one in number, and one in time, a delay. It learns as the
+ * pool's purge does: a mapping that a limit took back was taken back too early if a block that it could have served is
+ * wanted within a delay or two. Then a block may take a longer mapping than it needs. Where that is not enough, each byte
+ * taken back too early raises the bytes to keep by one and a half, up to HUGE_KEEP_FACTOR times the limit in bytes, and
+ * up to that limit and twice the peak of bytes in use lately. The bytes to keep are exempt from all limits, so in time a
+ * loop over many lengths makes no system calls and touches no new memory. They hold only while at least half as many
+ * bytes are in use as when they were learned: a process that frees its blocks is back at the limits at once, unless its
+ * loop does so in each round. They fall slowly while the cache swings, and a delay without a huge block ends them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/huge.h"
+
+/* Describes a mapping. It is in one place: in the page map (the block is live), in the cache, in the list `stuck` of
+ * huge.c, or, without a mapping, in its list `spare`. */
+struct huge {
+    struct huge_link link; /* first: huge_link_of */
+    char *start;
+    size_t mapped_bytes;
+    size_t slack_bytes; /* of a live block: the end of its mapping, which the program does not have */
+    uint64_t cached_ms;
+    struct huge *next; /* in a list: spare, stuck, or the one that huge_cache_put returns */
+};
+
+/* Takes the smallest cached mapping that fits, and counts it as live; NULL if there is none. */
+struct huge *huge_cache_take(size_t align_bytes, size_t size_bytes);
+
+/* How long a new mapping for a block should be: while the cache has bytes to keep, one of four lengths a doubling, so
+ * that it can serve more blocks later. size_bytes is a multiple of PAGE_BYTES above RUN_BYTES_MAX / 2. */
+size_t huge_cache_new_bytes(size_t size_bytes);
+
+/* Moves a mapping from the live ones to the cache. Returns the list of mappings that the cache has no room for, which
+ * the caller must destroy outside of the lock. delay_ms 0: the cache takes none. */
+struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_ms);
+
+/* Takes a mapping out that was cached before the given time, unless it is to be kept; NULL if there is none. */
+struct huge *huge_cache_take_old(uint64_t before_ms);
+
+/* Adds to the figures of live blocks; to subtract, pass the negated number: the sum wraps. blocks above 0: the cache had
+ * no mapping for the block. */
+void huge_cache_count_live(size_t blocks, size_t bytes);
+
+/* Changes how many bytes of its mapping a live block has. False: they do not fit, or would leave too much to spare. */
+bool huge_cache_resize(struct huge *huge, size_t size_bytes);
+
+/* Lets the bytes to keep fall, once in a delay. */
+void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms);
+
+/* Ends the bytes to keep. */
+void huge_cache_forget(void);
+
+/* Drops all mappings, without releasing them: for a forked child. */
+void huge_cache_drop(void);
+
+bool huge_cache_has(const void *address);
+bool huge_cache_any(void); /* a hint, also without the lock */
+void huge_cache_set_bytes(size_t bytes_max);
+struct huge_figures huge_cache_figures(void);

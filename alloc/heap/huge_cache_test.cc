@@ -1,0 +1,152 @@
+// huge_cache_test.cc: what loops teach the cache of mappings: how much it keeps, and how long.
+#include "heap/heap_test_support.h"
+
+#include <sys/mman.h>
+
+extern "C" {
+#include "heap/huge.h"
+#include "os/os.h"
+#include "os/os_fault.h"
+}
+
+namespace {
+
+using test::MIB;
+
+class HugeLoop : public test::HeapTest {
+  protected:
+    static inline uint64_t now = 0; // the time of ticks; it only grows
+    void SetUp() override
+    {
+        HeapTest::SetUp();
+        now = std::max(now, os_now_ms()) + 4 * PURGE_DELAY_MS;
+        huge_tick(now);
+        huge_tick(now += PURGE_DELAY_MS); // nothing was used: it has learned nothing
+    }
+    static char *allocated(size_t size) { return static_cast<char *>(hak_malloc(size)); }
+    static bool is_mapped(char *start)
+    {
+        unsigned char in_core;
+        return mincore(start, 1, &in_core) == 0;
+    }
+    // Replaces random blocks of 2 to 32 MiB. Returns the calls for memory of the second half.
+    static uint64_t replace(size_t live, int pairs)
+    {
+        test::Rng rng(7);
+        std::vector<char *> blocks(live);
+        for (int i = 0; i < pairs; i++) {
+            if (i == pairs / 2) os_fault_install(0, false); // counts calls, and fails none
+            char *&block = blocks[rng.below(live)];
+            hak_free(block);
+            size_t size = 2 * MIB + 1 + rng.below(30 * MIB);
+            block = allocated(size);
+            EXPECT_GE(hak_malloc_usable_size(block), size);
+            EXPECT_LT(hak_malloc_usable_size(block), size + PAGE_BYTES);
+            block[0] = block[size - 1] = 1;
+        }
+        uint64_t calls = os_fault_remove();
+        for (char *block : blocks) hak_free(block);
+        return calls;
+    }
+};
+
+} // namespace
+
+// A block at a time, and several. Once they are freed, the limit in bytes holds again at once.
+TEST_F(HugeLoop, OfManyLengthsMakesNoCalls)
+{
+    for (size_t live : {1u, 4u}) {
+        EXPECT_EQ(replace(live, 6000), 0u) << live;
+        EXPECT_LE(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << live;
+        hak_purge();
+        EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    }
+}
+
+// Where each round frees all, more than the limit stays, up to a bound, until the loop rests for a delay.
+TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
+{
+    std::vector<char *> blocks(24);
+    auto round = [&] {
+        for (char *&block : blocks) block = allocated(16 * MIB);
+        for (char *block : blocks) hak_free(block);
+    };
+    round();
+    EXPECT_EQ(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << "one round teaches nothing";
+    for (int i = 0; i < 40; i++) round();
+    os_fault_install(0, false);
+    round();
+    EXPECT_EQ(os_fault_remove(), 0u);
+    EXPECT_EQ(huge_figures().cached_bytes, blocks.size() * 16 * MIB);
+    for (int i = 0; i < 8; i++) {
+        huge_tick(now += PURGE_DELAY_MS);
+        round();
+    }
+    EXPECT_EQ(huge_figures().cached_bytes, blocks.size() * 16 * MIB) << "older than a delay, and in use";
+    for (int i = 0; i < 40; i++) {
+        for (char *&block : blocks) block = allocated(32 * MIB);
+        for (char *block : blocks) hak_free(block);
+        ASSERT_LE(huge_figures().cached_bytes, (size_t)HUGE_KEEP_FACTOR * HUGE_CACHE_BYTES_MAX);
+    }
+    EXPECT_GT(huge_figures().cached_bytes, (size_t)HUGE_KEEP_FACTOR * HUGE_CACHE_BYTES_MAX - 32 * MIB);
+    now = std::max(now, os_now_ms());
+    huge_tick(now += PURGE_DELAY_MS); // the loop ran in this delay
+    EXPECT_GT(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+    huge_tick(now += PURGE_DELAY_MS); // it was not in this one
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    EXPECT_FALSE(huge_any_cached());
+    round();
+    EXPECT_EQ(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << "forgotten";
+}
+
+// A program that frees once what it has, and does not want it again within two delays, teaches nothing.
+TEST_F(HugeLoop, WhatIsWantedLateWasNotTakenTooEarly)
+{
+    for (int i = 0; i < 8; i++) {
+        char *block = allocated(40 * MIB);
+        hak_free(block);
+        EXPECT_FALSE(is_mapped(block)) << i;
+        for (int delays = 0; delays < 3; delays++) huge_tick(now += PURGE_DELAY_MS);
+    }
+}
+
+// A block in a longer mapping than it needs grows there, without a call.
+TEST_F(HugeLoop, ABlockGrowsWithinItsMapping)
+{
+    replace(1, 400);
+    std::vector<char *> blocks;
+    char *block = nullptr;
+    for (int i = 0; i < 64 && block == nullptr; i++) { // until one has much to spare
+        size_t before = huge_figures().live_bytes;
+        char *next = allocated(3 * MIB);
+        if (huge_figures().live_bytes >= before + 6 * MIB) block = next;
+        else blocks.push_back(next);
+    }
+    if (block != nullptr) {
+        size_t mapped = huge_figures().live_bytes;
+        test::pattern_fill(block, 3 * MIB, 3, 4096);
+        os_fault_install(0, false);
+        EXPECT_EQ(static_cast<char *>(hak_realloc(block, 5 * MIB)), block);
+        EXPECT_EQ(os_fault_remove(), 0u);
+        EXPECT_GE(hak_malloc_usable_size(block), 5 * MIB);
+        EXPECT_EQ(huge_figures().live_bytes, mapped);
+        EXPECT_TRUE(test::pattern_holds(block, 3 * MIB, 3, 4096));
+    }
+    EXPECT_NE(block, nullptr);
+    hak_free(block);
+    for (char *other : blocks) hak_free(other);
+}
+
+// One mapping above the number is one too many.
+TEST_F(HugeLoop, TheNumberOfMappingsToKeepIsBounded)
+{
+    for (size_t count : {HUGE_KEEP_ENTRIES - 1, HUGE_KEEP_ENTRIES + 0, HUGE_KEEP_ENTRIES + 1}) {
+        std::vector<char *> blocks(count);
+        for (int i = 0; i < 12; i++) {
+            for (char *&block : blocks) block = allocated(3 * MIB);
+            for (char *block : blocks) hak_free(block);
+        }
+        EXPECT_EQ(huge_figures().cached_bytes, std::min(count, (size_t)HUGE_KEEP_ENTRIES) * 3 * MIB);
+        hak_purge();
+    }
+}
