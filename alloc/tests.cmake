@@ -18,6 +18,7 @@ set(TESTS
 # Tests of the release build only.
 set(RELEASE_TESTS
     guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
+    profile/profile_block_test.cc profile/profile_test.cc
     heap/broken_test.cc
     litmus/guard_litmus_test.cc)
 # Death tests, since a failed check ends the process.
@@ -98,6 +99,12 @@ hakmem_test_program(alloc-tests-fresh-release
     "$<FILTER:$<TARGET_OBJECTS:alloc-tests-release-c>,EXCLUDE,${not_start}>" 0 ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh unit ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
+
+# The heap profile's estimates with 50 seeds.
+if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  add_test(NAME unit-release/Profile.seeds COMMAND alloc-tests-release --gtest_filter=Profile.*)
+  set_tests_properties(unit-release/Profile.seeds PROPERTIES LABELS unit TIMEOUT 900 ENVIRONMENT HAKMEM_PROFILE_SEEDS=50)
+endif()
 
 # The heap's own suites again, as if the system had larger pages. Each calls the system with ranges of whole pages, or ends.
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)

@@ -101,6 +101,8 @@ enum {
     GUARD_SLOTS_MAX = 16384, /* each slot costs two of the 65530 mappings that the system gives a process */
     GUARD_FRAMES = 20, /* return addresses kept of malloc and of free: our own, and 16 of the program's */
 
+    PROFILE_MEAN_BYTES = 512 * 1024, /* the heap profile samples a block each this many bytes */
+
     HUGE_CACHE_ENTRIES = 16, /* huge mappings kept for the next huge block */
     HUGE_CACHE_BYTES_MAX = 64 << 20,
     /* While a loop wants again what those limits took back: */

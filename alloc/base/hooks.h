@@ -2,7 +2,7 @@
  * not include the upper ones; they call through this table.
  *
  * debug/hooks.c defines the table. The entries that depend on the build are constants, so plain reads suffice. Each is
- * NULL in a build that lacks it, and its caller asks `if (VALIDATE)` or `if (ASAN)` first. The last two entries are set
+ * NULL in a build that lacks it, and its caller asks `if (VALIDATE)` or `if (ASAN)` first. The last three entries are set
  * while the program runs, atomically; NULL means that nothing watches. Only slow paths read the table. */
 #pragma once
 
@@ -24,6 +24,9 @@ typedef void failfast_explain_fn(struct text *text, uint32_t kind, struct failfa
  * end the allocator cannot learn of. The function must not call the allocator. */
 typedef void thread_watch_fn(bool begins);
 
+/* Called with true when a thread has just taken a heap, and with false before the lists of its bins go elsewhere. */
+typedef void cache_watch_fn(void *tcache, bool begins);
+
 struct hooks {
     /* Under VALIDATE. */
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */
@@ -37,5 +40,7 @@ struct hooks {
     failfast_explain_fn *failfast_explain;
     /* Set by thread_watch. */
     _Atomic(thread_watch_fn *) thread_watch;
+    /* Set by profile_start. */
+    _Atomic(cache_watch_fn *) cache_watch;
 };
 extern HAK_HIDDEN struct hooks hooks;

@@ -6,6 +6,7 @@
  *   class 65 to 104  8 classes a doubling, up to 32 KiB
  *   class 105 to 112 128 to 1024 bytes by 128 again, for blocks aligned to more than a cache line: the slabs of
  *                    these classes have no colours
+ *   PROFILE          not a bin: the page map's class for samples of the heap profile
  *   OWN...           not bins: with the class, the page map's tags of what heaps of the program's own hold
  *   GUARD, RUN, HUGE not bins: the page map's classes for sampled blocks, page runs and huge blocks
  *
@@ -31,6 +32,7 @@ enum {
     CLASS_GEOMETRIC_LAST = CLASS_LINEAR_LAST + 5 * 8,
     CLASS_ALIGNED_FIRST = CLASS_GEOMETRIC_LAST + 1, /* only sizeclass_of_aligned returns these */
     CLASS_COUNT = CLASS_ALIGNED_FIRST + SMALL_LINEAR_BYTES_MAX / COLOURED_STEP_BYTES,
+    CLASS_PROFILE = 127,
     CLASS_OWN = 128, /* | class: a slab of a heap of the program's own (heap/own.h); | CLASS_EMPTY: such a run */
     CLASS_OWN_DEAD = 251, /* VALIDATE: pages of blocks that such a heap has given back all at once */
     CLASS_OWN_HUGE = 252,
@@ -40,6 +42,7 @@ enum {
 };
 
 static_assert(CLASS_COUNT <= CLASS_OWN && CLASS_OWN + CLASS_COUNT <= CLASS_OWN_DEAD, "classes fit the page map's byte");
+static_assert(CLASS_COUNT <= CLASS_PROFILE && CLASS_PROFILE < CLASS_OWN, "as does that of profiled blocks");
 
 /* The class of every number of granules. This is a table, since a branch between linear and geometric classes is
  * mispredicted where sizes mix (0.37 times a pair over 16 to 4096 bytes), and the bit scan of the geometric ones is

@@ -107,7 +107,7 @@ void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms)
 
 /* Walks a list once and gives each block to its slab. It ends even if the list is cyclic: slab_give_back ends the
  * process when a slab gets back more blocks than were in use. */
-static void list_give_back(struct block *list)
+void list_give_back(struct block *list)
 {
     while (list != NULL) {
         struct block *block = list;
@@ -337,6 +337,7 @@ void tcache_park_all(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     tcache_busy_begin(tcache);
+    tcache_watch(tcache, false);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         struct block *list = tcache->heads[class_index];
         tcache->heads[class_index] = NULL;

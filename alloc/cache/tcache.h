@@ -85,6 +85,7 @@ struct heap {
     _Atomic(uint32_t) rounds_seen;
     _Atomic(uint32_t) rounds_visited; /* rounds_seen at the last visit_idle, plus 1; 0: none yet. Relaxed */
     uint64_t seen_ms; /* while the thread watches idle memory: when it was on a slow path last */
+    struct pops *pops; /* what the heap profile counts (profile/pops.h); NULL: nothing yet */
 };
 
 extern HAK_HIDDEN HAK_TLS struct tcache tcache_of_thread;
@@ -118,6 +119,9 @@ void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
  * start of the next one, tcache_unpark makes the newest magazine of each class the bin's list. O(classes). */
 void tcache_park_all(struct tcache *tcache);
 void tcache_unpark(struct tcache *tcache);
+
+/* Gives each block of a list to its slab. The caller is busy. */
+void list_give_back(struct block *list);
 
 /* Gives the magazines' blocks to their slabs. Only the thread that holds the heap may call it. */
 void heap_magazines_give_back(struct heap *heap);

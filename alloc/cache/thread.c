@@ -31,6 +31,13 @@ static void watch_call(bool begins)
     if (function != NULL) function(begins);
 }
 
+void tcache_watch(struct tcache *tcache, bool begins)
+{
+    /* acquire: pairs with the release in profile_start. */
+    cache_watch_fn *function = atomic_load_explicit(&hooks.cache_watch, memory_order_acquire);
+    if (function != NULL) function(tcache, begins);
+}
+
 void thread_end(void *value)
 {
     (void)value; /* another C library may have set it: see end_key_make */
@@ -214,6 +221,7 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     atomic_store_explicit(&heap->tcache, tcache, memory_order_release);
     heap->owner.keeps_empty = true;
     if (VALIDATE) heap->staging.counters = &heap->owner.counters;
+    tcache_watch(tcache, true);
 }
 
 /* The thread gives up its heap. The heap becomes an orphan and may keep what the thread had cached. */

@@ -45,3 +45,6 @@ void thread_recount_warm(void);
 
 /* Flushes every orphan. Returns how many there were. */
 uint32_t thread_flush_orphans(void);
+
+/* Calls hooks.cache_watch. */
+void tcache_watch(struct tcache *tcache, bool begins);

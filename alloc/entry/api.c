@@ -14,6 +14,9 @@
 #include "heap/stats_write.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "profile/profile.h"
+#include "profile/profile_write.h"
+#include "base/config.h"
 #include "superslab/limit.h"
 
 static void *alloc_aligned(size_t align_bytes, size_t size_bytes)
@@ -254,6 +257,19 @@ size_t hak_heap_limit_get(struct hak_heap *heap)
 size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out, size_t size_bytes)
 {
     return own_figures(heap, out, size_bytes);
+}
+
+int hak_profile_start(size_t mean_bytes)
+{
+    return profile_start(mean_bytes != 0 ? mean_bytes : PROFILE_MEAN_BYTES, 0);
+}
+void hak_profile_stop(void)
+{
+    profile_stop();
+}
+int hak_profile_dump(const char *path)
+{
+    return profile_write(path);
 }
 
 const char *hak_version(void)

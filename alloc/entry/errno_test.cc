@@ -156,6 +156,20 @@ const struct {
          hak_stats_print(nowhere);
          return fflush(nowhere) == 0;
      }},
+    {"hak_profile_start", [] { return hak_profile_start(0) == (VALIDATE || SANITIZED ? ENOTSUP : 0); }, KEPT,
+     [] { return hak_profile_start(0) == (VALIDATE || SANITIZED ? ENOTSUP : 0); }}, // its tables are there
+    {"hak_profile_dump", [] { return hak_profile_dump("/dev/null") == 0; }, KEPT,
+     [] { return hak_profile_dump("/dev/null/none") == ENOTDIR; }},
+    {"hak_profile_stop",
+     [] {
+         hak_profile_stop();
+         return true;
+     },
+     KEPT,
+     [] {
+         hak_profile_stop();
+         return true;
+     }},
     {"hak_limit_set",
      [] {
          hak_limit_set(64 * MIB);

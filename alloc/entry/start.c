@@ -1,5 +1,6 @@
 /* start.c: runs before main: reads the options, and installs the crash handler if the environment asks for it. The heap
  * itself starts at its first use, which can be long before that if the library is preloaded. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "cache/thread.h"
@@ -13,6 +14,8 @@
 #include "heap/options.h"
 #include "heap/stats_write.h"
 #include "os/os.h"
+#include "profile/profile.h"
+#include "profile/profile_write.h"
 #include "superslab/backing.h"
 
 /* Starts the sampling of blocks. It installs the crash handler too, since that reports the faults which sampled blocks
@@ -56,7 +59,31 @@ static void stats_begin(void)
 {
     static const char refused[] = "hakmem: HAKMEM_STATS_SIGNAL: not a signal that can be caught\n";
     int signal = (int)option_value(OPTION_STATS_SIGNAL);
-    if (signal != 0 && !stats_signal_start(signal)) os_write_error(refused, sizeof refused - 1);
+    if (signal != 0 && !stats_signal_start(signal, STATS_DUE)) os_write_error(refused, sizeof refused - 1);
+}
+
+static void profile_begin(void)
+{
+    static const char refused[] = "hakmem: HAKMEM_PROFILE_SIGNAL: not a signal that can be caught\n";
+    static const char not_here[] =
+        "hakmem: HAKMEM_PROFILE: the debug-validation build and the sanitizers' do not profile\n";
+    static const char no_memory[] =
+        "hakmem: HAKMEM_PROFILE: the system has no memory for the samples: there will be none\n";
+    uint64_t mean_bytes = option_profile_mean_bytes();
+    int signal = (int)option_value(OPTION_PROFILE_SIGNAL);
+    if (mean_bytes == 0) return;
+    profile_step_set(option_value(OPTION_PROFILE_STEP_MIB) << 20);
+    int error = profile_start(mean_bytes, option_value(OPTION_PROFILE_SEED));
+    if (error == ENOTSUP) os_write_error(not_here, sizeof not_here - 1);
+    else if (error != 0) os_write_error(no_memory, sizeof no_memory - 1);
+    else if (signal != 0 && !stats_signal_start(signal, PROFILE_DUE)) os_write_error(refused, sizeof refused - 1);
+}
+
+static void profile_end(void)
+{
+    if (!profile_may_have()) return;
+    profile_dump_next("exit");
+    if (option_value(OPTION_PROFILE_LEAKS) != 0) profile_write_leaks();
 }
 
 __attribute__((constructor)) static void start(void)
@@ -70,10 +97,12 @@ __attribute__((constructor)) static void start(void)
     prewarm_begin();
     background_begin();
     stats_begin();
+    profile_begin();
 }
 
 __attribute__((destructor)) static void finish(void)
 {
     background_set(false);
+    profile_end();
     if (option_value(OPTION_STATS) != 0) stats_at_exit();
 }

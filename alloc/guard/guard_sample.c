@@ -29,8 +29,16 @@ _Atomic(uint32_t) guard_sample_rate;
 
 void guard_sample_set(uint32_t rate)
 {
+    uint32_t profile = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed) & SAMPLING_PROFILE;
     /* release: pairs with the acquire in guard_sample_is_on. */
-    atomic_store_explicit(&guard_sample_rate, rate, memory_order_release);
+    atomic_store_explicit(&guard_sample_rate, rate | profile, memory_order_release);
+}
+
+void sampling_profile_set(bool on)
+{
+    /* release: as in guard_sample_set. */
+    if (on) atomic_fetch_or_explicit(&guard_sample_rate, SAMPLING_PROFILE, memory_order_release);
+    else atomic_fetch_and_explicit(&guard_sample_rate, ~SAMPLING_PROFILE, memory_order_release);
 }
 
 /* Marsaglia's xorshift. Each thread's seed is its number in the order of first draws, so a run that repeats its
@@ -50,8 +58,7 @@ static int64_t draw(uint32_t rate)
 static void count(uint32_t allocations)
 {
     struct sampler *mine = sampler_self();
-    /* relaxed: only the number itself is used here. */
-    uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
+    uint32_t rate = guard_sample_rate_now();
     if (rate == 0) return;
     if (mine->random == 0) mine->left = draw(rate);
     mine->left -= allocations;
@@ -70,7 +77,7 @@ void *guard_sample_alloc(struct tcache *tcache, size_t size_bytes)
 {
     struct sampler *mine = sampler_self();
     if (!is_due(tcache) || size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return NULL;
-    uint32_t rate = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed);
+    uint32_t rate = guard_sample_rate_now();
     if (rate == 0) return NULL;
     mine->is_sampling = true;
     void *block = guard_alloc(size_bytes);

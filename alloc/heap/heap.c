@@ -18,6 +18,8 @@
 #include "heap/stats_write.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "profile/pops.h"
+#include "profile/profile.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -71,8 +73,8 @@ static inline void tick(struct tcache *tcache)
     if (purge_dirty_pages() != 0 || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
 }
 
-/* heap_refill while sampling is on. */
-static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+/* heap_refill while blocks are sampled for guards. */
+static HAK_COLD void *refill_guarded(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     void *block = guard_sample_alloc(tcache, size_bytes);
     if (block != NULL) return block;
@@ -82,6 +84,24 @@ static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, u
     if (block == NULL) return refill_after_purge(tcache, class_index);
     guard_visit_refilled(visit, tcache, class_index);
     return block;
+}
+
+static void *refill_plain(struct tcache *tcache, uint32_t class_index)
+{
+    tick(tcache);
+    void *block = tcache_refill(tcache, class_index);
+    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
+}
+
+/* heap_refill while sampling is on. */
+static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+{
+    bool is_profiled = sampling_profile_is_on();
+    void *block = is_profiled ? pops_refill(tcache, class_index, size_bytes) : NULL;
+    if (block != NULL) return block;
+    block = guard_sample_rate_now() != 0 ? refill_guarded(size_bytes, tcache, class_index)
+                                         : refill_plain(tcache, class_index);
+    return is_profiled ? pops_refilled(tcache, block, class_index, size_bytes) : block;
 }
 
 void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
@@ -114,11 +134,20 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero
     return is_run ? large_alloc(align_bytes, size_bytes, zero) : huge_alloc(align_bytes, size_bytes, zero);
 }
 
-static HAK_COLD void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
+static HAK_COLD void park_guarded(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
     struct guard_visit visit = guard_visit_begin(tcache, class_index);
     tcache_park(tcache, pointer, class_index);
     guard_visit_parked(visit, tcache, class_index);
+}
+
+static HAK_COLD void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
+{
+    bool is_profiled = sampling_profile_is_on(), had_list;
+    if (is_profiled && pops_park(tcache, pointer, class_index, &had_list)) return;
+    if (guard_sample_rate_now() != 0) park_guarded(pointer, tcache, class_index);
+    else tcache_park(tcache, pointer, class_index);
+    if (is_profiled) pops_parked(tcache, class_index, had_list);
     tick(tcache);
 }
 
@@ -146,6 +175,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
             pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
         } while (pointer == NULL && bound_ask(size_bytes));
     }
+    if (HAK_UNLIKELY(profile_may_have()) && pointer != NULL) profile_large_allocated(pointer, size_bytes);
     return pointer != NULL ? pointer : no_memory();
 }
 
@@ -174,12 +204,16 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
         tcache_free_remote(tcache, pointer, tag);
     } else if (class_index == CLASS_RUN) {
         count_large(COUNTER_free_large, true);
+        if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
         large_free(pointer);
     } else if (class_index == CLASS_HUGE) {
         count_large(COUNTER_free_large, false);
+        if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
         huge_free(pointer);
     } else if (class_index == CLASS_GUARD) {
         guard_free(pointer);
+    } else if (class_index == CLASS_PROFILE) {
+        profile_free_small(pointer);
     } else if (class_index >= CLASS_OWN) {
         own_free(pointer);
     } /* else a foreign pointer: ignored. Under VALIDATE it has been reported before */
@@ -220,6 +254,7 @@ size_t heap_usable_size(const void *pointer)
     if (class_index == CLASS_RUN) return large_usable_size(pointer);
     if (class_index == CLASS_HUGE) return huge_usable_size(pointer);
     if (class_index == CLASS_GUARD) return guard_usable_size(pointer);
+    if (class_index == CLASS_PROFILE) return profile_usable_size(pointer);
     return class_index >= CLASS_OWN ? own_usable_size(pointer) : 0; /* 0: NULL, or not ours */
 }
 
@@ -271,15 +306,32 @@ static bool fits_in_place(size_t usable_bytes, size_t size_bytes)
     return size_bytes <= usable_bytes && size_bytes >= usable_bytes / 2;
 }
 
+/* For the heap profile a run or huge block that is resized is freed, and allocated again. (If it can neither be resized nor
+ * moved, it stays, and the profile has lost its sample.) */
+static void resize_begins(void *pointer)
+{
+    if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
+}
+
+static void *resized_large(void *block, size_t size_bytes)
+{
+    if (HAK_UNLIKELY(profile_may_have()) && block != NULL) profile_large_allocated(block, size_bytes);
+    return block;
+}
+
 /* Resizes a sampled block, a run or a huge block in place, or by moving its pages. NULL: it must be copied. */
 static void *resize_pages(void *pointer, uint32_t class_index, size_t usable_bytes, size_t size_bytes)
 {
     if (class_index == CLASS_GUARD) return guard_resize(pointer, size_bytes) ? pointer : NULL;
     /* The system refuses also if the program has split the mapping (mprotect, madvise). */
-    if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) return huge_realloc(pointer, size_bytes);
+    if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
+        resize_begins(pointer);
+        return resized_large(huge_realloc(pointer, size_bytes), size_bytes);
+    }
     if (class_index == CLASS_RUN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) {
         if (SANITIZED) heap_tell_shorter(pointer, usable_bytes, size_bytes);
-        return large_resize(pointer, size_bytes) ? pointer : NULL;
+        resize_begins(pointer);
+        return resized_large(large_resize(pointer, size_bytes) ? pointer : NULL, size_bytes);
     }
     return fits_in_place(usable_bytes, size_bytes) ? pointer : NULL;
 }

@@ -9,6 +9,7 @@
 #include "heap/huge.h"
 #include "heap/stats_write.h"
 #include "os/os.h"
+#include "profile/profile_write.h"
 #include "report/settings.h"
 #include "superslab/backing.h"
 #include "superslab/limit.h"
@@ -33,6 +34,14 @@ static uint64_t values[OPTION_COUNT] = {
     OPTIONS(X)
 #undef X
 };
+
+static uint64_t profile_mean_bytes_wanted;
+
+uint64_t option_profile_mean_bytes(void)
+{
+    if (profile_mean_bytes_wanted != 0) return profile_mean_bytes_wanted;
+    return values[OPTION_PROFILE_LEAKS] != 0 ? PROFILE_MEAN_BYTES : 0;
+}
 
 uint64_t option_value(enum option option)
 {
@@ -84,7 +93,7 @@ static const char *const names_read[] = {
     OPTIONS(X)
 #undef X
         "LIMIT",
-    "LIMIT_SOFT", "PREWARM", "CRASH_DIR"};
+    "LIMIT_SOFT", "PREWARM", "CRASH_DIR", "PROFILE"};
 static const char *const failfast_names[] = {
 #define X(name, takes, text) #name,
     FAILFAST_OPTIONS(X)
@@ -175,6 +184,20 @@ static const struct {
     {"PREWARM", prewarm_set, "not BYTES, with K, M, G or T perhaps, nor N%; nothing is faulted in"},
 };
 
+/* PREFIX[,BYTES]. The last comma counts, where a size follows it. */
+static bool profile_read(const char *text)
+{
+    size_t bytes = 0, length = strlen(text);
+    const char *comma = strrchr(text, ',');
+    if (comma != NULL) {
+        if (!bound_read(comma + 1, "", &bytes) || bytes == 0) return false;
+        length = (size_t)(comma - text);
+    }
+    if (!profile_prefix_set(text, length)) return false;
+    profile_mean_bytes_wanted = bytes != 0 ? bytes : PROFILE_MEAN_BYTES;
+    return true;
+}
+
 static void read_entry(const char *entry)
 {
     const char *name = entry + sizeof prefix - 1;
@@ -191,6 +214,11 @@ static void read_entry(const char *entry)
         } else {
             warn(entry, strlen(entry), amounts[i].refusal);
         }
+        return;
+    }
+    if (is_name(name, name_bytes, "PROFILE")) {
+        if (!profile_read(equals + 1))
+            warn(entry, strlen(entry), "not PREFIX or PREFIX,BYTES; there is no heap profile");
         return;
     }
     for (size_t i = 0; i < OPTION_COUNT; i++) {

@@ -146,7 +146,7 @@ TEST_F(Stats, Print)
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;
     }
-    EXPECT_EQ(lines, 16u);
+    EXPECT_EQ(lines, 20u);
     hak_free(block);
 }
 

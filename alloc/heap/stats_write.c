@@ -14,6 +14,7 @@
 #include "heap/huge.h"
 #include "heap/own.h"
 #include "heap/stats.h"
+#include "profile/profile_write.h"
 #include "report/text.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
@@ -235,6 +236,7 @@ int stats_write(int fd, int format)
 static char target_path[1024]; /* "": standard error */
 static int target_format;
 _Atomic(uint32_t) stats_signal_due;
+static int stats_signal, profile_signal;
 
 bool stats_target_set(const char *target)
 {
@@ -271,19 +273,22 @@ void stats_at_exit(void)
 
 static void on_signal(int signal)
 {
-    (void)signal;
-    atomic_store_explicit(&stats_signal_due, 1, memory_order_relaxed);
+    uint32_t due = (signal == stats_signal ? STATS_DUE : 0u) | (signal == profile_signal ? PROFILE_DUE : 0u);
+    atomic_fetch_or_explicit(&stats_signal_due, due, memory_order_relaxed);
     pool_tick_force();
     background_wake();
 }
 
-bool stats_signal_start(int signal)
+bool stats_signal_start(int signal, uint32_t what)
 {
+    *(what == STATS_DUE ? &stats_signal : &profile_signal) = signal;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     return sigaction(signal, &action, NULL) == 0;
 }
 
 void stats_signal_write(void)
 {
-    if (atomic_exchange_explicit(&stats_signal_due, 0, memory_order_relaxed) != 0) write_to_target();
+    uint32_t due = atomic_exchange_explicit(&stats_signal_due, 0, memory_order_relaxed);
+    if ((due & STATS_DUE) != 0) write_to_target();
+    if ((due & PROFILE_DUE) != 0) profile_dump_next("signal");
 }

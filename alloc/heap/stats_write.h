@@ -1,5 +1,5 @@
 /* stats_write.h: the figures of hakmem.h's struct hak_figures, and where they are written: to a descriptor, at exit, at a
- * signal. The signal's handler only notes that it came. The background thread writes, or else the next slow path of any
+ * signal; a heap profile is written there too. The signal's handler only notes that it came. The background thread writes, or else the next slow path of any
  * thread. */
 #pragma once
 
@@ -23,11 +23,13 @@ bool stats_target_set(const char *target);
 /* Writes there. At exit a text is that of hak_stats_print. */
 void stats_at_exit(void);
 
-/* Writes at this signal from now on. False: the system refuses. */
-bool stats_signal_start(int signal);
+/* Writes at this signal from now on: the figures, or a heap profile. Both may have the same signal. False: the system
+ * refuses. */
+enum { STATS_DUE = 1, PROFILE_DUE = 2 };
+bool stats_signal_start(int signal, uint32_t what);
 
-/* 0 or 1; a word, since riscv64 cannot exchange a byte without libatomic. relaxed: the thread that writes takes it by an
- * exchange. */
+/* What is due; a word, since riscv64 cannot exchange a byte without libatomic. relaxed: the thread that writes takes it by
+ * an exchange. */
 extern HAK_HIDDEN _Atomic(uint32_t) stats_signal_due;
 static inline bool stats_signal_is_due(void)
 {

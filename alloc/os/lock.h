@@ -15,12 +15,14 @@ enum lock_rank {
     LOCK_BACKGROUND, /* start and end of the background thread */
     LOCK_START, /* the process's first use of the heap */
     LOCK_BOUND, /* the callback at the limit */
+    LOCK_DUMP, /* the file of a heap profile */
     LOCK_VISIT, /* a visit to another thread's heap (cache/visit.h) */
     LOCK_HEAPS, /* a new heap */
     LOCK_OWN, /* one of the program's own heaps (heap/own.h): a lock_word in each */
     LOCK_OWN_HEAPS, /* the lists of these heaps, and their dead pages */
     LOCK_HUGE, /* huge descriptors and the cache of mappings */
     LOCK_GUARD, /* the queue of free guard slots */
+    LOCK_PROFILE, /* the samples and sites of the heap profile */
     LOCK_POOL, /* a new superslab */
     LOCK_META, /* metadata memory */
     LOCK_MAP, /* a slice more of the page map */

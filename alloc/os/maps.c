@@ -42,10 +42,11 @@ static bool parse(const char *line, struct maps_entry *entry)
     const char *at = hex(line, &low);
     if (*at != '-') return false;
     at = hex(at + 1, &high);
-    if (at[0] != ' ' || at[1] == '\0' || at[2] == '\0') return false;
+    if (at[0] != ' ' || at[1] == '\0' || at[2] == '\0' || at[3] == '\0') return false;
     entry->low = (uintptr_t)low;
     entry->high = (uintptr_t)high;
     entry->is_writable = at[2] == 'w';
+    entry->is_code = at[3] == 'x';
     at = hex(blanks_end(word_end(at + 1)), &entry->file_offset);
     at = blanks_end(word_end(blanks_end(at))); /* past the device */
     entry->is_file = *at != '0';

@@ -1,16 +1,16 @@
 /* maps.h: the process's mappings, for reports. Read from /proc/self/maps with plain system calls, into buffers on the
- * stack. Async-signal-safe; allocates nothing; keeps errno. Not a part of the release library. */
+ * stack. Async-signal-safe; allocates nothing; keeps errno. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAPS_NAME_BYTES = 192 };
+enum { MAPS_NAME_BYTES = 512 };
 
 struct maps_entry {
     uintptr_t low, high;
     uint64_t file_offset;
-    bool is_writable;
+    bool is_writable, is_code;
     bool is_file; /* of a module or another file, not anonymous */
     char name[MAPS_NAME_BYTES]; /* the file's path, [stack] and the like, or empty; cut off where too long */
 };

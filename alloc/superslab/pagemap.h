@@ -3,6 +3,7 @@
  *   tags[p >> 16]         owner id << 8 | class, of the page's slab. With owner id 0 it is the tag of no slab:
  *                         CLASS_RUN and CLASS_HUGE are on the first page of a page run or huge block,
  *                         CLASS_GUARD on all pages in the range of sampled blocks (guard/guard.h),
+ *                         CLASS_PROFILE on the chunks of profiled ones (profile/profile.h),
  *                         CLASS_OWN | class on all pages of a slab of a heap of the program's own (heap/own.h),
  *                         CLASS_OWN and CLASS_OWN_HUGE on the first pages of its larger blocks, and 0 on a
  *                         page that is not ours, or is free
@@ -18,7 +19,7 @@
  * (The flat map follows Hoard's and snmalloc's flat pagemap; owner and class in one word are ours.)
  *
  * Law 6: a tag is nonzero exactly on pages of slabs in use, first pages of runs and huge blocks, and the pages of
- * sampled blocks. */
+ * sampled and of profiled blocks. */
 #pragma once
 
 #include <stdatomic.h>

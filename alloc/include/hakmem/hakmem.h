@@ -242,6 +242,19 @@ struct hak_heap_figures {
 HAKMEM_API size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out,
                                        size_t size_bytes) HAKMEM_NOTHROW;
 
+/* The heap profile: which call stacks allocated what is in use, and what was ever allocated. About one block each
+ * mean_bytes bytes is sampled (0: 512 KiB); the estimates are unbiased. It takes effect in another thread at that thread's
+ * next slow path. Starting it again changes the mean. hak_profile_stop takes no more samples; those there are stay.
+ * HAKMEM_PROFILE starts it before main. Returns 0, ENOMEM, or ENOTSUP in the debug-validation build and under a
+ * sanitizer. Any thread. (After tcmalloc's and jemalloc's.) */
+HAKMEM_API int hak_profile_start(size_t mean_bytes) HAKMEM_NOTHROW;
+HAKMEM_API void hak_profile_stop(void) HAKMEM_NOTHROW;
+
+/* Writes the estimates of this moment to a file, which is replaced, as pprof's gzipped protobuf; `go tool pprof` reads
+ * it. Sample types: alloc_objects, alloc_space, inuse_objects, inuse_space (of all samples since the process started; a
+ * forked child continues its parent's). Returns 0 or an errno value. Any thread. */
+HAKMEM_API int hak_profile_dump(const char *path) HAKMEM_NOTHROW;
+
 /* Writes the figures to the stream as text, one a line. Allocates nothing itself; the stream may. */
 HAKMEM_API void hak_stats_print(FILE *stream) HAKMEM_NOTHROW;
 

@@ -1,0 +1,37 @@
+/* sites.h: call stacks that have allocated, and the estimates for each. They are kept for the life of the process. Beyond
+ * PROFILE_SITES_MAX all further ones count as one without frames. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PROFILE_FRAMES = 64, PROFILE_SITES_MAX = 1 << 16 };
+
+/* A call stack and the estimates for it. Counters are written under the PROFILE lock and read by anyone: relaxed. */
+struct profile_site {
+    struct profile_site *next; /* in the list of all sites, and in its hash bucket */
+    struct profile_site *next_in_bucket;
+    _Atomic(uint64_t) objects_16, bytes; /* allocated; objects_16 in units of 1/65536 */
+    _Atomic(uint64_t) freed_objects_16, freed_bytes;
+    uint64_t hash;
+    uint32_t count;
+    uintptr_t frames[]; /* return addresses, the innermost first */
+};
+
+struct stack {
+    uint32_t count;
+    void *frames[PROFILE_FRAMES + 1];
+};
+
+/* The calling function's stack. Takes no lock of ours. */
+void stack_take(struct stack *stack);
+
+/* Makes the tables. False: there is no memory. Under the PROFILE lock, as site_of. */
+bool sites_start(void);
+
+/* The site of a stack, without the frames of this library where it is a file of its own. */
+struct profile_site *site_of(const struct stack *stack);
+
+/* The newest site; the others follow by `next`. A site that is seen has its frames. Any thread. */
+struct profile_site *profile_sites(void);
