@@ -317,15 +317,15 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
 
 /* Only the first 4 MiB of a block have a descriptor, so this searches backwards for it, through all of the address
  * space if need be. The page map knows at once which parts are empty. */
-bool huge_find(const void *address, char **start, size_t *mapped_bytes)
+bool huge_find(const void *address, char **start, size_t *block_bytes)
 {
     uintptr_t at;
     const struct huge *huge = pagemap_descriptor_below(address, &at);
     /* A descriptor without this tag is a superslab's. */
     if (huge == NULL || !tag_is_huge(pagemap_tag_checked((const void *)at))) return false;
     *start = (char *)at;
-    *mapped_bytes = huge->mapped_bytes;
-    return (uintptr_t)address - at < *mapped_bytes;
+    *block_bytes = huge->mapped_bytes - huge->slack_bytes; /* frames lie at its ends */
+    return (uintptr_t)address - at < *block_bytes;
 }
 
 struct huge_figures huge_figures(void)

@@ -50,7 +50,7 @@ void huge_set_delay_ms(uint32_t delay_ms);
 
 /* For reports: finds the live huge block that an address lies in. False if there is none. Takes no lock: while other
  * threads change the block it may return false too, but nothing worse, since descriptors are never unmapped. */
-bool huge_find(const void *address, char **start, size_t *mapped_bytes);
+bool huge_find(const void *address, char **start, size_t *block_bytes);
 
 struct huge_figures {
     size_t live_count, live_bytes, cached_bytes;

@@ -98,8 +98,9 @@ void huge_cache_forget(void)
 void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
 {
     if (now_ms < due_ms) return;
+    bool is_late = now_ms >= due_ms + delay_ms; /* no slow path for a delay and more: the last use lies before that */
     due_ms = now_ms + delay_ms - delay_ms / 8; /* the background thread wakes once in a delay, or a little earlier */
-    if (used) {
+    if (used && !is_late) {
         fade();
         early_bytes /= 2;
     } else {
@@ -113,7 +114,8 @@ void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
 /* How many bytes the cache may keep whatever its limits are; 0: it learned nothing. */
 static size_t keep(void)
 {
-    return live_bytes < keep_live_bytes || limit_soft_exceeded() ? 0 : keep_bytes;
+    if (live_bytes < keep_live_bytes || limit_soft_exceeded()) return 0;
+    return live_bytes == 0 && keep_bytes > cache_bytes_max ? cache_bytes_max : keep_bytes;
 }
 
 /* --- the cache ------------------------------------------------------------------------------------------ */

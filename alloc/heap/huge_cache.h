@@ -7,8 +7,10 @@
  * taken back too early raises the bytes to keep by one and a half, up to HUGE_KEEP_FACTOR times the limit in bytes, and
  * up to that limit and twice the peak of bytes in use lately. The bytes to keep are exempt from all limits, so in time a
  * loop over many lengths makes no system calls and touches no new memory. They hold only while at least half as many
- * bytes are in use as when they were learned: a process that frees its blocks is back at the limits at once, unless its
- * loop does so in each round. They fall slowly while the cache swings, and a delay without a huge block ends them. */
+ * bytes are in use as when they were learned, and beyond the limit in bytes only while some are: a process that frees its
+ * blocks is back at the limit at once, and may then sleep. (So a loop that frees all of its blocks in each round pays for
+ * what exceeds that limit.)
+ * They fall slowly while the cache swings, and a delay without a huge block ends them. */
 #pragma once
 
 #include <stdbool.h>

@@ -63,10 +63,12 @@ TEST_F(HugeLoop, OfManyLengthsMakesNoCalls)
     }
 }
 
-// Where each round frees all, more than the limit stays, up to a bound, until the loop rests for a delay.
+// Where each round frees nearly all, more than the limit stays, up to a bound, until the loop rests for a delay, or until
+// nothing is left in use.
 TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
 {
     std::vector<char *> blocks(24);
+    char *stays = allocated(3 * MIB);
     auto round = [&] {
         for (char *&block : blocks) block = allocated(16 * MIB);
         for (char *block : blocks) hak_free(block);
@@ -97,6 +99,29 @@ TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
     EXPECT_FALSE(huge_any_cached());
     round();
     EXPECT_EQ(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << "forgotten";
+    for (int i = 0; i < 40; i++) round();
+    EXPECT_GT(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+    hak_free(stays);
+    EXPECT_LE(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << "the process may sleep from now on";
+    for (int i = 0; i < 40; i++) {
+        round();
+        ASSERT_LE(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << i;
+    }
+}
+
+// One slow path after a sleep gives back what loops have taught to keep, with a block still in use.
+TEST_F(HugeLoop, OneTickAfterASleepIsEnough)
+{
+    char *stays = allocated(3 * MIB);
+    std::vector<char *> blocks(24);
+    for (int i = 0; i < 40; i++) {
+        for (char *&block : blocks) block = allocated(16 * MIB);
+        for (char *block : blocks) hak_free(block);
+    }
+    EXPECT_GT(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+    huge_tick(now = std::max(now, os_now_ms()) + 4 * PURGE_DELAY_MS);
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    hak_free(stays);
 }
 
 // A program that frees once what it has, and does not want it again within two delays, teaches nothing.
@@ -142,11 +167,13 @@ TEST_F(HugeLoop, TheNumberOfMappingsToKeepIsBounded)
 {
     for (size_t count : {HUGE_KEEP_ENTRIES - 1, HUGE_KEEP_ENTRIES + 0, HUGE_KEEP_ENTRIES + 1}) {
         std::vector<char *> blocks(count);
+        char *stays = allocated(3 * MIB);
         for (int i = 0; i < 12; i++) {
             for (char *&block : blocks) block = allocated(3 * MIB);
             for (char *block : blocks) hak_free(block);
         }
         EXPECT_EQ(huge_figures().cached_bytes, std::min(count, (size_t)HUGE_KEEP_ENTRIES) * 3 * MIB);
+        hak_free(stays);
         hak_purge();
     }
 }
