@@ -303,6 +303,7 @@ TEST(OverrideThreads, ForkWhileStreamsAreBusy)
             rewind(file);
             EXPECT_EQ(getline(&text, &size, file), 6 << 20);
             free(text);
+            usleep(100); // without this the thread takes the lock again before another can
         }
     });
     for (int i = 0; i < 60; i++) {
