@@ -46,6 +46,7 @@ TEST_F(OwnFork, AChildHasEveryHeapWhole)
         held.push_back({hak_heap_malloc(heap, size), size, size});
         held.back().fill();
     }
+    test::seed(); // before the threads do: a child would wait for ever for the one that reads it
     std::atomic<bool> end{false};
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 3; thread++) {
