@@ -102,6 +102,7 @@ def main(arguments):
     rows = rows_of(options, runner)
     for subject in chosen:
         subjects.prove(subject, runner.program)
+    subjects.say_absent(options.allocators, options.build)  # not before: a refusal is one line
     options.out.mkdir(parents=True, exist_ok=True)
     about = {
         "machine": machine.describe(),

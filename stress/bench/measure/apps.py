@@ -8,6 +8,7 @@ import tempfile
 from measure import process, programs, ratios
 from measure.fault import BadInput, Broken
 from measure.options import say
+from measure.runner import leave_out
 from measure.subjects import SYSTEM
 from measure.table import format_table
 
@@ -69,10 +70,8 @@ def attempt(runner, case, program, subject, folder, number):
         result = process.run(command, environment, subject.path, folder, program.stdin, program.server)
     except Broken as fault:
         if subject.ours:
-            raise Broken(f"{program.name} on {subject.name}: {fault}") from None
-        say(f"{subject.name} is out of {program.name}: {fault}")
-        case["failed"][subject.name] = str(fault)
-        case["runs"].pop(subject.name)
+            fault = Broken(f"{program.name} on {subject.name}: {fault}")
+        leave_out(case, subject, program.name, fault, case["runs"])
         return
     case["runs"][subject.name].append(result)
     settings = [f"{name}={value}" for name, value in program.environment.items()]

@@ -5,8 +5,19 @@ import shlex
 import subprocess
 
 from measure.fault import BadInput, Broken
+from measure.options import say
 
 TIMEOUT_S = 600
+
+
+def leave_out(case, subject, where, fault, results):
+    """A malloc that is not ours and does not survive a run is left out of the case, with a line. results is the case's
+    dictionary of results by malloc. Raises the fault where the malloc is ours."""
+    if subject.ours:
+        raise fault
+    say(f"{subject.name} is out of {where}: {fault}")
+    case["failed"][subject.name] = str(fault)
+    results.pop(subject.name)
 
 
 class Runner:

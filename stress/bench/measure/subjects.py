@@ -85,18 +85,21 @@ def choose(texts, build):
     if not (build / "libhakmem.so").is_file():
         raise BadInput(f"there is no {build}/libhakmem.so: build it, or leave out --build")
     named = check_names(texts, build)
-    chosen = [name for name, path in named if path is None]
-    if not chosen:
-        chosen = list(here)
-        absent = [name for name in PEERS if name not in here]
-        if absent:
-            say(f"skipped {len(absent)} mallocs that are not here (ci/setup --peers): {', '.join(absent)}")
+    chosen = [name for name, path in named if path is None] or list(here)
     for name in chosen:
         if name not in here:
             advice = "it is not installed: ci/setup --peers" if name in PEERS else f"there is no {library(build, name)}"
             raise BadInput(f"--allocator {name}: {advice}")
     subjects = [Subject(name, here[name]) for name in chosen]
     return subjects + [Subject(name, path) for name, path in named if path is not None]
+
+
+def say_absent(texts, build):
+    """Where no malloc is named, says which of them are not here."""
+    here = known(build)
+    absent = [name for name in PEERS if name not in here]
+    if absent and all("=" in text for text in texts):
+        say(f"skipped {len(absent)} mallocs that are not here (ci/setup --peers): {', '.join(absent)}")
 
 
 def mapped_libraries(subject):

@@ -6,6 +6,7 @@ import statistics
 from measure import ratios
 from measure.fault import BadInput, Broken
 from measure.options import say
+from measure.runner import leave_out
 from measure.table import format_table
 
 ROUNDS = 3
@@ -38,11 +39,7 @@ def attempt(runner, subject, case, seconds, number):
         said, record = runner.execute(command, None)
         latency = json.loads(said[said.index("{") :])["latency_ns"]
     except Broken as fault:
-        if subject.ours:
-            raise
-        say(f"{subject.name} is out of {case['row']}: {fault}")
-        case["failed"][subject.name] = str(fault)
-        case["ns"].pop(subject.name)
+        leave_out(case, subject, case["row"], fault, case["ns"])
         return
     except (ValueError, KeyError):
         raise Broken(f"no latencies from: {' '.join(command)}") from None

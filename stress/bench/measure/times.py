@@ -5,6 +5,7 @@ import statistics
 from measure import ratios
 from measure.fault import BadInput, Broken
 from measure.options import say
+from measure.runner import leave_out
 from measure.table import format_table
 
 ROUNDS = 5
@@ -50,11 +51,7 @@ def attempt(runner, subject, case, ops, **more):
     try:
         return runner.time(subject, case["row"], case["threads"], ops, **more)
     except Broken as fault:
-        if subject.ours:
-            raise
-        say(f"{subject.name} is out of {case['row']} with {case['threads']} threads: {fault}")
-        case["failed"][subject.name] = str(fault)
-        case["ns"].pop(subject.name)
+        leave_out(case, subject, f"{case['row']} with {case['threads']} threads", fault, case["ns"])
         return None
 
 
