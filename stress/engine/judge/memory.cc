@@ -18,6 +18,18 @@ void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value)
     while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {}
 }
 
+// The beginning of a file of /proc, as a string in the caller's buffer. False: it cannot be read.
+template <std::size_t kBytes> bool read_text(const char *path, char (&text)[kBytes])
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t length = ::read(fd, text, kBytes - 1);
+    close(fd);
+    if (length <= 0) return false;
+    text[length] = '\0';
+    return true;
+}
+
 }  // namespace
 
 std::size_t process_resident_bytes()
@@ -42,13 +54,8 @@ void process_peak_begin()
 
 std::size_t process_peak_resident_bytes()
 {
-    const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
     char text[4096];
-    const ssize_t length = ::read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0) return 0;
-    text[length] = '\0';
+    if (!read_text("/proc/self/status", text)) return 0;
     const char *line = std::strstr(text, "VmHWM:");
     return line == nullptr ? 0 : std::strtoull(line + 6, nullptr, 10) << 10;
 }
@@ -67,13 +74,8 @@ std::size_t process_mapping_count()
 
 std::size_t process_thread_count()
 {
-    const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
     char text[1024];
-    const ssize_t length = ::read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0) return 0;
-    text[length] = '\0';
+    if (!read_text("/proc/self/stat", text)) return 0;
     const char *field = std::strrchr(text, ')');  // the program's name may contain any character, even brackets
     for (int i = 0; field != nullptr && i < kThreadsField; ++i) field = std::strchr(field + 1, ' ');
     return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
