@@ -27,8 +27,9 @@ struct Chain {
     bool timed = false;
     pthread_t before{};  // the thread that handed the window on
     bool has_before = false;
-    // In the warm-up a thread stays until its successor has done its part. In the timed part the end of one and the
-    // start of the next may overlap, as the machine has it, and then both hold memory. The warm-up sees that once.
+    // In the warm-up a thread stays until its successor has done its part, unless they work in turn. In the timed part
+    // the end of one and the start of the next may overlap, as the machine has it, and then both hold memory. The
+    // warm-up sees that once.
     bool before_stays = false;
     std::binary_semaphore replaced{0};
     pthread_t last{}; // set by the last thread
@@ -80,13 +81,15 @@ void *link(void *of)
     const bool joins = chain.has_before;
     const pthread_t before = chain.before;
     const bool before_stays = chain.before_stays;
+    const Handover handover = chain.plan.handover;
     const std::uint64_t pairs = chain.left < kRoundsOfThread ? chain.left : kRoundsOfThread;
+    if (joins && handover == Handover::kInTurn) pthread_join(before, nullptr);
     replace(chain, pairs);
     chain.left -= pairs;
     if (before_stays) chain.replaced.release();
-    if (joins) pthread_join(before, nullptr);
+    if (joins && handover != Handover::kInTurn) pthread_join(before, nullptr);
     if (next_part(chain)) {
-        const bool stays = !chain.timed;
+        const bool stays = handover == Handover::kOverlapping || (handover == Handover::kFree && !chain.timed);
         chain.before = pthread_self();
         chain.has_before = true;
         chain.before_stays = stays;

@@ -13,6 +13,13 @@
 
 namespace bench {
 
+// When a thread of larson takes over the blocks of the one before it.
+enum class Handover : std::uint8_t {
+    kFree, // at once: the machine decides how long both live
+    kInTurn, // after the other has ended: each chain is one thread at any time
+    kOverlapping, // the other stays until the new one has done its part: each chain is two threads
+};
+
 // One run of a row.
 struct Plan {
     std::uint32_t threads = 1;
@@ -21,6 +28,7 @@ struct Plan {
     std::uint64_t seed = 1;
     std::size_t low = 0, high = 0; // block sizes in bytes, both included
     std::uint32_t count = 0; // blocks of a working set, a batch or a window
+    Handover handover = Handover::kFree; // of the timed part of larson
 
     // The share of worker `index` of `workers`; the shares add up to `total` exactly.
     static std::uint64_t share(std::uint64_t total, std::uint32_t index, std::uint32_t workers)

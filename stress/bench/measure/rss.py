@@ -9,11 +9,15 @@ ROWS = {
     "small-freed": ("later", "2 s after 256 MiB of small blocks were freed", "at most 16 MiB"),
     "small-freed-64th": ("later", "the same, each 64th block stays", "at most 140 MiB"),
     "larson-8": ("peak", "peak of larson with 8 threads", "at most 1.1 times tcmalloc's"),
-    "tiny": ("end", "a C program with one block", "at most 1.25 times the system's"),
+    "larson-8-overlap": ("peak", "the same, each stays until its successor has done its part", "none"),
+    "tiny": ("end", "a C program with one block: the pages that it wrote", "at most 96 KiB above the system's"),
     "producer-consumer": ("peak", "peak, one thread allocates and one frees", "at most 2 times the live set"),
     "free-only": ("peak", "peak, one thread only frees", "at most 2 times the live set"),
 }
-COMPARED = {"larson-8": ("tcmalloc", 1.1), "tiny": (SYSTEM, 1.25)}
+# Row: the malloc that the bound refers to, how many times its memory, and KiB above that. 96 KiB for tiny are 24 pages:
+# the library's variables and relocations take 9, the page map, the first superslab and the slab with their books 8.
+COMPARED = {"larson-8": ("tcmalloc", 1.1, 0), "tiny": (SYSTEM, 1, 96)}
+UNBOUND = ("larson-8-overlap",)
 FIXED_KIB = {"small-freed": 16 << 10, "small-freed-64th": 140 << 10}
 LIVE_TIMES = 2
 
@@ -30,12 +34,14 @@ def worst(runs, moment):
 
 
 def bound_kib(row, figures, name):
-    """The bound of a row for a malloc in KiB; None if the malloc that it refers to was not measured."""
+    """The bound of a row for a malloc in KiB; None if it has none, or the malloc that it refers to was not measured."""
+    if row in UNBOUND:
+        return None
     if row in FIXED_KIB:
         return FIXED_KIB[row]
     if row in COMPARED:
-        other, times = COMPARED[row]
-        return figures[row][other][ROWS[row][0]] * times if other in figures[row] else None
+        other, times, more_kib = COMPARED[row]
+        return figures[row][other][ROWS[row][0]] * times + more_kib if other in figures[row] else None
     return figures[row][name]["live"] * LIVE_TIMES
 
 
@@ -45,10 +51,12 @@ def judge(figures, ours):
     for row, of_row in figures.items():
         for name in (name for name in ours if name in of_row):
             bound, kept = bound_kib(row, figures, name), of_row[name][ROWS[row][0]]
+            if row in UNBOUND:
+                continue
             if bound is None:
                 open_ends.append(f"{name}, {row}: not judged, there is no {COMPARED[row][0]} here")
             elif kept > bound:
-                faults.append(f"{name}, {row}: {kept / 1024:.1f} MiB, at most {bound / 1024:.1f}")
+                faults.append(f"{name}, {row}: {kept / 1024:.2f} MiB, at most {bound / 1024:.2f}")
     return faults, open_ends
 
 
