@@ -29,6 +29,11 @@ void reuse_memory()
 std::string report_fault(const Options &options)
 {
     if (options.fresh) return "hakmem-stress: --fresh: only a --soak has something to forget; leave it out\n";
+    for (const auto &[name, value] :
+         {std::pair{"--junit", &options.junit_path}, std::pair{"--expect", &options.expect}})
+        if (!value->empty())
+            return "hakmem-stress: " + std::string(name) +
+                   ": a single run takes none; add --soak TIME, or run all --scenario " + options.scenario + "\n";
     if (options.report_directory.empty()) return "";
     const std::string fault = ReportDirectory(options.report_directory).open(false);
     return fault.empty() ? "" : "hakmem-stress: --report: " + fault + "\n";

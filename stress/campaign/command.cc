@@ -200,7 +200,8 @@ int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defa
 
 std::vector<std::string> campaign_run_words(int argc, const char *const *argv)
 {
-    const std::vector<std::string> ours{"--soak", "--report", "--json", "--seed", "--allocator", "--schedule"};
+    const std::vector<std::string> ours{"--soak",   "--report", "--json",      "--junit",
+                                        "--expect", "--seed",   "--allocator", "--schedule"};
     std::vector<std::string> words;
     for (int i = 2; i < argc; ++i) {
         const std::string word = argv[i], name = word.substr(0, word.find('='));
@@ -216,6 +217,10 @@ int campaign_soak(int argc, const char *const *argv, const SoakRequest &request)
     CampaignOptions o;
     std::string fault;
     o.soak_seconds = soak_seconds(request.soak, fault);
+    if (fault.empty()) {
+        fault = o.expected.read(request.expect, request.names);
+        if (!fault.empty()) fault = "--expect: " + fault;
+    }
     if (!fault.empty()) return refuse_campaign(fault + "; see hakmem-stress " + request.scenario + " --help");
     o.scenarios = {request.scenario};
     o.allocators = {request.allocator};
@@ -225,6 +230,7 @@ int campaign_soak(int argc, const char *const *argv, const SoakRequest &request)
     o.fresh = request.fresh;
     o.report_directory = request.report_directory;
     o.json_path = request.json_path;
+    o.junit_path = request.junit_path;
     o.program_name = argv[0];
     o.command = command_text(argc, argv);
     o.run_words = campaign_run_words(argc, argv);

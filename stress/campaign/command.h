@@ -24,6 +24,8 @@ struct SoakRequest {
     std::string soak;              // as given: "8h"
     std::string report_directory;  // empty: refused, since the state has nowhere to go
     std::string json_path;         // not empty: refused
+    std::string junit_path, expect; // as those of `all`; empty: none
+    std::vector<std::string> names; // that the file of --expect may have: scenarios and checks
     std::optional<std::uint64_t> seed;
     double seconds = 0;  // of one run; 0: limited only by ops
     bool fresh = false;

@@ -72,9 +72,10 @@ TEST(Command, BadInputIsOneLineAndStatusTwo)
 
 TEST(Command, ASoakGivesEachRunTheRest)
 {
-    const std::vector<const char *> words{
-        "p",        "larson", "5",           "8",      "--soak",     "8h",       "--threads=4", "--seed=9", "--fresh",
-        "--report", "d",      "--allocator", "system", "--no-check", "--json=x", "--schedule",  "seeded"};
+    const std::vector<const char *> words{"p",          "larson",      "5",        "8",          "--soak",
+                                          "8h",         "--threads=4", "--seed=9", "--fresh",    "--report",
+                                          "d",          "--allocator", "system",   "--no-check", "--json=x",
+                                          "--schedule", "seeded",      "--junit",  "x",          "--expect=known"};
     EXPECT_EQ(campaign_run_words(static_cast<int>(words.size()), words.data()),
               (std::vector<std::string>{"5", "8", "--threads=4", "--no-check"}));
 }
@@ -84,15 +85,17 @@ TEST(Command, ASoakOfOneScenarioRefuses)
     Temporary temporary;
     std::string err;
     const std::vector<const char *> words{"hakmem-stress", "larson", "--soak", "x"};
-    const int code = in_child(temporary, err, [&] {
-        SoakRequest request;
-        request.scenario = "larson";
-        request.allocator = "system";
-        request.soak = "x";
-        return campaign_soak(4, words.data(), request);
-    });
-    EXPECT_EQ(code, 2);
+    SoakRequest request;
+    request.scenario = "larson";
+    request.allocator = "system";
+    request.soak = "x";
+    const auto soak = [&] { return campaign_soak(4, words.data(), request); };
+    EXPECT_EQ(in_child(temporary, err, soak), 2);
     EXPECT_THAT(err, HasSubstr("--soak: must be a time"));
+    request.soak = "2s";
+    request.expect = "/no/such";
+    EXPECT_EQ(in_child(temporary, err, soak), 2);
+    EXPECT_THAT(err, HasSubstr("--expect: cannot read"));
 }
 
 }  // namespace

@@ -15,11 +15,29 @@
 
 namespace stress {
 
+namespace {
+
+std::vector<std::string> scenario_names()
+{
+    std::vector<std::string> names;
+    for (const Scenario &scenario : scenarios()) names.push_back(scenario.name);
+    return names;
+}
+
+std::vector<std::string> check_names()
+{
+    std::vector<std::string> names;
+    for (const conform::Check *check : conform::all_checks()) names.push_back(check->id);
+    return names;
+}
+
+}  // namespace
+
 int all_main(int argc, char **argv)
 {
     CampaignDefaults defaults;
-    for (const Scenario &scenario : scenarios()) defaults.scenarios.push_back(scenario.name);
-    for (const conform::Check *check : conform::all_checks()) defaults.checks.push_back(check->id);
+    defaults.scenarios = scenario_names();
+    defaults.checks = check_names();
     if (kSanitized && !kDirect) defaults.allocator = "system";
     return campaign_all(argc, argv, defaults);
 }
@@ -42,6 +60,10 @@ int soak_main(int argc, char **argv, const Options &options)
     request.soak = options.soak;
     request.report_directory = options.report_directory;
     request.json_path = options.json_path;
+    request.junit_path = options.junit_path;
+    request.expect = options.expect;
+    request.names = scenario_names();
+    for (std::string &name : check_names()) request.names.push_back(std::move(name));
     request.seed = options.seed;
     request.seconds = options.seconds;
     request.fresh = options.fresh;

@@ -35,6 +35,7 @@ struct Options {
     std::string report_directory;  // empty: none
     std::string soak;              // empty: one run; otherwise how long to repeat it, such as "8h"
     bool fresh = false;            // ignore what an earlier soak in that directory did
+    std::string junit_path, expect;  // of a soak: results as JUnit, the file of known failures; empty: none
     bool check = true;
     bool strict = true;     // default: on for our own libraries, off for others; see options_parse.cc
     Schedule schedule = Schedule::Os;

@@ -62,6 +62,8 @@ void add_results(CLI::App &app, Options &o)
                    "where it stopped when started again")
         ->type_name("TIME");
     app.add_flag("--fresh", o.fresh, "forget what an earlier --soak in the same directory did");
+    app.add_option("--junit", o.junit_path, "with --soak: write the results as JUnit XML to FILE, or to stdout for -");
+    app.add_option("--expect", o.expect, "with --soak: FILE of known failures, as for all");
 }
 
 void add_checks(CLI::App &app, Raw &raw)
