@@ -143,11 +143,12 @@ static HAK_COLD void park_guarded(void *pointer, struct tcache *tcache, uint32_t
 
 static HAK_COLD void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
-    bool is_profiled = sampling_profile_is_on(), had_list;
-    if (is_profiled && pops_park(tcache, pointer, class_index, &had_list)) return;
+    bool is_profiled = sampling_profile_is_on();
+    struct pops_parking parking;
+    if (is_profiled && pops_park(tcache, pointer, class_index, &parking)) return;
     if (guard_sample_rate_now() != 0) park_guarded(pointer, tcache, class_index);
     else tcache_park(tcache, pointer, class_index);
-    if (is_profiled) pops_parked(tcache, class_index, had_list);
+    if (is_profiled) pops_parked(tcache, class_index, parking);
     tick(tcache);
 }
 
@@ -161,8 +162,7 @@ void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
     tick(tcache);
 }
 
-/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. *zero: every byte of the block reads as
- * zero. */
+/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. *zero: each of its bytes reads as zero. */
 static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();

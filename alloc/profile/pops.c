@@ -8,36 +8,9 @@
 #include "profile/profile.h"
 #include "report/broken.h"
 
-enum { LISTS_MAX = 8 }; /* magazines of a class, and the bin's list; there are fewer */
-
-struct pops_class {
-    uint64_t left; /* entries until the chosen one, that one included; at least 1 */
-    uint32_t credit; /* the bin's at the end of the last slow path; it falls by one for each free since */
-    uint32_t kept; /* of the credit: the law allows no more */
-    /* The class's lists, by the order in which they were begun: its magazines, then the bin's. bin is the number of
-     * magazines as the last slow path left it; if it differs, a visitor has given them back. */
-    uint8_t bin;
-    uint8_t uncounted_below; /* lists before this one were parked when counting began: their blocks are not counted */
-    uint8_t uncounted_last; /* a bit for each list: in the last of those set aside only the first block is counted */
-    struct block *aside[LISTS_MAX]; /* for each list what was set aside, the newest first, linked by next_magazine */
-};
-
-struct pops {
-    uint64_t random;
-    double mean_bytes;
-    uint32_t generation; /* profile_generation when `left` was drawn */
-    bool is_sampling; /* the unwinder may allocate */
-    struct pops_class classes[CLASS_COUNT];
-};
-
 static uint64_t draw(struct pops *pops, uint32_t class_index)
 {
-    return (uint64_t)(poisson_distance(&pops->random, pops->mean_bytes) / sizeclass_bytes(class_index)) + 1;
-}
-
-static uint8_t magazines(const struct tcache *tcache, uint32_t class_index)
-{
-    return tcache->heap->parking[class_index].count;
+    return (uint64_t)(int64_t)poisson_distance(&pops->random, pops->means[class_index]) + 1;
 }
 
 /* --- what is set aside; the caller is busy ------------------------------------------------------------------ */
@@ -62,22 +35,13 @@ static void aside_give_back(struct pops_class *state, uint32_t of)
 /* Drops all choices. */
 static void aside_empty(struct tcache *tcache, struct pops_class *state, uint32_t class_index)
 {
-    for (uint32_t of = 0; of < LISTS_MAX; of++)
+    for (uint32_t of = 0; of < POPS_LISTS_MAX; of++)
         if (state->aside[of] != NULL) aside_give_back(state, of);
-    state->bin = magazines(tcache, class_index);
+    state->bin = pops_magazines(tcache, class_index);
     if (state->uncounted_below > state->bin) state->uncounted_below = state->bin;
 }
 
 /* --- counting entries; the caller is busy --------------------------------------------------------------------- */
-
-/* Makes the law hold, with all of the credit that there is. */
-static void arm(struct tcache *tcache, struct pops_class *state, uint32_t class_index)
-{
-    uint32_t credit = tcache->credits[class_index] + state->kept;
-    state->credit = credit < state->left ? credit : (uint32_t)state->left - 1;
-    state->kept = credit - state->credit;
-    tcache->credits[class_index] = state->credit;
-}
 
 /* Counts the frees of the hit path since then. */
 static void count_pushes(const struct tcache *tcache, struct pops_class *state, uint32_t class_index)
@@ -92,7 +56,7 @@ static bool count_one(struct pops *pops, struct pops_class *state, uint32_t clas
 {
     if (--state->left != 0) return false;
     state->left = draw(pops, class_index);
-    return state->bin < LISTS_MAX;
+    return state->bin < POPS_LISTS_MAX;
 }
 
 /* Counts the blocks of the bin's list, which have just entered, and cuts it before a chosen one. Ends the process where
@@ -128,7 +92,7 @@ static void count_from_now(struct tcache *tcache, struct pops *pops, uint32_t cl
     aside_empty(tcache, state, class_index);
     state->uncounted_below = state->bin;
     count_list(tcache, pops, class_index);
-    arm(tcache, state, class_index);
+    pops_arm(tcache, state, class_index);
 }
 
 /* The heap's counts are new, or of another mean. */
@@ -143,9 +107,9 @@ static HAK_COLD struct pops *pops_begin(struct tcache *tcache)
         heap->pops = pops;
     }
     pops->generation = profile_generation();
-    pops->mean_bytes = profile_mean_bytes();
     tcache_busy_begin(tcache);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        pops->means[class_index] = profile_mean_bytes() / sizeclass_bytes(class_index);
         pops->classes[class_index].left = draw(pops, class_index);
         count_from_now(tcache, pops, class_index);
     }
@@ -175,20 +139,20 @@ static struct block *sample(struct pops *pops, uint32_t class_index, size_t size
     return block;
 }
 
-void *pops_refill(struct tcache *tcache, uint32_t class_index, size_t size_bytes)
+void *pops_refill_any(struct tcache *tcache, uint32_t class_index, size_t size_bytes)
 {
     if (HAK_UNLIKELY(tcache->heap == NULL) && tcache->state == THREAD_NEW && !thread_start(tcache)) return NULL;
     struct pops *pops = pops_of(tcache);
     if (HAK_UNLIKELY(pops == NULL || pops->is_sampling)) return NULL;
     if (class_index == CLASS_EMPTY) class_index = 1; /* whose bin may have blocks */
     struct pops_class *state = &pops->classes[class_index];
-    if (HAK_UNLIKELY(state->bin != magazines(tcache, class_index))) {
+    if (HAK_UNLIKELY(state->bin != pops_magazines(tcache, class_index))) {
         tcache_busy_begin(tcache);
         aside_empty(tcache, state, class_index);
         tcache_busy_end(tcache);
     }
     uint32_t bin = state->bin;
-    if (bin >= LISTS_MAX || state->aside[bin] == NULL || tcache->heads[class_index] != NULL) return NULL;
+    if (bin >= POPS_LISTS_MAX || state->aside[bin] == NULL || tcache->heads[class_index] != NULL) return NULL;
 
     struct block *sampled = sample(pops, class_index, size_bytes);
     tcache_busy_begin(tcache);
@@ -201,18 +165,18 @@ void *pops_refill(struct tcache *tcache, uint32_t class_index, size_t size_bytes
         count_list(tcache, pops, class_index);
     }
     if (sampled != NULL) enter(tcache, pops, class_index, list);
-    arm(tcache, state, class_index);
+    pops_arm(tcache, state, class_index);
     tcache_busy_end(tcache);
     return sampled != NULL ? sampled : list;
 }
 
-void *pops_refilled(struct tcache *tcache, void *block, uint32_t class_index, size_t size_bytes)
+void *pops_refilled_any(struct tcache *tcache, void *block, uint32_t class_index, size_t size_bytes)
 {
     struct pops *pops = block != NULL ? pops_of(tcache) : NULL;
     if (HAK_UNLIKELY(pops == NULL || pops->is_sampling)) return block;
     if (class_index == CLASS_EMPTY) class_index = 1;
     struct pops_class *state = &pops->classes[class_index];
-    uint8_t now = magazines(tcache, class_index), before = state->bin;
+    uint8_t now = pops_magazines(tcache, class_index), before = state->bin;
     state->bin = now; /* the bin's list is the newest magazine, or one of another's making */
     if (now < before && now >= state->uncounted_below) return block;
     if (now < state->uncounted_below) state->uncounted_below = now;
@@ -220,18 +184,18 @@ void *pops_refilled(struct tcache *tcache, void *block, uint32_t class_index, si
     count_pushes(tcache, state, class_index);
     bool is_chosen = count_one(pops, state, class_index);
     count_list(tcache, pops, class_index);
-    arm(tcache, state, class_index);
+    pops_arm(tcache, state, class_index);
     tcache_busy_end(tcache);
     struct block *sampled = is_chosen ? sample(pops, class_index, size_bytes) : NULL;
     if (sampled == NULL) return block;
     tcache_busy_begin(tcache);
     enter(tcache, pops, class_index, block);
-    arm(tcache, state, class_index);
+    pops_arm(tcache, state, class_index);
     tcache_busy_end(tcache);
     return sampled;
 }
 
-bool pops_park(struct tcache *tcache, void *pointer, uint32_t class_index, bool *had_list)
+bool pops_park_any(struct tcache *tcache, void *pointer, uint32_t class_index, bool *had_list)
 {
     tcache->credits[class_index] = 0; /* it has wrapped */
     *had_list = tcache->heads[class_index] != NULL;
@@ -240,29 +204,29 @@ bool pops_park(struct tcache *tcache, void *pointer, uint32_t class_index, bool 
     struct pops_class *state = &pops->classes[class_index];
     tcache_busy_begin(tcache);
     count_pushes(tcache, state, class_index);
-    if (HAK_UNLIKELY(state->bin != magazines(tcache, class_index))) aside_empty(tcache, state, class_index);
+    if (HAK_UNLIKELY(state->bin != pops_magazines(tcache, class_index))) aside_empty(tcache, state, class_index);
     bool is_spent = state->kept == 0;
     if (!is_spent) { /* the law's limit: this is the chosen entry */
         state->kept--;
         enter(tcache, pops, class_index, pointer);
-        arm(tcache, state, class_index);
+        pops_arm(tcache, state, class_index);
     }
     tcache_busy_end(tcache);
     return !is_spent;
 }
 
-void pops_parked(struct tcache *tcache, uint32_t class_index, bool had_list)
+void pops_parked_any(struct tcache *tcache, uint32_t class_index, bool had_list)
 {
     struct pops *pops = class_index != CLASS_EMPTY ? pops_of(tcache) : NULL;
     if (pops == NULL) return;
     struct pops_class *state = &pops->classes[class_index];
     tcache_busy_begin(tcache);
-    uint8_t now = magazines(tcache, class_index);
+    uint8_t now = pops_magazines(tcache, class_index);
     if (now == state->bin + 1) {
         state->bin = now; /* the lists set aside are the magazine's */
     } else if (now != state->bin) {
         aside_empty(tcache, state, class_index);
-    } else if (had_list && now < LISTS_MAX && state->aside[now] != NULL) {
+    } else if (had_list && now < POPS_LISTS_MAX && state->aside[now] != NULL) {
         aside_give_back(state, now); /* as the list */
     }
     struct block *block = tcache->heads[class_index]; /* the freed one, unless the caches were emptied */
@@ -270,7 +234,7 @@ void pops_parked(struct tcache *tcache, uint32_t class_index, bool had_list)
         tcache->heads[class_index] = NULL;
         enter(tcache, pops, class_index, block);
     }
-    arm(tcache, state, class_index);
+    pops_arm(tcache, state, class_index);
     tcache_busy_end(tcache);
 }
 

@@ -12,10 +12,12 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/unwind.h"
 #include "profile/poisson.h"
 #include "profile/pops.h"
 #include "profile/profile_write.h"
 #include "profile/sites.h"
+#include "profile/stacks.h"
 #include "superslab/pagemap.h"
 
 enum {
@@ -25,6 +27,9 @@ enum {
 };
 
 static_assert(SMALL_BYTES_MAX == 1 << SLOT_LOG2_MAX, "each class has a slot");
+
+/* So that what a sample counts for fits 63 bits, in 1/65536 of a block and in bytes. */
+static const uint64_t PROFILE_MEAN_BYTES_MAX = 1ull << 40;
 
 /* A sampled block. Live: in its address's bucket. Else: in the list of free slots of its size, or of free samples. */
 struct sample {
@@ -47,6 +52,11 @@ static struct {
 } chunks[SLOT_LOG2_MAX + 1];
 static char *range; /* where the next chunk will be */
 static size_t range_left_bytes;
+
+static struct class_terms {
+    double weight; /* how many blocks a sample counts for, at this mean */
+    uint32_t slot_log2;
+} class_terms[CLASS_COUNT];
 
 static uint64_t large_random;
 static double large_left; /* bytes of runs and huge blocks until the next chosen one; 0: not drawn */
@@ -99,16 +109,22 @@ static struct sample *first_in(_Atomic(struct sample *) *bucket)
     return atomic_load_explicit(bucket, memory_order_relaxed);
 }
 
-/* chosen_bytes: by which the block was chosen. */
-static void sample_enter(struct sample *sample, struct profile_site *site, uint64_t chosen_bytes, uint64_t size_bytes)
+static double weight_of(uint64_t chosen_bytes)
 {
-    double weight = 1 / poisson_probability((double)chosen_bytes / profile_mean_bytes());
+    return 1 / poisson_probability((double)chosen_bytes / profile_mean_bytes());
+}
+
+static void sample_enter(struct sample *sample, struct profile_site *site, double weight, uint64_t size_bytes)
+{
+    /* Through int64_t: one instruction where uint64_t takes six. */
+    uint64_t objects_16 = (uint64_t)(int64_t)(weight * 65536 + 0.5);
+    uint64_t bytes = (uint64_t)(int64_t)(weight * (double)(int64_t)size_bytes + 0.5);
     sample->site = site;
-    sample->objects_16 = (uint64_t)(weight * 65536 + 0.5);
-    sample->bytes = (uint64_t)(weight * (double)size_bytes + 0.5);
-    add(&site->objects_16, sample->objects_16);
-    add(&site->bytes, sample->bytes);
-    add(&used_bytes, sample->bytes);
+    sample->objects_16 = objects_16;
+    sample->bytes = bytes;
+    add(&site->objects_16, objects_16);
+    add(&site->bytes, bytes);
+    add(&used_bytes, bytes);
     _Atomic(struct sample *) *bucket = bucket_of(sample->address);
     sample->next = first_in(bucket);
     atomic_store_explicit(bucket, sample, memory_order_relaxed);
@@ -164,8 +180,9 @@ static char *chunk_make(void)
 }
 
 /* A sample with the address of a free slot. */
-static struct sample *slot_take(uint32_t class_index, uint32_t slot_log2)
+static struct sample *slot_take(uint32_t class_index)
 {
+    uint32_t slot_log2 = class_terms[class_index].slot_log2;
     struct sample *sample = free_slots[slot_log2];
     if (sample != NULL) {
         free_slots[slot_log2] = sample->next;
@@ -186,11 +203,14 @@ static struct sample *slot_take(uint32_t class_index, uint32_t slot_log2)
     return sample;
 }
 
-static uint32_t slot_log2_of(uint32_t class_index)
+static void class_terms_make(void)
 {
-    uint32_t log2 = SLOT_LOG2_MIN;
-    while ((uint32_t)1 << log2 < sizeclass_bytes(class_index)) log2++;
-    return log2;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        uint32_t log2 = SLOT_LOG2_MIN;
+        while ((uint32_t)1 << log2 < sizeclass_bytes(class_index)) log2++;
+        class_terms[class_index].slot_log2 = log2;
+        class_terms[class_index].weight = weight_of(sizeclass_bytes(class_index));
+    }
 }
 
 /* Writes a profile where the bytes in use have grown by the step. */
@@ -198,22 +218,22 @@ static void step_check(void)
 {
     uint64_t next = relaxed(&step_next), used = relaxed(&used_bytes);
     if (relaxed(&step) == 0 || used < next) return;
-    if (atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
-                                                memory_order_relaxed))
-        profile_dump_next("step");
+    if (!atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    int saved = errno;
+    profile_dump_next("step");
+    errno = saved;
 }
 
 void *profile_alloc_small(uint32_t class_index, size_t size_bytes)
 {
-    struct stack stack;
-    int saved = errno;
-    stack_take(&stack);
     lock_acquire(LOCK_PROFILE);
-    struct sample *sample = slot_take(class_index, slot_log2_of(class_index));
-    if (sample != NULL) sample_enter(sample, site_of(&stack), sizeclass_bytes(class_index), size_bytes);
+    struct profile_site *site = stack_site((uintptr_t)__builtin_frame_address(0));
+    struct sample *sample = slot_take(class_index);
+    if (sample != NULL) sample_enter(sample, site, class_terms[class_index].weight, size_bytes);
     lock_release(LOCK_PROFILE);
     step_check();
-    errno = saved;
     return sample != NULL ? (void *)sample->address : NULL;
 }
 
@@ -221,7 +241,7 @@ void profile_free_small(void *pointer)
 {
     lock_acquire(LOCK_PROFILE);
     struct sample *sample = sample_leave((uintptr_t)pointer);
-    if (sample != NULL) list_push(&free_slots[slot_log2_of(sample->class_index)], sample);
+    if (sample != NULL) list_push(&free_slots[class_terms[sample->class_index].slot_log2], sample);
     lock_release(LOCK_PROFILE);
 }
 
@@ -257,19 +277,16 @@ void profile_large_allocated(void *pointer, size_t size_bytes)
     bool is_chosen = (profile_generation() & 1) != 0 && large_is_chosen(size_bytes);
     lock_release(LOCK_PROFILE);
     if (!is_chosen) return;
-    struct stack stack;
-    int saved = errno;
-    stack_take(&stack);
     lock_acquire(LOCK_PROFILE);
+    struct profile_site *site = stack_site((uintptr_t)__builtin_frame_address(0));
     struct sample *sample = list_pop(&free_samples);
     if (sample != NULL) {
         sample->address = (uintptr_t)pointer;
         sample->class_index = 0;
-        sample_enter(sample, site_of(&stack), size_bytes, size_bytes);
+        sample_enter(sample, site, weight_of(size_bytes), size_bytes);
     }
     lock_release(LOCK_PROFILE);
     step_check();
-    errno = saved;
 }
 
 void profile_large_freed(void *pointer)
@@ -296,13 +313,16 @@ static bool tables_make(void)
 int profile_start(uint64_t mean_bytes, uint64_t new_seed)
 {
     if (VALIDATE || SANITIZED) return ENOTSUP;
-    struct stack stack;
     int saved = errno;
-    stack_take(&stack); /* its first use may allocate */
+    os_unwind_start();
     lock_acquire(LOCK_PROFILE);
     bool is_ready = tables_make();
     if (is_ready) {
-        atomic_store_explicit(&mean, mean_bytes > 0 ? mean_bytes : 1, memory_order_relaxed);
+        uint64_t within = mean_bytes < 1                        ? 1
+                          : mean_bytes < PROFILE_MEAN_BYTES_MAX ? mean_bytes
+                                                                : PROFILE_MEAN_BYTES_MAX;
+        atomic_store_explicit(&mean, within, memory_order_relaxed);
+        class_terms_make();
         atomic_store_explicit(&seed, new_seed != 0 ? new_seed : os_now_ms() ^ os_stack_address(), memory_order_relaxed);
         if (relaxed(&step) != 0 && relaxed(&step_next) == 0)
             atomic_store_explicit(&step_next, relaxed(&step), memory_order_relaxed);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/policy.h"
-#include "os/libc.h"
 #include "os/maps.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -28,19 +27,13 @@ static void own_code_find(void)
     own_high = own.high;
 }
 
-HAK_NOINLINE void stack_take(struct stack *stack)
-{
-    int count = os_backtrace(stack->frames, PROFILE_FRAMES + 1);
-    stack->count = count > 1 ? (uint32_t)count - 1 : 0; /* without this function's own */
-}
-
-static struct profile_site *site_make(const void *const *frames, uint32_t count, uint64_t hash)
+static struct profile_site *site_make(const struct os_frame *frames, uint32_t count, uint64_t hash)
 {
     struct profile_site *site = meta_alloc(sizeof *site + count * sizeof site->frames[0]);
     if (site == NULL) return NULL;
     site->hash = hash;
     site->count = count;
-    memcpy(site->frames, frames, count * sizeof site->frames[0]);
+    for (uint32_t i = 0; i < count; i++) site->frames[i] = frames[i].return_address;
     site->next = atomic_load_explicit(&newest_site, memory_order_relaxed);
     /* release: pairs with the acquire in profile_sites, whose reader needs the frames. */
     atomic_store_explicit(&newest_site, site, memory_order_release);
@@ -48,17 +41,22 @@ static struct profile_site *site_make(const void *const *frames, uint32_t count,
     return site;
 }
 
-struct profile_site *site_of(const struct stack *stack)
+static bool site_has(const struct profile_site *site, const struct os_frame *frames, uint32_t count, uint64_t hash)
 {
-    const void *const *frames = (const void *const *)stack->frames + 1;
-    uint32_t count = stack->count;
-    for (; count > 0 && (uintptr_t)frames[0] - own_low < own_high - own_low; count--) frames++;
+    if (site->hash != hash || site->count != count) return false;
+    uint32_t same = 0;
+    while (same < count && site->frames[same] == frames[same].return_address) same++;
+    return same == count;
+}
+
+struct profile_site *site_of(const struct os_frame *frames, uint32_t count)
+{
+    for (; count > 0 && frames[0].return_address - own_low < own_high - own_low; count--) frames++;
     uint64_t hash = count;
-    for (uint32_t i = 0; i < count; i++) hash = (hash ^ (uintptr_t)frames[i]) * 0x9e3779b97f4a7c15u;
+    for (uint32_t i = 0; i < count; i++) hash = (hash ^ frames[i].return_address) * 0x9e3779b97f4a7c15u;
     struct profile_site **bucket = &sites[hash >> 32 & (SITE_BUCKETS - 1)];
     for (struct profile_site *site = *bucket; site != NULL; site = site->next_in_bucket)
-        if (site->hash == hash && site->count == count && memcmp(site->frames, frames, count * sizeof frames[0]) == 0)
-            return site;
+        if (site_has(site, frames, count, hash)) return site;
     struct profile_site *site = site_count < PROFILE_SITES_MAX ? site_make(frames, count, hash) : NULL;
     if (site == NULL) return other_site;
     site->next_in_bucket = *bucket;

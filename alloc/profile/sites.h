@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/unwind.h"
+
 enum { PROFILE_FRAMES = 64, PROFILE_SITES_MAX = 1 << 16 };
 
 /* A call stack and the estimates for it. Counters are written under the PROFILE lock and read by anyone: relaxed. */
@@ -19,19 +21,11 @@ struct profile_site {
     uintptr_t frames[]; /* return addresses, the innermost first */
 };
 
-struct stack {
-    uint32_t count;
-    void *frames[PROFILE_FRAMES + 1];
-};
-
-/* The calling function's stack. Takes no lock of ours. */
-void stack_take(struct stack *stack);
-
 /* Makes the tables. False: there is no memory. Under the PROFILE lock, as site_of. */
 bool sites_start(void);
 
-/* The site of a stack, without the frames of this library where it is a file of its own. */
-struct profile_site *site_of(const struct stack *stack);
+/* The site of a stack of at most PROFILE_FRAMES, without the frames of this library where it is a file of its own. */
+struct profile_site *site_of(const struct os_frame *frames, uint32_t count);
 
 /* The newest site; the others follow by `next`. A site that is seen has its frames. Any thread. */
 struct profile_site *profile_sites(void);

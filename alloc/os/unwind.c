@@ -1,0 +1,96 @@
+/* unwind.c: see unwind.h. */
+#include "os/unwind.h"
+
+#include <stdbool.h>
+
+#include "base/policy.h"
+#include "os/libc.h"
+
+enum { OWN_FRAMES = 1 }; /* of os_unwind itself */
+
+/* Copies what libc's own function finds. */
+static HAK_NOINLINE size_t unwind_by_libc(struct os_frame *frames, size_t count_max)
+{
+    enum { SKIPPED = OWN_FRAMES + 1 }; /* this function as well */
+    void *addresses[OS_UNWIND_FRAMES_MAX + SKIPPED];
+    int found = os_backtrace(addresses, (int)count_max + SKIPPED);
+    size_t count = 0;
+    for (int i = SKIPPED; i < found; i++)
+        frames[count++] = (struct os_frame){.return_address = (uintptr_t)addresses[i]};
+    return count;
+}
+
+#if defined __GLIBC__ && defined __x86_64__
+
+#include <dlfcn.h>
+#include <unwind.h>
+
+/* Weak: a static program has no use for them, and the linker would warn. */
+#pragma weak dlopen
+#pragma weak dlsym
+
+enum { DWARF_RBP = 6 };
+
+/* The functions of libgcc's unwinder, which glibc's backtrace loads; NULL: not known. */
+static __typeof__(&_Unwind_Backtrace) unwind_all;
+static __typeof__(&_Unwind_GetIP) unwind_ip;
+static __typeof__(&_Unwind_GetCFA) unwind_cfa;
+static __typeof__(&_Unwind_GetGR) unwind_register;
+
+struct walk {
+    struct os_frame *frames;
+    size_t count, count_max, skipped;
+    uintptr_t last_cfa;
+};
+
+static _Unwind_Reason_Code walk_on(struct _Unwind_Context *context, void *of)
+{
+    struct walk *walk = of;
+    if (walk->skipped < OWN_FRAMES) {
+        walk->skipped++;
+        return _URC_NO_REASON;
+    }
+    struct os_frame frame = {unwind_ip(context), unwind_cfa(context), unwind_register(context, DWARF_RBP)};
+    bool is_new = walk->count == 0 || frame.return_address != walk->frames[walk->count - 1].return_address ||
+                  frame.stack_pointer != walk->last_cfa;
+    if (walk->count == walk->count_max || frame.return_address == 0 || !is_new) return _URC_END_OF_STACK;
+    walk->last_cfa = frame.stack_pointer;
+    walk->frames[walk->count++] = frame;
+    return _URC_NO_REASON;
+}
+
+void os_unwind_start(void)
+{
+    void *first[2];
+    os_backtrace(first, 2);
+    void *library = dlopen != NULL && dlsym != NULL ? dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (library == NULL || unwind_all != NULL) return;
+    unwind_ip = (__typeof__(unwind_ip))dlsym(library, "_Unwind_GetIP");
+    unwind_cfa = (__typeof__(unwind_cfa))dlsym(library, "_Unwind_GetCFA");
+    unwind_register = (__typeof__(unwind_register))dlsym(library, "_Unwind_GetGR");
+    if (unwind_ip == NULL || unwind_cfa == NULL || unwind_register == NULL) return;
+    unwind_all = (__typeof__(unwind_all))dlsym(library, "_Unwind_Backtrace");
+}
+
+HAK_NOINLINE size_t os_unwind(struct os_frame *frames, size_t count_max)
+{
+    if (unwind_all == NULL) return unwind_by_libc(frames, count_max);
+    struct walk walk = {.frames = frames, .count_max = count_max};
+    unwind_all(walk_on, &walk);
+    return walk.count;
+}
+
+#else
+
+void os_unwind_start(void)
+{
+    void *first[2];
+    os_backtrace(first, 2);
+}
+
+HAK_NOINLINE size_t os_unwind(struct os_frame *frames, size_t count_max)
+{
+    return unwind_by_libc(frames, count_max);
+}
+
+#endif
