@@ -3,8 +3,8 @@
 A sample is drawn, the same for the same seed: from every file, and in each file from every operator in turn. All of it
 is compiled into one copy of the tree (schemata.py), so that a build is needed once; the environment of a process names
 the mutant that it runs. Each test runs once without a mutant, to see how long it takes and to which mutants it comes.
-Each mutant is then tried by the tests that come to it, the quickest first, until one fails or hangs. A test that also
-fails without the mutant kills nothing.
+A slow test is run case by case where its program can do that. Each mutant is then tried by the tests that come to it,
+the quickest first, until one fails or hangs (judge.py). A test that also fails without the mutant kills nothing.
 
 The log of tried mutants is build/mutants/general/SET.jsonl: the same command continues where it ended, as long as no file of
 the checkout changes. --retry keeps the verdicts "killed" of functions that did not change.
@@ -25,6 +25,7 @@ import time
 import venv
 
 import equivalents
+import judge
 import sample
 import schemata
 import trial
@@ -33,7 +34,8 @@ from mutant_copy import Copy, Stop, first_line, tracked
 TREE = "release"
 PARSERS = ("tree-sitter==0.26.1", "tree-sitter-c==0.24.2", "tree-sitter-cpp==0.23.4")
 CHANGED_SECONDS = 300
-QUICK_SECONDS = 10
+SPLIT_SECONDS = 1  # a test that takes longer runs case by case
+CHUNK = 150  # mutants whose survivors are tried together
 
 
 def load_parsers(venv_folder):
@@ -64,7 +66,7 @@ class General:
         self.venv = pathlib.Path(work) / "venv"
         self.saying = threading.Lock()
         self.deadline = None
-        self.kills = collections.Counter()
+        self.judge = judge.Judge(self.jobs, self.note, self.is_late)
 
     # --- the log ---
 
@@ -141,7 +143,7 @@ class General:
         """Builds the tree with these mutants. Removes from numbered those that only the whole build shows to be wrong."""
         for _ in range(4):
             self.write(numbered)
-            command = ["cmake", "--build", str(self.build), "--target", *self.chosen.targets, "-j", str(self.jobs)]
+            command = ["cmake", "--build", str(self.build), "--target", *self.chosen.targets(), "-j", str(self.jobs)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 return
@@ -168,12 +170,17 @@ class General:
 
     def measured(self, digest):
         """The tests, with their times and what they come to; kept for the next run with the same programs."""
-        tests = trial.read_tests(self.build, self.chosen.tests)
         folder = self.work / f"reached.{self.set}"
         folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.iterdir():
+            if not old.name.endswith(digest):
+                old.unlink()
         times_file = self.work / f"times.{self.set}.json"
         times = json.loads(times_file.read_text(encoding="utf-8")) if times_file.is_file() else {}
-        usable = []
+        late, skipped = [], set()
+
+        def last(test):
+            return times.get(test.name, {}).get("last", 0)
 
         def one(test):
             file = folder / (hashlib.sha256(test.name.encode()).hexdigest()[:16] + "." + digest)
@@ -181,32 +188,40 @@ class General:
             if seconds is not None and file.is_file():
                 test.seconds, test.reached = seconds, file.read_bytes()
                 return test, None
-            if (
-                self.deadline is not None
-                and time.monotonic() + times.get(test.name, {}).get("last", 0) > self.deadline - CHANGED_SECONDS / 3
-            ):
+            if self.deadline is not None and time.monotonic() + last(test) > self.deadline - CHANGED_SECONDS / 3:
+                late.append(test.name)
                 return test, "late"
             why = trial.measure(test, file)
             if why is None:
                 file.write_bytes(test.reached)
             return test, why
 
-        tests.sort(key=lambda test: times.get(test.name, {}).get("last", 0))
-        for old in folder.iterdir():
-            if not old.name.endswith(digest):
-                old.unlink()
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            late = 0
-            for test, why in pool.map(one, tests):
+        def all_of(tests):
+            good = []
+            for test, why in pool.map(one, sorted(tests, key=last)):
                 if why is None:
-                    usable.append(test)
+                    good.append(test)
                     times[test.name] = {digest: test.seconds, "last": test.seconds}
-                elif why == "late":
-                    late += 1
-                else:
+                elif why == trial.SKIPPED:
+                    skipped.add(test.name)
+                elif why != "late":
                     self.note(f"{test.name} is not used: {why}")
-            if late:
-                self.note(f"{late} of {len(tests)} tests are left out, to end in time")
+            return good
+
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            every = trial.read_tests(self.build, self.chosen.names())
+            usable = all_of(test for test in every if last(test) <= SPLIT_SECONDS)
+            known = [test for test in every if last(test) > SPLIT_SECONDS]
+            slow = known + [test for test in usable if test.seconds > SPLIT_SECONDS]
+            usable = [test for test in usable if test.seconds <= SPLIT_SECONDS]
+            cases = {test.name: found for test in slow if len(found := trial.parts(test)) > 1}
+            good = all_of(part for found in cases.values() for part in found)
+            alone = {part.name for part in good} | skipped
+            # A case that fails alone may need the ones before it: then the whole runs, too.
+            whole = [test for test in slow if any(part.name not in alone for part in cases.get(test.name, [test]))]
+            usable += good + all_of(whole)
+        if late:
+            self.note(f"{len(late)} tests or their cases are left out, to end in time")
         times_file.write_text(json.dumps(times), encoding="utf-8")
         if not usable:
             raise Stop(f"no test of {self.build} can be used")
@@ -216,37 +231,6 @@ class General:
 
     def is_late(self):
         return self.deadline is not None and time.monotonic() > self.deadline
-
-    def promise(self, test):
-        """Tried first: a quick test, one that comes to few mutants, one that has killed some."""
-        return test.seconds * (1 + test.reached.count(1)) / (1 + self.kills[test.name])
-
-    def judge(self, number, mutant, tests):
-        """(verdict, by what)"""
-        come = [test for test in tests if test.comes_to(number)]
-        if not come:  # perhaps since the code is another system's
-            return ("same", "not compiled here") if self.compiles_alike(mutant) else ("SURVIVED", "no test comes to it")
-        come.sort(key=self.promise)
-        for at, part in enumerate(self.quick_and_slow(come)):
-            name, why = trial.killed_by(number, part, self.note, self.is_late)
-            if why == "late":
-                return "", ""
-            if name is not None:
-                self.kills[name] += 1
-                return "killed", f"{name}: {why}"
-            # Asked before the slow tests, since to compile a file takes less than they do.
-            if at == 0 and self.compiles_alike(mutant):
-                return "same", "the compiler makes the same code"
-        return "SURVIVED", f"{len(come)} tests come to it"
-
-    @staticmethod
-    def quick_and_slow(tests):
-        """The first QUICK_SECONDS of the tests, and the rest."""
-        count, seconds = 0, 0.0
-        while count < len(tests) and seconds < QUICK_SECONDS:
-            seconds += tests[count].seconds
-            count += 1
-        return tests[:count], tests[count:]
 
     def compiles_alike(self, mutant):
         """Whether the compiler turns the mutant into the code of the original, in every program."""
@@ -282,13 +266,10 @@ class General:
 
     def try_all(self, numbered, tests, digest, known):
         """The rows of the mutants, tried by several workers at once; known ones are not tried again."""
-        rows, done = dict(known), len(known)
+        rows = dict(known)
 
-        def one(item):
-            number, mutant = item
-            begin = time.monotonic()
-            verdict, what = self.judge(number, mutant, tests)
-            return mutant, {
+        def end(mutant, verdict, what, seconds):
+            row = {
                 "key": mutant.key,
                 "hash": mutant.function_hash,
                 "tree": digest,
@@ -299,20 +280,37 @@ class General:
                 "operator": mutant.operator,
                 "verdict": verdict,
                 "what": what,
-                "seconds": round(time.monotonic() - begin, 1),
+                "seconds": round(seconds, 1),
             }
+            rows[mutant.key] = row
+            with self.log.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(row) + "\n")
+            self.say(len(rows), len(numbered), mutant, row)
 
-        left = [(number, mutant) for number, mutant in numbered.items() if mutant.key not in known]
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            for each in concurrent.futures.as_completed([pool.submit(one, item) for item in left]):
-                mutant, row = each.result()
-                if not row["verdict"]:
-                    continue
-                done += 1
-                rows[mutant.key] = row
-                with self.log.open("a", encoding="utf-8") as log:
-                    log.write(json.dumps(row) + "\n")
-                self.say(done, len(numbered), mutant, row)
+        def one(number):
+            begin = time.monotonic()
+            mutant = numbered[number]
+            verdict = self.judge.alone(number, tests, lambda: self.compiles_alike(mutant))
+            return number, *verdict, time.monotonic() - begin
+
+        left = [number for number, mutant in numbered.items() if mutant.key not in known]
+        for at in range(0, len(left), CHUNK):
+            waiting = {}
+            with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+                parts = [pool.submit(one, number) for number in left[at : at + CHUNK]]
+                for each in concurrent.futures.as_completed(parts):
+                    number, verdict, what, slow, seconds = each.result()
+                    if verdict:
+                        end(numbered[number], verdict, what, seconds)
+                    elif slow:
+                        waiting[number] = slow
+                        mutant = numbered[number]
+                        self.note(
+                            f"{mutant.file}:{mutant.line} {mutant.operator} passes {what}; {len(slow)} slow ones wait"
+                        )
+            begin = time.monotonic()
+            for number, (verdict, what) in self.judge.together(waiting).items():
+                end(numbered[number], verdict, what, (time.monotonic() - begin) / len(waiting))
         return rows
 
     # --- the commands ---
@@ -413,6 +411,10 @@ def run_changed(general, commit):
     if not found:
         print(f"no line of {', '.join(general.chosen.folders)} that has mutants differs from {commit}")
         return 0
+    whole, general.chosen = general.chosen, general.chosen.for_changed(found)
+    for tests in whole.tests:
+        if tests not in general.chosen.tests:
+            general.note(f"left out, since their build takes long: tests {tests.names}")
     sizes = {name: len(each) for name, each in found.items()}
     drawn = general.draw(sample.shares(sizes, min(sum(sizes.values()), 150)), found)
     rows, asked = general.run(drawn, general.digest())

@@ -9,9 +9,11 @@ import tempfile
 
 import equivalents
 import general_mutants
+import judge
 import operators
 import sample
 import schemata
+import trial
 from mutant_copy import Stop
 
 EACH = r"""#include <errno.h>
@@ -132,6 +134,24 @@ def check_operators(problems):
     return found
 
 
+ALIKE = """static int a, b;
+int least(int x, int y)
+{
+    a = x > y ? x - y : 0;
+    b = (int)(x + (sizeof x << 2));
+    return (x < y) ? x : y;
+}
+"""
+
+
+def check_alike(problems):
+    """Mutants that mean the same by the rules of the language are not made."""
+    made = [each.text for each in operators.mutants_of("alike.c", ALIKE.encode())]
+    bad = [text for text in made if text in ("x >= y", "x <= y") or text.startswith("b = ")]
+    if bad or not made:
+        problems.append(f"made {bad} of {made}, which is what the original does")
+
+
 def output_of(program, mutant=0):
     try:
         done = subprocess.run(
@@ -161,6 +181,13 @@ def check_schemata(found, folder, problems):
     for number, each in enumerate(kept, 1):
         if output_of(together, number) != output_of(compiled(schemata.alone(data, each), "alone")):
             problems.append(f"mutant {number}, {each.operator} at line {each.line}, differs from the mutant alone")
+    bumped, noted = (
+        next(number for number, each in enumerate(kept, 1) if (each.line, each.operator) == place)
+        for place in ((18, "delete_statement"), (14, "delete_call"))
+    )
+    both = output_of(together, f"{bumped},{noted}")
+    if both in (output_of(together), output_of(together, bumped), output_of(together, noted)):
+        problems.append("HAKMEM_MUTANT=N,M does not choose both")
     if len(kept) < 30:
         problems.append(f"only {len(kept)} of {len(found)} mutants fit in one program")
 
@@ -255,6 +282,47 @@ def check_shares(problems):
             problems.append(f"a file without a share of {count}: {given}")
 
 
+def check_parts(folder, problems):
+    """The cases of a test whose program lists them."""
+    listed = "A.\n  One\n  DISABLED_Two\nB/0.\n  One/3  # GetParam() = 3\n"
+    shell = "#!/bin/sh\ncase \"$*\" in *list*) cat <<'END'\n{}END\nesac\n"
+    script = "#!/usr/bin/env python3\nclass A:\n    def test_one(self):\n    def test_two(self):\nunittest.main(1)\n"
+    for name, text, words, cases in (
+        ("tests", shell.format(listed), ["--gtest_filter=*"], ["A.One", "B/0.One/3"]),
+        ("tests", shell.format(listed), [], []),
+        (
+            "suite",
+            shell.format("one-rule      what\nanother       what  [x#1]\nnot listed\n"),
+            ["conform"],
+            ["one-rule", "another"],
+        ),
+        ("one_test", script, [], ["test_one", "test_two"]),
+    ):
+        program = folder / name
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+        found = trial.parts(trial.Test("t", [str(program), *words], str(folder), {}, {}))
+        if [each.name for each in found] != [f"t:{case}" for case in cases]:
+            problems.append(f"cases of {name} {words}: {[each.name for each in found]}, not {cases}")
+        if any(case not in each.command[-1] for each, case in zip(found, cases)):
+            problems.append(f"commands of the cases of {name}: {[each.command for each in found]}")
+
+
+def check_together(folder, problems):
+    """A test that a mutant fails alone, one that only two fail, and a mutant that hides the one that is killed."""
+    script = folder / "slow"
+    script.write_text(
+        '#!/bin/sh\ncase ",$HAKMEM_MUTANT," in *,9,*) ;; *,7,*) exit 1 ;; *,3,*,4,*) exit 1 ;; esac\n', encoding="utf-8"
+    )
+    script.chmod(0o755)
+    test = trial.Test("slow", [str(script)], str(folder), {}, {}, seconds=1.0)
+    judging = judge.Judge(2, problems.append, lambda: False)
+    for numbers, killed in ((range(1, 9), [7]), ((3, 4), []), ((7, 9), []), ([7], [7])):
+        found = judging.together({number: [test] for number in numbers})
+        if sorted(found) != list(numbers) or [number for number in found if found[number][0] == "killed"] != killed:
+            problems.append(f"mutants {list(numbers)} together: {found}, expected killed {killed}")
+
+
 def run(driver_of, root_of_checkout):
     """Problems, as lines. driver_of(root) is the command that runs the driver there."""
     problems = []
@@ -266,8 +334,11 @@ def run(driver_of, root_of_checkout):
         return [str(stop)]
     check_shares(problems)
     found = check_operators(problems)
+    check_alike(problems)
     with tempfile.TemporaryDirectory(prefix="hakmem-general-") as folder:
         check_schemata(found, pathlib.Path(folder), problems)
+        check_parts(pathlib.Path(folder), problems)
+        check_together(pathlib.Path(folder), problems)
         root, work = pathlib.Path(folder, "toy"), pathlib.Path(folder, "toy", "build", "mutants")
         for name, text in FILES.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)

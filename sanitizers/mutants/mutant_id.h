@@ -1,8 +1,8 @@
 /* mutant_id.h: which mutant this process runs. schemata.py includes it at the top of each file that it changes, in a
  * copy of the tree.
  *
- * HAKMEM_MUTANT=N in the environment chooses mutant N; 0 or nothing: none. With HAKMEM_MUTANTS_REACHED=FILE no mutant
- * runs, and byte N of that file becomes 1 when the process comes to the place of mutant N. The file must exist, with
+ * HAKMEM_MUTANT=N in the environment chooses mutant N; N,M,... chooses several; 0 or nothing: none. With
+ * HAKMEM_MUTANTS_REACHED=FILE no mutant runs, and byte N of that file becomes 1 when the process comes to the place of mutant N. The file must exist, with
  * MUTANTS_MAX bytes. Keeps errno; calls nothing, so that it works inside the first malloc. */
 #pragma once
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { MUTANTS_MAX = 65536, MUTANT_NOT_READ = -1, MUTANT_RECORD = -2 };
+enum { MUTANTS_MAX = 65536, MUTANTS_TOGETHER_MAX = 32, MUTANT_NOT_READ = -1, MUTANT_RECORD = -2, MUTANT_LIST = -3 };
 
 /* Where the process began: argc, argv, and the environment, from the first instruction of the loader on. */
 extern void *__libc_stack_end;
@@ -18,6 +18,7 @@ extern void *__libc_stack_end;
 /* One in each library and program. Threads that read the environment at once write the same. */
 __attribute__((weak, visibility("hidden"))) int mutant_id = MUTANT_NOT_READ;
 __attribute__((weak, visibility("hidden"))) unsigned char *mutants_reached;
+__attribute__((weak, visibility("hidden"))) int mutants_together[MUTANTS_TOGETHER_MAX + 1]; /* up to the first 0 */
 
 static __attribute__((unused, noinline)) const char *mutant_variable(const char *name)
 {
@@ -48,9 +49,16 @@ static __attribute__((unused, noinline)) long mutant_syscall(long number, long a
 
 static __attribute__((unused, noinline, cold)) int mutant_read(void)
 {
-    int id = 0;
+    int id = 0, count = 0;
     const char *value = mutant_variable("HAKMEM_MUTANT");
-    for (; value != 0 && *value >= '0' && *value <= '9'; value++) id = 10 * id + (*value - '0');
+    for (; value != 0 && ((*value >= '0' && *value <= '9') || *value == ','); value++) {
+        if (*value == ',' && count < MUTANTS_TOGETHER_MAX - 1) mutants_together[count++] = id;
+        id = *value == ',' ? 0 : 10 * id + (*value - '0');
+    }
+    if (count > 0) {
+        mutants_together[count] = id;
+        id = MUTANT_LIST;
+    }
     const char *file = mutant_variable("HAKMEM_MUTANTS_REACHED");
     if (file != 0) {
         long descriptor = mutant_syscall(2 /* open */, (long)file, 2 /* O_RDWR */, 0, 0, 0, 0);
@@ -74,6 +82,12 @@ static inline __attribute__((unused)) int mutant_is(int number)
     if (id == MUTANT_RECORD) {
         unsigned char *reached = __atomic_load_n(&mutants_reached, __ATOMIC_ACQUIRE);
         if (reached != 0 && reached[number] == 0) reached[number] = 1;
+        return 0;
+    }
+    if (id == MUTANT_LIST) {
+        for (int i = 0; mutants_together[i] != 0; i++) {
+            if (mutants_together[i] == number) return 1;
+        }
         return 0;
     }
     return id == number;

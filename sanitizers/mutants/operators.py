@@ -88,6 +88,10 @@ def parser_of(name):
     return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
 
 
+def has_call(node):
+    return node.type == "call_expression" or any(has_call(each) for each in node.named_children)
+
+
 def named(node):
     return [child for child in node.named_children if child.type != "comment"]
 
@@ -204,7 +208,7 @@ class Function:
     def depends(self, first, second):
         """Whether the order of two expression statements can matter: a call, or one names what the other sets."""
         texts = self.text(first), self.text(second)
-        if any("(" in text.replace("(void)", "") for text in texts):
+        if any(has_call(each) for each in (first, second)):
             return not any(UNSEEN.search(text.split("(")[0]) for text in texts)
         sets = [re.split(r"\W+", self.assigned(each)) for each in (first, second)]
         return any(name and name in re.split(r"\W+", text) for name in sets[0] for text in texts[1:]) or any(
@@ -332,6 +336,21 @@ class Function:
     def is_chain(self, node):
         return node.type == "binary_expression" and self.text(node.child_by_field_name("operator")) in ("&&", "||")
 
+    def is_same_where_equal(self, node):
+        """Whether the comparison chooses between values that are the same where its sides are equal, such as the lesser
+        one, or a difference and 0: then it does not matter on which side equality is."""
+        choice = node.parent
+        while choice.type == "parenthesized_expression":
+            choice = choice.parent
+        if (
+            choice.type != "conditional_expression"
+            or node.start_byte >= choice.child_by_field_name("consequence").start_byte
+        ):
+            return False
+        left, right = (self.text(node.child_by_field_name(side)) for side in ("left", "right"))
+        chosen = {self.text(choice.child_by_field_name(part)) for part in ("consequence", "alternative")}
+        return chosen in ({left, right}, {f"{left} - {right}", "0"}, {f"{right} - {left}", "0"})
+
     def binary(self, node):
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         sign = self.text(node.child_by_field_name("operator"))
@@ -340,7 +359,7 @@ class Function:
             for kept, dropped in ((left, right), (right, left)):
                 again = dropped is right and self.seen_before(dropped)
                 self.replace("drop_recheck" if again else "drop_conjunct", node, f"!!({self.text(kept)})", "expr")
-        elif sign in STEPPED:
+        elif sign in STEPPED and not self.is_same_where_equal(node):
             self.replace("off_by_one", node, f"{texts[0]} {STEPPED[sign]} {texts[1]}", "expr")
         elif sign in ("/", "%", ">>"):
             self.replace("drop_divisor", node, texts[0], "expr")

@@ -12,13 +12,32 @@ from mutant_copy import Stop, first_line, git, tracked
 
 
 @dataclasses.dataclass(frozen=True)
+class Tests:
+    """What must be built for some tests, and their names."""
+
+    targets: tuple
+    names: str  # expression
+    changed: str  # expression: --changed uses them for files that fit
+
+
+@dataclasses.dataclass(frozen=True)
 class Set:
     folders: tuple
     files: str  # expression
     left_out: str
-    targets: tuple
-    tests: str
+    tests: tuple
     least: float  # share that must be killed
+
+    def for_changed(self, files):
+        """Without the tests that are built for other files."""
+        fit = tuple(each for each in self.tests if any(re.search(each.changed, name) for name in files))
+        return dataclasses.replace(self, tests=fit)
+
+    def targets(self):
+        return list(dict.fromkeys(target for each in self.tests for target in each.targets))
+
+    def names(self):
+        return "|".join(each.names for each in self.tests)
 
 
 SETS = {
@@ -28,28 +47,44 @@ SETS = {
         # in no program of the tree, or part of a test
         r"_test|test_support|litmus/|/include/|programs/|os/sanitizer|debug/sanitizer_report|os_fault|os_pages|pgo/",
         (
-            "alloc-programs",
-            "hakmem",
-            "hakmem-validate",
-            "hakmem-stress",
-            "conform-files",
-            "misuse-programs",
-            "explore-test",
-            "stress/crash/all",
+            # pages.*: suites of unit-release again, as if the system had larger pages; Profile.seeds: one again, 50 times
+            Tests(
+                ("alloc-programs", "hakmem", "hakmem-validate"),
+                r"^(unit|unit-release|program|link|override)/(?!libc$|pages[.]|Profile[.]seeds)",
+                "",
+            ),
+            Tests(("misuse-programs", "hakmem-validate"), r"^misuse[.][a-z_]+[.][12]([.]goes-on)?$", ""),
+            Tests(
+                ("explore-test",),
+                r"^explore-unit[.]Explorer[.]EveryScenario",
+                r"alloc/(base|superslab|slab|cache|guard|profile|heap)/",
+            ),
+            Tests(
+                ("hakmem", "hakmem-validate", "hakmem-stress", "stress/crash/all"),
+                r"^crash[.](hakmem|static|guard|guard-static)$",
+                r"alloc/(report|guard|crash)/",
+            ),
+            Tests(
+                ("hakmem", "hakmem-validate", "hakmem-stress", "conform-files"),
+                r"^conform[.](hakmem|validate)$|"
+                r"^stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$",
+                r"$^",
+            ),
         ),
-        # pages.*: suites of unit-release again, as if the system had larger pages
-        r"^(unit|unit-release|program|link|override)/(?!libc$|pages[.])|^misuse[.][a-z_]+[.][12]([.]goes-on)?$|^conform[.](hakmem|validate)$|"
-        r"^stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$|"
-        r"^crash[.](hakmem|static|guard|guard-static)$|^explore-unit[.]Explorer[.]EveryScenario",
         0.95,
     ),
     "suite": Set(
         ("stress/engine/judge", "stress/engine/seat", "stress/engine/op", "stress/program"),
         r"\.cc$",
         r"_test|for_test|minimise|fold",
-        ("hakmem", "hakmem-validate", "stress/all"),
-        r"^stress-unit[.](?!report-browser|Soak)|^conform-unit[.]Conform|^corpus[.]|"
-        r"^stress[.](larson|random-mixed|remote-free)[.]hakmem[.](os|seeded)$|^inject[.]calls[.]few",
+        (
+            Tests(
+                ("hakmem", "hakmem-validate", "stress/all"),
+                r"^stress-unit[.](?!report-browser|Soak)|^conform-unit[.]Conform|^corpus[.]|"
+                r"^stress[.](larson|random-mixed|remote-free)[.]hakmem[.](os|seeded)$|^inject[.]calls[.]few",
+                "",
+            ),
+        ),
         0.90,
     ),
 }

@@ -1,10 +1,11 @@
 """Runs the tests of a build tree one by one, without ctest: which mutants each comes to, how long it takes, and whether it
-fails with a mutant."""
+fails with a mutant. A slow test whose program can run one of its cases alone is run case by case (parts)."""
 
 import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -18,6 +19,7 @@ from mutant_copy import Stop, by_what, end_session
 MUTANTS_MAX = 65536  # mutant_id.h
 HANG_FACTOR, HANG_SECONDS_MIN = 8, 4.0
 TRIES = 3
+SKIPPED = "it is skipped"
 
 
 @dataclasses.dataclass
@@ -37,6 +39,9 @@ class Test:
     def comes_to(self, number):
         return not self.reached or self.reached[number] != 0
 
+    def part(self, name, command):
+        return dataclasses.replace(self, name=f"{self.name}:{name}", command=command, lock=threading.Lock())
+
 
 def read_tests(tree, selected):
     """The tests of a build tree whose names fit the expression."""
@@ -55,6 +60,54 @@ def read_tests(tree, selected):
         variables = dict(each.split("=", 1) for each in properties.get("ENVIRONMENT", []))
         found.append(Test(row["name"], row["command"], properties["WORKING_DIRECTORY"], variables, properties))
     return found
+
+
+def output_of(test, command):
+    done = subprocess.run(
+        command, cwd=test.folder, env={**os.environ, **test.variables}, capture_output=True, text=True, check=False
+    )
+    return done.stdout if done.returncode == 0 else ""
+
+
+def gtest_parts(test):
+    at = next((at for at, word in enumerate(test.command) if word.startswith("--gtest_filter=")), None)
+    if at is None:
+        return []
+    found, suite = [], ""
+    for line in output_of(test, [*test.command, "--gtest_list_tests"]).splitlines():
+        name = line.partition("#")[0].strip()
+        if line.startswith("  ") and not name.startswith("DISABLED_"):
+            command = [*test.command[:at], f"--gtest_filter={suite}{name}", *test.command[at + 1 :]]
+            found.append(test.part(suite + name, command))
+        elif not line.startswith(" ") and name.endswith("."):
+            suite = name
+    return found
+
+
+def conform_parts(test):
+    if test.command[1:2] != ["conform"] or "--only" in test.command:
+        return []
+    listed = output_of(test, [*test.command, "--list"]).splitlines()
+    ids = [line.split()[0] for line in listed if re.match(r"[a-z0-9]+(-[a-z0-9]+)* {2,}\S", line)]
+    return [test.part(each, [*test.command, "--only", each]) for each in ids]
+
+
+def unittest_parts(test):
+    script = next((word for word in test.command if word.endswith("_test") and pathlib.Path(word).is_file()), None)
+    if script is None or "-k" in test.command:
+        return []
+    text = pathlib.Path(script).read_bytes()
+    if not text.startswith(b"#!/usr/bin/env python3") or b"unittest.main(" not in text:
+        return []
+    names = [each.decode() for each in re.findall(rb"(?m)^    def (test_\w+)\(", text)]
+    return [test.part(name, [*test.command, "-k", f"*.{name}"]) for name in names]
+
+
+def parts(test):
+    """The cases of a test as tests of their own; none where its program cannot run one alone."""
+    if test.properties.get("PASS_REGULAR_EXPRESSION") or test.properties.get("WILL_FAIL"):
+        return []
+    return gtest_parts(test) or conform_parts(test) or unittest_parts(test)
 
 
 def without_core():
@@ -118,7 +171,7 @@ def measure(test, file):
     limit_s = float(test.properties.get("TIMEOUT", 300))
     failed, test.seconds, skipped = run(test, {"HAKMEM_MUTANTS_REACHED": str(file)}, limit_s)
     if skipped:
-        return "it is skipped"
+        return SKIPPED
     test.reached = file.read_bytes()
     if failed is None:
         return None
@@ -130,15 +183,24 @@ def measure(test, file):
     return None
 
 
-def killed_by(number, tests, note, is_late=lambda: False):
-    """The first test that fails with the mutant, passes without it at once, and why it failed; (None, "") if none does;
+def free_first(tests):
+    """The tests in their order, but those that another worker runs at the moment wait for the next that is free."""
+    left = list(tests)
+    while left:
+        at = next((at for at, test in enumerate(left) if not test.lock.locked()), 0)
+        yield left.pop(at)
+
+
+def killed_by(numbers, tests, note, is_late=lambda: False):
+    """The first test that fails with the mutants, passes without them at once, and why it failed; (None, "") if none does;
     (None, "late") if that is not known in time."""
-    for test in tests:
+    chosen = ",".join(map(str, numbers))
+    for test in free_first(tests):
         if is_late():
             return None, "late"
         with test.lock:
             for _ in range(TRIES):
-                failed, _, skipped = run(test, {"HAKMEM_MUTANT": str(number)}, test.limit_s())
+                failed, _, skipped = run(test, {"HAKMEM_MUTANT": chosen}, test.limit_s())
                 if failed is None or skipped:
                     break
                 without, _, _ = run(test, {}, test.limit_s())
