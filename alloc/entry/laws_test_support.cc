@@ -35,8 +35,15 @@ void *count_reserve(void *at, size_t size_bytes, size_t align_bytes)
     return start;
 }
 
+int count_commit(void *start, size_t size_bytes)
+{
+    EXPECT_NE(start, nullptr) << "commit of a range that was not reserved";
+    return below->commit(start, size_bytes);
+}
+
 int count_release(void *start, size_t size_bytes)
 {
+    EXPECT_NE(start, nullptr) << "release of a range that was not reserved";
     int error = below->release(start, size_bytes);
     if (error == 0) reserved_bytes -= size_bytes;
     return error;
@@ -113,6 +120,7 @@ class HeapLaws : public testing::EmptyTestEventListener {
         below = os;
         counting = *os;
         counting.reserve = count_reserve;
+        counting.commit = count_commit;
         counting.release = count_release;
         counting.grow = count_grow;
         counting.move = count_move;

@@ -31,6 +31,17 @@ static void rank_check(enum lock_rank rank)
     abort();
 }
 
+static void rank_leave(enum lock_rank rank)
+{
+    if ((HAK_MINE(ranks_held) >> rank & 1) != 0) {
+        HAK_MINE(ranks_held) &= ~(1u << rank);
+        return;
+    }
+    static const char text[] = "hakmem: failfast: lock_rank: a lock was released that is not held\n";
+    os_write_error(text, sizeof text - 1);
+    abort();
+}
+
 static bool try(struct lock *lock)
 {
     uint32_t state = FREE;
@@ -68,7 +79,7 @@ bool lock_acquire(enum lock_rank rank)
 void lock_release(enum lock_rank rank)
 {
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);
-    if (VALIDATE) HAK_MINE(ranks_held) &= ~(1u << rank);
+    if (VALIDATE) rank_leave(rank);
     struct lock *lock = &locks[rank];
     /* release: publishes what the lock protects to the next lock_acquire. */
     if (atomic_exchange_explicit(&lock->state, FREE, memory_order_release) == WAITED_FOR)
@@ -130,7 +141,7 @@ void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
 void lock_word_release(struct lock_word *word, enum lock_rank rank)
 {
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);
-    if (VALIDATE) HAK_MINE(ranks_held) &= ~(1u << rank);
+    if (VALIDATE) rank_leave(rank);
     if (atomic_exchange_explicit(&word->state, FREE, memory_order_seq_cst) == WAITED_FOR)
         os_wake_one((uint32_t *)&word->state);
     sync_point("lock_release");

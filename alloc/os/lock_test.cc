@@ -109,6 +109,17 @@ TEST(Lock, TakingOneTwiceDies)
         "hakmem: failfast: lock_rank");
 }
 
+TEST(Lock, ReleasingOneThatIsNotHeldDies)
+{
+    SKIP_WITHOUT_VALIDATE();
+    static lock_word word;
+    lock_acquire(LOCK_POOL);
+    EXPECT_DEATH(lock_release(LOCK_META), "hakmem: failfast: lock_rank: a lock was released that is not held");
+    lock_release(LOCK_POOL);
+    EXPECT_DEATH(lock_release(LOCK_POOL), "hakmem: failfast: lock_rank");
+    EXPECT_DEATH(lock_word_release(&word, LOCK_POOL), "hakmem: failfast: lock_rank");
+}
+
 TEST(Lock, TheChildIsToldOnceOfALockThatAnotherThreadHeld)
 {
     std::atomic<int> stage = 0;

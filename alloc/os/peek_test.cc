@@ -38,8 +38,8 @@ using Two = std::pair<int, int>;
 Two next_descriptors()
 {
     Two next;
-    next.first = dup(0);
-    next.second = dup(0);
+    next.first = dup(STDERR_FILENO);
+    next.second = dup(STDERR_FILENO);
     close(next.first);
     close(next.second);
     return next;

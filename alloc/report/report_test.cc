@@ -3,6 +3,8 @@
 
 #include <csetjmp>
 #include <csignal>
+#include <fcntl.h>
+#include <sys/resource.h>
 
 extern "C" {
 #include "debug/explain_next.h"
@@ -79,6 +81,7 @@ TEST(Report, TheLevelComesFromTheEnvironmentOfTheProcessAndStays)
     EXPECT_EQ(failfast_level(), LEVEL_LAYOUT);
     setenv("HAKMEM_FAILFAST_LEVEL", "3", 1);
     EXPECT_EQ(failfast_level(), LEVEL_LAYOUT);
+    EXPECT_EQ(failfast_settings_read(), LEVEL_LAYOUT) << "of the environment that the process began with";
     EXPECT_FALSE(failfast_goes_on());
     setenv("HAKMEM_FAILFAST_LEVEL", "1", 1);
 }
@@ -146,6 +149,62 @@ TEST(Report, TheLevelIsFoundBehindEntriesOfAnyLength)
         EXPECT_TRUE(has(said_again("ReportAgain.DISABLED_Level", "", environment), "level 3")) << length;
     }
     EXPECT_TRUE(has(said_again("ReportAgain.DISABLED_Level", "", {}), "level 2")) << "the default";
+}
+
+// Where no file can be opened, the environment that the program has changed serves.
+static int level_without_files()
+{
+    rlimit before, none;
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = {0, before.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int level = failfast_settings_read();
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return level;
+}
+
+TEST(Report, WhereProcCannotBeReadTheProgramsEnvironmentServes)
+{
+    EXPECT_TRUE(test::in_child([] {
+        setenv("HAKMEM_FAILFAST_LEVEL", "3", 1);
+        errno = 7;
+        EXPECT_EQ(level_without_files(), 3);
+        EXPECT_EQ(errno, 7);
+    }));
+}
+
+// A thread that writes its report into a full pipe keeps the buffer until the pipe is read, whatever errno another thread
+// comes with.
+TEST(Report, AThreadWaitsForTheReportOfAnother)
+{
+    SKIP_UNDER_SANITIZER("its runtime starts no thread in a forked child");
+    EXPECT_TRUE(test::in_child([] {
+        setenv("HAKMEM_FAILFAST", "report", 1);
+        level_without_files();
+        ASSERT_TRUE(failfast_goes_on());
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        const auto room = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
+        ASSERT_EQ(write(ends[1], std::string(room, '-').c_str(), room), static_cast<ssize_t>(room));
+        dup2(ends[1], STDERR_FILENO);
+        std::vector<std::thread> threads;
+        for (const char *detail : {"of a test: the first", "of a test: the second"}) {
+            threads.emplace_back([detail] {
+                errno = ESRCH;
+                failfast_refused(FAILFAST_law, &detail, detail);
+            });
+            std::this_thread::sleep_for(std::chrono::milliseconds(100)); // until it waits
+        }
+        std::string told;
+        while (!has(told, "of a test: the second")) {
+            char bytes[4096];
+            ssize_t got = read(ends[0], bytes, sizeof bytes);
+            ASSERT_GT(got, 0);
+            told.append(bytes, static_cast<size_t>(got));
+        }
+        EXPECT_TRUE(has(told, "of a test: the first")) << told.substr(room);
+        for (std::thread &each : threads) each.join();
+    }));
 }
 
 // ENTRY_BYTES_MAX (512) of explain_next.c, the entry's zero byte included.
