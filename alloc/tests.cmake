@@ -29,6 +29,18 @@ set(VALIDATE_TESTS
     cache/fork_lock_test.cc
     debug/counters_test.cc debug/frame_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
+# Modules that the last of these loads. The one with delete has the older table of names.
+if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  list(APPEND VALIDATE_TESTS debug/operators_test.cc)
+  foreach(module "new|_Znwm|1|gnu" "delete|_ZdlPv|0|sysv")
+    string(REPLACE "|" ";" module "${module}")
+    list(POP_FRONT module name operator takes_size table)
+    add_library(operators-${name} MODULE programs/operators_module.c)
+    target_compile_definitions(operators-${name} PRIVATE OPERATOR=${operator} TAKES_SIZE=${takes_size})
+    target_link_options(operators-${name} PRIVATE -Wl,--hash-style=${table})
+    list(APPEND operator_modules operators-${name})
+  endforeach()
+endif()
 # Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc os/os_pages_test.cc)
 
@@ -85,6 +97,9 @@ endfunction()
 
 set(laws entry/laws_test_support.cc)
 hakmem_test_program(alloc-tests $<TARGET_OBJECTS:alloc-tests-c> 1 ${TESTS} ${VALIDATE_TESTS} ${laws})
+if(operator_modules)
+  add_dependencies(alloc-tests ${operator_modules})
+endif()
 hakmem_test_program(alloc-tests-release $<TARGET_OBJECTS:alloc-tests-release-c> 0 ${TESTS} ${RELEASE_TESTS} ${laws})
 foreach(program alloc-tests alloc-tests-release)
   hakmem_precompile(${program} <gtest/gtest.h> <algorithm> <atomic> <functional> <map> <set> <string> <thread> <vector>)

@@ -39,6 +39,18 @@ class Sleeper {
 
 class Visit : public test::HeapTest {
   protected:
+    static inline std::atomic<uint64_t> now; // of the tests that move the clock; it only grows
+    static void clock_take()
+    {
+        now = std::max(now.load(), os_now_ms());
+        hak_clock_hook = []() -> unsigned long long { return now.load(); };
+    }
+    static void round()
+    {
+        now += 2 * PURGE_DELAY_MS;
+        EXPECT_TRUE(pool_tick(now));
+    }
+
     static hak_stats get()
     {
         hak_stats stats;
@@ -138,13 +150,7 @@ TEST_F(Visit, WhatIsStagedIsPostedInTheNextRound)
 TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
 {
     SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
-    static std::atomic<uint64_t> now;
-    now = os_now_ms();
-    hak_clock_hook = []() -> unsigned long long { return now.load(); };
-    auto round = [] {
-        now += 2 * PURGE_DELAY_MS;
-        EXPECT_TRUE(pool_tick(now));
-    };
+    clock_take();
     std::binary_semaphore go{0}, done{0};
     std::thread thread([&] {
         for (int i = 0; i < 2; i++) {
@@ -171,6 +177,31 @@ TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
     uint32_t active = visit_idle().active;
     test::in_thread([] { hak_free(hak_malloc(700)); });
     EXPECT_EQ(visit_idle().active, active) << "a heap that no thread holds is not active";
+    hak_clock_hook = nullptr;
+}
+
+TEST_F(Visit, WhatLiesFreeInSlabsOfAnIdleHeapGoesBack)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+    clock_take();
+    auto idle_bytes = [] {
+        hak_figures figures;
+        hak_figures_get(&figures, sizeof figures);
+        return figures.idle_bytes;
+    };
+    std::vector<void *> blocks((4 << 20) / 512);
+    {
+        Sleeper sleeper([&] {
+            for (void *&block : blocks) block = hak_malloc(512);
+            for (size_t i = 0; i < blocks.size() / 2; i++) // half of it, so that the thread does not trim by itself
+                if (i % 128 != 0) hak_free(std::exchange(blocks[i], nullptr));
+        });
+        for (int i = 0; i < 3; i++) round();
+        EXPECT_GE(visit_idle().given_back, 1u);
+        EXPECT_LT(idle_bytes(), 256u << 10) << "of 2 MiB";
+        test::inspected();
+    }
+    for (void *block : blocks) hak_free(block);
     hak_clock_hook = nullptr;
 }
 

@@ -2,6 +2,10 @@
 // before.
 #include "base/test_support.h"
 
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 extern "C" {
@@ -33,7 +37,84 @@ const module *holding(const std::vector<module> &all, const void *address)
     return nullptr;
 }
 
+struct Note {
+    std::string name; // with its zero byte
+    uint32_t type;
+    std::string content;
+};
+
+std::string padded(std::string text)
+{
+    text.resize((text.size() + 3) & ~(size_t)3);
+    return text;
+}
+
+// A file of one page that is mapped with code, as the linker maps a module: these notes, and its headers in the order
+// load, note or the other way round.
+std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_t cut = 0)
+{
+    std::string bytes;
+    for (const Note &each : notes) {
+        ElfW(Nhdr) head = {(ElfW(Word))each.name.size(), (ElfW(Word))each.content.size(), each.type};
+        bytes.append(reinterpret_cast<char *>(&head), sizeof head);
+        bytes += padded(each.name) + padded(each.content);
+    }
+    bytes.resize(bytes.size() - cut);
+    char page[4096] = {};
+    auto *file = reinterpret_cast<ElfW(Ehdr) *>(page);
+    auto *headers = reinterpret_cast<ElfW(Phdr) *>(file + 1);
+    memcpy(file->e_ident, ELFMAG, SELFMAG);
+    file->e_phoff = sizeof *file;
+    file->e_phentsize = sizeof *headers;
+    file->e_phnum = 2;
+    headers[load_is_last ? 1 : 0].p_type = PT_LOAD;
+    headers[load_is_last ? 1 : 0].p_vaddr = 0x10000;
+    ElfW(Phdr) &note = headers[load_is_last ? 0 : 1];
+    note.p_type = PT_NOTE;
+    note.p_vaddr = 0x10000 + 1024;
+    note.p_filesz = bytes.size();
+    memcpy(page + 1024, bytes.data(), bytes.size());
+
+    char path[] = "/tmp/hakmem-module-XXXXXX";
+    int fd = mkstemp(path);
+    EXPECT_EQ(write(fd, page, sizeof page), (ssize_t)sizeof page);
+    void *mapped = mmap(nullptr, sizeof page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    close(fd);
+    const std::vector<module> all = modules();
+    const module *found = holding(all, mapped);
+    EXPECT_NE(found, nullptr);
+    std::string id;
+    if (found != nullptr) {
+        EXPECT_EQ(found->base, (uintptr_t)mapped - 0x10000);
+        id.assign(reinterpret_cast<const char *>(found->build_id), found->build_id_bytes);
+    }
+    munmap(mapped, sizeof page);
+    unlink(path);
+    return id;
+}
+
 } // namespace
+
+TEST(CrashModules, TheBuildIdIsThatOfItsNoteAlone)
+{
+    const std::string gnu("GNU\0", 4), longer("GNU\0GNU\0", 8), other("GNV\0", 4);
+    const Note id = {gnu, NT_GNU_BUILD_ID, "identity"};
+    for (bool load_is_last : {false, true}) {
+        EXPECT_EQ(build_id_of({id}, load_is_last), "identity");
+        EXPECT_EQ(build_id_of({{gnu, NT_GNU_ABI_TAG, "tag"}, id, {gnu, NT_GNU_BUILD_ID, "second"}}, load_is_last),
+                  "identity");
+        EXPECT_EQ(build_id_of({{other, NT_GNU_BUILD_ID, "not it"}, id}, load_is_last), "identity");
+        EXPECT_EQ(build_id_of({{longer, NT_GNU_BUILD_ID, "not it"}, id}, load_is_last), "identity");
+        EXPECT_EQ(build_id_of({{other, NT_GNU_BUILD_ID, "not it"}}, load_is_last), "");
+        EXPECT_EQ(build_id_of({}, load_is_last), "");
+        EXPECT_EQ(build_id_of({id}, load_is_last, 4), "") << "a note that is cut off";
+    }
+    const size_t most = MODULE_BUILD_ID_MAX;
+    for (size_t length : {(size_t)1, most - 1, most, most + 1}) {
+        std::string content(length, 'i');
+        EXPECT_EQ(build_id_of({{gnu, NT_GNU_BUILD_ID, content}}, false), content.substr(0, most));
+    }
+}
 
 TEST(CrashModules, WithoutTheSystemsMapsTheLinkersListServes)
 {

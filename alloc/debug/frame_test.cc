@@ -361,6 +361,13 @@ TEST_F(FrameDeathTest, EveryByteOfABlockInQuarantineIsLookedAt)
             },
             offset_report("write_after_free", offset, 20));
     release(block);
+    for (int damaged : {0, 1, 2}) {
+        char *blocks[] = {take(20), take(20), take(20)};
+        for (char *each : blocks) release(each);
+        failfast_level_read = LEVEL_TRACES;
+        EXPECT_DEATH((blocks[damaged][3] ^= 1, quarantine_sweep()), offset_report("write_after_free", 3, 20));
+        failfast_level_read = LEVEL_LAYOUT;
+    }
 }
 
 TEST_F(FrameDeathTest, WhatFreeSaysMustBeTrue)

@@ -2,6 +2,7 @@
 #include "debug/stray.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "debug/lookup.h"
 #include "heap/heap.h"
@@ -29,7 +30,7 @@ static bool visit(const struct maps_entry *entry, void *context)
     place->is_static = is_module || is_zeroed;
     /* One entry can hold a thread's stack and other mappings. The stack ends below the thread's control block. */
     uintptr_t control = (uintptr_t)__builtin_thread_pointer();
-    place->is_stack = entry->name[0] == '[' && entry->name[1] == 's' && entry->name[2] == 't';
+    place->is_stack = strncmp(entry->name, "[stack", 6) == 0;
     if (!entry->is_file && place->stack >= entry->low && place->stack < entry->high)
         place->is_stack = place->address < control || control < entry->low;
     return true;

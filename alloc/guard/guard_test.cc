@@ -378,6 +378,7 @@ TEST_F(Guard, WhatIsSaidOfAnAddress)
         EXPECT_GT(at.freed.count, 1u);
         at = say(second + 2 * os_page_bytes()); // a slot that no block has had
         EXPECT_EQ(at.start, 0u);
+        EXPECT_EQ(at.slot, 2u);
         guard_history none;
         for (uint64_t address : {(uint64_t)0, (uint64_t)8, start(second) + (1u << 30), UINT64_MAX, (uint64_t)1 << 63})
             EXPECT_FALSE(guard_find(address, &none)) << address;

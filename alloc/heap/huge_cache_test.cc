@@ -87,6 +87,11 @@ TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
         round();
     }
     EXPECT_EQ(huge_figures().cached_bytes, blocks.size() * 16 * MIB) << "older than a delay, and in use";
+    for (char *&block : blocks) block = allocated(16 * MIB);
+    huge_tick(now += PURGE_DELAY_MS);
+    for (char *block : blocks) hak_free(block); // all that the loop does in this delay
+    huge_tick(now += PURGE_DELAY_MS);
+    EXPECT_GT(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << "a free is a use";
     for (int i = 0; i < 40; i++) {
         for (char *&block : blocks) block = allocated(32 * MIB);
         for (char *block : blocks) hak_free(block);

@@ -140,6 +140,19 @@ TEST_F(Limit, AThousandRunsAtTheLimit)
     }));
 }
 
+TEST_F(Limit, AllowsItsLastByte)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const size_t committed = limit_committed_bytes();
+        hak_limit_set(committed + PAGE_BYTES);
+        EXPECT_TRUE(limit_allows(PAGE_BYTES));
+        EXPECT_FALSE(limit_allows(PAGE_BYTES + 1));
+        hak_limit_set(committed);
+        EXPECT_TRUE(limit_allows(0));
+        EXPECT_FALSE(limit_allows(1));
+    }));
+}
+
 TEST_F(Limit, ThreadsAtTheLimit)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();

@@ -89,7 +89,7 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
         for (int nth = 1; nth <= 6; nth++) {
             hak_heap *heap = hak_heap_new();
             std::vector<OwnHeld> held;
-            for (size_t size : {20u, 3000u, 100000u, 3u << 20}) {
+            for (size_t size : {20u, 3000u, 12000u, 32000u, 100000u, 3u << 20}) {
                 held.push_back({hak_heap_malloc(heap, size), size, size});
                 held.back().fill();
             }

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "profile/profile.h"
+#include "profile/profile_write.h"
 #include "superslab/pagemap.h"
 }
 #include "profile/poisson.h"
@@ -24,9 +25,22 @@ TEST_F(ProfileBlock, Arithmetic)
         EXPECT_NEAR(poisson_probability(x) / -std::expm1(-x), 1, 1e-9) << x;
     }
     uint64_t random = 1;
+    EXPECT_EQ(poisson_random(&random), 0x40822041u) << "of xorshift64 (13, 7, 17)";
     double sum = 0;
     for (int i = 0; i < 1000000; i++) sum += poisson_distance(&random, 1000);
     EXPECT_NEAR(sum / 1e6, 1000, 4);
+}
+
+TEST_F(ProfileBlock, WhatAFullDeviceRefusesIsTheResult)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(64, 7), 0);
+        hak_free(hak_malloc(5000));
+        errno = 7;
+        EXPECT_EQ(profile_write("/dev/full"), ENOSPC);
+        EXPECT_EQ(profile_write("/dev/null"), 0) << "the next one begins again";
+        EXPECT_EQ(errno, 7);
+    }));
 }
 
 // Samples that are live at the fork are the child's too, and both go on.

@@ -424,6 +424,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "thread_overflow") == 0) in_thread();
     if (strcmp(how, "abort") == 0) abort();
     if (strcmp(how, "sent") == 0) kill(getpid(), SIGSEGV);
+    if (strcmp(how, "queued") == 0) sigqueue(getpid(), SIGSEGV, (union sigval){0});
     if (strcmp(how, "divide") == 0) return divide(&(int){0});
     if (strcmp(how, "no_instruction") == 0) run_no_instruction();
     if (strcmp(how, "title") == 0) {
