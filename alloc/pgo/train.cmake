@@ -8,9 +8,14 @@
 get_filename_component(folder ${PROFILE} DIRECTORY)
 set(raw ${folder}/raw)
 
+# LD_PRELOAD cannot name a path with a space, so the programs run in the library's folder.
+get_filename_component(library_folder ${LIBRARY} DIRECTORY)
+get_filename_component(library_name ${LIBRARY} NAME)
+
 # train(NAME COMMAND...): one run, with its counts in raw/NAME-*.
 function(train name)
   execute_process(
+    WORKING_DIRECTORY ${library_folder}
     COMMAND ${CMAKE_COMMAND} -E env LLVM_PROFILE_FILE=${raw}/${name}-%p-%m.profraw ${ARGN}
     OUTPUT_VARIABLE text ERROR_VARIABLE text RESULT_VARIABLE status TIMEOUT 900)
   if(NOT status EQUAL 0)
@@ -34,7 +39,7 @@ foreach(entry IN ITEMS random-mixed:500000 larson:500000 remote-free:500000 mid:
 endforeach()
 if(BENCH)
   foreach(row IN ITEMS mixed-1024 mid-1-8k tight-64 larson)
-    train(bench-${row} ${CMAKE_COMMAND} -E env LD_PRELOAD=${LIBRARY} ${BENCH} run ${row} --seed 7 --ops 2000000)
+    train(bench-${row} ${CMAKE_COMMAND} -E env LD_PRELOAD=./${library_name} ${BENCH} run ${row} --seed 7 --ops 2000000)
   endforeach()
 endif()
 

@@ -1,10 +1,13 @@
 """The mallocs that are measured: names, libraries, and the proof that a preload takes effect."""
 
 import dataclasses
+import errno
 import os
 import pathlib
 import re
+import stat
 import subprocess
+import zlib
 
 from allocators import PEERS, find_peer
 from measure.fault import BadInput
@@ -13,6 +16,31 @@ from measure.options import say
 SYSTEM = "system"
 OURS = ("hakmem", "hakmem-pgo")
 CODE_SECTIONS = {".init", ".plt", ".plt.got", ".plt.sec", ".text", ".fini"}
+
+
+def preload_path(path):
+    """A path that LD_PRELOAD can name: the path, or a link to it in a folder that is this user's alone, where the path has
+    a space or a colon."""
+    if not re.search(r"[\s:]", path):
+        return path
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    usable = runtime.startswith("/") and os.access(runtime, os.W_OK) and not re.search(r"[\s:]", runtime)
+    folder = pathlib.Path(runtime if usable else "/tmp") / f"hakmem-preload-{os.geteuid()}"
+    link = folder / f"{zlib.crc32(path.encode()):08x}-{re.sub(r'[^-.+_0-9A-Za-z]', '_', pathlib.Path(path).name)}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise PermissionError(errno.EPERM, "it is not yours alone")
+        if not link.is_symlink() or os.readlink(link) != path:
+            fresh = link.with_name(f"{link.name}.{os.getpid()}")
+            fresh.symlink_to(path)
+            fresh.rename(link)
+    except OSError as error:
+        raise BadInput(
+            f"LD_PRELOAD cannot name {path}, nor can a link to it be made in {folder}: {error.strerror}"
+        ) from None
+    return str(link)
 
 
 @dataclasses.dataclass(eq=False)
@@ -29,11 +57,11 @@ class Subject:
 
     def environment(self):
         kept = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        return {**kept, "LC_ALL": "C", **({"LD_PRELOAD": self.path} if self.path else {})}
+        return {**kept, "LC_ALL": "C", **({"LD_PRELOAD": preload_path(self.path)} if self.path else {})}
 
     def command_prefix(self):
         """The prefix of a command line that repeats a run."""
-        return [f"LD_PRELOAD={self.path}"] if self.path else []
+        return [f"LD_PRELOAD={preload_path(self.path)}"] if self.path else []
 
 
 def library(build, name):
@@ -64,8 +92,6 @@ def check_name(text, build):
         raise BadInput(f"--allocator {text}: needs a name of its own before the =")
     if not pathlib.Path(path).is_file():
         raise BadInput(f"--allocator {text}: there is no file {path}")
-    if " " in str(pathlib.Path(path).resolve()) or ":" in str(pathlib.Path(path).resolve()):
-        raise BadInput(f"--allocator {text}: LD_PRELOAD cannot take a path with a space or a colon")
     return name, str(pathlib.Path(path).resolve())
 
 

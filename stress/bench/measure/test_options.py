@@ -1,13 +1,17 @@
 """Tests the command line of the program: bad input gives one line on stderr and exit status 2, and nothing is
 measured."""
 
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent))
+from measure.subjects import preload_path
 
 
 def run(*arguments):
@@ -18,6 +22,18 @@ def run(*arguments):
         text=True,
         timeout=60,
     )
+
+
+class Preload(unittest.TestCase):
+    def test_path_with_a_space_or_colon(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": folder}):
+            for path in (f"{folder}/a b", f"{folder}/a:b", f"{folder}/plain"):
+                pathlib.Path(path).touch()
+                found = preload_path(path)
+                self.assertNotRegex(found, "[ :]")
+                self.assertEqual(os.path.realpath(found), os.path.realpath(path))
+                self.assertEqual(preload_path(path), found)
+            self.assertEqual(found, path)
 
 
 class Refused(unittest.TestCase):
