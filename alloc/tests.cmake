@@ -243,3 +243,11 @@ foreach(library hakmem hakmem-validate)
     endif()
   endforeach()
 endforeach()
+# libhakmem-dl.so is not part of the tree: the first test makes it.
+add_test(NAME loading.make.hakmem-dl COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target hakmem-dl)
+set_tests_properties(loading.make.hakmem-dl PROPERTIES LABELS unit TIMEOUT 600 FIXTURES_SETUP hakmem-dl)
+foreach(name dlopen dlopen-tls-full plugin-tls-full small-stacks many-threads children)
+  add_test(NAME loading.${name}.hakmem-dl COMMAND ${check} --build ${CMAKE_BINARY_DIR} $<TARGET_FILE:hakmem-dl> ${name})
+  set_tests_properties(loading.${name}.hakmem-dl PROPERTIES LABELS unit TIMEOUT 300 FIXTURES_REQUIRED hakmem-dl
+      ENVIRONMENT CC=${CMAKE_C_COMPILER} PASS_REGULAR_EXPRESSION "^pass ${name}\n")
+endforeach()

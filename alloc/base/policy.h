@@ -4,6 +4,7 @@
  *   HAKMEM_DEBUG_VALIDATION   1 in the debug-validation build: failfast checks, sync points
  *   HAKMEM_STATIC             1 where the objects go into an executable, not a shared library
  *   HAKMEM_FIBERS             1 where threads are coroutines of one kernel thread: the explorer, the fuzz targets
+ *   HAKMEM_TLS_DYNAMIC        1 in libhakmem-dl.so, which dlopen can load when static thread-local memory is used up
  */
 #pragma once
 
@@ -17,6 +18,10 @@
 
 #ifndef HAKMEM_FIBERS
 #define HAKMEM_FIBERS 0
+#endif
+
+#ifndef HAKMEM_TLS_DYNAMIC
+#define HAKMEM_TLS_DYNAMIC 0
 #endif
 
 #ifndef __cplusplus
@@ -114,13 +119,17 @@ enum { SPARSE_MAP = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THR
 #endif
 
 /* HAK_TLS declares a thread-local variable; HAK_MINE(variable) is the calling thread's. The model initial-exec reaches
- * the thread cache by one addition to the thread pointer, without a call or a test. Where threads are coroutines, all
- * HAK_TLS variables lie in one section, and each coroutine has a copy of the section hak_fiber_offset bytes away. */
+ * the thread cache by one addition to the thread pointer, without a call or a test. The loader must have room for such
+ * variables in the memory that it sets aside for each thread at start. With local-dynamic each access asks the loader,
+ * which makes room at a thread's first. Where threads are coroutines, all HAK_TLS variables lie in one section, and each coroutine has a copy of the section hak_fiber_offset bytes away. */
 #if HAKMEM_FIBERS
 #include <stddef.h>
 extern ptrdiff_t hak_fiber_offset;
 #define HAK_TLS __attribute__((section("hak_fiber")))
 #define HAK_MINE(variable) (*(__typeof__(variable) *)(void *)((char *)&(variable) + hak_fiber_offset))
+#elif HAKMEM_TLS_DYNAMIC
+#define HAK_TLS _Thread_local __attribute__((tls_model("local-dynamic")))
+#define HAK_MINE(variable) (variable)
 #else
 #define HAK_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_MINE(variable) (variable)

@@ -26,7 +26,11 @@ function(hakmem_install_link target folder name component)
   install(FILES ${link} DESTINATION ${folder} COMPONENT ${component})
 endfunction()
 
-foreach(library hakmem hakmem-validate)
+set(libraries hakmem hakmem-validate)
+if(HAKMEM_DL)
+  list(APPEND libraries hakmem-dl)
+endif()
+foreach(library IN LISTS libraries)
   install(PROGRAMS $<TARGET_FILE:${library}> DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME lib${library}.so.${PROJECT_VERSION}
     COMPONENT library)
   hakmem_install_link(lib${library}.so.${PROJECT_VERSION} ${CMAKE_INSTALL_LIBDIR} lib${library}.so.${HAKMEM_SOVERSION} library)
