@@ -28,6 +28,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/judge/memory_test.cc
     engine/judge/oracle_test.cc
     engine/judge/samples_test.cc
+    engine/seat/op_stream_test.cc
     engine/run/options_parse_test.cc
     engine/run/result_test.cc
     engine/subject/preload_path_test.cc

@@ -195,6 +195,8 @@ class Function:
             return
         if node.type == "return_statement" and named(node):
             return  # the function would end without a result
+        if node.type == "break_statement" and self.ends_switch(node):
+            return
         operator = "delete_statement"
         if node.type == "expression_statement":
             if re.match(r"errno\b", self.assigned(node)) or self.on_failing_path(node):
@@ -205,9 +207,39 @@ class Function:
                 operator = "forget_field"
         self.replace(operator, node, "")
 
+    def ends_switch(self, node):
+        case = node.parent
+        return case.type == "case_statement" and self.after(node) is None and self.after(case) is None
+
+    def is_local(self, name):
+        """A variable of the function that nothing else can reach, as far as the function's text shows."""
+        text = self.text(self.body)
+        return re.search(rf"&\s*{name}\b|\[[&=]\]", text) is None and any(
+            re.search(rf"\b{name}\b", self.text(declarator).partition("=")[0]) is not None
+            for declaration in self.declarations(self.body)
+            if "static" not in self.text(declaration).split()
+            for declarator in declaration.children_by_field_name("declarator")
+            if "*" not in self.text(declarator).partition("=")[0] and "[" not in self.text(declarator).partition("=")[0]
+        )
+
+    def declarations(self, node):
+        if node.type == "declaration":
+            return [node]
+        return [each for child in node.named_children for each in self.declarations(child)]
+
     def depends(self, first, second):
         """Whether the order of two expression statements can matter: a call, or one names what the other sets."""
         texts = self.text(first), self.text(second)
+        for mine, other in ((first, second), (second, first)):
+            name = re.fullmatch(r"(\w+)\s*=[^=].*", self.text(mine), re.DOTALL)
+            if name and not has_call(mine) and self.is_local(name[1]):
+                if re.search(rf"\b{name[1]}\b", self.text(other)) is None:
+                    set_by_other = re.split(r"\W+", self.assigned(other)) if not has_call(other) else []
+                    words = re.split(r"\W+", self.text(mine).partition("=")[2])
+                    if all(word.isdigit() or word in ("", "true", "false", "NULL", "nullptr") for word in words):
+                        return False
+                    if set_by_other and not set(words) & set(set_by_other):
+                        return False
         if any(has_call(each) for each in (first, second)):
             return not any(UNSEEN.search(text.split("(")[0]) for text in texts)
         sets = [re.split(r"\W+", self.assigned(each)) for each in (first, second)]

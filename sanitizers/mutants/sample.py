@@ -79,7 +79,7 @@ SETS = {
         r"_test|for_test|minimise|fold",
         (
             Tests(
-                ("hakmem", "hakmem-validate", "stress/all"),
+                ("hakmem", "hakmem-validate", "write-faults", "stress/all"),
                 r"^stress-unit[.](?!report-browser|Soak)|^conform-unit[.]Conform|^corpus[.]|"
                 r"^stress[.](larson|random-mixed|remote-free)[.]hakmem[.](os|seeded)$|^inject[.]calls[.]few",
                 "",

@@ -95,13 +95,14 @@ TEST(OpText, EveryWayToWriteIt)
 {
     Program program;
     const std::string_view text =
-        "# hakmem ops 1\r\nthreads 2\nseed 42\nschedule seeded\nexpect overlap   # the rule\n"
+        "# hakmem ops 1\r\nthreads 2\nallocator  \t/a b.so \t \r\nseed 42\nschedule seeded\nexpect overlap   # the rule\n"
         "b3 = malloc(100);// a comment\nT1: b4 = calloc(2, 50);\nT1: b5 = aligned_alloc(64, 128);\n"
         "b6=posix_memalign(64,SIZE_MAX-5); T0: b3 = realloc(b3, SIZE_MAX);\nb3 = reallocarray(b3, 2, 50);\n"
         "free(b3); usable_size(b4); check(b4); purge(); renew(cancel, 3); fork(2, 10); signals(100);\n"
         "fail_os(3, forever); fail_os(4); limit_memory(65536); sleep_ms(1);\nrepeat 1000 step 1 { b0 = malloc(10); }\n";
     ASSERT_EQ(program_parse(text, program), "");
     EXPECT_EQ(program.rule, "overlap");
+    EXPECT_EQ(program.allocator, "/a b.so");
     ASSERT_EQ(program.ops.size(), 19u);
     EXPECT_EQ(op_print(program.ops[1]), "T1: b4 = calloc(2, 50);");
     EXPECT_EQ(op_size(program.ops[3]), SIZE_MAX - 5);
@@ -131,6 +132,12 @@ TEST(OpText, FaultsNameTheLine)
     expect_fault("repeat 2 step 1 {\nfree(b0);\n", "line 3: expected '}' after the body of repeat, found the end");
     expect_fault("free(b0); }", "line 1: expected an op, found '}'");
     expect_fault("sleep_ms(5000);", "line 1: the size is at most 1000, not 5000");
+    expect_fault("b0 = malloc(1); renew(never, 3);", "line 1: unknown way to end a thread: 'never'");
+    for (const char *bad : {"nothing", "123", "123456789abcdef0:", "123456789abcdef0:x"})
+        expect_fault(std::string("expect_schedule ") + bad + "\n",
+                     "line 1: expected HASH:CLOCK, 16 hexadecimal digits and a number, found '" + std::string(bad) +
+                         "'");
+    expect_fault("allocator \t \n", "line 1: expected the name of the allocator");
     expect_fault("threads 0", "line 1: threads must be 1 or more");
     expect_fault("threads 2\nT2: purge();", "thread T2 is used, but the file says threads 2");
     expect_fault("purge();\nseed 3", "line 2: 'seed' must stand before the first op");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "engine/judge/claim_map.h"
 #include "engine/judge/failure.h"
 #include "engine/judge/oracle.h"
@@ -27,6 +29,34 @@ TEST(LineMap, TwoSeatsInALineAreFoundOnce)
     EXPECT_EQ(shared.seat, 1u);
     EXPECT_EQ(lines.claim(at(kLine + 48), 16, 3).line, 0u);
     EXPECT_EQ(lines.shared_count(), 1u);
+}
+
+std::size_t address_space_pages()
+{
+    std::size_t pages = 0;
+    std::FILE *file = std::fopen("/proc/self/statm", "r");
+    EXPECT_EQ(std::fscanf(file, "%zu", &pages), 1);
+    std::fclose(file);
+    return pages;
+}
+
+// Each round makes maps with the first leaf, the last, and one between.
+TEST(LineMap, AMapThatEndsGivesAllItsMemoryBack)
+{
+    constexpr std::uintptr_t kLast = (std::uintptr_t{1} << 47) - 64;
+    std::size_t before = 0;
+    for (int round = 0; round < 20; ++round) {
+        {
+            LineMap lines;
+            ClaimMap claims;
+            for (const std::uintptr_t address : {std::uintptr_t{64}, kLine, kLast}) {
+                lines.claim(at(address), 16, 1);
+                EXPECT_EQ(claims.claim(at(address), 16), 0u);
+            }
+        }
+        if (round == 1) before = address_space_pages();
+    }
+    EXPECT_LT(address_space_pages(), before + 8);
 }
 
 TEST(LineMap, ALineWithoutLiveBlocksIsAnybodys)

@@ -39,6 +39,18 @@ TEST(Latency, PercentilesOfAKnownSet)
     EXPECT_EQ(latency->percentile(Latency::Malloc, 1.0), 1000u);
 }
 
+// Below 16 ticks each number has a bucket.
+TEST(Latency, APercentileIsTheFirstWithMoreThanItsShareBelow)
+{
+    const auto latency = std::make_unique<Latency>();
+    for (std::uint64_t ticks = 1; ticks <= 10; ++ticks) latency->add(Latency::Malloc, ticks);
+    EXPECT_EQ(latency->percentile(Latency::Malloc, 0), 1u);
+    EXPECT_EQ(latency->percentile(Latency::Malloc, 0.1), 2u);
+    EXPECT_EQ(latency->percentile(Latency::Malloc, 0.5), 6u);
+    EXPECT_EQ(latency->percentile(Latency::Malloc, 0.9), 10u);
+    EXPECT_EQ(latency->percentile(Latency::Malloc, 1), 10u);
+}
+
 TEST(Latency, MergeAddsCountsAndKeepsTheMaximum)
 {
     const auto a = std::make_unique<Latency>(), b = std::make_unique<Latency>();
