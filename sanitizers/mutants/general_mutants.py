@@ -236,13 +236,14 @@ class General:
         """Whether the compiler turns the mutant into the code of the original, in every program."""
         data = (self.root / mutant.file).read_bytes()
         commands = self.checker([mutant.file]).commands.get(mutant.file, [])
-        if not mutant.file.endswith(".c") or not commands:
+        if mutant.file.endswith(".h") or not commands:
             return False
+        language = "c" if mutant.file.endswith(".c") else "c++"
         for command in commands:
             words = [word for word in command[:-1] if not word.startswith("-flto")]
             made = [
                 subprocess.run(
-                    [*words, "-w", "-O2", "-S", "-x", "c", "-o", "-", "-"],
+                    [*words, "-w", "-O2", "-S", "-x", language, "-o", "-", "-"],
                     cwd=self.build,
                     input=text,
                     capture_output=True,

@@ -2,6 +2,7 @@
 // traces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "engine/base/file.h"
 #include "engine/base/rng.h"
 #include "engine/base/spawn_for_test.h"
+#include "program/compress.h"
 #include "program/op_syntax.h"
 #include "program/program_file.h"
 #include "program/trace_file.h"
@@ -211,6 +213,25 @@ class TraceFiles : public Capture {
         return fault.empty() ? mix : 0;
     }
 };
+
+#ifdef __GLIBC__
+TEST(Compress, LeavesNothingAllocated)
+{
+    const std::string bytes(100000, 'b');
+    std::string out;
+    out.reserve(1 << 20);
+    std::size_t before = 0, after = 0;
+    for (int round = 0; round < 10; ++round) {
+        out.clear();
+        compress_append(out, bytes, 3);
+        EXPECT_LT(out.size(), bytes.size());
+        const struct mallinfo2 figures = mallinfo2();
+        after = figures.uordblks + figures.hblkhd;
+        if (round == 0) before = after;
+    }
+    EXPECT_EQ(after, before);
+}
+#endif
 
 TEST_F(TraceFiles, WhatIsWrittenReadsBack)
 {

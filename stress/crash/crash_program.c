@@ -64,6 +64,16 @@ PLAINLY static void overwrite_title(char **argv)
     memset(environ[0], ' ', strlen(environ[0]));
 }
 
+/* Calls address 0 on a chain of frames of which the second lies below the first. */
+PLAINLY static void call_on_falling_frames(void)
+{
+#if defined __x86_64__
+    static uint64_t frames[] = {0, 0x1111000, 0, 0x2222000}; /* of each: the next one, the return address */
+    frames[2] = (uint64_t)(uintptr_t)&frames[0];
+    __asm__ volatile("movq %0, %%rbp\n\txorl %%eax, %%eax\n\tcall *%%rax" : : "r"(&frames[2]) : "rax", "memory");
+#endif
+}
+
 /* Another process sends the signal. */
 static void sent_by_child(void)
 {
@@ -427,6 +437,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "queued") == 0) sigqueue(getpid(), SIGSEGV, (union sigval){0});
     if (strcmp(how, "divide") == 0) return divide(&(int){0});
     if (strcmp(how, "no_instruction") == 0) run_no_instruction();
+    if (strcmp(how, "falling_frames") == 0) call_on_falling_frames();
     if (strcmp(how, "title") == 0) {
         overwrite_title(argv);
         write_null();

@@ -137,6 +137,9 @@ TEST(OpText, FaultsNameTheLine)
         expect_fault(std::string("expect_schedule ") + bad + "\n",
                      "line 1: expected HASH:CLOCK, 16 hexadecimal digits and a number, found '" + std::string(bad) +
                          "'");
+    expect_fault(
+        "expect_schedule 123456789abcdef0:" + std::string(60, '0') + "\n",
+        "line 1: expected HASH:CLOCK, 16 hexadecimal digits and a number, found '123456789abcdef0:0000000...'");
     expect_fault("allocator \t \n", "line 1: expected the name of the allocator");
     expect_fault("threads 0", "line 1: threads must be 1 or more");
     expect_fault("threads 2\nT2: purge();", "thread T2 is used, but the file says threads 2");
