@@ -127,6 +127,12 @@ TEST_P(CleanCanary, Passes)
     if (std::string(GetParam()) == "false-sharing") more.push_back("--no-strict");
     const SpawnResult result = run_on("none", GetParam(), more);
     if (std::string(GetParam()) == "oom" && !fault_os_refusal().empty()) GTEST_SKIP() << fault_os_refusal();
+    for (const char *lacking : {"heaps", "profile", "idle"}) {
+        if (std::string(GetParam()) != lacking) continue;
+        EXPECT_EQ(result.exit_code, 77) << result.out << result.err;
+        EXPECT_THAT(result.err, HasSubstr("\nskipped: this malloc has no "));
+        return;
+    }
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     EXPECT_THAT(result.out, HasSubstr("\"verdict\": \"pass\""));
 }

@@ -90,6 +90,22 @@ constexpr Scenario kScenarios[] = {
      "libraries with thread-local memory, constructors and objects come and go among threads",
      {1, 20000, 10000, 96},
      dlopen_plan},
+    {"heaps",
+     "heaps of the program's own, used by all threads at once and given back whole",
+     {1, 20000, 20000, 96},
+     heaps_plan},
+    {"profile",
+     "the heap profile's sums against what was allocated and what is live, within four standard errors",
+     {1, 50000, 20000, 256},
+     profile_plan},
+    {"idle",
+     "a burst, then all threads sleep: memory must go back while none of them calls",
+     {16, 8192, 40000, 256},
+     idle_plan},
+    {"limit",
+     "under limits that are tight, roomy, and gone: NULL only where it is right, and nothing lost",
+     {1, 100000, 10000, 96},
+     limit_plan},
 };
 
 }  // namespace

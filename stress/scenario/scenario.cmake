@@ -20,11 +20,14 @@ endif()
 
 # stress_may_skip(NAME): lets the test skip with exit status 77 if it is one of those below, which a run uses to say why
 # it can prove nothing here. All other tests fail if they skip. The reasons: seccomp may be refused anywhere; seeded
-# signals need sync points, which only the validate build has; a sanitizer's frames, mappings and malloc are in the way
+# signals need sync points, which only the validate build has; heaps of the program's own, a heap profile and a background
+# thread are not everywhere, and no time passes under the seeded scheduler; a sanitizer's frames, mappings and malloc are in the way
 # of some scenarios.
 function(stress_may_skip name)
   if(name MATCHES "\\.oom\\.|\\.signals\\.(hakmem|system)\\.seeded$"
-     OR (STRESS_SANITIZED AND name MATCHES "\\.(small-stack|dlopen)\\.|^corpus\\.limit_"))
+     OR name MATCHES "\\.idle\\..*\\.seeded$|\\.profile\\.validate\\.|\\.(heaps|profile|idle)\\.system"
+     OR (HAKMEM_DIRECT AND name MATCHES "\\.(heaps|profile|idle)\\.")
+     OR (STRESS_SANITIZED AND name MATCHES "\\.(small-stack|dlopen|limit)\\.|^corpus\\.limit_"))
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
 endfunction()
@@ -96,8 +99,8 @@ foreach(entry IN LISTS STRESS_SCENARIOS)
   string(REGEX REPLACE ":.*" "" entry ${entry})
   list(APPEND STRESS_SCUDO_KNOWN ${entry}.scudo=errno_kept)
 endforeach()
-list(REMOVE_ITEM STRESS_SCUDO_KNOWN oom.scudo=errno_kept)
-list(APPEND STRESS_SCUDO_KNOWN oom.scudo=errno_kept|crash)
+list(REMOVE_ITEM STRESS_SCUDO_KNOWN oom.scudo=errno_kept limit.scudo=errno_kept)
+list(APPEND STRESS_SCUDO_KNOWN oom.scudo=errno_kept|crash limit.scudo=errno_kept|crash)
 set(STRESS_PEER_DEFECTS
   thread-churn.mimalloc=${STRESS_PEER_GROWS} tls-destructors.mimalloc=${STRESS_PEER_GROWS}
   cancellation.mimalloc=${STRESS_PEER_GROWS} small-stack.mimalloc=${STRESS_PEER_GROWS}

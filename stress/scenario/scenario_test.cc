@@ -260,6 +260,11 @@ const Drawn kDrawn[] = {
     {"oom", OpKind::FailOs, 500},
     {"oom", OpKind::LimitMemory, 500},
     {"dlopen", OpKind::Dlopen, 1000},
+    {"heaps", OpKind::Heap, 10000},
+    {"profile", OpKind::Calloc, 1000},
+    {"profile", OpKind::Free, 2000, true},
+    {"idle", OpKind::Idle, 8},
+    {"limit", OpKind::Limit, 500},
 };
 
 TEST_P(EachScenario, ClaimsRulesInARunOfTheUsualLength)

@@ -21,4 +21,8 @@ set(STRESS_SCENARIOS
   fork:12000
   signals:200000
   oom:12000
-  dlopen:80000)
+  dlopen:80000
+  heaps:60000
+  profile:100000
+  idle:49160
+  limit:12000)

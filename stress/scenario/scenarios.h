@@ -27,6 +27,10 @@ Plan fork_plan(const Setup &setup);
 Plan signals_plan(const Setup &setup);
 Plan oom_plan(const Setup &setup);
 Plan dlopen_plan(const Setup &setup);
+Plan heaps_plan(const Setup &setup);
+Plan profile_plan(const Setup &setup);
+Plan idle_plan(const Setup &setup);
+Plan limit_plan(const Setup &setup);
 
 std::unique_ptr<OwnOptions> larson_options();
 std::unique_ptr<OwnOptions> random_mixed_options();

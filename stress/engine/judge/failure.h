@@ -39,6 +39,8 @@ inline constexpr const char *kPlateau = "plateau";
 inline constexpr const char *kMemoryReturn = "memory_return";
 inline constexpr const char *kMappings = "mappings";
 inline constexpr const char *kDiverged = "diverged";
+inline constexpr const char *kHeap = "heap";
+inline constexpr const char *kProfile = "profile";
 }  // namespace rule
 
 // The witness of a failure: the seat, and the index of its op.

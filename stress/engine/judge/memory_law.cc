@@ -53,6 +53,13 @@ PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, st
             6 * kMib + kMib * seat_count + late.peak_live_bytes + 2 * peak_growth};
 }
 
+std::uint64_t idle_bound_bytes(std::uint64_t live_bytes, std::uint64_t seat_count)
+{
+    // 14 MiB: for the program and its libraries (6 MiB) and tables. 2 MiB a thread: for what a cache keeps that no other
+    // thread can take; hakmem keeps one list of at most 64 KiB in each class. The survivors of a burst hold pages.
+    return 14 * kMib + 2 * kMib * seat_count + 4 * live_bytes;
+}
+
 std::uint64_t memory_return_bound_bytes(std::uint64_t peak_rss_bytes, std::uint64_t seat_count)
 {
     // 16 MiB: for the program and its libraries (6 MiB), and the process's tables and caches. An eighth: for spans that

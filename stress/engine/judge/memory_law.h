@@ -35,6 +35,9 @@ PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, st
 // Return: what may be resident a while after everything is freed.
 std::uint64_t memory_return_bound_bytes(std::uint64_t peak_rss_bytes, std::uint64_t seat_count);
 
+// Idle: what may be resident for this much live memory when all threads have slept for a while.
+std::uint64_t idle_bound_bytes(std::uint64_t live_bytes, std::uint64_t seat_count);
+
 // Mappings: the maximum for a process that began with `first_count`, where the system's limit is `limit_count`
 // (vm.max_map_count).
 std::uint64_t mapping_bound_count(std::uint64_t first_count, std::uint64_t peak_live_bytes, std::uint64_t seat_count,

@@ -47,6 +47,8 @@ std::size_t size_limit(OpKind kind)
     case OpKind::Signals: return 1'000'000;
     case OpKind::FailOs: return 1'000'000;
     case OpKind::Sleep: return 1000;
+    case OpKind::Idle: return 60'000;
+    case OpKind::Heap: return 1'000'000'000;
     case OpKind::Repeat: return 1'000'000;
     case OpKind::GetLine: return 1 << 20;
     case OpKind::Dlopen: return 16;

@@ -40,7 +40,10 @@ namespace stress {
     X(GetLine, "getline", Size)                      \
     X(FlushAll, "flush_all", None)                   \
     X(Sleep, "sleep_ms", Size)                       \
-    X(Repeat, "repeat", Repeat)
+    X(Repeat, "repeat", Repeat)                      \
+    X(Heap, "heap", Size)                            \
+    X(Limit, "limit", Size)                          \
+    X(Idle, "idle", Size)
 
 enum class OpKind : std::uint8_t {
 #define X(name, text, arguments) name,
@@ -73,7 +76,9 @@ struct Op {
     std::uint16_t thread; // the seat
     std::uint32_t slot; // Repeat: how many of the following ops are its body
     // Bytes, as 48-bit two's complement: 0xffff'ffff'ffff stands for SIZE_MAX. Renew: ops; Signals: us;
-    // Repeat: times; FailOs: which call; Sleep: ms; LimitMemory: bytes above what is mapped, 0: no limit.
+    // Repeat: times; FailOs: which call; Sleep: ms; LimitMemory: bytes above what is mapped, 0: no limit;
+    // Limit: of what the subject has committed, up to 8 MiB above what it has, more in all; 0: no limit; Idle: ms at most;
+    // Heap: what it draws.
     std::uint64_t size48 : 48;
     std::uint64_t link : 16;
 };

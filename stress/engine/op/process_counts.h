@@ -16,14 +16,17 @@ namespace stress {
     X(fail_os)           /* ops that arm a failure of the system */                                                        \
     X(os_calls)          /* for memory, trapped */                                                                        \
     X(os_failures)       /* calls that were made to fail */                                                            \
-    X(limits)            /* limits of the address space that were set */                                                    \
+    X(limits)            /* limits of memory that were set */                                                               \
     X(blocks_kept)       /* injected runs: blocks held at the end beyond those at the start, by the subject's books */ \
     X(bytes_kept)        /* the same in bytes */                                                                        \
     X(cancellations)                                                                                             \
     X(small_stacks)                                                                                              \
     X(destructor_rounds)                                                                                         \
     X(plugins)           /* loaded */                                                                                      \
-    X(getlines)
+    X(getlines)                                                                                                  \
+    X(heaps)             /* given back at once, with all of their blocks */                                                  \
+    X(idles)             /* times that all threads slept until memory was back */                                            \
+    X(profiles)          /* compared with the truth */
 
 // Counts of one seat. One writer: the thread on the seat, or a handler that interrupts it while nothing else writes.
 struct ProcessCounts {

@@ -55,7 +55,10 @@ std::vector<CountOf> rule_cases(const Testbed &testbed, const ProcessFigures &pr
                                {rule::kFork, process.forks},
                                {rule::kSignal, process.signals},
                                {rule::kExhausted, process.os_failures + process.limits},
-                               {rule::kLoading, process.plugins}})
+                               {rule::kLoading, process.plugins},
+                               {rule::kHeap, process.heaps},
+                               {rule::kMemoryReturn, process.idles},
+                               {rule::kProfile, process.profiles}})
         if (one.count != 0 || std::any_of(claims.begin(), claims.end(),
                                           [&](const Claim &claim) { return std::strcmp(claim.rule, one.name) == 0; }))
             cases.push_back(one);

@@ -18,7 +18,7 @@ std::string process_lines(const ProcessFigures &figures)
         text += fmt::format("  signals    {}, inside the allocator {}\n", figures.signals, figures.signals_inside);
     if (figures.os_calls != 0)
         text += fmt::format("  os calls   {} trapped, {} made to fail\n", figures.os_calls, figures.os_failures);
-    if (figures.limits != 0) text += fmt::format("  limits     {} of the address space\n", figures.limits);
+    if (figures.limits != 0) text += fmt::format("  limits     {} of memory\n", figures.limits);
     if (figures.cancellations + figures.small_stacks + figures.destructor_rounds != 0)
         text += fmt::format("  threads    {} cancelled, {} on the smallest stack, {} destructor rounds\n",
                             figures.cancellations, figures.small_stacks, figures.destructor_rounds);

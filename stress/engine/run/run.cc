@@ -16,6 +16,7 @@ namespace stress {
 Run::Run(const Options &options, std::uint64_t seed, Support support, Plan &plan)
     : testbed_(options, support, plan), seed_(seed), injector_(testbed_, plan.injection),
       memory_(testbed_, plan.swing_bytes), claims_(options.check ? plan.claims : std::vector<Claim>{}),
+      profile_judge_(plan.injection.refuses_memory() ? nullptr : plan.judge_profile),
       refuses_memory_(plan.injection.refuses_memory())
 {
     const Support &has = support;
@@ -23,13 +24,17 @@ Run::Run(const Options &options, std::uint64_t seed, Support support, Plan &plan
     if (!has.aligned_alloc && !has.posix_memalign && !has.memalign)
         std::erase_if(claims_, [](const Claim &claim) { return std::strcmp(claim.rule, rule::kAlignment) == 0; });
     const Injection &injection = plan.injection;
+    // Handlers call the subject, so no thread that gets signals is asleep.
+    if (injection.signal_us != 0)
+        std::erase_if(claims_, [](const Claim &claim) { return std::strcmp(claim.rule, rule::kMemoryReturn) == 0; });
     worker_shared = {&testbed_.failures, &testbed_.shared, injection.signal_us};
     // Under the seeded scheduler, the scheduler uses the sync points; and a single thread meets no other.
     needs_.directs_forks = plan.directs_forks;
     needs_.traps_os = plan.traps_os;
     const bool parks = plan.directs_forks && options.schedule == Schedule::Os;
     process_ops_begin({parks, plan.traps_os || injection.traps_calls, options.watchdog_seconds,
-                       injection.signals_restart, injection.signals_bare},
+                       injection.signals_restart, injection.signals_bare, options.threads,
+                       injection.signal_us == 0 ? &testbed_.meter : nullptr},
                       testbed_.failures);
     if (options.schedule == Schedule::Seeded && options.threads == 1) needs_.directs_forks = false;
 }
@@ -45,6 +50,15 @@ void Run::check_books()
     if (testbed_.failed() || !testbed_.options.check || !whitebox_can_inspect()) return;
     const std::string law = whitebox_broken_law();
     if (!law.empty()) testbed_.failures.add(rule::kLaw, testbed_.witness(), "%s", law.c_str());
+}
+
+void Run::judge_profile()
+{
+    if (testbed_.failed() || profile_judge_ == nullptr) return;
+    const std::string fault =
+        profile_judge_(testbed_.sum(&Counters::bytes_allocated), testbed_.sum(&Counters::bytes_freed));
+    if (!fault.empty()) testbed_.failures.add(rule::kProfile, testbed_.witness(), "%s", fault.c_str());
+    bump(testbed_.seats[0]->process.counts.profiles, 1);
 }
 
 // Frees what is left, but not after a failure: the heap is then left as it is.
@@ -146,6 +160,7 @@ void Run::run_laps(Result &result)
         if (testbed_.lines != nullptr) testbed_.lines->disown();
         memory_.rest();
         check_books();
+        judge_profile();
     }
     if (!sched.has_value()) return;
     whitebox_detach();

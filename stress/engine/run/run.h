@@ -42,6 +42,7 @@ class Run {
   private:
     void run_laps(Result &result);
     void check_books();
+    void judge_profile();
     void sweep();
     void judge(Result &result);
     void judge_balance();
@@ -57,6 +58,7 @@ class Run {
     MemoryJudge memory_;
     Laps laps_{testbed_, injector_};
     std::vector<Claim> claims_;
+    const decltype(Plan::judge_profile) profile_judge_;
     const bool refuses_memory_;
     std::uint64_t start_ns_ = 0;
     std::uint64_t start_rss_bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,6 +50,9 @@ struct Plan {
     bool traps_os = false; // the plan has FailOs ops
     Injection injection; // none, unless a command sets one
     std::vector<Claim> claims; // of checked runs
+    // Compares the subject's profile with what was allocated and freed in all, when no thread is in the subject. Returns
+    // what is wrong. nullptr: there is no profile.
+    std::function<std::string(std::uint64_t bytes_allocated, std::uint64_t bytes_freed)> judge_profile;
 };
 
 struct Scenario {

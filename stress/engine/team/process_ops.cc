@@ -3,12 +3,15 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "engine/subject/extras.h"
 #include "engine/subject/fault_os.h"
 #include "engine/subject/whitebox.h"
 #include "engine/team/dlopen_op.h"
 #include "engine/team/fork_child.h"
 #include "engine/team/fork_op.h"
 #include "engine/team/fork_park.h"
+#include "engine/team/heap_op.h"
+#include "engine/team/idle_op.h"
 #include "engine/team/last_rites.h"
 #include "engine/team/signals.h"
 #include "engine/team/stream_op.h"
@@ -21,6 +24,7 @@ namespace {
 constexpr std::uint64_t kForksToJudge = 8, kSignalsToJudge = 500, kOsCallsToJudge = 50;
 
 std::atomic<std::uint32_t> limits_held{0};
+constexpr std::uint64_t kTightBytesMax = std::uint64_t{8} << 20; // of a limit that may refuse an ordinary request
 std::uint64_t rounds_before = 0;
 
 void sleep_ms(std::size_t ms)
@@ -74,6 +78,28 @@ void limit_memory(std::uint64_t bytes, Seat &seat, InterpShared &shared)
     }
 }
 
+// The subject's own limit: the last one set counts, and none once a seat lets go of its own. While none is tight, nothing
+// may be refused.
+void limit_subject(std::uint64_t bytes, Seat &seat, InterpShared &shared)
+{
+    SeatProcess &process = seat.process;
+    const bool was_tight = process.own_limit_is_tight;
+    process.own_limit_is_tight = bytes != 0 && bytes <= kTightBytesMax;
+    if (process.own_limit_is_tight && !was_tight) shared.scarce_begin();
+    if (process.own_limit_is_tight) subject_limit_tighten(bytes);
+    else if (bytes != 0 || process.holds_own_limit) subject_limit_set(bytes);
+    process.holds_own_limit = bytes != 0;
+    if (bytes != 0) bump(process.counts.limits, 1);
+    if (was_tight && !process.own_limit_is_tight) shared.scarce_end();
+}
+
+// Of a malloc without a limit the address space is limited instead, but only where that may refuse something.
+void limit(std::uint64_t bytes, Seat &seat, InterpShared &shared)
+{
+    if (subject_has_limit()) limit_subject(bytes, seat, shared);
+    else limit_memory(bytes <= kTightBytesMax ? bytes : 0, seat, shared);
+}
+
 SeatNext signals(std::uint64_t period_us, Seat &seat, FailureLog &failures)
 {
     if (period_us == 0) {
@@ -92,7 +118,7 @@ void purge()
     subject::call_purge();
 }
 
-}  // namespace
+} // namespace
 
 SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, InterpShared &shared)
 {
@@ -115,6 +141,9 @@ SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, Interp
     case OpKind::GetLine: return next(getline_apply(op_size(op), seat, failures, shared));
     case OpKind::FlushAll: flush_all_apply(); break;
     case OpKind::Sleep: sleep_ms(op_size(op)); break;
+    case OpKind::Heap: return next(heap_apply(op_size(op), seat, failures, shared));
+    case OpKind::Limit: limit(op_size(op), seat, shared); break;
+    case OpKind::Idle: return next(idle_apply(op_size(op), seat, failures, shared.stop));
     default: break;
     }
     return SeatNext::GoOn;
@@ -127,12 +156,15 @@ void process_ops_begin(const ProcessNeeds &needs, FailureLog &failures)
     signals_begin(failures, needs.signals_restart, needs.signals_bare);
     if (needs.directs_forks) fork_park_begin();
     if (needs.traps_os) fault_os_install();
+    heap_op_begin(needs.seats);
+    idle_op_begin(needs.seats, needs.meter);
     rounds_before = last_rites_rounds();
 }
 
 void process_ops_end(const Mapped<Seat *> &seats)
 {
     for (Seat *seat : seats) stream_close(*seat);
+    heap_op_end();
     fork_park_end();
     signals_end();
 }
@@ -142,11 +174,13 @@ void process_ops_leave(Seat &seat, InterpShared &shared)
     signals_stop();
     fail_os(op_make(OpKind::FailOs, 0, 0), seat, shared);
     limit_memory(0, seat, shared);
+    limit_subject(0, seat, shared);
 }
 
 void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared)
 {
     last_rites_sweep(seat, shared, failures);
+    heap_op_rest(seat, failures, shared);
     signals_probe_strangers();
     const std::uint64_t rounds = last_rites_rounds();
     bump(seat.process.counts.destructor_rounds, rounds - rounds_before);
@@ -168,4 +202,4 @@ void process_ops_judge(const ProcessFigures &figures, const ProcessNeeds &needs,
                      static_cast<unsigned long long>(figures.os_calls));
 }
 
-}  // namespace stress
+} // namespace stress

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/base/mapped.h"
+#include "engine/judge/memory.h"
 #include "engine/op/op.h"
 #include "engine/op/process_counts.h"
 #include "engine/seat/seat.h"
@@ -29,6 +30,8 @@ struct ProcessNeeds {
     bool traps_os = false;
     double watchdog_seconds = 60;  // 0: none. The child of a fork may take a third of it.
     bool signals_restart = true, signals_bare = false;  // see Injection
+    std::size_t seats = 0;
+    MemoryMeter *meter = nullptr; // nullptr: Idle does nothing
 };
 
 // Called before the first thread of a run starts, and after the last has ended.
