@@ -1,9 +1,24 @@
-/* libc.c: see libc.h. Empty where libc is glibc. */
+/* libc.c: see libc.h. Empty where libc is a recent glibc. */
 #include "os/libc.h"
+
+#if !LIBC_HAS_NAMES
+#include <signal.h>
+
+const char *os_signal_name(int signal)
+{
+    switch (signal) {
+    case SIGSEGV: return "SEGV";
+    case SIGBUS: return "BUS";
+    case SIGFPE: return "FPE";
+    case SIGILL: return "ILL";
+    case SIGABRT: return "ABRT";
+    default: return NULL;
+    }
+}
+#endif
 
 #ifndef __GLIBC__
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "os/peek.h"
@@ -22,18 +37,6 @@ __attribute__((noinline)) int os_backtrace(void **frames, int count_max)
         frame = two[0];
     }
     return count;
-}
-
-const char *os_signal_name(int signal)
-{
-    switch (signal) {
-    case SIGSEGV: return "SEGV";
-    case SIGBUS: return "BUS";
-    case SIGFPE: return "FPE";
-    case SIGILL: return "ILL";
-    case SIGABRT: return "ABRT";
-    default: return NULL;
-    }
 }
 
 /* The kernel puts the environment above the first frame of the first thread, on the same stack. A program may move its

@@ -10,6 +10,15 @@
 
 #include "base/policy.h"
 
+/* What older releases of glibc lack: names of errors and signals, and mallinfo2. */
+#ifdef __GLIBC__
+#define LIBC_HAS_NAMES __GLIBC_PREREQ(2, 32)
+#define LIBC_HAS_MALLINFO2 __GLIBC_PREREQ(2, 33)
+#else
+#define LIBC_HAS_NAMES 0
+#define LIBC_HAS_MALLINFO2 0
+#endif
+
 #ifdef __GLIBC__
 #include <execinfo.h>
 #include <malloc.h>
@@ -19,24 +28,6 @@
 HAK_INLINE int os_backtrace(void **frames, int count_max)
 {
     return backtrace(frames, count_max);
-}
-
-/* The name of an error, "ENOSPC" say, and its text, "No space left on device". NULL where it has none, or where this
- * libc cannot tell. */
-static inline const char *os_error_name(int error)
-{
-    return strerrorname_np(error);
-}
-static inline const char *os_error_text(int error)
-{
-    return strerrordesc_np(error);
-}
-
-/* The name of a signal, "SEGV" say, or NULL. Without glibc only the signals that crash records are written for have
- * names. */
-static inline const char *os_signal_name(int signal)
-{
-    return sigabbrev_np(signal);
 }
 
 /* The upper end of the first thread's stack, or somewhat below. */
@@ -49,24 +40,51 @@ static inline uintptr_t os_first_stack_end(void)
 #else
 
 int os_backtrace(void **frames, int count_max);
-static inline const char *os_error_name(int error)
-{
-    (void)error;
-    return NULL;
-}
-static inline const char *os_error_text(int error)
-{
-    return strerror(error);
-}
-const char *os_signal_name(int signal);
 uintptr_t os_first_stack_end(void);
 
 /* The same members as in glibc's <malloc.h>. */
 struct mallinfo {
     int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
+
+#endif
+
+#if !LIBC_HAS_MALLINFO2
 struct mallinfo2 {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
+#endif
 
+/* The name of an error, "ENOSPC" say, and its text, "No space left on device". NULL where it has none, or where this
+ * libc cannot tell. */
+static inline const char *os_error_name(int error)
+{
+#if LIBC_HAS_NAMES
+    return strerrorname_np(error);
+#else
+    (void)error;
+    return NULL;
+#endif
+}
+static inline const char *os_error_text(int error)
+{
+#if LIBC_HAS_NAMES
+    return strerrordesc_np(error);
+#elif defined(__GLIBC__)
+    (void)error; /* its strerror translates, which may allocate */
+    return NULL;
+#else
+    return strerror(error);
+#endif
+}
+
+/* The name of a signal, "SEGV" say, or NULL. Where libc has no names, only the signals that crash records are written for
+ * have one. */
+#if LIBC_HAS_NAMES
+static inline const char *os_signal_name(int signal)
+{
+    return sigabbrev_np(signal);
+}
+#else
+const char *os_signal_name(int signal);
 #endif
