@@ -31,11 +31,11 @@ if(HAKMEM_DL)
   list(APPEND libraries hakmem-dl)
 endif()
 foreach(library IN LISTS libraries)
-  install(PROGRAMS $<TARGET_FILE:${library}> DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME lib${library}.so.${PROJECT_VERSION}
+  install(FILES $<TARGET_FILE:${library}> DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME lib${library}.so.${PROJECT_VERSION}
     COMPONENT library)
   hakmem_install_link(lib${library}.so.${PROJECT_VERSION} ${CMAKE_INSTALL_LIBDIR} lib${library}.so.${HAKMEM_SOVERSION} library)
 endforeach()
-install(PROGRAMS $<TARGET_FILE:hakmem-nodeepbind> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(FILES $<TARGET_FILE:hakmem-nodeepbind> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/alloc/include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 hakmem_install_link(libhakmem.so.${HAKMEM_SOVERSION} ${CMAKE_INSTALL_LIBDIR} libhakmem.so development)
