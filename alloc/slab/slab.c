@@ -228,6 +228,32 @@ static struct block *slab_carve(struct slab *slab)
     return head;
 }
 
+/* Puts a free list in the order of the addresses. Blocks come back in the order in which they were freed, and that may be
+ * any; a program that fills them again will read them in the order in which it got them, and the processor fetches
+ * ahead of a walk through memory. (jemalloc gives a slab's lowest block first.) Only where a slab needs few bits. A list
+ * that is damaged stays as it is: the debug-validation build finds it when a block is handed out. */
+static struct block *sorted(struct slab *slab, struct block *list, uint32_t count)
+{
+    if (slab->page_count != 1 || count < SORTED_MIN) return list;
+    uint64_t bits[PAGE_BYTES / GRANULE_BYTES / 64] = {0};
+    char *start = superslab_page_start(superslab_of(slab), slab);
+    for (struct block *block = list; block != NULL; block = link_get(&block->next)) {
+        size_t granule = ((uintptr_t)block - (uintptr_t)start) / GRANULE_BYTES;
+        if (granule >= PAGE_BYTES / GRANULE_BYTES || count-- == 0) return list;
+        bits[granule / 64] |= 1ull << granule % 64;
+    }
+    struct block *first = NULL, **link = &first;
+    for (uint32_t word = 0; word < PAGE_BYTES / GRANULE_BYTES / 64; word++) {
+        for (uint64_t left = bits[word]; left != 0; left &= left - 1) {
+            struct block *block = block_at(start, 64 * word + (uint32_t)__builtin_ctzll(left), GRANULE_BYTES);
+            link_set(link, block);
+            link = &block->next;
+        }
+    }
+    link_set(link, NULL);
+    return first;
+}
+
 struct block *slab_take(struct slab *slab)
 {
     struct block *list = slab->free;
@@ -238,8 +264,10 @@ struct block *slab_take(struct slab *slab)
         counter_add(&slab->owner->counters, stage, slab->class_index);
     }
     if (list != NULL) {
+        uint32_t count = slab->carved_count - used_get(slab);
+        list = sorted(slab, list, count);
         slab->free = NULL;
-        used_add(slab, slab->carved_count - used_get(slab));
+        used_add(slab, count);
     } else if (HAK_UNLIKELY(slab->hollow)) {
         uint32_t count;
         list = slab_carve_hollow(slab, &count);

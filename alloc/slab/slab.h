@@ -43,8 +43,8 @@ static inline char *slab_start(const struct superslab *superslab, const struct s
 /* Makes a slab for the owner, first in its list. NULL when the system has no memory. */
 struct slab *slab_make(struct owner *owner, uint32_t class_index);
 
-/* Takes blocks from a listed slab: its whole free list, in O(1), or else newly carved blocks. Returns a list of at
- * least one block; it ends in NULL. */
+/* Takes blocks from a listed slab: its whole free list, or else newly carved blocks. Returns a list of at least one
+ * block, which ends in NULL. Where a slab is one page, a free list is in the order of the addresses. */
 struct block *slab_take(struct slab *slab);
 
 /* Gives a block, or a list of count blocks, back to its slab. This may release the slab. tail is needed only if the

@@ -2,6 +2,7 @@
 #include "base/test_support.h"
 
 #include <map>
+#include <algorithm>
 #include <set>
 
 extern "C" {
@@ -171,6 +172,45 @@ TEST_F(Slab, TakeGivesTheFreeListWhole)
     EXPECT_EQ(std::set<block *>(again.begin(), again.end()), std::set<block *>(all.begin(), all.begin() + 5));
     EXPECT_FALSE(s->listed);
     for (block *b : all) slab_give_back(s, b);
+}
+
+// Up to SORTED_MIN - 1 blocks as they came back, the last first; from SORTED_MIN on by address. Slabs of one page only.
+TEST_F(Slab, TheFreeListIsTakenInTheOrderOfTheAddresses)
+{
+    test::Rng rng(test::seed());
+    for (uint32_t c : {1u, sizeclass_of(48), sizeclass_of(512), sizeclass_of(SMALL_BYTES_MAX)}) {
+        slab *s = slab_make(own, c);
+        std::vector<block *> all = take_all(s);
+        for (size_t count : {size_t{SORTED_MIN} - 1, size_t{SORTED_MIN}, all.size() - 1}) {
+            if (count >= all.size()) continue;
+            for (size_t i = all.size() - 1; i > 0; i--) std::swap(all[i], all[rng.below(i + 1)]);
+            std::vector<block *> expected(all.rend() - (ptrdiff_t)count, all.rend());
+            for (size_t i = 0; i < count; i++) slab_give_back(s, all[i]);
+            if (s->page_count == 1 && count >= SORTED_MIN) std::sort(expected.begin(), expected.end());
+            EXPECT_EQ(blocks_of(slab_take(s)), expected) << "class " << c << ", " << count << " blocks";
+        }
+        for (block *b : all) slab_give_back(s, b);
+        slab_release_empty(own);
+    }
+}
+
+// The debug-validation build finds the damage when such a block is handed out; here nothing else may be written.
+TEST_F(Slab, ADamagedFreeListIsTakenAsItIs)
+{
+    slab *s = slab_make(own, sizeclass_of(64));
+    std::vector<block *> all = take_all(s);
+    slab *other = slab_make(own, sizeclass_of(64));
+    block *elsewhere = slab_take(other);
+    for (block *damage : {all[7], elsewhere}) { // a cycle, and a block of another slab
+        for (size_t i = 10; i-- > 0;) slab_give_back(s, all[i]);
+        all[9]->next = damage;
+        block *first = slab_take(s);
+        for (size_t i = 0; i < 10; i++, first = first->next) ASSERT_EQ(first, all[i]);
+        EXPECT_EQ(first, damage);
+    }
+    all[9]->next = nullptr;
+    for (block *b : all) slab_give_back(s, b);
+    for (block *b : blocks_of(elsewhere)) slab_give_back(other, b);
 }
 
 TEST_F(Slab, CarvesAPageOfTheSystemAtATime)
