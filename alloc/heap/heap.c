@@ -40,8 +40,7 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
-/* The thread's first slow path in a round: posts remote frees that were staged before, so that their owners get them
- * back. */
+/* The thread's first slow path in a round: posts remote frees that were staged before, for their owners. */
 static HAK_NOINLINE void tick_round(struct tcache *tcache)
 {
     if (tcache->heap == NULL) return;
@@ -127,11 +126,11 @@ static void count_large(enum counter counter, bool is_run)
     }
 }
 
-static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool *zero)
+static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
 {
     bool is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
     count_large(COUNTER_alloc_large, is_run);
-    return is_run ? large_alloc(align_bytes, size_bytes, zero) : huge_alloc(align_bytes, size_bytes, zero);
+    return is_run ? large_alloc(align_bytes, size_bytes, grows, zero) : huge_alloc(align_bytes, size_bytes, zero);
 }
 
 static HAK_COLD void park_guarded(void *pointer, struct tcache *tcache, uint32_t class_index)
@@ -162,17 +161,17 @@ void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
     tick(tcache);
 }
 
-/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. *zero: each of its bytes reads as zero. */
-static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
+/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. grows, *zero: see large_alloc. */
+static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
     tick(tcache_self());
-    void *pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
+    void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zero);
     if (HAK_UNLIKELY(pointer == NULL)) {
         heap_purge_all(); /* gives back what is kept for reuse; then try again */
         do {
-            pointer = alloc_run_or_huge(align_bytes, size_bytes, zero);
+            pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zero);
         } while (pointer == NULL && bound_ask(size_bytes));
     }
     if (HAK_UNLIKELY(profile_may_have()) && pointer != NULL) profile_large_allocated(pointer, size_bytes);
@@ -182,7 +181,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool *zero)
 void *heap_alloc_large(size_t size_bytes)
 {
     bool zero;
-    return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, &zero), size_bytes);
+    return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, false, &zero), size_bytes);
 }
 
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
@@ -192,7 +191,7 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
     if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX)
         return heap_given(heap_alloc_class(SMALL_BYTES_MAX, sizeclass_of_aligned(size_bytes, align_bytes)), size_bytes);
     bool zero;
-    return heap_given(alloc_pages(align_bytes, size_bytes, &zero), size_bytes);
+    return heap_given(alloc_pages(align_bytes, size_bytes, false, &zero), size_bytes);
 }
 
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
@@ -240,7 +239,7 @@ void *heap_calloc(size_t count, size_t size_bytes)
         return block;
     }
     bool zero;
-    void *pointer = heap_given(alloc_pages(GRANULE_BYTES, total_bytes, &zero), total_bytes);
+    void *pointer = heap_given(alloc_pages(GRANULE_BYTES, total_bytes, false, &zero), total_bytes);
     if (pointer != NULL && !zero) memset(pointer, 0, to_clear(pointer, total_bytes));
     if (MSAN && pointer != NULL && zero) sanitizer_zeroed(pointer, total_bytes);
     return pointer;
@@ -306,8 +305,7 @@ static bool fits_in_place(size_t usable_bytes, size_t size_bytes)
     return size_bytes <= usable_bytes && size_bytes >= usable_bytes / 2;
 }
 
-/* For the heap profile a run or huge block that is resized is freed, and allocated again. (If it can neither be resized nor
- * moved, it stays, and the profile has lost its sample.) */
+/* The heap profile takes a resized run or huge block as freed and allocated again. One that stays loses its sample. */
 static void resize_begins(void *pointer)
 {
     if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
@@ -338,7 +336,9 @@ static void *resize_pages(void *pointer, uint32_t class_index, size_t usable_byt
 
 static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
 {
-    void *moved = heap_alloc(size_bytes);
+    bool grows = size_bytes > usable_bytes && size_bytes > SMALL_BYTES_MAX, zero;
+    void *moved =
+        grows ? heap_given(alloc_pages(GRANULE_BYTES, size_bytes, true, &zero), size_bytes) : heap_alloc(size_bytes);
     if (moved == NULL) return NULL;
     if (ASAN) sanitizer_open(pointer, usable_bytes); /* all of it: the heap does not know the size that was asked for */
     memcpy(moved, pointer, usable_bytes < size_bytes ? usable_bytes : size_bytes);

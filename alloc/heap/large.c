@@ -13,10 +13,12 @@ static uint32_t pages_for(size_t size_bytes)
     return pages > 0 ? pages : 1; /* a size of 0, with an alignment above the small blocks' */
 }
 
-void *large_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
+void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
 {
     uint32_t pages = pages_for(size_bytes);
-    struct page_range range = pool_claim(pages, pages_for(align_bytes), true);
+    struct page_need need = {pages, pages_for(align_bytes), .room_pages = grows ? pages : 0, .from_top = true};
+    struct page_range range = pool_claim_for(need);
+    if (range.superslab == NULL && grows) range = pool_claim(pages, need.align_pages, true);
     if (range.superslab == NULL) return NULL;
     struct slab *run = &range.superslab->slabs[range.first];
     run->class_index = CLASS_RUN;

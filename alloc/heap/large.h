@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* size_bytes and align_bytes are at most RUN_BYTES_MAX. *zero: every byte reads as zero. NULL when the system has no
- * memory. */
-void *large_alloc(size_t align_bytes, size_t size_bytes, bool *zero);
+/* size_bytes and align_bytes are at most RUN_BYTES_MAX. A block that grows is put where it has room to double in place,
+ * so that a program that makes it longer again and again copies it seldom. *zero: every byte reads as zero. NULL when
+ * the system has no memory. */
+void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero);
 
 void large_free(void *pointer);
 size_t large_usable_size(const void *pointer);

@@ -249,7 +249,7 @@ bool own_large_count(struct hak_heap *heap, size_t bytes, bool limited)
 static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero)
 {
     if (size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX) {
-        char *start = large_alloc(align_bytes, size_bytes, zero);
+        char *start = large_alloc(align_bytes, size_bytes, false, zero);
         if (start == NULL) return NULL;
         own_lock(heap);
         slab_of(start)->owner = &heap->owner;

@@ -115,6 +115,44 @@ TEST_F(Realloc, InPlaceWhereItCan)
     hak_free(huge);
 }
 
+// A string that grows by 4 KiB again and again, while another run takes the place that each copy leaves: it moves to
+// where it can double.
+TEST_F(Realloc, AGrowingRunIsCopiedOncePerDoubling)
+{
+    std::vector<void *> others;
+    size_t size = SMALL_BYTES_MAX, moves = 0;
+    void *block = hak_malloc(size);
+    test::pattern_fill(block, 1024, 4);
+    while ((size += 4096) <= RUN_BYTES_MAX) {
+        void *resized = hak_realloc(block, size);
+        ASSERT_NE(resized, nullptr);
+        if (resized != block) others.push_back(hak_malloc(size - 4096));
+        moves += resized != block;
+        block = resized;
+    }
+    EXPECT_TRUE(test::pattern_holds(block, 1024, 4));
+    EXPECT_GE(moves, 1u);
+    EXPECT_LE(moves, 7u) << "from 32 KiB to 2 MiB: 6 doublings";
+    hak_free(block);
+    for (void *other : others) hak_free(other);
+}
+
+TEST_F(Realloc, AGrowingRunDoesWithoutRoomWhereNoneIsLeft)
+{
+    void *block = hak_malloc(5 * PAGE_BYTES), *gap = hak_malloc(8 * PAGE_BYTES);
+    test::pattern_fill(block, 1024, 5);
+    os_fault_install(1, true);
+    std::vector<void *> rest;
+    while (void *each = hak_malloc(PAGE_BYTES)) rest.push_back(each);
+    hak_free(gap);
+    void *grown = hak_realloc(block, 8 * PAGE_BYTES);
+    EXPECT_EQ(grown, gap);
+    EXPECT_TRUE(test::pattern_holds(grown, 1024, 5));
+    os_fault_remove();
+    for (void *each : rest) hak_free(each);
+    hak_free(grown);
+}
+
 TEST_F(Realloc, AlignedBlocks)
 {
     for (size_t align : {64u, 4096u, 65536u, 4u << 20}) {

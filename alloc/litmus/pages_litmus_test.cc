@@ -61,7 +61,8 @@ TEST_F(LitmusPages, FreedAndClaimed)
 {
     hand_over([this] {
         bool zero = true, contended = false;
-        return superslab_claim(&s, 1, 1, false, &zero, &contended) == 3 && !zero;
+        page_need one{.pages = 1, .align_pages = 1, .room_pages = 0, .from_top = false};
+        return superslab_claim(&s, &one, &zero, &contended) == 3 && !zero;
     });
 }
 

@@ -92,17 +92,17 @@ static void count_claim(const struct page_range *range, uint32_t pages, uint64_t
 
 /* Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
  * are freed: their owner will have written to them. */
-static bool claim_from(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top,
-                       struct page_range *range)
+static bool claim_from(struct superslab *superslab, const struct page_need *need, struct page_range *range)
 {
     bool contended = false;
-    int first = superslab_claim(superslab, pages, align_pages, from_top, &range->zero, &contended);
+    int first = superslab_claim(superslab, need, &range->zero, &contended);
     if (contended) HAK_MINE(run_start) = superslab->index + 1;
     if (first < 0) return false;
     range->superslab = superslab;
     range->first = (uint32_t)first;
     /* relaxed: the bits of our pages are ours. */
-    count_claim(range, pages, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), from_top);
+    uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    count_claim(range, need->pages, dirty, need->from_top);
     return true;
 }
 
@@ -114,10 +114,9 @@ static uint64_t chunk_part(uint32_t chunk_index, uint32_t start, bool before)
     return before ? ~from : from;
 }
 
-static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t align_pages, bool from_top,
-                        struct page_range *range)
+static bool search_part(uint32_t start, bool before, const struct page_need *need, struct page_range *range)
 {
-    uint32_t level = log2_floor(pages);
+    uint32_t level = log2_floor(need->pages + need->room_pages);
     /* acquire: pairs with chunk_make, so that all `count` chunks are seen. */
     uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
@@ -126,18 +125,18 @@ static bool search_part(uint32_t start, bool before, uint32_t pages, uint32_t al
         while (hints != 0) {
             struct superslab *superslab = &chunk->superslabs[__builtin_ctzll(hints)];
             hints &= hints - 1;
-            if (claim_from(superslab, pages, align_pages, from_top, range)) return true;
+            if (claim_from(superslab, need, range)) return true;
             hint_clear(superslab, level);
         }
     }
     return false;
 }
 
-static bool search(uint32_t pages, uint32_t align_pages, bool from_top, struct page_range *range)
+static bool search(const struct page_need *need, struct page_range *range)
 {
-    uint32_t start = from_top ? HAK_MINE(run_start) : 0; /* searches for slabs start at the bottom */
-    if (search_part(start, false, pages, align_pages, from_top, range)) return true;
-    return start > 0 && search_part(start, true, pages, align_pages, from_top, range);
+    uint32_t start = need->from_top ? HAK_MINE(run_start) : 0; /* searches for slabs start at the bottom */
+    if (search_part(start, false, need, range)) return true;
+    return start > 0 && search_part(start, true, need, range);
 }
 
 /* --- new superslabs, under the POOL lock ----------------------------------------------------- */
@@ -199,12 +198,13 @@ static bool superslab_back(struct superslab *superslab)
 }
 
 /* Makes a superslab whose first or last pages the caller owns before any other thread sees it. Page 0 suits every
- * alignment; the top suits it if `pages` is a multiple of align_pages. */
-static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, struct page_range *range)
+ * alignment; the top suits it if the length is a multiple of align_pages. */
+static bool superslab_make(const struct page_need *need, struct page_range *range)
 {
+    uint32_t length = need->pages + need->room_pages;
     struct superslab *superslab = descriptor_take();
     if (superslab == NULL || !superslab_back(superslab)) return false;
-    uint32_t first = is_run && pages % align_pages == 0 ? SUPERSLAB_PAGES - pages : 0;
+    uint32_t first = need->from_top && length % need->align_pages == 0 ? SUPERSLAB_PAGES - length : 0;
     atomic_store_explicit(&superslab->dirty_pages, 0, memory_order_relaxed);
     atomic_store_explicit(&superslab->cold_pages, 0, memory_order_relaxed);
     pagemap_descriptor_set(superslab_base(superslab), superslab);
@@ -214,25 +214,30 @@ static bool superslab_make(uint32_t pages, uint32_t align_pages, bool is_run, st
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
-    atomic_store_explicit(&superslab->free_pages, ~bits_range(first, pages), memory_order_seq_cst);
+    atomic_store_explicit(&superslab->free_pages, ~bits_range(first, need->pages), memory_order_seq_cst);
     pool_offer(superslab);
     *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
-    count_claim(range, pages, 0, is_run);
+    count_claim(range, need->pages, 0, need->from_top);
     return true;
 }
 
-struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top)
+struct page_range pool_claim_for(struct page_need need)
 {
     struct page_range range = {.superslab = NULL};
-    if (HAK_UNLIKELY(!limit_allows((size_t)pages * PAGE_BYTES))) return range;
-    if (search(pages, align_pages, from_top, &range)) return range;
+    if (HAK_UNLIKELY(!limit_allows((size_t)need.pages * PAGE_BYTES))) return range;
+    if (search(&need, &range)) return range;
     lock_acquire(LOCK_POOL);
     /* Search again: another thread may have made a superslab while we waited. */
-    if (!search(pages, align_pages, from_top, &range)) superslab_make(pages, align_pages, from_top, &range);
+    if (!search(&need, &range)) superslab_make(&need, &range);
     lock_release(LOCK_POOL);
     /* The heap grows: a good moment to look at the others, as there may be no tick while nothing is idle. */
     if (range.made && HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
     return range;
+}
+
+struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top)
+{
+    return pool_claim_for((struct page_need){.pages = pages, .align_pages = align_pages, .from_top = from_top});
 }
 
 bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages, uint32_t new_pages)

@@ -21,8 +21,9 @@ struct page_range {
     bool made; /* the superslab is new */
 };
 
-/* Claims pages as superslab_claim does, from a known superslab or else from a new one. pages <= SUPERSLAB_PAGES. The
- * result's superslab is NULL when the system has no memory. Any thread. */
+/* Claims pages as superslab_claim does, from a known superslab or else from a new one. The result's superslab is NULL
+ * when the system has no memory. pool_claim asks for no room behind the pages. Any thread. */
+struct page_range pool_claim_for(struct page_need need);
 struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top);
 
 /* Extends a claimed run in place. False if the pages behind it are not all free. */

@@ -18,17 +18,17 @@ static uint32_t choose(uint64_t candidates, bool from_top)
     return from_top ? log2_floor(candidates) : (uint32_t)__builtin_ctzll(candidates);
 }
 
-int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top, bool *zero,
-                    bool *contended)
+int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *zero, bool *contended)
 {
+    uint32_t pages = need->pages;
     /* relaxed: the exchange below decides whether it was right. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
     for (;;) {
         uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-        uint64_t candidates = starts(free_pages & dirty, pages, align_pages);
-        if (candidates == 0) candidates = starts(free_pages, pages, align_pages);
+        uint64_t candidates = starts(free_pages, pages + need->room_pages, need->align_pages);
         if (candidates == 0) return -1;
-        uint32_t first = choose(candidates, from_top);
+        uint64_t dirty_candidates = candidates & bits_runs(free_pages & dirty, pages);
+        uint32_t first = choose(dirty_candidates != 0 ? dirty_candidates : candidates, need->from_top);
         uint64_t range = bits_range(first, pages);
         sync_point("superslab_claim");
         /* acquire: pairs with the release in superslab_free, so the last owner's writes to the pages and their

@@ -89,12 +89,18 @@ static inline struct superslab *superslab_of(struct slab *slab)
     return (struct superslab *)(void *)(first - offsetof(struct superslab, slabs));
 }
 
-/* Claims `pages` free pages in a row, the first at a multiple of align_pages. Slabs come from the low end, runs from
- * the high end (from_top), so that the two do not fragment each other. Dirty pages are preferred, since they cost no
- * page fault. Returns the index of the first page, or -1; *zero says whether all of them read as zero. Sets *contended
- * if another thread changed the word meanwhile. Any thread; lock-free. */
-int superslab_claim(struct superslab *superslab, uint32_t pages, uint32_t align_pages, bool from_top, bool *zero,
-                    bool *contended);
+/* Free pages in a row, the first at a multiple of align_pages, which is a power of two. Slabs come from the low end,
+ * runs from the high end (from_top), so that the two do not fragment each other. Behind them room_pages more are free,
+ * and stay free: a run that grows may extend into them. pages + room_pages <= SUPERSLAB_PAGES. */
+struct page_need {
+    uint32_t pages, align_pages, room_pages;
+    bool from_top;
+};
+
+/* Claims pages. Dirty pages are preferred, since they cost no page fault. Returns the index of the first page, or -1;
+ * *zero says whether all of them read as zero. Sets *contended if another thread changed the word meanwhile. Any
+ * thread; lock-free. */
+int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *zero, bool *contended);
 
 /* Claims exactly [first, first + pages) if all are free. */
 bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages);

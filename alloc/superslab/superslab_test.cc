@@ -23,9 +23,10 @@ class Superslab : public testing::Test {
     }
     void TearDown() override { EXPECT_EQ(os->release(superslab_base(&s), SUPERSLAB_BYTES), 0); }
 
-    int claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = false)
+    int claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = false, uint32_t room_pages = 0)
     {
-        return superslab_claim(&s, pages, align_pages, from_top, &zero, &contended);
+        page_need need{.pages = pages, .align_pages = align_pages, .room_pages = room_pages, .from_top = from_top};
+        return superslab_claim(&s, &need, &zero, &contended);
     }
     char *page(uint32_t index) { return superslab_base(&s) + (size_t)index * PAGE_BYTES; }
 
@@ -97,6 +98,21 @@ TEST_F(Superslab, DirtyPagesArePreferred)
     s.free_pages = bits_range(2, 3);
     EXPECT_EQ(claim(3), 2);
     EXPECT_FALSE(zero) << "one of three is dirty";
+}
+
+TEST_F(Superslab, RoomStaysFreeBehindTheClaim)
+{
+    EXPECT_EQ(claim(4, 1, true, 4), 56);
+    EXPECT_EQ(s.free_pages.load(), ~bits_range(56, 4)) << "the room is not claimed";
+    EXPECT_EQ(claim(4, 1, true, 5), 47) << "4 pages and 5 of room end before 56";
+    EXPECT_EQ(claim(8, 8, false, 8), 0);
+    s.dirty_pages = bits_range(60, 4) | bits_range(20, 4);
+    EXPECT_EQ(claim(2, 1, true, 2), 60) << "dirty, and the last two give room";
+    EXPECT_EQ(claim(2, 1, true, 2), 22) << "of the dirty ones; 62 has no room behind it";
+    s.free_pages = bits_range(0, 5);
+    EXPECT_EQ(claim(3, 1, true, 3), -1);
+    EXPECT_EQ(s.free_pages.load(), bits_range(0, 5)) << "a refusal claims nothing";
+    EXPECT_EQ(claim(3, 1, true, 2), 0);
 }
 
 TEST_F(Superslab, ClaimAt)
@@ -216,8 +232,11 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
             if (mine.size() < 4 && rng.below(2) == 0) {
                 uint32_t pages = (uint32_t)rng.between(1, 8);
                 bool own_zero, own_contended = false;
-                int first =
-                    superslab_claim(&s, pages, 1u << rng.below(3), rng.below(2) != 0, &own_zero, &own_contended);
+                page_need need{.pages = pages,
+                               .align_pages = 1u << rng.below(3),
+                               .room_pages = (uint32_t)rng.below(4),
+                               .from_top = rng.below(2) != 0};
+                int first = superslab_claim(&s, &need, &own_zero, &own_contended);
                 if (first < 0) continue;
                 claims++;
                 for (uint32_t p = 0; p < pages; p++)
