@@ -2,6 +2,7 @@
  * HAK_UNWATCHED. */
 #include "debug/frame_layout.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -23,7 +24,9 @@ static_assert(STATE_SHIFT < 64, "the state fits the word");
 
 /* A frame's front: the 16 bytes before the program's block. */
 struct front {
-    uint64_t word, check;
+    _Atomic(uint64_t)
+        word; /* relaxed: threads that use one block without any order between them have no order to keep */
+    uint64_t check;
 };
 
 static struct front *front_of(const char *user)
@@ -108,7 +111,7 @@ void frame_write(const struct framed *framed)
     *copy_of(framed->start, framed->bytes) = without_state(word) ^ key_of_copy(framed->start);
     struct front *front = front_of(framed->user);
     front->check = check_of(word, framed->user);
-    __atomic_store_n(&front->word, word, __ATOMIC_RELAXED);
+    atomic_store_explicit(&front->word, word, memory_order_relaxed);
     if (ASAN) sanitizer_resized(framed->start, framed->bytes, framed->user, framed->word.size_bytes);
 }
 
@@ -127,7 +130,7 @@ HAK_UNWATCHED bool frame_read(const struct lookup *at, const void *pointer, stru
     if (at->start == NULL || (uintptr_t)user % GRANULE_BYTES != 0 || user < at->start + FRAME_FRONT_BYTES ||
         user > at->start + at->bytes - FRAME_REAR_BYTES)
         return false;
-    uint64_t word = __atomic_load_n(&front_of(user)->word, __ATOMIC_RELAXED);
+    uint64_t word = atomic_load_explicit(&front_of(user)->word, memory_order_relaxed);
     *framed = (struct framed){at->start, at->bytes, user, unpack(word)};
     bool is_state = framed->word.state == FRAME_LIVE || framed->word.state == FRAME_FREED;
     return is_state && front_of(user)->check == check_of(word, user) && plausible(framed);
@@ -184,7 +187,7 @@ HAK_UNWATCHED bool frame_changed_before(const struct framed *framed, ptrdiff_t *
     if (at == bytes) {
         uint64_t word = pack(&framed->word);
         const struct front *front = front_of(framed->user);
-        uint64_t found = __atomic_load_n(&front->word, __ATOMIC_RELAXED);
+        uint64_t found = atomic_load_explicit(&front->word, memory_order_relaxed);
         at = first_different(found, word);
         if (at == sizeof word) at += first_different(front->check, check_of(word, framed->user));
         if (at == sizeof *front) return false;
@@ -232,7 +235,6 @@ HAK_UNWATCHED bool frame_state_change(const struct framed *framed, enum frame_st
     word.state = from;
     uint64_t expected = pack(&word);
     word.state = to;
-    /* relaxed: threads that free one block without any order between them have no order to keep. */
-    return __atomic_compare_exchange_n(&front_of(framed->user)->word, &expected, pack(&word), false, __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED);
+    return atomic_compare_exchange_strong_explicit(&front_of(framed->user)->word, &expected, pack(&word),
+                                                   memory_order_relaxed, memory_order_relaxed);
 }

@@ -20,14 +20,15 @@
 
 /* A waiting block, with the frame that it had when it came, since the program may have overwritten that. */
 struct entry {
-    char *start, *user;
+    _Atomic(char *) start;
+    char *user;
     struct frame_word word;
     uint32_t bytes;
 };
 
 struct ring {
     struct entry entries[QUARANTINE_BLOCKS_MAX];
-    uint32_t begin, end; /* the entries that wait; both wrap. Each changes by one store (step) */
+    _Atomic(uint32_t) begin, end; /* the entries that wait; both wrap. Each changes by one store (step) */
     size_t bytes;
     size_t put_bytes; /* bytes put since the thread took the ring */
     _Atomic(int32_t) thread; /* the kernel's id of the thread that has it; 0: free and empty */
@@ -38,6 +39,35 @@ static_assert((QUARANTINE_BLOCKS_MAX & (QUARANTINE_BLOCKS_MAX - 1)) == 0, "begin
 
 static _Atomic(struct ring *) rings;
 static HAK_TLS struct ring *mine;
+
+/* --- a ring ------------------------------------------------------------------------------------------------------ */
+
+static struct entry *entry_at(struct ring *ring, uint32_t index)
+{
+    return &ring->entries[index % QUARANTINE_BLOCKS_MAX];
+}
+
+/* relaxed, as for every member that the ring's thread changes and another thread's report may read: such a report is a
+ * guess. */
+static uint32_t place_of(const _Atomic(uint32_t) *place)
+{
+    return atomic_load_explicit(place, memory_order_relaxed);
+}
+
+static void step(_Atomic(uint32_t) *place)
+{
+    atomic_store_explicit(place, place_of(place) + 1, memory_order_relaxed);
+}
+
+static uint32_t waiting(const struct ring *ring)
+{
+    return place_of(&ring->end) - place_of(&ring->begin);
+}
+
+static char *start_of(const struct entry *entry)
+{
+    return atomic_load_explicit(&entry->start, memory_order_relaxed);
+}
 
 /* --- blocks that leave ------------------------------------------------------------------------------------------- */
 
@@ -69,7 +99,7 @@ static HAK_COLD void tell(const struct entry *entry, const struct framed *framed
 
 static void check(const struct entry *entry)
 {
-    struct framed framed = {entry->start, entry->bytes, entry->user, entry->word};
+    struct framed framed = {start_of(entry), entry->bytes, entry->user, entry->word};
     ptrdiff_t offset;
     if (!first_changed(&framed, &offset)) return;
     const char *call = failfast_call_set("quarantine");
@@ -77,33 +107,21 @@ static void check(const struct entry *entry)
     failfast_call_set(call);
 }
 
-static struct entry *entry_at(struct ring *ring, uint32_t index)
-{
-    return &ring->entries[index % QUARANTINE_BLOCKS_MAX];
-}
-
-/* relaxed, as for every member that the ring's thread changes and another thread's report may read: such a report is a
- * guess. */
-static void step(uint32_t *place)
-{
-    __atomic_store_n(place, *place + 1, __ATOMIC_RELAXED);
-}
-
 /* Takes the oldest entry out. It leaves the ring before anything else, so that a report or a forked child does not find
  * it twice. */
 static void leave(struct ring *ring)
 {
-    struct entry entry = *entry_at(ring, ring->begin);
+    struct entry entry = *entry_at(ring, place_of(&ring->begin));
     ring->bytes -= entry.bytes;
     step(&ring->begin);
     check(&entry);
-    heap_free(entry.start);
+    heap_free(start_of(&entry));
 }
 
 static bool empty(struct ring *ring)
 {
-    bool any = ring->begin != ring->end;
-    while (ring->begin != ring->end) leave(ring);
+    bool any = waiting(ring) > 0;
+    while (waiting(ring) > 0) leave(ring);
     ring->bytes = 0; /* in a forked child it may be out of step with the entries */
     return any;
 }
@@ -116,17 +134,17 @@ bool quarantine_empty(void)
 void quarantine_sweep(void)
 {
     if (HAK_MINE(mine) == NULL || failfast_level() < LEVEL_TRACES) return;
-    for (uint32_t i = HAK_MINE(mine)->begin; i != HAK_MINE(mine)->end; i++) check(entry_at(HAK_MINE(mine), i));
+    struct ring *ring = HAK_MINE(mine);
+    for (uint32_t i = place_of(&ring->begin); i != place_of(&ring->end); i++) check(entry_at(ring, i));
 }
 
 bool quarantine_holds(const char *start)
 {
     /* acquire: pairs with the release in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
-        uint32_t begin = __atomic_load_n(&ring->begin, __ATOMIC_RELAXED);
-        uint32_t count = __atomic_load_n(&ring->end, __ATOMIC_RELAXED) - begin;
+        uint32_t begin = place_of(&ring->begin), count = place_of(&ring->end) - begin;
         for (uint32_t i = 0; i < count && i < QUARANTINE_BLOCKS_MAX; i++)
-            if (__atomic_load_n(&entry_at(ring, begin + i)->start, __ATOMIC_RELAXED) == start) return true;
+            if (start_of(entry_at(ring, begin + i)) == start) return true;
     }
     return false;
 }
@@ -218,7 +236,7 @@ static size_t limit_bytes(const struct ring *ring)
 
 static bool has_room(const struct ring *ring, size_t bytes)
 {
-    size_t limit = limit_bytes(ring), count = ring->end - ring->begin;
+    size_t limit = limit_bytes(ring), count = waiting(ring);
     return count == 0 || (count < limit / QUARANTINE_MEAN_BYTES && ring->bytes + bytes <= limit);
 }
 
@@ -235,8 +253,8 @@ void quarantine_put(const struct framed *framed)
     while (!has_room(ring, framed->bytes)) leave(ring);
     struct frame_word word = framed->word;
     word.state = FRAME_FREED;
-    struct entry *entry = entry_at(ring, ring->end);
-    __atomic_store_n(&entry->start, framed->start, __ATOMIC_RELAXED);
+    struct entry *entry = entry_at(ring, place_of(&ring->end));
+    atomic_store_explicit(&entry->start, framed->start, memory_order_relaxed);
     entry->user = framed->user;
     entry->word = word;
     entry->bytes = (uint32_t)framed->bytes;
