@@ -1,14 +1,13 @@
 /* crash.c: the crash handler of hakmem/crash.h.
  *
- * One thread at a time writes a record; `writer` says which. Threads that crash meanwhile wait for it, at most WAIT_MS,
- * and then continue without a record of their own. Our signals stay unblocked while the handler runs, so that a fault
+ * One thread at a time writes a record (crash_writer.h). Threads that crash meanwhile wait for it, but not for ever, and
+ * then continue without a record of their own. Our signals stay unblocked while the handler runs, so that a fault
  * in the handler comes back here: inside a step of crash_try it only ends that step, elsewhere it ends the process. All
  * memory is static and nothing takes a lock, since the crash may have happened anywhere. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 #include "crash/crash_record.h"
 #include "crash/crash_stack.h"
 #include "crash/crash_try.h"
+#include "crash/crash_writer.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "hakmem/crash.h"
@@ -33,7 +33,6 @@ enum {
     DIRECTORY_BYTES_MAX = 2048,
     PATH_BYTES_MAX = DIRECTORY_BYTES_MAX + 80, /* with "/hakmem-PID-TID-N.crash.tmp" */
     LINE_BYTES_MAX = 2 * PATH_BYTES_MAX + 256,
-    WAIT_MS = 2000,
     RECORDS_MAX = 16, /* of one process, so that one that survives its crashes does not fill the disk */
     NUMBERS_MAX = 1000, /* names tried to find a free one */
 };
@@ -42,7 +41,6 @@ static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction previous[SIGNALS];
 static bool installed;
 static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no records, only reports of sampled blocks */
-static _Atomic(uint64_t) writer; /* process id << 32 | thread id; 0, or another process's: nobody */
 static unsigned records; /* number written; only the writer uses it */
 
 /* --- text ------------------------------------------------------------------------------------------------- */
@@ -192,31 +190,6 @@ static uint64_t self(void)
     return (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid);
 }
 
-/* Makes the caller the writer; true if it is to write a record. False if it had to wait for another thread's record, or
- * waited in vain. */
-static bool writer_take(uint64_t me)
-{
-    const struct timespec moment = {.tv_nsec = 1000000};
-    for (int waited_ms = 0; waited_ms < WAIT_MS; waited_ms++) {
-        /* acquire: pairs with the release in writer_release, so that the last writer's data is seen. */
-        uint64_t holder = 0;
-        if (atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_acquire, memory_order_relaxed))
-            return waited_ms == 0;
-        bool is_gone = holder >> 32 != me >> 32; /* the holder is in the process that this one was forked from */
-        /* relaxed: fork has copied that thread's data. */
-        if (is_gone &&
-            atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed, memory_order_relaxed))
-            return true;
-        nanosleep(&moment, NULL);
-    }
-    return false;
-}
-
-static void writer_release(uint64_t me)
-{
-    atomic_compare_exchange_strong_explicit(&writer, &me, 0, memory_order_release, memory_order_relaxed);
-}
-
 /* Sends the signal to this thread again, with the same siginfo and the default action. It arrives when the handler
  * returns, so the process ends where it crashed, and a core dump shows that place. */
 static void end_by_default(int signal_number, siginfo_t *info)
@@ -264,7 +237,7 @@ static void go_on(uint64_t me, int signal_number, siginfo_t *info, void *signal_
         end_by_default(signal_number, info);
         return;
     }
-    writer_release(me);
+    crash_writer_release(me);
     if (action->sa_handler != SIG_IGN) call_previous(action, signal_number, info, signal_context);
 }
 
@@ -272,12 +245,12 @@ static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
 {
     int saved = errno;
     uint64_t me = self();
-    if (atomic_load_explicit(&writer, memory_order_relaxed) == me) {
+    if (crash_writer_is(me)) {
         crash_try_fail();
         end_by_default(signal_number, info);
         return;
     }
-    if (writer_take(me)) report(signal_number, info, signal_context);
+    if (crash_writer_take(me)) report(signal_number, info, signal_context);
     guard_misuse_forget();
     if (VALIDATE) failfast_kept_forget();
     errno = saved;
