@@ -98,7 +98,7 @@ struct OpMachine::Parts {
     bool failing = false;
     bool verbose = false;
 
-    static bool on_point(void *context, const char *what, const volatile void *address);
+    static bool on_point(void *context, stress_site &site, const volatile void *address);
     static void apply_in_fiber(void *actor);
     void reset();
     void begin(unsigned thread, const Op &op, std::size_t index);
@@ -115,20 +115,20 @@ struct OpMachine::Parts {
 // --- inside a fiber
 // ----------------------------------------------------------------------------------------------------
 
-bool OpMachine::Parts::on_point(void *context, const char *what, const volatile void *)
+bool OpMachine::Parts::on_point(void *context, stress_site &site, const volatile void *)
 {
     auto &self = *static_cast<Parts *>(context);
     const unsigned thread = self.fibers.current();
     Actor &actor = self.actors[thread];
     // lock_wait: another thread was stopped while it held the lock
-    if (what[0] == 'l' && what[1] == 'o' && what[2] == 'c') {
+    if (&site == &Fibers::kLockWait) {
         actor.waits_for_lock = true;
         return true;
     }
     self.result.stops++;
     if (self.verbose)
-        std::printf("        T%u stops at its point %u, a %s near %s, for %u ops\n", thread, actor.stop.point, what,
-                    self.fibers.step(thread), actor.stop.ops);
+        std::printf("        T%u stops at its point %u, a %s near %s, for %u ops\n", thread, actor.stop.point,
+                    site.what, self.fibers.step(thread), actor.stop.ops);
     return true;
 }
 

@@ -78,6 +78,9 @@ constexpr bool MSAN = HAK_TELLS(HAK_SANITIZE_MEMORY);
 constexpr bool SANITIZED = ASAN || TSAN || MSAN;
 #endif
 
+/* Whether there is a heap profile. Where threads are coroutines too: at level 0 the checks let its blocks pass. */
+enum { PROFILES = HAKMEM_FIBERS || !(VALIDATE || SANITIZED) };
+
 /* Whether the page map's tables are mapped where they are needed only, at a place far from what the system maps by itself.
  * Not where a sanitizer, or the arena of coroutines, has that place. */
 enum { SPARSE_MAP = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THREAD && !HAK_SANITIZE_MEMORY };

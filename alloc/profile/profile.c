@@ -312,7 +312,7 @@ static bool tables_make(void)
 
 int profile_start(uint64_t mean_bytes, uint64_t new_seed)
 {
-    if (VALIDATE || SANITIZED) return ENOTSUP;
+    if (!PROFILES) return ENOTSUP;
     int saved = errno;
     os_unwind_start();
     lock_acquire(LOCK_PROFILE);
@@ -339,7 +339,7 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
 
 void profile_stop(void)
 {
-    if (VALIDATE || SANITIZED) return;
+    if (!PROFILES) return;
     lock_acquire(LOCK_PROFILE);
     if ((profile_generation() & 1) != 0)
         atomic_store_explicit(&generation, profile_generation() + 1, memory_order_relaxed);

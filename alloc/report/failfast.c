@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/hooks.h"
+#include "base/sync_point.h"
 #include "os/os.h"
 #include "os/peek.h"
 #include "report/settings.h"
@@ -44,7 +45,8 @@ static void buffer_take(void)
         /* The holder may have been writing when this process was forked: it does not exist here, so take the buffer
          * from it. */
         if (syscall(SYS_tgkill, getpid(), holder, 0) == 0 || errno != ESRCH) holder = 0;
-        sched_yield(); /* until the other thread has written its report */
+        if (sync_points_are_hooked()) sync_point("lock_wait");
+        else sched_yield(); /* until the other thread has written its report */
     }
 }
 

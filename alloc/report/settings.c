@@ -13,7 +13,7 @@ enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry cannot have
 static const char prefix[] = "HAKMEM_";
 
 int failfast_level_read = -1;
-static int goes_on = -1; /* not read yet */
+int failfast_goes_on_read = -1;
 
 struct settings {
     int level;
@@ -87,15 +87,15 @@ int failfast_settings_read(void)
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
     errno = saved;
     /* relaxed: a thread that finds either one unread reads both again. */
-    __atomic_store_n(&goes_on, settings.goes_on, __ATOMIC_RELAXED);
+    __atomic_store_n(&failfast_goes_on_read, settings.goes_on, __ATOMIC_RELAXED);
     __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELAXED);
     return settings.level;
 }
 
 bool failfast_goes_on(void)
 {
-    if (__atomic_load_n(&goes_on, __ATOMIC_RELAXED) < 0) failfast_settings_read();
-    return __atomic_load_n(&goes_on, __ATOMIC_RELAXED) != 0;
+    if (__atomic_load_n(&failfast_goes_on_read, __ATOMIC_RELAXED) < 0) failfast_settings_read();
+    return __atomic_load_n(&failfast_goes_on_read, __ATOMIC_RELAXED) != 0;
 }
 
 void failfast_settings_print(FILE *stream)

@@ -28,7 +28,7 @@
 enum { LEVEL_NONE, LEVEL_LAYOUT, LEVEL_FRAMES, LEVEL_TRACES, LEVEL_STANDARD = LEVEL_FRAMES };
 
 /* -1: not read yet. Use the functions below. */
-extern HAK_HIDDEN int failfast_level_read;
+extern HAK_HIDDEN int failfast_level_read, failfast_goes_on_read;
 
 /* Reads both settings and returns the level. Threads may do so at the same time: all read the same. Keeps errno. */
 int failfast_settings_read(void);

@@ -7,8 +7,6 @@
 
 #include "explore/explore_test_support.h"
 
-extern "C" void stress_fiber_point(const char *what, const volatile void *address);
-
 namespace stress {
 namespace {
 
@@ -19,22 +17,25 @@ Runner &runner()
 
 // --- toys -----------------------------------------------------------------------------------------------------------
 
+stress_site load_site{"load", "", "", 0, 0, 0, 0}, store_site{"store", "", "", 0, 0, 0, 0};
+stress_site swap_site{"compare-and-swap", "", "", 0, 0, 0, 0}, exchange_site{"exchange", "", "", 0, 0, 0, 0};
+
 struct Word {
     int value = 0;
 
     int load()
     {
-        stress_fiber_point("load", this);
+        stress_fiber_point(&load_site, this);
         return value;
     }
     void store(int to)
     {
-        stress_fiber_point("store", this);
+        stress_fiber_point(&store_site, this);
         value = to;
     }
     bool swap(int from, int to)
     {
-        stress_fiber_point("compare-and-swap", this);
+        stress_fiber_point(&swap_site, this);
         if (value != from) return false;
         value = to;
         return true;
@@ -45,7 +46,7 @@ struct Word {
     }
     void unlock()
     {
-        stress_fiber_point("exchange", this);
+        stress_fiber_point(&exchange_site, this);
         value = 0;
     }
 };

@@ -11,13 +11,14 @@
 
 #include "engine/base/file.h"
 #include "explore/explorer.h"
+#include "explore/visits.h"
 
 namespace {
 
 using namespace stress;
 
 struct Options {
-    std::string scenario = "all", except, replay, json;
+    std::string scenario = "all", except, replay, json, visits;
     unsigned bound = 2;
     unsigned threads = 0; // 0: two, and three if the scenario has three
     double seconds = 0;
@@ -126,6 +127,30 @@ void print_counts(const Counts &counts)
                counts.failed, counts.given_up, counts.skipped);
 }
 
+nlohmann::json json_of(const Visits &visits)
+{
+    nlohmann::json rows = nlohmann::json::array();
+    for (const Visits::Visit &visit : visits.all()) {
+        const std::string file = visit.site->file;
+        const std::size_t folder = file.rfind("/alloc/");
+        rows.push_back({{"file", folder == file.npos ? file : file.substr(folder + 7)},
+                        {"line", visit.site->line},
+                        {"function", visit.site->function},
+                        {"access", visit.site->what},
+                        {"scenarios", visit.scenarios},
+                        {"two_sided", visit.two_sided}});
+    }
+    return rows;
+}
+
+int write_result(const char *option, const std::string &path, const nlohmann::json &rows)
+{
+    const std::string fault = stress::result_write(path, rows.dump(2) + "\n");
+    if (fault.empty()) return 0;
+    bad_input(option + (": " + fault));
+    return 3;
+}
+
 int replay(const Options &options, const ExploreScenario &scenario)
 {
     const unsigned threads = options.threads == 0 ? 2 : options.threads;
@@ -151,7 +176,10 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
 {
     if (const std::string fault = stress::result_prepare(options.json); !fault.empty())
         return bad_input("--json: " + fault);
+    if (const std::string fault = stress::result_prepare(options.visits); !fault.empty())
+        return bad_input("--visits: " + fault);
     Explorer explorer;
+    Visits visits;
     nlohmann::json rows = nlohmann::json::array();
     Counts counts;
     const bool table = options.json != "-";
@@ -168,7 +196,9 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
                 if (table) print_skipped(*scenario, request);
                 continue;
             }
+            Visits::begin();
             const ExploreResult result = explorer.explore(*scenario, request);
+            visits.add(scenario->name);
             counts.add(result);
             rows.push_back(json_of(*scenario, request, result));
             if (table) print_row(*scenario, request, result);
@@ -178,10 +208,8 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
     }
     if (table) print_counts(counts);
     std::fflush(stdout);
-    if (const std::string fault = stress::result_write(options.json, rows.dump(2) + "\n"); !fault.empty()) {
-        bad_input("--json: " + fault);
-        return 3;
-    }
+    if (const int status = write_result("--json", options.json, rows); status != 0) return status;
+    if (const int status = write_result("--visits", options.visits, json_of(visits)); status != 0) return status;
     return counts.failed > 0 ? 1 : 0;
 }
 
@@ -221,6 +249,8 @@ int main(int argc, char **argv)
     app.add_option("--replay", options.replay, "one schedule, as a failure prints it: THREAD:POINTS,...");
     app.add_flag("--every-access", options.every_access, "show also accesses to words that only one thread uses");
     app.add_option("--json", options.json, "FILE for the results, or - for standard output instead of the table");
+    app.add_option("--visits", options.visits,
+                   "FILE for a report: each atomic access, and the scenarios that visit it from two sides");
     app.add_option("--seconds", options.seconds, "after which a scenario is given up; 0: no limit")
         ->check(CLI::NonNegativeNumber);
     app.add_flag("--list", options.list, "list the scenarios and the bugs that they hunt");

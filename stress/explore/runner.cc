@@ -18,11 +18,6 @@ constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGBUS};
 Runner *runner_now = nullptr;
 bool race_reported = false;
 
-bool is_lock_wait(const char *what)
-{
-    return what[0] == 'l' && what[2] == 'c';  // as against "load"
-}
-
 // Whether the access may change the word to what a waiter waits for. A compare-and-swap by which another thread tries
 // the lock does not count.
 bool is_store(const char *what)
@@ -88,9 +83,9 @@ void Runner::body_in_fiber(void *argument)
     thread.runner->program_->body(thread.runner->running_);
 }
 
-bool Runner::on_point(void *context, const char *what, const volatile void *address)
+bool Runner::on_point(void *context, stress_site &site, const volatile void *address)
 {
-    return static_cast<Runner *>(context)->point(what, address);
+    return static_cast<Runner *>(context)->point(site, address);
 }
 
 // Makes the access that the thread is about to make. No other thread runs until its next point. A thread that waits for
@@ -105,20 +100,22 @@ void Runner::access(Thread &thread)
         if (other.waits_for == now.address) other.waits_for = nullptr;
 }
 
-bool Runner::point(const char *what, const volatile void *address)
+bool Runner::point(stress_site &site, const volatile void *address)
 {
     Thread &thread = threads_[running_];
-    if (is_lock_wait(what)) {
+    if (&site == &Fibers::kLockWait) {
         // The previous access tried the lock.
         thread.waits_for = thread.access.address;
-        trace_.push_back({static_cast<std::uint8_t>(running_), what, thread.waits_for, fibers_.step(running_)});
+        trace_.push_back({static_cast<std::uint8_t>(running_), site.what, thread.waits_for, fibers_.step(running_)});
         return true;
     }
-    const bool is_shared = shares_->note(running_, what, address);
+    const bool is_shared = shares_->note(running_, site.what, address);
+    site.threads |= static_cast<std::uint8_t>(1u << running_);
+    if (is_shared) site.threads_shared |= static_cast<std::uint8_t>(1u << running_);
     // Before a thread's first such access, it has done nothing yet that others could see.
     const bool is_choice = (is_shared || program_->every_point) && thread.has_choice;
     thread.has_choice = thread.has_choice || is_shared || program_->every_point;
-    thread.access = {static_cast<std::uint8_t>(running_), what, address, fibers_.step(running_)};
+    thread.access = {static_cast<std::uint8_t>(running_), site.what, address, fibers_.step(running_)};
     ++stretch_points_;
     if (++outcome_.points > points_max) {
         note("progress", "the run does not end: too many accesses");
@@ -229,10 +226,11 @@ const Outcome &Runner::run(const Program &program, Chooser &chooser, Shares &sha
 }
 
 // A lock that is held now stays held for ever.
-bool Runner::on_point_alone(void *context, const char *what, const volatile void *)
+bool Runner::on_point_alone(void *context, stress_site &site, const volatile void *)
 {
     auto &self = *static_cast<Runner *>(context);
-    if (is_lock_wait(what)) self.note("deadlock", "a lock is still held when all threads have ended or stopped");
+    if (&site == &Fibers::kLockWait)
+        self.note("deadlock", "a lock is still held when all threads have ended or stopped");
     if (++self.alone_points_ > self.points_max) self.note("progress", "after the run: too many accesses");
     return self.failed();
 }

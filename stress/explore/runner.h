@@ -85,11 +85,11 @@ class Runner {
         bool is_before = false; // whether it stopped before `access`
     };
 
-    static bool on_point_alone(void *context, const char *what, const volatile void *address);
-    static bool on_point(void *context, const char *what, const volatile void *address);
+    static bool on_point_alone(void *context, stress_site &site, const volatile void *address);
+    static bool on_point(void *context, stress_site &site, const volatile void *address);
     static void body_in_fiber(void *thread);
     static void on_signal(int signal);
-    bool point(const char *what, const volatile void *address);
+    bool point(stress_site &site, const volatile void *address);
     void access(Thread &thread);
     unsigned candidates() const;
     void stretch_ends(bool whole);

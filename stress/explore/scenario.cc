@@ -10,6 +10,9 @@ const std::vector<ExploreScenario> &explore_scenarios()
         std::vector<ExploreScenario> list;
         explore_remote_scenarios(list);
         explore_page_scenarios(list);
+        explore_own_scenarios(list);
+        explore_watch_scenarios(list);
+        explore_report_scenarios(list);
         explore_fork_scenarios(list);
         return list;
     }();

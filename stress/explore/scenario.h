@@ -24,7 +24,10 @@ const ExploreScenario *explore_scenario(const char *name);
 
 // The parts of the list.
 void explore_remote_scenarios(std::vector<ExploreScenario> &list);
+void explore_own_scenarios(std::vector<ExploreScenario> &list);
 void explore_page_scenarios(std::vector<ExploreScenario> &list);
 void explore_fork_scenarios(std::vector<ExploreScenario> &list);
+void explore_report_scenarios(std::vector<ExploreScenario> &list);
+void explore_watch_scenarios(std::vector<ExploreScenario> &list);
 
 } // namespace stress

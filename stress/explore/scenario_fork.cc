@@ -182,6 +182,27 @@ const ExploreScenario kForkExit{
     .forks = true,
 };
 
+const ExploreScenario kForkVisit{
+    .name = "fork-visit",
+    .hunts = "the child's own heap, in which another thread was giving back what lay in its cache",
+    .threads_max = 2,
+    .setup =
+        [](World &world) {
+            world.in(0, be_live);
+            world.in(world.threads - 1, [](World &each) {
+                four_blocks(each);
+                for (unsigned place = 1; place < 4; ++place) each.give(place);
+            });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (is_child(world, thread)) return child(world);
+            world.purge_all();
+        },
+    .check = grown,
+    .forks = true,
+};
+
 const ExploreScenario kForkLock{
     .name = "fork-lock",
     .hunts = "a lock that nobody is left to release: of the pool, of huge blocks, of heaps",
@@ -209,7 +230,7 @@ const ExploreScenario kForkLock{
 void explore_fork_scenarios(std::vector<ExploreScenario> &list)
 {
     for (const ExploreScenario &each :
-         {kForkPost, kForkRefill, kForkFlush, kForkRelease, kForkPark, kForkExit, kForkLock})
+         {kForkPost, kForkRefill, kForkFlush, kForkRelease, kForkPark, kForkExit, kForkVisit, kForkLock})
         list.push_back(each);
 }
 

@@ -1,5 +1,6 @@
 // Scenarios of the ownership protocol: remote frees (slab/remote.h), orphans and their adoption (slab/owner.h), the end
 // and the beginning of threads (cache/thread.h).
+#include "explore/inside/inside_watch.h"
 #include "explore/scenario.h"
 
 namespace stress {
@@ -8,6 +9,10 @@ namespace {
 // Two classes whose blocks are posted and refilled one at a time, and one whose blocks are posted two at a time.
 constexpr std::size_t kBlock = 16384, kOther = 14336, kHalf = 8192;
 constexpr std::size_t kTiny = 16;
+
+// SUCCESSION_FREES and SUCCESSION_DRAWN_BYTES of base/config.h.
+constexpr unsigned kSuccessionFrees = 256;
+constexpr std::size_t kDrawn = 4096;
 
 // Places: setup fills 0 to 39; each thread has ten of its own from 40 on; those from 80 on keep a thread live.
 constexpr unsigned kOwn = 40, kLive = 80;
@@ -287,12 +292,66 @@ const ExploreScenario kVisit{
         },
 };
 
+const ExploreScenario kVisitIdle{
+    .name = "visit-idle",
+    .hunts = "a visit to a heap whose thread has slept, while it wakes; two that visit it",
+    .threads_max = 3,
+    .setup =
+        [](World &world) {
+            world.in(0, four_cached);
+            others_live(world, 1);
+            world.in(1, [](World &each) {
+                give_two(each, 1); // they wait for thread 0
+                inside_rounds_pass();
+            });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            inside_visit_idle();
+            if (thread > 0) {
+                inside_rounds_pass();
+                return static_cast<void>(inside_visit_idle());
+            }
+            for (unsigned i = 0; i < 3; ++i) world.take(own(0, i), kBlock);
+            world.thread_end();
+        },
+};
+
+// Thread 0 has freed nearly as many blocks of a dead thread's heap as make it the successor, and allocated.
+const ExploreScenario kSucceed{
+    .name = "succeed",
+    .hunts = "a dead thread's heap for its successor and for a new thread; a post to it; two heaps for one thread",
+    .threads_max = 3,
+    .setup =
+        [](World &world) {
+            world.in(0, be_live);
+            if (world.threads == 3) world.in(2, be_live);
+            world.in(world.stranger(), four_blocks);
+            for (unsigned free = 1; free < kSuccessionFrees; ++free) {
+                world.in(world.stranger(), [](World &each) { each.take(4, kTiny); });
+                world.in(0, [](World &each) { each.give(4); });
+            }
+            world.renew(world.stranger());
+            world.in(0, [](World &each) { each.take(5, kDrawn); });
+        },
+    .body =
+        [](World &world, unsigned thread) {
+            if (thread == 2) return world.give(2);
+            if (thread == 0) {
+                world.give(0); // takes the heap, unless thread 1 has it
+                world.give(1);
+            }
+            world.take(own(thread, 0), kBlock);
+        },
+};
+
 } // namespace
 
 void explore_remote_scenarios(std::vector<ExploreScenario> &list)
 {
-    for (const ExploreScenario &each : {kPushDrain, kPushDrainBatches, kDrainTwoSlabs, kPushGiveBack, kPostAdopt,
-                                        kPostPost, kQueueQueue, kExitFree, kExitExit, kAdoptAdopt, kPurgeAdopt, kVisit})
+    for (const ExploreScenario &each :
+         {kPushDrain, kPushDrainBatches, kDrainTwoSlabs, kPushGiveBack, kPostAdopt, kPostPost, kQueueQueue, kExitFree,
+          kExitExit, kAdoptAdopt, kPurgeAdopt, kVisit, kVisitIdle, kSucceed})
         list.push_back(each);
 }
 

@@ -28,7 +28,7 @@ class Shares {
     std::uint32_t count() const { return count_; }
 
   private:
-    static constexpr std::size_t kCells = 1 << 14;
+    static constexpr std::size_t kCells = 1 << 16;
 
     struct Cell {
         std::uintptr_t address = 0;

@@ -58,7 +58,37 @@ void *allocate(World &world, std::size_t size_bytes, bool zeroed)
 
 bool World::take(unsigned place, std::size_t size_bytes, bool zeroed)
 {
-    auto *start = static_cast<unsigned char *>(allocate(*this, size_bytes, zeroed));
+    return hold(place, allocate(*this, size_bytes, zeroed), size_bytes, zeroed);
+}
+
+bool World::take_in(unsigned place, hak_heap *heap, std::size_t size_bytes)
+{
+    void *block = nullptr;
+    {
+        const InCall call(*this, Call::Kind::Take, size_bytes);
+        block = hak_heap_malloc(heap, size_bytes);
+    }
+    return hold(place, block, size_bytes, false);
+}
+
+void World::resize(unsigned place, std::size_t size_bytes)
+{
+    check(place);
+    Place &held = now.places[place];
+    unsigned char *start = held.start;
+    held.start = nullptr;
+    const InCall call(*this, Call::Kind::Take, size_bytes);
+    hold(place, hak_realloc(start, size_bytes), size_bytes, false);
+}
+
+void World::forget(unsigned first, unsigned count)
+{
+    for (unsigned place = first; place < first + count; ++place) now.places[place].start = nullptr;
+}
+
+bool World::hold(unsigned place, void *block, std::size_t size_bytes, bool zeroed)
+{
+    auto *start = static_cast<unsigned char *>(block);
     if (start == nullptr) {
         runner.fail("memory", "malloc(%zu) gave NULL, although the system has memory", size_bytes);
         return false;

@@ -11,6 +11,8 @@
 
 #include "explore/runner.h"
 
+struct hak_heap;
+
 namespace stress {
 
 class World {
@@ -21,6 +23,12 @@ class World {
 
     // Puts a new block into a free place; zeroed: uses calloc. False: the system has no memory, which is a failure.
     bool take(unsigned place, std::size_t size_bytes, bool zeroed = false);
+    // The same from a heap of the program's own.
+    bool take_in(unsigned place, hak_heap *heap, std::size_t size_bytes);
+    // Resizes the block of a place.
+    void resize(unsigned place, std::size_t size_bytes);
+    // The blocks of these places went back all at once.
+    void forget(unsigned first, unsigned count);
     // Checks the block and frees it. Does nothing if the place is free.
     void give(unsigned place);
     void check(unsigned place);
@@ -70,6 +78,9 @@ class World {
         std::uint64_t figures[4]; // the scenario's own
     };
     State now{};
+
+  private:
+    bool hold(unsigned place, void *block, std::size_t size_bytes, bool zeroed);
 };
 
 } // namespace stress

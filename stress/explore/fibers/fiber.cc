@@ -19,9 +19,9 @@ void *stress_fiber_switch(void **saved, void *stack);
 extern unsigned char __start_hak_fiber[], __stop_hak_fiber[];
 std::ptrdiff_t hak_fiber_offset = 0;
 
-void stress_fiber_point(const char *what, const volatile void *address);
 int *stress_fiber_errno();
 long stress_fiber_syscall(long number, ...);
+ssize_t stress_fiber_write(int file, const void *bytes, std::size_t size_bytes);
 
 // Functions of the sanitizers; null if the program has none. No switch may be missed, or reports name wrong stacks.
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void **shadow, const void *stack, std::size_t bytes);
@@ -38,6 +38,11 @@ namespace {
 
 constexpr std::size_t kGuardBytes = 4096;
 constexpr std::size_t kSavedWords = 20;  // more than any switch_*.S pops
+#ifdef __x86_64__
+constexpr std::size_t kEntryWords = 7; // what it pops; an unwinder ends at the 0 behind
+#else
+constexpr std::size_t kEntryWords = kSavedWords;
+#endif
 
 Fibers *fibers_now = nullptr;
 
@@ -71,6 +76,8 @@ void named_hook(const char *step)
 }
 
 }  // namespace
+
+stress_site Fibers::kLockWait = {"lock_wait", "", "", 0, 0, 0, 0};
 
 Fibers::Fibers()
 {
@@ -121,7 +128,8 @@ void Fibers::make(Fiber &fiber)
 {
     auto **top = reinterpret_cast<void **>(fiber.stack + kStackBytes);
     void **words = top - kSavedWords - 2;  // a multiple of 16 bytes below the top
-    for (void **word = words; word < top; ++word) *word = reinterpret_cast<void *>(&Fibers::entry);
+    for (void **word = words; word < top; ++word)
+        *word = word < words + kEntryWords ? reinterpret_cast<void *>(&Fibers::entry) : nullptr;
     // On x86-64 a function expects the stack pointer 8 below a multiple of 16, because the return address lies there;
     // on aarch64 the twelfth word is read as the link register. See switch_*.S.
     fiber.stack_pointer = words;
@@ -130,6 +138,7 @@ void Fibers::make(Fiber &fiber)
 void Fibers::begin(unsigned count)
 {
     count_ = count;
+    reports_ = 0;
     if (__tsan_get_current_fiber != nullptr) main_thread_ = __tsan_get_current_fiber();
     for (unsigned i = 0; i < count; ++i) {
         copy_variables(fibers_[i].variables, fibers_[i].kept);
@@ -173,6 +182,7 @@ void Fibers::keep()
 
 void Fibers::forget()
 {
+    counts_reports_ = false;
     for (Fiber &fiber : fibers_) copy_variables(fiber.kept, pristine_);
 }
 
@@ -258,12 +268,12 @@ void Fibers::work()
 }
 
 // The question to the caller is not the fiber's work. For ThreadSanitizer, the main thread asks it.
-void Fibers::point(const char *what, const volatile void *address)
+void Fibers::point(stress_site &site, const volatile void *address)
 {
     if (current_ == kMax || on_point_ == nullptr) return;
     void *thread = fibers_[current_].thread;
     if (thread != nullptr) __tsan_switch_to_fiber(main_thread_, 1);
-    const bool stops = on_point_(context_, what, address);
+    const bool stops = on_point_(context_, site, address);
     if (thread != nullptr) __tsan_switch_to_fiber(thread, 1);
     if (stops) leave();
 }
@@ -271,15 +281,15 @@ void Fibers::point(const char *what, const volatile void *address)
 void Fibers::named(const char *step)
 {
     if (current_ == kMax) return;
-    if (step[0] == 'l' && std::strcmp(step, "lock_wait") == 0) point(step, nullptr);
+    if (step[0] == 'l' && std::strcmp(step, "lock_wait") == 0) point(kLockWait, nullptr);
     else fibers_[current_].step = step;
 }
 
 } // namespace stress
 
-void stress_fiber_point(const char *what, const volatile void *address)
+void stress_fiber_point(stress_site *site, const volatile void *address)
 {
-    if (stress::fibers_now != nullptr && !stress::fibers_now->passes(what)) stress::fibers_now->point(what, address);
+    if (stress::fibers_now != nullptr && !stress::fibers_now->passes(*site)) stress::fibers_now->point(*site, address);
 }
 
 int *stress_fiber_errno()
@@ -303,4 +313,11 @@ long stress_fiber_syscall(long number, ...)
     va_end(list);
     if (number == SYS_tgkill && arguments[1] >= first) return 0;
     return syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+}
+
+ssize_t stress_fiber_write(int file, const void *bytes, std::size_t size_bytes)
+{
+    if (file != STDERR_FILENO || stress::fibers_now == nullptr || !stress::fibers_now->takes_report())
+        return write(file, bytes, size_bytes);
+    return static_cast<ssize_t>(size_bytes);
 }

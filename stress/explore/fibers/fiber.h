@@ -8,16 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "explore/inside/site.h"
+
 namespace stress {
 
 // Called at each point of a running fiber; true stops the fiber there.
-// `what` is the kind of access; "lock_wait": the fiber cannot continue until another one has.
-using FiberPoint = bool(void *context, const char *what, const volatile void *address);
+// site: where it is; kLockWait: no access, the fiber cannot continue until another one has.
+using FiberPoint = bool(void *context, stress_site &site, const volatile void *address);
 
 class Fibers {
   public:
     static constexpr unsigned kMax = 8;
     static constexpr std::size_t kStackBytes = 256 << 10;
+    static stress_site kLockWait;
 
     Fibers();
     ~Fibers();
@@ -59,6 +62,16 @@ class Fibers {
     void keep();
     void forget();
 
+    // From now until forget(): what fibers write to standard error is counted instead.
+    void count_reports() { counts_reports_ = true; }
+    // Since begin().
+    std::uint32_t reports() const { return reports_; }
+    bool takes_report()
+    {
+        reports_ += counts_reports_;
+        return counts_reports_;
+    }
+
     // Whether, for ThreadSanitizer, a switch orders what comes before it and after it. For times when no two fibers run
     // side by side.
     void order_switches(bool order) { unordered_ = order ? 0 : 1; }
@@ -78,16 +91,16 @@ class Fibers {
     unsigned current() const { return current_; }
 
     // Called by the allocator; see points.h. First passes(): true if nothing needs to be asked.
-    bool passes(const char *what)
+    bool passes(const stress_site &site)
     {
         if (current_ == kMax) return true;
         Fiber &fiber = fibers_[current_];
         if (fiber.asks_always) return false;
         passed_.accesses++;
-        passed_.hash = (passed_.hash ^ (current_ + 1) ^ static_cast<unsigned char>(what[0])) * kHashPrime;
+        passed_.hash = (passed_.hash ^ (current_ + 1) ^ static_cast<unsigned char>(site.what[0])) * kHashPrime;
         return --fiber.until_asked != 0;
     }
-    void point(const char *what, const volatile void *address);
+    void point(stress_site &site, const volatile void *address);
     void named(const char *step);
     // The running fiber's errno (own_libc.h); nullptr: no fiber runs.
     int *own_errno() { return current_ == kMax ? nullptr : &fibers_[current_].error; }
@@ -127,6 +140,8 @@ class Fibers {
     unsigned count_ = 0;
     unsigned unordered_ = 1; // for __tsan_switch_to_fiber: the switch itself orders nothing
     Passed passed_;
+    bool counts_reports_ = false;
+    std::uint32_t reports_ = 0;
     FiberPoint *on_point_ = nullptr;
     void *context_ = nullptr;
     unsigned char *pristine_ = nullptr;

@@ -7,6 +7,7 @@
 #include "cache/thread.h"
 #include "debug/describe.h"
 #include "explore/inside/arena.h"
+#include "heap/own_inside.h"
 #include "os/os.h"
 #include "report/settings.h"
 #include "superslab/pagemap.h"
@@ -44,6 +45,7 @@ const void *inside_heap(void)
 void inside_fork_child(void)
 {
     fork_child();
+    own_fork_child(); /* a handler of its own, which libc calls after the other */
 }
 
 const void *inside_lookup(const void *address)

@@ -27,7 +27,9 @@ static bool was_left(const struct owner *owner)
  * has left but not yet given up, is being changed. */
 static bool is_whole(const struct heap *heap)
 {
-    if (heap == tcache_self()->heap || owner_is_orphan(&heap->owner)) return true;
+    const struct tcache *self = tcache_self();
+    if (heap == self->heap) return atomic_load_explicit(&self->busy, memory_order_relaxed) < BUSY_VISITED;
+    if (owner_is_orphan(&heap->owner)) return true;
     const struct tcache *holder = heap->tcache;
     return holder != NULL && holder->heap == heap && atomic_load_explicit(&holder->busy, memory_order_relaxed) == 0;
 }

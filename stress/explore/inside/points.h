@@ -3,28 +3,33 @@
  * the real code, unchanged.
  *
  * The compiler's builtin makes the access, in one step, right after the point. The stored value is computed before the
- * point, so a value that was loaded for it may be out of date. A weak compare-and-swap never fails spuriously here. */
+ * point, so a value that was loaded for it may be out of date. A weak compare-and-swap never fails spuriously here.
+ * Code that calls the builtins itself has no points. */
 #pragma once
 
 #include <stdatomic.h>
 
-/* In fiber.cc. `what` must live for ever. */
-void stress_fiber_point(const char *what, const volatile void *address);
+#include "explore/inside/site.h"
 
 /* Casts to a pointer to the type without _Atomic, which the builtins of some compilers need. */
 #define STRESS_PLAIN(object) ((__typeof__((void)0, *(object)) *)(object))
-#define STRESS_POINT(what, object) stress_fiber_point(what, object)
 
-#undef atomic_load_explicit
-#define atomic_load_explicit(object, order) (STRESS_POINT("load", object), __atomic_load_n(STRESS_PLAIN(object), order))
-
-/* Evaluates the operand first, then passes the point. */
+/* Passes a point of this place in the sources, then makes the access. */
+#define STRESS_POINT(what, object, access)                                                                 \
+    __extension__({                                                                                        \
+        static STRESS_SITE struct stress_site stress_site = {what, __FILE__, __func__, __LINE__, 0, 0, 0}; \
+        stress_fiber_point(&stress_site, object);                                                          \
+        access;                                                                                            \
+    })
+/* Evaluates the operand first. */
 #define STRESS_WITH(what, object, operand, access)                    \
     __extension__({                                                   \
         __typeof__(*STRESS_PLAIN(object)) stress_operand = (operand); \
-        STRESS_POINT(what, object);                                   \
-        access;                                                       \
+        STRESS_POINT(what, object, access);                           \
     })
+
+#undef atomic_load_explicit
+#define atomic_load_explicit(object, order) STRESS_POINT("load", object, __atomic_load_n(STRESS_PLAIN(object), order))
 
 #undef atomic_store_explicit
 #define atomic_store_explicit(object, desired, order) \
