@@ -85,6 +85,7 @@ struct heap {
     _Atomic(uint32_t) rounds_seen;
     _Atomic(uint32_t) rounds_visited; /* rounds_seen at the last visit_idle, plus 1; 0: none yet. Relaxed */
     uint64_t seen_ms; /* while the thread watches idle memory: when it was on a slow path last */
+    struct defrag *defrag; /* how full the slabs are (cache/defrag.c); NULL: nobody has asked yet */
     struct pops *pops; /* what the heap profile counts (profile/pops.h); NULL: nothing yet */
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "cache/defrag.h"
 #include "debug/frame.h"
 #include "debug/quarantine.h"
 #include "hakmem/hakmem.h"
@@ -161,6 +162,16 @@ struct hak_sized_block hak_malloc_at_least(size_t size_bytes)
     size_t good_bytes = hak_good_size(size_bytes);
     void *block = hak_malloc(good_bytes);
     return (struct hak_sized_block){.block = block, .size_bytes = block != NULL ? good_bytes : 0};
+}
+
+bool hak_defrag_hint(const void *block)
+{
+    return defrag_hint(block);
+}
+
+void *hak_defrag_move(void *block)
+{
+    return defrag_move(block);
 }
 
 void hak_limit_set(size_t limit_bytes)

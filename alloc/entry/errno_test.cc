@@ -206,6 +206,9 @@ const struct {
      }},
     {"hak_good_size", [] { return hak_good_size(100) == 112; }, KEPT,
      [] { return hak_good_size(SIZE_MAX) == SIZE_MAX; }},
+    {"hak_defrag_hint", [] { return !hak_defrag_hint(nullptr); }, KEPT, [] { return !hak_defrag_hint(&own_heap); }},
+    {"hak_defrag_move", [] { return hak_defrag_move(nullptr) == nullptr; }, KEPT,
+     [] { return hak_defrag_move(&own_heap) == nullptr; }},
     {"hak_malloc_at_least", [] { return is_new(hak_malloc_at_least(HUGE_BYTES).block); }, ENOMEM,
      [] {
          hak_sized_block got = hak_malloc_at_least(HUGE_BYTES);

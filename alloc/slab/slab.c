@@ -306,3 +306,40 @@ void slab_give_back_list(struct slab *slab, struct block *head, struct block *ta
     slab->free = head;
     slab_returned(slab, count);
 }
+
+/* --- defragmentation ------------------------------------------------------------------------------ */
+
+struct block *slab_take_one(struct slab *slab)
+{
+    struct block *block = slab->free;
+    if (block == NULL) return NULL;
+    slab->free = link_get(&block->next);
+    used_add(slab, 1);
+    if (slab->free == NULL && slab->carved_count == slab->capacity) list_remove(slab);
+    return block;
+}
+
+/* Distributes the slabs over RANKS lists by how full they are, and joins these. A slab without a block in use stays the
+ * last. */
+struct slab_sums slab_sort(struct owner *owner, uint32_t class_index)
+{
+    enum { RANKS = 32 };
+    struct slab *ranks[RANKS] = {NULL};
+    struct slab_sums sums = {0, 0};
+    for (struct slab *slab; (slab = owner->slabs[class_index]) != NULL;) {
+        list_remove(slab);
+        uint32_t used_count = used_get(slab);
+        sums.used_count += used_count;
+        sums.capacity += slab->capacity;
+        uint32_t rank = used_count == 0 ? RANKS - 1 : (RANKS - 2) - used_count * (RANKS - 2) / slab->capacity;
+        slab->next = ranks[rank];
+        ranks[rank] = slab;
+    }
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        for (struct slab *slab = ranks[rank], *next; slab != NULL; slab = next) {
+            next = slab->next;
+            list_insert(slab, true);
+        }
+    }
+    return sums;
+}

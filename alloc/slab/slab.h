@@ -47,6 +47,14 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index);
  * block, which ends in NULL. Where a slab is one page, a free list is in the order of the addresses. */
 struct block *slab_take(struct slab *slab);
 
+/* For defragmentation (cache/defrag.h): brings the owner's list of a class into order, the fullest slabs first, and adds up
+ * what they have. slab_take_one takes one block from a slab's free list; NULL: it has none. */
+struct slab_sums {
+    uint64_t used_count, capacity;
+};
+struct slab_sums slab_sort(struct owner *owner, uint32_t class_index);
+struct block *slab_take_one(struct slab *slab);
+
 /* Gives a block, or a list of count blocks, back to its slab. This may release the slab. tail is needed only if the
  * slab's free list is not empty. */
 void slab_give_back(struct slab *slab, struct block *block);

@@ -195,6 +195,16 @@ struct hak_sized_block {
 };
 HAKMEM_API struct hak_sized_block hak_malloc_at_least(size_t size_bytes) HAKMEM_NOTHROW;
 
+/* Defragmentation with the program's help: for a program that can change its pointers to a block, as Redis does.
+ * hak_defrag_hint: whether moving the block would help to empty a sparse slab: it lies in one that is less full than the
+ * slabs of its class with free blocks are on average. hak_defrag_move then moves it, with all of its content, to a fuller
+ * slab, past all caches, and returns its new address; the old one is freed. NULL: the block stays where it is. Only blocks
+ * of up to 32 KiB that belong to the calling thread's heap are moved: call it in the thread that allocates them. Always false
+ * and NULL in the debug-validation build and under a sanitizer. (After jemalloc's get_defrag_hint, whose program moves the
+ * block itself.) */
+HAKMEM_API bool hak_defrag_hint(const void *block) HAKMEM_NOTHROW;
+HAKMEM_API void *hak_defrag_move(void *block) HAKMEM_NOTHROW;
+
 /* Heaps of the program's own. A heap is a set of blocks that go back all at once: with hak_heap_destroy, which takes the
  * heap too, or with hak_heap_free_all, in time that grows with the heap's slabs (64 KiB to 512 KiB each) and not with its
  * blocks. Any thread may use any heap at any time, and hak_free, free, hak_realloc and hak_malloc_usable_size take its
