@@ -13,6 +13,7 @@
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "heap/huge.h"
+#include "heap/own.h"
 #include "heap/stats_write.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -40,8 +41,9 @@ static bool make_round(void)
     if (pool_tick(now_ms)) thread_tick();
     huge_tick(now_ms);
     struct visit_found visits = visit_idle();
+    bool found_own = own_purge_idle() > 0;
     atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
-    return found || visits.given_back > 0 || visits.active > 0;
+    return found || found_own || visits.given_back > 0 || visits.active > 0;
 }
 
 static uint32_t wait_ms(uint32_t rests)

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "heap/background.h"
+#include "heap/own_inside.h"
 #include "superslab/purge.h"
 }
 
@@ -98,6 +99,28 @@ TEST_F(Background, GivesBackWhileAllSleep)
     EXPECT_EQ(hak_background(false), 0);
     over.release();
     thread.join();
+}
+
+TEST_F(Background, VisitsHeapsOfTheProgramsOwn)
+{
+    hak_heap *heap = hak_heap_new();
+    std::vector<void *> blocks(4096);
+    for (void *&block : blocks) block = hak_heap_malloc(heap, 512);
+    // No slab becomes empty, and more is left than a shrunk heap has.
+    for (size_t i = 0; i < blocks.size(); i++)
+        if (i % 128 >= 48) hak_free(blocks[i]);
+    auto resident = [heap] {
+        hak_heap_figures figures{};
+        hak_heap_figures_get(heap, &figures, sizeof figures);
+        return figures.resident_bytes;
+    };
+    EXPECT_GE(resident(), 4096u * 512);
+    EXPECT_EQ(hak_background(true), 0);
+    // No call of malloc or free from here on.
+    EXPECT_TRUE(within(20, [&] { return resident() <= 4096u * 512 * 5 / 8; })) << resident();
+    EXPECT_EQ(hak_background(false), 0);
+    hak_heap_destroy(heap);
+    if (VALIDATE) own_dead_free_all();
 }
 
 TEST_F(Background, AChildHasNoneAndMayStartOne)

@@ -200,6 +200,20 @@ size_t own_purge_all(void)
     return bytes;
 }
 
+size_t own_purge_idle(void)
+{
+    size_t bytes = 0;
+    for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
+        if (!is_live(heap) || !lock_word_try(&heap->lock, LOCK_OWN)) continue;
+        bool is_idle = owner_used_bytes(&heap->owner) + heap->binned_bytes == heap->seen_bytes;
+        if (is_idle && !heap->is_purged) bytes += own_give_back_unused(heap);
+        heap->is_purged = is_idle;
+        heap->seen_bytes = owner_used_bytes(&heap->owner) + heap->binned_bytes;
+        own_unlock(heap);
+    }
+    return bytes;
+}
+
 /* --- blocks --------------------------------------------------------------------------------------------- */
 
 static void *alloc_once(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero, bool *at_limit)

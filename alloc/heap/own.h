@@ -49,5 +49,8 @@ size_t own_usable_size(const void *pointer);
  * thread has. Returns how many bytes went back to the system. Not under a lock. */
 size_t own_purge_all(void);
 
+/* The same of heaps in which nothing seems to have changed since the last such call. */
+size_t own_purge_idle(void);
+
 /* Adds what these heaps count to the figures. Returns the bytes of their carved blocks. */
 size_t own_add_figures(struct hak_figures *out);
