@@ -204,7 +204,7 @@ TEST_F(Fault, SmallBlocksWithoutASystemUseWhatIsFree)
 {
     // Fills all memory; then the memory of one class, once freed, must serve another.
     std::vector<void *> runs;
-    hak_free(hak_malloc(RUN_BYTES_MAX)); // also if this is the first test of its process
+    for (size_t size : {(size_t)48, (size_t)RUN_BYTES_MAX}) hak_free(hak_malloc(size)); // this may be the first test
     os_fault_install(1, true);
     while (void *run = hak_malloc(RUN_BYTES_MAX)) runs.push_back(run);
     while (void *run = hak_malloc(PAGE_BYTES)) runs.push_back(run);
