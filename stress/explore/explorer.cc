@@ -20,6 +20,22 @@ unsigned long long clock_now()
     return kClockMs;
 }
 
+// A thread takes this number of blocks of several classes, of runs and of huge blocks, gives them all back, and ends.
+void leave_caches(World &world, unsigned count)
+{
+    static unsigned blocks;
+    blocks = count;
+    world.in(world.stranger(), [](World &each) {
+        constexpr std::size_t kSizes[] = {16, 8192, 16384, 65536, 3 << 20};
+        for (std::size_t size_bytes : kSizes) {
+            const unsigned of_size = size_bytes > 32768 ? (blocks + 15) / 16 : blocks;
+            for (unsigned place = 0; place < of_size; ++place) each.take(place, size_bytes);
+            for (unsigned place = 0; place < of_size; ++place) each.give(place);
+        }
+    });
+    world.renew(world.stranger());
+}
+
 }  // namespace
 
 Explorer::Explorer()
@@ -40,7 +56,7 @@ Explorer::~Explorer()
 
 // --- one run --------------------------------------------------------------------------------------------------------
 
-void Explorer::prepare(const ExploreScenario &scenario, unsigned threads)
+void Explorer::prepare(const ExploreScenario &scenario, unsigned threads, ExploreStart start)
 {
     fresh_.restore();
     Fibers &fibers = runner_.fibers();
@@ -49,6 +65,7 @@ void Explorer::prepare(const ExploreScenario &scenario, unsigned threads)
     world_.now = World::State{};
     world_.threads = threads;
     runner_.begin_setup();
+    if (start != ExploreStart::Fresh) leave_caches(world_, start == ExploreStart::Warm ? 4 : World::kPlaces / 2);
     scenario.setup(world_);
     fibers.end();
     if (runner_.failed()) {
@@ -116,7 +133,7 @@ ExploreResult Explorer::explore(const ExploreScenario &scenario, const ExploreRe
     ExploreResult result;
     const double start = sweep_clock();
     const double deadline = request.seconds == 0 ? 0 : start + request.seconds;
-    prepare(scenario, request.threads);
+    prepare(scenario, request.threads, request.start);
     result.complete = true;
     const Outcome &failure = result.sweep.failure;
     for (unsigned bound = 0; bound <= request.bound && result.complete && failure.rule == nullptr; ++bound) {
@@ -130,9 +147,9 @@ ExploreResult Explorer::explore(const ExploreScenario &scenario, const ExploreRe
 }
 
 const Outcome &Explorer::replay(const ExploreScenario &scenario, unsigned threads, const Schedule &schedule,
-                                bool &diverged)
+                                bool &diverged, ExploreStart start)
 {
-    prepare(scenario, threads);
+    prepare(scenario, threads, start);
     Replay chooser(schedule);
     const Outcome &outcome = runner_.run(program_, chooser, shares_);
     diverged = outcome.rule == nullptr && chooser.diverged();

@@ -18,7 +18,7 @@ namespace {
 using namespace stress;
 
 struct Options {
-    std::string scenario = "all", except, replay, json, visits;
+    std::string scenario = "all", except, replay, json, visits, start = "fresh";
     unsigned bound = 2;
     unsigned threads = 0; // 0: two, and three if the scenario has three
     double seconds = 0;
@@ -31,24 +31,33 @@ int bad_input(const std::string &text)
     return 2;
 }
 
+ExploreStart start_of(const Options &options)
+{
+    if (options.start == "warm") return ExploreStart::Warm;
+    return options.start == "full" ? ExploreStart::Full : ExploreStart::Fresh;
+}
+
 void list_scenarios()
 {
     for (const ExploreScenario &each : explore_scenarios())
         fmt::print("{:20} 2{}  {}\n", each.name, each.threads_max > 2 ? " or 3 threads" : " threads     ", each.hunts);
 }
 
-std::string command(const ExploreScenario &scenario, unsigned threads, const Schedule &schedule)
+std::string command(const ExploreScenario &scenario, const ExploreRequest &request, const Schedule &schedule)
 {
-    return fmt::format("hakmem-explore --scenario {} --threads {} --replay {}", scenario.name, threads,
+    const char *start = request.start == ExploreStart::Warm   ? " --start warm"
+                        : request.start == ExploreStart::Full ? " --start full"
+                                                              : "";
+    return fmt::format("hakmem-explore --scenario {} --threads {}{} --replay {}", scenario.name, request.threads, start,
                        schedule_print(schedule));
 }
 
-void print_failure(const Explorer &explorer, const ExploreScenario &scenario, unsigned threads, const Outcome &failure,
-                   bool every_access)
+void print_failure(const Explorer &explorer, const ExploreScenario &scenario, const ExploreRequest &request,
+                   const Outcome &failure, bool every_access)
 {
     fmt::print("FAILED: {}, {} threads: {}: {}\n  hunts: {}\n  again: {}\n  {} preemptions, {} accesses{}:\n{}",
-               scenario.name, threads, failure.rule, failure.detail, scenario.hunts,
-               command(scenario, threads, failure.schedule), failure.preemptions, failure.points,
+               scenario.name, request.threads, failure.rule, failure.detail, scenario.hunts,
+               command(scenario, request, failure.schedule), failure.preemptions, failure.points,
                every_access ? "" : "; shown: those to words of several threads (--every-access: all)",
                explorer.interleaving(every_access));
     std::fflush(stdout);
@@ -74,7 +83,7 @@ nlohmann::json json_of(const ExploreScenario &scenario, const ExploreRequest &re
         row["detail"] = sweep.failure.detail;
         row["preemptions"] = sweep.failure.preemptions;
         row["schedule"] = schedule_print(sweep.failure.schedule);
-        row["replay"] = command(scenario, request.threads, sweep.failure.schedule);
+        row["replay"] = command(scenario, request, sweep.failure.schedule);
     }
     return row;
 }
@@ -92,20 +101,30 @@ void print_row(const ExploreScenario &scenario, const ExploreRequest &request, c
 }
 
 // Scenarios that are not run have a row too.
-constexpr const char *kTwoThreads = "has two threads";
+constexpr const char *kTwoThreads = "has two threads", *kFreshOnly = "begins with a fresh heap";
 
-nlohmann::json json_of_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
+// nullptr: it is run.
+const char *why_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
 {
-    return {{"scenario", scenario.name}, {"threads", request.threads},
-            {"bound", request.bound},    {"schedules", 0},
-            {"complete", false},         {"failed", false},
-            {"skipped", kTwoThreads}};
+    if (request.threads > scenario.threads_max) return kTwoThreads;
+    return scenario.fresh_only && request.start != ExploreStart::Fresh ? kFreshOnly : nullptr;
 }
 
-void print_skipped(const ExploreScenario &scenario, const ExploreRequest &request)
+nlohmann::json json_of_skipped(const ExploreScenario &scenario, const ExploreRequest &request, const char *why)
+{
+    return {{"scenario", scenario.name},
+            {"threads", request.threads},
+            {"bound", request.bound},
+            {"schedules", 0},
+            {"complete", false},
+            {"failed", false},
+            {"skipped", why}};
+}
+
+void print_skipped(const ExploreScenario &scenario, const ExploreRequest &request, const char *why)
 {
     fmt::print("{:20} {:7} {:5} {:>7} {:>6} {:>10} {:>10} {:>12} {:>8}  skipped: {}\n", scenario.name, request.threads,
-               request.bound, "-", "-", "-", "-", "-", "-", kTwoThreads);
+               request.bound, "-", "-", "-", "-", "-", "-", why);
 }
 
 struct Counts {
@@ -159,12 +178,13 @@ int replay(const Options &options, const ExploreScenario &scenario)
     if (!schedule) return bad_input("--replay: " + error);
     Explorer explorer;
     bool diverged = false;
-    const Outcome outcome = explorer.replay(scenario, threads, *schedule, diverged);
+    const Outcome outcome = explorer.replay(scenario, threads, *schedule, diverged, start_of(options));
     if (diverged)
         return bad_input("--replay: the schedule does not fit this scenario and build; use one that the same "
                          "build has printed");
     if (outcome.rule != nullptr) {
-        print_failure(explorer, scenario, threads, outcome, options.every_access);
+        print_failure(explorer, scenario, {.threads = threads, .bound = 0, .seconds = 0, .start = start_of(options)},
+                      outcome, options.every_access);
         return 1;
     }
     fmt::print("{}, {} threads: held. {} preemptions, {} accesses:\n{}", scenario.name, threads, outcome.preemptions,
@@ -189,11 +209,11 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
     for (const ExploreScenario *scenario : scenarios) {
         for (unsigned threads = 2; threads <= 3; ++threads) {
             if (options.threads != 0 && options.threads != threads) continue;
-            const ExploreRequest request{threads, options.bound, options.seconds};
-            if (threads > scenario->threads_max) {
+            const ExploreRequest request{threads, options.bound, options.seconds, start_of(options)};
+            if (const char *why = why_skipped(*scenario, request); why != nullptr) {
                 ++counts.skipped;
-                rows.push_back(json_of_skipped(*scenario, request));
-                if (table) print_skipped(*scenario, request);
+                rows.push_back(json_of_skipped(*scenario, request, why));
+                if (table) print_skipped(*scenario, request, why);
                 continue;
             }
             Visits::begin();
@@ -203,7 +223,7 @@ int explore(const Options &options, const std::vector<const ExploreScenario *> &
             rows.push_back(json_of(*scenario, request, result));
             if (table) print_row(*scenario, request, result);
             if (result.sweep.failure.rule != nullptr && table)
-                print_failure(explorer, *scenario, threads, result.sweep.failure, options.every_access);
+                print_failure(explorer, *scenario, request, result.sweep.failure, options.every_access);
         }
     }
     if (table) print_counts(counts);
@@ -251,6 +271,12 @@ int main(int argc, char **argv)
     app.add_option("--json", options.json, "FILE for the results, or - for standard output instead of the table");
     app.add_option("--visits", options.visits,
                    "FILE for a report: each atomic access, and the scenarios that visit it from two sides");
+    app.add_option(
+           "--start", options.start,
+           "the heap that each scenario begins with: fresh, or with the caches of a thread that has ended, which "
+           "hold a little (warm) or all that they may (full)")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"fresh", "warm", "full"}));
     app.add_option("--seconds", options.seconds, "after which a scenario is given up; 0: no limit")
         ->check(CLI::NonNegativeNumber);
     app.add_flag("--list", options.list, "list the scenarios and the bugs that they hunt");

@@ -17,6 +17,8 @@ struct ExploreScenario {
     void (*check)(World &world) = nullptr;  // runs alone at the end; checks more than what must always hold
     // The last thread is the only one of a forked child; the others stop where they are; child.h judges.
     bool forks = false;
+    // Its setup or check counts on a heap that nothing has used (ExploreStart).
+    bool fresh_only = false;
 };
 
 const std::vector<ExploreScenario> &explore_scenarios();

@@ -74,6 +74,7 @@ const ExploreScenario kRunHint{
                 reserved_at_most(each, 2);
             });
         },
+    .fresh_only = true,
 };
 
 const ExploreScenario kSuperslabMake{
@@ -83,6 +84,7 @@ const ExploreScenario kSuperslabMake{
     .setup = [](World &world) { world.in(world.stranger(), all_of_it); },
     .body = [](World &world, unsigned thread) { world.take(own(thread, 0), kMiB); },
     .check = [](World &world) { world.in(world.stranger(), [](World &each) { reserved_at_most(each, 2); }); },
+    .fresh_only = true,
 };
 
 const ExploreScenario kSuperslabRelease{
@@ -207,6 +209,7 @@ const ExploreScenario kFirstSuperslab{
             world.take(own(thread, 0), kMiB);
         },
     .check = [](World &world) { world.in(world.stranger(), [](World &each) { reserved_at_most(each, 1); }); },
+    .fresh_only = true,
 };
 
 const ExploreScenario kRunResize{

@@ -8,7 +8,7 @@
 namespace stress {
 namespace {
 
-constexpr std::size_t kBlock = 16384, kTiny = 16;
+constexpr std::size_t kBlock = 16384, kRun = 100000, kTiny = 16;
 constexpr std::uint32_t kProcess = 7;
 
 // Places: each thread has ten of its own from 40 on; those from 80 on keep a thread live.
@@ -70,7 +70,7 @@ const ExploreScenario kStatsSignal{
             world.in(0, [](World &each) {
                 const std::uint32_t before = each.runner.fibers().reports();
                 inside_stats_signal();
-                each.take(0, kBlock);
+                each.take(0, kRun); // a slow path
                 each.now.figures[0] = each.runner.fibers().reports() - before;
                 if (each.now.figures[0] == 0) each.runner.fail("scenario", "the signal's figures were not written");
             });
@@ -78,8 +78,8 @@ const ExploreScenario kStatsSignal{
     .body =
         [](World &world, unsigned thread) {
             if (thread == 0) inside_stats_signal();
-            world.take(own(thread, 0), kBlock);
-            world.take(own(thread, 1), kBlock / 2);
+            world.take(own(thread, 0), kRun);
+            world.take(own(thread, 1), kRun);
         },
     .check =
         [](World &world) {

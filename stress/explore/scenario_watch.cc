@@ -73,6 +73,7 @@ const ExploreScenario kGuardSlots{
                 if (guard.live != 0) each.runner.fail("balance", "%u slots are live, and no block is", guard.live);
             });
         },
+    .fresh_only = true,
 };
 
 // The threads' next blocks are the first that may be sampled.
