@@ -1,9 +1,10 @@
 /* hakmem-bench-tiny: a program that mallocs 100 bytes and prints the memory that is its own in KiB, as JSON. It is
  * written in C without stdio, so that only libc, the malloc under it and a page or two of its own are measured.
  *
- * Its own are the pages that it wrote (Private_Dirty). Resident memory also counts the unwritten pages of libraries,
- * which all processes share. The kernel maps up to 16 of them around each fault, so their number changes from run to run
- * with the addresses of the libraries, by more than a malloc adds. */
+ * Its own are the pages that it wrote (Anonymous). Resident memory also counts the unwritten pages of libraries, which
+ * all processes share. The kernel maps up to 16 of them around each fault, so their number changes from run to run with
+ * the addresses of the libraries, by more than a malloc adds. Private_Dirty counts those of a library that was built a
+ * moment ago, which are not on disk yet. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ int main(void)
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (length <= 0) return 1;
     text[length] = '\0';
-    const char *figure = strstr(text, "Private_Dirty:");
+    const char *figure = strstr(text, "Anonymous:");
     if (figure == NULL) return 1;
     figure += strcspn(figure, "0123456789");
 
