@@ -266,7 +266,7 @@ TEST_F(Own, PagesOfDestroyedHeapsAreRememberedUpToABound)
 {
     SKIP_WITHOUT_VALIDATE();
     for (size_t pages : {1u, 32u}) {
-        const size_t runs_max = pages == 1 ? OWN_DEAD_RANGES_MAX : OWN_DEAD_PAGES_MAX / pages;
+        const size_t runs_max = pages == 1 ? size_t{OWN_DEAD_RANGES_MAX} : OWN_DEAD_PAGES_MAX / pages;
         hak_heap *heap = hak_heap_new();
         std::vector<void *> blocks;
         auto count_dead = [&] {

@@ -23,23 +23,23 @@ constexpr int SITES = 24;
 
 enum class How { MALLOC, CALLOC, ALIGNED, REALLOC };
 
-// The call sites. They lie in a section of their own, so that a frame's address tells its site.
-template <int N> __attribute__((noinline, section("profiled_sites"))) void *allocate(How how, size_t size, void *old)
-{
-    void *block = how == How::CALLOC    ? hak_calloc(1, size)
-                  : how == How::ALIGNED ? hak_aligned_alloc(64, size)
-                  : how == How::REALLOC ? hak_realloc(old, size)
-                                        : hak_malloc(size);
-    __asm__ volatile("" : "+r"(block));
-    return block;
-}
-
-using Allocate = void *(How how, size_t size, void *old);
-template <int... N> constexpr std::array<Allocate *, sizeof...(N)> all_sites(std::integer_sequence<int, N...>)
-{
-    return {allocate<N>...};
-}
-const std::array<Allocate *, SITES> allocates = all_sites(std::make_integer_sequence<int, SITES>());
+// The call sites, in a section of their own, so that a frame's address tells its site. gcc puts no template there.
+#define SITES_TO_11(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define SITES_TO_23(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
+#define DEFINE_SITE(n)                                                                                       \
+    __attribute__((noinline, section("profiled_sites"))) void *allocate_##n(How how, size_t size, void *old) \
+    {                                                                                                        \
+        void *block = how == How::CALLOC    ? hak_calloc(1, size)                                            \
+                      : how == How::ALIGNED ? hak_aligned_alloc(64, size)                                    \
+                      : how == How::REALLOC ? hak_realloc(old, size)                                         \
+                                            : hak_malloc(size);                                              \
+        __asm__ volatile("" : "+r"(block));                                                                  \
+        return block;                                                                                        \
+    }
+SITES_TO_11(DEFINE_SITE)
+SITES_TO_23(DEFINE_SITE)
+#define NAME_SITE(n) allocate_##n,
+void *(*const allocates[SITES])(How, size_t, void *) = {SITES_TO_11(NAME_SITE) SITES_TO_23(NAME_SITE)};
 
 extern "C" const char __start_profiled_sites[], __stop_profiled_sites[];
 
