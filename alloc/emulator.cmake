@@ -6,6 +6,8 @@ set(EMULATOR_LACKS_FORK "the child of a process with threads cannot start thread
 set(EMULATOR_LACKS_MAPS "its own memory is in /proc/self/maps, and mincore knows only memory that can be read")
 set(EMULATOR_LACKS_ERRORS "its madvise, mprotect and mremap of what is not mapped do not fail as they must")
 set(EMULATOR_LACKS_EXEC "a program of the other processor cannot start itself again")
+set(EMULATOR_LACKS_MEMORY "page faults and the memory in a cgroup are its own too, and its madvise makes no huge pages")
+set(EMULATOR_LACKS_PEEK "it has no process_vm_readv, and without descriptors there is no pipe to read memory by")
 set(EMULATOR_LACKS_TIME "it takes minutes there")
 set(EMULATOR_LACKS
     "Fresh.AddressSpaceOfAGibibyte=LIMITS"
@@ -26,6 +28,10 @@ set(EMULATOR_LACKS
     "OsPages.SixtyFourKib=MAPS"
     "OsLinux.ErrorsAreReturned=ERRORS"
     "OsLinux.ReserveRefuses=TIME"
+    "Backing.PrewarmedPagesCostNoFault=MEMORY"
+    "Backing.FullSuperslabsBecomeHugePages=MEMORY"
+    "Limit.NoKillInAMemoryCgroup=MEMORY"
+    "CrashModules.WithoutTheSystemsMapsTheLinkersListServes=PEEK"
     "OverrideNew.AHandlerThatFreesMemory=LIMITS"
     "Report.TheLevelIsFoundBehindEntriesOfAnyLength=EXEC"
     "Report.ThePreloadedLibraryIsNamedUpToItsBound=EXEC"
