@@ -15,7 +15,8 @@ struct Count {
     bool next(Op &op)
     {
         if (at == end) return false;
-        op = op_make(OpKind::Malloc, static_cast<std::uint32_t>(at % 1000), ++at);
+        op = op_make(OpKind::Malloc, static_cast<std::uint32_t>(at % 1000), at + 1);
+        ++at;
         return true;
     }
 };
