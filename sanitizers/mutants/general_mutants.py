@@ -90,8 +90,20 @@ class General:
 
     # --- the sample ---
 
-    def configure(self):
-        if not (self.build / "build.ninja").exists():
+    def has_followed(self):
+        """Takes over what is new since the last run, and what CMake reads. write() does the rest."""
+
+        def lags(name):
+            own = self.copy.tree / name
+            read = re.search(r"(^|/)CMake\w+[.](txt|json)$|[.]cmake$", name)
+            return not own.is_file() or read and own.read_bytes() != (self.root / name).read_bytes()
+
+        new = [name for name in tracked(self.root) if lags(name)]
+        self.copy.sync(new)
+        return bool(new)
+
+    def configure(self, again):
+        if again or not (self.build / "build.ninja").exists():
             done = subprocess.run(
                 ["cmake", "--preset", TREE, "-DCMAKE_C_FLAGS=-w", "-DCMAKE_CXX_FLAGS=-w"],
                 cwd=self.copy.tree,
@@ -322,7 +334,7 @@ class General:
         self.copy.tree.mkdir(parents=True, exist_ok=True)
         if not self.build.exists():
             self.copy.make()
-        self.configure()
+        self.configure(self.has_followed())
 
     def run(self, drawn, digest, retry=False):
         excused = {row.key: row for row in equivalents.read(self.root)[0]}

@@ -280,6 +280,17 @@ def check_changed(drive, root, problems):
     done = drive("--changed", "HEAD")
     if "of the 3 mutants of lines that differ from HEAD" not in done.stdout or "/alloc/toy.c:4" in done.stdout:
         problems.append(f"--changed: {done.stdout}{done.stderr}")
+    (root / "alloc" / "new.c").write_text(
+        "int one(int a)\n{\n    if (a < 5) return -1;\n    return a;\n}\n", encoding="utf-8"
+    )
+    (root / "CMakeLists.txt").write_text(
+        (root / "CMakeLists.txt").read_text(encoding="utf-8").replace("alloc/toy.c)", "alloc/toy.c alloc/new.c)"),
+        encoding="utf-8",
+    )
+    subprocess.run([*git, "add", "-A"], check=True)
+    done = drive("--changed", "HEAD")
+    if "alloc/new.c:3 " not in done.stdout:
+        problems.append(f"--changed with a new file: {done.stdout}{done.stderr}")
     done = drive("--changed", "nix")
     if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
         problems.append(f"--changed nix: exit status {done.returncode}, said {done.stderr!r}")
