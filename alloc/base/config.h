@@ -62,8 +62,8 @@ enum {
     CACHE_LINE_BYTES = 64,
     COLOURED_STEP_BYTES = 128, /* slabs are coloured whose blocks are a multiple of this, up to 1 KiB */
     CARVE_BYTES = 4096, /* a refill carves this much of a slab's fresh memory */
-    SORTED_MIN = 8, /* a slab's free list of fewer blocks is not sorted when it is taken */
     CARVE_STRIDE_BYTES = 320, /* the list of carved blocks starts this much further on in each next slab: 5 lines */
+    SORTED_MIN = 8, /* a slab's free list of fewer blocks is not sorted when it is taken */
 
     /* How many slabs a thread gathers remote frees for at one time. A producer allocates from one slab of each class in
      * turn, so this must exceed the number of classes (measured: a block handed over takes 57 ns with 16 stages, 18 ns

@@ -124,7 +124,8 @@ enum { SPARSE_MAP = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THR
 /* HAK_TLS declares a thread-local variable; HAK_MINE(variable) is the calling thread's. The model initial-exec reaches
  * the thread cache by one addition to the thread pointer, without a call or a test. The loader must have room for such
  * variables in the memory that it sets aside for each thread at start. With local-dynamic each access asks the loader,
- * which makes room at a thread's first. Where threads are coroutines, all HAK_TLS variables lie in one section, and each coroutine has a copy of the section hak_fiber_offset bytes away. */
+ * which makes room at a thread's first. Where threads are coroutines, all HAK_TLS variables lie in one section, and each
+ * coroutine has a copy of the section hak_fiber_offset bytes away. */
 #if HAKMEM_FIBERS
 #include <stddef.h>
 extern ptrdiff_t hak_fiber_offset;

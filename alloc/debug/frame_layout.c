@@ -24,8 +24,8 @@ static_assert(STATE_SHIFT < 64, "the state fits the word");
 
 /* A frame's front: the 16 bytes before the program's block. */
 struct front {
-    _Atomic(uint64_t)
-        word; /* relaxed: threads that use one block without any order between them have no order to keep */
+    /* relaxed: threads that use one block without any order between them have no order to keep. */
+    _Atomic(uint64_t) word;
     uint64_t check;
 };
 

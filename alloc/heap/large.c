@@ -16,9 +16,10 @@ static uint32_t pages_for(size_t size_bytes)
 void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
 {
     uint32_t pages = pages_for(size_bytes);
-    struct page_need need = {pages, pages_for(align_bytes), .room_pages = grows ? pages : 0, .from_top = true};
+    uint32_t align_pages = pages_for(align_bytes), room_pages = grows ? pages : 0;
+    struct page_need need = {pages, align_pages, room_pages, .from_top = true};
     struct page_range range = pool_claim_for(need);
-    if (range.superslab == NULL && grows) range = pool_claim(pages, need.align_pages, true);
+    if (range.superslab == NULL && grows) range = pool_claim(pages, align_pages, true);
     if (range.superslab == NULL) return NULL;
     struct slab *run = &range.superslab->slabs[range.first];
     run->class_index = CLASS_RUN;

@@ -19,7 +19,6 @@ struct os_frame {
 /* Finds the unwinder, which may allocate: once, before the first call of os_unwind. */
 void os_unwind_start(void);
 
-/* Writes this function's caller and its callers, the innermost first, at most count_max of them (OS_UNWIND_FRAMES_MAX at
- * most); returns how many. May
- * fault where the stack is broken. */
+/* Writes this function's caller and its callers, the innermost first; at most count_max of them, which is at most
+ * OS_UNWIND_FRAMES_MAX. Returns how many. May fault where the stack is broken. */
 size_t os_unwind(struct os_frame *frames, size_t count_max);

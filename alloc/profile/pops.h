@@ -16,8 +16,8 @@
  * be sampled too often.) When the thread ends or the caches are emptied, all choices are dropped, and what comes back
  * later is counted afresh.
  *
- * So a sample costs two slow paths, and each other slow path a subtraction. That is inline here. Only the thread that holds the heap calls
- * these; pops_watch also the child of fork, for threads that it does not have. */
+ * So a sample costs two slow paths, and each other slow path a subtraction, which is inline here. Only the thread that
+ * holds the heap calls these; pops_watch also the child of fork, for threads that it does not have. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,8 +38,8 @@ struct pops_class {
     uint8_t bin;
     uint8_t uncounted_below; /* lists before this one were parked when counting began: their blocks are not counted */
     uint8_t uncounted_last; /* a bit for each list: in the last of those set aside only the first block is counted */
-    struct block
-        *aside[POPS_LISTS_MAX]; /* for each list what was set aside, the newest first, linked by next_magazine */
+    /* For each list what was set aside, the newest first, linked by next_magazine. */
+    struct block *aside[POPS_LISTS_MAX];
 };
 
 struct pops {

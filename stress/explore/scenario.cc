@@ -4,6 +4,16 @@
 
 namespace stress {
 
+void be_live(World &world)
+{
+    world.take(kLive + world.runner.fibers().current(), kTiny);
+}
+
+void all_live(World &world)
+{
+    for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
+}
+
 const std::vector<ExploreScenario> &explore_scenarios()
 {
     static const std::vector<ExploreScenario> all = [] {

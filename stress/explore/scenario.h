@@ -2,6 +2,7 @@
 // meets another. They are small: a run has a few hundred accesses, so that all of its interleavings can be run.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "explore/world.h"
@@ -20,6 +21,20 @@ struct ExploreScenario {
     // Its setup or check counts on a heap that nothing has used (ExploreStart).
     bool fresh_only = false;
 };
+
+// Places of most scenarios: setup fills 0 to 39; each thread has ten of its own from 40 on; those from 90 on keep a
+// thread live.
+constexpr unsigned kOwn = 40, kLive = 90;
+constexpr std::size_t kTiny = 16; // the size of such a block
+
+inline unsigned own(unsigned thread, unsigned place)
+{
+    return kOwn + 10 * thread + place;
+}
+
+// Gives the calling thread a block, and so a heap.
+void be_live(World &world);
+void all_live(World &world);
 
 const std::vector<ExploreScenario> &explore_scenarios();
 const ExploreScenario *explore_scenario(const char *name);

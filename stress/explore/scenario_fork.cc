@@ -6,16 +6,10 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kBlock = 16384, kRun = std::size_t{1} << 20, kHuge = std::size_t{3} << 20;
-constexpr std::size_t kTiny = 16;
 
 // Places: setup fills 0 to 29; the threads that stop have 30 to 49, the child's thread 50 to 69, a thread that the
 // child starts 70 to 89. Long lists use 100 and up.
-constexpr unsigned kStopped = 30, kChild = 50, kGrown = 70, kLive = 90, kLong = 100;
-
-void be_live(World &world)
-{
-    world.take(kLive + world.runner.fibers().current(), kTiny);
-}
+constexpr unsigned kStopped = 30, kChild = 50, kGrown = 70, kLong = 100;
 
 // Blocks of the child's thread, which others free and which it then takes back.
 void four_blocks(World &world)
@@ -82,10 +76,7 @@ const ExploreScenario kForkRefill{
     .name = "fork-refill",
     .hunts = "a heap in the middle of a refill, which the child hands out again",
     .threads_max = 3,
-    .setup =
-        [](World &world) {
-            for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
-        },
+    .setup = [](World &world) { all_live(world); },
     .body =
         [](World &world, unsigned thread) {
             if (is_child(world, thread)) return child(world);

@@ -9,21 +9,7 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kBlock = 16384, kRun = 100000, kHuge = std::size_t{3} << 20;
-constexpr std::size_t kTiny = 16;
 constexpr unsigned kSpares = 32; // of this number of destroyed heaps none is used again, under the allocator's checks
-
-// Places: setup fills 0 to 39; each thread has ten of its own from 40 on; those from 80 on keep a thread live.
-constexpr unsigned kOwn = 40, kLive = 80;
-
-unsigned own(unsigned thread, unsigned place)
-{
-    return kOwn + 10 * thread + place;
-}
-
-void be_live(World &world)
-{
-    world.take(kLive + world.runner.fibers().current(), kTiny);
-}
 
 // The scenario's figures are its heaps; 0: none.
 hak_heap *heap_at(const World &world, unsigned index)
@@ -52,11 +38,6 @@ void six_blocks(World &world)
 {
     hak_heap *heap = make(world, 0);
     for (unsigned place = 0; place < 6; ++place) world.take_in(place, heap, kBlock);
-}
-
-void all_live(World &world)
-{
-    for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
 }
 
 // All blocks are freed: then nothing may be in use in a heap, and its books and lists must be right.

@@ -11,14 +11,6 @@ namespace {
 constexpr std::size_t kPage = 65536, kMiB = std::size_t{1} << 20, kSuperslab = 4 * kMiB;
 constexpr std::size_t kHuge = 3 * kMiB, kSmall = 16384;
 
-// Places: setup fills 0 to 39; each thread has ten of its own from 40 on.
-constexpr unsigned kOwn = 40;
-
-unsigned own(unsigned thread, unsigned place)
-{
-    return kOwn + 10 * thread + place;
-}
-
 // Fills the first superslab: place 0 gets a MiB, place 1 all the rest except a MiB.
 void all_but_a_mib(World &world)
 {

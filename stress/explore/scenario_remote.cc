@@ -8,24 +8,10 @@ namespace {
 
 // Two classes whose blocks are posted and refilled one at a time, and one whose blocks are posted two at a time.
 constexpr std::size_t kBlock = 16384, kOther = 14336, kHalf = 8192;
-constexpr std::size_t kTiny = 16;
 
 // SUCCESSION_FREES and SUCCESSION_DRAWN_BYTES of base/config.h.
 constexpr unsigned kSuccessionFrees = 256;
 constexpr std::size_t kDrawn = 4096;
-
-// Places: setup fills 0 to 39; each thread has ten of its own from 40 on; those from 80 on keep a thread live.
-constexpr unsigned kOwn = 40, kLive = 80;
-
-unsigned own(unsigned thread, unsigned place)
-{
-    return kOwn + 10 * thread + place;
-}
-
-void be_live(World &world)
-{
-    world.take(kLive + world.runner.fibers().current(), kTiny);
-}
 
 // A thread's heap with four blocks that others will free.
 void four_blocks(World &world)
@@ -193,7 +179,7 @@ const ExploreScenario kQueueQueue{
     .threads_max = 3,
     .setup =
         [](World &world) {
-            for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
+            all_live(world);
             world.in(world.threads == 3 ? 2 : world.stranger(), four_in_two_slabs);
         },
     .body =

@@ -9,28 +9,10 @@ namespace stress {
 namespace {
 
 constexpr std::size_t kSampled = 4096; // the largest that is sampled; its lists are of one block
-constexpr std::size_t kBlock = 16384, kRun = 100000, kTiny = 16;
+constexpr std::size_t kBlock = 16384, kRun = 100000;
 constexpr std::uint32_t kSlots = 3;
 constexpr std::size_t kMean = 4096;
 constexpr int kFrames = 2; // the level of checks that has frames
-
-// Places: setup fills 0 to 39; each thread has ten of its own from 40 on; those from 80 on keep a thread live.
-constexpr unsigned kOwn = 40, kLive = 80;
-
-unsigned own(unsigned thread, unsigned place)
-{
-    return kOwn + 10 * thread + place;
-}
-
-void be_live(World &world)
-{
-    world.take(kLive + world.runner.fibers().current(), kTiny);
-}
-
-void all_live(World &world)
-{
-    for (unsigned thread = 0; thread < world.threads; ++thread) world.in(thread, be_live);
-}
 
 // --- sampled blocks ----------------------------------------------------------------------------------------------------
 

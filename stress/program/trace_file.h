@@ -1,6 +1,6 @@
 // Traces: what a real program did (`hakmem-stress capture`), as a file of ops. A trace is a program whose links are kept
-// (program.h), with limits of its own: it may have many more ops and slots than fit into memory twice, so it is written
-// and read in frames, one at a time.
+// (program.h), with limits of its own: it may have many more ops and slots than fit into memory twice. So writer and
+// reader hold one frame of it, and not the whole.
 //
 // Format, little-endian: a header of 64 bytes with the magic of program_file.h and version 2; then frames of at most
 // kTraceFrameOps ops: the number of ops (4), the compressed bytes (4), and those bytes (compress.h). Uncompressed, a

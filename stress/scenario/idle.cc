@@ -1,5 +1,5 @@
 // All threads asleep. Each seat allocates a burst of blocks, frees nearly all of them, and goes to sleep. While all sleep
-// and none calls malloc or free, the memory must return to the system: a server at night.
+// and none calls malloc or free, the memory must return to the system, as in a server without requests.
 //
 // Only a malloc with a thread of its own that purges can do this; the plan starts that of hakmem or of jemalloc.
 //
