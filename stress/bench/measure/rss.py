@@ -9,7 +9,11 @@ ROWS = {
     "small-freed": ("later", "2 s after 256 MiB of small blocks were freed", "at most 16 MiB"),
     "small-freed-64th": ("later", "the same, each 64th block stays", "at most 140 MiB"),
     "larson-8": ("peak", "peak of larson with 8 threads", "at most 1.1 times tcmalloc's"),
-    "larson-8-overlap": ("peak", "the same, each stays until its successor has done its part", "at most 2 times tcmalloc's"),
+    "larson-8-overlap": (
+        "peak",
+        "the same, each stays until its successor has done its part",
+        "at most 2 times tcmalloc's",
+    ),
     "tiny": ("end", "a C program with one block: the pages that it wrote", "at most 96 KiB above the system's"),
     "producer-consumer": ("peak", "peak, one thread allocates and one frees", "at most 2 times the live set"),
     "free-only": ("peak", "peak, one thread only frees", "at most 2 times the live set"),
