@@ -74,6 +74,41 @@ TEST_F(Succession, TheHeirBeginsWithEachList)
     });
 }
 
+// What the bins have learned stays with the heap, in every class, and is gone once the heap has idled.
+TEST_F(Succession, TheHeirHasTheCreditsThatTheHeapHasLearned)
+{
+    auto credit = [](size_t size) { return tcache_self()->credits[sizeclass_of(size)]; };
+    auto learned = [](heap *of, size_t size) { return (uint32_t)of->parking[sizeclass_of(size)].credit; };
+    const size_t size = 512;
+    const uint32_t first = sizeclass_credit(sizeclass_of(size)), most = sizeclass_credit_grown(sizeclass_of(size));
+    ASSERT_LT(first, most);
+    heap *grown = nullptr;
+    test::in_thread([&] {
+        for (int round = 0; round < 40; round++) {
+            std::vector<void *> blocks;
+            for (uint32_t i = 0; i < 4 * most; i++) blocks.push_back(hak_malloc(size));
+            for (void *block : blocks) hak_free(block);
+        }
+        grown = tcache_self()->heap;
+        EXPECT_EQ(learned(grown, size), most);
+    });
+    test::in_thread([&] {
+        hak_free(hak_malloc(16));
+        ASSERT_EQ(tcache_self()->heap, grown);
+        EXPECT_EQ(learned(grown, size), most);
+        EXPECT_EQ(credit(size), most);
+        EXPECT_EQ(credit(208), sizeclass_credit(sizeclass_of(208))) << "it has learned nothing of this class";
+    });
+    thread_tick();
+    thread_tick();
+    EXPECT_EQ(learned(grown, size), first) << "nobody came for two rounds";
+    test::in_thread([&] {
+        hak_free(hak_malloc(16));
+        ASSERT_EQ(tcache_self()->heap, grown);
+        EXPECT_EQ(credit(size), first);
+    });
+}
+
 TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
 {
     uint64_t small;

@@ -2,6 +2,7 @@
 #include "cache/tcache.h"
 
 #include "base/sync_point.h"
+#include "cache/credits.h"
 #include "cache/held.h"
 #include "cache/thread.h"
 #include "os/os.h"
@@ -33,35 +34,13 @@ static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
     return list;
 }
 
-static void credit_set(struct heap *heap, uint32_t class_index, uint32_t credit)
-{
-    heap->parking[class_index].credit = (uint16_t)credit;
-    heap->parking[class_index].count_max = (uint8_t)sizeclass_magazines(class_index, credit);
-    heap->parking[class_index].is_grown = false;
-}
-
-/* A parked list is wanted again. */
-static HAK_NOINLINE void credit_grow(struct heap *heap, uint32_t class_index)
-{
-    uint32_t credit = heap->parking[class_index].credit;
-    uint32_t credit_max = sizeclass_credit_grown(class_index);
-    credit_set(heap, class_index, 2 * credit < credit_max ? 2 * credit : credit_max);
-    heap->parking[class_index].is_grown = 2 * credit >= credit_max;
-}
-
 uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index)
 {
     const struct parking *parking = &heap->parking[class_index];
-    if (parking->overflows == 0) return parking->credit;
-    uint32_t least = sizeclass_credit_least(class_index), now = (uint32_t)parking->credit >> parking->overflows;
+    uint32_t credit = parking_credit(parking);
+    if (parking->overflows == 0) return credit;
+    uint32_t least = sizeclass_credit_least(class_index), now = credit >> parking->overflows;
     return now > least ? now : least;
-}
-
-void heap_credits_decay(struct heap *heap)
-{
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
-        if (heap->parking[class_index].credit > sizeclass_credit(class_index))
-            credit_set(heap, class_index, sizeclass_credit(class_index));
 }
 
 /* --- visits, and pauses ----------------------------------------------------------------------------- */
@@ -147,7 +126,7 @@ static struct block *find(struct tcache *tcache, uint32_t class_index)
     struct block *list = magazine_pop(heap, class_index);
     if (list != NULL) {
         heap->parking[class_index].overflows = 0;
-        if (!heap->parking[class_index].is_grown) credit_grow(heap, class_index);
+        if (!parking_is_grown(&heap->parking[class_index])) credit_grow(heap, class_index);
         if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_magazine, class_index);
         return list;
     }
@@ -247,7 +226,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     struct block *block = pointer;
     link_set(&block->next, NULL);
     tcache->heads[class_index] = block;
-    uint32_t credit = heap->parking[class_index].credit;
+    uint32_t credit = parking_credit(&heap->parking[class_index]);
     if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
     tcache->credits[class_index] = credit - 1u;
     settle(tcache, &heap->owner);
@@ -388,13 +367,4 @@ size_t tcache_shrink(struct tcache *tcache)
     size_t trimmed_bytes = slab_trim_all(owner);
     tcache_busy_end(tcache);
     return trimmed_bytes;
-}
-
-void tcache_fill_credits(struct tcache *tcache)
-{
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        credit_set(tcache->heap, class_index, sizeclass_credit(class_index));
-        tcache->heap->parking[class_index].overflows = 0;
-        tcache->credits[class_index] = tcache->heap->parking[class_index].credit;
-    }
 }

@@ -63,11 +63,12 @@ enum heap_rest {
 /* A class's magazines, in one struct, so that a refill or a park touches one cache line of it. */
 struct parking {
     struct block *magazines; /* linked by next_magazine */
-    uint16_t credit; /* the bin's credit after its next park */
+    _Atomic(uint16_t)
+        credit; /* the bin's credit after its next park. Only the holder writes it; figures read it: relaxed */
     uint8_t count; /* number of magazines */
     uint8_t count_max; /* limit of count; depends on the credit */
     uint8_t overflows; /* lists in a row that went back to their slabs, since a parked one was wanted last */
-    bool is_grown; /* the credit is known to be at its most */
+    _Atomic(bool) is_grown; /* the credit is known to be at its most; as credit */
 };
 
 /* What a thread holds besides its bins. It passes from thread to thread together with the owner, its first member.
@@ -88,6 +89,16 @@ struct heap {
     struct defrag *defrag; /* how full the slabs are (cache/defrag.c); NULL: nobody has asked yet */
     struct pops *pops; /* what the heap profile counts (profile/pops.h); NULL: nothing yet */
 };
+
+static inline uint32_t parking_credit(const struct parking *parking)
+{
+    return atomic_load_explicit(&parking->credit, memory_order_relaxed);
+}
+
+static inline bool parking_is_grown(const struct parking *parking)
+{
+    return atomic_load_explicit(&parking->is_grown, memory_order_relaxed);
+}
 
 extern HAK_HIDDEN HAK_TLS struct tcache tcache_of_thread;
 
@@ -134,15 +145,9 @@ void tcache_flush(struct tcache *tcache);
 /* As tcache_flush, and trims the slabs that are in use. Returns how many bytes that gave back to the system. */
 HAK_COLD size_t tcache_shrink(struct tcache *tcache);
 
-/* Sets the credits of a thread that has just taken a heap. */
-void tcache_fill_credits(struct tcache *tcache);
-
 /* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies on the free lists of its
  * heap is idle: trims the slabs, if more lies there than the last trim left. */
 HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
-
-/* The bins take no more frees than at first, where they had grown. */
-void heap_credits_decay(struct heap *heap);
 
 /* How many frees the class's bin takes. Each list in a row that goes back to its slabs halves that, since a thread that
  * frees more than it allocates needs no long lists, and the last one before it sleeps cannot be taken from it. */

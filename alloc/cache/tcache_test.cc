@@ -4,6 +4,7 @@
 #include <set>
 
 extern "C" {
+#include "cache/credits.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
 }
@@ -28,6 +29,12 @@ class Tcache : public test::HeapTest {
     tcache *self = tcache_self();
 };
 
+void credits_at_first(tcache *self)
+{
+    heap_credits_decay(self->heap);
+    tcache_fill_credits(self);
+}
+
 } // namespace
 
 TEST_F(Tcache, APopAndAPush)
@@ -47,7 +54,7 @@ TEST_F(Tcache, SpentCreditParksTheList)
 {
     for (size_t size : {16u, 256u, 1024u, 2048u, 32768u}) {
         hak_purge();
-        tcache_fill_credits(self);
+        credits_at_first(self);
         uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
         std::vector<void *> blocks = take(size, credit * 3);
         // A clean start: the bin is empty and has its full credit.
@@ -77,7 +84,7 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
     // 5120: doubling its credit would exceed its limit, which is no power of two times the first credit.
     for (size_t size : {16u, 64u, 1024u, 4096u, 5120u, 32768u}) {
         uint32_t c = sizeclass_of(size);
-        tcache_fill_credits(self);
+        credits_at_first(self);
         uint32_t start = self->heap->parking[c].credit, most = sizeclass_credit_grown(c);
         ASSERT_EQ(start, sizeclass_credit(c));
         for (int round = 0; round < 40; round++) {
@@ -95,7 +102,7 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
     }
     // Frees alone do not grow the credit.
     uint32_t c = sizeclass_of(128);
-    tcache_fill_credits(self);
+    credits_at_first(self);
     std::vector<void *> blocks = take(128, 20000);
     uint32_t before = self->heap->parking[c].credit;
     give_back(blocks);
@@ -124,7 +131,7 @@ TEST_F(Tcache, MagazinesAreBounded)
 {
     for (size_t size : {16u, 1024u, 4096u}) {
         hak_purge();
-        tcache_fill_credits(self);
+        credits_at_first(self);
         uint32_t c = sizeclass_of(size), credit = sizeclass_credit(c);
         std::vector<void *> blocks = take(size, credit * (MAGAZINES_MAX + 8));
         size_t freed = 0, cached_max = 0;
@@ -147,7 +154,7 @@ TEST_F(Tcache, RefillTakesAMagazineFirst)
     uint32_t c = sizeclass_of(1024), credit = sizeclass_credit(c);
     std::vector<void *> blocks = take(1024, credit * 3 + 1);
     hak_purge();
-    tcache_fill_credits(self);
+    credits_at_first(self);
     self->credits[c] = 0;
     give_back(blocks);
     EXPECT_EQ(self->heap->parking[c].count, 3);
@@ -263,7 +270,7 @@ TEST_F(Tcache, ListsInARowThatGoBackHalveTheNext)
     hak_free(hak_malloc(16)); // the thread has a heap
     for (size_t size : {16u, 64u, 1024u, 32768u}) {
         hak_purge();
-        tcache_fill_credits(self);
+        credits_at_first(self);
         uint32_t c = sizeclass_of(size), grown = sizeclass_credit_grown(c);
         for (int round = 0; round < 20; round++) give_back(take(size, 4 * grown)); // longer lists halve more often
         std::vector<void *> blocks = take(size, (MAGAZINES_MAX + 14) * grown);
@@ -296,7 +303,7 @@ TEST_F(Tcache, ListsOfAllClassesAreBounded)
 {
     hak_free(hak_malloc(16)); // the thread has a heap
     hak_purge();
-    tcache_fill_credits(self);
+    credits_at_first(self);
     EXPECT_EQ(self->heap->parked, 0u);
     std::vector<void *> blocks;
     uint32_t classes = 12, refused = 0, full = 0, most = 0;

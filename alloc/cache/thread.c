@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "cache/credits.h"
 #include "cache/fork.h"
 #include "os/lock.h"
 #include "os/meta.h"
@@ -143,6 +144,7 @@ static bool orphan_flush(struct owner *owner)
     if (!owner_adopt_this(owner)) return false;
     struct heap *heap = (struct heap *)owner;
     if (heap_wake(heap)) heap_magazines_give_back(heap);
+    heap_credits_decay(heap);
     remote_drain(owner, CLASS_EMPTY);
     owner_strip(owner);
     remote_abandon(owner);

@@ -2,6 +2,7 @@
 #include "cache/visit.h"
 
 #include "base/sync_point.h"
+#include "cache/credits.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "slab/slab.h"

@@ -4,6 +4,7 @@
 #include <map>
 
 extern "C" {
+#include "cache/credits.h"
 #include "debug/counters_print.h"
 }
 
@@ -66,6 +67,7 @@ TEST_F(Counters, FreshMemoryThenTheSlabsList)
 TEST_F(Counters, ParkedListsAndMagazines)
 {
     uint32_t credit = sizeclass_credit(C);
+    heap_credits_decay(tcache_self()->heap);
     tcache_fill_credits(tcache_self());
     std::vector<void *> blocks = take(BYTES, (MAGAZINES_MAX + 1) * credit + 1);
     give_back(blocks);

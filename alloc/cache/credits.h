@@ -1,0 +1,17 @@
+/* credits.h: how many frees a heap's bins take (struct parking): where a credit begins, grows and falls. What a heap has
+ * learned stays with it when another thread takes it over. A heap that idles forgets it: a visit resets the credits, and
+ * so does the tick that flushes a cold orphan. */
+#pragma once
+
+#include <stdint.h>
+
+#include "cache/tcache.h"
+
+/* Fills the credits of a thread that has just taken a heap: the heap's own, or those of a new heap. */
+void tcache_fill_credits(struct tcache *tcache);
+
+/* A parked list is wanted again. */
+HAK_NOINLINE void credit_grow(struct heap *heap, uint32_t class_index);
+
+/* The bins take no more frees than at first, where they had grown. */
+void heap_credits_decay(struct heap *heap);
