@@ -25,6 +25,7 @@ namespace {
 // --- what the system was asked for ---
 
 std::atomic<size_t> reserved_bytes;
+std::atomic<size_t> slice_bytes; // of them, of the page map: one PAGE_BYTES for each GiB of addresses, for good
 const os_ops *below;
 os_ops counting;
 
@@ -32,6 +33,7 @@ void *count_reserve(void *at, size_t size_bytes, size_t align_bytes)
 {
     void *start = below->reserve(at, size_bytes, align_bytes);
     if (start != nullptr) reserved_bytes += size_bytes;
+    if (start != nullptr && at != nullptr && size_bytes == PAGE_BYTES) slice_bytes += size_bytes;
     return start;
 }
 
@@ -84,7 +86,7 @@ struct Books {
             if (owner *each = owner_with_id(id)) used_bytes += owner_used_bytes(each);
         committed_bytes = limit_committed_bytes();
         made_superslabs = pool_figures().made_count;
-        beside_bytes = reserved_bytes - stats.reserved_bytes;
+        beside_bytes = reserved_bytes - slice_bytes - stats.reserved_bytes;
     }
 };
 
