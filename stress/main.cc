@@ -82,6 +82,7 @@ int run(int argc, char **argv)
     const std::uint64_t seed = options.seed.has_value() ? *options.seed : seed_draw();
     Plan plan = scenario_find(options.scenario)->plan({options, seed, options.threads});
     Execution execution{options, options.scenario, subject.support, seed, options_reproduce(argc, argv, options, seed)};
+    execution.plan_again = [&] { return scenario_find(options.scenario)->plan({options, seed, options.threads}); };
     execution.after_run = [&](Result &result) { write_report(options, result); };
     return execute(execution, plan);
 }

@@ -27,6 +27,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/judge/memory_law_test.cc
     engine/judge/memory_test.cc
     engine/judge/oracle_test.cc
+    engine/judge/remains_test.cc
     engine/judge/samples_test.cc
     engine/seat/op_stream_test.cc
     engine/run/options_parse_test.cc
@@ -66,7 +67,7 @@ function(stress_unit_tests filter label)
   gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 300
     PROPERTIES LABELS ${label} TIMEOUT 600 ENVIRONMENT "HAKMEM_STRESS_PROGRAM=$<TARGET_FILE:hakmem-stress>")
 endfunction()
-set(planted "Canary/*:OtherScenarios.*:InjectCanary*")
+set(planted "Rounds.*:Canary/*:OtherScenarios.*:InjectCanary*")
 stress_unit_tests("-${planted}" unit)
 stress_unit_tests("${planted}" once)
 

@@ -241,6 +241,15 @@ TEST(PlantedBugs, AreMetWhateverTheSeed)
     EXPECT_THAT(result.out, HasSubstr(rule_text("realloc_content")));
 }
 
+// Twenty mappings a round are far below the rule `mappings`.
+TEST(Rounds, FindWhatEachLeavesBehind)
+{
+    const std::vector<std::string> nine{"--ops", "20000", "--laps", "2", "--repeat", "9", "--no-strict"};
+    EXPECT_THAT(run_on("mappings", "larson", nine).out, HasSubstr(rule_text("remains")));
+    const SpawnResult sound = run_on("none", "larson", nine);
+    EXPECT_EQ(sound.exit_code, 0) << sound.out;
+}
+
 // The other scenarios must find the bugs that concern them.
 TEST(OtherScenarios, FindAnOverlapAndAGrowingHeap)
 {

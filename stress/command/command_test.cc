@@ -63,6 +63,7 @@ TEST_F(Commands, BadInputIsOneLineAndStatusTwo)
     expect_refused({"record"}, "");
     expect_refused({"record", "bogus", "-o", ops}, "unknown scenario 'bogus'");
     expect_refused({"record", "larson", "-o", ops, "--threads", "0"}, "--threads");
+    expect_refused({"record", "larson", "-o", ops, "--repeat", "5"}, "--repeat: one run is recorded");
     expect_refused({"shrink", ops, "-o", "/proc/no/such"}, "/proc/no");
     expect_refused({"compare", a_subject()}, "b is required");
     expect_refused({"report"}, "file");

@@ -113,6 +113,7 @@ int recording_main(int argc, char **argv)
         return parsed.exit_code;
     }
     Options options = parsed.options;
+    if (options.repeat != 1) return bad_input("--repeat: one run is recorded; leave it out");
     if (options.ops == 0) options.ops = kTimedOpsMax;
     if (options.ops > kProgramOpsMax)
         return bad_input("--ops: at most " + std::to_string(kProgramOpsMax) + " can be recorded");

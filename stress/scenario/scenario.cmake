@@ -2,6 +2,7 @@
 #   stress.SCENARIO.SUBJECT.os       OS threads, four of them
 #   stress.SCENARIO.SUBJECT.os.tN    the classic three, with other numbers of threads
 #   stress.SCENARIO.SUBJECT.seeded   under the seeded scheduler
+#   stress.SCENARIO.SUBJECT.rounds   five times in one process: what each round leaves behind (judge/remains.h)
 #   stress.list                      scenario/scenarios.cmake names what the program lists
 # peers.SCENARIO.PEER, label peers, runs each scenario once on another malloc. A suite that only its own allocator
 # passes would prove little.
@@ -69,6 +70,17 @@ foreach(entry IN LISTS STRESS_SCENARIOS)
     stress_os_test(${name}.os stress ${scenario} --allocator ${subject} --threads 4 --ops ${ops})
     stress_scenario_test(${name}.seeded stress ${scenario} --allocator ${subject} --threads 4 --schedule seeded
       ${seeded_ops})
+    if(NOT STRESS_SANITIZED AND NOT scenario STREQUAL "oom") # its filter of system calls stays for good
+      if(scenario MATCHES "^(thread-churn|tls-destructors|cancellation|small-stack)$")
+        math(EXPR fewer "${ops} / 3") # more than a thousand threads end in a round of thread-churn
+      elseif(NOT scenario STREQUAL "idle")
+        math(EXPR fewer "${ops} / 32")
+      else()
+        set(fewer ${ops}) # fewer ops never sleep
+      endif()
+      stress_scenario_test(${name}.rounds stress ${scenario} --allocator ${subject} --threads 4 --ops ${fewer} --laps 2
+        --repeat 5)
+    endif()
     if(scenario MATCHES "^(larson|random-mixed|remote-free)$")
       math(EXPR fewer "${ops} / 4")
       foreach(threads IN ITEMS 1 2 8)

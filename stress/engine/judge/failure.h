@@ -41,6 +41,7 @@ inline constexpr const char *kMappings = "mappings";
 inline constexpr const char *kDiverged = "diverged";
 inline constexpr const char *kHeap = "heap";
 inline constexpr const char *kProfile = "profile";
+inline constexpr const char *kRemains = "remains";
 }  // namespace rule
 
 // The witness of a failure: the seat, and the index of its op.

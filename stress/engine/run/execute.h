@@ -23,6 +23,8 @@ struct Execution {
     std::function<void(Result &)> after_run = nullptr;
     bool takes_schedule = true;  // whether the reproducing command accepts --expect-schedule
     bool stacks = true;          // after a crash or a hang also let gdb print the stack of every thread
+    // Draws the plan again, for options.repeat above 1.
+    std::function<Plan()> plan_again = nullptr;
 };
 
 // Runs, writes what the options ask for, and prints a summary. Returns the exit status: 0 pass, 1 fail, 77 if the plan

@@ -116,6 +116,10 @@ void MemoryJudge::judge(Result &result, double run_seconds)
     judge_plateau(result);
     judge_mappings(result);
     judge_resident(result);
+    if (testbed_.options.repeat > 1) { // the subject is asked to give it back
+        result.not_judged = "memory return: the run is repeated";
+        return;
+    }
     if (!testbed_.failed()) await_return(result, run_seconds); // after a failure the wait is not worth it
 }
 

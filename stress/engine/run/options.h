@@ -41,6 +41,7 @@ struct Options {
     Schedule schedule = Schedule::Os;
     std::optional<ScheduleMark> expect_schedule;  // of a seeded run; any other schedule is the failure `diverged`
     std::uint32_t laps = 0;  // 0: one if nothing is checked, otherwise eight
+    std::uint32_t repeat = 1; // how often to run in one process; above 1, what each round leaves is judged
     bool latency = true;     // time one call in 61; default: only with checks
     bool touch_pages = false; // unchecked: touch each page of a block, not its first byte alone
     double watchdog_seconds = 60;

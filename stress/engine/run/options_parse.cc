@@ -15,6 +15,7 @@
 #include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/file.h"
+#include "engine/judge/remains.h"
 #include "engine/run/own_options.h"
 #include "engine/run/scenario.h"
 
@@ -113,6 +114,10 @@ void add_shape(CLI::App &app, Raw &raw)
     Options &o = raw.options;
     app.add_option("--laps", o.laps, "parts of the run, with all threads at rest in between (default 8; unchecked: 1)")
         ->check(whole_number(1, 1000));
+    app.add_option("--repeat", o.repeat,
+                   "run this often in one process, and fail if each round leaves more mappings, address space, "
+                   "descriptors or keys (default 1; 5 or more show it, and 9 or more without --strict)")
+        ->check(whole_number(1, 1000));
     raw.latency_options.push_back(
         app.add_flag("--latency,!--no-latency", o.latency, "time one call in 61 (default in checked runs)"));
     app.add_option("--working-set", o.working_set, "slots of each thread")->check(whole_number(1, kCountMax));
@@ -188,6 +193,13 @@ void settle_strict(Raw &raw)
     if (!given) o.strict = o.allocator == "hakmem" || o.allocator == "validate";
 }
 
+void check_repeat(const Options &o)
+{
+    const std::uint32_t least = o.strict ? kRepeatsMin : kRepeatsMinLenient;
+    if (o.repeat > 1 && o.repeat < least)
+        throw BadInput{"--repeat: " + std::to_string(least) + " rounds or more tell a leak from a cache that fills"};
+}
+
 // Opens the file now, so that a run of an hour does not end with a result that cannot be written.
 void check_json(const Options &o)
 {
@@ -251,6 +263,7 @@ ParseOutcome settle(CLI::App &app, Raw &raw)
     settle_allocator(raw.options);
     settle_strict(raw);
     settle_latency(raw);
+    check_repeat(raw.options);
     check_json(raw.options);
     outcome.options = raw.options;
     outcome.run = true;

@@ -68,6 +68,7 @@ struct Result {
     std::optional<std::uint64_t> false_shared_lines; // none: not counted
     LatencyResult latency;
     std::vector<TimedSample> samples; // of memory, over the run
+    std::string remains; // what the process held after each round; empty: one run
     std::string reproduce; // the command that repeats the run
     std::vector<FailureText> failures;
 

@@ -54,6 +54,7 @@ std::string result_summary(const Result &result)
                         format_bytes(result.returned_rss_bytes), result.return_seconds);
     if (result.vma_count_peak != 0) text += fmt::format("  mappings   {}\n", result.vma_count_peak);
     if (!result.not_judged.empty()) text += fmt::format("  not judged {}\n", result.not_judged);
+    if (!result.remains.empty()) text += fmt::format("  remains    {}\n", result.remains);
     text += process_lines(result.process);
     if (result.false_shared_lines.has_value())
         text += fmt::format("  shared     {} cache lines by two threads\n", *result.false_shared_lines);

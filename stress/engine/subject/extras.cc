@@ -8,6 +8,7 @@
 
 #include <cstdio>
 
+#include "engine/subject/inside.h"
 #include "engine/subject/subject.h"
 
 namespace stress {
@@ -130,6 +131,26 @@ void subject_limit_tighten(std::uint64_t more_bytes)
     hak_figures figures{};
     limit_calls()->figures(&figures, sizeof figures);
     limit_calls()->set(figures.committed_bytes + more_bytes);
+}
+
+void subject_give_up()
+{
+    static decltype(&hak_purge_all) purge_all;
+    static int (*mallctl)(const char *, void *, std::size_t *, void *, std::size_t);
+    static void (*collect)(bool);
+    static void (*release)();
+    static int (*trim)(std::size_t);
+    static const bool looked = [] {
+        return find(purge_all, "hak_purge_all") || find(mallctl, "mallctl") || find(collect, "mi_collect") ||
+               find(release, "MallocExtension_ReleaseFreeMemory") || find(trim, "malloc_trim");
+    }();
+    const InsideSubject inside;
+    if (!looked) return;
+    if (purge_all != nullptr) purge_all();
+    else if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0); // MALLCTL_ARENAS_ALL
+    else if (collect != nullptr) collect(true);
+    else if (release != nullptr) release();
+    else trim(0);
 }
 
 bool subject_background()

@@ -26,6 +26,10 @@ bool subject_has_limit();
 void subject_limit_set(std::uint64_t bytes);
 void subject_limit_tighten(std::uint64_t more_bytes);
 
+// Asks the subject to give up everything that it caches for any thread, by the first of the names that it has:
+// hak_purge_all, mallctl of jemalloc, mi_collect, MallocExtension_ReleaseFreeMemory of gperftools, malloc_trim.
+void subject_give_up();
+
 // Starts the subject's own thread that gives idle memory back: hak_background, or jemalloc's background_thread.
 bool subject_background();
 

@@ -1,0 +1,125 @@
+#include "engine/judge/remains.h"
+
+#include <dirent.h>
+#include <fmt/core.h>
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "engine/base/build.h"
+#include "engine/judge/memory.h"
+#include "engine/subject/extras.h"
+#include "engine/subject/whitebox.h"
+
+namespace stress {
+namespace {
+
+// How much more a strict run may hold at the end than after its second round, for each thread, because threads met
+// otherwise than before. Measured on libhakmem: a superslab of 4 MiB for each of two threads, and three mappings for four.
+constexpr std::uint64_t kAny = UINT64_MAX;
+constexpr struct {
+    const char *name;
+    std::uint64_t slack_per_thread;
+} kFigures[kFigureCount] = {
+    {"open mappings", 2}, {"closed mappings", 2}, {"file mappings", kAny}, // libc keeps a library whose destructors wait
+    {"bytes", 4 << 20},   {"file bytes", kAny},   {"descriptors", 0},      {"keys", 0},
+    {"threads", 0},       {"bytes in use", kAny}, // destroyed heaps are remembered for a while (validate)
+};
+
+// libc keeps stacks of ended threads for later ones, up to 40 MiB by default. A larger stack that is given back makes
+// it unmap them all.
+void drop_kept_stacks()
+{
+    constexpr std::size_t larger_bytes = std::size_t{64} << 20;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, larger_bytes);
+    pthread_t thread{};
+    if (pthread_create(&thread, &attributes, [](void *nothing) { return nothing; }, nullptr) == 0)
+        pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+}
+
+std::uint64_t descriptor_count()
+{
+    std::uint64_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == nullptr) return 0;
+    while (readdir(directory) != nullptr) ++count;
+    closedir(directory);
+    return count;
+}
+
+// Takes the keys that are left, and gives them back.
+std::uint64_t key_count()
+{
+    constexpr std::size_t most = 1024; // PTHREAD_KEYS_MAX of glibc
+    static pthread_key_t keys[most];
+    std::size_t left = 0;
+    while (left < most && pthread_key_create(&keys[left], nullptr) == 0) ++left;
+    for (std::size_t i = 0; i < left; ++i) pthread_key_delete(keys[i]);
+    return most - left;
+}
+
+} // namespace
+
+void held_add_mapping(Held &held, const char *line)
+{
+    unsigned long start = 0, end = 0;
+    char access[8] = "";
+    int path = 0;
+    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %n", &start, &end, access, &path) < 3) return;
+    const bool file = path != 0 && line[path] == '/', open = access[0] == 'r' || access[1] == 'w';
+    held[file ? kFileMappings : open ? kOpenMappings : kClosedMappings] += 1;
+    held[file ? kFileBytes : kBytes] += end - start;
+}
+
+Held held_now()
+{
+    Held held{};
+    if constexpr (!kSanitized) drop_kept_stacks();
+    held[kDescriptors] = descriptor_count();
+    held[kKeys] = key_count();
+    held[kThreads] = process_thread_count();
+    subject_give_up();
+    held[kUsedBytes] = whitebox_in_use().bytes;
+    subject_give_up();
+    static char buffer[1 << 16]; // not from the subject
+    if (FILE *maps = std::fopen("/proc/self/maps", "re")) {
+        std::setvbuf(maps, buffer, _IOFBF, sizeof buffer);
+        char line[4096 + 256];
+        while (std::fgets(line, sizeof line, maps) != nullptr) held_add_mapping(held, line);
+        std::fclose(maps);
+    }
+    return held;
+}
+
+std::string remains_text(const Rounds &rounds)
+{
+    std::string text;
+    for (std::size_t figure = 0; figure < kFigureCount; ++figure) {
+        text += fmt::format("{}{}", text.empty() ? "" : "; ", kFigures[figure].name);
+        for (const Held &held : rounds) text += fmt::format(" {}", held[figure]);
+    }
+    return text;
+}
+
+std::string remains_fault(const Rounds &rounds, bool strict, std::uint32_t threads)
+{
+    if (rounds.size() < (strict ? kRepeatsMin : kRepeatsMinLenient)) return "";
+    for (std::size_t figure = 0; figure < kFigureCount; ++figure) {
+        bool grows = true;
+        for (std::size_t i = 1; i < rounds.size(); ++i) grows &= rounds[i][figure] > rounds[i - 1][figure];
+        const std::uint64_t slack = kFigures[figure].slack_per_thread, second = rounds[1][figure];
+        const bool above = strict && slack != kAny && rounds.back()[figure] > second + slack * threads;
+        if (!grows && !above) continue;
+        std::string text = fmt::format("{} after each round:", kFigures[figure].name);
+        for (const Held &held : rounds) text += fmt::format(" {}", held[figure]);
+        if (!grows) text += fmt::format("; the last may be {} above the second", slack * threads);
+        return text;
+    }
+    return "";
+}
+
+} // namespace stress

@@ -1,0 +1,101 @@
+#include "engine/judge/remains.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "engine/base/build.h"
+
+namespace stress {
+namespace {
+
+using testing::HasSubstr;
+
+Rounds rounds_of(Figure figure, std::initializer_list<std::uint64_t> values)
+{
+    Rounds rounds;
+    for (std::uint64_t value : values) {
+        Held held{};
+        held[figure] = value;
+        rounds.push_back(held);
+    }
+    return rounds;
+}
+
+TEST(Remains, WhatGrowsInEachRoundIsLost)
+{
+    for (std::size_t figure = 0; figure < kFigureCount; ++figure) {
+        const auto fault = [&](std::initializer_list<std::uint64_t> values, bool strict) {
+            return remains_fault(rounds_of(static_cast<Figure>(figure), values), strict, 4);
+        };
+        EXPECT_THAT(fault({5, 6, 7, 8, 9}, true), HasSubstr(" after each round: 5 6 7 8 9")) << figure;
+        EXPECT_EQ(fault({6, 7, 8, 9}, true), "") << "too few rounds";
+        EXPECT_EQ(fault({5, 9, 9, 9, 9}, true), "") << "caches fill in the first round";
+        EXPECT_NE(fault({1, 2, 3, 4, 5, 6, 7, 8, 9}, false), "");
+        EXPECT_EQ(fault({2, 3, 4, 5, 6, 7, 8, 9}, false), "") << "too few rounds";
+        EXPECT_EQ(fault({1, 2, 3, 4, 5, 5, 6, 7, 8}, false), "") << "it stopped once";
+    }
+}
+
+TEST(Remains, AStrictRunEndsWhereItsSecondRoundEnded)
+{
+    const auto fault = [](Figure figure, std::uint64_t more, bool strict) {
+        return remains_fault(rounds_of(figure, {0, 100, 100, 100, 100, 100, 100, 100, 100 + more}), strict, 4);
+    };
+    for (Figure figure : {kDescriptors, kKeys, kThreads}) EXPECT_NE(fault(figure, 1, true), "") << figure;
+    for (Figure figure : {kOpenMappings, kClosedMappings}) {
+        EXPECT_EQ(fault(figure, 8, true), "") << figure;
+        EXPECT_THAT(fault(figure, 9, true), HasSubstr("; the last may be 8 above the second")) << figure;
+        EXPECT_EQ(fault(figure, 9, false), "") << figure;
+    }
+    EXPECT_EQ(fault(kBytes, 16 << 20, true), "");
+    EXPECT_NE(fault(kBytes, (16 << 20) + 1, true), "");
+    for (Figure figure : {kFileMappings, kFileBytes, kUsedBytes}) EXPECT_EQ(fault(figure, 1 << 30, true), "") << figure;
+}
+
+TEST(Remains, MappingsByKind)
+{
+    Held held{};
+    for (const char *line :
+         {"7f0000000000-7f0000002000 rw-p 00000000 00:00 0 \n", "7f0000002000-7f0000003000 ---p 00000000 00:00 0 \n",
+          "7f0000003000-7f0000007000 -w-p 00000000 00:00 0                  [heap]\n",
+          "7f0000007000-7f0000008000 ---p 00001000 08:01 77    /usr/lib/a b.so\n", "nonsense\n"})
+        held_add_mapping(held, line);
+    EXPECT_EQ(held, (Held{2, 1, 1, 0x7000, 0x1000}));
+}
+
+// Everything that a round can leave changes its figure, and a second look changes nothing.
+TEST(Remains, OfThisProcess)
+{
+    if (kSanitized) GTEST_SKIP() << "a sanitizer maps memory of its own";
+    held_now();
+    const Held before = held_now(), again = held_now();
+    EXPECT_EQ(again, before);
+
+    constexpr std::size_t page_bytes = 4096;
+    char *pages = static_cast<char *>(mmap(nullptr, 3 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_EQ(mprotect(pages + page_bytes, page_bytes, PROT_READ), 0);
+    const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    pthread_key_t key{};
+    ASSERT_EQ(pthread_key_create(&key, nullptr), 0);
+    const Held after = held_now();
+    EXPECT_EQ(after[kOpenMappings], before[kOpenMappings] + 1);
+    EXPECT_GT(after[kClosedMappings], before[kClosedMappings]);
+    EXPECT_EQ(after[kBytes], before[kBytes] + 3 * page_bytes);
+    EXPECT_EQ(after[kDescriptors], before[kDescriptors] + 1);
+    EXPECT_EQ(after[kKeys], before[kKeys] + 1);
+    EXPECT_EQ(after[kThreads], before[kThreads]);
+
+    pthread_key_delete(key);
+    close(fd);
+    munmap(pages, 3 * page_bytes);
+    EXPECT_EQ(held_now(), before);
+}
+
+} // namespace
+} // namespace stress
