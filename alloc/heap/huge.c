@@ -2,6 +2,7 @@
 #include "heap/huge.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "base/bits.h"
 #include "base/config.h"
@@ -173,6 +174,7 @@ static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
     huge->start = pagemap_reserve(mapped_bytes, align_bytes);
     huge->mapped_bytes = mapped_bytes;
     huge->slack_bytes = 0;
+    atomic_store_explicit(&huge->usable_bytes, mapped_bytes, memory_order_relaxed); /* as in slack_set */
     if (huge->start != NULL && os->commit(huge->start, mapped_bytes) == 0) return huge;
     if (huge->start == NULL) list_push(&spare, huge);
     else release_or_keep(huge);
@@ -250,7 +252,7 @@ bool huge_is_cached(const void *address)
 size_t huge_usable_size(const void *pointer)
 {
     const struct huge *huge = pagemap_descriptor(pointer);
-    return huge->mapped_bytes - huge->slack_bytes;
+    return atomic_load_explicit(&huge->usable_bytes, memory_order_relaxed);
 }
 
 /* --- realloc -------------------------------------------------------------------------------------------- */
@@ -324,7 +326,8 @@ bool huge_find(const void *address, char **start, size_t *block_bytes)
     /* A descriptor without this tag is a superslab's. */
     if (huge == NULL || !tag_is_huge(pagemap_tag_checked((const void *)at))) return false;
     *start = (char *)at;
-    *block_bytes = huge->mapped_bytes - huge->slack_bytes; /* frames lie at its ends */
+    /* relaxed: the block may be freed or resized meanwhile. Frames lie at the ends of these bytes. */
+    *block_bytes = atomic_load_explicit(&huge->usable_bytes, memory_order_relaxed);
     return (uintptr_t)address - at < *block_bytes;
 }
 

@@ -140,6 +140,8 @@ static void slack_set(struct huge *huge, size_t bytes)
 {
     slack_bytes += bytes - huge->slack_bytes;
     huge->slack_bytes = bytes;
+    /* relaxed: huge_find may read it at any time, and needs nothing else with it. */
+    atomic_store_explicit(&huge->usable_bytes, huge->mapped_bytes - bytes, memory_order_relaxed);
 }
 
 struct huge *huge_cache_take(size_t align_bytes, size_t size_bytes)

@@ -13,6 +13,7 @@
  * They fall slowly while the cache swings, and a delay without a huge block ends them. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ struct huge {
     char *start;
     size_t mapped_bytes;
     size_t slack_bytes; /* of a live block: the end of its mapping, which the program does not have */
+    _Atomic(size_t) usable_bytes; /* the rest of it, for readers without the lock: relaxed */
     uint64_t cached_ms;
     struct huge *next; /* in a list: spare, stuck, or the one that huge_cache_put returns */
 };
