@@ -101,6 +101,15 @@ static void destroy(struct huge *huge)
     if (release_or_keep(huge)) stuck_retry();
 }
 
+static void destroy_all(struct huge *list)
+{
+    while (list != NULL) {
+        struct huge *next = list->next;
+        destroy(list);
+        list = next;
+    }
+}
+
 static struct huge *take_old(uint64_t before_ms)
 {
     huge_lock();
@@ -181,13 +190,14 @@ static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
     return NULL;
 }
 
-/* As huge_cache_count_live. */
+/* As huge_cache_count_live, and destroys what that returns. */
 static void count_live(size_t blocks, size_t bytes)
 {
     limit_count_huge(bytes);
     huge_lock();
-    huge_cache_count_live(blocks, bytes);
+    struct huge *over = huge_cache_count_live(blocks, bytes);
     lock_release(LOCK_HUGE);
+    destroy_all(over);
 }
 
 /* As huge_cache_resize. */
@@ -233,11 +243,7 @@ void huge_free(void *pointer)
     huge_lock();
     struct huge *over = huge_cache_put(huge, now_ms, delay());
     lock_release(LOCK_HUGE);
-    while (over != NULL) {
-        struct huge *next = over->next;
-        destroy(over);
-        over = next;
-    }
+    destroy_all(over);
     huge_tick(now_ms);
 }
 

@@ -34,6 +34,8 @@ static uint64_t due_ms;                    /* end of the interval */
 static bool used;
 static size_t cached_low, cached_peak, live_peak;
 
+static size_t live_peak_before; /* of the interval before */
+
 /* The bytes in the cache or in use have changed. */
 static void note(void)
 {
@@ -57,22 +59,22 @@ static void early_forget(void)
     early_live_bytes = SIZE_MAX;
 }
 
-/* The cache had no mapping for a block. At first the limit in bytes stays, and blocks may take longer mappings than they
- * need, which is often enough. */
+/* The cache had no mapping for a block. The bytes to keep stop once at the limit in bytes: blocks may take longer mappings
+ * than they need from them, so that is often enough. */
 static void note_missed(size_t bytes)
 {
     if (bytes > early_largest_bytes) return;
     size_t learned = bytes < early_bytes ? bytes : early_bytes;
     /* Half of it, since the bytes in use swing. */
     if (early_live_bytes / 2 < keep_live_bytes) keep_live_bytes = early_live_bytes / 2;
-    if (keep_bytes < cache_bytes_max) {
+    size_t more = keep_bytes + learned + learned / 2;
+    if (keep_bytes < cache_bytes_max && more >= cache_bytes_max) {
         keep_bytes = cache_bytes_max;
         early_forget();
         return;
     }
     size_t keep_max = 2 * live_peak + cache_bytes_max;
     if (keep_max > HUGE_KEEP_FACTOR * cache_bytes_max) keep_max = HUGE_KEEP_FACTOR * cache_bytes_max;
-    size_t more = keep_bytes + learned + learned / 2;
     if (more > keep_max) more = keep_max;
     if (more > keep_bytes) keep_bytes = more;
     early_bytes -= learned;
@@ -105,9 +107,11 @@ void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
         early_bytes /= 2;
     } else {
         huge_cache_forget();
+        live_peak = live_bytes;
     }
     used = false;
     cached_low = cached_peak = cached_bytes;
+    live_peak_before = live_peak;
     live_peak = live_bytes;
 }
 
@@ -180,6 +184,15 @@ static uint32_t cache_oldest(void)
     return oldest;
 }
 
+/* Moves the oldest mapping of the cache to a list of those taken back. Returns the list. */
+static struct huge *cache_remove_oldest(struct huge *over)
+{
+    struct huge *oldest = cache_remove(cache_oldest());
+    note_released(oldest->mapped_bytes);
+    oldest->next = over;
+    return oldest;
+}
+
 struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_ms)
 {
     struct huge *over = NULL;
@@ -190,22 +203,18 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
     size_t bytes_max = kept > cache_bytes_max ? kept : cache_bytes_max;
     uint32_t entries_max = kept > 0 ? HUGE_KEEP_ENTRIES : HUGE_CACHE_ENTRIES;
     if (huge->mapped_bytes > bytes_max / 2 || delay_ms == 0) {
+        if (delay_ms > 0) note_released(huge->mapped_bytes);
         huge->next = NULL;
         over = huge;
     } else {
-        while (cache_count >= entries_max || cached_bytes + huge->mapped_bytes > bytes_max) {
-            struct huge *oldest = cache_remove(cache_oldest());
-            oldest->next = over;
-            over = oldest;
-        }
+        while (cache_count >= entries_max || cached_bytes + huge->mapped_bytes > bytes_max)
+            over = cache_remove_oldest(over);
         if (ASAN) sanitizer_close(huge->start, huge->mapped_bytes);
         cache[cache_count++] = huge;
         any_cached_set();
         cached_bytes += huge->mapped_bytes;
         huge->cached_ms = now_ms;
     }
-    if (delay_ms > 0)
-        for (const struct huge *early = over; early != NULL; early = early->next) note_released(early->mapped_bytes);
     note();
     return over;
 }
@@ -221,12 +230,16 @@ struct huge *huge_cache_take_old(uint64_t before_ms)
     return old;
 }
 
-void huge_cache_count_live(size_t blocks, size_t bytes)
+struct huge *huge_cache_count_live(size_t blocks, size_t bytes)
 {
     live_count += blocks;
     live_bytes += bytes;
     if (blocks == 1) note_missed(bytes);
     note();
+    struct huge *over = NULL;
+    size_t peak = live_peak > live_peak_before ? live_peak : live_peak_before;
+    while (live_bytes + cached_bytes > peak && cached_bytes > keep()) over = cache_remove_oldest(over);
+    return over;
 }
 
 bool huge_cache_resize(struct huge *huge, size_t size_bytes)

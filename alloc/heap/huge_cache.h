@@ -1,15 +1,17 @@
 /* huge_cache.h: the mappings of freed huge blocks, kept for the next ones. The inside of heap/huge.c: the HUGE lock
  * protects everything here, so the caller holds it.
  *
- * The cache has a limit in bytes, HAKMEM_HUGE_CACHE_MIB, one in number, and one in time, a delay. It learns as the
+ * The cache has a limit in bytes, HAKMEM_HUGE_CACHE_MIB, one in number, and one in time, a delay. The mappings in use
+ * and in the cache together stay below the most bytes that were in use in this delay or the last one: where a block needs
+ * a new mapping, cached ones beyond that go back, so the cache adds nothing to a program's peak. The cache learns as the
  * pool's purge does: a mapping that a limit took back was taken back too early if a block that it could have served is
- * wanted within a delay or two. Then a block may take a longer mapping than it needs. Where that is not enough, each byte
- * taken back too early raises the bytes to keep by one and a half, up to HUGE_KEEP_FACTOR times the limit in bytes, and
- * up to that limit and twice the peak of bytes in use lately. The bytes to keep are exempt from all limits, so in time a
- * loop over many lengths makes no system calls and touches no new memory. They hold only while at least half as many
- * bytes are in use as when they were learned, and beyond the limit in bytes only while some are: a process that frees its
- * blocks is back at the limit at once, and may then sleep. (So a loop that frees all of its blocks in each round pays for
- * what exceeds that limit.)
+ * wanted within a delay or two. Each byte taken back too early raises the bytes to keep by one and a half, up to
+ * HUGE_KEEP_FACTOR times the limit in bytes, and up to that limit and twice the peak of bytes in use lately. The bytes to
+ * keep are exempt from all limits, and blocks may take longer mappings than they need from them, so in time a loop over
+ * many lengths makes no system calls and touches no new memory. They hold only while at least half as many bytes are in
+ * use as when they were learned, and beyond the limit in bytes only while some are: a process that frees its blocks is
+ * back at the limit at once, and may then sleep. (So a loop that frees all of its blocks in each round pays for what
+ * exceeds that limit.)
  * They fall slowly while the cache swings, and a delay without a huge block ends them. */
 #pragma once
 
@@ -29,7 +31,7 @@ struct huge {
     size_t slack_bytes; /* of a live block: the end of its mapping, which the program does not have */
     _Atomic(size_t) usable_bytes; /* the rest of it, for readers without the lock: relaxed */
     uint64_t cached_ms;
-    struct huge *next; /* in a list: spare, stuck, or the one that huge_cache_put returns */
+    struct huge *next; /* in a list: spare, stuck, or one that the cache returns */
 };
 
 /* Takes the smallest cached mapping that fits, and counts it as live; NULL if there is none. */
@@ -47,8 +49,8 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
 struct huge *huge_cache_take_old(uint64_t before_ms);
 
 /* Adds to the figures of live blocks; to subtract, pass the negated number: the sum wraps. blocks above 0: the cache had
- * no mapping for the block. */
-void huge_cache_count_live(size_t blocks, size_t bytes);
+ * no mapping for the block. Returns mappings that are too many now, as huge_cache_put. */
+struct huge *huge_cache_count_live(size_t blocks, size_t bytes);
 
 /* Changes how many bytes of its mapping a live block has. False: they do not fit, or would leave too much to spare. */
 bool huge_cache_resize(struct huge *huge, size_t size_bytes);

@@ -142,6 +142,53 @@ TEST_F(HugeLoop, WhatIsWantedLateWasNotTakenTooEarly)
     }
 }
 
+// What is cached and what is in use stay below the most that was in use lately, until the program wants again what that
+// took back.
+TEST_F(HugeLoop, TheCacheAddsNothingToThePeak)
+{
+    std::vector<char *> blocks{allocated(8 * MIB)};
+    char *first = allocated(8 * MIB), *second = allocated(8 * MIB); // the peak: 24 MiB
+    hak_free(first);
+    hak_free(second);
+    EXPECT_EQ(huge_figures().cached_bytes, 16 * MIB);
+    blocks.push_back(allocated(6 * MIB - PAGE_BYTES)); // a block of 8 MiB would waste too much on it
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    EXPECT_FALSE(is_mapped(first)) << "the oldest goes, and no more than that";
+    blocks.push_back(allocated(2 * MIB + PAGE_BYTES));
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB) << "24 MiB in all";
+    blocks.push_back(allocated(2 * MIB + PAGE_BYTES));
+    EXPECT_EQ(huge_figures().cached_bytes, 0u) << "and now more";
+    EXPECT_FALSE(is_mapped(second));
+    char *again = allocated(8 * MIB); // so they were taken back too early
+    hak_free(again);
+    blocks.push_back(allocated(16 * MIB));
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    EXPECT_TRUE(is_mapped(again));
+    for (char *block : blocks) hak_free(block);
+}
+
+// It counts for one delay more, and then no longer.
+TEST_F(HugeLoop, ThePeakIsForgotten)
+{
+    for (int delays : {1, 2}) {
+        char *stays = allocated(8 * MIB);
+        hak_free(allocated(24 * MIB)); // the peak: 32 MiB
+        hak_purge();
+        for (int i = 0; i < delays; i++) {
+            hak_free(allocated((size_t)(3 + i) * MIB)); // each longer than what was taken back
+            huge_tick(now += PURGE_DELAY_MS);
+        }
+        char *first = allocated(6 * MIB), *second = allocated(6 * MIB); // 20 MiB
+        hak_free(first);
+        hak_free(second);
+        char *more = allocated(5 * MIB);
+        EXPECT_EQ(huge_figures().cached_bytes, (delays == 1 ? 12 : 6) * MIB);
+        hak_free(more);
+        hak_free(stays);
+        hak_purge();
+    }
+}
+
 // A block in a longer mapping than it needs grows there, without a call.
 TEST_F(HugeLoop, ABlockGrowsWithinItsMapping)
 {
