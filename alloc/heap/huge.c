@@ -134,8 +134,17 @@ bool huge_any_cached(void)
     return huge_cache_any();
 }
 
+static HAK_COLD void make_way(void)
+{
+    huge_lock();
+    struct huge *over = huge_cache_make_way();
+    lock_release(LOCK_HUGE);
+    destroy_all(over);
+}
+
 void huge_tick(uint64_t now_ms)
 {
+    if (HAK_UNLIKELY(huge_cache_is_in_the_way())) make_way();
     /* relaxed: the thread that advances the time does the work, and does it under the lock. */
     uint64_t due = atomic_load_explicit(&tick_due_ms, memory_order_relaxed);
     if (now_ms < due || now_ms < delay()) return;

@@ -35,7 +35,8 @@ bool huge_is_cached(const void *address);
  * Returns the block. NULL when the system refuses: then the old block is unchanged. */
 void *huge_realloc(void *pointer, size_t size_bytes);
 
-/* Releases mappings that have been cached for a delay. Called on slow paths. */
+/* Releases mappings that have been cached for a delay, and those beside which the heap has grown (heap/huge_cache.h).
+ * Called on slow paths. */
 void huge_tick(uint64_t now_ms);
 
 /* Whether any mapping is cached. A hint, read without the lock. */

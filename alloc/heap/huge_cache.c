@@ -36,6 +36,25 @@ static size_t cached_low, cached_peak, live_peak;
 
 static size_t live_peak_before; /* of the interval before */
 
+/* The most that was committed in all when the cache or the huge blocks changed in this interval, or when it began.
+ * relaxed: huge_cache_is_in_the_way may read it at any time. */
+static _Atomic(size_t) committed_peak;
+
+static size_t committed_peak_get(void)
+{
+    return atomic_load_explicit(&committed_peak, memory_order_relaxed);
+}
+
+static void committed_peak_set(size_t bytes)
+{
+    atomic_store_explicit(&committed_peak, bytes, memory_order_relaxed);
+}
+
+static void committed_peak_update(size_t committed_bytes)
+{
+    if (committed_bytes > committed_peak_get()) committed_peak_set(committed_bytes);
+}
+
 /* The bytes in the cache or in use have changed. */
 static void note(void)
 {
@@ -113,6 +132,7 @@ void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
     cached_low = cached_peak = cached_bytes;
     live_peak_before = live_peak;
     live_peak = live_bytes;
+    committed_peak_set(limit_committed_bytes());
 }
 
 /* How many bytes the cache may keep whatever its limits are; 0: it learned nothing. */
@@ -216,6 +236,7 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
         huge->cached_ms = now_ms;
     }
     note();
+    committed_peak_update(limit_committed_bytes());
     return over;
 }
 
@@ -237,8 +258,29 @@ struct huge *huge_cache_count_live(size_t blocks, size_t bytes)
     if (blocks == 1) note_missed(bytes);
     note();
     struct huge *over = NULL;
-    size_t peak = live_peak > live_peak_before ? live_peak : live_peak_before;
-    while (live_bytes + cached_bytes > peak && cached_bytes > keep()) over = cache_remove_oldest(over);
+    size_t peak = live_peak > live_peak_before ? live_peak : live_peak_before, committed = limit_committed_bytes();
+    while (live_bytes + cached_bytes > peak && cached_bytes > keep()) {
+        over = cache_remove_oldest(over);
+        committed -= over->mapped_bytes;
+    }
+    committed_peak_update(committed);
+    return over;
+}
+
+bool huge_cache_is_in_the_way(void)
+{
+    return huge_cache_any() && limit_committed_bytes() > committed_peak_get();
+}
+
+struct huge *huge_cache_make_way(void)
+{
+    struct huge *over = NULL;
+    size_t committed = limit_committed_bytes();
+    while (committed > committed_peak_get() && cached_bytes > keep()) {
+        over = cache_remove_oldest(over);
+        committed -= over->mapped_bytes;
+    }
+    committed_peak_update(committed); /* what stays is not in the way until more is committed */
     return over;
 }
 

@@ -3,7 +3,8 @@
  *
  * The cache has a limit in bytes, HAKMEM_HUGE_CACHE_MIB, one in number, and one in time, a delay. The mappings in use
  * and in the cache together stay below the most bytes that were in use in this delay or the last one: where a block needs
- * a new mapping, cached ones beyond that go back, so the cache adds nothing to a program's peak. The cache learns as the
+ * a new mapping, cached ones beyond that go back; so do they where the rest of the heap grows beyond what was committed when
+ * they were cached. Thus the cache adds nothing to a program's peak. The cache learns as the
  * pool's purge does: a mapping that a limit took back was taken back too early if a block that it could have served is
  * wanted within a delay or two. Each byte taken back too early raises the bytes to keep by one and a half, up to
  * HUGE_KEEP_FACTOR times the limit in bytes, and up to that limit and twice the peak of bytes in use lately. The bytes to
@@ -51,6 +52,13 @@ struct huge *huge_cache_take_old(uint64_t before_ms);
 /* Adds to the figures of live blocks; to subtract, pass the negated number: the sum wraps. blocks above 0: the cache had
  * no mapping for the block. Returns mappings that are too many now, as huge_cache_put. */
 struct huge *huge_cache_count_live(size_t blocks, size_t bytes);
+
+/* Whether more is committed, huge or not, than at any time in this interval when huge blocks or the cache changed, or
+ * when it began; and is some of it cached? Then other blocks grow beside mappings that nobody uses. Also without the lock. */
+bool huge_cache_is_in_the_way(void);
+
+/* Takes out mappings for as much as that is, unless they are to be kept. Returns them, as huge_cache_put. */
+struct huge *huge_cache_make_way(void);
 
 /* Changes how many bytes of its mapping a live block has. False: they do not fit, or would leave too much to spare. */
 bool huge_cache_resize(struct huge *huge, size_t size_bytes);

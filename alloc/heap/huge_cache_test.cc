@@ -167,7 +167,23 @@ TEST_F(HugeLoop, TheCacheAddsNothingToThePeak)
     for (char *block : blocks) hak_free(block);
 }
 
-// It counts for one delay more, and then no longer.
+// Other blocks that take new memory take the place of cached mappings. Those that find free memory do not.
+TEST_F(HugeLoop, TheRestOfTheHeapGrowsInThePlaceOfTheCache)
+{
+    char *run = allocated(MIB), *huge = allocated(8 * MIB);
+    hak_free(huge);
+    for (int i = 0; i < 8; i++) {
+        hak_free(run);
+        run = allocated(MIB);
+    }
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB) << "the run is where it was";
+    char *more[] = {allocated(MIB), allocated(MIB)}; // the second one's slow path sees the first
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    EXPECT_FALSE(is_mapped(huge));
+    for (char *block : {run, more[0], more[1]}) hak_free(block);
+}
+
+// The most that was in use counts for one delay more, and then no longer.
 TEST_F(HugeLoop, ThePeakIsForgotten)
 {
     for (int delays : {1, 2}) {
