@@ -23,13 +23,12 @@ const uint8_t sizeclass_table[] = {
 uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes)
 {
     /* A slab without colours starts at a multiple of every align_bytes that is allowed, and its blocks lie at multiples
-     * of their size. So any class whose size is a multiple of align_bytes will do. Every power of two up to
-     * SMALL_BYTES_MAX is a class, which bounds the loop. Colours are whole cache lines, so they keep alignments up to
-     * one line; larger ones of small sizes use the classes without colours. */
+     * of their size. So any class whose size is a multiple of align_bytes will do, as that of a multiple of align_bytes
+     * is: the classes of an octave are the multiples of a power of two; if that is below align_bytes, rounded is itself
+     * a class. Colours are whole cache lines, so they keep alignments up to one line; larger ones of small sizes use the
+     * classes without colours. */
     size_t rounded = round_up(size_bytes > 0 ? size_bytes : 1, align_bytes);
     if (align_bytes > CACHE_LINE_BYTES && rounded <= SMALL_LINEAR_BYTES_MAX)
         return (uint32_t)(CLASS_ALIGNED_FIRST + rounded / COLOURED_STEP_BYTES - 1);
-    uint32_t class_index = sizeclass_of(rounded);
-    while (sizeclass_bytes(class_index) % align_bytes != 0) class_index++;
-    return class_index;
+    return sizeclass_of(rounded);
 }

@@ -72,7 +72,7 @@ static void in_slab(const struct superslab *superslab, uint32_t page, uint32_t t
 /* Only the first page of a run has a tag, so this searches backwards for it. */
 static void in_run(const struct superslab *superslab, uint32_t page, enum reading reading, struct lookup *found)
 {
-    for (uint32_t back = 0; back <= page && back < RUN_PAGES_MAX; back++) {
+    for (uint32_t back = 0; back <= page; back++) {
         uint32_t first = page - back;
         char *start = superslab_base(superslab) + (size_t)first * PAGE_BYTES;
         uint32_t tag = pagemap_tag_checked(start);
