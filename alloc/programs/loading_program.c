@@ -183,10 +183,9 @@ static void *use_loaded(void *unused)
     return unused;
 }
 
-/* A library that cannot be had by dlopen is a refusal with the loader's line. */
-static void use_library(const char *file)
+/* A library that cannot be had by dlopen or dlmopen is a refusal with the loader's line. */
+static void use_library(void *library)
 {
-    void *library = dlopen(file, RTLD_NOW);
     if (library == NULL) end(2, "refused", dlerror());
     loaded.malloc = (void *(*)(size_t))symbol(library, "malloc");
     loaded.calloc = (void *(*)(size_t, size_t))symbol(library, "calloc");
@@ -194,6 +193,20 @@ static void use_library(const char *file)
     loaded.free = (void (*)(void *))symbol(library, "free");
     use_loaded(NULL);
     threads(20, 0, use_loaded);
+}
+
+/* A library in a namespace of its own has its own C library, which numbers thread-specific keys as this program's does,
+ * while a thread has one array for the values of both. The values of this program must stay, if it leaves some free. */
+static void use_library_in_namespace(const char *file)
+{
+    enum { KEYS = 32, WITHOUT_VALUE = 20 };
+    static char values[KEYS];
+    pthread_key_t keys[KEYS];
+    for (int i = 0; i < KEYS; i++) check(pthread_key_create(&keys[i], NULL) == 0, "no thread-specific key");
+    for (int i = WITHOUT_VALUE; i < KEYS; i++) pthread_setspecific(keys[i], &values[i]);
+    use_library(dlmopen(LM_ID_NEWLM, file, RTLD_NOW));
+    for (int i = WITHOUT_VALUE; i < KEYS; i++)
+        check(pthread_getspecific(keys[i]) == &values[i], "the value of a key of another namespace was changed");
 }
 
 /* The module's own pairs must match, and with `exchange` what crosses its border too. */
@@ -346,13 +359,14 @@ int main(int argc, char **argv)
         check(block != NULL || errno == ENOMEM, "a block that the kernel refuses is NULL without ENOMEM");
         if (block != NULL) block[0] = block[2 * FILTERED_BYTES - 1] = 1; /* by brk, perhaps */
         free(block);
-    } else if (strcmp(mode, "dlopen") == 0) use_library(file);
+    } else if (strcmp(mode, "dlopen") == 0) use_library(dlopen(file, RTLD_NOW));
+    else if (strcmp(mode, "dlmopen") == 0) use_library_in_namespace(file);
     else if (strcmp(mode, "dlopen-tls-full") == 0) {
         check(fill_static_tls(file, MODULES) < MODULES, "there is still room for static thread-local data");
-        use_library(second);
+        use_library(dlopen(second, RTLD_NOW));
     } else if (strcmp(mode, "dlopen-tls-enlarged") == 0) {
         check(fill_static_tls(file, MODULES) == MODULES, "no room for static thread-local data");
-        use_library(second);
+        use_library(dlopen(second, RTLD_NOW));
     } else if (strcmp(mode, "deepbind") == 0) use_module(file, false);
     else if (strcmp(mode, "deepbind-exchange") == 0) use_module(file, true);
     else end(2, "no such mode", mode);
