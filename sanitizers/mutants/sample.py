@@ -61,9 +61,10 @@ SETS = {
             ),
             Tests(
                 ("hakmem", "hakmem-validate", "hakmem-stress", "stress/crash/all"),
-                r"^crash[.](hakmem|static|guard|guard-static)$",
+                r"^crash[.](hakmem|hakmem-validate|static|guard|guard-static)$",
                 r"alloc/(report|guard|crash)/",
             ),
+            Tests(("loading-programs",), r"^loading[.]dlmopen[.]", r"alloc/cache/thread"),
             Tests(
                 ("hakmem", "hakmem-validate", "hakmem-stress", "conform-files"),
                 r"^conform[.](hakmem|validate)$|"
