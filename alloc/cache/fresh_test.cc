@@ -277,6 +277,40 @@ TEST(Fresh, TheWindowInPlaceOfTheFlatMap)
         }));
 }
 
+TEST(Fresh, TheWindowsSearchEndsAtItsTopAndWithTheSystemsMemory)
+{
+    SKIP_UNDER_SANITIZER("its own memory stands where the window is");
+    EXPECT_TRUE(test::in_child([] {
+        const uintptr_t high = (uintptr_t)1 << 34;
+        pagemap_test_window_bits = 34;
+        hak_free(hak_malloc(10));
+        ASSERT_TRUE(pagemap_is_window());
+        auto next = [](size_t size) { return reinterpret_cast<uintptr_t>(pagemap_reserve(size, SUPERSLAB_BYTES)); };
+        auto skip_to = [&](uintptr_t to) { // the search continues behind what it gave last
+            for (uintptr_t at = 0; at != to;) {
+                size_t size = at == 0 ? (size_t)SUPERSLAB_BYTES : std::min<size_t>(to - at, 64 << 20);
+                uintptr_t start = next(size);
+                ASSERT_NE(start, 0u);
+                os->release(reinterpret_cast<void *>(start), size);
+                at = start + size;
+                ASSERT_LE(at, to);
+            }
+        };
+        for (size_t left : {(size_t)SUPERSLAB_BYTES, 2 * (size_t)SUPERSLAB_BYTES}) {
+            skip_to(high - left);
+            EXPECT_EQ(next(left), high - left) << "the last place";
+            os->release(reinterpret_cast<void *>(high - left), left);
+            skip_to(high - left);
+            uintptr_t start = next(left + SUPERSLAB_BYTES);
+            EXPECT_NE(start, 0u);
+            EXPECT_LT(start, high - left) << "one beyond";
+        }
+        os_fault_install(1, true);
+        EXPECT_EQ(next(SUPERSLAB_BYTES), 0u);
+        EXPECT_EQ(os_fault_remove(), 2u) << "one try there, and one anywhere";
+    }));
+}
+
 TEST(Fresh, TheFallbackIsTakenByItself)
 {
     SKIP_UNDER_SANITIZER("its own memory stands where the window is");

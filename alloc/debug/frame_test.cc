@@ -1,5 +1,5 @@
 // frame_test.cc: frames and the quarantine, called directly. The program runs at level 1, so that hak_* and the
-// fixtures use blocks without frames.
+// fixtures use blocks without frames. More than 400 lines: all share the calls with which frames are made and given up.
 #include "heap/heap_test_support.h"
 
 #include <set>
@@ -133,8 +133,34 @@ TEST_F(FrameTest, SizesThatWrapAreRefused)
     }
     EXPECT_EQ(frame_usable_size(block), 100u);
     EXPECT_FALSE(frame_size_fits(SIZE_MAX / 2, 3));
+    EXPECT_TRUE(frame_size_fits(1, PTRDIFF_MAX));
+    EXPECT_FALSE(frame_size_fits(1, (size_t)PTRDIFF_MAX + 1));
     EXPECT_TRUE(frame_size_fits(0, SIZE_MAX));
     release(block);
+}
+
+// The block, and what lies around it, are as they were before, so that a later look finds nothing.
+TEST_F(FrameTest, AWriteAfterFreeIsReportedOnce)
+{
+    const int level = failfast_level_read, goes_on = failfast_goes_on_read;
+    failfast_level_read = LEVEL_TRACES;
+    failfast_goes_on_read = 1;
+    for (long offset : {0, 50, 99, -1, 100}) {
+        char *block = take(100);
+        release(block);
+        block[offset] ^= 1;
+        for (bool again : {false, true}) {
+            testing::internal::CaptureStderr();
+            quarantine_sweep();
+            std::string said = testing::internal::GetCapturedStderr();
+            EXPECT_EQ(said.find("write_after_free") != said.npos, !again) << said;
+        }
+        testing::internal::CaptureStderr();
+        quarantine_empty();
+        EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    }
+    failfast_level_read = level;
+    failfast_goes_on_read = goes_on;
 }
 
 TEST_F(FrameTest, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 extern "C" {
+#include "cache/thread.h"
 #include "debug/trace.h"
 #include "report/failfast.h"
 #include "report/settings.h"
@@ -39,6 +40,14 @@ std::vector<const void *> set_of(const void *first, size_t count)
     return found;
 }
 
+pid_t thread_that_allocates()
+{
+    failfast_event allocated, freed;
+    trace_allocated(block_at(1), 100);
+    EXPECT_EQ(trace_find(block_at(1), &allocated, &freed), 100u);
+    return (pid_t)allocated.thread;
+}
+
 class Trace : public testing::Test {
   protected:
     void SetUp() override { failfast_level_read = LEVEL_TRACES; }
@@ -65,6 +74,17 @@ TEST_F(Trace, EmptyThenOne)
     EXPECT_EQ(size_of(block_at(1)), 0u) << "nothing is remembered below level 3";
     failfast_level_read = LEVEL_TRACES;
     EXPECT_EQ(size_of(block_at(2)), 0u);
+}
+
+TEST_F(Trace, AChildHasItsOwnThread)
+{
+    ASSERT_TRUE(thread_process_start()); // sets the handlers of fork
+    EXPECT_EQ(thread_that_allocates(), gettid());
+    pid_t parent = gettid();
+    EXPECT_TRUE(test::in_child([parent] {
+        EXPECT_NE(gettid(), parent);
+        EXPECT_EQ(thread_that_allocates(), gettid());
+    }));
 }
 
 // A set holds four blocks. The fifth takes the place of the one whose last malloc or free is the longest ago.

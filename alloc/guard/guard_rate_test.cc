@@ -1,6 +1,12 @@
 // guard_rate_test.cc: how often malloc returns a sampled block when one in N is asked for, for programs that use their
-// blocks in different ways.
+// blocks in different ways, and what is never sampled.
 #include "guard/guard_test_support.h"
+
+#include <pthread.h>
+
+extern "C" {
+#include "os/os.h"
+}
 
 namespace {
 
@@ -131,4 +137,71 @@ TEST_F(GuardRate, SamplesThatAreDueAreBounded)
                 for (void *each : blocks) hak_free(each);
             });
         }
+}
+
+namespace {
+
+const os_ops *guard_below;
+std::vector<void *> guard_inner;
+bool guard_is_inside;
+
+// Calls malloc while a sampled block is made, as an unwinder may. Each call is for another class, whose bin is empty.
+int guard_commit(void *start, size_t size_bytes)
+{
+    if (size_bytes == os_page_bytes() && !guard_is_inside) {
+        guard_is_inside = true;
+        guard_inner.push_back(hak_malloc(16 * (guard_inner.size() + 2)));
+        guard_is_inside = false;
+    }
+    return guard_below->commit(start, size_bytes);
+}
+
+} // namespace
+
+TEST_F(GuardRate, WhatTheUnwinderAllocatesIsNotSampled)
+{
+    with(64, 1, [] {
+        os_ops allocating = *(guard_below = os);
+        allocating.commit = guard_commit;
+        os = &allocating;
+        std::vector<void *> outer;
+        size_t sampled = 0;
+        for (int i = 0; i < 1000000 && guard_inner.size() < 20; i++) {
+            outer.push_back(hak_malloc(GUARD_BYTES_MAX));
+            sampled += test::is_sampled(outer.back());
+        }
+        EXPECT_EQ(guard_inner.size(), 20u);
+        for (void *block : guard_inner) EXPECT_FALSE(test::is_sampled(block));
+        EXPECT_EQ(guard_figures().sampled, sampled);
+        os = guard_below;
+        for (void *block : guard_inner) hak_free(block);
+        for (void *block : outer) hak_free(block);
+    });
+}
+
+// After the destructor that gives up its heap, a thread borrows one for each call.
+TEST_F(GuardRate, AThreadThatHasEndedIsServed)
+{
+    with(64, 10, [] {
+        static pthread_key_t key;
+        static size_t served;
+        ASSERT_EQ(pthread_key_create(&key,
+                                     [](void *) {
+                                         if (tcache_self()->state != THREAD_ENDED)
+                                             return (void)pthread_setspecific(key, &key); // the next round
+                                         for (size_t size = 1; size <= SMALL_BYTES_MAX; size += 100) {
+                                             void *block = hak_malloc(size);
+                                             if (block == nullptr) continue;
+                                             memset(block, 1, size);
+                                             served++;
+                                             hak_free(block);
+                                         }
+                                     }),
+                  0);
+        test::in_thread([] {
+            for (int i = 0; i < 100; i++) hak_free(hak_malloc(100));
+            pthread_setspecific(key, &key);
+        });
+        EXPECT_EQ(served, (SMALL_BYTES_MAX - 1) / 100 + 1u);
+    });
 }

@@ -7,7 +7,9 @@
 
 extern "C" {
 #include "heap/background.h"
+#include "heap/huge.h"
 #include "heap/own_inside.h"
+#include "os/os.h"
 #include "superslab/purge.h"
 }
 
@@ -121,6 +123,42 @@ TEST_F(Background, VisitsHeapsOfTheProgramsOwn)
     EXPECT_EQ(hak_background(false), 0);
     hak_heap_destroy(heap);
     if (VALIDATE) own_dead_free_all();
+}
+
+namespace {
+
+// Waits for the next round. Returns how long that took, in ms.
+uint64_t ms_to_next_round()
+{
+    uint64_t begin_ms = os_now_ms(), rounds = background_rounds();
+    while (background_rounds() == rounds && os_now_ms() - begin_ms < 20000) usleep(1000);
+    return os_now_ms() - begin_ms;
+}
+
+} // namespace
+
+// While there is nothing to do, rounds are four delays apart. A round that finds free pages with memory, a cached mapping
+// or an orphan with parked lists is followed by the next one after a single delay.
+TEST_F(Background, RestsWhileThereIsNothingToDo)
+{
+    const uint32_t delay_ms = 50, before_ms = purge_delay_ms();
+    const uint64_t rest_ms = 4 * delay_ms, short_ms = rest_ms * 3 / 4;
+    pool_set_purge_delay_ms(delay_ms);
+    huge_set_delay_ms(delay_ms);
+    EXPECT_EQ(hak_background(true), 0);
+    for (size_t size : {(size_t)RUN_BYTES_MAX, 2 * (size_t)SUPERSLAB_BYTES, (size_t)100}) {
+        bool followed = false;
+        for (int i = 0; i < 20 && !followed; i++) { // a machine under load makes some of them late
+            EXPECT_TRUE(within(20, [&] { return ms_to_next_round() >= short_ms; })) << "it never rests";
+            test::in_thread([size] { hak_free(hak_malloc(size)); });
+            ms_to_next_round();
+            followed = ms_to_next_round() < short_ms;
+        }
+        EXPECT_TRUE(followed) << "what a free of " << size << " bytes left waits for four delays";
+    }
+    EXPECT_EQ(hak_background(false), 0);
+    pool_set_purge_delay_ms(before_ms);
+    huge_set_delay_ms(before_ms);
 }
 
 TEST_F(Background, AChildHasNoneAndMayStartOne)

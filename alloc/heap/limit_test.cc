@@ -8,6 +8,7 @@
 extern "C" {
 #include "heap/bound.h"
 #include "superslab/limit.h"
+#include "superslab/purge.h"
 }
 
 namespace {
@@ -126,6 +127,20 @@ class MemoryCgroup {
 };
 
 } // namespace
+
+// A claim at the limit purges free pages that keep memory, all of them, and counts on no byte more.
+TEST_F(Limit, FreePagesWithMemoryMakeRoom)
+{
+    EXPECT_TRUE(test::in_child([] {
+        hak_free(hak_malloc(RUN_BYTES_MAX));
+        size_t dirty_bytes = purge_dirty_pages() * PAGE_BYTES;
+        ASSERT_GE(dirty_bytes, (size_t)RUN_BYTES_MAX);
+        limit_set(limit_committed_bytes());
+        EXPECT_TRUE(limit_allows(dirty_bytes));
+        EXPECT_EQ(purge_dirty_pages(), 0u);
+        EXPECT_FALSE(limit_allows(dirty_bytes + 1));
+    }));
+}
 
 TEST_F(Limit, AThousandRunsAtTheLimit)
 {

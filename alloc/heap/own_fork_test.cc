@@ -81,18 +81,29 @@ void own_hold(unsigned rank, bool gives_back)
     while (!own_let_go) usleep(100);
 }
 
+// Slabs of one page each, and none of them any more: the descriptors of free pages still name the heap.
+void fill_and_empty_pages(hak_heap *heap)
+{
+    for (int i = 0; i < 16 * PAGE_BYTES / 1024; i++) hak_heap_malloc(heap, 1024);
+    hak_heap_free_all(heap);
+    if (VALIDATE) own_dead_free_all();
+}
+
 TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
 {
     SKIP_WITHOUT_VALIDATE();
     SKIP_UNDER_SANITIZER("its own threads and locks are not those of the child");
     for (bool gives_back : {false, true}) {
         for (int nth = 1; nth <= 6; nth++) {
-            hak_heap *heap = hak_heap_new();
-            std::vector<OwnHeld> held;
-            for (size_t size : {20u, 3000u, 12000u, 32000u, 100000u, 3u << 20}) {
-                held.push_back({hak_heap_malloc(heap, size), size, size});
-                held.back().fill();
-            }
+            hak_heap *heap = hak_heap_new(), *beside = hak_heap_new();
+            fill_and_empty_pages(heap);
+            std::vector<OwnHeld> held, held_beside;
+            for (size_t size : {20u, 3000u, 12000u, 32000u, 100000u, 3u << 20})
+                for (hak_heap *each : {heap, beside}) {
+                    std::vector<OwnHeld> &of = each == heap ? held : held_beside;
+                    of.push_back({hak_heap_malloc(each, size), size, size});
+                    of.back().fill();
+                }
             own_gives_back = gives_back;
             own_holds = own_let_go = false;
             sync_lock_hook = own_hold;
@@ -105,11 +116,13 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
             EXPECT_TRUE(test::in_child([&] {
                 sync_lock_hook = nullptr;
                 use_and_empty(heap, held);
+                use_and_empty(beside, held_beside);
             })) << nth;
             own_let_go = true;
             thread.join();
             sync_lock_hook = nullptr;
             use_and_empty(heap, held);
+            use_and_empty(beside, held_beside);
         }
     }
 }

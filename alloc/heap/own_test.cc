@@ -57,6 +57,13 @@ TEST_F(Own, EveryKindOfBlock)
         ASSERT_TRUE(each.holds()) << each.size;
         hak_free(each.block);
     }
+    hak_figures_get(&all, sizeof all);
+    void *blocks[64];
+    for (void *&block : blocks) block = hak_heap_malloc(heap, 1008);
+    for (void *block : blocks) hak_free(block);
+    hak_figures after;
+    hak_figures_get(&after, sizeof after);
+    EXPECT_GE(after.idle_bytes, all.idle_bytes + 32 * 1008) << "what lies free in slabs; less, what is in bins";
     expect_empty(heap);
     hak_heap_destroy(heap);
     hak_heap_destroy(nullptr);

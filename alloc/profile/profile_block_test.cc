@@ -4,9 +4,12 @@
 #include <cmath>
 
 extern "C" {
+#include "os/meta.h"
+#include "os/os_fault.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
 #include "superslab/pagemap.h"
+#include "superslab/purge.h"
 }
 #include "profile/poisson.h"
 
@@ -40,6 +43,44 @@ TEST_F(ProfileBlock, WhatAFullDeviceRefusesIsTheResult)
         EXPECT_EQ(profile_write("/dev/full"), ENOSPC);
         EXPECT_EQ(profile_write("/dev/null"), 0) << "the next one begins again";
         EXPECT_EQ(errno, 7);
+    }));
+}
+
+// With a thread's table of choices refused, its blocks are served and not sampled; later they are.
+TEST_F(ProfileBlock, WithoutMemoryForATableNothingIsSampled)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> blocks(20000);
+        for (void *&block : blocks) block = hak_malloc(200);
+        for (void *block : blocks) hak_free(block);
+        ASSERT_EQ(profile_start(64, 7), 0);
+        os_fault_install(1, true);
+        while (meta_alloc(64) != nullptr) {}
+        for (void *&block : blocks) ASSERT_NE(block = hak_malloc(200), nullptr);
+        EXPECT_EQ(profile_used_bytes(), 0u);
+        os_fault_remove();
+        for (void *block : blocks) hak_free(block);
+        for (void *&block : blocks) block = hak_malloc(200);
+        EXPECT_GT(profile_used_bytes(), 0u);
+        for (void *block : blocks) hak_free(block);
+    }));
+}
+
+// As without a profile, slow paths give back what has been free for a while.
+TEST_F(ProfileBlock, FreePagesGoBack)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1 << 20, 7), 0);
+        pool_set_purge_delay_ms(1);
+        hak_free(hak_malloc(RUN_BYTES_MAX));
+        EXPECT_GE(purge_dirty_pages(), (size_t)RUN_PAGES_MAX - 8);
+        std::vector<void *> blocks;
+        for (int i = 0; i < 400 && purge_dirty_pages() > 0; i++) {
+            for (int j = 0; j < 100; j++) blocks.push_back(hak_malloc(512));
+            usleep(5000);
+        }
+        EXPECT_EQ(purge_dirty_pages(), 0u);
+        for (void *block : blocks) hak_free(block);
     }));
 }
 

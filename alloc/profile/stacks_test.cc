@@ -6,6 +6,7 @@
 extern "C" {
 #include "os/libc.h"
 #include "os/lock.h"
+#include "os/peek.h"
 #include "profile/profile.h"
 #include "profile/sites.h"
 #include "profile/stacks.h"
@@ -175,4 +176,46 @@ TEST_F(Stacks, Deep)
         run(program, 0);
         EXPECT_EQ(unwound(), before);
     });
+}
+
+// Up to the last place each stack has a site of its own; all further ones share one without frames.
+TEST_F(Stacks, SitesUpToTheLast)
+{
+    EXPECT_TRUE(test::in_child([] {
+        lock_acquire(LOCK_PROFILE);
+        size_t before = 0;
+        for (const profile_site *site = profile_sites(); site != nullptr; site = site->next) before++;
+        std::vector<profile_site *> sites;
+        auto of = [](size_t i) {
+            os_frame frames[2] = {{0x1000 + 16 * i, 0, 0}, {0x2000, 0, 0}};
+            return site_of(frames, 2);
+        };
+        const size_t room = PROFILE_SITES_MAX - before;
+        for (size_t i = 0; i < room + 10; i++) sites.push_back(of(i));
+        for (size_t i = 0; i < room + 10; i++) {
+            ASSERT_EQ(of(i), sites[i]) << i;
+            ASSERT_EQ(sites[i]->count, i < room ? 2u : 0u) << i;
+            if (i < room) ASSERT_EQ(sites[i]->frames[0], 0x1000 + 16 * i);
+            if (i >= room) ASSERT_EQ(sites[i], sites[room]);
+        }
+        size_t after = 0;
+        for (const profile_site *site = profile_sites(); site != nullptr; site = site->next) after++;
+        EXPECT_EQ(after, (size_t)PROFILE_SITES_MAX);
+        lock_release(LOCK_PROFILE);
+    }));
+}
+
+// A known stack is compared with this one, which may be shorter: nothing behind its end is read.
+TEST_F(Stacks, NothingIsReadBehindTheFirstStack)
+{
+    EXPECT_TRUE(test::in_child([] {
+        test::Rng rng;
+        for (int i = 0; i < 100; i++) run(draw(rng, 7, std::size(STEPS)), 0);
+        const uintptr_t end = os_first_stack_end();
+        char byte;
+        if (os_peek(reinterpret_cast<void *>(end), &byte, 1)) return; // something lies there
+        lock_acquire(LOCK_PROFILE);
+        for (uintptr_t frame = end - 2048; frame < end; frame += 8) EXPECT_NE(stack_site(frame), nullptr);
+        lock_release(LOCK_PROFILE);
+    }));
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 extern "C" {
+#include "base/hooks.h"
 #include "debug/explain_next.h"
 #include "report/failfast.h"
 #include "report/settings.h"
@@ -125,6 +126,18 @@ bool has(const std::string &text, const std::string &part)
 }
 
 } // namespace
+
+// A signal handler may fail a check while its thread writes a report.
+TEST(ReportDeathTest, ACheckThatFailsDuringAReportEndsTheProcess)
+{
+    EXPECT_EXIT(
+        {
+            alarm(20);
+            hooks.failfast_explain = [](text *, uint32_t, failfast_find *) { failfast(FAILFAST_law, nullptr, ""); };
+            failfast(FAILFAST_law, nullptr, "");
+        },
+        testing::KilledBySignal(SIGABRT), "");
+}
 
 TEST(ReportAgain, DISABLED_Level)
 {
