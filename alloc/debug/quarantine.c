@@ -230,8 +230,9 @@ static size_t limit_bytes(const struct ring *ring)
     const struct heap *heap = tcache_self()->heap;
     size_t used_bytes = heap != NULL ? owner_used_bytes(&heap->owner) : 0;
     size_t limit = (used_bytes < ring->put_bytes ? used_bytes : ring->put_bytes) >> QUARANTINE_SHARE_LOG2;
-    if (limit < QUARANTINE_BYTES_MIN) return QUARANTINE_BYTES_MIN;
-    return limit < QUARANTINE_BYTES_MAX ? limit : QUARANTINE_BYTES_MAX;
+    return limit < QUARANTINE_BYTES_MIN   ? QUARANTINE_BYTES_MIN
+           : limit < QUARANTINE_BYTES_MAX ? limit
+                                          : QUARANTINE_BYTES_MAX;
 }
 
 static bool has_room(const struct ring *ring, size_t bytes)

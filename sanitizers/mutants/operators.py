@@ -270,6 +270,9 @@ class Function:
         """Before a statement of the function's own block, but the first and a plain return."""
         if node.parent != self.body or self.before(node) is None:
             return
+        line = self.data.rfind(b"\n", 0, self.node.start_byte) + 1  # the blanked attributes are before the node
+        if re.search(rb"NORETURN|noreturn", self.data[line : self.body.start_byte]):
+            return  # the compiler takes what would return for code that is not reached
         kind = self.node.child_by_field_name("type")
         declarator = self.node.child_by_field_name("declarator")
         if kind is not None and self.text(kind) == "void" and declarator.type != "pointer_declarator":
@@ -380,7 +383,11 @@ class Function:
         ):
             return False
         left, right = (self.text(node.child_by_field_name(side)) for side in ("left", "right"))
-        chosen = {self.text(choice.child_by_field_name(part)) for part in ("consequence", "alternative")}
+        parts = [choice.child_by_field_name(part) for part in ("consequence", "alternative")]
+        chosen = {self.text(part) for part in parts}
+        if parts[1].type == "conditional_expression" and self.text(parts[0]) == right:  # x < low ? low : x < high ? ...
+            inner = {self.text(parts[1].child_by_field_name(part)) for part in ("consequence", "alternative")}
+            return left in inner
         return chosen in ({left, right}, {f"{left} - {right}", "0"}, {f"{right} - {left}", "0"})
 
     def binary(self, node):
