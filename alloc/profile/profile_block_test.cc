@@ -75,8 +75,8 @@ TEST_F(ProfileBlock, FreePagesGoBack)
         hak_free(hak_malloc(RUN_BYTES_MAX));
         EXPECT_GE(purge_dirty_pages(), (size_t)RUN_PAGES_MAX - 8);
         std::vector<void *> blocks;
-        for (int i = 0; i < 400 && purge_dirty_pages() > 0; i++) {
-            for (int j = 0; j < 100; j++) blocks.push_back(hak_malloc(512));
+        for (int i = 0; i < 60 && purge_dirty_pages() > 0; i++) { // a refill each, and few pages in all
+            for (int j = 0; j < 9; j++) blocks.push_back(hak_malloc(512));
             usleep(5000);
         }
         EXPECT_EQ(purge_dirty_pages(), 0u);

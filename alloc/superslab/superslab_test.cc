@@ -139,6 +139,23 @@ TEST_F(Superslab, FreeMarksDirtyAndNotCold)
     EXPECT_EQ(s.dirty_pages.load(), bits_range(0, 2));
 }
 
+TEST_F(Superslab, ThreadsThatFreeSideBySideKeepEachOthersMarks)
+{
+    test::in_threads(4, [this](int thread) {
+        for (int i = 0; i < test::rounds(500000) && !HasFailure(); i++) {
+            uint32_t index = 16 * (uint32_t)thread + (uint32_t)i % 16;
+            uint64_t bit = 1ull << index;
+            ASSERT_TRUE(superslab_claim_at(&s, index, 1));
+            s.dirty_pages &= ~bit;
+            s.cold_pages |= bit;
+            superslab_free(&s, index, 1, true);
+            ASSERT_NE(s.free_pages & bit, 0u);
+            ASSERT_NE(s.dirty_pages & bit, 0u);
+            ASSERT_EQ(s.cold_pages & bit, 0u);
+        }
+    });
+}
+
 TEST_F(Superslab, PurgeTakesOnlyFreeDirtyPages)
 {
     for (uint32_t i = 0; i < 64; i++) *page(i) = 1;
