@@ -89,6 +89,20 @@ void fill_and_empty_pages(hak_heap *heap)
     if (VALIDATE) own_dead_free_all();
 }
 
+// Slabs of several pages whose memory was given back but for that of a few blocks.
+void make_hollow(hak_heap *heap, std::vector<OwnHeld> &held)
+{
+    std::vector<void *> rest;
+    for (size_t i = 0; i < 60; i++) {
+        OwnHeld each{hak_heap_malloc(heap, 20000), 20000, i};
+        each.fill();
+        if (i % 20 == 0) held.push_back(each);
+        else rest.push_back(each.block);
+    }
+    for (void *block : rest) hak_free(block);
+    EXPECT_GT(hak_purge_all(), 40u * 20000);
+}
+
 TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
 {
     SKIP_WITHOUT_VALIDATE();
@@ -104,6 +118,7 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
                     of.push_back({hak_heap_malloc(each, size), size, size});
                     of.back().fill();
                 }
+            make_hollow(heap, held);
             own_gives_back = gives_back;
             own_holds = own_let_go = false;
             sync_lock_hook = own_hold;
