@@ -6,7 +6,6 @@
 extern "C" {
 #include "os/libc.h"
 #include "os/lock.h"
-#include "os/peek.h"
 #include "profile/profile.h"
 #include "profile/sites.h"
 #include "profile/stacks.h"
@@ -201,21 +200,6 @@ TEST_F(Stacks, SitesUpToTheLast)
         size_t after = 0;
         for (const profile_site *site = profile_sites(); site != nullptr; site = site->next) after++;
         EXPECT_EQ(after, (size_t)PROFILE_SITES_MAX);
-        lock_release(LOCK_PROFILE);
-    }));
-}
-
-// A known stack is compared with this one, which may be shorter: nothing behind its end is read.
-TEST_F(Stacks, NothingIsReadBehindTheFirstStack)
-{
-    EXPECT_TRUE(test::in_child([] {
-        test::Rng rng;
-        for (int i = 0; i < 100; i++) run(draw(rng, 7, std::size(STEPS)), 0);
-        const uintptr_t end = os_first_stack_end();
-        char byte;
-        if (os_peek(reinterpret_cast<void *>(end), &byte, 1)) return; // something lies there
-        lock_acquire(LOCK_PROFILE);
-        for (uintptr_t frame = end - 2048; frame < end; frame += 8) EXPECT_NE(stack_site(frame), nullptr);
         lock_release(LOCK_PROFILE);
     }));
 }
