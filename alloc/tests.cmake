@@ -194,6 +194,8 @@ foreach(library hakmem hakmem-validate)
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 << 30,) * 2); bytearray(100 << 20)")
     hakmem_add_override_test(override/${library}-stats ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/stats_check $<TARGET_FILE:${library}>)
+    hakmem_add_override_test(override/${library}-learned ${Python3_EXECUTABLE}
+        ${CMAKE_CURRENT_SOURCE_DIR}/programs/learned_check $<TARGET_FILE:${library}>)
   endif()
   hakmem_add_preload_test(override/${library} ${library}
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})

@@ -10,6 +10,14 @@
 /* Fills the credits of a thread that has just taken a heap: the heap's own, or those of a new heap. */
 void tcache_fill_credits(struct tcache *tcache);
 
+/* The credits of new heaps from now on, and of the calling thread's own where it has learned nothing: credits[class_index],
+ * brought within what a class may have. */
+void credits_at_first_set(const uint16_t *credits);
+
+/* The credit to begin with in a next run: the most that a heap has learned in this one. Of what it began with and did not
+ * want again, half, but at least sizeclass_credit. Other threads may be changing it. */
+uint32_t credits_learned(uint32_t class_index);
+
 /* A parked list is wanted again. */
 HAK_NOINLINE void credit_grow(struct heap *heap, uint32_t class_index);
 

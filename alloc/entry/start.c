@@ -7,6 +7,7 @@
 #include "crash/crash.h"
 #include "debug/explain.h"
 #include "debug/explain_next.h"
+#include "entry/learned.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
@@ -94,6 +95,7 @@ __attribute__((constructor)) static void start(void)
     options_read(os_is_privileged() ? NULL : environ);
     crash_start();
     guard_begin();
+    if (options_learned_path() != NULL) learned_read(options_learned_path());
     prewarm_begin();
     background_begin();
     stats_begin();
@@ -104,5 +106,6 @@ __attribute__((destructor)) static void finish(void)
 {
     background_set(false);
     profile_end();
+    learned_write();
     if (option_value(OPTION_STATS) != 0) stats_at_exit();
 }

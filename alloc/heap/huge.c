@@ -172,6 +172,21 @@ size_t huge_purge_all(void)
     return bytes;
 }
 
+struct huge_learned huge_learned(void)
+{
+    huge_lock();
+    struct huge_learned learned = huge_cache_learned();
+    lock_release(LOCK_HUGE);
+    return learned;
+}
+
+void huge_keep_at_first(struct huge_learned learned)
+{
+    huge_lock();
+    huge_cache_keep_at_first(learned, os_now_ms() + LEARNED_ROUNDS * delay());
+    lock_release(LOCK_HUGE);
+}
+
 /* --- alloc and free ------------------------------------------------------------------------------------ */
 
 static bool mapped_size(size_t size_bytes, size_t *mapped_bytes)

@@ -29,6 +29,7 @@ static size_t early_bytes;                 /* taken back lately, and not wanted 
 static size_t early_largest_bytes;         /* the largest mapping among them */
 static size_t early_live_bytes = SIZE_MAX; /* the fewest in use when they were taken back */
 static uint64_t due_ms;                    /* end of the interval */
+static size_t cached_most;                 /* the most that cached_peak was */
 
 /* Of this interval. */
 static bool used;
@@ -61,6 +62,7 @@ static void note(void)
     used = true;
     if (cached_bytes < cached_low) cached_low = cached_bytes;
     if (cached_bytes > cached_peak) cached_peak = cached_bytes;
+    if (cached_bytes > cached_most) cached_most = cached_bytes;
     if (live_bytes > live_peak) live_peak = live_bytes;
 }
 
@@ -133,6 +135,20 @@ void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
     live_peak_before = live_peak;
     live_peak = live_bytes;
     committed_peak_set(limit_committed_bytes());
+}
+
+struct huge_learned huge_cache_learned(void)
+{
+    size_t most = cached_most + cached_most / 2;
+    return (struct huge_learned){keep_bytes < most ? keep_bytes : most, keep_live_bytes};
+}
+
+void huge_cache_keep_at_first(struct huge_learned learned, uint64_t until_ms)
+{
+    size_t keep_max = HUGE_KEEP_FACTOR * cache_bytes_max;
+    keep_bytes = learned.keep_bytes < keep_max ? learned.keep_bytes : keep_max;
+    keep_live_bytes = learned.live_bytes;
+    due_ms = until_ms;
 }
 
 /* How many bytes the cache may keep whatever its limits are; 0: it learned nothing. */

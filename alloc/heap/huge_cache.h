@@ -66,6 +66,10 @@ bool huge_cache_resize(struct huge *huge, size_t size_bytes);
 /* Lets the bytes to keep fall, once in a delay. */
 void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms);
 
+/* As huge_learned and huge_keep_at_first; the first interval ends at until_ms. */
+struct huge_learned huge_cache_learned(void);
+void huge_cache_keep_at_first(struct huge_learned learned, uint64_t until_ms);
+
 /* Ends the bytes to keep. */
 void huge_cache_forget(void);
 

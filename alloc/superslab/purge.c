@@ -33,6 +33,8 @@ static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
 static _Atomic(uint32_t) rounds;
 static _Atomic(uint64_t) useless_until_ms;
 static _Atomic(size_t) keep_eighths_least; /* by HAKMEM_PREWARM */
+static _Atomic(size_t) keep_eighths_at_first; /* by HAKMEM_LEARNED */
+static _Atomic(size_t) dirty_pages_most; /* the most that dirty_pages_peak was in an interval that has ended */
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 
 /* How many eighths of the lately freed slabs were used, times FILL_ONE: a moving mean in which the newest slab weighs
@@ -230,12 +232,14 @@ static void forget_a_little(void)
     size_t less = keep - (keep + fade - 1) / fade;
     size_t faded = keep < floor ? keep : less > floor ? less : floor;
     size_t least = get(&keep_eighths_least);
+    if (pool_tick_rounds() < LEARNED_ROUNDS && get(&keep_eighths_at_first) > least) least = get(&keep_eighths_at_first);
     set(&pages_now.keep_eighths, faded > least ? faded : least);
 }
 
 /* Called after the round, so that pages which the round purged do not count as used. */
 static void begin_interval(void)
 {
+    peak_update(&dirty_pages_most, get(&pages_now.dirty_pages_peak));
     set(&pages_now.dirty_pages_peak, purge_dirty_pages());
     set(&pages_now.dirty_pages_low, purge_dirty_pages());
     set(&pages_now.claimed_pages_peak, purge_claimed_pages());
@@ -278,6 +282,7 @@ size_t pool_purge_all(void)
 {
     size_t purged = purge_round(ALL, 0);
     set(&keep_eighths_least, 0);
+    set(&keep_eighths_at_first, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
     set(&pages_now.early_pages, 0);
     set(&slab_fill, FILL_ONE);
@@ -292,6 +297,19 @@ void purge_keep_at_least(size_t pages)
 {
     set(&keep_eighths_least, 8 * pages);
     peak_update(&pages_now.keep_eighths, 8 * pages);
+}
+
+void purge_keep_at_first(size_t pages)
+{
+    set(&keep_eighths_at_first, 8 * pages);
+    peak_update(&pages_now.keep_eighths, 8 * pages);
+}
+
+size_t purge_learned_pages(void)
+{
+    size_t peak = get(&pages_now.dirty_pages_peak), most = get(&dirty_pages_most);
+    if (peak > most) most = peak;
+    return purge_keep_pages() < most + most / 2 ? purge_keep_pages() : most + most / 2;
 }
 
 void pool_set_purge_delay_ms(uint32_t ms)

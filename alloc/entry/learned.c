@@ -1,0 +1,164 @@
+/* learned.c: see learned.h. Allocates nothing, and uses no stdio. */
+#include "entry/learned.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sizeclass.h"
+#include "cache/credits.h"
+#include "heap/huge.h"
+#include "heap/options.h"
+#include "os/libc.h"
+#include "os/os.h"
+#include "report/text.h"
+#include "superslab/purge.h"
+
+enum { VERSION = 1, KEEP_PAGES_MAX = 1 << 24 /* a TiB */ };
+static const char magic[8] = "hakmemL";
+
+struct learned {
+    char magic[8];
+    uint32_t version;
+    uint32_t classes; /* CLASS_COUNT */
+    uint64_t keep_pages, huge_keep_bytes, huge_live_bytes;
+    uint64_t sum; /* of the bytes, with this as 0 */
+    uint16_t credits[CLASS_COUNT];
+};
+
+static char path_kept[OPTIONS_PATH_BYTES]; /* "": nothing is written */
+
+/* FNV-1a, 64 bits. */
+static uint64_t sum_of(struct learned learned)
+{
+    learned.sum = 0;
+    uint64_t sum = 0xcbf29ce484222325;
+    for (size_t i = 0; i < sizeof learned; i++) sum = (sum ^ ((const unsigned char *)&learned)[i]) * 0x100000001b3;
+    return sum;
+}
+
+static void say(const char *path, const char *what, int error, const char *then)
+{
+    char line[OPTIONS_PATH_BYTES + 192];
+    struct text text = {line, sizeof line - 1, 0};
+    text_add(&text, "hakmem: HAKMEM_LEARNED=");
+    text_add(&text, path);
+    text_add(&text, ": ");
+    text_add(&text, what);
+    if (error != 0 && os_error_name(error) != NULL) {
+        text_add(&text, ", ");
+        text_add(&text, os_error_name(error));
+    }
+    text_add(&text, "; ");
+    text_add(&text, then);
+    line[text.length++] = '\n';
+    os_write_error(line, text.length);
+}
+
+/* Fills *out with the start of a regular file. Returns an errno value; *length: how many bytes it
+ * has, but at most one more than a whole file. */
+static int read_file(const char *path, struct learned *out, size_t *length)
+{
+    struct stat status;
+    char one_more;
+    int error = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno;
+    *length = 0;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) error = EINVAL;
+    while (error == 0 && *length <= sizeof *out) {
+        bool is_whole = *length == sizeof *out;
+        ssize_t got = read(fd, is_whole ? &one_more : (char *)out + *length, is_whole ? 1 : sizeof *out - *length);
+        if (got < 0 && errno != EINTR) error = errno;
+        if (got == 0) break;
+        if (got > 0) *length += (size_t)got;
+    }
+    close(fd);
+    return error;
+}
+
+static void begin_with(const struct learned *learned)
+{
+    purge_keep_at_first((size_t)(learned->keep_pages < KEEP_PAGES_MAX ? learned->keep_pages : KEEP_PAGES_MAX));
+    huge_keep_at_first((struct huge_learned){(size_t)learned->huge_keep_bytes, (size_t)learned->huge_live_bytes});
+    credits_at_first_set(learned->credits);
+}
+
+void learned_read(const char *path)
+{
+    static const char defaults[] = "the defaults apply", alone[] = "the defaults apply, and the file stays as it is";
+    struct learned learned = {0};
+    size_t length;
+    int saved = errno, error = read_file(path, &learned, &length);
+    errno = saved;
+    if (error == 0 && length >= sizeof magic && memcmp(learned.magic, magic, sizeof magic) != 0) {
+        say(path, "not a file of learned limits", 0, alone);
+        return;
+    }
+    if (error != 0 && error != ENOENT) {
+        say(path, "cannot be read", error, alone);
+        return;
+    }
+    memcpy(path_kept, path, strlen(path) + 1);
+    if (error == ENOENT) return;
+    bool has_version = length >= offsetof(struct learned, keep_pages);
+    if (has_version && (learned.version != VERSION || learned.classes != CLASS_COUNT)) {
+        say(path, "written by another version of hakmem", 0, defaults);
+    } else if (length != sizeof learned || learned.sum != sum_of(learned)) {
+        say(path, "damaged", 0, defaults);
+    } else {
+        begin_with(&learned);
+    }
+}
+
+static struct learned collect(void)
+{
+    struct huge_learned huge = huge_learned();
+    struct learned learned;
+    memset(&learned, 0, sizeof learned); /* the padding too */
+    memcpy(learned.magic, magic, sizeof magic);
+    learned.version = VERSION;
+    learned.classes = CLASS_COUNT;
+    learned.keep_pages = purge_learned_pages();
+    learned.huge_keep_bytes = huge.keep_bytes;
+    learned.huge_live_bytes = huge.live_bytes;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        learned.credits[class_index] = (uint16_t)credits_learned(class_index);
+    learned.sum = sum_of(learned);
+    return learned;
+}
+
+/* Returns an errno value. */
+static int write_file(const char *path, const struct learned *learned)
+{
+    unlink(path); /* of a process that had this id and was killed */
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0) return errno;
+    ssize_t written = write(fd, learned, sizeof *learned);
+    int error = written == (ssize_t)sizeof *learned ? 0 : written < 0 ? errno : ENOSPC;
+    if (close(fd) != 0 && error == 0) error = errno;
+    return error;
+}
+
+void learned_write(void)
+{
+    if (path_kept[0] == '\0') return;
+    int saved = errno;
+    char beside[OPTIONS_PATH_BYTES + 16];
+    struct text text = {beside, sizeof beside - 1, 0};
+    text_add(&text, path_kept);
+    text_add(&text, ".");
+    text_add_number(&text, (uint64_t)getpid());
+    beside[text.length] = '\0';
+    struct learned learned = collect();
+    int error = write_file(beside, &learned);
+    if (error == 0 && rename(beside, path_kept) != 0) error = errno;
+    if (error != 0) {
+        unlink(beside);
+        say(path_kept, "cannot be written", error, "the next run begins without it");
+    }
+    errno = saved;
+}
