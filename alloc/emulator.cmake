@@ -9,6 +9,7 @@ set(EMULATOR_LACKS_EXEC "a program of the other processor cannot start itself ag
 set(EMULATOR_LACKS_MEMORY "page faults and the memory in a cgroup are its own too, and its madvise makes no huge pages")
 set(EMULATOR_LACKS_PEEK "it has no process_vm_readv, and without descriptors there is no pipe to read memory by")
 set(EMULATOR_LACKS_TIME "it takes minutes there")
+set(EMULATOR_LACKS_ROOM "it walks each page of a mapping of hundreds of GiB, which takes it minutes")
 set(EMULATOR_LACKS
     "Fresh.AddressSpaceOfAGibibyte=LIMITS"
     "Fresh.FreedHugeMemoryServesSmallBlocksUnderALimit=LIMITS"
@@ -36,6 +37,8 @@ set(EMULATOR_LACKS
     "Report.TheLevelIsFoundBehindEntriesOfAnyLength=EXEC"
     "Report.ThePreloadedLibraryIsNamedUpToItsBound=EXEC"
     "Report.TheCommandIsRepeatedUpToItsBound=EXEC"
+    "Fresh.TheMapGrowsUnderThreads=ROOM"
+    "FrameTest.AnAlignmentThatIsMostOfTheBlock=ROOM"
     "ValidateDeathTest.Foreign=MAPS"
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
 
