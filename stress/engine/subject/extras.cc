@@ -160,9 +160,11 @@ bool subject_background()
     int (*mallctl)(const char *, void *, std::size_t *, void *, std::size_t) = nullptr;
     bool on = true;
     if (!find(mallctl, "mallctl") || mallctl("background_thread", nullptr, nullptr, &on, sizeof on) != 0) return false;
-    ssize_t decay_ms = 1000; // by default 10 seconds; of arenas that are made from now on
+    // By default 10 seconds. The first sets it for arenas that are made from now on, the second for all that are there
+    // (4096: MALLCTL_ARENAS_ALL).
+    ssize_t decay_ms = 1000;
     mallctl("arenas.dirty_decay_ms", nullptr, nullptr, &decay_ms, sizeof decay_ms);
-    mallctl("arenas.muzzy_decay_ms", nullptr, nullptr, &decay_ms, sizeof decay_ms);
+    mallctl("arena.4096.dirty_decay_ms", nullptr, nullptr, &decay_ms, sizeof decay_ms);
     return true;
 }
 
