@@ -91,7 +91,7 @@ void learned_read(const char *path)
 {
     static const char defaults[] = "the defaults apply", alone[] = "the defaults apply, and the file stays as it is";
     struct learned learned = {0};
-    size_t length;
+    size_t length = 0;
     int saved = errno, error = read_file(path, &learned, &length);
     errno = saved;
     if (error == 0 && length >= sizeof magic && memcmp(learned.magic, magic, sizeof magic) != 0) {
