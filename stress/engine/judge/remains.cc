@@ -1,6 +1,5 @@
 #include "engine/judge/remains.h"
 
-#include <dirent.h>
 #include <fmt/core.h>
 #include <pthread.h>
 
@@ -8,7 +7,7 @@
 #include <cstring>
 
 #include "engine/base/build.h"
-#include "engine/judge/memory.h"
+#include "engine/base/file.h"
 #include "engine/subject/extras.h"
 #include "engine/subject/whitebox.h"
 
@@ -29,7 +28,7 @@ constexpr struct {
 
 // libc keeps stacks of ended threads for later ones, up to 40 MiB by default. A larger stack that is given back makes
 // it unmap them all.
-void drop_kept_stacks()
+[[maybe_unused]] void drop_kept_stacks()
 {
     constexpr std::size_t larger_bytes = std::size_t{64} << 20;
     pthread_attr_t attributes;
@@ -43,11 +42,22 @@ void drop_kept_stacks()
 
 std::uint64_t descriptor_count()
 {
+    return directory_names("/proc/self/fd").size();
+}
+
+// Without threads that are ending: a thread that was joined may stay in /proc for a moment.
+std::uint64_t thread_count()
+{
+    constexpr unsigned exiting = 0x4; // PF_EXITING, see proc_pid_stat(5), field 9
     std::uint64_t count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    if (directory == nullptr) return 0;
-    while (readdir(directory) != nullptr) ++count;
-    closedir(directory);
+    for (const std::string &id : directory_names("/proc/self/task")) {
+        std::string text;
+        unsigned flags = 0;
+        if (!file_read(fmt::format("/proc/self/task/{}/stat", id), text).empty()) continue; // it has ended
+        const char *field = std::strrchr(text.c_str(), ')'); // its name may contain any character
+        if (field == nullptr || std::sscanf(field, ") %*c %*s %*s %*s %*s %*s %u", &flags) != 1) continue;
+        count += (flags & exiting) == 0;
+    }
     return count;
 }
 
@@ -81,7 +91,7 @@ Held held_now()
     if constexpr (!kSanitized) drop_kept_stacks();
     held[kDescriptors] = descriptor_count();
     held[kKeys] = key_count();
-    held[kThreads] = process_thread_count();
+    held[kThreads] = thread_count();
     subject_give_up();
     held[kUsedBytes] = whitebox_in_use().bytes;
     subject_give_up();
