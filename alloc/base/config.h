@@ -66,7 +66,7 @@ enum {
     COLOURED_STEP_BYTES = 128, /* slabs are coloured whose blocks are a multiple of this, up to 1 KiB */
     CARVE_BYTES = 4096, /* a refill carves this much of a slab's fresh memory */
     CARVE_STRIDE_BYTES = 320, /* the list of carved blocks starts this much further on in each next slab: 5 lines */
-    READ_AHEAD_PART = 8, /* a list of at least this part of the slab's blocks is read before it is sorted */
+    READ_AHEAD_PART = 2, /* a list of at least this part of the slab's blocks is read before it is sorted */
     SORTED_MIN = 8, /* a slab's free list of fewer blocks is not sorted when it is taken */
 
     /* How many slabs a thread gathers remote frees for at one time. A producer allocates from one slab of each class in

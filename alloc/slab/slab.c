@@ -230,8 +230,9 @@ static struct block *slab_carve(struct slab *slab)
 
 /* A free list that was not touched for long is a chain of cache misses, one after the other. Reads that do not depend on
  * each other miss at the same time. (Prefetches are dropped when too many are under way: measured, they saved half as
- * much.) Other threads may write the blocks in use meanwhile: the values are not used. A page of the system that holds
- * no memory is not read, since that would be a page fault: so only where all of the slab is carved and none is hollow. */
+ * much.) Blocks in use are read too, and another processor may hold them, so the list must be half of the slab. Their
+ * threads may write meanwhile: the values are not used. A page of the system that holds no memory is not read, since
+ * that would be a page fault: so only where all of the slab is carved and none is hollow. */
 static void read_ahead(const struct slab *slab, const char *start)
 {
     if (HAK_SANITIZE_ADDRESS || HAK_SANITIZE_THREAD || slab->hollow || slab->carved_count != slab->capacity) return;
