@@ -57,13 +57,29 @@ void credits_at_first_set(const uint16_t *credits)
     tcache_busy_end(tcache);
 }
 
+/* NULL: no heap has this id yet. */
+static const struct parking *parking_of(uint32_t id, uint32_t class_index)
+{
+    const struct heap *heap = (const struct heap *)owner_with_id(id); /* owner is a heap's first part */
+    return heap != NULL ? &heap->parking[class_index] : NULL;
+}
+
+uint32_t credits_highest(uint32_t class_index)
+{
+    uint32_t highest = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        const struct parking *parking = parking_of(id, class_index);
+        if (parking != NULL && parking_credit(parking) > highest) highest = parking_credit(parking);
+    }
+    return highest != 0 ? highest : credit_at_first(class_index);
+}
+
 uint32_t credits_learned(uint32_t class_index)
 {
     uint32_t learned = sizeclass_credit(class_index);
     for (uint32_t id = 1; id <= owner_count(); id++) {
-        const struct heap *heap = (const struct heap *)owner_with_id(id); /* owner is a heap's first part */
-        if (heap == NULL) continue;
-        const struct parking *parking = &heap->parking[class_index];
+        const struct parking *parking = parking_of(id, class_index);
+        if (parking == NULL) continue;
         uint32_t credit = parking_credit(parking);
         if (!parking_is_grown(parking) && credit <= credit_at_first(class_index)) credit /= 2;
         if (credit > learned) learned = credit;

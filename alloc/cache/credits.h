@@ -14,6 +14,9 @@ void tcache_fill_credits(struct tcache *tcache);
  * brought within what a class may have. */
 void credits_at_first_set(const uint16_t *credits);
 
+/* The highest credit that a heap has now; without heaps, that of a new one. Other threads may be changing it. */
+uint32_t credits_highest(uint32_t class_index);
+
 /* The credit to begin with in a next run: the most that a heap has learned in this one. Of what it began with and did not
  * want again, half, but at least sizeclass_credit. Other threads may be changing it. */
 uint32_t credits_learned(uint32_t class_index);

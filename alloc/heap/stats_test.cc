@@ -150,6 +150,35 @@ TEST_F(Stats, Print)
     hak_free(block);
 }
 
+TEST_F(Stats, WhatBinsAndTheCacheOfMappingsHaveLearned)
+{
+    EXPECT_TRUE(test::in_child([] {
+        hak_free(hak_malloc(500));
+        hak_purge_all();
+        const uint32_t c = sizeclass_of(500), most = sizeclass_credit_grown(c);
+        hak_figures before{}, after{};
+        hak_figures_get(&before, sizeof before);
+        for (int round = 0; round < 40; round++) {
+            std::vector<void *> blocks;
+            for (uint32_t i = 0; i < 4 * most; i++) blocks.push_back(hak_malloc(500));
+            for (void *block : blocks) hak_free(block);
+        }
+        hak_figures_get(&after, sizeof after);
+        EXPECT_EQ(after.class_credits[c - 1], most);
+        EXPECT_GT(after.classes_grown, 0u);
+        EXPECT_EQ(before.huge_learned_bytes, 0u);
+        void *stays = hak_malloc(3 * MIB);
+        for (int round = 0; round < 10; round++) {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 24; i++) blocks.push_back(hak_malloc(16 * MIB));
+            for (void *block : blocks) hak_free(block);
+        }
+        hak_figures_get(&after, sizeof after);
+        EXPECT_GT(after.huge_learned_bytes, 0u);
+        hak_free(stays);
+    }));
+}
+
 TEST_F(Stats, Figures)
 {
     std::vector<void *> blocks;
@@ -171,6 +200,7 @@ TEST_F(Stats, Figures)
     EXPECT_GE(of_class.used_blocks, 1000u);
     EXPECT_EQ(of_class.slab_bytes, 8u * PAGE_BYTES);
     EXPECT_EQ(figures.classes[CLASS_COUNT - 1].block_bytes, 0u) << "the list ends";
+    EXPECT_GE(figures.class_credits[sizeclass_of(500) - 1], sizeclass_credit(sizeclass_of(500)));
     for (void *block : blocks) hak_free(block);
     hak_free(huge);
     hak_purge();
@@ -181,13 +211,22 @@ TEST_F(Stats, Figures)
     EXPECT_EQ(after.idle_bytes, 0u);
     EXPECT_GE(after.slabs_released, figures.slabs_released + 8);
     EXPECT_GE(after.purged_bytes, figures.purged_bytes + 8 * PAGE_BYTES);
-    // A program that knows fewer members, and one that knows more.
+    // Programs that know fewer members, the second as version 0.1.0 was at first, and one that knows more.
     struct {
         uint64_t mapped_bytes, behind;
     } small = {1, 77};
     EXPECT_EQ(hak_figures_get((hak_figures *)&small, sizeof small.mapped_bytes), sizeof(hak_figures));
     EXPECT_EQ(small.mapped_bytes, after.mapped_bytes);
     EXPECT_EQ(small.behind, 77u);
+    struct {
+        uint64_t members[42];
+        hak_class_figures classes[HAKMEM_CLASSES_MAX];
+        uint64_t behind;
+    } first;
+    first.behind = 77;
+    hak_figures_get((hak_figures *)&first, offsetof(decltype(first), behind));
+    EXPECT_EQ(first.classes[0].block_bytes, 16u);
+    EXPECT_EQ(first.behind, 77u);
     struct {
         hak_figures known;
         uint64_t more[4];

@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cache/credits.h"
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
 #include "heap/huge.h"
 #include "heap/own.h"
 #include "heap/stats.h"
+#include "profile/profile.h"
 #include "profile/profile_write.h"
 #include "report/text.h"
 #include "slab/owner.h"
@@ -24,6 +27,7 @@
 #include "superslab/purge.h"
 
 static_assert((int)CLASS_COUNT <= (int)HAKMEM_CLASSES_MAX, "each class has its figures");
+static_assert(offsetof(struct hak_figures, classes) == 42 * sizeof(uint64_t), "new figures take reserved places");
 
 /* --- the figures ------------------------------------------------------------------------------------- */
 
@@ -54,6 +58,19 @@ static uint64_t count_owners(struct hak_figures *out)
     return carved_bytes;
 }
 
+/* What bins have learned of a class, and what the heap profile knows of it. */
+static void count_class(struct hak_figures *out, uint32_t class_index)
+{
+    uint32_t index = class_index - 1, credit = credits_highest(class_index);
+    struct profile_class_figures profile = profile_class_figures(class_index);
+    out->classes[index].block_bytes = sizeclass_bytes(class_index);
+    out->class_credits[index] = credit;
+    out->classes_grown += credit > sizeclass_credit(class_index);
+    out->class_live_blocks[index] = profile.live_blocks;
+    out->class_wasted_bytes[index] = profile.wasted_bytes;
+    out->wasted_bytes += profile.wasted_bytes;
+}
+
 static uint64_t limit_or_0(size_t limit_bytes)
 {
     return limit_bytes != SIZE_MAX ? limit_bytes : 0;
@@ -63,8 +80,7 @@ static void collect(struct hak_figures *out)
 {
     struct hak_stats stats;
     stats_get(&stats);
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
-        out->classes[class_index - 1].block_bytes = sizeclass_bytes(class_index);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) count_class(out, class_index);
     pool_for_each(count_superslab, out);
     struct pool_figures pool = pool_figures();
     uint64_t carved_bytes = count_owners(out) + own_add_figures(out);
@@ -77,6 +93,8 @@ static void collect(struct hak_figures *out)
     out->dirty_bytes = stats.dirty_bytes;
     out->huge_cached_bytes = stats.huge_cached_bytes;
     out->learned_bytes = (uint64_t)pool.keep_pages * PAGE_BYTES;
+    out->huge_learned_bytes = huge_learned().keep_bytes;
+    out->profile_mean_bytes = (uint64_t)profile_mean_bytes();
     out->limit_bytes = limit_or_0(limit_get());
     out->limit_soft_bytes = limit_or_0(limit_soft_get());
     out->heaps = stats.heap_count;
@@ -162,52 +180,89 @@ static void put_figure(struct writer *writer, int format, const char *name, cons
     put(writer, format == HAKMEM_STATS_JSON ? ",\n" : "\n");
 }
 
-/* One of a class's two figures, for Prometheus: a family's samples must follow each other. */
-static void put_class_family(struct writer *writer, const struct hak_figures *figures, bool blocks)
+/* The figures of each class. The last ones are written only if there was a heap profile. */
+static const struct {
+    const char *name, *meaning;
+} class_figures[] = {
+    {"slab_bytes", "pages of the class's slabs"},
+    {"used_blocks", "live, or in a cache"},
+    {"credit", "frees that a bin takes in the heap that has learned most"},
+    {"live_blocks", "estimate of the heap profile"},
+    {"wasted_bytes", "what rounding up adds to live blocks, estimate of the heap profile"},
+};
+enum { CLASS_FIGURES = 5, CLASS_FIGURES_EXACT = 3 };
+
+static uint32_t class_figures_known(const struct hak_figures *figures)
 {
-    put(writer, blocks ? "# HELP hakmem_class_used_blocks live, or in a cache\n# TYPE hakmem_class_used_blocks gauge\n"
-                       : "# HELP hakmem_class_slab_bytes pages of the class's slabs\n# TYPE hakmem_class_slab_bytes "
-                         "gauge\n");
+    return figures->profile_mean_bytes != 0 ? CLASS_FIGURES : CLASS_FIGURES_EXACT;
+}
+
+/* A sampled block is apart from its class's slabs. */
+static bool class_is_used(const struct hak_figures *figures, uint32_t index)
+{
+    return figures->classes[index].slab_bytes != 0 || figures->class_live_blocks[index] != 0;
+}
+
+static uint64_t class_figure(const struct hak_figures *figures, uint32_t index, uint32_t which)
+{
+    return which == 0   ? figures->classes[index].slab_bytes
+           : which == 1 ? figures->classes[index].used_blocks
+           : which == 2 ? figures->class_credits[index]
+           : which == 3 ? figures->class_live_blocks[index]
+                        : figures->class_wasted_bytes[index];
+}
+
+/* One figure of all classes, for Prometheus: a family's samples must follow each other. */
+static void put_class_family(struct writer *writer, const struct hak_figures *figures, uint32_t which)
+{
+    const char *name = class_figures[which].name;
+    for (int line = 0; line < 2; line++) {
+        put(writer, line == 0 ? "# HELP hakmem_class_" : "# TYPE hakmem_class_");
+        put(writer, name);
+        put(writer, " ");
+        put(writer, line == 0 ? class_figures[which].meaning : "gauge");
+        put(writer, "\n");
+    }
     for (uint32_t i = 0; i < CLASS_COUNT - 1; i++) {
-        const struct hak_class_figures *of_class = &figures->classes[i];
-        if (of_class->slab_bytes == 0) continue;
-        put(writer, blocks ? "hakmem_class_used_blocks{bytes=\"" : "hakmem_class_slab_bytes{bytes=\"");
-        put_number(writer, of_class->block_bytes);
+        if (!class_is_used(figures, i)) continue;
+        put(writer, "hakmem_class_");
+        put(writer, name);
+        put(writer, "{bytes=\"");
+        put_number(writer, figures->classes[i].block_bytes);
         /* Blocks for larger alignments have classes of their own, of the same sizes. */
         put(writer, i + 1 >= CLASS_ALIGNED_FIRST ? "\",aligned=\"1\"} " : "\",aligned=\"0\"} ");
-        put_number(writer, blocks ? of_class->used_blocks : of_class->slab_bytes);
+        put_number(writer, class_figure(figures, i, which));
         put(writer, "\n");
     }
 }
 
-static void put_class(struct writer *writer, int format, uint32_t class_index, const struct hak_class_figures *figures,
-                      bool first)
+static void put_class(struct writer *writer, int format, const struct hak_figures *figures, uint32_t index, bool first)
 {
-    const bool is_json = format == HAKMEM_STATS_JSON, is_aligned = class_index >= CLASS_ALIGNED_FIRST;
+    const bool is_json = format == HAKMEM_STATS_JSON, is_aligned = index + 1 >= CLASS_ALIGNED_FIRST;
     put(writer, !is_json ? "hakmem: class " : first ? "\n    {\"block_bytes\": " : ",\n    {\"block_bytes\": ");
-    put_number(writer, figures->block_bytes);
-    put(writer, is_json
-                    ? (is_aligned ? ", \"aligned\": true, \"slab_bytes\": " : ", \"aligned\": false, \"slab_bytes\": ")
-                : is_aligned ? " aligned slab_bytes "
-                             : " slab_bytes ");
-    put_number(writer, figures->slab_bytes);
-    put(writer, is_json ? ", \"used_blocks\": " : " used_blocks ");
-    put_number(writer, figures->used_blocks);
+    put_number(writer, figures->classes[index].block_bytes);
+    put(writer, is_json ? (is_aligned ? ", \"aligned\": true" : ", \"aligned\": false") : is_aligned ? " aligned" : "");
+    for (uint32_t which = 0; which < class_figures_known(figures); which++) {
+        put(writer, is_json ? ", \"" : " ");
+        put(writer, class_figures[which].name);
+        put(writer, is_json ? "\": " : " ");
+        put_number(writer, class_figure(figures, index, which));
+    }
     put(writer, is_json ? "}" : "\n");
 }
 
 static void put_classes(struct writer *writer, int format, const struct hak_figures *figures)
 {
     if (format == HAKMEM_STATS_PROMETHEUS) {
-        put_class_family(writer, figures, false);
-        put_class_family(writer, figures, true);
+        for (uint32_t which = 0; which < class_figures_known(figures); which++)
+            put_class_family(writer, figures, which);
         return;
     }
     if (format == HAKMEM_STATS_JSON) put(writer, "  \"classes\": [");
     bool first = true;
     for (uint32_t i = 0; i < CLASS_COUNT - 1; i++) {
-        if (figures->classes[i].slab_bytes == 0) continue;
-        put_class(writer, format, i + 1, &figures->classes[i], first);
+        if (!class_is_used(figures, i)) continue;
+        put_class(writer, format, figures, i, first);
         first = false;
     }
     if (format == HAKMEM_STATS_JSON) put(writer, "\n  ]\n}\n");

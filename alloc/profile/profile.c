@@ -38,6 +38,7 @@ struct sample {
     struct profile_site *site;
     uint64_t objects_16, bytes;
     uint32_t class_index; /* 0: a run or huge block */
+    uint32_t rounding_bytes; /* what the class has beyond the size that was asked for */
 };
 
 _Atomic(uint32_t) profile_was_started;
@@ -52,6 +53,11 @@ static struct {
 } chunks[SLOT_LOG2_MAX + 1];
 static char *range; /* where the next chunk will be */
 static size_t range_left_bytes;
+
+/* Of the live samples of each class. */
+static struct {
+    _Atomic(uint64_t) objects_16, wasted_bytes;
+} class_sums[CLASS_COUNT];
 
 static struct class_terms {
     double weight; /* how many blocks a sample counts for, at this mean */
@@ -97,6 +103,12 @@ uint64_t profile_used_bytes(void)
     return relaxed(&used_bytes);
 }
 
+struct profile_class_figures profile_class_figures(uint32_t class_index)
+{
+    uint64_t objects_16 = relaxed(&class_sums[class_index].objects_16);
+    return (struct profile_class_figures){(objects_16 + 32768) >> 16, relaxed(&class_sums[class_index].wasted_bytes)};
+}
+
 /* --- samples ------------------------------------------------------------------------------------------------ */
 
 static _Atomic(struct sample *) *bucket_of(uintptr_t address)
@@ -114,6 +126,15 @@ static double weight_of(uint64_t chosen_bytes)
     return 1 / poisson_probability((double)chosen_bytes / profile_mean_bytes());
 }
 
+/* Adds what the sample counts for to the sums of its class, or with -1 takes it from them. */
+static void class_sums_add(const struct sample *sample, int sign)
+{
+    uint64_t whole = sample->objects_16 >> 16, part = sample->objects_16 & 65535; /* the product may need 65 bits */
+    uint64_t wasted_bytes = whole * sample->rounding_bytes + (part * sample->rounding_bytes >> 16);
+    add(&class_sums[sample->class_index].objects_16, sign > 0 ? sample->objects_16 : -sample->objects_16);
+    add(&class_sums[sample->class_index].wasted_bytes, sign > 0 ? wasted_bytes : -wasted_bytes);
+}
+
 static void sample_enter(struct sample *sample, struct profile_site *site, double weight, uint64_t size_bytes)
 {
     /* Through int64_t: one instruction where uint64_t takes six. */
@@ -122,6 +143,9 @@ static void sample_enter(struct sample *sample, struct profile_site *site, doubl
     sample->site = site;
     sample->objects_16 = objects_16;
     sample->bytes = bytes;
+    uint32_t class_index = sample->class_index;
+    sample->rounding_bytes = class_index != 0 ? sizeclass_bytes(class_index) - (uint32_t)size_bytes : 0;
+    class_sums_add(sample, 1);
     add(&site->objects_16, objects_16);
     add(&site->bytes, bytes);
     add(&used_bytes, bytes);
@@ -145,6 +169,7 @@ static struct sample *sample_leave(uintptr_t address)
     add(&sample->site->freed_objects_16, sample->objects_16);
     add(&sample->site->freed_bytes, sample->bytes);
     add(&used_bytes, -sample->bytes);
+    class_sums_add(sample, -1);
     return sample;
 }
 

@@ -60,5 +60,12 @@ void profile_large_freed(void *pointer);
 /* The estimate of the bytes in use. */
 uint64_t profile_used_bytes(void);
 
+/* Estimates for the live blocks of a class that were allocated while sampling was on: how many there are, and the bytes
+ * by which the class is larger than what was asked for. */
+struct profile_class_figures {
+    uint64_t live_blocks, wasted_bytes;
+};
+struct profile_class_figures profile_class_figures(uint32_t class_index);
+
 /* When the bytes in use have grown by this many since the last such dump, the sampling thread writes one. 0: never. */
 void profile_step_set(uint64_t step_bytes);

@@ -66,6 +66,104 @@ TEST_F(ProfileBlock, WithoutMemoryForATableNothingIsSampled)
     }));
 }
 
+namespace {
+
+hak_figures figures_now()
+{
+    hak_figures all{};
+    hak_figures_get(&all, sizeof all);
+    return all;
+}
+
+} // namespace
+
+// With a mean of one byte each block is a sample, so the figures are the truth.
+TEST_F(ProfileBlock, FiguresOfClassesAreExactWhereEachBlockIsSampled)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t of_1000 = sizeclass_of(1000) - 1, of_10000 = sizeclass_of(10000) - 1;
+        hak_purge();
+        void *old = hak_malloc(10000);
+        EXPECT_EQ(figures_now().profile_mean_bytes, 0u);
+        ASSERT_EQ(profile_start(1, 7), 0);
+        std::vector<void *> blocks;
+        for (int i = 0; i < 1000; i++) {
+            blocks.push_back(hak_malloc(10000));
+            blocks.push_back(hak_malloc(10240));
+            blocks.push_back(hak_calloc(1008, 1));
+        }
+        hak_heap *heap = hak_heap_new();
+        (void)hak_heap_malloc(heap, 10000);
+        blocks.push_back(hak_aligned_alloc(64, 100)); // its class is all that is known
+        blocks.push_back(hak_malloc(100000));
+        hak_figures now = figures_now();
+        EXPECT_EQ(now.profile_mean_bytes, 1u);
+        EXPECT_EQ(now.class_live_blocks[of_10000], 2000u) << "none that is older, none of other heaps";
+        EXPECT_EQ(now.class_wasted_bytes[of_10000], 1000u * 240);
+        EXPECT_EQ(now.class_live_blocks[of_1000], 1000u);
+        EXPECT_EQ(now.class_wasted_bytes[of_1000], 0u);
+        EXPECT_EQ(now.class_live_blocks[sizeclass_of_aligned(100, 64) - 1], 1u);
+        EXPECT_EQ(now.class_wasted_bytes[sizeclass_of_aligned(100, 64) - 1], 0u);
+        uint64_t sum = 0;
+        for (uint64_t each : now.class_wasted_bytes) sum += each;
+        EXPECT_EQ(now.wasted_bytes, sum);
+        blocks[0] = hak_realloc(blocks[0], 10100);
+        EXPECT_EQ(figures_now().class_wasted_bytes[of_10000], 1000u * 240) << "as malloc was asked";
+        blocks[0] = hak_realloc(blocks[0], 30000);
+        profile_stop();
+        for (size_t i = 0; i < 1500; i++) hak_free(blocks[i]);
+        now = figures_now();
+        EXPECT_EQ(now.class_live_blocks[of_10000], 1000u);
+        EXPECT_EQ(now.class_wasted_bytes[of_10000], 500u * 240);
+        blocks.push_back(old);
+        hak_heap_destroy(heap);
+        for (size_t i = 1500; i < blocks.size(); i++) hak_free(blocks[i]);
+        now = figures_now();
+        EXPECT_EQ(now.class_live_blocks[of_10000] + now.class_live_blocks[of_1000] + now.wasted_bytes, 0u);
+        EXPECT_EQ(now.profile_mean_bytes, 1u) << "what there was stays known";
+    }));
+}
+
+// With a usual mean they are estimates without bias, and within the standard errors that hakmem.h gives.
+TEST_F(ProfileBlock, FiguresOfClassesAreEstimates)
+{
+    EXPECT_TRUE(test::in_child([] {
+        constexpr uint64_t MEAN = 20000, SEEDS = 10;
+        const uint32_t index = sizeclass_of(1100) - 1, block_bytes = sizeclass_bytes(index + 1);
+        const double p = -std::expm1(-(double)block_bytes / MEAN), of_each = (1 - p) / p; // variance of a count
+        test::Rng rng;
+        double wasted_sum = 0, estimate_sum = 0, variance_sum = 0;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            hak_purge(); // so that the first malloc takes a slow path, from which on the thread is sampled
+            ASSERT_EQ(profile_start(MEAN, seed), 0);
+            std::vector<std::pair<void *, double>> blocks; // with what each wastes
+            for (int i = 0; i < 30000; i++) {
+                size_t size = rng.between(1025, block_bytes);
+                blocks.emplace_back(hak_malloc(size), (double)(block_bytes - size));
+            }
+            double wasted = 0, variance = 0, live = 0;
+            for (size_t i = 0; i < blocks.size(); i++) {
+                auto [block, each] = blocks[i];
+                if (i % 3 == 0) hak_free(block);
+                else wasted += each, variance += each * each * of_each, live++;
+            }
+            hak_figures now = figures_now();
+            double estimate = (double)now.class_wasted_bytes[index];
+            EXPECT_NEAR(estimate, wasted, 4 * std::sqrt(variance)) << seed;
+            EXPECT_LE(variance, MEAN * wasted);
+            EXPECT_NEAR((double)now.class_live_blocks[index], live, 4 * std::sqrt(live * of_each)) << seed;
+            EXPECT_LE(live * of_each * block_bytes * block_bytes, MEAN * live * block_bytes);
+            wasted_sum += wasted, estimate_sum += estimate, variance_sum += variance;
+            for (size_t i = 0; i < blocks.size(); i++)
+                if (i % 3 != 0) hak_free(blocks[i].first);
+            EXPECT_EQ(figures_now().class_live_blocks[index], 0u);
+        }
+        printf("wasted: %.0f bytes in truth, %.0f by the profile, standard error %.0f\n", wasted_sum / SEEDS,
+               estimate_sum / SEEDS, std::sqrt(variance_sum) / SEEDS);
+        EXPECT_NEAR(estimate_sum, wasted_sum, 3 * std::sqrt(variance_sum));
+    }));
+}
+
 // As without a profile, slow paths give back what has been free for a while.
 TEST_F(ProfileBlock, FreePagesGoBack)
 {

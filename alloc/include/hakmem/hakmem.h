@@ -141,7 +141,11 @@ HAKMEM_API void hak_stats_get(struct hak_stats *out) HAKMEM_NOTHROW;
     X(purged_bytes, counter, "bytes of free pages given back")                                       \
     X(background_rounds, counter, "rounds of the background thread")                                 \
     X(superslabs_collapsed, counter, "full superslabs that HAKMEM_HUGE_PAGES=2 made huge pages")     \
-    X(own_heaps, gauge, "heaps of hak_heap_new that are not destroyed")
+    X(own_heaps, gauge, "heaps of hak_heap_new that are not destroyed")                              \
+    X(huge_learned_bytes, gauge, "in mappings that the cache has learned to keep, at most")          \
+    X(classes_grown, gauge, "size classes whose bins have learned to take more frees")               \
+    X(profile_mean_bytes, gauge, "bytes for each sample of the heap profile; 0: never on")           \
+    X(wasted_bytes, gauge, "what rounding up adds to live small blocks, by the heap profile")
 
 enum { HAKMEM_CLASSES_MAX = 128 };
 struct hak_class_figures {
@@ -153,8 +157,19 @@ struct hak_figures {
 #define HAKMEM_X(member, kind, meaning) uint64_t member;
     HAKMEM_FIGURES(HAKMEM_X)
 #undef HAKMEM_X
-    uint64_t reserved[14]; /* 0; later figures take their place, so that `classes` stays where it is */
+    uint64_t reserved[10]; /* 0; later figures take their place, so that `classes` stays where it is */
     struct hak_class_figures classes[HAKMEM_CLASSES_MAX];
+    /* Of the class with the same index: how many frees a bin takes before its list is parked, in the heap that has
+     * learned most. */
+    uint64_t class_credits[HAKMEM_CLASSES_MAX];
+    /* Estimates from the heap profile (hak_profile_start), since the hit paths count nothing; 0 if it was never on. How
+     * many of used_blocks are live, so that about all others are cached; and by how many bytes the live blocks are longer
+     * than what was asked for. Of blocks allocated while the profile was on, without bias; the standard error is at most
+     * sqrt(profile_mean_bytes * X) bytes, X the live blocks' bytes, or the wasted bytes. A block that realloc left in
+     * place counts with the size that malloc was asked for. Blocks of an alignment above 16 count as wasting nothing, those
+     * of heaps of hak_heap_new not at all. wasted_bytes above is the sum of all classes. */
+    uint64_t class_live_blocks[HAKMEM_CLASSES_MAX];
+    uint64_t class_wasted_bytes[HAKMEM_CLASSES_MAX];
 };
 /* Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */
 HAKMEM_API size_t hak_figures_get(struct hak_figures *out, size_t size_bytes) HAKMEM_NOTHROW;
