@@ -408,6 +408,31 @@ TEST_F(FrameDeathTest, WhatFreeSaysMustBeTrue)
     frame_free(block, {FAMILY_MALLOC, true, true, 100, 64});
 }
 
+// Their blocks do not wait in the quarantine. All else is checked as elsewhere; destroyed_heap has its misuse programs.
+TEST_F(FrameDeathTest, BlocksOfTheProgramsOwnHeaps)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {100u, 100000u}) {
+        char *block = static_cast<char *>(frame_alloc_in(heap, 0, size, false));
+        const char *start = heap_lookup(block).start;
+        for (long offset : {-1L, (long)size})
+            EXPECT_DEATH((block[offset] ^= 1, release(block)),
+                         offset_report(offset < 0 ? "write_before" : "write_after", offset, size));
+        EXPECT_DEATH(release(block, FAMILY_NEW), "mismatched_delete: ");
+        EXPECT_DEATH(frame_free(block, {FAMILY_MALLOC, true, false, 99, 0}), "wrong_size: ");
+        EXPECT_DEATH(release(block + 16), "interior_pointer: ");
+        EXPECT_DEATH((release(block), release(block)), "double_free: ");
+        EXPECT_DEATH((release(block), (void)frame_realloc(block, 5)), "realloc_freed: ");
+        release(block);
+        EXPECT_FALSE(quarantine_holds(start));
+        hak_heap_figures figures;
+        hak_heap_figures_get(heap, &figures, sizeof figures);
+        EXPECT_EQ(figures.used_bytes, 0u) << size;
+    }
+    hak_purge_all(); // so that destroy has no pages to remember
+    hak_heap_destroy(heap);
+}
+
 TEST_F(FrameTest, AnAlignmentThatIsMostOfTheBlock)
 {
     SKIP_UNDER_SANITIZER("it keeps books of every byte");
