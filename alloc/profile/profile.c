@@ -36,9 +36,8 @@ struct sample {
     struct sample *next;
     uintptr_t address;
     struct profile_site *site;
-    uint64_t objects_16, bytes;
+    uint64_t objects_16, bytes, wasted_bytes;
     uint32_t class_index; /* 0: a run or huge block */
-    uint32_t rounding_bytes; /* what the class has beyond the size that was asked for */
 };
 
 _Atomic(uint32_t) profile_was_started;
@@ -126,15 +125,6 @@ static double weight_of(uint64_t chosen_bytes)
     return 1 / poisson_probability((double)chosen_bytes / profile_mean_bytes());
 }
 
-/* Adds what the sample counts for to the sums of its class, or with -1 takes it from them. */
-static void class_sums_add(const struct sample *sample, int sign)
-{
-    uint64_t whole = sample->objects_16 >> 16, part = sample->objects_16 & 65535; /* the product may need 65 bits */
-    uint64_t wasted_bytes = whole * sample->rounding_bytes + (part * sample->rounding_bytes >> 16);
-    add(&class_sums[sample->class_index].objects_16, sign > 0 ? sample->objects_16 : -sample->objects_16);
-    add(&class_sums[sample->class_index].wasted_bytes, sign > 0 ? wasted_bytes : -wasted_bytes);
-}
-
 static void sample_enter(struct sample *sample, struct profile_site *site, double weight, uint64_t size_bytes)
 {
     /* Through int64_t: one instruction where uint64_t takes six. */
@@ -144,8 +134,10 @@ static void sample_enter(struct sample *sample, struct profile_site *site, doubl
     sample->objects_16 = objects_16;
     sample->bytes = bytes;
     uint32_t class_index = sample->class_index;
-    sample->rounding_bytes = class_index != 0 ? sizeclass_bytes(class_index) - (uint32_t)size_bytes : 0;
-    class_sums_add(sample, 1);
+    int64_t rounding_bytes = class_index != 0 ? (int64_t)sizeclass_bytes(class_index) - (int64_t)size_bytes : 0;
+    sample->wasted_bytes = (uint64_t)(int64_t)(weight * (double)rounding_bytes + 0.5);
+    add(&class_sums[class_index].objects_16, objects_16);
+    add(&class_sums[class_index].wasted_bytes, sample->wasted_bytes);
     add(&site->objects_16, objects_16);
     add(&site->bytes, bytes);
     add(&used_bytes, bytes);
@@ -169,7 +161,8 @@ static struct sample *sample_leave(uintptr_t address)
     add(&sample->site->freed_objects_16, sample->objects_16);
     add(&sample->site->freed_bytes, sample->bytes);
     add(&used_bytes, -sample->bytes);
-    class_sums_add(sample, -1);
+    add(&class_sums[sample->class_index].objects_16, -sample->objects_16);
+    add(&class_sums[sample->class_index].wasted_bytes, -sample->wasted_bytes);
     return sample;
 }
 
