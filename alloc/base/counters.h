@@ -17,6 +17,7 @@
     X(refill_magazine, "refills from a parked magazine")                          \
     X(refill_drained, "from blocks that other threads gave back")                 \
     X(refill_slab, "from a slab's free list")                                     \
+    X(refill_borrowed, "idle blocks of a larger class")                           \
     X(refill_hollow, "from trimmed memory of a slab")                             \
     X(refill_carved, "from fresh memory of a slab")                               \
     X(slab_pool, "slabs made from pages of the pool")                             \

@@ -1,7 +1,8 @@
-/* tcache.c: the slow path of small blocks. See tcache.h; the stages of a refill are in find(). */
+/* tcache.c: the slow path of small blocks. See tcache.h; the stages of a refill are in refill_live(). */
 #include "cache/tcache.h"
 
 #include "base/sync_point.h"
+#include "cache/borrow.h"
 #include "cache/credits.h"
 #include "cache/held.h"
 #include "cache/thread.h"
@@ -24,7 +25,7 @@ static void magazine_push(struct heap *heap, struct block *list, uint32_t class_
     heap->parked++;
 }
 
-static struct block *magazine_pop(struct heap *heap, uint32_t class_index)
+struct block *magazine_pop(struct heap *heap, uint32_t class_index)
 {
     struct block *list = heap->parking[class_index].magazines;
     if (list == NULL) return NULL;
@@ -120,7 +121,8 @@ static HAK_NOINLINE struct block *drain(struct tcache *tcache, uint32_t class_in
     return list;
 }
 
-static struct block *find(struct tcache *tcache, uint32_t class_index)
+/* A list of blocks that the class has. */
+static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
 {
     struct heap *heap = tcache->heap;
     struct block *list = magazine_pop(heap, class_index);
@@ -138,6 +140,12 @@ static struct block *find(struct tcache *tcache, uint32_t class_index)
         if (list != NULL) return list;
     }
     struct slab *slab = owner->slabs[class_index];
+    return slab != NULL && slab->free != NULL ? slab_take(slab) : NULL;
+}
+
+static struct block *take_fresh(struct owner *owner, uint32_t class_index)
+{
+    struct slab *slab = owner->slabs[class_index];
     if (slab == NULL) slab = slab_make(owner, class_index);
     return slab != NULL ? slab_take(slab) : NULL;
 }
@@ -147,7 +155,9 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     tcache_busy_begin(tcache);
     /* The bin may hold blocks: for malloc(0), or if libc has allocated while the thread started. */
     struct block *list = tcache->heads[class_index];
-    if (list == NULL) list = find(tcache, class_index);
+    if (list == NULL) list = find_idle(tcache, class_index);
+    if (list == NULL && class_index > CLASS_LINEAR_LAST) list = borrow(tcache, &class_index);
+    if (list == NULL) list = take_fresh(&tcache->heap->owner, class_index);
     owner_count_event(&tcache->heap->owner, OWNER_EVENT_refills);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);

@@ -69,6 +69,7 @@ struct parking {
     uint8_t count_max; /* limit of count; depends on the credit */
     uint8_t overflows; /* lists in a row that went back to their slabs, since a parked one was wanted last */
     _Atomic(bool) is_grown; /* the credit is known to be at its most; as credit */
+    uint8_t borrowed; /* blocks that larger classes lent since the class last took fresh memory */
 };
 
 /* What a thread holds besides its bins. It passes from thread to thread together with the owner, its first member.
@@ -112,7 +113,7 @@ HAK_INLINE struct tcache *tcache_self(void)
 }
 
 /* Refills an empty bin and returns a block of the class. Tries in turn a parked magazine, remote frees, a slab's free
- * list, fresh memory of a slab, and a new slab. NULL when the system has no memory; keeps errno. Starts the thread if
+ * list, for classes above 1 KiB an idle block of a larger class, fresh memory of a slab, and a new slab. NULL when the system has no memory; keeps errno. Starts the thread if
  * need be. For CLASS_EMPTY returns the smallest block. */
 HAK_NOINLINE void *tcache_refill(struct tcache *tcache, uint32_t class_index);
 
@@ -134,6 +135,9 @@ void tcache_unpark(struct tcache *tcache);
 
 /* Gives each block of a list to its slab. The caller is busy. */
 void list_give_back(struct block *list);
+
+/* Takes the parked list of a class that was parked last; NULL: there is none. Only the thread that holds the heap. */
+struct block *magazine_pop(struct heap *heap, uint32_t class_index);
 
 /* Gives the magazines' blocks to their slabs. Only the thread that holds the heap may call it. */
 void heap_magazines_give_back(struct heap *heap);

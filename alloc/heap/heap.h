@@ -6,7 +6,9 @@
  *     tcache_refill            cache/tcache.c   the bin is empty, or size is 0
  *       magazine_pop           cache/tcache.c   a parked list
  *       remote_drain           slab/remote.c    blocks that other threads freed
- *       slab_take              slab/slab.c      a slab's free list, else carve
+ *       slab_take              slab/slab.c      a slab's free list
+ *       borrow                 cache/borrow.c   above 1 KiB: an idle block of a larger class
+ *       slab_take              slab/slab.c      fresh memory of a slab
  *       slab_make              slab/slab.c      a new slab
  *         pool_claim           superslab/pool.c free pages of a known superslab, else a new one
  *     large_alloc              heap/large.c     above 32 KiB: a run of pages

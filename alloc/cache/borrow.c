@@ -1,0 +1,29 @@
+/* borrow.c: see borrow.h. */
+#include "cache/borrow.h"
+
+#include "slab/slab.h"
+
+struct block *borrow(struct tcache *tcache, uint32_t *class_index)
+{
+    struct heap *heap = tcache->heap;
+    struct parking *parking = &heap->parking[*class_index];
+    uint32_t block_bytes = sizeclass_bytes(*class_index), align_bytes = block_bytes & -block_bytes;
+    uint32_t fresh_bytes = block_bytes > CARVE_BYTES ? block_bytes : CARVE_BYTES;
+    if (parking->borrowed < fresh_bytes / BORROWED_BYTES && heap->pops == NULL) {
+        for (uint32_t lender = *class_index + 1; lender <= *class_index + BORROW_CLASSES; lender++) {
+            if (lender > CLASS_GEOMETRIC_LAST) break;
+            if (sizeclass_bytes(lender) % align_bytes != 0) continue;
+            struct slab *slab = heap->owner.slabs[lender];
+            struct block *list = tcache->heads[lender];
+            if (list == NULL) list = magazine_pop(heap, lender);
+            if (list == NULL && slab != NULL && (list = slab_take_one(slab)) != NULL) link_set(&list->next, NULL);
+            if (list == NULL) continue;
+            if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_borrowed, *class_index);
+            parking->borrowed++;
+            *class_index = lender;
+            return list;
+        }
+    }
+    parking->borrowed = 0;
+    return NULL;
+}

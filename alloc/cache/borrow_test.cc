@@ -1,0 +1,86 @@
+// borrow_test.cc: idle blocks that a refill takes from larger classes (tcache.c).
+#include "heap/heap_test_support.h"
+
+#include <set>
+
+extern "C" {
+#include "slab/slab.h"
+}
+
+namespace {
+
+class Borrow : public test::HeapTest {
+  protected:
+    static std::vector<void *> take(size_t size, size_t count)
+    {
+        std::vector<void *> blocks(count);
+        for (void *&block : blocks) block = hak_malloc(size);
+        return blocks;
+    }
+    static void give_back(const std::vector<void *> &blocks)
+    {
+        for (void *block : blocks) hak_free(block);
+    }
+    static size_t bytes_of(const void *block) { return sizeclass_bytes(slab_of(block)->class_index); }
+    tcache *self = tcache_self();
+};
+
+} // namespace
+
+// What lies idle in the bin, in parked lists and on the slab's free list of a larger class. One for each BORROWED_BYTES of
+// the fresh memory; then that is taken.
+TEST_F(Borrow, ARefillBorrowsBeforeItTakesFreshMemory)
+{
+    for (size_t size : {1152u, 2048u, 4608u, 9216u, 12288u}) {
+        const uint32_t c = sizeclass_of(size), most = std::max<uint32_t>(CARVE_BYTES, size) / BORROWED_BYTES;
+        uint32_t lender = c + 1;
+        const size_t align = size & -size;
+        while (sizeclass_bytes(lender) % align != 0) lender++;
+        hak_purge();
+        std::vector<void *> kept = take(sizeclass_bytes(lender), most); // else the heap shrinks and trims itself
+        std::vector<void *> lent = take(sizeclass_bytes(lender), most + 1);
+        const std::set<void *> idle(lent.begin(), lent.end());
+        give_back(lent);
+        std::vector<void *> blocks = take(size, most);
+        for (void *block : blocks) {
+            EXPECT_TRUE(idle.count(block)) << size;
+            EXPECT_EQ(bytes_of(block), sizeclass_bytes(lender));
+            EXPECT_EQ((uintptr_t)block % align, 0u) << size;
+        }
+        EXPECT_EQ(self->heap->parking[c].borrowed, most);
+        blocks.push_back(hak_malloc(size));
+        EXPECT_EQ(bytes_of(blocks.back()), size) << "fresh";
+        EXPECT_EQ(self->heap->parking[c].borrowed, 0u);
+        give_back(blocks);
+        EXPECT_EQ(hak_malloc(size), blocks.back()) << "its own first";
+        hak_free(blocks.back());
+        give_back(kept);
+    }
+}
+
+TEST_F(Borrow, WhatARefillMayBorrow)
+{
+    const auto lends = [&](uint32_t lender, uint32_t c) {
+        hak_purge();
+        hak_free(hak_malloc(sizeclass_bytes(lender)));
+        void *block = hak_malloc(sizeclass_bytes(c));
+        const size_t got = bytes_of(block);
+        EXPECT_TRUE(got == sizeclass_bytes(lender) || got == sizeclass_bytes(c)) << got;
+        hak_free(block);
+        return got == sizeclass_bytes(lender);
+    };
+    const uint32_t first = CLASS_LINEAR_LAST + 1, last = CLASS_GEOMETRIC_LAST;
+    EXPECT_FALSE(lends(first, first - 1)) << "1 KiB";
+    EXPECT_TRUE(lends(first + 1, first));
+    EXPECT_TRUE(lends(first + BORROW_CLASSES, first));
+    EXPECT_FALSE(lends(first + BORROW_CLASSES + 1, first));
+    EXPECT_TRUE(lends(last, last - 1));
+    EXPECT_TRUE(lends(sizeclass_of(12288), sizeclass_of(10240))) << "both are multiples of 2 KiB";
+    EXPECT_FALSE(lends(sizeclass_of(11264), sizeclass_of(10240))) << "not aligned to 2 KiB";
+
+    hak_purge();
+    hak_free(hak_aligned_alloc(256, 1024)); // of a class behind the last
+    void *block = hak_malloc(sizeclass_bytes(last));
+    EXPECT_EQ(bytes_of(block), sizeclass_bytes(last));
+    hak_free(block);
+}
