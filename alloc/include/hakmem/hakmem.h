@@ -198,8 +198,9 @@ HAKMEM_API size_t hak_limit_soft_get(void) HAKMEM_NOTHROW;
  * limits, and tcmalloc's hard limit.) */
 HAKMEM_API void hak_limit_callback(bool (*callback)(size_t wanted_bytes, void *context), void *context) HAKMEM_NOTHROW;
 
-/* The usable size of a block of size_bytes: what a program may ask for instead at no cost. At least size_bytes; size_bytes
- * itself where no block can be so large. (jemalloc's nallocx.) */
+/* The usable size that a block of size_bytes has at least: what a program may ask for instead at no cost. (Above 1 KiB
+ * malloc may give a larger block that lies idle.) At least size_bytes; size_bytes itself where no block can be so large.
+ * (jemalloc's nallocx.) */
 HAKMEM_API size_t hak_good_size(size_t size_bytes) HAKMEM_NOTHROW;
 
 /* As hak_malloc(size_bytes), with the size that the block has. The program may use all of it. {NULL, 0} and ENOMEM on
