@@ -56,6 +56,7 @@ set(MISUSES
   "stack_pointer|stack_pointer main|2|stays"
   "stack_pointer|stack_pointer main|1|stays"
   "stack_pointer|stack_pointer thread|2|stays"
+  "stack_pointer|stack_pointer lent|2|stays"
   "static_pointer|static_pointer data|2|stays"
   "static_pointer|static_pointer data|1|stays"
   "static_pointer|static_pointer zero|2|stays"

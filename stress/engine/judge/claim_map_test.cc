@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -191,6 +192,29 @@ TEST(ClaimMap, ALargeAndASmallBlockCannotBothWin)
     for (int i = 0; i < 2000; ++i) ASSERT_FALSE(small_won[i] && large_won[i]) << i;
 }
 
+// A block that slips in while a large one is given back is seen by its bits. The intruder is refused by the large one's
+// flag, but until then its bits are set, and 256 KiB of them take long enough to meet.
+TEST(ClaimMap, TheEndOfALargeBlockSeesAnIntruder)
+{
+    ClaimMap map;
+    std::atomic<bool> stop{false};
+    std::thread small([&] {
+        while (!stop.load())
+            if (map.claim(at(kBase + kStretch), kStretch) == 0) map.release(at(kBase + kStretch), kStretch);
+    });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    std::uintptr_t seen = 0;
+    while (seen == 0 && std::chrono::steady_clock::now() < end) {
+        if (map.claim(at(kBase), 2 * kMib) != 0) continue;
+        std::this_thread::yield();
+        seen = map.release(at(kBase), 2 * kMib);
+    }
+    stop.store(true);
+    small.join();
+    EXPECT_GE(seen, kBase + kStretch);
+    EXPECT_LT(seen, kBase + 2 * kStretch);
+}
+
 // Threads claim the same granules at once: each granule must have exactly one winner.
 TEST(ClaimMap, ExactlyOneThreadWinsEachGranule)
 {
@@ -208,5 +232,5 @@ TEST(ClaimMap, ExactlyOneThreadWinsEachGranule)
     EXPECT_EQ(wins[0] + wins[1] + wins[2] + wins[3], granules);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress
