@@ -66,9 +66,9 @@ enum {
     COLOURED_STEP_BYTES = 128, /* slabs are coloured whose blocks are a multiple of this, up to 1 KiB */
     CARVE_BYTES = 4096, /* a refill carves this much of a slab's fresh memory */
     CARVE_STRIDE_BYTES = 320, /* the list of carved blocks starts this much further on in each next slab: 5 lines */
-    /* Above 1 KiB a class takes idle blocks of the next BORROW_CLASSES classes before it takes fresh memory: one for each
+    /* Above 1 KiB a class takes idle blocks of the next BORROW_CLASSES_MAX classes before it takes fresh memory: one for each
      * BORROWED_BYTES of that. */
-    BORROW_CLASSES = 8,
+    BORROW_CLASSES_MAX = 8,
     BORROWED_BYTES = 256,
     READ_AHEAD_PART = 2, /* a list of at least this part of the slab's blocks is read before it is sorted */
     SORTED_MIN = 8, /* a slab's free list of fewer blocks is not sorted when it is taken */

@@ -6,8 +6,8 @@
 /* A page fault costs as much as some dozen slow paths. So before a class takes fresh memory, it takes as many idle
  * blocks of larger classes as cost about the same; then the fresh memory is paid for. In the long run each class has its
  * own blocks. The classes of one octave share their peaks meanwhile, as they do in a heap that coalesces. A block's size is
- * that of its slab, so free and realloc see the larger class. The block is aligned as those of the smaller class are. With
- * a heap profile on, nothing is borrowed, since an idle list may belong to a choice (profile/pops.h).
+ * that of its slab, so free and realloc see the larger class. The block is aligned as those of the smaller class are. In
+ * a heap that was profiled nothing is borrowed, since an idle list may belong to a choice (profile/pops.h).
  *
  * Returns a list of idle blocks of a larger class, which *class_index then names, for the caller to take the first from and
  * to make the rest that class's bin. NULL: the class is to take fresh memory. class_index: above CLASS_LINEAR_LAST, up to

@@ -1,9 +1,10 @@
-// borrow_test.cc: idle blocks that a refill takes from larger classes (tcache.c).
+// borrow_test.cc: idle blocks that a refill takes from larger classes.
 #include "heap/heap_test_support.h"
 
 #include <set>
 
 extern "C" {
+#include "profile/profile.h"
 #include "slab/slab.h"
 }
 
@@ -58,6 +59,25 @@ TEST_F(Borrow, ARefillBorrowsBeforeItTakesFreshMemory)
     }
 }
 
+// One block of those on a slab's free list; the others stay there.
+TEST_F(Borrow, OneBlockOfASlabsFreeList)
+{
+    const uint32_t lender = sizeclass_of(5120);
+    hak_purge();
+    void *kept = hak_malloc(5120);
+    const std::vector<void *> lent = take(5120, 3);
+    give_back(lent);
+    tcache_empty_bin(self, lender);
+    std::vector<void *> blocks = {hak_malloc(4608)};
+    EXPECT_EQ(bytes_of(blocks[0]), 5120u);
+    EXPECT_EQ(self->heads[lender], nullptr);
+    blocks.push_back(hak_malloc(5120));
+    blocks.push_back(hak_malloc(5120));
+    EXPECT_EQ(std::set<void *>(blocks.begin(), blocks.end()), std::set<void *>(lent.begin(), lent.end()));
+    give_back(blocks);
+    hak_free(kept);
+}
+
 TEST_F(Borrow, WhatARefillMayBorrow)
 {
     const auto lends = [&](uint32_t lender, uint32_t c) {
@@ -72,8 +92,8 @@ TEST_F(Borrow, WhatARefillMayBorrow)
     const uint32_t first = CLASS_LINEAR_LAST + 1, last = CLASS_GEOMETRIC_LAST;
     EXPECT_FALSE(lends(first, first - 1)) << "1 KiB";
     EXPECT_TRUE(lends(first + 1, first));
-    EXPECT_TRUE(lends(first + BORROW_CLASSES, first));
-    EXPECT_FALSE(lends(first + BORROW_CLASSES + 1, first));
+    EXPECT_TRUE(lends(first + BORROW_CLASSES_MAX, first));
+    EXPECT_FALSE(lends(first + BORROW_CLASSES_MAX + 1, first));
     EXPECT_TRUE(lends(last, last - 1));
     EXPECT_TRUE(lends(sizeclass_of(12288), sizeclass_of(10240))) << "both are multiples of 2 KiB";
     EXPECT_FALSE(lends(sizeclass_of(11264), sizeclass_of(10240))) << "not aligned to 2 KiB";
@@ -83,4 +103,23 @@ TEST_F(Borrow, WhatARefillMayBorrow)
     void *block = hak_malloc(sizeclass_bytes(last));
     EXPECT_EQ(bytes_of(block), sizeclass_bytes(last));
     hak_free(block);
+}
+
+// An idle list of such a heap may belong to a choice (profile/pops.h).
+TEST_F(Borrow, AHeapThatWasProfiledBorrowsNothing)
+{
+    if (SANITIZED || VALIDATE) GTEST_SKIP() << "builds with a sanitizer or with checks do not profile";
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1e12, 7), 0);
+        hak_purge();
+        for (bool is_on : {true, false}) {
+            hak_free(hak_malloc(5120));
+            void *block = hak_malloc(4608);
+            EXPECT_EQ(bytes_of(block), 4608u) << is_on;
+            hak_purge_all();
+            hak_free(block);
+            hak_purge();
+            profile_stop();
+        }
+    }));
 }

@@ -235,7 +235,7 @@ static struct block *slab_carve(struct slab *slab)
  * that would be a page fault: so only where all of the slab is carved and none is hollow. */
 static void read_ahead(const struct slab *slab, const char *start)
 {
-    if (HAK_SANITIZE_ADDRESS || HAK_SANITIZE_THREAD || slab->hollow || slab->carved_count != slab->capacity) return;
+    if (ASAN || TSAN || slab->hollow || slab->carved_count != slab->capacity) return;
     uint32_t block_bytes = sizeclass_bytes(slab->class_index);
     uint32_t step_bytes = block_bytes < CACHE_LINE_BYTES ? CACHE_LINE_BYTES : block_bytes;
     for (uint32_t at = 0; at < PAGE_BYTES; at += step_bytes) (void)*(const volatile char *)(start + at);

@@ -8,6 +8,7 @@
 extern "C" {
 #include "cache/tcache.h"
 #include "debug/inspect.h"
+#include "os/os.h"
 #include "os/os_fault.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
@@ -192,6 +193,25 @@ TEST_F(Slab, TheFreeListIsTakenInTheOrderOfTheAddresses)
         for (block *b : all) slab_give_back(s, b);
         slab_release_empty(own);
     }
+}
+
+// The list is read ahead only where each page of the system has memory: half of a slab is carved and free; then all of it.
+TEST_F(Slab, TakingAFreeListFaultsNoPageIn)
+{
+    if (SANITIZED) GTEST_SKIP() << "the shadow of a sanitizer is memory too";
+    if (os_page_bytes() > CARVE_BYTES) GTEST_SKIP() << "more than what is carved has memory";
+    hak_purge();
+    slab *s = slab_make(own, sizeclass_of(64));
+    char *start = superslab_page_start(superslab_of(s), s);
+    std::vector<block *> all;
+    while (all.size() < s->capacity / 2 + 64u)
+        for (block *b : blocks_of(slab_take(s))) all.push_back(b);
+    for (block *b : all) slab_give_back(s, b);
+    const size_t resident_bytes = os_resident_bytes(start, PAGE_BYTES);
+    EXPECT_LT(resident_bytes, size_t{PAGE_BYTES});
+    EXPECT_EQ(blocks_of(slab_take(s)).size(), all.size());
+    EXPECT_EQ(os_resident_bytes(start, PAGE_BYTES), resident_bytes);
+    for (block *b : all) slab_give_back(s, b);
 }
 
 // The debug-validation build finds the damage when such a block is handed out; here nothing else may be written.

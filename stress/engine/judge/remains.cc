@@ -28,7 +28,7 @@ constexpr struct {
 
 // libc keeps stacks of ended threads for later ones, up to 40 MiB by default. A larger stack that is given back makes
 // it unmap them all.
-[[maybe_unused]] void drop_kept_stacks()
+void drop_kept_stacks()
 {
     constexpr std::size_t larger_bytes = std::size_t{64} << 20;
     pthread_attr_t attributes;
@@ -88,7 +88,7 @@ void held_add_mapping(Held &held, const char *line)
 Held held_now()
 {
     Held held{};
-    if constexpr (!kSanitized) drop_kept_stacks();
+    if (!kSanitized) drop_kept_stacks();
     held[kDescriptors] = descriptor_count();
     held[kKeys] = key_count();
     held[kThreads] = thread_count();

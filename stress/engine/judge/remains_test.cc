@@ -74,20 +74,38 @@ TEST(Remains, MappingsByKind)
 TEST(Remains, OfThisProcess)
 {
     if (kSanitized) GTEST_SKIP() << "a sanitizer maps memory of its own";
+    const auto threads_with_one_more = [] {
+        std::latch end(1);
+        pthread_t thread{};
+        const auto wait = [](void *latch) -> void * { return static_cast<std::latch *>(latch)->wait(), nullptr; };
+        EXPECT_EQ(pthread_create(&thread, nullptr, wait, &end), 0);
+        const std::uint64_t count = held_now()[kThreads];
+        end.count_down();
+        pthread_join(thread, nullptr);
+        return count;
+    };
+    threads_with_one_more(); // so that libc has the memory that two threads take
     held_now();
     const Held before = held_now();
-    EXPECT_EQ(held_now(), before);
+    // All figures are as before. libc's heap ends at another page when more threads are ending at once.
+    const auto expect_before = [&before] {
+        Held now = held_now();
+        EXPECT_NEAR(static_cast<double>(now[kBytes]), static_cast<double>(before[kBytes]), 64 << 10);
+        now[kBytes] = before[kBytes];
+        EXPECT_EQ(now, before);
+    };
+    expect_before();
 
-    constexpr std::size_t page_bytes = 4096;
-    char *pages = static_cast<char *>(mmap(nullptr, 3 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ASSERT_EQ(mprotect(pages + page_bytes, page_bytes, PROT_READ), 0);
+    constexpr std::size_t part_bytes = 1 << 20;
+    char *pages = static_cast<char *>(mmap(nullptr, 3 * part_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_EQ(mprotect(pages + part_bytes, part_bytes, PROT_READ), 0);
     const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     pthread_key_t key{};
     ASSERT_EQ(pthread_key_create(&key, nullptr), 0);
     const Held after = held_now();
     EXPECT_EQ(after[kOpenMappings], before[kOpenMappings] + 1);
     EXPECT_GT(after[kClosedMappings], before[kClosedMappings]);
-    EXPECT_EQ(after[kBytes], before[kBytes] + 3 * page_bytes);
+    EXPECT_NEAR(static_cast<double>(after[kBytes]), static_cast<double>(before[kBytes] + 3 * part_bytes), 64 << 10);
     EXPECT_EQ(after[kDescriptors], before[kDescriptors] + 1);
     EXPECT_EQ(after[kKeys], before[kKeys] + 1);
     EXPECT_EQ(after[kThreads], before[kThreads]);
@@ -99,20 +117,12 @@ TEST(Remains, OfThisProcess)
         pthread_join(thread, nullptr);
         ASSERT_EQ(held_now()[kThreads], before[kThreads]) << i;
     }
-    std::latch end(1);
-    const auto wait = [](void *latch) -> void * { return static_cast<std::latch *>(latch)->wait(), nullptr; };
-    ASSERT_EQ(pthread_create(&thread, nullptr, wait, &end), 0);
-    EXPECT_EQ(held_now()[kThreads], before[kThreads] + 1);
-    end.count_down();
-    pthread_join(thread, nullptr);
+    EXPECT_EQ(threads_with_one_more(), before[kThreads] + 1);
 
     pthread_key_delete(key);
     close(fd);
-    munmap(pages, 3 * page_bytes);
-    const Held end_held = held_now();
-    for (Figure figure : {kOpenMappings, kClosedMappings, kDescriptors, kKeys, kThreads})
-        EXPECT_EQ(end_held[figure], before[figure]) << figure;
-    EXPECT_LT(end_held[kBytes], after[kBytes]); // the main thread's stack may have grown by a page
+    munmap(pages, 3 * part_bytes);
+    expect_before();
 }
 
 } // namespace
