@@ -8,6 +8,7 @@
 extern "C" {
 #include "cache/tcache.h"
 #include "debug/inspect.h"
+#include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "slab/slab.h"
