@@ -12,6 +12,7 @@ add_executable(stress-test
   engine/judge/claim_map_test.cc
   engine/seat/sched_test.cc
   engine/seat/seat_report_test.cc
+  program/op_text_test.cc
   program/program_test.cc
   ${CAMPAIGN_TESTS})
 # These have one thread each, in this process, so ThreadSanitizer has nothing to see.
@@ -54,7 +55,7 @@ if(TARGET capture-recorder)
   add_executable(capture-calls capture/calls_for_test.c)
   target_link_libraries(capture-calls PRIVATE Threads::Threads)
   target_compile_options(capture-calls PRIVATE -O0 -fno-builtin)
-  target_sources(stress-test PRIVATE capture/capture_test.cc)
+  target_sources(stress-test PRIVATE capture/capture_test.cc program/trace_file_test.cc)
   add_dependencies(stress-test capture-calls)
 endif()
 target_link_libraries(stress-test PRIVATE stress_engine GTest::gmock GTest::gtest_main)

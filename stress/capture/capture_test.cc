@@ -1,22 +1,17 @@
-// capture and the replay of what it wrote, on a program whose calls are known; and what is said of files that are no
-// traces.
+// capture and the replay of what it wrote, on a program whose calls are known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <map>
 
 #include "capture/block_table.h"
 #include "engine/base/file.h"
 #include "engine/base/rng.h"
 #include "engine/base/spawn_for_test.h"
-#include "program/compress.h"
 #include "program/op_syntax.h"
 #include "program/program_file.h"
 #include "program/trace_file.h"
@@ -170,132 +165,6 @@ TEST_F(Capture, ShowAndCompareTakeATrace)
     const SpawnResult compared = spawn_stress({"compare", "system", "hakmem", trace});
     EXPECT_EQ(compared.exit_code, 0) << compared.out << compared.err;
     EXPECT_EQ(spawn_stress({"run", trace, "--schedule", "seeded"}).exit_code, 0);
-}
-
-class TraceFiles : public Capture {
-  protected:
-    std::string whole;
-
-    // Two threads that hand blocks to each other, in three frames.
-    TraceFiles()
-    {
-        std::vector<Op> ops;
-        for (std::uint32_t i = 0; i < kTraceFrameOps + 8; ++i)
-            for (const OpKind kind : {OpKind::Malloc, OpKind::Free}) {
-                Op op = op_make(kind, i % 3, kind == OpKind::Malloc ? i : 0, 0,
-                                static_cast<std::uint16_t>(i / 3 * 2 + (kind == OpKind::Malloc ? 1 : 2)));
-                op.thread = kind == OpKind::Malloc ? 0 : 1;
-                ops.push_back(op);
-            }
-        const TraceFigures written{2, 3, ops.size(), ops.size() / 2, 0, 0};
-        TraceWriter writer(written, 3);
-        for (const Op &op : ops) writer.add(op);
-        EXPECT_EQ(writer.write(trace), "");
-        EXPECT_EQ(file_read(trace, whole), "");
-    }
-
-    void write(const std::string &bytes) { std::ofstream(trace, std::ios::binary) << bytes; }
-
-    // A mix of all ops of the file, or 0 if it is refused.
-    std::uint64_t mix_of(const std::string &bytes)
-    {
-        write(bytes);
-        std::uint64_t mix = 1;
-        const std::string fault = trace_check(
-            trace, figures,
-            [](void *to, const Op &op) {
-                std::uint64_t words[2];
-                std::memcpy(words, &op, sizeof op);
-                auto &sum = *static_cast<std::uint64_t *>(to);
-                sum = (sum * 31 + words[0]) * 31 + words[1];
-            },
-            &mix);
-        return fault.empty() ? mix : 0;
-    }
-};
-
-#ifdef __GLIBC__
-TEST(Compress, LeavesNothingAllocated)
-{
-    const std::string bytes(100000, 'b');
-    std::string out;
-    out.reserve(1 << 20);
-    std::size_t before = 0, after = 0;
-    for (int round = 0; round < 10; ++round) {
-        out.clear();
-        compress_append(out, bytes, 3);
-        EXPECT_LT(out.size(), bytes.size());
-        const struct mallinfo2 figures = mallinfo2();
-        after = figures.uordblks + figures.hblkhd;
-        if (round == 0) before = after;
-    }
-    EXPECT_EQ(after, before);
-}
-#endif
-
-TEST_F(TraceFiles, WhatIsWrittenReadsBack)
-{
-    Program program;
-    ASSERT_EQ(program_read(trace, program), "");
-    EXPECT_TRUE(program.links_kept);
-    EXPECT_EQ(program.ops.size(), 2 * (kTraceFrameOps + 8));
-    EXPECT_EQ(links_fault(program.ops, program.threads), "");
-    EXPECT_EQ(program.ops[2 * kTraceFrameOps].size48, kTraceFrameOps);
-}
-
-// libzstd ignores a few bits of its own head; a change of one leaves all ops as they are.
-TEST_F(TraceFiles, EachChangeOfAByteAndEachCutIsFound)
-{
-    Rng rng(42, 0);
-    const std::uint64_t sound = mix_of(whole);
-    for (int i = 0; i < 120; ++i) {
-        std::string bytes = whole;
-        const std::size_t at = i < 64 ? static_cast<std::size_t>(i) : rng.below(bytes.size());
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.below(8)));
-        SCOPED_TRACE(at);
-        EXPECT_THAT(mix_of(bytes), testing::AnyOf(0u, sound));
-        if (at < 64) { // the head
-            EXPECT_EQ(mix_of(bytes), 0u);
-        }
-    }
-    for (std::size_t left = 0; left < whole.size(); left += 1 + left / 16) EXPECT_EQ(mix_of(whole.substr(0, left)), 0u);
-    EXPECT_EQ(mix_of(whole + "x"), 0u);
-}
-
-TEST_F(TraceFiles, ARunOfABadFileIsOneLine)
-{
-    write(whole.substr(0, whole.size() / 2));
-    for (const char *command : {"run", "show", "shrink"}) expect_refused({command, trace}, "is truncated");
-    expect_refused({"compare", "system", "hakmem", trace}, "is truncated");
-    std::string changed = whole;
-    changed[whole.size() - 20] = static_cast<char>(changed[whole.size() - 20] ^ 1);
-    write(changed);
-    expect_refused({"run", trace}, "is corrupt");
-    // A head that claims more than the machine has.
-    unlink(trace.c_str());
-    TraceWriter writer({1024, kTraceSlotsMax, kTraceOpsMax, 0, 0, 0}, 3);
-    EXPECT_EQ(writer.write(trace), "");
-    expect_refused({"run", trace}, "is truncated");
-}
-
-// Ops that the writer would not write.
-TEST_F(TraceFiles, TheLawIsHeld)
-{
-    const auto fault_of = [this](std::vector<Op> ops) {
-        TraceWriter writer({2, 2, ops.size(), 0, 0, 0}, 3);
-        for (const Op &op : ops) writer.add(op);
-        EXPECT_EQ(writer.write(trace), "");
-        return trace_check(trace, figures);
-    };
-    Op other = op_make(OpKind::Free, 0);
-    other.thread = 1;
-    EXPECT_THAT(fault_of({op_make(OpKind::Malloc, 0, 8), other}), HasSubstr("op 2 changes the thread"));
-    EXPECT_THAT(fault_of({op_make(OpKind::Malloc, 0, 8, 0, 2)}), HasSubstr("op 1 has no turn"));
-    EXPECT_THAT(fault_of({op_make(OpKind::Malloc, 2, 8)}), HasSubstr("names a slot"));
-    EXPECT_THAT(fault_of({op_make(OpKind::Malloc, 0, 8, 7)}), HasSubstr("is out of range"));
-    EXPECT_THAT(fault_of({op_make(OpKind::Repeat, 1, 8, 7), op_make(OpKind::Malloc, 0)}), HasSubstr("no such kind"));
-    other.thread = 2;
-    EXPECT_THAT(fault_of({other}), HasSubstr("names a thread"));
 }
 
 TEST(BlockTable, HoldsWhatAMapHolds)

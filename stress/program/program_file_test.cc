@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/base/rng.h"
+#include "program/ops_for_test.h"
 
 namespace stress {
 namespace {
@@ -41,6 +42,9 @@ void expect_equal(const Program &a, const Program &b)
 {
     EXPECT_EQ(a.threads, b.threads);
     EXPECT_EQ(a.seed, b.seed);
+    EXPECT_EQ(a.schedule, b.schedule);
+    EXPECT_EQ(a.check, b.check);
+    EXPECT_EQ(a.links_kept, b.links_kept);
     EXPECT_EQ(a.laps, b.laps);
     EXPECT_EQ(a.ops_limit, b.ops_limit);
     EXPECT_EQ(a.strict, b.strict);
@@ -61,6 +65,133 @@ TEST(Binary, WhatIsEncodedDecodesBack)
     EXPECT_EQ(tolerant.threads, sample().threads);
     EXPECT_EQ(tolerant.seed, sample().seed);
     EXPECT_EQ(tolerant.laps, sample().laps);
+}
+
+// Each setting at both ends, apart from the others. A tolerant reader takes what a strict one does.
+TEST(Binary, EachSettingDecodesBack)
+{
+    void (*const changes[])(Program &) = {
+        [](Program &program) { program.threads = 1; },
+        [](Program &program) { program.threads = kOpThreadsMax; },
+        [](Program &program) { program.seed = UINT64_MAX; },
+        [](Program &program) { program.schedule = Schedule::Os; },
+        [](Program &program) { program.check = false; },
+        [](Program &program) { program.strict = true; },
+        [](Program &program) { program.strict = false; },
+        [](Program &program) { program.laps = 1000; },
+        [](Program &program) { program.ops_limit = kProgramOpsLimitMax; },
+        [](Program &program) { program.links_kept = true; },
+        [](Program &program) { program.expected = {1, 0}; },
+        [](Program &program) { program.expected = {0, 1}; },
+        [](Program &program) { program.rule = " "; },
+        [](Program &program) { program.allocator = "\xff"; },
+        [](Program &program) { program.ops = {op_make(OpKind::Free, kOpSlotsMax - 1)}; },
+        [](Program &program) {
+            program.links_kept = true;
+            program.ops = {op_make(OpKind::Free, 1, 0, 0, 1)};
+        },
+    };
+    for (const auto &change : changes) {
+        SCOPED_TRACE(&change - changes);
+        Program program, again;
+        change(program);
+        const Text file = program_encode(program);
+        ASSERT_EQ(program_decode(bytes_of(file), again), "");
+        expect_equal(program, again);
+        Program tolerant = program_decode_bytes(bytes_of(file));
+        tolerant.rule = program.rule; // which a fuzzer does not need
+        tolerant.allocator = program.allocator;
+        expect_equal(program, tolerant);
+    }
+}
+
+// What the checksum cannot see, since the writer made it so.
+TEST(Binary, EachValueOutOfRangeIsRefused)
+{
+    const std::string settings = "is corrupt: threads, laps or ops are out of range",
+                      op = "is corrupt: an op is out of range";
+    const std::pair<void (*)(Program &), std::string> faults[] = {
+        {[](Program &program) { program.threads = 0; }, settings},
+        {[](Program &program) { program.threads = kOpThreadsMax + 1; }, settings},
+        {[](Program &program) { program.laps = 0; }, settings},
+        {[](Program &program) { program.laps = 1001; }, settings},
+        {[](Program &program) { program.ops_limit = kProgramOpsLimitMax + 1; }, settings},
+        {[](Program &program) { program.rule = "a\x1f"; }, "is corrupt: its names are garbled"},
+        {[](Program &program) { program.rule = std::string("a\0b", 3); }, "is corrupt: its names are garbled"},
+        {[](Program &program) { program.ops[1].thread = 2; }, op},
+        {[](Program &program) { program.ops[1].link = 1; }, op},
+        {[](Program &program) { program.ops[1].kind = static_cast<OpKind>(kOpKindCount); }, op},
+        {[](Program &program) { program.ops[1].slot = kOpSlotsMax; }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::Malloc, 0, 0, 1); }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::Memalign, 0, 0, kOpAlignLog2Max + 1); }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::Renew, 0, 0, kRenewHowCount); }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::FailOs, 0, 0, 2); }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::Purge, 1); }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::Sleep, 0, 1001); }, op},
+        {[](Program &program) { program.ops[1] = op_make(OpKind::Repeat, 1, 1); },
+         "is corrupt: the repeat at op 2 is longer than what follows it"},
+        {[](Program &program) {
+             program.links_kept = true;
+             program.ops[1] = op_make(OpKind::Purge, 0, 0, 0, 1);
+         },
+         op},
+        {[](Program &program) {
+             program.links_kept = true;
+             program.ops[1] = op_make(OpKind::Repeat, 0, 1);
+         },
+         "is corrupt: op 2: links are kept, so nothing can be repeated"},
+    };
+    for (const auto &[change, fault] : faults) {
+        Program program, again;
+        program.threads = 2;
+        program.ops = {op_make(OpKind::Free, 0), op_make(OpKind::Free, 1)};
+        change(program);
+        EXPECT_EQ(program_decode(bytes_of(program_encode(program)), again), fault) << fault;
+    }
+    Program again;
+    for (const std::size_t kinds : {std::size_t{0}, kOpKindCount + 1})
+        EXPECT_EQ(program_decode(bytes_of(program_encode(Program(), kinds)), again),
+                  "has " + std::to_string(kinds) + " kinds of op, and this program knows " +
+                      std::to_string(kOpKindCount) + "; use the program that wrote it");
+    Text file = program_encode(Program());
+    file.push_back('x');
+    EXPECT_EQ(program_decode(bytes_of(file), again), "has bytes too many: 67 instead of 66");
+    EXPECT_EQ(program_decode(bytes_of(file).first(65), again), "is truncated: 65 instead of 66");
+    EXPECT_EQ(program_decode(bytes_of(file).first(63), again), "is truncated: it has 63 bytes");
+    file[8] = 3;
+    EXPECT_EQ(program_decode(bytes_of(file), again), "is of version 3, and this program reads version 1");
+}
+
+// Files that an earlier build wrote must stay readable, so the bytes of a file are part of the format.
+TEST(Binary, TheBytesOfAFile)
+{
+    Program program;
+    program.threads = 0x0302;
+    program.seed = 0x0b0a090807060504;
+    program.strict = true;
+    program.laps = 7;
+    program.rule = "r";
+    program.allocator = "al";
+    program.expected = {0x1122334455667788, 0x99};
+    program.ops_limit = 0x55;
+    program.ops = {on_thread(op_make(OpKind::Calloc, 0x0d0c, 0x10, 3), 1)};
+    const Text file = program_encode(program, 25);
+    std::string hex;
+    for (const char c : file) {
+        constexpr char digits[] = "0123456789abcdef";
+        hex += digits[static_cast<unsigned char>(c) >> 4];
+        hex += digits[c & 15];
+    }
+    EXPECT_EQ(hex, "8948414b4f50530a" // magic
+                   "01190f0002030700" // version, kinds, flags, threads, laps
+                   "0100000005000000" // ops, bytes of names
+                   "0405060708090a0b88776655443322119900000000000000" // seed, hash and clock
+                   "55000000000000003da81c270fb6bb2e" // limit of ops, checksum
+                   "7200616c00" // names
+                   "03030100"
+                   "0c0d0000"
+                   "100000000000"
+                   "0000");
 }
 
 // A file from a time when there were fewer kinds.
@@ -123,6 +254,31 @@ TEST(DecodeBytes, TakesAnything)
     }
     const unsigned char partial[17] = {};
     EXPECT_EQ(program_decode_bytes(partial).ops.size(), 1u);
+    EXPECT_EQ(program_decode_bytes(partial).threads, 4u);
+}
+
+// Settings out of range are folded into range, and links without an order are dropped.
+TEST(DecodeBytes, FoldsTheHeadOfAFile)
+{
+    Program program;
+    program.threads = program.laps = 0;
+    program.ops_limit = kProgramOpsLimitMax + 3;
+    program.links_kept = true;
+    program.ops = {op_make(OpKind::Free, 0, 0, 0, 3), op_make(OpKind::Free, 1), op_make(OpKind::Malloc, 0, 5)};
+    Text file = program_encode(program, 1);
+    Program folded = program_decode_bytes(bytes_of(file));
+    EXPECT_EQ(folded.threads, kOpThreadsMax);
+    EXPECT_EQ(folded.laps, UINT32_MAX % 1000 + 1);
+    EXPECT_EQ(folded.ops_limit, 2u);
+    EXPECT_FALSE(folded.links_kept);
+    ASSERT_EQ(folded.ops.size(), 3u);
+    for (const Op &op : folded.ops) EXPECT_TRUE(op.kind == OpKind::Malloc && op.link == 0);
+    file[9] = kOpKindCount + 1; // more kinds than there are: all of ours
+    EXPECT_EQ(program_decode_bytes(bytes_of(file)).ops[0].kind, OpKind::Free);
+    EXPECT_EQ(program_decode_bytes(bytes_of(file).first(64)).ops.size(), 0u);
+    EXPECT_EQ(program_decode_bytes(bytes_of(file).first(65)).ops.size(), 0u) << "in the names";
+    EXPECT_EQ(program_decode_bytes(bytes_of(file).first(63)).threads, 4u) << "not a file: bytes of ops";
+    EXPECT_EQ(program_decode_bytes(bytes_of(file).first(63)).ops.size(), 3u);
 }
 
 TEST(DecodeBytes, AMillionOps)
