@@ -181,7 +181,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 /* --- free ------------------------------------------------------------------------------------------- */
 
 /* The limit shrinks with the heap, so that what a burst left in the caches of many classes does not stay for good. */
-static bool has_room(const struct heap *heap, uint32_t class_index)
+bool heap_has_room(const struct heap *heap, uint32_t class_index)
 {
     return heap->parking[class_index].count < heap->parking[class_index].count_max &&
            heap->parked < PARKED_MIN + (owner_used_bytes(&heap->owner) >> PARKED_SHARE_LOG2);
@@ -226,7 +226,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     }
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
-        if (has_room(heap, class_index)) {
+        if (heap_has_room(heap, class_index)) {
             magazine_push(heap, list, class_index);
         } else {
             overflow(tcache, list, class_index);

@@ -140,6 +140,9 @@ void list_give_back(struct block *list);
 /* Takes the parked list of a class that was parked last; NULL: there is none. Only the thread that holds the heap. */
 struct block *magazine_pop(struct heap *heap, uint32_t class_index);
 
+/* Whether the class may have another magazine. If not, the next list goes back to its slabs. */
+bool heap_has_room(const struct heap *heap, uint32_t class_index);
+
 /* Gives the magazines' blocks to their slabs. Only the thread that holds the heap may call it. */
 void heap_magazines_give_back(struct heap *heap);
 

@@ -20,7 +20,6 @@ extern "C" {
 namespace {
 
 constexpr int SITES = 24;
-
 enum class How { MALLOC, CALLOC, ALIGNED, REALLOC };
 
 // The call sites, in a section of their own, so that a frame's address tells its site. gcc puts no template there.
@@ -288,7 +287,7 @@ void remote_frees(Truth &truth, Blocks &kept)
 // --- the comparison ----------------------------------------------------------------------------------------------
 
 struct Sums {
-    double truth = 0, estimate = 0;
+    double truth = 0, estimate = 0, variance = 0;
 };
 
 void expect_near(const char *what, int site, double estimate, double truth, double variance, double largest,
@@ -300,10 +299,10 @@ void expect_near(const char *what, int site, double estimate, double truth, doub
         << what << " of site " << site << ": " << estimate << " for " << truth << ", standard error " << error;
 }
 
-void run(void (*program)(Truth &, Blocks &), uint64_t mean_bytes, bool has_threads)
+void run(void (*program)(Truth &, Blocks &), uint64_t mean_bytes, bool has_threads, uint64_t more_seeds)
 {
     const char *text = getenv("HAKMEM_PROFILE_SEEDS");
-    uint64_t seeds = text != nullptr ? strtoull(text, nullptr, 10) : 1;
+    uint64_t seeds = text != nullptr ? strtoull(text, nullptr, 10) * more_seeds : 1;
     std::array<Sums, SITES> sums;
     uint64_t beyond = 0, compared = 0;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
@@ -320,6 +319,7 @@ void run(void (*program)(Truth &, Blocks &), uint64_t mean_bytes, bool has_threa
             double bytes = after[s].bytes - before[s].bytes, used = after[s].used_bytes - before[s].used_bytes;
             sums[s].truth += truth.of[s].bytes;
             sums[s].estimate += bytes;
+            sums[s].variance += truth.variance[s].bytes;
             double errors_max = seeds > 1 ? 5 : has_threads ? 4 : 3;
             expect_near("bytes allocated", s, bytes, truth.of[s].bytes, truth.variance[s].bytes, truth.of[s].largest,
                         total, errors_max);
@@ -341,10 +341,10 @@ void run(void (*program)(Truth &, Blocks &), uint64_t mean_bytes, bool has_threa
     for (const Sums &each : sums) total += each.truth;
     for (int s = 0; s < SITES; s++) {
         if (sums[s].truth < total / 100) continue;
-        double ratio = sums[s].estimate / sums[s].truth;
-        printf("site %d: %.2f MiB, mean of %llu estimates / truth %.4f\n", s, sums[s].truth / (double)seeds / 1048576,
-               (unsigned long long)seeds, ratio);
-        EXPECT_NEAR(ratio, 1, 0.01) << "site " << s;
+        double ratio = sums[s].estimate / sums[s].truth, error = sqrt(sums[s].variance) / sums[s].truth;
+        printf("site %d: %.2f MiB, mean of %llu estimates / truth %.4f, standard error %.4f\n", s,
+               sums[s].truth / (double)seeds / 1048576, (unsigned long long)seeds, ratio, error);
+        EXPECT_NEAR(ratio, 1, std::max(3.5 * error, 0.001)) << "site " << s; // hardly a block is missed in some
     }
 }
 
@@ -359,15 +359,16 @@ class Profile : public testing::Test {
         if (confstr(_CS_GNU_LIBC_VERSION, version, sizeof version) == 0)
             GTEST_SKIP() << "this libc has no unwinder: stacks are known where frame pointers are";
     }
-    static void expect_right(void (*program)(Truth &, Blocks &), uint64_t mean_bytes, bool has_threads = false)
+    static void expect_right(void (*program)(Truth &, Blocks &), uint64_t mean, bool has_threads = false,
+                             uint64_t more_seeds = 1)
     {
-        EXPECT_TRUE(test::in_child([&] { run(program, mean_bytes, has_threads); }, 600));
+        EXPECT_TRUE(test::in_child([&] { run(program, mean, has_threads, more_seeds); }, 600));
     }
 };
 
 TEST_F(Profile, FewSites)
 {
-    expect_right(few_sites, 4096);
+    expect_right(few_sites, 4096, false, 5); // its bins are cut and given back the most
 }
 TEST_F(Profile, ManySites)
 {
