@@ -63,6 +63,18 @@ if(COMMAND hakmem_precompile)
   hakmem_test_code(stress-test)
   hakmem_precompile(stress-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <map> <set> <string> <vector>)
 endif()
+# The interpreter on a subject that the test fakes: built to call hak_*, which the test defines.
+if(NOT STRESS_SANITIZED)
+  add_executable(interp-test engine/seat/interp_test.cc engine/seat/interp_faults_test.cc engine/seat/interp.cc
+    engine/seat/sched.cc engine/judge/claim_map.cc
+    engine/judge/failure.cc engine/judge/line_map.cc engine/judge/oracle.cc engine/op/content.cc engine/op/latency.cc
+    engine/op/op.cc engine/base/libc.cc engine/base/mapped.cc engine/base/rng.cc)
+  stress_flags(interp-test)
+  target_compile_definitions(interp-test PRIVATE HAKMEM_STRESS_DIRECT=1)
+  target_compile_options(interp-test PRIVATE -O0)
+  target_link_libraries(interp-test PRIVATE GTest::gtest_main)
+  gtest_discover_tests(interp-test TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 300 PROPERTIES LABELS unit TIMEOUT 600)
+endif()
 # Planted bugs are separate libraries, and the tests that find them are the same in every tree.
 function(stress_unit_tests filter label)
   gtest_discover_tests(stress-test TEST_FILTER "${filter}" TEST_PREFIX "stress-unit." DISCOVERY_TIMEOUT 300

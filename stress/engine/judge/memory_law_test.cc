@@ -29,6 +29,48 @@ TEST(MemoryLaw, TheBoundGrowsWithLiveBytesAndThreads)
     EXPECT_GT(memory_bound_bytes(0, 8), memory_bound_bytes(0, 1));
 }
 
+// Each term of each bound.
+TEST(MemoryLaw, TheBoundsAreThese)
+{
+    EXPECT_EQ(memory_bound_bytes(0, 0), 48 * kMib);
+    EXPECT_EQ(memory_bound_bytes(3 * kMib, 2), (12 + 8 + 48) * kMib);
+    EXPECT_EQ(idle_bound_bytes(0, 0), 14 * kMib);
+    EXPECT_EQ(idle_bound_bytes(3 * kMib, 2), (14 + 4 + 12) * kMib);
+    EXPECT_EQ(mapping_bound_count(0, (64 << 10) - 1, 0, 65530), 256u);
+    EXPECT_EQ(mapping_bound_count(0, 64 << 10, 0, 65530), 258u);
+    EXPECT_EQ(mapping_bound_count(1, 0, 3, 65530), 1u + 3 * 128 + 256);
+    EXPECT_EQ(mapping_bound_count(9, 0, 0, 353), 264u);
+}
+
+// Of nine rests the first three and the last three decide: the most that is in excess of the first, the least of the last.
+TEST(MemoryLaw, ThirdsAreCompared)
+{
+    const auto growth = [](std::vector<std::uint64_t> mib) {
+        const std::vector<RestSample> samples = rests(mib, 2);
+        return plateau_growth(samples.data(), samples.size(), 1).grown_bytes / kMib;
+    };
+    EXPECT_EQ(growth({10, 10, 10, 50, 50, 50, 90, 90, 90}), 80u);
+    EXPECT_EQ(growth({20, 10, 10, 50, 50, 50, 90, 90, 90}), 70u);
+    EXPECT_EQ(growth({10, 10, 20, 50, 50, 50, 90, 90, 90}), 70u);
+    EXPECT_EQ(growth({10, 10, 10, 99, 50, 50, 90, 90, 90}), 80u);
+    EXPECT_EQ(growth({10, 10, 10, 50, 50, 1, 90, 90, 90}), 80u);
+    EXPECT_EQ(growth({10, 10, 10, 50, 50, 50, 80, 90, 90}), 70u);
+    EXPECT_EQ(growth({10, 10, 10, 50, 50, 50, 90, 90, 80}), 70u);
+    EXPECT_EQ(growth({10, 10, 10, 50, 50, 50, 90, 9, 90}), 0u);
+    EXPECT_EQ(growth({1, 1, 1, 1, 1, 1, 2, 2, 2}), 0u) << "less than is live is no excess";
+    EXPECT_EQ(growth({10, 90, 10, 50, 50, 50, 90, 99, 90}), 0u);
+    EXPECT_EQ(growth({10, 10, 90, 50, 50, 90, 90, 90}), 0u) << "a third of eight is three";
+    EXPECT_EQ(growth({10, 90, 10, 50, 50, 90}), 0u) << "a third of six is two";
+    EXPECT_EQ(growth({10, 10, 90, 10, 90, 90}), 80u);
+    std::vector<RestSample> samples = rests({10, 10, 10, 10, 10, 10, 10, 10, 10});
+    const auto slack = [&samples] { return plateau_growth(samples.data(), samples.size(), 3).slack_bytes / kMib; };
+    EXPECT_EQ(slack(), 6u + 3 + 1);
+    samples[8].peak_live_bytes = 5 * kMib;
+    EXPECT_EQ(slack(), 6u + 3 + 5 + 2 * 4);
+    samples[2].peak_live_bytes = 2 * kMib;
+    EXPECT_EQ(slack(), 6u + 3 + 5 + 2 * 3);
+}
+
 TEST(MemoryLaw, ASteadyLeakIsNoPlateau)
 {
     EXPECT_FALSE(plateau_holds(rests({10, 14, 18, 22, 26, 30, 34, 38})));
@@ -78,5 +120,5 @@ TEST(MemoryLaw, MappingsFollowLargeBlocksAndThreadsUpToThreeQuartersOfTheLimit)
     EXPECT_GT(mapping_limit_count(), 1000u);
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -34,6 +34,59 @@ TEST(Memory, MappingsAreCounted)
     EXPECT_LE(process_mapping_count(), before + 5);
 }
 
+// What seats allocate and free, less what the harness has; the peaks stay.
+TEST(Memory, ASampleIsOfTheSubject)
+{
+    Counters one, other;
+    Mapped<const Counters *> counters(2);
+    counters[0] = &one;
+    counters[1] = &other;
+    ClaimMap claims;
+    MemoryMeter meter(claims, counters);
+    bump(one.bytes_allocated, 100);
+    bump(other.bytes_allocated, 50);
+    bump(other.bytes_freed, 30);
+    EXPECT_EQ(meter.sample().live_bytes, 120u);
+    bump(other.bytes_freed, 70);
+    EXPECT_EQ(meter.sample().live_bytes, 50u) << "freed by another seat";
+    bump(other.bytes_freed, 51);
+    EXPECT_EQ(meter.sample().live_bytes, 0u) << "it is being counted";
+    EXPECT_EQ(meter.peak_live_bytes(), 120u);
+    const std::uint64_t before = meter.sample().rss_bytes;
+    EXPECT_GT(before, 1u << 20);
+    {
+        const Mapped<char> own(64u << 20);
+        EXPECT_LT(meter.sample().rss_bytes, before + (8 << 20)) << "the harness's own";
+        harness_count_resident(std::size_t{1} << 40);
+        EXPECT_EQ(meter.sample().rss_bytes, 0u);
+        harness_count_resident(-(std::size_t{1} << 40));
+    }
+    EXPECT_LT(meter.peak_rss_bytes(), before + (8 << 20));
+    constexpr std::size_t more = 64u << 20;
+    void *subject = mmap(nullptr, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    ASSERT_NE(subject, MAP_FAILED);
+    EXPECT_GE(meter.sample().rss_bytes + (8 << 20), before + more);
+    const std::uint64_t peak = meter.peak_rss_bytes();
+    EXPECT_GE(peak + (8 << 20), before + more);
+    munmap(subject, more);
+    EXPECT_LT(meter.sample().rss_bytes, before + (8 << 20));
+    EXPECT_EQ(meter.peak_rss_bytes(), peak);
+}
+
+TEST(Memory, ThePeakBeginsAgain)
+{
+    process_peak_begin();
+    const std::size_t before = process_peak_resident_bytes();
+    if (before == 0) GTEST_SKIP() << "the system does not tell the peak";
+    EXPECT_GE(before + (4 << 20), process_resident_bytes());
+    {
+        const Mapped<char> own(32u << 20);
+    }
+    EXPECT_GE(process_peak_resident_bytes(), before + (30u << 20));
+    process_peak_begin();
+    EXPECT_LT(process_peak_resident_bytes(), before + (16u << 20));
+}
+
 TEST(Memory, StacksOfThreadsAreNotMappingsOfTheSubject)
 {
     constexpr std::size_t threads = 40;

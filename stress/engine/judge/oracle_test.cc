@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "engine/op/content.h"
 
@@ -195,8 +198,147 @@ TEST_F(OracleTest, Exhausted)
 
 TEST_F(OracleTest, OnlyTheFirstFewFailuresAreKept)
 {
-    for (std::size_t i = 0; i < 2 * FailureLog::kKept; ++i) oracle.errno_kept({}, 0, 1, kWitness);
-    EXPECT_EQ(failures.size(), FailureLog::kKept);
+    EXPECT_FALSE(failures.any());
+    for (std::size_t i = 0; i < 2 * FailureLog::kKept; ++i) {
+        oracle.errno_kept({}, 0, static_cast<int>(1000 + i), kWitness);
+        EXPECT_EQ(failures.size(), std::min(i + 1, FailureLog::kKept));
+        EXPECT_TRUE(failures.any());
+    }
+    EXPECT_NE(std::string(failures[FailureLog::kKept - 1].detail).find(" to 1007; "), std::string::npos);
+}
+
+TEST_F(OracleTest, ALongDetailIsCut)
+{
+    const std::string wide(500, 'w');
+    for (const std::size_t length : {1u, 380u, 398u, 399u, 400u, 500u}) {
+        FailureLog log(stop);
+        log.add(rule::kLaw, kWitness, "%s", wide.substr(0, length).c_str());
+        const std::string whole = wide.substr(0, length) + "; seen by thread 2 at its op 77";
+        EXPECT_EQ(std::string(log[0].detail), whole.substr(0, sizeof log[0].detail - 1)) << length;
+    }
+}
+
+// What each rule says, since a reader has nothing else.
+TEST_F(OracleTest, EachRuleNamesBlockAndCause)
+{
+    LineMap lines;
+    oracle.watch_lines(&lines, true);
+    char address[32];
+    const auto at = [&address](const void *place) {
+        std::snprintf(address, sizeof address, "%p", place);
+        return std::string(address);
+    };
+    const auto expect_said = [this](const char *rule_name, const std::string &text) {
+        EXPECT_EQ(failures[failures.size() - 1].rule, std::string(rule_name));
+        EXPECT_EQ(std::string(failures[failures.size() - 1].detail), text + "; seen by thread 2 at its op 77");
+    };
+    const Block one = block(64, 100);
+    ASSERT_TRUE(accept(one));
+    const Block outside{reinterpret_cast<void *>(std::uintptr_t{1} << 47), 8, 1, 0};
+    EXPECT_FALSE(accept(outside));
+    expect_said(rule::kAddress, "block 0x800000000000 of 8 bytes lies outside the user address space");
+    EXPECT_FALSE(accept(block(72, 16)));
+    expect_said(rule::kAlignment, "block " + at(memory + 72) + " of 16 bytes is not aligned to 16");
+    EXPECT_FALSE(accept(block(48, 100)));
+    expect_said(rule::kOverlap,
+                "new block " + at(memory + 48) + " of 100 bytes overlaps a live block at " + at(memory + 64));
+    EXPECT_FALSE(oracle.allocated(block(256, 20), 19, false, kWitness));
+    expect_said(rule::kUsableSize, "malloc_usable_size(" + at(memory + 256) + ") is 19 for a block of 20 bytes");
+    memory[512 + 3] = 0xab;
+    EXPECT_FALSE(oracle.allocated(block(512, 20), 20, true, kWitness));
+    expect_said(rule::kCallocZero, "calloc block " + at(memory + 512) + " of 20 bytes has 0xab at offset 3");
+    EXPECT_FALSE(oracle.errno_kept(one, 7, ENOMEM, kWitness));
+    expect_said(rule::kErrnoKept, "free of " + at(memory + 64) + " of 100 bytes changed errno from 7 to ENOMEM");
+    EXPECT_FALSE(oracle.impossible_refused("malloc", 0xff00, memory, 0, kWitness));
+    expect_said(rule::kEnomem,
+                "malloc returned a block, " + at(memory) + ", for 0xff00 bytes, a size that cannot exist");
+    EXPECT_FALSE(oracle.impossible_refused("malloc", 0xff00, nullptr, 0, kWitness));
+    expect_said(rule::kEnomem, "malloc of 0xff00 bytes failed with errno 0 instead of ENOMEM");
+}
+
+TEST_F(OracleTest, EachRuleNamesBlockAndCauseOfMore)
+{
+    LineMap lines;
+    oracle.watch_lines(&lines, true);
+    const auto expect_said = [this](const char *rule_name, const std::string &text) {
+        EXPECT_EQ(failures[failures.size() - 1].rule, std::string(rule_name));
+        EXPECT_EQ(std::string(failures[failures.size() - 1].detail), text);
+    };
+    char text[400];
+    const Block one = block(64, 32);
+    ASSERT_TRUE(oracle.allocated(one, 32, false, {1, 5}));
+    EXPECT_FALSE(accept(block(96, 32)));
+    std::snprintf(
+        text, sizeof text,
+        "new block %p of 32 bytes shares the cache line at %p with a live block of thread 1; seen by thread 2 at "
+        "its op 77",
+        static_cast<void *>(memory + 96), static_cast<void *>(memory + 64));
+    expect_said(rule::kFalseSharing, text);
+    const unsigned wanted = memory[64 + 9];
+    memory[64 + 9] ^= 0x10;
+    std::snprintf(
+        text, sizeof text,
+        "block %p of 32 bytes: at offset 9 expected 0x%02x, found 0x%02x; generation 0x%llx, allocated by thread "
+        "1 at its op 5; seen by thread 2 at its op 77",
+        static_cast<void *>(memory + 64), wanted, wanted ^ 0x10, static_cast<unsigned long long>(one.generation));
+    EXPECT_FALSE(oracle.still_holds(one, kWitness));
+    expect_said(rule::kContent, text);
+    EXPECT_FALSE(oracle.before_realloc(one, kWitness));
+    expect_said(rule::kContent, text);
+    memory[64 + 9] ^= 0x10;
+    EXPECT_TRUE(oracle.before_realloc(one, kWitness));
+    EXPECT_FALSE(oracle.before_realloc(one, kWitness));
+    std::snprintf(text, sizeof text,
+                  "block %p of 32 bytes arrived here but is not live at %p; allocated by thread 1 at its op 5; seen by "
+                  "thread 2 at its op 77",
+                  static_cast<void *>(memory + 64), static_cast<void *>(memory + 64));
+    expect_said(rule::kHandover, text);
+    oracle.exhausted("malloc", 5, 0, ENOMEM, kWitness);
+    expect_said(rule::kExhausted, "malloc of 5 bytes returned NULL with errno ENOMEM; seen by thread 2 at its op 77");
+    oracle.exhausted("memalign", 5, 64, 4711, kWitness);
+    expect_said(rule::kEnomem,
+                "memalign of 5 bytes aligned to 64 returned NULL with errno 4711; seen by thread 2 at its op 77");
+}
+
+// A block whose realloc was refused is live as before, and must be whole.
+TEST_F(OracleTest, ARefusedRealloc)
+{
+    const Block one = block(0, 40);
+    ASSERT_TRUE(accept(one));
+    ASSERT_TRUE(oracle.before_realloc(one, kWitness));
+    EXPECT_TRUE(oracle.realloc_refused(one, kWitness));
+    EXPECT_FALSE(accept(block(32, 8)));
+    EXPECT_EQ(only_rule(), rule::kOverlap);
+    ASSERT_TRUE(oracle.before_realloc(one, kWitness));
+    memory[39] ^= 1;
+    EXPECT_FALSE(oracle.realloc_refused(one, kWitness));
+    EXPECT_STREQ(failures[1].rule, rule::kReallocContent);
+    EXPECT_FALSE(oracle.realloc_refused(one, kWitness)) << "it is live";
+    EXPECT_STREQ(failures[2].rule, rule::kOverlap);
+    EXPECT_TRUE(oracle.usable_is_enough(one, 40, kWitness));
+    EXPECT_FALSE(oracle.usable_is_enough(one, 39, kWitness));
+}
+
+TEST_F(OracleTest, ReallocJudgesItsNewPlace)
+{
+    const Block old = block(0, 64);
+    ASSERT_TRUE(accept(old));
+    ASSERT_TRUE(oracle.before_realloc(old, kWitness));
+    std::memcpy(memory + 1024, memory, 64);
+    EXPECT_FALSE(oracle.after_realloc(old, block(1024, 64), 63, kWitness));
+    EXPECT_STREQ(failures[0].rule, rule::kUsableSize);
+    EXPECT_FALSE(oracle.after_realloc(old, block(1032, 64), 64, kWitness));
+    EXPECT_STREQ(failures[1].rule, rule::kAlignment);
+    EXPECT_FALSE(oracle.after_realloc(old, block(1024, 64), 64, kWitness));
+    EXPECT_STREQ(failures[2].rule, rule::kOverlap) << "the refused one keeps its claim";
+}
+
+TEST(Oracle, TheAlignmentOfASize)
+{
+    const std::size_t wanted[] = {1, 1, 1, 1, 1, 1, 1, 1, 8, 8, 8, 8, 8, 8, 8, 8, 16, 16};
+    for (std::size_t size_bytes = 0; size_bytes < std::size(wanted); ++size_bytes)
+        EXPECT_EQ(required_align_bytes(size_bytes, 0), wanted[size_bytes]);
+    EXPECT_EQ(required_align_bytes(1, 4096), 4096u);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace stress {
 namespace {
 
@@ -49,6 +51,44 @@ TEST(Mix, SwarmSwitchesKindsOffButNeverMalloc)
         (mix.kind_weights[1] == 0 ? calloc_off : calloc_on) = true;
     }
     EXPECT_TRUE(calloc_off && calloc_on);
+}
+
+// A seed that a build printed draws the same ops on later ones.
+TEST(Mix, TheDrawsOfTheseSeedsStay)
+{
+    std::uint64_t digest = 0;
+    for (const bool strict : {false, true})
+        for (std::uint64_t seed = 0; seed < 50; ++seed) {
+            Rng rng(seed, 3);
+            const Mix mix = mix_swarm(rng, strict);
+            for (std::uint32_t weight : mix.kind_weights) digest = digest * 31 + weight;
+            digest = digest * 31 + mix.realloc_percent * 2 + mix.strict;
+            for (std::uint32_t i = 0; i < 200; ++i)
+                for (const Op &op : {mix_allocate(mix, rng, i, 1, 5000), mix_visit_live(mix, rng, i, 1, 5000)}) {
+                    std::uint64_t words[2];
+                    std::memcpy(words, &op, sizeof op);
+                    digest = (digest * 31 + words[0]) * 31 + words[1];
+                }
+        }
+    EXPECT_EQ(digest, 17793083485095976554u);
+}
+
+TEST(Mix, MixesTogetherHaveEveryKind)
+{
+    Rng rng(5, 0);
+    for (int round = 0; round < 100; ++round) {
+        Mix mixes[3] = {mix_malloc_only(), mix_malloc_only(), mix_malloc_only()};
+        mix_complete(mixes, rng);
+        for (std::size_t kind = 0; kind < Mix::kKinds; ++kind)
+            EXPECT_EQ(mixes[0].kind_weights[kind] + mixes[1].kind_weights[kind] + mixes[2].kind_weights[kind],
+                      kind == 0 ? 3u : 1u);
+        const std::uint32_t percent = mixes[0].realloc_percent + mixes[1].realloc_percent + mixes[2].realloc_percent;
+        EXPECT_GE(percent, 5u);
+        EXPECT_LT(percent, 45u);
+        Mix again[3] = {mixes[0], mixes[1], mixes[2]};
+        mix_complete(again, rng);
+        EXPECT_EQ(std::memcmp(again, mixes, sizeof mixes), 0) << "nothing is missing";
+    }
 }
 
 TEST(Mix, VisitsFreeOrReallocate)

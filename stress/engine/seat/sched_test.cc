@@ -12,6 +12,7 @@
 
 #include "engine/base/build.h"
 #include "engine/base/spawn_for_test.h"
+#include "engine/seat/schedule_mark.h"
 
 namespace stress {
 namespace {
@@ -167,6 +168,58 @@ TEST(Sched, AHoldIsExclusiveAcrossPoints)
         EXPECT_FALSE(outcome.stopped);
     }
     EXPECT_FALSE(two_held);
+}
+
+void give_way_at_times(Worker &worker)
+{
+    if (worker.order->size() % 3 == 0) worker.sched->give_way("way");
+    worker.sched->point("test");
+    worker.sched->at_subject_step(worker.index == 1 ? "inside" : nullptr);
+    if (worker.index == 0 && worker.sched->others_inside() > 1) *worker.collided = true;
+    if (worker.index == 1) EXPECT_EQ(worker.sched->others_inside(), 0u) << "it is not another";
+}
+
+// A seed that a build printed repeats on later ones: the schedules of a few seeds, under both policies.
+TEST(Sched, TheSchedulesOfTheseSeedsStay)
+{
+    void (*const steps[])(Worker &) = {pass_a_point, wait_for_gate, wait_for_ever, hold_across_points,
+                                       give_way_at_times};
+    std::string all;
+    for (void (*step)(Worker &) : steps)
+        for (const std::uint64_t seed : {1u, 2u, 3u, 4u, 5u}) {
+            gate = 0;
+            const Outcome outcome = run_workers(seed, 3, 20, step);
+            EXPECT_FALSE(outcome.collided);
+            EXPECT_EQ(outcome.stopped, step == wait_for_ever);
+            std::uint64_t order = 0;
+            for (const int index : outcome.order) order = order * 31 + static_cast<unsigned>(index);
+            all += schedule_text({outcome.hash, outcome.clock}) + " " + std::to_string(order % 9973) + "\n";
+        }
+    EXPECT_EQ(all, "74d06281c2775f06:66 5434\n"
+                   "5ea465cd21f5e406:66 8770\n"
+                   "abd5670ae185ee9e:66 9516\n"
+                   "3de0c4bda807cc7a:66 8716\n"
+                   "843620a684226b7e:66 9706\n"
+                   "f00418f8486d9ca9:104 899\n"
+                   "8b830449f2ffcce8:92 659\n"
+                   "578658adbc3c286d:82 7549\n"
+                   "578658adbc3c286d:82 7549\n"
+                   "f00418f8486d9ca9:104 899\n"
+                   "cf75d10ead8d65a7:9 7938\n"
+                   "4ca8922480b337bb:9 1209\n"
+                   "5f2585b48f5b6ffb:9 1311\n"
+                   "5f2585b48f5b6ffb:9 1311\n"
+                   "cf75d10ead8d65a7:9 7938\n"
+                   "055b31184a14d1c0:500 2044\n"
+                   "062b9d9241441204:513 9940\n"
+                   "35ad35e6d6e626aa:486 9516\n"
+                   "26ce453ba555c666:521 6033\n"
+                   "16a3e8c285b04f01:490 3412\n"
+                   "4ba847f967e7230c:86 1332\n"
+                   "363dfadda50e513f:86 371\n"
+                   "d1778c3645f20c5c:86 1252\n"
+                   "a98d43b5ae722286:86 9675\n"
+                   "fe857c8ffdd3f024:86 7997\n");
 }
 
 // The whole program gives one schedule hash and one result, however busy the machine is.

@@ -1,6 +1,18 @@
 #include "engine/seat/seat_report.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <functional>
+#include <latch>
+#include <memory>
+#include <regex>
+#include <thread>
+#include <vector>
+
+#include "engine/base/build.h"
 
 namespace stress {
 namespace {
@@ -45,6 +57,173 @@ TEST(SeatReport, OpsReadLikeC)
     EXPECT_EQ(line_of(op_make(OpKind::Malloc, 0, SIZE_MAX - 4096)), "b0 = malloc(SIZE_MAX-4096)");
     EXPECT_EQ(line_of(op_make(OpKind::Free, 7, 0, 0, 2)), "free(b7) link 2");
     EXPECT_EQ(line_of(op_make(OpKind::Purge, 0)), "purge()");
+    EXPECT_EQ(line_of(op_make(OpKind::PosixMemalign, 2, 0, 12)), "b2 = posix_memalign(4096, 0)");
+    EXPECT_EQ(line_of(op_make(OpKind::Memalign, 2, SIZE_MAX, 0)), "b2 = memalign(1, SIZE_MAX-0)");
+    EXPECT_EQ(line_of(op_make(OpKind::ReallocArray, 2, 7, 3)), "b2 = reallocarray(b2, 3, 7)");
+    EXPECT_EQ(line_of(op_make(OpKind::FreeSized, 2)), "free_sized(b2)");
+    EXPECT_EQ(line_of(op_make(OpKind::Check, 2, 0, 0, 65535)), "check(b2) link 65535");
+    EXPECT_EQ(line_of(op_make(OpKind::Fork, 0, 0, 3)), "fork(3, 0)");
+    EXPECT_EQ(line_of(op_make(OpKind::Sleep, 0, 3)), "sleep_ms(0, 3)");
+    EXPECT_EQ(line_of(op_make(static_cast<OpKind>(kOpKindCount), 9)), "?()");
+}
+
+// Seats with threads that wait, or without: what is reported of each.
+class SeatReports : public testing::Test {
+  protected:
+    std::atomic<bool> stop{false};
+    FailureLog failures{stop};
+    ClaimMap claims;
+    Oracle oracle{claims, failures};
+    Slots slots{8};
+    InterpShared shared{oracle, slots, stop};
+    std::vector<std::unique_ptr<Seat>> made;
+    std::vector<std::unique_ptr<Generator>> generators;
+
+    void SetUp() override
+    {
+        if (kSanitized) GTEST_SKIP() << "a sanitizer delays signals";
+    }
+
+    struct Count {
+        std::size_t at, end;
+        bool next(Op &op)
+        {
+            op = op_make(OpKind::Malloc, static_cast<std::uint32_t>(at), 8);
+            return at++ < end;
+        }
+    };
+
+    // A seat that has consumed `consumed` ops, and has drawn one more or not.
+    Seat &seat(std::size_t consumed, bool more)
+    {
+        made.push_back(std::make_unique<Seat>(static_cast<std::uint32_t>(made.size()), shared, Support(), true));
+        generators.push_back(generator_of(Count{0, consumed + more}));
+        made.back()->ops.generator = generators.back().get();
+        for (std::size_t i = 0; i < consumed; ++i) {
+            made.back()->ops.next_op();
+            made.back()->ops.consume();
+        }
+        made.back()->ops.next_op();
+        return *made.back();
+    }
+
+    // The report, with numbers of threads and addresses as "N".
+    std::string report(bool stacks, std::size_t seats)
+    {
+        Mapped<Seat *> all(seats);
+        for (std::size_t i = 0; i < seats; ++i) all[i] = made[i % made.size()].get();
+        const int fd = memfd_create("report", 0);
+        seat_report_prepare();
+        seat_report_all(fd, all, stacks);
+        std::string text(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');
+        EXPECT_EQ(pread(fd, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+        close(fd);
+        return std::regex_replace(text, std::regex("tid [0-9]+"), "tid N");
+    }
+};
+
+TEST_F(SeatReports, OfTheMainThreadIfNobodySits)
+{
+    seat(0, false);
+    seat(1, false);
+    seat(1, true);
+    seat(10, true);
+    const std::string ops = "  last ops of thread 0:\n"
+                            "  last ops of thread 1:\n    0: b0 = malloc(8)\n"
+                            "  last ops of thread 2:\n    0: b0 = malloc(8)\n"
+                            "    1: b1 = malloc(8)  <- next or in progress\n"
+                            "  last ops of thread 3:\n    3: b3 = malloc(8)\n    4: b4 = malloc(8)\n"
+                            "    5: b5 = malloc(8)\n    6: b6 = malloc(8)\n    7: b7 = malloc(8)\n"
+                            "    8: b8 = malloc(8)\n    9: b9 = malloc(8)\n"
+                            "    10: b10 = malloc(8)  <- next or in progress\n";
+    EXPECT_EQ(report(false, 4), "main thread: tid N\n" + ops);
+    const std::string with_stack = report(true, 4);
+    EXPECT_TRUE(std::regex_search(
+        with_stack, std::regex("^main thread: tid N\n  stack:\n(    [^ ]*[+]?0x[0-9a-f]+[^\n]*\n)+  last")))
+        << with_stack;
+    EXPECT_EQ(with_stack.find("on_report"), std::string::npos) << "the handler is left out";
+}
+
+TEST_F(SeatReports, OfSixtyFourSeatsAtMost)
+{
+    seat(0, false);
+    const auto count = [](const std::string &text, const std::string &line) {
+        std::size_t found = 0;
+        for (std::size_t at = 0; (at = text.find(line, at)) != std::string::npos; ++at) ++found;
+        return found;
+    };
+    EXPECT_EQ(count(report(false, 64), "last ops"), 64u);
+    EXPECT_EQ(report(false, 64).find("more threads"), std::string::npos);
+    EXPECT_EQ(count(report(false, 65), "last ops"), 64u);
+    EXPECT_EQ(report(false, 66).find("and 2 more threads\n"), 0u);
+}
+
+TEST_F(SeatReports, OfEachThreadWhereItStands)
+{
+    std::latch ready(3), over(1);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < 3; ++i) {
+        Seat &mine = seat(i, true);
+        threads.emplace_back([&, i] {
+            if (i == 1) inside_subject = true;
+            mine.thread.tid = gettid();
+            ready.count_down();
+            // The second op of the third seat waits for one that does not come.
+            if (i == 2) mine.interp.apply(op_make(OpKind::Free, 5, 0, 0, 7));
+            else over.wait();
+            inside_subject = false;
+        });
+    }
+    ready.wait();
+    while (made[2]->interp.waits_for() == 0) std::this_thread::yield();
+    EXPECT_EQ(report(false, 3),
+              "thread 0: tid N\n  last ops of thread 0:\n    0: b0 = malloc(8)  <- next or in progress\n"
+              "thread 1: tid N, inside the subject, in malloc\n  last ops of thread 1:\n    0: b0 = malloc(8)\n"
+              "    1: b1 = malloc(8)  <- next or in progress\n"
+              "thread 2: tid N, waits for the op before it on slot 5\n  last ops of thread 2:\n    0: b0 = malloc(8)\n"
+              "    1: b1 = malloc(8)\n    2: b2 = malloc(8)  <- next or in progress\n");
+    stop = true;
+    over.count_down();
+    for (std::thread &thread : threads) thread.join();
+    made[1]->thread.tid = 0;
+    for (const int wait_ms : {0, 10, 100, 1000}) { // until the system has ended them
+        usleep(static_cast<useconds_t>(wait_ms) * 1000);
+        if (report(false, 1).find("has ended") != std::string::npos) break;
+    }
+    EXPECT_EQ(report(false, 3), "thread 0: has ended\nthread 2: has ended\n");
+}
+
+TEST_F(SeatReports, UnderTheSeededSchedulerOfBatonAndPoint)
+{
+    Sched sched(1, stop);
+    struct Body {
+        Sched *sched;
+        Seat *seat;
+        std::function<void()> *look;
+    } bodies[2];
+    std::string text;
+    std::function<void()> look = [&] { text += report(false, 2); };
+    for (Body &each : bodies) {
+        Seat &mine = seat(0, false);
+        each = {&sched, &mine, &look};
+        mine.thread.ticket = sched.admit();
+        pthread_t thread{};
+        const auto body = [](void *argument) -> void * {
+            const Body &my = *static_cast<Body *>(argument);
+            my.seat->thread.tid = gettid();
+            my.sched->enter(my.seat->thread.ticket);
+            my.sched->give_way("test");
+            if (my.seat->index == 1) (*my.look)();
+            my.sched->leave();
+            return nullptr;
+        };
+        ASSERT_EQ(pthread_create(&thread, nullptr, body, &each), 0);
+        sched.admitted(mine.thread.ticket, thread);
+        while (mine.thread.tid == 0) std::this_thread::yield();
+    }
+    sched.run([](pthread_t thread) { pthread_join(thread, nullptr); });
+    EXPECT_EQ(text, "thread 0: tid N, at sync point test\n  last ops of thread 0:\n"
+                    "thread 1: tid N, holds the baton, at sync point test\n  last ops of thread 1:\n");
 }
 
 }  // namespace
