@@ -184,22 +184,54 @@ static _Noreturn void static_destructors(void)
     exit(0); /* very_late prints ok */
 }
 
-static void *allocate_for_ever(void *unused)
+/* Of each worker: how often it has allocated, or started a thread that does. */
+enum { WORKERS = 3, FOR_EVER = -1 };
+static unsigned long worked[WORKERS];
+
+static unsigned long work_of(int worker)
 {
-    (void)unused;
+    return __atomic_load_n(&worked[worker], __ATOMIC_RELAXED);
+}
+
+static void *allocate_for_ever(void *counter)
+{
     void *blocks[100] = {NULL};
     for (unsigned i = 0;; i++) {
         free(blocks[i % 100]);
         blocks[i % 100] = malloc(i % 3000 == 0 ? 3 << 20 : i % 5000);
+        __atomic_fetch_add((unsigned long *)counter, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
-static void *start_and_end(void *unused)
+static void *start_and_end(void *counter)
+{
+    for (;;) {
+        in_thread(exercise_thread);
+        __atomic_fetch_add((unsigned long *)counter, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Until each worker has done `count` more, or `ms_max` milliseconds have passed. */
+static void let_work(unsigned long count, int ms_max)
+{
+    unsigned long from[WORKERS];
+    for (int n = 0; n < WORKERS; n++) from[n] = work_of(n);
+    for (int n = 0, ms = 0; n < WORKERS && ms != ms_max; ms++) {
+        while (n < WORKERS && work_of(n) - from[n] >= count) n++;
+        if (n < WORKERS) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+}
+
+/* exit flushes streams after the destructors of all libraries, the malloc's too. So the workers meet a malloc that has
+ * ended, however the system schedules them. */
+static ssize_t flush_slowly(void *unused, const char *text, size_t length)
 {
     (void)unused;
-    for (;;) in_thread(exercise_thread);
-    return NULL;
+    (void)text;
+    let_work(5, 500); /* a malloc may stop them */
+    return (ssize_t)length;
 }
 
 static void exit_with_workers(void)
@@ -208,10 +240,12 @@ static void exit_with_workers(void)
         pid_t child = fork();
         if (child == 0) {
             pthread_t thread;
-            for (int n = 0; n < 3; n++)
-                if (pthread_create(&thread, NULL, n == 0 ? start_and_end : allocate_for_ever, NULL) != 0)
+            FILE *slow = fopencookie(NULL, "w", (cookie_io_functions_t){.write = flush_slowly});
+            if (slow == NULL || fputs("flushed at exit", slow) < 0) wrong("no stream");
+            for (int n = 0; n < WORKERS; n++)
+                if (pthread_create(&thread, NULL, n == 0 ? start_and_end : allocate_for_ever, &worked[n]) != 0)
                     wrong("no thread");
-            nanosleep(&(struct timespec){0, 1000000 * (i + 1)}, NULL);
+            let_work((unsigned long)i + 1, FOR_EVER); /* if they hang, the runner finds it */
             if (i % 2 == 0) exit(0);
             _exit(0);
         }
