@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "campaign/child.h"
 #include "campaign/compare/comparison.h"
@@ -29,6 +31,12 @@ namespace stress {
 namespace {
 
 constexpr double kSlowRunLineSeconds = 60;  // if there is no terminal to show a live line
+
+struct JudgedRun {
+    RunRecord record;
+    std::string json; // the run's own result
+    double seconds = 0; // of the child
+};
 
 class Campaign {
   public:
@@ -62,7 +70,9 @@ class Campaign {
     std::string open_state();
     bool done() const;
     void one_run();
-    void account(CampaignCell &cell, const RunRecord &record, const ChildOutcome &outcome);
+    std::optional<JudgedRun> judged_run(const CampaignCell &cell, std::uint64_t seed);
+    std::string known_reason(const CampaignCell &cell, const RunRecord &record);
+    void account(CampaignCell &cell, const JudgedRun &run);
     bool tick(const CampaignCell &cell, double seconds, const std::string &last_line);
     void checkpoint_if_due();
     void save();
@@ -73,7 +83,8 @@ class Campaign {
     std::string counts() const
     {
         return fmt::format("{} passed, {} failed, {} skipped", state_.passed, state_.failed, state_.skipped) +
-               (state_.known == 0 ? "" : fmt::format(", {} known to fail", state_.known));
+               (state_.known == 0 ? "" : fmt::format(", {} known to fail", state_.known)) +
+               (state_.unconfirmed == 0 ? "" : fmt::format(", {} not confirmed", state_.unconfirmed));
     }
     void say(const std::string &text)
     {
@@ -153,6 +164,31 @@ void Campaign::one_run()
     const PlannedRun &planned = plan_[state_.next_run % plan_.size()];
     CampaignCell &cell = state_.cells[planned.cell];
     const std::uint64_t seed = state_.first_seed + state_.next_run / plan_.size() + planned.seed_offset;
+    std::optional<JudgedRun> run = judged_run(cell, seed);
+    if (!run.has_value()) return;
+    run->record.expected = known_reason(cell, run->record);
+    if (run->record.expected.empty() && judge_wants_again(run->record)) {
+        std::optional<JudgedRun> second = judged_run(cell, seed);
+        if (!second.has_value()) return;
+        const RunRecord both = judge_both(run->record, second->record);
+        if (both.verdict == RunVerdict::Pass) run = std::move(second);
+        run->record = both;
+    }
+    account(cell, *run);
+}
+
+// Why the failures of this run are known; empty: they are not, or there are none.
+std::string Campaign::known_reason(const CampaignCell &cell, const RunRecord &record)
+{
+    if (record.verdict == RunVerdict::Skip) return "";
+    std::vector<std::string> rules;
+    for (const RunFailure &failure : record.failures) rules.push_back(failure.rule);
+    return expected_.judge(cell.scenario, cell.allocator, rules);
+}
+
+// One child. Nothing if it says nothing about the malloc: it was interrupted, refused, or could not keep its result.
+std::optional<JudgedRun> Campaign::judged_run(const CampaignCell &cell, std::uint64_t seed)
+{
     std::vector<std::string> words = run_arguments(o_, cell, seed);
     std::string repeat = words_quoted({o_.program_name}) + " " + words_quoted(words);
     words.insert(words.end(), {"--json", kChildJsonPath});
@@ -163,15 +199,15 @@ void Campaign::one_run()
     };
     const ChildOutcome outcome = child_run({o_.program, o_.program_name, words, o_.timeout_seconds}, on_tick);
     // An interrupted run says nothing about the malloc. It runs again when the campaign resumes.
-    if (outcome.end == ChildEnd::Interrupted) return;
+    if (outcome.end == ChildEnd::Interrupted) return std::nullopt;
     if (outcome.end == ChildEnd::Exited && outcome.code == kExitBadInput) {
         refused_ = outcome.err_last_line.empty() ? "hakmem-stress: a run was refused" : outcome.err_last_line;
-        return;
+        return std::nullopt;
     }
     // Not the malloc's doing: the run could not keep its result.
     if (outcome.end == ChildEnd::Exited && outcome.code == kExitLost) {
         fault_ = outcome.err_last_line.substr(outcome.err_last_line.find(": ") + 2);
-        return;
+        return std::nullopt;
     }
     RunRecord record = judge(outcome, o_.timeout_seconds);
     record.scenario = cell.scenario;
@@ -182,19 +218,15 @@ void Campaign::one_run()
     // The run's own command is best, since the run may add what only it knows; but a run that died had no time to print
     // one.
     record.reproduce = record.reproduce.empty() ? repeat : child_words_forget(record.reproduce);
-    if (record.verdict != RunVerdict::Skip) {
-        std::vector<std::string> rules;
-        for (const RunFailure &failure : record.failures) rules.push_back(failure.rule);
-        record.expected = expected_.judge(cell.scenario, cell.allocator, rules);
-    }
-    account(cell, record, outcome);
+    return JudgedRun{std::move(record), outcome.json, outcome.seconds};
 }
 
 // Writes the result first, then the state that counts it. If the campaign is killed in between, the run is repeated
 // under the same name.
-void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildOutcome &outcome)
+void Campaign::account(CampaignCell &cell, const JudgedRun &run)
 {
-    const std::string json = record_json(record, outcome.json);
+    const RunRecord &record = run.record;
+    const std::string json = record_json(record, run.json);
     if (directory_ != nullptr) fault_ = directory_->add(state_.next_run, record, json);
     journal_->add(json);
     ++state_.next_run;
@@ -203,21 +235,23 @@ void Campaign::account(CampaignCell &cell, const RunRecord &record, const ChildO
            : record.verdict == RunVerdict::Skip ? counts.skipped
            : record.expected.empty()            ? counts.failed
                                                 : counts.known);
+        counts.unconfirmed += !record.unconfirmed.empty();
     };
     count(state_);
     count(cell);
     if (record.verdict == RunVerdict::Skip) cell.skip_reason = record.skip_reason;
     cell.ops_per_second = record.ops_per_second.value_or(-1);
     cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;
-    cell.seconds = record.seconds.has_value() ? *record.seconds : outcome.seconds;
+    cell.seconds = record.seconds.has_value() ? *record.seconds : run.seconds;
     if (!soak_) {
         compared_.push_back(record);
         compared_.back().samples.clear();
         compared_.back().samples.shrink_to_fit();
     }
-    // A soak only counts passes, and prints a skip once.
+    // A soak only counts passes, unless one of two runs failed, and prints a skip once.
     const bool first_skip = record.verdict == RunVerdict::Skip && cell.skipped == 1;
-    if (!soak_ || record.verdict == RunVerdict::Fail || first_skip) say(summary_line(record));
+    if (!soak_ || record.verdict == RunVerdict::Fail || !record.unconfirmed.empty() || first_skip)
+        say(summary_line(record));
     save();
     checkpoint_if_due();
 }

@@ -29,6 +29,7 @@ set(CAMPAIGN_TESTS
   campaign/campaign_test.cc
   campaign/child_test.cc
   campaign/command_test.cc
+  campaign/confirm_test.cc
   campaign/runs_for_test.cc
   campaign/temporary_for_test.cc)
 set(CAMPAIGN_TESTS_OF_ONE_THREAD

@@ -19,9 +19,11 @@ std::string Journal::close(const SoakState &state, bool passed)
 {
     if (path_.empty()) return "";
     if (text_.empty()) text_ = "{\"runs\": [";
-    text_ += "],\n\"seed\": " + std::to_string(state.first_seed) + ", \"passed\": " + std::to_string(state.passed) +
-             ", \"failed\": " + std::to_string(state.failed) + ", \"skipped\": " + std::to_string(state.skipped) +
-             ", \"verdict\": \"" + (passed ? "pass" : "fail") + "\"}\n";
+    text_ += "],\n\"seed\": " + std::to_string(state.first_seed) +
+             ", \"not_confirmed\": " + std::to_string(state.unconfirmed) +
+             ", \"passed\": " + std::to_string(state.passed) + ", \"failed\": " + std::to_string(state.failed) +
+             ", \"skipped\": " + std::to_string(state.skipped) + ", \"verdict\": \"" + (passed ? "pass" : "fail") +
+             "\"}\n";
     return result_write(path_, text_);
 }
 

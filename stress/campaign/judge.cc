@@ -1,8 +1,10 @@
 #include "campaign/judge.h"
 #include "engine/base/libc.h"
+#include "engine/judge/failure.h"
 
 #include <string.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -90,6 +92,40 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
     case ChildEnd::NotStarted: fail(record, "error", std::string("could not start: ") + strerror(outcome.code)); break;
     }
     if (record.verdict == RunVerdict::Fail) record.err_end = outcome.err_end;
+    return record;
+}
+
+bool judge_wants_again(const RunRecord &record)
+{
+    if (record.verdict != RunVerdict::Fail || record.schedule != "os" || record.strict.value_or(false)) return false;
+    return std::all_of(record.failures.begin(), record.failures.end(), [](const RunFailure &failure) {
+        for (const char *measured :
+             {rule::kMemoryBound, rule::kPlateau, rule::kMemoryReturn, rule::kMappings, rule::kProvesNothing})
+            if (failure.rule == measured) return true;
+        return false;
+    });
+}
+
+RunRecord judge_both(const RunRecord &first, const RunRecord &second)
+{
+    if (second.verdict == RunVerdict::Pass) {
+        RunRecord record = second;
+        record.confirmation = "not confirmed: seen in 1 of 2 runs";
+        record.unconfirmed = first.failures;
+        return record;
+    }
+    RunRecord record = first;
+    if (second.verdict == RunVerdict::Skip) {
+        record.confirmation = "seen in 1 of 2 runs; the second was skipped: " + second.skip_reason;
+        return record;
+    }
+    record.confirmation = "seen in 2 of 2 runs";
+    for (const RunFailure &failure : second.failures) {
+        const auto same = [&failure](const RunFailure &seen) { return seen.rule == failure.rule; };
+        if (std::none_of(first.failures.begin(), first.failures.end(), same))
+            record.failures.push_back({failure.rule, "in the second run: " + failure.detail});
+    }
+    if (record.err_end.empty()) record.err_end = second.err_end;
     return record;
 }
 

@@ -14,4 +14,16 @@ inline constexpr int kSkipStatus = 77;
 
 RunRecord judge(const ChildOutcome &outcome, double timeout_seconds);
 
-}  // namespace stress
+// Whether a second run must see a failure again before it stands. So it is if the system scheduled the threads, the run
+// was not strict, and it failed by nothing but rules that compare measurements with a bound: memory_bound, plateau,
+// memory_return, mappings; or by proves_nothing, a case that did not come up. How much memory a malloc holds depends on
+// how its threads meet, so a busy machine may change these. Every other rule saw a malloc break its contract: once is
+// proof.
+bool judge_wants_again(const RunRecord &record);
+
+// The verdict on two runs with the same arguments, of which the first wanted the second. A second run that passes makes
+// it a pass that keeps the first's failures as unconfirmed. If the second fails too, by whatever rule, both did. If it
+// was skipped, the first one's failure stands.
+RunRecord judge_both(const RunRecord &first, const RunRecord &second);
+
+} // namespace stress

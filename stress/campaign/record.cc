@@ -76,9 +76,9 @@ void read_samples(const Json &object, std::vector<RunSample> &samples)
     }
 }
 
-void read_failures(const Json &object, std::vector<RunFailure> &failures)
+void read_failures(const Json &object, const char *key, std::vector<RunFailure> &failures)
 {
-    const Json *list = find(object, "failures");
+    const Json *list = find(object, key);
     if (list == nullptr || !list->is_array()) return;
     for (const Json &one : *list) {
         if (failures.size() == kFailuresKept) {
@@ -139,7 +139,9 @@ std::string read_object(const Json &json, RunRecord &record)
     record.err_end = text_of(json, "stderr");
     read_figures(json, record);
     record.mode = mode_of(text_of(json, "mode"), record);
-    read_failures(json, record.failures);
+    record.confirmation = text_of(json, "confirmation");
+    read_failures(json, "failures", record.failures);
+    read_failures(json, "not_confirmed", record.unconfirmed);
     const std::string verdict = text_of(json, "verdict");
     if (verdict == "skip") record.verdict = RunVerdict::Skip;
     else if (verdict == "pass" && record.failures.empty()) record.verdict = RunVerdict::Pass;
@@ -183,6 +185,17 @@ RunRecord record_read(const std::string &text, std::string *fault)
     return record;
 }
 
+namespace {
+
+Json failures_json(const std::vector<RunFailure> &failures)
+{
+    Json list = Json::array();
+    for (const RunFailure &failure : failures) list.push_back({{"rule", failure.rule}, {"detail", failure.detail}});
+    return list;
+}
+
+} // namespace
+
 std::string record_json(const RunRecord &record, const std::string &run_json)
 {
     Json json = Json::parse(run_json, nullptr, false);
@@ -196,9 +209,9 @@ std::string record_json(const RunRecord &record, const std::string &run_json)
     json["verdict"] = verdict_name(record.verdict);
     if (record.verdict == RunVerdict::Skip) json["skip_reason"] = record.skip_reason;
     if (!record.expected.empty()) json["expected"] = record.expected;
-    json["failures"] = Json::array();
-    for (const RunFailure &failure : record.failures)
-        json["failures"].push_back({{"rule", failure.rule}, {"detail", failure.detail}});
+    json["failures"] = failures_json(record.failures);
+    if (!record.confirmation.empty()) json["confirmation"] = record.confirmation;
+    if (!record.unconfirmed.empty()) json["not_confirmed"] = failures_json(record.unconfirmed);
     json["reproduce"] = record.reproduce;
     if (!record.err_end.empty()) json["stderr"] = record.err_end;
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

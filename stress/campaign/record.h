@@ -49,6 +49,9 @@ struct RunRecord {
     LatencyRow malloc_ns, free_ns, realloc_ns;
     std::vector<RunSample> samples;  // ascending in time, every number finite
     std::vector<RunFailure> failures;
+    // Of a run that was made twice (judge.h).
+    std::string confirmation; // "seen in 2 of 2 runs"; empty: it was made once
+    std::vector<RunFailure> unconfirmed; // what the first run failed by and the second, which passed, did not see
 };
 
 const char *verdict_name(RunVerdict verdict);

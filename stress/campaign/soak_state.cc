@@ -35,6 +35,7 @@ Json cell_json(const CampaignCell &cell)
             {"failed", cell.failed},
             {"skipped", cell.skipped},
             {"known", cell.known},
+            {"unconfirmed", cell.unconfirmed},
             {"skip_reason", cell.skip_reason},
             {"ops_per_second", cell.ops_per_second},
             {"peak_rss_bytes", cell.peak_rss_bytes},
@@ -51,6 +52,7 @@ CampaignCell cell_of(const Json &json)
     json.at("failed").get_to(cell.failed);
     json.at("skipped").get_to(cell.skipped);
     cell.known = json.value("known", std::uint64_t{0}); // older states have none
+    cell.unconfirmed = json.value("unconfirmed", std::uint64_t{0});
     json.at("skip_reason").get_to(cell.skip_reason);
     json.at("ops_per_second").get_to(cell.ops_per_second);
     json.at("peak_rss_bytes").get_to(cell.peak_rss_bytes);
@@ -69,6 +71,7 @@ void read_fields(const Json &json, SoakState &state)
     json.at("failed").get_to(state.failed);
     json.at("skipped").get_to(state.skipped);
     state.known = json.value("known", std::uint64_t{0});
+    state.unconfirmed = json.value("unconfirmed", std::uint64_t{0});
     state.cells.clear();
     for (const Json &cell : json.at("cells")) state.cells.push_back(cell_of(cell));
 }
@@ -87,6 +90,7 @@ std::string soak_state_text(const SoakState &state)
                  {"failed", state.failed},
                  {"skipped", state.skipped},
                  {"known", state.known},
+                 {"unconfirmed", state.unconfirmed},
                  {"cells", Json::array()}};
     for (const CampaignCell &cell : state.cells) json["cells"].push_back(cell_json(cell));
     json["checksum"] = checksum(dump(json));

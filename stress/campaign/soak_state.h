@@ -18,6 +18,7 @@ struct CampaignCell {
     std::string scenario, allocator, schedule;
     RunMode mode = RunMode::Check;  // a soak makes no others
     std::uint64_t passed = 0, failed = 0, skipped = 0, known = 0;
+    std::uint64_t unconfirmed = 0; // passed, with a failure that the second of two runs did not see (judge.h)
     std::string skip_reason;     // of the newest skip
     double ops_per_second = -1;  // of the newest run; below 0: not measured
     double peak_rss_bytes = -1;
@@ -32,6 +33,7 @@ struct SoakState {
     double elapsed_seconds = 0;
     std::uint64_t passed = 0, failed = 0, skipped = 0;
     std::uint64_t known = 0;  // failures that --expect names; not in `failed`
+    std::uint64_t unconfirmed = 0; // of those that passed; see CampaignCell
     std::vector<CampaignCell> cells;
 };
 

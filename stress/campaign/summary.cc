@@ -30,7 +30,7 @@ std::string seconds_cell(double seconds)
 }
 
 // A cell with one run says pass, fail or skip; with several runs it shows counts.
-std::string verdict_text(const CampaignCell &cell)
+std::string verdict_counts(const CampaignCell &cell)
 {
     const std::uint64_t runs = cell.passed + cell.failed + cell.skipped + cell.known;
     if (runs == 0) return "not run";
@@ -41,6 +41,11 @@ std::string verdict_text(const CampaignCell &cell)
                        : cell.passed != 0 ? fmt::format("pass {}", cell.passed)
                                           : fmt::format("skip {}", cell.skipped);
     return text;
+}
+
+std::string verdict_text(const CampaignCell &cell)
+{
+    return verdict_counts(cell) + (cell.unconfirmed == 0 ? "" : fmt::format(", {} not confirmed", cell.unconfirmed));
 }
 
 }  // namespace
@@ -59,6 +64,9 @@ std::string summary_line(const RunRecord &record)
     text += fmt::format(", {:.1f} s\n", record.seconds.value_or(record.wall_seconds.value_or(0)));
     for (const RunFailure &failure : record.failures)
         text += fmt::format("  failure: {}: {}\n", failure.rule, failure.detail);
+    for (const RunFailure &failure : record.unconfirmed)
+        text += fmt::format("  {}: {}: {}\n", record.confirmation, failure.rule, failure.detail);
+    if (record.verdict == RunVerdict::Fail && !record.confirmation.empty()) text += "  " + record.confirmation + "\n";
     if (!record.expected.empty()) text += "  known: " + record.expected + "\n";
     if (record.verdict == RunVerdict::Fail) text += "  repeat with: " + record.reproduce + "\n";
     return text;
@@ -98,7 +106,11 @@ std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<
             if (one.message.empty()) one.message = failure.rule + ": " + failure.detail;
             one.detail += failure.rule + ": " + failure.detail + "\n";
         }
-        one.detail += "repeat with: " + run.reproduce + "\n";
+        for (const RunFailure &failure : run.unconfirmed)
+            one.detail += run.confirmation + ": " + failure.rule + ": " + failure.detail + "\n";
+        if (run.unconfirmed.empty() && !run.confirmation.empty()) one.detail += run.confirmation + "\n";
+        if (run.verdict != RunVerdict::Pass || !run.unconfirmed.empty())
+            one.detail += "repeat with: " + run.reproduce + "\n";
         one.kind = run.verdict == RunVerdict::Pass                            ? JunitCase::Kind::Passed
                    : run.verdict == RunVerdict::Skip || !run.expected.empty() ? JunitCase::Kind::Skipped
                                                                               : JunitCase::Kind::Failed;
@@ -130,6 +142,9 @@ std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector
         } else if (cell.passed == 0) {
             one.kind = JunitCase::Kind::Skipped;
             one.message = cell.skip_reason.empty() ? "not run" : cell.skip_reason;
+        } else if (cell.unconfirmed != 0) {
+            one.detail =
+                fmt::format("{} of {} runs passed after a failure that was not confirmed\n", cell.unconfirmed, runs);
         }
         cases.push_back(one);
     }

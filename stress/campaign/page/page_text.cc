@@ -66,6 +66,9 @@ std::string why(const RunRecord &run)
     if (run.verdict == RunVerdict::Skip) return html_escape(run.skip_reason);
     std::string text;
     for (const RunFailure &failure : run.failures) text += (text.empty() ? "" : ", ") + html_escape(failure.rule);
+    for (const RunFailure &failure : run.unconfirmed)
+        text +=
+            (text.empty() ? "" : "; ") + html_escape(run.confirmation + ": " + failure.rule + ": " + failure.detail);
     return text;
 }
 
@@ -107,6 +110,7 @@ std::string section_headline(const PageData &data)
                     html_count(s.skipped), duration_text(s.elapsed_seconds),
                     header.soak_seconds > 0 ? header.complete ? ", soak complete" : " of the soak so far" : "");
     if (s.known != 0) text += fmt::format(", <b>{}</b> known to fail", s.known);
+    if (s.unconfirmed != 0) text += fmt::format(", <b>{}</b> not confirmed", s.unconfirmed);
     text += "</p>\n<nav aria-label=\"Sections\">";
     if (!data.comparison.scenarios.empty()) text += "<a href=\"#comparison\">Side by side</a>";
     if (s.failed + s.known != 0) text += "<a href=\"#failures\">Failures</a>";
@@ -131,6 +135,7 @@ std::string section_failures(const PageData &data)
             text += fmt::format("<li><b>{}</b> <span class=\"detail\">{}</span></li>\n", html_escape(failure.rule),
                                 html_escape(failure.detail));
         text += "</ul>\n";
+        if (!run->confirmation.empty()) text += "<p>" + html_escape(run->confirmation) + "</p>\n";
         if (!run->expected.empty()) text += "<p><b>Known:</b> " + html_escape(run->expected) + "</p>\n";
         if (!run->reproduce.empty()) text += command(run->reproduce);
         if (!run->err_end.empty())

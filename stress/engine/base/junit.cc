@@ -17,7 +17,9 @@ std::string junit_xml(const std::string &suite, const std::vector<JunitCase> &ca
         seconds += one.seconds;
         body += fmt::format("<testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"", markup_escape(one.group),
                             markup_escape(one.name), one.seconds);
-        if (one.kind == JunitCase::Kind::Passed) body += "/>\n";
+        if (one.kind == JunitCase::Kind::Passed && one.detail.empty()) body += "/>\n";
+        else if (one.kind == JunitCase::Kind::Passed)
+            body += fmt::format("><system-out>{}</system-out></testcase>\n", markup_escape(one.detail));
         else if (one.kind == JunitCase::Kind::Skipped)
             body += fmt::format("><skipped message=\"{}\"/></testcase>\n", markup_escape(one.message));
         else

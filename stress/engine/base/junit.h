@@ -14,7 +14,7 @@ struct JunitCase {
     Kind kind = Kind::Passed;
     double seconds = 0;
     std::string message; // of a failure or a skip, in one line
-    std::string detail;  // of a failure: what else there is to say
+    std::string detail;  // of a failure or a pass: what else there is to say
 };
 
 std::string junit_xml(const std::string &suite, const std::vector<JunitCase> &cases);
