@@ -114,7 +114,7 @@ if(NOT STRESS_SANITIZED AND TARGET hakmem_static)
   add_library(write-faults MODULE command/write_faults.c)
   target_compile_options(write-faults PRIVATE -Wall -Wextra -Wshadow -Wundef)
   add_dependencies(write-faults hakmem-stress hakmem canary-overlap)
-  foreach(command IN ITEMS larson scenario-report all soak conform run record show shrink report inject)
+  foreach(command IN ITEMS larson speed scenario-report all soak conform run record show shrink report inject)
     add_test(NAME stress-unit.write-faults.${command} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/write_faults_test
       $<TARGET_FILE:hakmem-stress> $<TARGET_FILE:write-faults> $<TARGET_FILE:canary-overlap> ${command})
     set_tests_properties(stress-unit.write-faults.${command} PROPERTIES LABELS once TIMEOUT 300)

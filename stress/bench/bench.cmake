@@ -1,21 +1,27 @@
-# hakmem-bench, and the tiny program of its memory rows. Neither links the engine, whose loops cost more than a malloc.
-# Sanitizer trees have neither, since they have no library to preload.
+# The loops, for hakmem-bench and `hakmem-stress speed`; hakmem-bench, and the tiny program of its memory rows. None calls
+# the engine, whose loops cost more than a malloc. Sanitizer trees have none of them, since they have no library to preload.
+add_library(bench_loops OBJECT)
+target_include_directories(bench_loops PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_features(bench_loops PRIVATE cxx_std_20)
 if(STRESS_SANITIZED)
+  target_sources(bench_loops PRIVATE bench/rows_none.cc)
   return()
 endif()
 
-add_executable(hakmem-bench
+target_sources(bench_loops PRIVATE
   bench/handover.cc
   bench/larson.cc
   bench/local.cc
-  bench/main.cc
   bench/mstress.cc
-  bench/output.cc
   bench/patterns.cc
   bench/rows.cc
+  bench/team.cc)
+add_executable(hakmem-bench
+  $<TARGET_OBJECTS:bench_loops>
+  bench/main.cc
+  bench/output.cc
   bench/rss.cc
   bench/status.cc
-  bench/team.cc
   engine/base/file.cc)
 hakmem_read_once(bench/main.cc bench/output.cc)
 add_executable(hakmem-bench-tiny bench/tiny.c)
@@ -24,6 +30,7 @@ set(bench_options -Wall -Wextra -Wshadow -Wconversion -Wundef
   -fno-builtin-malloc -fno-builtin-free)
 target_include_directories(hakmem-bench PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_features(hakmem-bench PRIVATE cxx_std_20)
+target_compile_options(bench_loops PRIVATE ${bench_options})
 target_compile_options(hakmem-bench PRIVATE ${bench_options})
 target_compile_options(hakmem-bench-tiny PRIVATE ${bench_options})
 target_link_libraries(hakmem-bench PRIVATE fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads

@@ -42,20 +42,16 @@ int unknown(const std::string &row)
     return refuse("there is no row '" + row + "'; see hakmem-bench list");
 }
 
-int run_row(Options &options)
+int run_row(const Options &options)
 {
     const Row *const row = row_find(options.row);
     if (row == nullptr) return unknown(options.row);
-    Plan &plan = options.plan;
-    if (options.threads->count() == 0) plan.threads = row->threads;
-    if (options.ops->count() == 0) plan.ops = row->ops;
-    if (plan.threads % row->threads_step != 0)
+    const Plan &given = options.plan;
+    const std::uint32_t threads = options.threads->count() == 0 ? row->threads : given.threads;
+    if (threads % row->threads_step != 0)
         return refuse("--threads: " + options.row + " takes a multiple of " + std::to_string(row->threads_step) +
-                      ", not " + std::to_string(plan.threads));
-    plan.warm_ops = warm_ops_for(*row, plan.threads, plan.ops);
-    plan.low = row->low;
-    plan.high = row->high;
-    plan.count = row->count;
+                      ", not " + std::to_string(threads));
+    const Plan plan = plan_of(*row, threads, options.ops->count() == 0 ? row->ops : given.ops, given.seed);
     const double seconds = row->run(plan);
     const std::string fault = write_result(options.json, result_json(*row, plan, seconds));
     return fault.empty() ? 0 : fail(fault);

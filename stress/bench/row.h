@@ -1,4 +1,5 @@
-// The rows of hakmem-bench: what a row is and what it must do. rows.cc has the table.
+// The rows of hakmem-bench: what a row is and what it must do. rows.cc has the table. `hakmem-stress speed` runs some of
+// them too.
 //
 // A row calls malloc and free of the process, whichever library was preloaded, and does nothing else that costs time.
 // Sizes come from one multiplication or from a table, each block gets one word, as a program would write it, and
@@ -53,8 +54,9 @@ struct Row {
 std::span<const Row> rows();
 const Row *row_find(std::string_view name); // nullptr if there is none
 
-// A tenth of the timed part, but at least a few rounds over the working set.
-std::uint64_t warm_ops_for(const Row &row, std::uint32_t threads, std::uint64_t ops);
+// A run of the row. The warm-up is a tenth of the timed part, but at least a few rounds over the working set. `threads` is
+// a multiple of the row's step.
+Plan plan_of(const Row &row, std::uint32_t threads, std::uint64_t ops, std::uint64_t seed);
 
 // What the rows run. local.cc:
 double random_mixed(const Plan &plan);

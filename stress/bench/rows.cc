@@ -78,10 +78,17 @@ const Row *row_find(std::string_view name)
     return found == std::end(kRows) ? nullptr : found;
 }
 
-std::uint64_t warm_ops_for(const Row &row, std::uint32_t threads, std::uint64_t ops)
+Plan plan_of(const Row &row, std::uint32_t threads, std::uint64_t ops, std::uint64_t seed)
 {
-    const std::uint64_t rounds = std::uint64_t{4} * threads * row.count;
-    return ops / 10 > rounds ? ops / 10 : rounds;
+    Plan plan;
+    plan.threads = threads;
+    plan.ops = ops;
+    plan.warm_ops = std::max(ops / 10, std::uint64_t{4} * threads * row.count);
+    plan.seed = seed;
+    plan.low = row.low;
+    plan.high = row.high;
+    plan.count = row.count;
+    return plan;
 }
 
 }  // namespace bench

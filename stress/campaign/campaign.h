@@ -21,6 +21,9 @@ struct CampaignOptions {
     std::vector<std::string> run_words; // further options for every run, as given
     std::vector<std::string> os_words; // further options for runs with schedule os
     std::optional<std::uint64_t> seed;
+    // Scenarios for which the command `speed` times a loop that has no work of the suite's own; the rounds of the others run
+    // the scenario itself.
+    std::vector<std::string> loops;
     std::uint32_t speed_rounds = 0; // 0: only checked runs; else this many unchecked rounds too, and a run for latency
     double timeout_seconds = 600; // of one run
     double soak_seconds = 0; // 0: every run once

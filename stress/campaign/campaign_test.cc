@@ -97,6 +97,26 @@ TEST_F(Campaigns, UncheckedRunsTakeTurns)
     EXPECT_THAT(page(), HasSubstr("Side by side"));
 }
 
+// A scenario that hakmem-bench has a loop of is timed by `speed`; its other runs are its own. A malloc that dies in the
+// loop has no figure.
+TEST_F(Campaigns, SpeedIsThatOfALoopWhereThereIsOne)
+{
+    program("echo \"$*\" >>'" + temporary_.path("words") +
+            "'; case $scenario-$allocator in speed-system) kill -SEGV $$;; esac; echo \"$pass\" >\"$json\"");
+    options_.scenarios = {"larson"};
+    options_.loops = {"larson"};
+    options_.run_words = {"--threads", "2"};
+    options_.speed_rounds = 1;
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 1) << ended.err;
+    const std::string words = text_of_file(temporary_.path("words"));
+    EXPECT_THAT(words, HasSubstr("\nspeed larson --threads 2 --allocator hakmem --seed 100 --json"));
+    EXPECT_THAT(words, HasSubstr("\nlarson --threads 2 --allocator hakmem --seed 100 --no-check --latency --json"));
+    EXPECT_THAT(ended.out,
+                HasSubstr("repeat with: hakmem-stress speed larson --threads 2 --allocator system --seed 100\n"));
+    EXPECT_THAT(ended.out, testing::ContainsRegex("larson +libc +FAIL 1 of 3 +- +- +-"));
+}
+
 // A known failure does not fail the campaign, and one that is mended does.
 TEST_F(Campaigns, KnownFailures)
 {
@@ -172,8 +192,8 @@ TEST_F(Campaigns, ASoakCountsSeedsUpAndCheckpoints)
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_THAT(text_of_file(temporary_.path("seeds")), testing::StartsWith("100\n100\n100\n100\n101\n101\n"));
     EXPECT_THAT(ended.out, testing::ContainsRegex("checkpoint: [0-9.]+ s of 1.5 s, [0-9]+ runs, 0 failed\n"));
-    EXPECT_THAT(ended.out, HasSubstr("0 failed\ncheckpoint: "));  // at least one more run
-    EXPECT_THAT(ended.out, Not(HasSubstr("pass  larson")));  // passes are only counted
+    EXPECT_THAT(ended.out, HasSubstr("0 failed\ncheckpoint: ")); // at least one more run
+    EXPECT_THAT(ended.out, Not(HasSubstr("pass  larson"))); // passes are only counted
     EXPECT_THAT(ended.out, HasSubstr("soak of 1.5 s complete"));
     const SoakState kept = state();
     EXPECT_EQ(kept.passed, kept.next_run);
@@ -205,8 +225,8 @@ TEST_F(Campaigns, KilledInMidSoakItResumes)
         EXPECT_EQ(end(child).code, -1);
         const SoakState kept = state();
         EXPECT_EQ(kept.passed + kept.failed, kept.next_run);
-        EXPECT_LE(kept.next_run, result_files() + 0u);      // every counted run has its result
-        EXPECT_LE(result_files(), kept.next_run + 1);       // at most the run in progress is not counted yet
+        EXPECT_LE(kept.next_run, result_files() + 0u); // every counted run has its result
+        EXPECT_LE(result_files(), kept.next_run + 1); // at most the run in progress is not counted yet
         EXPECT_GE(kept.next_run, runs + 5);
         runs = kept.next_run;
     }
@@ -303,5 +323,5 @@ TEST_F(Campaigns, WhatCannotBeKeptEndsIt)
     EXPECT_THAT(ended.out, testing::EndsWith("1 passed, 0 failed, 0 skipped\n"));
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

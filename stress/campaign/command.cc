@@ -168,6 +168,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     if (raw.speed && !raw.soak.empty()) return "--speed: a soak looks for failures; leave one of the two out";
     std::uint64_t rounds = 3;
     parse_number(raw.rounds, rounds);
+    o.loops = defaults.loops;
     if (raw.speed) o.speed_rounds = static_cast<std::uint32_t>(rounds);
     std::string fault;
     if (!raw.soak.empty()) o.soak_seconds = soak_seconds(raw.soak, fault);

@@ -13,6 +13,7 @@ struct CampaignDefaults {
     std::vector<std::string> scenarios;  // all there are
     std::vector<std::string> checks;     // of conform, which --expect may name too
     std::string allocator = "hakmem";
+    std::vector<std::string> loops{};    // scenarios whose loop `speed` times; see CampaignOptions
 };
 
 // argv[1] is "all". Returns the exit status; prints one line on stderr for bad input.

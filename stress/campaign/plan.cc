@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "campaign/words.h"
 
 namespace stress {
@@ -52,12 +54,14 @@ std::vector<PlannedRun> plan_runs(const CampaignOptions &o)
 
 std::vector<std::string> run_arguments(const CampaignOptions &o, const CampaignCell &cell, std::uint64_t seed)
 {
+    const bool loop = cell.mode == RunMode::Speed && std::ranges::find(o.loops, cell.scenario) != o.loops.end();
     std::vector<std::string> words{cell.scenario};
+    if (loop) words.insert(words.begin(), "speed");
     words.insert(words.end(), o.run_words.begin(), o.run_words.end());
     words.insert(words.end(), {"--allocator", cell.allocator, "--seed", std::to_string(seed)});
     if (cell.schedule == "os") words.insert(words.end(), o.os_words.begin(), o.os_words.end());
     else words.insert(words.end(), {"--schedule", cell.schedule});
-    if (cell.mode != RunMode::Check)
+    if (cell.mode != RunMode::Check && !loop)
         words.insert(words.end(), {"--no-check", cell.mode == RunMode::Tails ? "--latency" : "--no-latency"});
     return words;
 }

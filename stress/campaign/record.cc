@@ -134,6 +134,7 @@ std::string read_object(const Json &json, RunRecord &record)
     record.schedule = text_of(json, "schedule", "os");
     record.schedule_hash = text_of(json, "schedule_hash");
     record.reproduce = text_of(json, "reproduce");
+    record.loop = text_of(json, "loop");
     record.skip_reason = text_of(json, "skip_reason");
     record.expected = text_of(json, "expected");
     record.err_end = text_of(json, "stderr");

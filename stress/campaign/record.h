@@ -36,6 +36,7 @@ struct RunRecord {
     RunMode mode = RunMode::Check;
     std::string scenario, allocator, schedule = "os", schedule_hash, reproduce;
     std::string skip_reason;  // only of RunVerdict::Skip
+    std::string loop;         // the row of hakmem-bench whose loop was timed; empty: the scenario ran itself
     std::string file;         // the name under results/
     std::string err_end;      // of a failed run: the end of its stderr
     std::string expected;     // why this failure is known; empty: it is not

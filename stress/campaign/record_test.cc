@@ -96,11 +96,13 @@ TEST(Record, WhatTheCampaignAddsIsReadBack)
     run.verdict = RunVerdict::Fail;
     run.failures = {{"crash", "signal \xff SIGSEGV"}};
     run.reproduce = "do 'it' again";
-    const std::string json = record_json(run, R"({"verdict": "pass", "ops": 7, "custom": "kept"})");
+    const std::string json =
+        record_json(run, R"({"verdict": "pass", "ops": 7, "custom": "kept", "loop": "mixed-1024"})");
     EXPECT_THAT(json, HasSubstr("kept"));
     const RunRecord again = record_read(json);
     EXPECT_EQ(again.seed, UINT64_MAX);
     EXPECT_EQ(again.ops, 7u);
+    EXPECT_EQ(again.loop, "mixed-1024");
     EXPECT_EQ(again.allocator, "a\"b");
     ASSERT_EQ(again.failures.size(), 1u);
     EXPECT_EQ(again.failures[0].rule, "crash");

@@ -67,7 +67,10 @@ Json fast_run(const std::string &scenario, const std::string &allocator, RunMode
     one["mode"] = mode_name(mode);
     one["check"] = false;
     one["seed"] = 42 + round;
-    if (mode == RunMode::Speed) one.erase("latency_ns");
+    if (mode != RunMode::Speed) return one;
+    one.erase("latency_ns");
+    if (scenario == "larson") one["loop"] = "larson";
+    if (scenario == "random-mixed") one["loop"] = "mixed-1024";
     return one;
 }
 

@@ -6,6 +6,7 @@
 #include "campaign/command.h"
 #include "command/arguments.h"
 #include "command/command.h"
+#include "command/speed.h"
 #include "conform/check.h"
 #include "engine/base/build.h"
 #include "engine/base/progress.h"
@@ -38,6 +39,7 @@ int all_main(int argc, char **argv)
     CampaignDefaults defaults;
     defaults.scenarios = scenario_names();
     defaults.checks = check_names();
+    defaults.loops = speed_scenarios();
     if (kSanitized && !kDirect) defaults.allocator = "system";
     return campaign_all(argc, argv, defaults);
 }

@@ -9,6 +9,7 @@
 #include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/progress.h"
+#include "engine/run/own_options.h"
 #include "engine/run/scenario.h"
 
 namespace stress {
@@ -153,6 +154,27 @@ void add_compare(CLI::App &app, Arguments &a)
     app.add_option("--ops", a.ops, "number of ops of the scenario (default 20000)")->check(whole_number(1, 4'000'000));
 }
 
+void add_speed(CLI::App &app, Arguments &a)
+{
+    app.add_option("scenario", a.scenario, "larson, random-mixed or remote-free")->required();
+    app.add_option("--threads", a.threads, "threads that work at the same time (default 2); remote-free takes pairs")
+        ->check(whole_number(1, kThreadsMax));
+    a.seconds = 0;
+    app.add_option("--seconds", a.seconds,
+                   "about how long the timed part takes (default 2, unless --ops is given); short trials in other "
+                   "processes find the number of calls")
+        ->check(command_seconds(false));
+    a.ops = 0;
+    app.add_option("--ops", a.ops, "calls of malloc and free in the timed part at most, all threads together")
+        ->check(whole_number(1, kCountMax));
+    app.add_option_function<std::string>(
+           "--seed", [&a](const std::string &text) { parse_number(text, a.seed.emplace()); },
+           "decides sizes and order (default 1)")
+        ->check(whole_number(0, UINT64_MAX));
+    add_allocator(app, a);
+    app.add_option("--json", a.json_path, "write the result as JSON to FILE, or to stdout for -");
+}
+
 void add_conform(CLI::App &app, Arguments &a)
 {
     add_allocator(app, a);
@@ -217,6 +239,7 @@ Arguments arguments_parse(int argc, char **argv)
     else if (command == "record") add_record(app, a);
     else if (command == "capture") add_capture(app, a);
     else if (command == "shrink") add_shrink(app, a);
+    else if (command == "speed") add_speed(app, a);
     else if (command == "conform") add_conform(app, a);
     else if (command == "report") add_report(app, a);
     else add_compare(app, a);

@@ -1,4 +1,5 @@
-// The command lines of show, run, record, capture, shrink, compare, conform and report, parsed by CLI11 in one place.
+// The command lines of show, run, record, capture, shrink, compare, speed, conform and report, parsed by CLI11 in one
+// place.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct Arguments {
     double watchdog_seconds = 60;
     std::uint64_t tries = 1, ops = 20000;
     double seconds = 300;
+    std::uint32_t threads = 2; // speed
     std::string scenario = "random-mixed";
     std::string keep; // shrink: what to keep; empty: the failure
     bool check = true; // run: false: as fast as it can

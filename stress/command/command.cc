@@ -11,6 +11,7 @@ constexpr Command kCommands[] = {
     {"shrink", "make a failing file of ops as small as possible", shrink_main},
     {"compare", "run the same ops on two mallocs and show where they differ", compare_main},
     {"all", "run every scenario, each in its own process; --soak TIME, --report DIR", all_main, true},
+    {"speed", "time the loop that hakmem-bench has for larson, random-mixed or remote-free", speed_main},
     {"conform", "check what every malloc must do, with one directed test for each rule", conform_main},
     {"inject", "inject refused memory, a limited address space and signals into runs of each scenario", inject_main},
     {"report", "read a crash record of libhakmem: what happened, where, what the heap knows", report_main},

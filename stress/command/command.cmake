@@ -15,4 +15,5 @@ set(COMMAND_SOURCES
   command/show.cc
   command/shrink.cc
   command/shrink_keep.cc
+  command/speed.cc
   command/try.cc)

@@ -28,6 +28,7 @@ int all_main(int argc, char **argv);
 int conform_main(int argc, char **argv);
 int inject_main(int argc, char **argv);
 int report_main(int argc, char **argv);
+int speed_main(int argc, char **argv);
 
 // What the program runs in a child. probe_main loads the allocator that its argument names, runs nothing, and exits with
 // 0 if that library can be judged. The two others run a scenario or a file; their first argument is the number of a shared

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <tuple>
 
 #include "engine/base/build.h"
 #include "engine/base/spawn_for_test.h"
@@ -77,9 +78,46 @@ TEST_F(Commands, HelpAndListNameThem)
     for (const char *word : {"list", "--help"}) {
         const SpawnResult result = spawn_stress({word});
         EXPECT_EQ(result.exit_code, 0);
-        for (const char *command : {"show ", "run ", "record ", "shrink ", "compare ", "report "})
+        for (const char *command : {"show ", "run ", "record ", "shrink ", "compare ", "speed ", "report "})
             EXPECT_THAT(result.out, HasSubstr(std::string("\n") + command));
     }
+}
+
+TEST_F(Commands, SpeedTimesALoop)
+{
+    expect_refused({"speed"}, "scenario is required");
+    expect_refused({"speed", "mid"}, "there is no loop of 'mid'; choose larson, random-mixed or remote-free");
+    if constexpr (kSanitized || kDirect) {
+        expect_refused({"speed", "larson", "--allocator", a_subject()}, "this build");
+        GTEST_SKIP() << "this build times nothing";
+    }
+    expect_refused({"speed", "larson", "--threads", "0"}, "--threads");
+    expect_refused({"speed", "larson", "--seconds", "0"}, "--seconds");
+    expect_refused({"speed", "larson", "--allocator", "/no/such.so"}, "No such file");
+    expect_refused({"speed", "larson", "--json", "/no/such/x"}, "--json: cannot write");
+    for (const auto &[scenario, row, threads, seated] : {std::tuple{"larson", "larson", "3", "3"},
+                                                         {"random-mixed", "mixed-1024", "1", "1"},
+                                                         {"remote-free", "remote-free", "3", "2"}}) {
+        const SpawnResult result = spawn_stress({"speed", scenario, "--threads", threads, "--ops", "6000",
+                                                 "--allocator", "system", "--json", "-", "--seed", "5"});
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        for (const std::string &part :
+             {std::string("\"loop\": \"") + row, std::string("\"threads\": ") + seated + ",",
+              std::string("\"ops\": 6000,"), std::string("\"seed\": 5,"), std::string("\"verdict\": \"pass\""),
+              std::string("speed ") + scenario + " --threads"})
+            EXPECT_THAT(result.out, HasSubstr(part));
+    }
+    // A malloc that fails in the loop has no figure.
+    const SpawnResult dead = spawn_stress({"speed", "larson", "--ops", "1000000", "--allocator",
+                                           canary_directory() + "/libcanary-exhausted.so", "--json", "-"});
+    EXPECT_NE(dead.exit_code, 0);
+    EXPECT_EQ(dead.out, "");
+    EXPECT_THAT(dead.err, HasSubstr("SIGSEGV in the loop"));
+    // By time: the trials choose the number of calls.
+    const SpawnResult timed = spawn_stress({"speed", "larson", "--seconds", "0.2", "--allocator", "system"});
+    EXPECT_EQ(timed.exit_code, 0) << timed.err;
+    EXPECT_THAT(timed.out,
+                testing::ContainsRegex("  ops        [0-9]+[0-9]{5} in [0-9.]+ s, [0-9.]+ M ops/s, [0-9.]+ ns "));
 }
 
 TEST_F(Commands, ShowConvertsBothWays)

@@ -1,5 +1,7 @@
 #include "campaign/compare/comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -132,7 +134,28 @@ void add_totals(Comparison &comparison, std::size_t base)
     }
 }
 
+std::string listed(const Comparison &comparison, const std::string ComparedScenario::*name)
+{
+    std::vector<std::string> names;
+    for (const ComparedScenario &one : comparison.scenarios)
+        if (!one.loop.empty()) names.push_back(one.*name);
+    if (names.size() < 2) return names.empty() ? "" : names[0];
+    const std::string last = names.back();
+    names.pop_back();
+    return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
 } // namespace
+
+std::string loop_scenarios(const Comparison &comparison)
+{
+    return listed(comparison, &ComparedScenario::scenario);
+}
+
+std::string loop_rows(const Comparison &comparison)
+{
+    return listed(comparison, &ComparedScenario::loop);
+}
 
 Comparison comparison_of(const std::vector<RunRecord> &runs)
 {
@@ -143,6 +166,7 @@ Comparison comparison_of(const std::vector<RunRecord> &runs)
         add_name_once(scenarios, run.scenario);
         add_name_once(labels, run.label);
         comparison.has_speed |= measures_rate(run);
+        comparison.has_own_speed |= measures_rate(run) && run.loop.empty();
         comparison.tails_unchecked |= run.mode == RunMode::Tails;
     }
     if (labels.empty()) return comparison;
@@ -150,7 +174,9 @@ Comparison comparison_of(const std::vector<RunRecord> &runs)
     const std::size_t base = libc == labels.end() ? 0 : static_cast<std::size_t>(libc - labels.begin());
     comparison.baseline = labels[base];
     for (const std::string &scenario : scenarios) {
-        ComparedScenario one{scenario, {}};
+        ComparedScenario one{scenario, "", {}};
+        for (const RunRecord &run : runs)
+            if (run.scenario == scenario && measures_rate(run)) one.loop = run.loop;
         const Chosen baseline = runs_on(runs, scenario, comparison.baseline);
         const std::optional<std::uint64_t> harness = harness_bytes(runs, scenario);
         for (const std::string &label : labels) {

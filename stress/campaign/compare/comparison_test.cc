@@ -58,6 +58,19 @@ TEST(Comparison, RatiosAreWithinARound)
     EXPECT_DOUBLE_EQ(*compared.totals[0].ratio, 3);
 }
 
+TEST(Comparison, TheTextSaysWhatTheThroughputIsOf)
+{
+    RunRecord loop = run("system", RunMode::Speed, 1, 20), own = run("system", RunMode::Speed, 1, 20);
+    loop.loop = "mixed-1024";
+    loop.scenario = "random-mixed";
+    EXPECT_THAT(comparison_text(of({own})),
+                HasSubstr("within a round; of the scenario itself, with the suite's own work "));
+    EXPECT_THAT(comparison_text(of({loop})),
+                HasSubstr("within a round; of the loops that ci/bench times in random-mixed\n"));
+    EXPECT_THAT(comparison_text(of({loop, own})),
+                HasSubstr("of the loops that ci/bench times in random-mixed, elsewhere of the scenario itself"));
+}
+
 TEST(Comparison, CheckedRunsAreNoThroughput)
 {
     const Comparison compared = of({checked("hakmem", 10, 20), checked("system", 10, 20)});

@@ -40,6 +40,17 @@ std::string memory_shown(const std::optional<std::uint64_t> &bytes)
     return bytes.has_value() ? format_bytes(*bytes) : kUnmeasured;
 }
 
+std::string speed_explained(const Comparison &comparison)
+{
+    if (!comparison.has_speed) return "not measured; add --speed";
+    const std::string loops = loop_scenarios(comparison),
+                      own = "the scenario itself, with the suite's own work for each call";
+    return "without checks, median of the rounds; to " + comparison.baseline + ": ratios within a round; of " +
+           (loops.empty() ? own
+                          : "the loops that ci/bench times in " + loops +
+                                (comparison.has_own_speed ? ", elsewhere of " + own : ""));
+}
+
 } // namespace
 
 std::string comparison_text(const Comparison &comparison)
@@ -64,9 +75,7 @@ std::string comparison_text(const Comparison &comparison)
     text += fmt::format(
         "\nops/s: {}\np50, p99.9: of malloc, or of realloc where the scenario calls no malloc, {}\nmemory: the peak of the checked run above the "
         "harness's own; live: what the scenario held of it\n",
-        comparison.has_speed
-            ? "without checks, median of the rounds; to " + comparison.baseline + ": ratios within a round"
-            : "not measured; add --speed",
+        speed_explained(comparison),
         comparison.tails_unchecked ? "without checks, one call in 61"
                                    : "in checked runs; --speed measures it without checks");
     return text;

@@ -132,6 +132,17 @@ std::string scenario_card(const Comparison &comparison, const ComparedScenario &
     return text + "</tbody></table></div>\n";
 }
 
+// What the throughput is of, in one sentence.
+std::string speed_explained(const Comparison &comparison)
+{
+    const std::string loops = html_escape(loop_scenarios(comparison));
+    if (loops.empty()) return "It has the suite&#39;s own work for each call in it.";
+    return fmt::format(
+        "In {} it is that of malloc and free alone, in the loops of <code>ci/bench times</code> (rows {}){}.", loops,
+        html_escape(loop_rows(comparison)),
+        comparison.has_own_speed ? "; elsewhere it has the suite&#39;s own work for each call in it" : "");
+}
+
 std::string explained(const Comparison &comparison)
 {
     return fmt::format(
@@ -140,8 +151,8 @@ std::string explained(const Comparison &comparison)
         "memory, where every malloc was measured.</p>\n",
         comparison.has_speed
             ? fmt::format("Throughput is of runs <b>without checks</b>: the median of the rounds; ×: to {} in the same "
-                          "round. The suite&#39;s own work for each call is in it, more than a fast malloc does. ",
-                          html_escape(comparison.baseline))
+                          "round. {} ",
+                          html_escape(comparison.baseline), speed_explained(comparison))
             : "Throughput was <b>not measured</b>: every run had all checks; add <code>--speed</code>. ",
         comparison.tails_unchecked ? "without checks, one call in 61" : "in the checked runs");
 }

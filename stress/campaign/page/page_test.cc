@@ -125,6 +125,25 @@ TEST(Page, TheComparisonComesFirst)
     EXPECT_THAT(first, HasSubstr("×0.70"));
     EXPECT_THAT(first, HasSubstr("8.6 MiB"));  // 15000000 less the 6000000 of the harness
     EXPECT_THAT(first, HasSubstr("without checks"));
+    EXPECT_THAT(first,
+                HasSubstr("In larson and random-mixed it is that of malloc and free alone, in the loops of "
+                          "<code>ci/bench times</code> (rows larson and mixed-1024); elsewhere it has the suite&#39;s "
+                          "own work for each call in it."));
+}
+
+// What the figures are depends on what was timed.
+TEST(Page, ThroughputSaysWhatItIsOf)
+{
+    const MadeUpCampaign made = made_up_campaign();
+    std::vector<RunRecord> runs = records(made);
+    for (RunRecord &run : runs)
+        if (run.scenario == "remote-free") run.loop = "remote-free";
+    EXPECT_THAT(
+        page_html(made.header, runs),
+        HasSubstr("In larson, random-mixed and remote-free it is that of malloc and free alone, in the loops of "
+                  "<code>ci/bench times</code> (rows larson, mixed-1024 and remote-free)."));
+    for (RunRecord &run : runs) run.loop = "";
+    EXPECT_THAT(page_html(made.header, runs), HasSubstr("It has the suite&#39;s own work for each call in it."));
 }
 
 TEST(Page, TwoLibrariesOfOneNameAreToldApart)
