@@ -63,16 +63,15 @@ std::size_t TraceFeed::fill(Queue &queue, Op *out, std::size_t room)
                 return count;
             }
             // release: the seat's reads of the frame. Pairs with the acquire in frame_is_free.
-            if (queue.done != kAllDone && part.count != 0) frame.pending.fetch_sub(1, std::memory_order_release);
+            if (queue.done != kAllDone) frame.pending.fetch_sub(1, std::memory_order_release);
             queue.done = kAllDone;
         }
-        // acquire: the part and its ops. Pairs with the release in give_out. The end is read first: it comes last.
-        const bool ended = ended_.load(std::memory_order_acquire);
+        // acquire: the part and its ops. Pairs with the release in give_out.
         const std::uint32_t given = queue.given.load(std::memory_order_acquire);
-        if (given != queue.taken) {
+        if ((given & ~kEnded) != queue.taken) {
             ++queue.taken;
             queue.done = 0;
-        } else if (ended) {
+        } else if ((given & kEnded) != 0) {
             return 0;
         } else {
             queue.given.wait(given, std::memory_order_acquire);
@@ -133,14 +132,12 @@ void TraceFeed::read_ahead(const std::atomic<bool> &stop)
     end();
 }
 
-// No more ops come. A seat that waits sees its counter change, and has no part: so it gets an empty one.
+// No more ops come.
 void TraceFeed::end()
 {
-    ended_.store(true, std::memory_order_release);
     for (Queue &queue : queues_) {
-        const std::uint32_t given = queue.given.load(std::memory_order_relaxed);
-        queue.parts[given % std::size(queue.parts)] = {0, 0, 0};
-        queue.given.store(given + 1, std::memory_order_release);
+        // relaxed: the parts before it are published by give_out, and it has none.
+        queue.given.fetch_or(kEnded, std::memory_order_relaxed);
         queue.given.notify_one();
     }
 }

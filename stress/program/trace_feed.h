@@ -39,6 +39,7 @@ class TraceFeed {
   private:
     static constexpr std::uint32_t kFrames = 8;
     static constexpr std::uint32_t kAllDone = ~0U;
+    static constexpr std::uint32_t kEnded = 1U << 31; // in Queue::given
     struct Part {
         std::uint32_t frame, first, count;
     };
@@ -46,7 +47,7 @@ class TraceFeed {
     struct alignas(128) Queue {
         Part parts[2 * kFrames];
         std::uint32_t taken = 0, done = 0; // the seat's: parts that it began; how far it is in the last of them
-        std::atomic<std::uint32_t> given{0};
+        std::atomic<std::uint32_t> given{0}; // parts that the reader wrote, and kEnded when there are no more
     };
     struct Frame {
         Mapped<Op> ops{kTraceFrameOps};
@@ -67,7 +68,6 @@ class TraceFeed {
     Mapped<Frame> frames_{kFrames};
     Mapped<Op> read_{kTraceFrameOps};
     Mapped<std::uint32_t> counts_; // of the ops of each seat in a frame
-    std::atomic<bool> ended_{false};
     std::optional<std::thread> thread_;
 };
 
