@@ -36,15 +36,17 @@ std::string Expectations::parse(const std::string &path, const std::string &text
         const std::size_t hash = std::min(line.find('#'), line.size());
         const std::vector<std::string> words = words_in(line.substr(0, hash)), reason = words_in(line.substr(hash));
         if (words.empty()) continue;
-        if (words.size() != 2 && words.size() != 3)
+        if ((words.size() != 2 && words.size() != 3) || words.back() == "?")
             return place + ": must be NAME [ALLOCATOR] RULE # REASON, not '" + line + "'";
         if (std::find(names.begin(), names.end(), words[0]) == names.end())
             return place + ": there is nothing called '" + words[0] + "'";
         if (reason.empty() || line.find_first_not_of("# \t\r", hash) == std::string::npos)
             return place + ": say why it is known, behind a #";
         const std::size_t why = line.find_first_not_of("# \t\r", hash), last = line.find_last_not_of(" \t\r");
-        known_.push_back({place, words[0], words.size() == 3 ? words[1] : "", words.back(),
-                          line.substr(why, last - why + 1), false, false});
+        const bool by_chance = words.back().ends_with("?");
+        const std::string rule = words.back().substr(0, words.back().size() - by_chance);
+        known_.push_back({place, words[0], words.size() == 3 ? words[1] : "", rule, line.substr(why, last - why + 1),
+                          by_chance, false, false});
     }
     return "";
 }
@@ -89,7 +91,7 @@ std::vector<std::string> Expectations::mended() const
 {
     std::vector<std::string> lines;
     for (const Known &known : known_)
-        if (known.judged && !known.came)
+        if (known.judged && !known.came && !known.by_chance)
             lines.push_back("mended: " + known.place + ": " + known.name + " no longer fails by " +
                             (known.rule == "*" ? "any rule" : known.rule) + "; take the line out");
     return lines;

@@ -2,7 +2,7 @@
 // true.
 //
 // One failure a line: NAME [ALLOCATOR] RULE # REASON. NAME is a scenario or a check, RULE what it fails by, or * for any
-// rule. ALLOCATOR is as given to --allocator, or the end of its path; without it the line holds for all. The reason must
+// rule. RULE? is of a failure that comes by chance: it is known when it comes, and not mended when it does not. ALLOCATOR is as given to --allocator, or the end of its path; without it the line holds for all. The reason must
 // be there. Empty lines, and lines that begin with #, are comments.
 #pragma once
 
@@ -30,7 +30,7 @@ class Expectations {
   private:
     struct Known {
         std::string place, name, allocator, rule, reason;
-        bool judged = false, came = false;
+        bool by_chance = false, judged = false, came = false;
     };
     std::vector<Known> known_;
 };

@@ -58,10 +58,26 @@ TEST(Expect, KnownFailuresPassAndMendedOnesFail)
     EXPECT_THAT(known.mended(), ElementsAre("mended: f:5: larson no longer fails by overlap; take the line out"));
 }
 
+TEST(Expect, AFailureThatComesByChanceIsNeverMended)
+{
+    Expectations known;
+    ASSERT_EQ(known.parse("f", "oom plateau? # sometimes\nfork *? # sometimes too\nlarson overlap # x", kNames), "");
+    EXPECT_EQ(known.judge("oom", "system", {"plateau"}), "sometimes");
+    EXPECT_EQ(known.judge("fork", "system", {"hang"}), "sometimes too");
+    EXPECT_EQ(known.judge("fork", "system", {}), "");
+    EXPECT_EQ(known.judge("oom", "system", {"plateau", "overlap"}), "");
+    known = {};
+    ASSERT_EQ(known.parse("f", "oom plateau? # sometimes\nlarson overlap # x", kNames), "");
+    EXPECT_EQ(known.judge("oom", "system", {}), "");
+    EXPECT_EQ(known.judge("larson", "system", {}), "");
+    EXPECT_THAT(known.mended(), ElementsAre(HasSubstr("larson"))); // oom is not
+}
+
 TEST(Expect, BadLinesHaveTheirNumber)
 {
     for (const auto &[text, says] : {std::pair{"\noom\n", "f:2: must be NAME"},
                                      {"oom a b c # d", "f:1: must be NAME"},
+                                     {"oom ? # d", "f:1: must be NAME"},
                                      {"bogus x # d", "f:1: there is nothing called 'bogus'"},
                                      {"oom enomem", "f:1: say why"},
                                      {"oom enomem #  ", "f:1: say why"}})
