@@ -35,3 +35,18 @@ configure_and_build() {
     if [ $# -gt 0 ]; then targets=(--target "$@"); fi
     (cd "$root" && cmake --preset "$tree" && cmake --build "build/$tree" "${targets[@]}")
 }
+
+# build_with_progress TREE [TARGET...]: the same, for a person who waits: a line on stderr at first and every 10 s, and the
+# whole output if it fails.
+build_with_progress() {
+    local line output='' next=$((SECONDS + 10))
+    log "building build/$1"
+    while IFS= read -r line; do
+        output+=$line$'\n'
+        if [ "$SECONDS" -ge "$next" ] && [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+            log "building build/$1: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} steps"
+            next=$((SECONDS + 10))
+        fi
+    done < <(configure_and_build "$@" 2>&1)
+    wait $! || { log "build failed: $output"; return 2; }
+}
