@@ -126,13 +126,14 @@ void add_shrink(CLI::App &app, Arguments &a)
         ->check(command_seconds());
     app.add_option("-o", a.output, "directory for the result (default: corpus/regress of the source tree, else .)");
     app.add_option("--keep", a.keep,
-                   "keep a cost instead of a failure: rss, time, faults or syscalls > FACTORx:ALLOCATOR, such as "
-                   "'rss>1.3x:glibc'")
+                   "keep a cost instead of a failure: rss, time, faults, syscalls or instructions > FACTORx:ALLOCATOR, "
+                   "such as 'rss>1.3x:glibc'")
         ->check(CLI::Validator(
             [](std::string &text) {
                 return keep_parse(text).has_value()
                            ? std::string()
-                           : "must be like 'rss>1.3x:glibc', with rss, time, faults or syscalls, not '" + text + "'";
+                           : "must be like 'rss>1.3x:glibc', with rss, time, faults, syscalls or instructions, not '" +
+                                 text + "'";
             },
             "COST"));
     app.add_option("--name", a.name, "name of the result, without its ending (default: rule-allocator)");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -14,28 +15,33 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"
+#include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
+#include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/run/execute.h"
 #include "engine/subject/fault_os.h"
 #include "engine/subject/subject_load.h"
+#include "engine/subject/subject_probe.h"
 #include "engine/watch/expendable.h"
 #include "program/program_file.h"
 
 namespace stress {
 namespace {
 
-constexpr const char *kNames[] = {"rss", "time", "faults", "syscalls"};
-constexpr unsigned kTrySeconds = 60;
+constexpr const char *kNames[] = {"rss", "time", "faults", "syscalls", "instructions"};
+constexpr unsigned kTrySeconds = 60, kCountedTrySeconds = 600;
 constexpr int kTimedRuns = 3;
 
 // What the child of one try tells.
 struct Told {
     bool finished;
+    pid_t child;
     double value;
 };
 
@@ -51,7 +57,7 @@ double cpu_seconds(const rusage &usage)
 [[noreturn]] void run_once(const Program &program, Cost cost, const std::string &allocator, Support support, Told &told)
 {
     make_expendable();
-    alarm(kTrySeconds);
+    alarm(cost == Cost::Instructions ? kCountedTrySeconds : kTrySeconds);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd); // no run prints anything
     Options options = options_of(program, allocator, false);
@@ -78,6 +84,7 @@ double cpu_seconds(const rusage &usage)
                  case Cost::Time: told.value = cpu_seconds(after) - cpu_seconds(before); break;
                  case Cost::Faults: told.value = static_cast<double>(after.ru_minflt - before.ru_minflt); break;
                  case Cost::Syscalls: told.value = static_cast<double>(fault_os_disarm_process().calls); break;
+                 case Cost::Instructions: break; // valgrind writes them when this process ends
                  }
                  told.finished = result.passed();
              },
@@ -119,8 +126,31 @@ std::string cost_text(Cost cost, double value)
 {
     if (cost == Cost::Rss) return format_bytes(static_cast<std::uint64_t>(std::max(value, 0.0)));
     if (cost == Cost::Time) return std::to_string(value * 1e3) + " ms";
-    return std::to_string(static_cast<std::uint64_t>(std::max(value, 0.0))) +
-           (cost == Cost::Faults ? " faults" : " calls");
+    return std::to_string(static_cast<std::uint64_t>(std::max(value, 0.0))) + (cost == Cost::Faults ? " faults"
+                                                                               : cost == Cost::Syscalls
+                                                                                   ? " calls"
+                                                                                   : " instructions");
+}
+
+std::uint64_t callgrind_instructions(const std::string &text, const std::string &library)
+{
+    std::uint64_t sum = 0;
+    bool is_own = false, is_of_callee = false;
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        const std::string_view line(text.data() + at, end - at);
+        if (line.rfind("ob=", 0) == 0) {
+            const std::string_view object = line.substr(3);
+            is_own = library.empty() ? object.find("/libc.so.") != object.npos || object.find("/libc-2.") != object.npos
+                                     : object == library;
+        } else if (line.rfind("calls=", 0) == 0) {
+            is_of_callee = true; // the next line is what the callee took, which is listed there too
+        } else if (!line.empty() && line[0] >= '0' && line[0] <= '9') {
+            if (is_own && !is_of_callee) sum += std::strtoull(text.c_str() + at + line.rfind(' '), nullptr, 10);
+            is_of_callee = false;
+        }
+    }
+    return sum;
 }
 
 CostMeter::CostMeter(const char *program_name, const std::string &allocator, Cost cost, std::string &fault)
@@ -135,13 +165,58 @@ CostMeter::CostMeter(const char *program_name, const std::string &allocator, Cos
     }
     socket_ = ends[0];
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    server_ = spawn_self(program_name,
-                         {"measure", std::to_string(program_fd_), std::to_string(ends[1]),
-                          std::to_string(static_cast<int>(cost)), allocator},
-                         false);
+    std::vector<std::string> words{program_name,
+                                   "measure",
+                                   std::to_string(program_fd_),
+                                   std::to_string(ends[1]),
+                                   std::to_string(static_cast<int>(cost)),
+                                   allocator};
+    fault = cost == Cost::Instructions ? start_counted(words, allocator) : start("/proc/self/exe", words, {});
     close(ends[1]);
     fcntl(program_fd_, F_SETFD, FD_CLOEXEC);
-    if (server_ < 0) fault = "no process to measure in";
+    if (!fault.empty() || cost != Cost::Instructions) return;
+    Program least;
+    least.ops.push_back(op_make(OpKind::Malloc, 0, 16));
+    const std::optional<double> before = measure(least);
+    if (before.has_value()) before_ = *before;
+    else fault = "'" + allocator + "' does not run under valgrind";
+}
+
+// Starts the process that measures. Returns what is wrong.
+std::string CostMeter::start(const char *program, std::vector<std::string> words, std::vector<std::string> environment)
+{
+    const int error = posix_spawnp(&server_, program, nullptr, nullptr, pointers_to(words).data(),
+                                   environment.empty() ? environ : pointers_to(environment).data());
+    if (error == 0) return "";
+    server_ = -1;
+    return std::string(program) + ": " + std::strerror(error);
+}
+
+std::string CostMeter::start_counted(std::vector<std::string> words, const std::string &allocator)
+{
+    if (kDirect || kSanitized) return "instructions are those of a library: use a build that preloads it";
+    std::vector<std::string> environment;
+    if (allocator != "system") {
+        std::string fault;
+        library_ = subject_library(allocator, fault);
+        if (!fault.empty()) return fault;
+        environment = subject_environment(library_);
+    }
+    const char *temporary = std::getenv("TMPDIR");
+    std::string folder = std::string(temporary != nullptr ? temporary : "/tmp") + "/hakmem-stress-keep.XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) return "no folder " + folder + " for valgrind: " + std::strerror(errno);
+    folder_ = folder;
+    words[0] = "/proc/" + std::to_string(getpid()) + "/exe";
+    const std::vector<std::string> before{"valgrind",
+                                          "--tool=callgrind",
+                                          "--quiet",
+                                          "--fair-sched=yes",
+                                          "--compress-strings=no",
+                                          "--compress-pos=no",
+                                          "--callgrind-out-file=" + folder_ + "/%p"};
+    words.insert(words.begin(), before.begin(), before.end());
+    const std::string fault = start("valgrind", words, environment);
+    return fault.empty() ? "" : fault + "; it counts the instructions: install it, as by ci/setup --bench";
 }
 
 CostMeter::~CostMeter()
@@ -152,6 +227,20 @@ CostMeter::~CostMeter()
     }
     for (int fd : {program_fd_, socket_})
         if (fd >= 0) close(fd);
+    if (folder_.empty()) return;
+    for (const std::string &name : directory_names(folder_)) unlink((folder_ + "/" + name).c_str());
+    rmdir(folder_.c_str());
+}
+
+// From the file that valgrind has written at the child's end.
+std::optional<double> CostMeter::instructions_of(pid_t child) const
+{
+    const std::string path = folder_ + "/" + std::to_string(child);
+    std::string text;
+    const std::string fault = file_read(path, text);
+    unlink(path.c_str());
+    if (!fault.empty()) return std::nullopt;
+    return static_cast<double>(callgrind_instructions(text, library_)) - before_;
 }
 
 std::optional<double> CostMeter::measure(const Program &program)
@@ -167,7 +256,7 @@ std::optional<double> CostMeter::measure(const Program &program)
     if (send(socket_, "m", 1, MSG_NOSIGNAL) != 1 || recv(socket_, &told, sizeof told, MSG_WAITALL) != sizeof told ||
         !told.finished)
         return std::nullopt;
-    return told.value;
+    return folder_.empty() ? told.value : instructions_of(told.child);
 }
 
 // measure PROGRAM-FD SOCKET COST ALLOCATOR: measures the program in the file for each byte that comes.
@@ -197,6 +286,7 @@ int measure_main(int argc, char **argv)
                 best.finished = false;
                 break;
             }
+            told.child = child;
             if (!best.finished || told.value < best.value) best = told;
         }
         if (send(socket, &best, sizeof best, MSG_NOSIGNAL) != sizeof best) break;

@@ -29,6 +29,18 @@ TEST(KeepText, IsACostAFactorAndAMalloc)
         EXPECT_FALSE(keep_parse(text).has_value()) << text;
 }
 
+TEST(KeepText, InstructionsAreThoseOfTheLibrary)
+{
+    const std::string text =
+        "positions: line\nevents: Ir\n\nob=/a/m.so\nfl=???\nfn=malloc\n0 7\ncob=/usr/lib/libc.so.6\n"
+        "cfn=memset\ncalls=1 0 \n0 1000\n0 3\n\nob=/usr/lib/libc.so.6\nfn=memset\n5 900\n0 100\n\n"
+        "ob=/a/m.so\nfn=free\n12 20\n";
+    EXPECT_EQ(callgrind_instructions(text, "/a/m.so"), 30u);
+    EXPECT_EQ(callgrind_instructions(text, ""), 1000u);
+    EXPECT_EQ(callgrind_instructions(text, "/a/m"), 0u);
+    EXPECT_EQ(callgrind_instructions("", "/a/m.so"), 0u);
+}
+
 class ShrinkKeep : public testing::Test {
   protected:
     std::string directory = testing::TempDir() + "hakmem-keep-" + std::to_string(getpid());
@@ -74,6 +86,14 @@ TEST_F(ShrinkKeep, SaysThatThereIsNothingToKeep)
         EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
         EXPECT_THAT(result.out, HasSubstr("nothing to shrink: "));
     }
+    // The canary only passes the calls on.
+    ASSERT_EQ(file_replace(directory + "/b.txt", "# hakmem ops 1\nrepeat 1000 step 1 { b0 = malloc(10); free(b0); }\n"),
+              "");
+    const SpawnResult counted = spawn_stress(
+        {"shrink", directory + "/b.txt", "--allocator", waste, "--keep", "instructions>1x:system", "-o", directory});
+    EXPECT_EQ(counted.exit_code, 1) << counted.out << counted.err;
+    EXPECT_THAT(counted.out,
+                testing::ContainsRegex("the cost is [1-4][0-9]{4} instructions against [0-9]{5,6} instructions"));
     const SpawnResult bad = spawn_stress({"shrink", directory + "/a.txt", "--keep", "rss>2x"});
     EXPECT_EQ(bad.exit_code, 2);
     EXPECT_THAT(bad.err, HasSubstr("must be like 'rss>1.3x:glibc'"));

@@ -28,6 +28,7 @@ double difference_min(Cost cost)
     case Cost::Time: return 0.002;
     case Cost::Faults: return 128;
     case Cost::Syscalls: return 16;
+    case Cost::Instructions: return 10'000;
     }
     return 0;
 }

@@ -58,28 +58,6 @@ std::string header_fault(int fd)
     return "";
 }
 
-// The environment with the library in front of what is preloaded already.
-std::vector<std::string> probe_environment(const std::string &path)
-{
-    std::vector<std::string> words{std::string(kSubjectGuard) + "=" + path};
-    std::string preload = "LD_PRELOAD=" + path;
-    for (char **one = environ; *one != nullptr; ++one) {
-        const std::string word = *one;
-        if (word.rfind("LD_PRELOAD=", 0) == 0) preload += word.size() > 11 ? ":" + word.substr(11) : "";
-        else if (word.rfind(std::string(kSubjectGuard) + "=", 0) != 0) words.push_back(word);
-    }
-    words.push_back(preload);
-    return words;
-}
-
-std::vector<char *> pointers_to(std::vector<std::string> &words)
-{
-    std::vector<char *> pointers;
-    for (std::string &word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
 // Reads until the child closes its end, or the time is over.
 std::string all_said(int fd)
 {
@@ -137,11 +115,32 @@ std::string library_fault(const std::string &path)
     return fault;
 }
 
+std::vector<std::string> subject_environment(const std::string &path)
+{
+    std::vector<std::string> words{std::string(kSubjectGuard) + "=" + path};
+    std::string preload = "LD_PRELOAD=" + path;
+    for (char **one = environ; *one != nullptr; ++one) {
+        const std::string word = *one;
+        if (word.rfind("LD_PRELOAD=", 0) == 0) preload += word.size() > 11 ? ":" + word.substr(11) : "";
+        else if (word.rfind(std::string(kSubjectGuard) + "=", 0) != 0) words.push_back(word);
+    }
+    words.push_back(preload);
+    return words;
+}
+
+std::vector<char *> pointers_to(std::vector<std::string> &words)
+{
+    std::vector<char *> pointers;
+    for (std::string &word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
 std::string subject_probe(const std::string &path, const std::string &allocator)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return "";
-    std::vector<std::string> words{"hakmem-stress", "probe", allocator}, environment = probe_environment(path);
+    std::vector<std::string> words{"hakmem-stress", "probe", allocator}, environment = subject_environment(path);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
