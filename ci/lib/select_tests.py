@@ -53,6 +53,7 @@ CHANGES = [
     ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
     (r"stress/bench/|ci/bench", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.]bench_"),
+    (r"stress/bench/[^/]*$", "stress-test", r"stress-unit[.]Commands[.]Speed"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),
     (r"fuzz/|ci/fuzz|corpus/|stress/program/", "fuzz fuzz-test fuzz-machine-test hakmem-stress", r"fuzz|corpus[.]"),
     (r"sanitizers/|ci/mutants", "hakmem", r"mutants[.]subset$"),

@@ -43,12 +43,11 @@ std::string memory_shown(const std::optional<std::uint64_t> &bytes)
 std::string speed_explained(const Comparison &comparison)
 {
     if (!comparison.has_speed) return "not measured; add --speed";
-    const std::string loops = loop_scenarios(comparison),
-                      own = "the scenario itself, with the suite's own work for each call";
-    return "without checks, median of the rounds; to " + comparison.baseline + ": ratios within a round; of " +
+    const std::string loops = loop_scenarios(comparison), own = "with the suite's own work for each call";
+    return "without checks, median of the rounds; to " + comparison.baseline + ": ratios within a round; " +
            (loops.empty() ? own
-                          : "the loops that ci/bench times in " + loops +
-                                (comparison.has_own_speed ? ", elsewhere of " + own : ""));
+                          : "in " + loops + " of malloc and free alone, in the loops of ci/bench times" +
+                                (comparison.has_own_speed ? "; elsewhere " + own : ""));
 }
 
 } // namespace
