@@ -227,8 +227,18 @@ class Function:
             return [node]
         return [each for child in node.named_children for each in self.declarations(child)]
 
+    def sets_other_fields(self, first, second):
+        """Whether both set a field, of different names, to what the other does not set."""
+        lefts = [re.match(r".*(?:->|\.)(\w+)$", self.assigned(each), re.DOTALL) for each in (first, second)]
+        if None in lefts or any(has_call(each) for each in (first, second)):
+            return False
+        words = [re.split(r"\W+", self.text(each)) for each in (first, second)]
+        return lefts[0][1] not in words[1] and lefts[1][1] not in words[0]
+
     def depends(self, first, second):
         """Whether the order of two expression statements can matter: a call, or one names what the other sets."""
+        if self.sets_other_fields(first, second):
+            return False
         texts = self.text(first), self.text(second)
         for mine, other in ((first, second), (second, first)):
             name = re.fullmatch(r"(\w+)\s*=[^=].*", self.text(mine), re.DOTALL)
