@@ -100,6 +100,9 @@ inline void in_thread(const std::function<void()> &body)
     std::thread(body).join();
 }
 
+// What holds at the end of each child, as after each test; see entry/laws_test_support.cc.
+inline void (*at_child_end)() = nullptr;
+
 // Runs body in a child process. True when it reached its end without a failed check. A child that hangs is killed after
 // limit_s.
 inline bool in_child(const std::function<void()> &body, unsigned limit_s = 60)
@@ -110,6 +113,7 @@ inline bool in_child(const std::function<void()> &body, unsigned limit_s = 60)
     if (child == 0) {
         alarm(limit_s);
         body();
+        if (at_child_end != nullptr) at_child_end();
         fflush(stdout);
         _exit(testing::Test::HasFailure() ? 1 : 0);
     }

@@ -290,6 +290,7 @@ TEST_F(Visit, TheChildLeavesAHeapThatWasHalfVisited)
             EXPECT_NE(tcache_self()->heap, nullptr);
             EXPECT_NE(tcache_self()->heap, before);
         }));
+        self->busy = 0;
     }));
 }
 

@@ -49,9 +49,10 @@ std::string padded(std::string text)
     return text;
 }
 
-// A file of one page that is mapped with code, as the linker maps a module: these notes, and its headers in the order
-// load, note or the other way round.
-std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_t cut = 0)
+// A file that is mapped with code, as the linker maps a module: these notes, and its headers in the order load, note or
+// the other way round. Before them are `others` headers that say nothing about where the file is: the first is not
+// loaded, the second is not of the file's first page.
+std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_t cut = 0, size_t others = 2)
 {
     std::string bytes;
     for (const Note &each : notes) {
@@ -60,20 +61,27 @@ std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_
         bytes += padded(each.name) + padded(each.content);
     }
     bytes.resize(bytes.size() - cut);
-    char page[4096] = {};
+    constexpr size_t notes_at = 4096;
+    char page[2 * notes_at] = {};
     auto *file = reinterpret_cast<ElfW(Ehdr) *>(page);
     auto *headers = reinterpret_cast<ElfW(Phdr) *>(file + 1);
     memcpy(file->e_ident, ELFMAG, SELFMAG);
     file->e_phoff = sizeof *file;
     file->e_phentsize = sizeof *headers;
-    file->e_phnum = 2;
+    file->e_phnum = (ElfW(Half))(others + 2);
+    headers[0].p_type = PT_PHDR;
+    headers[0].p_vaddr = 0x70000;
+    headers[1].p_type = PT_LOAD;
+    headers[1].p_vaddr = 0x90000;
+    headers[1].p_offset = PAGE_BYTES;
+    headers += others;
     headers[load_is_last ? 1 : 0].p_type = PT_LOAD;
     headers[load_is_last ? 1 : 0].p_vaddr = 0x10000;
     ElfW(Phdr) &note = headers[load_is_last ? 0 : 1];
     note.p_type = PT_NOTE;
-    note.p_vaddr = 0x10000 + 1024;
+    note.p_vaddr = 0x10000 + notes_at;
     note.p_filesz = bytes.size();
-    memcpy(page + 1024, bytes.data(), bytes.size());
+    memcpy(page + notes_at, bytes.data(), bytes.size());
 
     char path[] = "/tmp/hakmem-module-XXXXXX";
     int fd = mkstemp(path);
@@ -110,6 +118,8 @@ TEST(CrashModules, TheBuildIdIsThatOfItsNoteAlone)
         EXPECT_EQ(build_id_of({id}, load_is_last, 4), "") << "a note that is cut off";
     }
     const size_t most = MODULE_BUILD_ID_MAX;
+    EXPECT_EQ(build_id_of({id}, false, 0, 62), "identity") << "64 headers are read";
+    EXPECT_EQ(build_id_of({id}, false, 0, 63), "") << "and no more";
     for (size_t length : {(size_t)1, most - 1, most, most + 1}) {
         std::string content(length, 'i');
         EXPECT_EQ(build_id_of({{gnu, NT_GNU_BUILD_ID, content}}, false), content.substr(0, most));

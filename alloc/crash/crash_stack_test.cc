@@ -65,6 +65,21 @@ TEST_F(CrashStack, IsGivenAndTaken)
     });
 }
 
+TEST_F(CrashStack, AThreadGetsOneAlone)
+{
+    test::in_thread([] {
+        crash_stack(true);
+        void *given = now().ss_sp;
+        stack_t none = {};
+        none.ss_flags = SS_DISABLE;
+        ASSERT_EQ(sigaltstack(&none, nullptr), 0);
+        crash_stack(true);
+        EXPECT_EQ(now().ss_flags, SS_DISABLE) << "the program has switched it off";
+        crash_stack(false);
+        EXPECT_FALSE(is_there(given));
+    });
+}
+
 TEST_F(CrashStack, IsNotGivenUnasked)
 {
     crash_stack_want(false);

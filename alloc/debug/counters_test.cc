@@ -13,6 +13,12 @@ namespace {
 const size_t BYTES = 2048; // a class without colours, so that all its slabs hold the same number of blocks
 const uint32_t C = sizeclass_of(BYTES);
 
+const char *const NAMES[] = {
+#define X(name, text) #name,
+    COUNTERS(X)
+#undef X
+};
+
 class Counters : public test::HeapTest {
   protected:
     void SetUp() override
@@ -131,6 +137,35 @@ TEST_F(Counters, Printed)
     free(text);
     for (const char *name : {"counter refill_magazine", "counter free_posted", "class   2048", "free_own="})
         EXPECT_NE(all.find(name), std::string::npos) << name << "\n" << all;
+}
+
+// A line for each class that has counted something, with what it has counted.
+TEST_F(Counters, EachClassHasItsLine)
+{
+    for (uint32_t c : {1u, CLASS_ALIGNED_FIRST - 1u, (uint32_t)CLASS_ALIGNED_FIRST, CLASS_COUNT - 1u,
+                       (uint32_t)COUNTED_RUN, (uint32_t)COUNTED_HUGE}) {
+        counters_heapless_add(COUNTER_free_unstaged, c);
+        counters_heapless_add((enum counter)(COUNTER_COUNT - 1), c);
+    }
+    std::string wanted;
+    for (uint32_t c = 0; c < COUNTED_COUNT; c++) {
+        std::string counted;
+        for (int counter = 0; counter < COUNTER_COUNT; counter++)
+            if (uint64_t value = counters_of_class((enum counter)counter, c); value != 0)
+                counted += " " + std::string(NAMES[counter]) + "=" + std::to_string(value);
+        if (counted.empty()) continue;
+        std::string name = c == COUNTED_RUN ? "run" : c == COUNTED_HUGE ? "huge" : std::to_string(sizeclass_bytes(c));
+        wanted += "hakmem: class " + std::string(6 - name.size(), ' ') + name +
+                  (c >= CLASS_ALIGNED_FIRST && c < CLASS_COUNT ? " aligned" : "") + counted + "\n";
+    }
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    counters_print(stream);
+    fclose(stream);
+    std::string all(text, size);
+    free(text);
+    EXPECT_EQ(all.substr(all.find("hakmem: class")), wanted);
 }
 
 TEST_F(Counters, ThreadsWithoutAHeapLoseNone)

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "cache/tcache.h"
+#include "heap/own_inside.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 }
@@ -109,6 +110,38 @@ TEST_F(Inspect, AnOwnersLists)
     const char *law = "law 4: a list holds its owner's slabs of its class";
     expect_broken_by(owner->slabs[slab->class_index + 1], slab, law, slab);
     expect_broken_by(slab->next->prev, (struct slab *)nullptr, law, slab);
+}
+
+// Law 8, and law 4, of each heap of the program's own.
+TEST_F(Inspect, HeapsOfTheProgramsOwn)
+{
+    hak_heap *heaps[] = {hak_heap_new(), hak_heap_new()};
+    for (hak_heap *heap : heaps) {
+        for (size_t i = 0; i < 5 * PAGE_BYTES / 1024; i++) hak_heap_malloc(heap, 1024);
+        hak_free(hak_heap_malloc(heap, 100));
+    }
+    for (hak_heap *heap : heaps) {
+        const char *full = "law 8: `full` holds the heap's slabs that can give no block";
+        struct slab *first = heap->full, *second = first->next;
+        ASSERT_NE(first, second);
+        expect_broken_by(second->prev, second, full, first);
+        expect_broken_by(first->prev, first, full, first->prev);
+        const char *each = "law 8: each slab of a heap is in a list";
+        expect_broken_by(heap->slab_bytes, heap->slab_bytes + 1, each, heap);
+        expect_broken_by(heap->slab_bytes, heap->slab_bytes - PAGE_BYTES, each, heap);
+        expect_broken_by(heap->full, (struct slab *)nullptr, each, heap);
+        const uint32_t class_index = sizeclass_of(100);
+        struct slab *can_give = heap->owner.slabs[class_index];
+        ASSERT_NE(can_give, nullptr);
+        expect_broken_by(heap->owner.slabs[class_index], (struct slab *)nullptr, each, heap);
+        expect_broken_by(heap->owner.slabs[class_index + 1], can_give,
+                         "law 4: a list holds its owner's slabs of its class", can_give);
+        heap->posted = static_cast<struct block *>(blocks[1]);
+        expect_broken("law 8: at rest nothing is posted", heap);
+        heap->posted = nullptr;
+    }
+    for (hak_heap *heap : heaps) hak_heap_destroy(heap);
+    if (VALIDATE) own_dead_free_all();
 }
 
 TEST_F(Inspect, Queues)

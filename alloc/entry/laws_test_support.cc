@@ -116,6 +116,12 @@ bool leaves(const testing::TestInfo &test, Leaves what)
     });
 }
 
+// A visitor finds the thread's heap open.
+void expect_open()
+{
+    EXPECT_EQ(tcache_self()->busy, 0u) << "a call left the heap closed to visitors";
+}
+
 class HeapLaws : public testing::EmptyTestEventListener {
     void OnTestProgramStart(const testing::UnitTest &) override
     {
@@ -131,6 +137,7 @@ class HeapLaws : public testing::EmptyTestEventListener {
     void OnTestStart(const testing::TestInfo &) override { before_.emplace(); }
     void OnTestEnd(const testing::TestInfo &test) override
     {
+        expect_open();
         Books after;
         const hak_stats &now = after.stats, &then = before_->stats;
         const char *name = test.name();
@@ -169,6 +176,7 @@ class HeapLaws : public testing::EmptyTestEventListener {
 
 [[maybe_unused]] const bool laws_are_asked = [] {
     testing::UnitTest::GetInstance()->listeners().Append(new HeapLaws);
+    test::at_child_end = expect_open;
     return true;
 }();
 

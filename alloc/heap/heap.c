@@ -394,7 +394,6 @@ size_t heap_purge(void)
 
 size_t heap_purge_all(void)
 {
-    if (!thread_process_start()) return 0;
     size_t trimmed_bytes = visit_all() + own_purge_all();
     return trimmed_bytes + heap_purge();
 }

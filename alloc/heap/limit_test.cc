@@ -281,7 +281,15 @@ TEST_F(Limit, BeyondTheSoftOneNothingIsKept)
         hak_free(runs[1]);
         hak_stats_get(&stats);
         EXPECT_EQ(stats.dirty_bytes, 0u);
-        for (size_t i = 2; i < runs.size(); i++) hak_free(runs[i]);
+        hak_limit_soft_set(limit_committed_bytes());
+        hak_free(runs[2]);
+        hak_stats_get(&stats);
+        EXPECT_EQ(stats.dirty_bytes, (size_t)RUN_BYTES_MAX) << "it is not exceeded";
+        hak_limit_soft_set(limit_committed_bytes() - 1);
+        hak_free(runs[3]);
+        hak_stats_get(&stats);
+        EXPECT_EQ(stats.dirty_bytes, 0u) << "by a byte";
+        for (size_t i = 4; i < runs.size(); i++) hak_free(runs[i]);
     }));
 }
 

@@ -105,6 +105,38 @@ TEST_F(Own, ReallocKeepsTheHeap)
     hak_heap_destroy(other);
 }
 
+TEST_F(Own, ADestroyedHeapIsNotUsed)
+{
+    SKIP_WITHOUT_VALIDATE();
+    hak_heap *heap = hak_heap_new();
+    void *block = hak_malloc(10);
+    hak_heap_figures figures;
+    hak_heap_destroy(heap);
+    const char *said = "destroyed_heap: (.|\n)*the address is that of the heap itself";
+    EXPECT_DEATH(hak_heap_malloc(heap, 10), said);
+    EXPECT_DEATH(hak_heap_calloc(heap, 10, 1), said);
+    EXPECT_DEATH(hak_heap_aligned_alloc(heap, 64, 10), said);
+    EXPECT_DEATH(hak_heap_realloc(heap, block, 20), said);
+    EXPECT_DEATH(hak_heap_free_all(heap), said);
+    EXPECT_DEATH(hak_heap_destroy(heap), said);
+    EXPECT_DEATH(hak_heap_limit_set(heap, 1 << 20), said);
+    EXPECT_DEATH(hak_heap_limit_get(heap), said);
+    EXPECT_DEATH(hak_heap_figures_get(heap, &figures, sizeof figures), said);
+    hak_free(block);
+}
+
+TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
+{
+    SKIP_WITHOUT_VALIDATE();
+    hak_heap *heap = hak_heap_new();
+    constexpr size_t size = 3 * PAGE_BYTES;
+    unsigned char *block = static_cast<unsigned char *>(hak_heap_malloc(heap, size));
+    memset(block, 0xaa, size);
+    hak_heap_destroy(heap);
+    ASSERT_EQ(pagemap_tag(block), (uint32_t)CLASS_OWN_DEAD);
+    EXPECT_TRUE(test::is_zero(block, size));
+}
+
 TEST_F(Own, AllGoesBackAtOnce)
 {
     hak_heap *heap = hak_heap_new();

@@ -1,5 +1,5 @@
 // realloc_test.cc: the content is kept whenever a block grows or shrinks.
-#include "heap/heap_test_support.h"
+#include "heap/own_test_support.h"
 
 extern "C" {
 #include "os/os_fault.h"
@@ -7,7 +7,10 @@ extern "C" {
 
 namespace {
 
+using test::own_figures_of;
+
 class Realloc : public test::HeapTest {};
+class OwnRealloc : public test::OwnTest {};
 
 } // namespace
 
@@ -209,4 +212,40 @@ TEST_F(Realloc, ABlockOfAnotherThread)
             ASSERT_EQ(static_cast<unsigned char *>(block)[i], test::pattern_byte(size, i));
         hak_free(block);
     }
+}
+
+// Up to its size and down to half of it a small block stays; a larger one as long as its kind does.
+TEST_F(OwnRealloc, ReallocStaysInPlaceWhereItMay)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {16u, 1000u, 20000u, (unsigned)SMALL_BYTES_MAX}) {
+        void *block = hak_heap_malloc(heap, size);
+        const size_t usable = hak_malloc_usable_size(block);
+        for (size_t stays : {usable, usable / 2 + 1, usable / 2})
+            EXPECT_EQ(hak_heap_realloc(heap, block, stays), block) << size << " to " << stays;
+        void *less = hak_heap_realloc(heap, block, usable / 2 - 1);
+        EXPECT_NE(less, block) << size;
+        block = hak_heap_malloc(heap, size);
+        void *more = hak_heap_realloc(heap, block, usable + 1);
+        EXPECT_NE(more, block) << size;
+        hak_free(less);
+        hak_free(more);
+    }
+    const auto tag_at = [&](size_t size, size_t resized) {
+        void *block = hak_heap_realloc(heap, hak_heap_malloc(heap, size), resized);
+        const uint32_t tag = pagemap_tag(block);
+        hak_free(block);
+        return tag;
+    };
+    const auto is_small = [](uint32_t tag) { return tag_slab_class(tag) != CLASS_EMPTY; };
+    EXPECT_EQ(tag_at(300000, SMALL_BYTES_MAX + 1), (uint32_t)CLASS_OWN);
+    EXPECT_TRUE(is_small(tag_at(300000, SMALL_BYTES_MAX)));
+    EXPECT_EQ(tag_at(300000, RUN_BYTES_MAX), (uint32_t)CLASS_OWN);
+    EXPECT_EQ(tag_at(300000, RUN_BYTES_MAX + 1), (uint32_t)CLASS_OWN_HUGE);
+    EXPECT_EQ(tag_at(4 * RUN_BYTES_MAX, RUN_BYTES_MAX + 1), (uint32_t)CLASS_OWN_HUGE);
+    EXPECT_EQ(tag_at(4 * RUN_BYTES_MAX, RUN_BYTES_MAX), (uint32_t)CLASS_OWN);
+    void *run = hak_heap_malloc(heap, 300000);
+    EXPECT_EQ(hak_heap_realloc(heap, run, SMALL_BYTES_MAX + 1), run) << "its end goes back";
+    EXPECT_EQ(own_figures_of(heap).used_bytes, PAGE_BYTES);
+    hak_heap_destroy(heap);
 }

@@ -52,17 +52,15 @@ static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
     munmap(start, size_bytes);
 
     size_t wide_bytes;
-    if (__builtin_add_overflow(size_bytes, align_bytes - PAGE_BYTES, &wide_bytes)) return NULL;
-    /* The kernel aligns to its own page only, so this asks for one more of ours. */
-    if (__builtin_add_overflow(wide_bytes, (size_t)PAGE_BYTES, &wide_bytes)) return NULL;
+    if (__builtin_add_overflow(size_bytes, align_bytes, &wide_bytes)) return NULL;
     char *wide = map_none(NULL, wide_bytes, 0);
     if (wide == NULL) return NULL;
     size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
-    size_t after = wide_bytes - before - size_bytes;
+    size_t after = align_bytes - before; /* a page at least: `before` is less than align_bytes */
     /* Cutting may leave one mapping more than before. If the system refuses that, the end stays reserved, which costs
      * address space and no memory. */
     if (before > 0) munmap(wide, before);
-    if (after > 0) munmap(wide + before + size_bytes, after);
+    munmap(wide + before + size_bytes, after);
     return wide + before;
 }
 
