@@ -163,6 +163,46 @@ TEST_F(InterpTest, AProbeOfRecoveryAsksOncePerSize)
     EXPECT_FALSE(checked.probe_recovery()) << "it was scarce before, not now";
 }
 
+// A refusal that leaves errno as it was says nothing of memory, whatever was in errno before.
+TEST_F(InterpTest, ErrnoOfACallBeforeDoesNotCount)
+{
+    apply(OpKind::Malloc, 0, 100);
+    fake.refuses = true;
+    errno = ENOMEM;
+    expect_fault(apply(OpKind::Malloc, 1, 100), "malloc(100) Failed Null", rule::kEnomem);
+    errno = ENOMEM;
+    expect_fault(apply(OpKind::Realloc, 0, 120), "realloc(block,120) Failed Null", rule::kEnomem);
+    fake.refuses = false;
+    fake.most = 100;
+    fake.at = 16384;
+    for (const char *silent : {"malloc", "calloc", "realloc"}) {
+        fake.silent = silent;
+        errno = ENOMEM;
+        EXPECT_FALSE(checked.probe_impossible()) << silent;
+        EXPECT_EQ(rule(), rule::kEnomem);
+    }
+    EXPECT_EQ(failures.size(), 5u);
+}
+
+TEST_F(InterpTest, AProbeOfTheImpossiblePasses)
+{
+    fake.most = 100;
+    EXPECT_TRUE(checked.probe_impossible());
+    EXPECT_EQ(fake.calls, "malloc(18446744073709547519) calloc(9223372036854775807,4) malloc(100) usable_size "
+                          "realloc(block,9223372036854775809) free(block) ");
+    EXPECT_EQ(rule(), "");
+    EXPECT_EQ(counted(counters), "0 1 100 1 100 0 0 2 ") << "they are no ops of the seat";
+    fake.error = EINVAL; // of free
+    EXPECT_FALSE(checked.probe_impossible());
+    EXPECT_EQ(rule(), rule::kErrnoKept);
+    fake.error = 0;
+    fake.most = SIZE_MAX / 2 + 2; // realloc gives a block
+    EXPECT_FALSE(checked.probe_impossible());
+    EXPECT_EQ(rule(), rule::kEnomem);
+    EXPECT_NE(fake.calls.rfind("realloc(block,9223372036854775809) "), std::string::npos);
+    EXPECT_FALSE(fake.calls.ends_with("free(block) "));
+}
+
 TEST_F(InterpTest, AProbeOfTheImpossibleAsksThreeTimes)
 {
     fake.refuses = true;

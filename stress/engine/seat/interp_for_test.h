@@ -19,6 +19,8 @@ struct Fake {
     std::string calls; // since the last look
     std::size_t at = 4096; // where the next block is
     bool refuses = false;
+    std::size_t most = SIZE_MAX; // larger requests are refused with ENOMEM
+    std::string silent = "none"; // the function that leaves errno as it was then
     int error = 0; // what a call does to errno, or posix_memalign returns
     std::size_t usable = SIZE_MAX - 1;
     bool moves = true; // whether realloc copies
@@ -32,16 +34,20 @@ inline std::string named(const void *start)
     return start == nullptr ? "null" : "block";
 }
 
-inline void *answer(const std::string &call)
+inline void *answer(const std::string &call, std::size_t size_bytes)
 {
     fake.calls += call + " ";
+    if (size_bytes > fake.most) {
+        if (!call.starts_with(fake.silent)) errno = ENOMEM;
+        return nullptr;
+    }
     if (fake.error != 0) errno = fake.error;
     return fake.refuses ? nullptr : memory + fake.at;
 }
 
 inline void *resized(const std::string &call, void *old, std::size_t size_bytes)
 {
-    void *start = answer(call);
+    void *start = answer(call, size_bytes);
     if (fake.spoils) static_cast<unsigned char *>(old)[7] ^= 1;
     if (start != nullptr && old != nullptr && fake.moves)
         std::memmove(start, old, std::min<std::size_t>(size_bytes, 100));

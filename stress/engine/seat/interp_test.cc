@@ -13,11 +13,12 @@ using namespace stress;
 extern "C" {
 void *hak_malloc(std::size_t size_bytes) noexcept
 {
-    return answer("malloc(" + std::to_string(size_bytes) + ")");
+    return answer("malloc(" + std::to_string(size_bytes) + ")", size_bytes);
 }
 void *hak_calloc(std::size_t count, std::size_t size_bytes) noexcept
 {
-    return answer("calloc" + two(count, size_bytes));
+    std::size_t all = 0;
+    return answer("calloc" + two(count, size_bytes), __builtin_mul_overflow(count, size_bytes, &all) ? SIZE_MAX : all);
 }
 void *hak_realloc(void *old, std::size_t size_bytes) noexcept
 {
@@ -29,16 +30,16 @@ void *hak_reallocarray(void *old, std::size_t count, std::size_t size_bytes) noe
 }
 void *hak_aligned_alloc(std::size_t align_bytes, std::size_t size_bytes) noexcept
 {
-    return answer("aligned_alloc" + two(align_bytes, size_bytes));
+    return answer("aligned_alloc" + two(align_bytes, size_bytes), size_bytes);
 }
 void *hak_memalign(std::size_t align_bytes, std::size_t size_bytes) noexcept
 {
-    return answer("memalign" + two(align_bytes, size_bytes));
+    return answer("memalign" + two(align_bytes, size_bytes), size_bytes);
 }
 int hak_posix_memalign(void **out, std::size_t align_bytes, std::size_t size_bytes) noexcept
 {
     const int before = errno;
-    *out = answer("posix_memalign" + two(align_bytes, size_bytes));
+    *out = answer("posix_memalign" + two(align_bytes, size_bytes), size_bytes);
     errno = before;
     return fake.error;
 }
