@@ -176,7 +176,7 @@ TraceReader::TraceReader(const std::string &path, std::string &fault)
 
 TraceReader::~TraceReader()
 {
-    if (fd_ >= 0) close(fd_);
+    close(fd_); // -1 is refused
 }
 
 // From frame to frame, without reading what is in them.

@@ -30,6 +30,12 @@ std::size_t requested_bytes(const Op &op)
     return counted ? product(op.arg, op_size(op)) : op_size(op);
 }
 
+// No object is larger than PTRDIFF_MAX.
+bool cannot_exist(std::size_t size_bytes)
+{
+    return static_cast<std::ptrdiff_t>(size_bytes) < 0;
+}
+
 const char *kind_name(OpKind kind)
 {
     static constexpr const char *names[] = {
@@ -101,7 +107,7 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes, std::size_t 
         if (scarce) bump(counters_.refused, 1);
         if (error == ENOMEM || !check_) return true;
         // probe_impossible judges sizes that cannot exist, in strict runs.
-        return size_bytes > PTRDIFF_MAX ||
+        return cannot_exist(size_bytes) ||
                shared_.oracle.impossible_refused(call_name, size_bytes, nullptr, error, witness());
     }
     shared_.oracle.exhausted(call_name, size_bytes, align_bytes, error, witness());
@@ -212,7 +218,7 @@ bool Interp::allocate(const Op &asked, Block &block)
     if (timed) latency->add(Latency::Malloc, latency_ticks() - begin);
     const std::size_t size_bytes = requested_bytes(op);
     if (start == nullptr) return refused(kind_name(op.kind), size_bytes, align_bytes);
-    if (size_bytes > PTRDIFF_MAX) {
+    if (cannot_exist(size_bytes)) {
         note(OpOutcome::Given, 0);
         return shared_.oracle.impossible_refused(kind_name(op.kind), size_bytes, start, 0, witness());
     }
@@ -288,7 +294,7 @@ bool Interp::reallocate(const Op &op, Block &block)
         errno = error;
         return refused("realloc", size_bytes);
     }
-    if (size_bytes > PTRDIFF_MAX) {
+    if (cannot_exist(size_bytes)) {
         note(OpOutcome::Given, 0);
         return shared_.oracle.impossible_refused("realloc", size_bytes, start, 0, witness());
     }

@@ -51,7 +51,7 @@ void add_slot(SafeText &text, std::uint32_t slot)
 void add_size(SafeText &text, std::size_t size_bytes)
 {
     // Sizes near the maximum are requested on purpose, and mean little when printed in full.
-    if (size_bytes > SIZE_MAX / 2) text.add("SIZE_MAX-").add_number(SIZE_MAX - size_bytes);
+    if (static_cast<std::ptrdiff_t>(size_bytes) < 0) text.add("SIZE_MAX-").add_number(SIZE_MAX - size_bytes);
     else text.add_number(size_bytes);
 }
 
