@@ -24,12 +24,12 @@ void Laps::run(std::uint32_t number)
     testbed_.stop.store(testbed_.failed(), std::memory_order_relaxed);
     testbed_.meter.sample();
     const std::uint64_t start_ops = testbed_.sum(&Counters::ops), start_ns = clock_ns();
-    const std::uint64_t deadline_ns =
-        options.seconds == 0 ? UINT64_MAX : start_ns + static_cast<std::uint64_t>(options.seconds * 1e9 / options.laps);
+    TimeLimit limit;
+    if (options.seconds != 0) limit = {static_cast<std::uint64_t>(options.seconds * 1e9 / options.laps), options.check};
     for (std::size_t i = 0; i < testbed_.seats.size() && !testbed_.failed(); ++i)
         team_start(*testbed_.seats[i], testbed_.failures);
     injector_.limit_begin();
-    team_wait(testbed_.seats, testbed_.slots, deadline_ns, testbed_.stop);
+    team_wait(testbed_.seats, testbed_.slots, limit, testbed_.stop);
     injector_.limit_end();
     seconds_ += static_cast<double>(clock_ns() - start_ns) / 1e9;
     ops_ += testbed_.sum(&Counters::ops) - start_ops;

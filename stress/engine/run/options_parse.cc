@@ -35,7 +35,9 @@ void add_extent(CLI::App &app, Raw &raw)
     Options &o = raw.options;
     app.add_option("--threads", o.threads, "threads that work at the same time (default 2)")
         ->check(whole_number(1, kThreadsMax));
-    app.add_option("--seconds", o.seconds, "stop after this time (default 2, unless --ops is given)")
+    app.add_option(
+           "--seconds", o.seconds,
+           "stop after this time (default 2, unless --ops is given); with checks, a busy machine takes up to 8 times as long")
         ->check(seconds_number(false));
     app.add_option("--ops", o.ops, "stop after this many calls of malloc, free and relatives, all threads together")
         ->check(whole_number(1, kCountMax));

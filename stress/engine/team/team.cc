@@ -10,6 +10,7 @@
 #include "engine/team/signals.h"
 #include "engine/team/thread_life.h"
 #include "engine/team/thread_start.h"
+#include "engine/watch/work_clock.h"
 #include "engine/team/worker.h"
 
 namespace stress {
@@ -184,17 +185,22 @@ void team_start(Seat &seat, FailureLog &failures)
                  error);
 }
 
-void team_wait(Mapped<Seat *> &seats, const Slots &slots, std::uint64_t deadline_ns, std::atomic<bool> &stop)
+void team_wait(Mapped<Seat *> &seats, const Slots &slots, TimeLimit limit, std::atomic<bool> &stop)
 {
     if (sched_now != nullptr) {
         sched_now->run(thread_join);
         return;
     }
-    for (;;) {
+    constexpr std::uint32_t pauses_a_look = 16;
+    const std::uint64_t start_ns = clock_ns();
+    WorkClock work;
+    for (std::uint32_t pause = 0;; ++pause) {
         bool all_finished = true;
         for (Seat *seat : seats) all_finished &= join_retired(*seat);
         if (all_finished) return;
-        if (clock_ns() >= deadline_ns || stalled(seats, slots)) stop.store(true, std::memory_order_relaxed);
+        if (limit.of_work && pause % pauses_a_look == 0) work.look();
+        const std::uint64_t passed_ns = limit.of_work ? work.worked_ns() : clock_ns() - start_ns;
+        if (passed_ns >= limit.ns || stalled(seats, slots)) stop.store(true, std::memory_order_relaxed);
         sleep_a_little();
     }
 }

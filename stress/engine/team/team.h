@@ -12,8 +12,14 @@ namespace stress {
 // Starts a thread on the seat, which applies the seat's ops. Records a failure if the system has no thread.
 void team_start(Seat &seat, FailureLog &failures);
 
-// Runs the threads of the seats to their end and joins them. Sets stop at deadline_ns (of clock_ns), and when every
-// seat waits for another.
-void team_wait(Mapped<Seat *> &seats, const Slots &slots, std::uint64_t deadline_ns, std::atomic<bool> &stop);
+// How long the threads of a run may work. By the clock, or in time of work (engine/watch/work_clock.h).
+struct TimeLimit {
+    std::uint64_t ns = UINT64_MAX; // no limit
+    bool of_work = false;
+};
+
+// Runs the threads of the seats to their end and joins them. Sets stop at the limit, and when every seat waits for
+// another.
+void team_wait(Mapped<Seat *> &seats, const Slots &slots, TimeLimit limit, std::atomic<bool> &stop);
 
 } // namespace stress

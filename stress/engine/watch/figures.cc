@@ -1,6 +1,7 @@
 #include "engine/watch/figures.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -154,6 +155,40 @@ bool others_runnable()
         runnable |= thread != me && is_runnable(text);
     });
     return runnable;
+}
+
+unsigned others_runnable_count()
+{
+    const auto me = static_cast<pid_t>(syscall(SYS_gettid));
+    unsigned count = 0;
+    each_thread(0, [&](pid_t thread) {
+        Text text;
+        if (thread == me) return;
+        proc_read(text, "/proc/self/task/%d/stat", thread);
+        count += *stat_field(text, 0) == 'R';
+    });
+    return count;
+}
+
+double processors_available()
+{
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    double processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    Text text;
+    proc_read(text, "/proc/self/cgroup");
+    const char *start = std::strstr(text, "0::/");
+    if (start == nullptr) return processors;
+    std::string group(start + 3, std::strcspn(start + 3, "\n"));
+    for (;; group.erase(group.rfind('/'))) {
+        if (group == "/") group.clear();
+        // "150000 100000": the us that it may use, in each period of us; or "max 100000".
+        proc_read(text, "/sys/fs/cgroup%s/cpu.max", group.c_str());
+        char *rest = nullptr;
+        const double used_us = std::strtod(text, &rest), of_us = std::strtod(rest, nullptr);
+        if (used_us > 0 && of_us > 0) processors = std::min(processors, used_us / of_us);
+        if (group.empty()) return processors;
+    }
 }
 
 std::uint64_t tree_proportional_bytes(const Processes &processes)

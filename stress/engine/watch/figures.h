@@ -40,6 +40,13 @@ bool tree_has_thread(const Processes &processes, pid_t thread);
 // Whether a thread of this process, other than the calling one, runs or waits for a processor.
 bool others_runnable();
 
+// The number of threads of this process, other than the calling one, that run or wait for a processor.
+unsigned others_runnable_count();
+
+// Processors that this process may use at one time: those that it may run on, or what its control group (version 2) is
+// allowed of them where that is less.
+double processors_available();
+
 // Memory that a new process can take before the machine swaps or kills: what the kernel calls available, or what the
 // control group of this process has left where that is less.
 std::uint64_t available_bytes();
