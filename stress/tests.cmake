@@ -38,6 +38,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     inject/repeat_test.cc
     program/minimise_test.cc
     program/program_file_test.cc
+    program/run_log_test.cc
     scenario/scenario_test.cc
     ${CAMPAIGN_TESTS_OF_ONE_THREAD}
     ${RECORD_TESTS})
