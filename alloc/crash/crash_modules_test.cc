@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 extern "C" {
+#include "base/config.h"
 #include "crash/crash_modules.h"
 }
 

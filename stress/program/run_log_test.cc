@@ -137,7 +137,7 @@ TEST_F(RunLogs, KeepTheSettingsAndTheEnding)
     program.allocator += std::string(200, 'a');
     program.seed = 78;
     log.set_settings(program);
-    EXPECT_EQ(RunLog::open(fd).settings(read), "") << "what is too long is not kept";
+    EXPECT_EQ(RunLog::open(fd).settings(read), "") << "longer settings are not kept";
     EXPECT_EQ(read.seed, 77u);
 
     Result result;

@@ -1,0 +1,80 @@
+// stray_test.cc: an address that no live block begins at is reported as what it is, by free and by realloc.
+#include "heap/own_test_support.h"
+
+#include <sys/mman.h>
+
+namespace {
+
+class StrayDeathTest : public test::OwnTest {
+  protected:
+    void SetUp() override
+    {
+        SKIP_UNDER_SANITIZER("it has a stack and mappings of its own");
+        test::OwnTest::SetUp();
+    }
+};
+
+// The kind of the report, and a line of it. Nothing is mapped at an address only where the report says so.
+void expect_report(void *pointer, const std::string &kind, const std::string &line = "")
+{
+    const std::string said = "failfast: " + kind + ": (.|\n)*" + line;
+    EXPECT_DEATH(hak_free(pointer), said);
+    const std::string realloced = kind == "double_free" ? "realloc_freed" : kind;
+    EXPECT_DEATH(hak_realloc(pointer, 10), "failfast: " + realloced + ": (.|\n)*" + line);
+}
+
+char of_data[64] = "data", of_bss[64];
+const char of_file[64] = "constant";
+
+TEST_F(StrayDeathTest, OutsideTheHeap)
+{
+    char local[64] = "local";
+    expect_report(local, "stack_pointer");
+    expect_report(of_data, "static_pointer");
+    expect_report(of_bss, "static_pointer");
+    expect_report(const_cast<char *>(of_file), "foreign_pointer");
+    const std::string nothing = "nothing is mapped there";
+    char *pages = static_cast<char *>(mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    munmap(pages + 4096, 4096);
+    for (char *end : {pages, pages + 4096 - 16, pages + 2 * 4096}) expect_report(end, "foreign_pointer");
+    for (char *hole : {pages + 4096, pages + 2 * 4096 - 16}) expect_report(hole, "foreign_pointer", nothing);
+    munmap(pages, 3 * 4096);
+    test::in_thread([&] {
+        char lent[64];
+        expect_report(lent, "stack_pointer");
+        expect_report(local, "stack_pointer");
+        // The thread's own control block lies above its stack, in the same mapping.
+        expect_report(__builtin_thread_pointer(), "foreign_pointer");
+        expect_report(static_cast<char *>(__builtin_thread_pointer()) - 16, "stack_pointer");
+    });
+}
+
+TEST_F(StrayDeathTest, WhereAHugeBlockWas)
+{
+    const size_t size = 64 * test::MIB;
+    char *block = static_cast<char *>(hak_malloc(size));
+    expect_report(block + PAGE_BYTES, "interior_pointer", "inside a huge block");
+    hak_free(block);
+    if (huge_is_cached(block)) expect_report(block, "double_free", "whose mapping is kept for the next one");
+    hak_purge_all();
+    ASSERT_FALSE(huge_is_cached(block));
+    expect_report(block, "unmapped_pointer");
+    void *again = mmap(block, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    ASSERT_EQ(again, block);
+    expect_report(block, "foreign_pointer");
+    munmap(again, 4096);
+}
+
+TEST_F(StrayDeathTest, InsideTheHeap)
+{
+    char *run = static_cast<char *>(hak_malloc(3 * PAGE_BYTES));
+    expect_report(run + PAGE_BYTES, "interior_pointer", "inside a page run");
+    hak_free(run);
+    expect_report(run, "double_free", "its page is free now");
+    hak_heap *heap = hak_heap_new();
+    void *block = hak_heap_malloc(heap, 100);
+    hak_heap_destroy(heap);
+    expect_report(block, "destroyed_heap", "the address is that of a block");
+}
+
+} // namespace
