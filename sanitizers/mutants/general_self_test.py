@@ -153,6 +153,7 @@ int fields(struct pair *pair, int x)
 {
     pair->low = x;
     pair->high = 2 * x;
+    setvbuf(stdout, 0, 0, 0);
     return x;
 }
 static __attribute__((noreturn)) void finish(void)

@@ -33,8 +33,11 @@ ATTRIBUTES = re.compile(
     rb"\bHAK_(?:COLD|NOINLINE|NORETURN|HIDDEN|INLINE|UNWATCHED_INLINE|UNWATCHED|TLS|READS_FRAMES|CXX_RUNTIME|PUBLIC|"
     rb"EXPORT|HOT)\b(?!\()"
 )
-# Hints to the compiler, to sanitizers and to a test's scheduler: the release tree cannot see that they are gone.
-UNSEEN = re.compile(r"sync_point|__builtin_prefetch|sanitizer_|poison|static_assert|assert|atomic_signal_fence")
+# Hints to the compiler, to containers and streams, to sanitizers and to a test's scheduler: the release tree cannot see
+# that they are gone.
+UNSEEN = re.compile(
+    r"sync_point|__builtin_prefetch|sanitizer_|poison|static_assert|assert|atomic_signal_fence|\w\.reserve$|setvbuf"
+)
 LIMIT = re.compile(r"[A-Z][A-Z0-9_]*_(MAX|MIN|COUNT|SLOTS|CAPACITY|LIMIT|LEVELS)|k[A-Z]\w*(Max|Min|Count|Slots|Limit)")
 STEPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 FAILURES = re.compile(r"NULL|nullptr|false|-1|E[A-Z]{3,}|errno|error|result|\(void \*\)0")

@@ -279,6 +279,11 @@ TEST(DecodeBytes, FoldsTheHeadOfAFile)
     EXPECT_EQ(program_decode_bytes(bytes_of(file).first(65)).ops.size(), 0u) << "in the names";
     EXPECT_EQ(program_decode_bytes(bytes_of(file).first(63)).threads, 4u) << "not a file: bytes of ops";
     EXPECT_EQ(program_decode_bytes(bytes_of(file).first(63)).ops.size(), 3u);
+    program = Program();
+    program.ops = {op_make(OpKind::Repeat, 9, 2), op_make(OpKind::Repeat, 9, 2), op_make(OpKind::Free, 0)};
+    folded = program_decode_bytes(bytes_of(program_encode(program)));
+    EXPECT_EQ(folded.ops[0].slot, 2u);
+    EXPECT_EQ(folded.ops[1].slot, 1u);
 }
 
 TEST(DecodeBytes, AMillionOps)

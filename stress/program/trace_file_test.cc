@@ -236,7 +236,13 @@ TEST_F(TraceFiles, AreKnownByTheirFirstBytes)
         ++other[at];
         EXPECT_FALSE(trace_begins(other.data(), other.size())) << at;
     }
+    const std::size_t open_files = directory_names("/proc/self/fd").size();
     std::string fault;
+    {
+        const TraceReader none(trace + ".none", fault), sound(trace, fault = "");
+        trace_is(trace);
+    }
+    EXPECT_EQ(directory_names("/proc/self/fd").size(), open_files);
     const TraceReader reader(trace + ".none", fault);
     EXPECT_EQ(fault, "cannot be read: No such file or directory");
 }

@@ -203,10 +203,8 @@ bool Interp::allocate(const Op &asked, Block &block)
     Op op = asked;
     if ((op.kind == OpKind::AlignedAlloc && !support_.aligned_alloc) ||
         (op.kind == OpKind::PosixMemalign && !support_.posix_memalign) ||
-        (op.kind == OpKind::Memalign && !support_.memalign)) {
+        (op.kind == OpKind::Memalign && !support_.memalign))
         op.kind = OpKind::Malloc;
-        op.arg = 0;
-    }
     std::size_t align_bytes = op_has_align(op.kind) ? op_align(op) : 0;
     // Under POSIX, and under C11 before its correction, smaller alignments are errors; other tests ask for them.
     if (align_bytes != 0 && align_bytes < sizeof(void *)) align_bytes = sizeof(void *);

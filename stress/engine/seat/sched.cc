@@ -256,11 +256,6 @@ void Sched::run(void (*join)(pthread_t thread))
         leaver_.store(kNobody, std::memory_order_relaxed);
         if (alive_count_ == 0) break;
         next = choose(false);
-        if (next == kNobody) {
-            stop_.store(true, std::memory_order_relaxed);
-            ++moves_;
-            next = choose(false);
-        }
         pass_to(next);
     }
     for (std::size_t i = 0; i < count_; ++i) {

@@ -127,6 +127,23 @@ void wait_for_gate(Worker &worker)
     worker.sched->progress();
 }
 
+TEST(Sched, AThreadThatItDoesNotControlPassesByIt)
+{
+    std::atomic<bool> stop{false};
+    Sched sched(1, stop);
+    sched.progress();
+    sched.point("test");
+    sched.blocked("test");
+    sched.give_way("test");
+    EXPECT_FALSE(sched_active());
+    sched_subject_step("lock_wait");
+    EXPECT_EQ(sched.clock(), 0u);
+    EXPECT_EQ(sched.others_inside(), 0u);
+    EXPECT_EQ(sched_subject_ms(), 1000u);
+    sched.run([](pthread_t) { ADD_FAILURE() << "there is no thread"; });
+    EXPECT_FALSE(stop);
+}
+
 TEST(Sched, ABlockedThreadGivesWay)
 {
     for (std::uint64_t seed = 0; seed < 8; ++seed) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/build.h"
+#include "program/op_syntax.h"
 
 namespace stress {
 namespace {
@@ -65,6 +66,9 @@ TEST(SeatReport, OpsReadLikeC)
     EXPECT_EQ(line_of(op_make(OpKind::Fork, 0, 0, 3)), "fork(3, 0)");
     EXPECT_EQ(line_of(op_make(OpKind::Sleep, 0, 3)), "sleep_ms(0, 3)");
     EXPECT_EQ(line_of(op_make(static_cast<OpKind>(kOpKindCount), 9)), "?()");
+    for (std::size_t kind = 0; kind < kOpKindCount; ++kind)
+        EXPECT_NE(line_of(op_make(static_cast<OpKind>(kind), 0)).find(std::string(kOpSyntax[kind].name) + "("),
+                  std::string::npos);
 }
 
 // Seats with threads that wait, or without: what is reported of each.
