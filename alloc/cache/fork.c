@@ -1,6 +1,8 @@
 /* fork.c: see fork.h. The child has one thread, so every load and store may be relaxed. */
 #include "cache/fork.h"
 
+#include <string.h>
+
 #include "base/hooks.h"
 #include "cache/tcache.h"
 #include "cache/thread.h"
@@ -33,10 +35,8 @@ static void mend_visited(void)
     atomic_store_explicit(&self->heap->tcache, NULL, memory_order_relaxed);
     self->heap = NULL;
     self->tag = 0;
-    for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) {
-        self->heads[class_index] = NULL;
-        self->credits[class_index] = 0;
-    }
+    memset(self->heads, 0, sizeof self->heads);
+    memset(self->credits, 0, sizeof self->credits);
 }
 
 /* Makes orphans of the heaps of threads that do not exist in the child. Their caches lie in static TLS, which libc

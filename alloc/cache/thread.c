@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "cache/credits.h"
 #include "cache/fork.h"
@@ -263,7 +264,7 @@ void thread_abandon_heap(struct tcache *tcache)
 {
     tcache_busy_begin(tcache);
     heap_abandon(tcache);
-    for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) tcache->credits[class_index] = 0;
+    memset(tcache->credits, 0, sizeof tcache->credits);
     tcache_busy_end(tcache);
 }
 

@@ -22,8 +22,7 @@ static bool has_preload;
  * be read. */
 static size_t read_command(char *words)
 {
-    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); /* if that fails, so does read */
     size_t length = 0;
     ssize_t got;
     while ((got = read(file, words + length, COMMAND_BYTES_MAX - length)) > 0 || (got < 0 && errno == EINTR))
@@ -36,8 +35,7 @@ static size_t read_command(char *words)
 static bool read_preload(char *value)
 {
     static const char name[] = "LD_PRELOAD=";
-    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
+    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC); /* if that fails, so does read */
     char chunk[ENTRY_BYTES_MAX], entry[ENTRY_BYTES_MAX];
     size_t length = 0;
     ssize_t got;
