@@ -284,6 +284,38 @@ TEST_F(Succession, AThreadThatOnlyFreesTakesNobodysHeap)
     follow(false);
 }
 
+// It is asked again after as many frees, and for what was allocated meanwhile.
+TEST_F(Succession, AThreadThatAllocatesLaterChangesHeapsThen)
+{
+    std::vector<void *> blocks, own;
+    std::atomic<int> step{0};
+    std::thread predecessor([&] {
+        blocks = take(500, 1000);
+        step = 1;
+        while (step < 2) std::this_thread::yield();
+    });
+    test::in_thread([&] {
+        while (step < 1) std::this_thread::yield();
+        own = take(100, 50);
+        uint32_t young = tcache_self()->heap->owner.id, old = owner_of(blocks[0]);
+        step = 2;
+        predecessor.join();
+        size_t i = 0;
+        while (i <= 2 * SUCCESSION_FREES) hak_free(blocks[i++]);
+        EXPECT_EQ(tcache_self()->heap->owner.id, young) << "it has allocated nothing";
+        while (i < 3 * SUCCESSION_FREES) {
+            hak_free(blocks[i++]);
+            own.push_back(hak_malloc(100));
+        }
+        EXPECT_EQ(tcache_self()->heap->owner.id, young) << "one free too early";
+        hak_free(blocks[i++]);
+        EXPECT_EQ(tcache_self()->heap->owner.id, old);
+        EXPECT_FALSE(remote_is_pending(&tcache_self()->heap->owner)) << "what it had staged for the heap";
+        while (i < blocks.size()) hak_free(blocks[i++]);
+        for (void *block : own) hak_free(block);
+    });
+}
+
 TEST_F(Succession, NoMajorityNoSuccession)
 {
     // Frees blocks of four dead threads in turn, so that none of them is the predecessor.

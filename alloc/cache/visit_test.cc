@@ -339,6 +339,23 @@ TEST_F(Pause, AfterItTheThreadTrimsItself)
     test::inspected();
 }
 
+// So does one whose blocks others freed.
+TEST_F(Pause, WhatOthersFreedCounts)
+{
+    for (void *&block : blocks) block = hak_malloc(512);
+    one_slow_path();
+    EXPECT_FALSE(tcache_self()->watches_idle);
+    test::in_thread([this] { free_part(); });
+    void *drains = hak_malloc(3000);
+    EXPECT_TRUE(tcache_self()->watches_idle);
+    size_t before = idle();
+    EXPECT_GE(before, 16u << 20);
+    now += PAUSE_DELAYS * PURGE_DELAY_MS;
+    one_slow_path();
+    EXPECT_LE(idle(), before * 3 / 4);
+    hak_free(drains);
+}
+
 // A thread that was on slow paths all the time, and had no reason to read the clock there, has made no pause.
 TEST_F(Pause, ABusyThreadMakesNone)
 {

@@ -63,5 +63,6 @@ bool huge_find(const void *address, char **start, size_t *block_bytes);
 
 struct huge_figures {
     size_t live_count, live_bytes, cached_bytes;
+    size_t slack_bytes; /* of live_bytes: ends of mappings that the program does not have */
 };
 struct huge_figures huge_figures(void);

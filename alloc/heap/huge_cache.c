@@ -337,5 +337,6 @@ void huge_cache_set_bytes(size_t bytes_max)
 
 struct huge_figures huge_cache_figures(void)
 {
-    return (struct huge_figures){.live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes};
+    return (struct huge_figures){
+        .live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes, .slack_bytes = slack_bytes};
 }

@@ -23,6 +23,11 @@ class HugeLoop : public test::HeapTest {
         huge_tick(now);
         huge_tick(now += PURGE_DELAY_MS); // nothing was used: it has learned nothing
     }
+    void TearDown() override
+    {
+        EXPECT_EQ(huge_figures().slack_bytes, 0u) << "no block is live";
+        HeapTest::TearDown();
+    }
     static char *allocated(size_t size) { return static_cast<char *>(hak_malloc(size)); }
     static bool is_mapped(char *start)
     {
@@ -219,6 +224,7 @@ TEST_F(HugeLoop, ABlockGrowsWithinItsMapping)
     }
     if (block != nullptr) {
         size_t mapped = huge_figures().live_bytes;
+        EXPECT_GE(huge_figures().slack_bytes, 3 * MIB);
         test::pattern_fill(block, 3 * MIB, 3, 4096);
         os_fault_install(0, false);
         EXPECT_EQ(static_cast<char *>(hak_realloc(block, 5 * MIB)), block);

@@ -168,6 +168,19 @@ TEST_F(Limit, AllowsItsLastByte)
     }));
 }
 
+// What a huge block has already does not count again when it grows.
+TEST_F(Limit, AHugeBlockGrowsByTheDifference)
+{
+    EXPECT_TRUE(test::in_child([] {
+        void *block = hak_malloc(8 * MIB);
+        hak_limit_set(limit_committed_bytes() + 4 * MIB);
+        block = hak_realloc(block, 11 * MIB);
+        ASSERT_NE(block, nullptr);
+        EXPECT_EQ(hak_realloc(block, 13 * MIB), nullptr);
+        hak_free(block);
+    }));
+}
+
 TEST_F(Limit, ThreadsAtTheLimit)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();
@@ -249,11 +262,14 @@ TEST_F(Limit, TheCallbackIsAsked)
                 if (spare.empty()) return false;
                 hak_free(spare.back());
                 spare.pop_back();
+                errno = EIO;
                 return true;
             },
             &spare);
+        errno = 7;
         void *block = hak_malloc(3 * MIB);
         EXPECT_NE(block, nullptr);
+        EXPECT_EQ(errno, 7);
         EXPECT_EQ(wanted, 3 * MIB);
         EXPECT_GE(asked, 3);
         EXPECT_LT(spare.size(), count);
@@ -322,6 +338,9 @@ TEST_F(Limit, IsReadFromCgroups)
         v2.put("/sys/fs/cgroup/a/b/memory.max", "52428800\n");
         EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 41943040u) << "of its own, which is lower";
+        v2.put("/sys/fs/cgroup/a/memory.max", "10485760\n");
+        EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
+        EXPECT_EQ(bytes, 8388608u) << "of the parent's, which is lower still";
         v2.put("/proc/self/cgroup", "0::/\n");
         v2.put("/sys/fs/cgroup/memory.max", "1000000\n");
         EXPECT_TRUE(bound_read("50%", v2.path.c_str(), &bytes));

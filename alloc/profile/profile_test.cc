@@ -3,8 +3,8 @@
 // Each estimate must lie within 3 standard errors of the truth, in bytes allocated and in bytes in use. (The variance of
 // a block of b bytes that is sampled with probability p is b^2 (1 - p) / p.) One seed, and for programs of one thread
 // always the same samples; where threads race, 4 standard errors. One sample more or less is always right: of blocks that
-// are hardly ever missed, one may be. HAKMEM_PROFILE_SEEDS=50, in the long tier, repeats
-// this with other seeds: then the mean must lie within 1% too.
+// are hardly ever missed, one may be. HAKMEM_PROFILE_SEEDS=50, in the long tier, repeats this with other seeds: then the
+// mean must lie within 3.5 of its own standard errors too.
 #include "heap/heap_test_support.h"
 
 #include <atomic>

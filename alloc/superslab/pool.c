@@ -205,8 +205,6 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
     struct superslab *superslab = descriptor_take();
     if (superslab == NULL || !superslab_back(superslab)) return false;
     uint32_t first = need->from_top && length % need->align_pages == 0 ? SUPERSLAB_PAGES - length : 0;
-    atomic_store_explicit(&superslab->dirty_pages, 0, memory_order_relaxed);
-    atomic_store_explicit(&superslab->cold_pages, 0, memory_order_relaxed);
     pagemap_descriptor_set(superslab_base(superslab), superslab);
     struct chunk *chunk = chunk_of(superslab);
     /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */

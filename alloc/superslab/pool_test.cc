@@ -3,6 +3,7 @@
 // More than 400 lines: search, hints and purge act on the same pages, and share one fixture that counts them.
 #include "base/test_support.h"
 
+#include <cerrno>
 #include <cstring>
 #include <set>
 
@@ -339,6 +340,41 @@ TEST_F(Pool, ReleaseRefusedByTheSystem)
     Claimed run = claim(64);
     EXPECT_EQ(*start_of(run.range), 0);
     free_run(run);
+}
+
+// As where there are too many mappings: the memory goes back, and the address space serves again, although another thread
+// has looked for it in vain meanwhile.
+TEST_F(Pool, WhatCannotBeReleasedServesAgain)
+{
+    free_run(claim(64));
+    pool_purge_all();
+    superslab *empty = nullptr;
+    auto first_empty = [](superslab *each, void *found) {
+        if (each->free_pages == ~0ull && *static_cast<superslab **>(found) == nullptr)
+            *static_cast<superslab **>(found) = each;
+    };
+    pool_for_each(first_empty, &empty);
+    ASSERT_NE(empty, nullptr);
+
+    const os_ops *below = os;
+    os_ops refusing = *os;
+    refusing.release = [](void *, size_t) {
+        std::vector<Claimed> all;
+        for (size_t made = pool_figures().made_count; pool_figures().made_count == made;) all.push_back(claim(64));
+        for (const Claimed &run : all) free_run(run);
+        return ENOMEM;
+    };
+    os = &refusing;
+    pool_release(empty);
+    os = below;
+
+    size_t made = pool_figures().made_count, empties = 0;
+    pool_for_each([](superslab *each, void *count) { *static_cast<size_t *>(count) += each->free_pages == ~0ull; },
+                  &empties);
+    std::vector<Claimed> runs;
+    while (runs.size() < empties) runs.push_back(claim(64));
+    EXPECT_EQ(pool_figures().made_count, made) << "each empty one is found";
+    for (const Claimed &run : runs) free_run(run);
 }
 
 TEST_F(Pool, EachCallOfAPurgeRefusedByTheSystem)
