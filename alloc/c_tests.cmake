@@ -135,6 +135,19 @@ foreach(kind "" -static)
   set_tests_properties(link/static-c${kind} PROPERTIES LABELS unit TIMEOUT 300)
 endforeach()
 
+# In a tree for another processor no other lint looks at the libraries.
+if(CMAKE_CROSSCOMPILING AND TARGET hakmem)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+  set(libraries hakmem hakmem-validate)
+  if(TARGET hakmem-nodeepbind)
+    list(APPEND libraries hakmem-nodeepbind)
+  endif()
+  add_dependencies(alloc-programs ${libraries})
+  list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+  add_test(NAME link/glibc COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/ci/lint/release_surface --glibc ${libraries})
+  set_tests_properties(link/glibc PROPERTIES LABELS unit TIMEOUT 300)
+endif()
+
 # The shared library without C++: with musl, say, whose loader is another.
 if(HAKMEM_C_ONLY)
   set(preload "")

@@ -248,6 +248,9 @@ endforeach()
 # libhakmem-dl.so is not part of the tree: the first test makes it.
 add_test(NAME loading.make.hakmem-dl COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target hakmem-dl)
 set_tests_properties(loading.make.hakmem-dl PROPERTIES LABELS unit TIMEOUT 600 FIXTURES_SETUP hakmem-dl)
+add_test(NAME loading.glibc.hakmem-dl
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/ci/lint/release_surface --glibc $<TARGET_FILE:hakmem-dl>)
+set_tests_properties(loading.glibc.hakmem-dl PROPERTIES LABELS unit TIMEOUT 300 FIXTURES_REQUIRED hakmem-dl)
 foreach(name dlopen dlopen-tls-full plugin-tls-full small-stacks many-threads children)
   add_test(NAME loading.${name}.hakmem-dl COMMAND ${check} --build ${CMAKE_BINARY_DIR} $<TARGET_FILE:hakmem-dl> ${name})
   set_tests_properties(loading.${name}.hakmem-dl PROPERTIES LABELS unit TIMEOUT 300 FIXTURES_REQUIRED hakmem-dl
