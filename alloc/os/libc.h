@@ -21,7 +21,14 @@
 
 #ifdef __GLIBC__
 #include <execinfo.h>
+#if LIBC_HAS_MALLINFO2
 #include <malloc.h>
+#else
+/* zig compiles for older releases of glibc with a newer one's header. */
+#define mallinfo2 libc_newer_mallinfo2
+#include <malloc.h>
+#undef mallinfo2
+#endif
 
 /* Writes the return addresses of the calling function and of its callers, at most count_max; returns how many. The
  * first call in a process may allocate. May fault where the stack is broken. */
