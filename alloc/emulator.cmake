@@ -38,6 +38,7 @@ set(EMULATOR_LACKS
     "Report.ThePreloadedLibraryIsNamedUpToItsBound=EXEC"
     "Report.TheCommandIsRepeatedUpToItsBound=EXEC"
     "Fresh.TheMapGrowsUnderThreads=ROOM"
+    "Fresh.TheMapGrowsWithTheAddresses=ROOM"
     "FrameTest.AnAlignmentThatIsMostOfTheBlock=ROOM"
     "ValidateDeathTest.Foreign=MAPS"
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")

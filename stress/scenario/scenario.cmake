@@ -11,6 +11,8 @@ include(scenario/scenarios.cmake)
 
 if(HAKMEM_DIRECT)
   set(STRESS_SUBJECTS hakmem)
+elseif(CMAKE_CROSSCOMPILING AND TARGET hakmem-validate)
+  set(STRESS_SUBJECTS hakmem validate)
 elseif(STRESS_SANITIZED)
   set(STRESS_SUBJECTS system)
 elseif(TARGET hakmem_static)
@@ -33,9 +35,22 @@ function(stress_may_skip name)
   endif()
 endfunction()
 
-# stress_scenario_test(NAME LABEL ARGUMENT...): one checked run.
+# stress_command(OUT SUBJECT): the words that begin a run on the subject. Under an emulator a program cannot run itself
+# again with the library preloaded, so the emulator preloads it.
+function(stress_command out subject)
+  set(command hakmem-stress)
+  if(CMAKE_CROSSCOMPILING AND NOT HAKMEM_DIRECT AND NOT subject STREQUAL "system")
+    string(REPLACE validate hakmem-validate library ${subject})
+    set(command ${CMAKE_CROSSCOMPILING_EMULATOR} -E LD_PRELOAD=$<TARGET_FILE:${library}>
+      -E HAKMEM_STRESS_SUBJECT=$<TARGET_FILE:${library}> $<TARGET_FILE:hakmem-stress>)
+  endif()
+  set(${out} ${command} PARENT_SCOPE)
+endfunction()
+
+# stress_scenario_test(NAME LABEL SCENARIO --allocator SUBJECT ARGUMENT...): one checked run.
 function(stress_scenario_test name label)
-  add_test(NAME ${name} COMMAND hakmem-stress ${ARGN} --seed 42)
+  stress_command(command ${ARGV4})
+  add_test(NAME ${name} COMMAND ${command} ${ARGN} --seed 42)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 300)
   if(label STREQUAL "stress" AND scenario MATCHES "^(cancellation|fork|oom|signals)$")
     set_tests_properties(${name} PROPERTIES LABELS "stress;inject") # faults from outside; see inject/tests.cmake
@@ -179,7 +194,8 @@ file(GLOB stress_regress CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/corpus/regress/
 foreach(file IN LISTS stress_regress)
   get_filename_component(name ${file} NAME)
   foreach(subject IN LISTS STRESS_SUBJECTS)
-    add_test(NAME corpus.${name}.${subject} COMMAND hakmem-stress run ${file} --allocator ${subject})
+    stress_command(command ${subject})
+    add_test(NAME corpus.${name}.${subject} COMMAND ${command} run ${file} --allocator ${subject})
     set_tests_properties(corpus.${name}.${subject} PROPERTIES LABELS unit TIMEOUT 300)
     stress_may_skip(corpus.${name}.${subject})
   endforeach()

@@ -159,7 +159,7 @@ SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, cha
     const Found found = find_subject(allocator);
     if (!found.fault.empty()) return refuse(found.fault);
     const std::string &path = found.path;
-    const bool fix_layout = fixed_layout && layout_to_fix();
+    const bool fix_layout = !kEmulated && fixed_layout && layout_to_fix(); // an emulator starts no program again
     if (guard != nullptr && path == guard && !fix_layout) return prove(path);
 
     if (const std::string fault = fault_of(allocator, path); !fault.empty()) return refuse(fault);
