@@ -128,6 +128,7 @@ TEST_F(Own, ADestroyedHeapIsNotUsed)
 TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
 {
     SKIP_WITHOUT_VALIDATE();
+    SKIP_UNDER_SANITIZER("it reports the reads of this test");
     hak_heap *heap = hak_heap_new();
     constexpr size_t size = 3 * PAGE_BYTES;
     unsigned char *block = static_cast<unsigned char *>(hak_heap_malloc(heap, size));
