@@ -38,6 +38,14 @@ void own_dead_put(struct superslab *superslab, uint32_t first, uint32_t pages, u
     lock_release(LOCK_OWN_HEAPS);
 }
 
+size_t own_dead_bytes(void)
+{
+    lock_acquire(LOCK_OWN_HEAPS);
+    size_t bytes = (size_t)page_count * PAGE_BYTES;
+    lock_release(LOCK_OWN_HEAPS);
+    return bytes;
+}
+
 void own_dead_free_all(void)
 {
     lock_acquire(LOCK_OWN_HEAPS);

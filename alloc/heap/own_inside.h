@@ -79,3 +79,6 @@ void own_dead_put(struct superslab *superslab, uint32_t first, uint32_t pages, u
 
 /* Frees them now. */
 void own_dead_free_all(void);
+
+/* Bytes of the pages that are remembered. */
+size_t own_dead_bytes(void);

@@ -136,6 +136,10 @@ TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
     hak_heap_destroy(heap);
     ASSERT_EQ(pagemap_tag(block), (uint32_t)CLASS_OWN_DEAD);
     EXPECT_TRUE(test::is_zero(block, size));
+    EXPECT_GE(own_dead_bytes(), size);
+    hak_stats stats;
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.run_bytes, 0u) << "what is only remembered is not in use";
 }
 
 TEST_F(Own, AllGoesBackAtOnce)

@@ -8,6 +8,7 @@
 #include "hakmem/hakmem.h"
 #include "heap/huge.h"
 #include "heap/options.h"
+#include "heap/own_inside.h"
 #include "report/settings.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
@@ -33,6 +34,7 @@ void stats_get(struct hak_stats *out)
     struct pool_figures pool = pool_figures();
     struct huge_figures huge = huge_figures();
     size_t claimed_bytes = pool.claimed_pages * PAGE_BYTES;
+    if (VALIDATE) claimed_bytes -= own_dead_bytes();
     out->reserved_bytes = pool.superslab_count * SUPERSLAB_BYTES + huge.live_bytes + huge.cached_bytes;
     out->run_bytes = claimed_bytes > out->slab_bytes ? claimed_bytes - out->slab_bytes : 0;
     out->huge_count = huge.live_count;
