@@ -139,7 +139,7 @@ TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
     EXPECT_GE(own_dead_bytes(), size);
     hak_stats stats;
     hak_stats_get(&stats);
-    EXPECT_EQ(stats.run_bytes, 0u) << "what is only remembered is not in use";
+    EXPECT_EQ(stats.run_bytes, 0u) << "pages that are remembered are not in use";
 }
 
 TEST_F(Own, AllGoesBackAtOnce)
