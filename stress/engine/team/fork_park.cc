@@ -25,7 +25,7 @@ constexpr const char *kSteps[] = {"slab_release",   "lock_release", "owner_adopt
                                   "remote_post",    "remote_drain", "remote_drain_slab", "superslab_claim",
                                   "superslab_free", "lock_acquire", "owner_abandon"};
 
-enum Stage : int { Idle, Prepares, Traded, Works, Stands, Freed, Ended };
+enum Stage : int { Idle, Prepares, Traded, Works, Stands, GoesOn, Ended };
 
 // One helper at a time: it owns these.
 std::atomic<bool> taken{false};
@@ -53,11 +53,11 @@ void park_hook(const char *step)
     may_park = false;
     const int before = errno;
     int now = stage.load(std::memory_order_acquire);
-    if (now == Freed || !stage.compare_exchange_strong(now, Stands, std::memory_order_acq_rel)) return;
+    if (now == GoesOn || !stage.compare_exchange_strong(now, Stands, std::memory_order_acq_rel)) return;
     const std::uint64_t end_ns = clock_ns() + kParkNsMax;
     while (stage.load(std::memory_order_acquire) == Stands && clock_ns() < end_ns) pause_us(50);
     int stands = Stands;
-    stage.compare_exchange_strong(stands, Freed, std::memory_order_release);
+    stage.compare_exchange_strong(stands, GoesOn, std::memory_order_release);
     errno = before;
 }
 
@@ -174,7 +174,7 @@ const char *ParkedThread::step() const
 ParkedThread::~ParkedThread()
 {
     if (!running_) return;
-    stage.store(Freed, std::memory_order_release);
+    stage.store(GoesOn, std::memory_order_release);
     thread_join(thread_);
     stage.store(Idle, std::memory_order_relaxed);
     taken.store(false, std::memory_order_release);
