@@ -4,7 +4,7 @@
 // a block of b bytes that is sampled with probability p is b^2 (1 - p) / p.) One seed, and for programs of one thread
 // always the same samples; where threads race, 4 standard errors. One sample more or less is always right: of blocks that
 // are hardly ever missed, one may be. HAKMEM_PROFILE_SEEDS=50, in the long tier, repeats this with other seeds: then the
-// mean must lie within 3.5 of its own standard errors too.
+// mean must lie within 1% and 3.5 of its own standard errors; each program has the seeds that make these about 1%.
 #include "heap/heap_test_support.h"
 
 #include <atomic>
@@ -344,7 +344,7 @@ void run(void (*program)(Truth &, Blocks &), uint64_t mean_bytes, bool has_threa
         double ratio = sums[s].estimate / sums[s].truth, error = sqrt(sums[s].variance) / sums[s].truth;
         printf("site %d: %.2f MiB, mean of %llu estimates / truth %.4f, standard error %.4f\n", s,
                sums[s].truth / (double)seeds / 1048576, (unsigned long long)seeds, ratio, error);
-        EXPECT_NEAR(ratio, 1, std::max(3.5 * error, 0.001)) << "site " << s; // hardly a block is missed in some
+        EXPECT_NEAR(ratio, 1, std::min(0.01, std::max(3.5 * error, 0.001))) << "site " << s; // some miss hardly a block
     }
 }
 
@@ -368,19 +368,19 @@ class Profile : public testing::Test {
 
 TEST_F(Profile, FewSites)
 {
-    expect_right(few_sites, 4096, false, 5); // its bins are cut and given back the most
+    expect_right(few_sites, 4096, false, 5);
 }
 TEST_F(Profile, ManySites)
 {
-    expect_right(many_sites, 2048);
+    expect_right(many_sites, 2048, false, 3);
 }
 TEST_F(Profile, HotClass)
 {
-    expect_right(hot_class, 4096);
+    expect_right(hot_class, 4096, false, 3);
 }
 TEST_F(Profile, AllSizes)
 {
-    expect_right(all_sizes, 1 << 20);
+    expect_right(all_sizes, 1 << 20, false, 2);
 }
 TEST_F(Profile, Reallocs)
 {
@@ -392,9 +392,9 @@ TEST_F(Profile, AllCalls)
 }
 TEST_F(Profile, ShortThreads)
 {
-    expect_right(short_threads, 4096, true);
+    expect_right(short_threads, 4096, true, 5);
 }
 TEST_F(Profile, RemoteFrees)
 {
-    expect_right(remote_frees, 4096, true);
+    expect_right(remote_frees, 4096, true, 6);
 }

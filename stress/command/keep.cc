@@ -178,8 +178,9 @@ CostMeter::CostMeter(const char *program_name, const std::string &allocator, Cos
     Program least;
     least.ops.push_back(op_make(OpKind::Malloc, 0, 16));
     const std::optional<double> before = measure(least);
-    if (before.has_value()) before_ = *before;
-    else fault = "'" + allocator + "' does not run under valgrind";
+    if (!before.has_value()) fault = "'" + allocator + "' does not run under valgrind";
+    else if (*before == 0) fault = "valgrind counts no instruction of '" + allocator + "'";
+    else before_ = *before;
 }
 
 // Starts the process that measures. Returns what is wrong.
@@ -198,9 +199,12 @@ std::string CostMeter::start_counted(std::vector<std::string> words, const std::
     std::vector<std::string> environment;
     if (allocator != "system") {
         std::string fault;
-        library_ = subject_library(allocator, fault);
+        const std::string path = subject_library(allocator, fault);
         if (!fault.empty()) return fault;
-        environment = subject_environment(library_);
+        environment = subject_environment(path);
+        char *resolved = realpath(path.c_str(), nullptr); // valgrind names the file behind a link
+        library_ = resolved != nullptr ? resolved : path;
+        std::free(resolved);
     }
     const char *temporary = std::getenv("TMPDIR");
     std::string folder = std::string(temporary != nullptr ? temporary : "/tmp") + "/hakmem-stress-keep.XXXXXX";

@@ -2,8 +2,9 @@
 // true.
 //
 // One failure a line: NAME [ALLOCATOR] RULE # REASON. NAME is a scenario or a check, RULE what it fails by, or * for any
-// rule. RULE? is of a failure that comes by chance: it is known when it comes, and not mended when it does not. ALLOCATOR is as given to --allocator, or the end of its path; without it the line holds for all. The reason must
-// be there. Empty lines, and lines that begin with #, are comments.
+// rule. RULE? is of a failure that comes by chance: it is known when it comes, and not mended when it does not.
+// ALLOCATOR is as given to --allocator, or the end of its path; without it the line holds for all. The reason must be
+// there. Empty lines, and lines that begin with #, are comments.
 #pragma once
 
 #include <string>

@@ -21,26 +21,31 @@ std::uint64_t process_used_ns()
 
 } // namespace
 
-WorkClock::WorkClock()
-    : start_ns_(clock_ns()), looked_ns_(start_ns_), used_ns_(process_used_ns()), processors_(processors_available())
-{}
-
-void WorkClock::look()
+void WorkTime::look(std::uint64_t now_ns, unsigned runnable)
 {
-    const std::uint64_t now_ns = clock_ns();
     const auto passed_ns = static_cast<double>(now_ns - looked_ns_);
-    const unsigned runnable = others_runnable_count();
     if (runnable != 0) busy_ns_ += passed_ns;
     asked_ns_ += std::min(static_cast<double>(runnable), processors_) * passed_ns;
     looked_ns_ = now_ns;
 }
 
+std::uint64_t WorkTime::worked_ns(std::uint64_t now_ns, std::uint64_t used_ns) const
+{
+    const auto passed_ns = static_cast<double>(now_ns), used = static_cast<double>(used_ns);
+    const double lost_ns = used >= asked_ns_ ? 0 : busy_ns_ * (1 - used / asked_ns_);
+    return static_cast<std::uint64_t>(std::max(passed_ns - lost_ns, passed_ns * kShareMin));
+}
+
+WorkClock::WorkClock() : start_ns_(clock_ns()), used_ns_(process_used_ns()), time_(processors_available()) {}
+
+void WorkClock::look()
+{
+    time_.look(clock_ns() - start_ns_, others_runnable_count());
+}
+
 std::uint64_t WorkClock::worked_ns() const
 {
-    const auto passed_ns = static_cast<double>(clock_ns() - start_ns_);
-    const auto used_ns = static_cast<double>(process_used_ns() - used_ns_);
-    const double lost_ns = used_ns >= asked_ns_ ? 0 : busy_ns_ * (1 - used_ns / asked_ns_);
-    return static_cast<std::uint64_t>(std::max(passed_ns - lost_ns, passed_ns * kShareMin));
+    return time_.worked_ns(clock_ns() - start_ns_, process_used_ns() - used_ns_);
 }
 
 } // namespace stress

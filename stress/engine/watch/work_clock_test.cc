@@ -2,73 +2,90 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
 
-#include "engine/base/clock.h"
+#include "engine/watch/figures.h"
 
 namespace stress {
 namespace {
 
-struct Times {
-    std::uint64_t passed_ns, worked_ns;
-};
+TEST(WorkClock, RunsAsUsualWhileEachThreadHasWhatItAsksFor)
+{
+    WorkTime time(4);
+    EXPECT_EQ(time.worked_ns(0, 0), 0u);
+    time.look(1000, 3);
+    EXPECT_EQ(time.worked_ns(1000, 3000), 1000u);
+    EXPECT_EQ(time.worked_ns(1000, 3500), 1000u) << "more than it was seen to ask for";
+}
 
-// What the clock says after a while in which `body` runs in a thread.
-template <typename Body> Times times_beside(Body body)
+TEST(WorkClock, RunsAsUsualWhileAllSleep)
+{
+    WorkTime time(4);
+    time.look(1000, 0);
+    EXPECT_EQ(time.worked_ns(1000, 0), 1000u);
+    EXPECT_EQ(time.worked_ns(1200, 0), 1200u) << "not looked since";
+}
+
+TEST(WorkClock, RunsAtTheShareThatTheThreadsGet)
+{
+    WorkTime time(4);
+    time.look(1000, 2);
+    EXPECT_EQ(time.worked_ns(1000, 1000), 500u);
+    time.look(2000, 0); // then they sleep
+    EXPECT_EQ(time.worked_ns(2000, 1000), 1500u);
+}
+
+TEST(WorkClock, MoreThreadsThanProcessorsLoseNothing)
+{
+    WorkTime time(1.5);
+    time.look(1000, 8);
+    EXPECT_EQ(time.worked_ns(1000, 1500), 1000u);
+    EXPECT_EQ(time.worked_ns(1000, 750), 500u);
+}
+
+TEST(WorkClock, IsNeverSlowerThanAnEighth)
+{
+    WorkTime time(2);
+    time.look(8000, 2);
+    EXPECT_EQ(time.worked_ns(8000, 4000), 2000u);
+    EXPECT_EQ(time.worked_ns(8000, 2000), 1000u);
+    EXPECT_EQ(time.worked_ns(8000, 0), 1000u);
+}
+
+// What it reads of this process: however busy the machine is, a thread that spins runs or waits for a processor.
+TEST(WorkClock, ThreadsThatSpinAreSeen)
 {
     std::atomic<bool> stop{false};
-    std::thread thread([&] { body(stop); });
-    const std::uint64_t start_ns = clock_ns();
-    WorkClock clock;
-    while (clock_ns() - start_ns < 300'000'000) {
-        usleep(5000);
-        clock.look();
-    }
-    const Times times{clock_ns() - start_ns, clock.worked_ns()};
+    std::atomic<int> spinning{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+        threads.emplace_back([&] {
+            ++spinning;
+            while (!stop) {}
+        });
+    while (spinning < 3) usleep(100);
+    EXPECT_EQ(others_runnable_count(), 3u);
     stop = true;
-    thread.join();
-    return times;
+    for (std::thread &thread : threads) thread.join();
+    while (others_runnable_count() != 0) usleep(1000); // a joined thread may still be ending
 }
 
-TEST(WorkClock, AThreadThatSleepsAsksForNothing)
-{
-    const Times times = times_beside([](const std::atomic<bool> &stop) {
-        while (!stop) usleep(100000);
-    });
-    // It may be seen while it wakes.
-    EXPECT_GE(times.worked_ns, times.passed_ns / 2);
-    EXPECT_LE(times.worked_ns, times.passed_ns);
-}
-
-// Two others want the only processor that the thread may use.
-TEST(WorkClock, StandsWhileOthersHaveTheProcessor)
+TEST(WorkClock, TheProcessorsAreThoseThatItMayRunOn)
 {
     cpu_set_t before, one;
     ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    EXPECT_GT(processors_available(), 0);
+    EXPECT_LE(processors_available(), CPU_COUNT(&before));
     CPU_ZERO(&one);
     for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
         if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    std::vector<pid_t> others(2);
-    for (pid_t &other : others)
-        if (other = fork(); other == 0)
-            for (;;) {}
-    const Times times = times_beside([](const std::atomic<bool> &stop) {
-        while (!stop) {}
-    });
-    for (pid_t other : others) {
-        kill(other, SIGKILL);
-        waitpid(other, nullptr, 0);
-    }
+    EXPECT_LE(processors_available(), 1);
     EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
-    EXPECT_LT(times.worked_ns, times.passed_ns / 10 * 7); // a third, if the system is fair and nobody else asks
-    EXPECT_GE(times.worked_ns, times.passed_ns / 9); // an eighth, of a moment earlier
 }
 
 } // namespace
