@@ -27,8 +27,8 @@ Outcome count_up(Task &task, std::uint64_t calls_min)
 }
 
 // Runs the scenario without a fault and counts its calls. Uses more ops, then more threads, if it makes no call, and
-// fewer ops if it makes too many. If a seeded run can prove nothing, it runs under the system's scheduler, unless the
-// user chose a schedule.
+// fewer ops if it makes too many and half as many ops make enough. If a seeded run can prove nothing, it runs under the
+// system's scheduler, unless the user chose a schedule.
 Outcome count(Task &task)
 {
     const std::uint64_t calls_min = std::min(kCallsMin, task.settings.calls_max), ops = task.ops;
@@ -41,8 +41,12 @@ Outcome count(Task &task)
     }
     while (outcome.failure.empty() && outcome.skip.empty() && outcome.calls > task.settings.calls_max &&
            task.settings.ops == 0 && task.ops / 2 >= kCallsOpsMin) {
-        task.ops /= 2;
-        outcome = run_once(task);
+        Task shorter = task;
+        shorter.ops /= 2;
+        const Outcome fewer = run_once(shorter);
+        if (fewer.failure.empty() && fewer.calls < calls_min) break;
+        task.ops = shorter.ops;
+        outcome = fewer;
     }
     return outcome;
 }
@@ -76,7 +80,7 @@ void alone(Task task, Tally::Row &row, Tally &tally)
                                                     outcome.calls, runs_differ));
 }
 
-}  // namespace
+} // namespace
 
 void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
 {
@@ -112,4 +116,4 @@ void calls_of(const Settings &settings, const std::string &scenario, Tally &tall
     tally.done(row);
 }
 
-}  // namespace stress::inject
+} // namespace stress::inject
