@@ -5,6 +5,8 @@
  *   kinds    each kind of call once, a free of a block of libc's own, and reallocs that move, stay, free and fail
  *   fork     allocates, forks, and the child allocates and frees what it has from its parent; then the child runs
  *            this program again as `kinds`
+ *   touches  large blocks: 64 MiB of which 1 MiB is written, 40 MiB written whole, 1 MiB that grows to 48 of which 3
+ *            are written; and 32 MiB from calloc, 2 MiB written, which stays
  *   killed   allocates kBlocks blocks in two threads and kills itself in the middle of more */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -78,6 +80,23 @@ static void fork_once(const char *program)
     exit(status == 0 ? 0 : 1);
 }
 
+static void touches(void)
+{
+    enum { MIB = 1 << 20 };
+    char *some = malloc(64 * MIB), *all = malloc(40 * MIB), *cleared = calloc(32, MIB), *grown = malloc(MIB);
+    if (some == NULL || all == NULL || cleared == NULL || grown == NULL) exit(1);
+    memset(some, 1, MIB);
+    free(some);
+    memset(all, 1, 40 * MIB);
+    free(all);
+    memset(grown, 1, MIB);
+    grown = realloc(grown, 48 * MIB);
+    if (grown == NULL) exit(1);
+    memset(grown + MIB, 1, 2 * MIB);
+    free(grown);
+    memset(cleared, 1, 2 * MIB);
+}
+
 static void *without_end(void *nothing)
 {
     for (;;) free(malloc(5999));
@@ -100,6 +119,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "threads") == 0) threads();
     else if (strcmp(mode, "kinds") == 0) kinds();
     else if (strcmp(mode, "fork") == 0) fork_once(argv[0]);
+    else if (strcmp(mode, "touches") == 0) touches();
     else if (strcmp(mode, "killed") == 0) killed();
     else return 2;
     return 0;

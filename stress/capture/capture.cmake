@@ -1,7 +1,7 @@
 # capture records any program by a library that is preloaded, plugin/libcapture.so beside the program.
 set(CAPTURE_SOURCES capture/convert.cc)
 function(capture_recorder)
-  add_library(capture-recorder MODULE capture/recorder.c capture/recorder_operators.c)
+  add_library(capture-recorder MODULE capture/recorder.c capture/recorder_large.c capture/recorder_operators.c)
   target_include_directories(capture-recorder PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_features(capture-recorder PRIVATE c_std_17)
   # A failed new throws through recorder_operators.c.

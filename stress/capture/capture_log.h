@@ -24,13 +24,14 @@ enum {
     CAPTURE_THREAD_END,
     CAPTURE_FORK, /* in the parent */
     CAPTURE_TRIM,
+    CAPTURE_TOUCHED, /* size_bytes of the block lie in pages that are resident: before it goes, or at exit */
     CAPTURE_KIND_COUNT
 };
 
 #define CAPTURE_DIRECTORY "HAKMEM_CAPTURE" /* environment: where the logs go */
 #define CAPTURE_RECORDS_MAX "HAKMEM_CAPTURE_RECORDS" /* environment: the most records of a process */
 
-enum { CAPTURE_VERSION = 1, CAPTURE_HEAD_BYTES = 4096, CAPTURE_SEATS = 1024, CAPTURE_PROGRAM_BYTES = 256 };
+enum { CAPTURE_VERSION = 2, CAPTURE_HEAD_BYTES = 4096, CAPTURE_SEATS = 1024, CAPTURE_PROGRAM_BYTES = 256 };
 
 #define CAPTURE_MAGIC 0x676f6c2d6b616821ULL
 

@@ -135,6 +135,37 @@ TEST_F(Capture, AKilledProgramLeavesAFileThatReplays)
     expect_replays(trace);
 }
 
+// A large block of which the program wrote a part takes that part in the replay, whether it was freed, grew, was cleared
+// or still lives at exit.
+TEST_F(Capture, TheReplayTouchesWhatTheProgramTouched)
+{
+    EXPECT_EQ(capture("touches").exit_code, 0);
+    struct Found {
+        TraceFigures figures;
+        std::vector<std::pair<std::size_t, std::size_t>> touched; // MiB of the block, MiB of it
+        std::size_t next_bytes = 0;
+    } found;
+    const auto each = [](void *to, const Op &op) {
+        Found &into = *static_cast<Found *>(to);
+        if (op.kind == OpKind::Touches) into.next_bytes = op_size(op);
+        if (!op_allocates(op.kind)) return;
+        const std::size_t bytes = op_size(op) * (op.kind == OpKind::Calloc ? op.arg : 1);
+        if (bytes >= std::size_t{32} << 20) into.touched.emplace_back(bytes >> 20, into.next_bytes >> 20);
+        into.next_bytes = 0;
+    };
+    EXPECT_EQ(trace_check(trace, found.figures, each, &found), "");
+    EXPECT_THAT(found.touched, testing::ElementsAre(testing::Pair(64, 1), testing::Pair(40, 0), testing::Pair(32, 2),
+                                                    testing::Pair(48, 3)));
+    const std::string json = directory + "/run.json";
+    EXPECT_EQ(spawn_stress({"run", trace, "--no-check", "--json", json}).exit_code, 0);
+    std::string text;
+    ASSERT_EQ(file_read(json, text), "");
+    const auto figure = [&text](const std::string &name) {
+        return std::strtoull(text.c_str() + text.find("\"" + name + "\": ") + name.size() + 4, nullptr, 10) >> 20;
+    };
+    EXPECT_LT(figure("peak_rss_bytes") - figure("start_rss_bytes"), 60u) << "64 + 40 MiB if all were touched";
+}
+
 TEST_F(Capture, ALimitOfCallsCutsTheFileNotTheProgram)
 {
     const SpawnResult result = capture("threads", {"--calls", "500"});

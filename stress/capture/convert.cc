@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 #include "capture/block_table.h"
@@ -73,10 +74,17 @@ class Log {
     std::string fault_;
 };
 
-// Turns records into ops; each run over the same log gives the same ops.
+// How many bytes of a block the program touched, by the number of the op that gave the block. Of most blocks nobody
+// asked: a replay touches these as if there were no such thing.
+using Touched = std::unordered_map<std::uint64_t, std::uint64_t>;
+
+// Turns records into ops; each run over the same log gives the same ops, but for Touches: the first run fills `touched`,
+// the second one (`tells`) puts an op before each block that is in it.
 template <typename Sink> class Converter {
   public:
-    explicit Converter(Sink &sink) : sink_(sink), seats_(CAPTURE_SEATS) {}
+    Converter(Sink &sink, Touched &touched, bool tells)
+        : sink_(sink), touched_(touched), tells_(tells), seats_(CAPTURE_SEATS)
+    {}
 
     TraceFigures figures;
     std::uint64_t unknown_frees = 0, holes = 0;
@@ -99,11 +107,16 @@ template <typename Sink> class Converter {
         case CAPTURE_THREAD_END: put(op_make(OpKind::Renew, 0)); break;
         case CAPTURE_FORK: put(op_make(OpKind::Fork, 0)); break;
         case CAPTURE_TRIM: put(op_make(OpKind::Purge, 0)); break;
+        case CAPTURE_TOUCHED: touch(address, record.size_bytes); break;
         default: ++holes;
         }
     }
 
   private:
+    struct Given {
+        std::uint64_t number = 0;
+        bool from_calloc = false;
+    };
     struct Moving {
         std::uint64_t address;
         std::uint32_t slot;
@@ -121,6 +134,27 @@ template <typename Sink> class Converter {
         sink_(op);
     }
 
+    // A block is given next: tells how much of it will be touched.
+    void give(OpKind kind, std::uint32_t slot)
+    {
+        given_[slot] = {gives_++, kind == OpKind::Calloc};
+        if (!tells_) return;
+        if (const auto found = touched_.find(given_[slot].number); found != touched_.end())
+            put(op_make(OpKind::Touches, 0, found->second));
+    }
+
+    // The last record counts: a block may have one at exit, and then be freed. Without one, a replay touches all of a block,
+    // and nothing of one from calloc.
+    void touch(std::uint64_t address, std::uint64_t size_bytes)
+    {
+        const std::uint32_t slot = blocks_.take(address);
+        if (slot == kNoSlot) return;
+        blocks_.put(address, slot);
+        if (tells_) return;
+        if (size_bytes < sizes_[slot] || given_[slot].from_calloc) touched_[given_[slot].number] = size_bytes;
+        else touched_.erase(given_[slot].number);
+    }
+
     std::uint32_t slot_take()
     {
         std::vector<std::uint32_t> &own = seats_[seat_].free_slots;
@@ -135,6 +169,7 @@ template <typename Sink> class Converter {
             return slot;
         }
         sizes_.push_back(0);
+        given_.push_back({});
         figures.slots = static_cast<std::uint32_t>(sizes_.size());
         return figures.slots - 1;
     }
@@ -161,6 +196,7 @@ template <typename Sink> class Converter {
         resize(slot, size_bytes);
         ++figures.blocks;
         figures.bytes += size_bytes;
+        give(kind, slot);
         put(op_make(kind, slot, size_bytes, arg));
     }
 
@@ -195,14 +231,19 @@ template <typename Sink> class Converter {
         size_bytes = std::max<std::uint64_t>(size_bytes, 1); // a malloc may free instead of giving a block of 0 bytes
         resize(old.slot, size_bytes);
         figures.bytes += size_bytes;
+        give(OpKind::Realloc, old.slot);
         put(op_make(OpKind::Realloc, old.slot, size_bytes));
     }
 
     Sink &sink_;
+    Touched &touched_;
+    const bool tells_;
     BlockTable blocks_;
     std::vector<SeatState> seats_;
     std::deque<std::uint32_t> shared_free_;
     std::vector<std::uint64_t> sizes_;
+    std::vector<Given> given_; // by slot
+    std::uint64_t gives_ = 0;
     std::uint64_t live_bytes_ = 0;
     std::uint16_t seat_ = 0;
     std::uint8_t align_log2_ = 0;
@@ -219,9 +260,9 @@ struct MarkHandovers {
 
     void operator()(const Op &op)
     {
+        if (!op_has_slot(op.kind)) return;
         const std::uint64_t number = handed.size();
         handed.push_back(false);
-        if (!op_has_slot(op.kind)) return;
         if (op.slot >= slots.size()) slots.resize(op.slot + 1, {0, op.thread});
         Last &last = slots[op.slot];
         if (last.thread != op.thread) handed[last.op] = handed[number] = true;
@@ -238,7 +279,7 @@ struct WriteLinked {
 
     void operator()(Op op)
     {
-        if (handed[number++]) op.link = turns[op.slot] = link_next(turns[op.slot]);
+        if (op_has_slot(op.kind) && handed[number++]) op.link = turns[op.slot] = link_next(turns[op.slot]);
         writer.add(op);
     }
 };
@@ -260,17 +301,20 @@ std::string capture_convert(const std::string &log_path, const std::string &trac
     if (std::string fault = capture_peek(log_path, result); !fault.empty()) return fault;
     Log log(log_path);
     MarkHandovers mark;
-    Converter<MarkHandovers> first(mark);
+    Touched touched;
+    Converter<MarkHandovers> first(mark, touched, false);
     log.each([&first](const capture_record &record) { first.take(record); });
     result.figures = first.figures;
     result.unknown_frees = first.unknown_frees;
     result.lost = log.head().count - log.count() + first.holes;
     if (first.figures.blocks == 0) return "";
+    first.figures.ops += touched.size();
+    result.figures.ops = first.figures.ops;
 
     constexpr std::uint64_t short_ops = 500'000; // at the best level a second's work
     TraceWriter writer(first.figures, first.figures.ops <= short_ops ? 19 : 3);
     WriteLinked write{writer, mark.handed, std::vector<std::uint16_t>(first.figures.slots)};
-    Converter<WriteLinked> second(write);
+    Converter<WriteLinked> second(write, touched, true);
     log.each([&second](const capture_record &record) { second.take(record); });
     return writer.write(trace_path);
 }

@@ -6,6 +6,7 @@
  * Stretches of the log that were written leave the resident set. Any thread; keeps errno. */
 #define _GNU_SOURCE
 #include "capture/capture_log.h"
+#include "capture/recorder_large.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -272,12 +273,6 @@ static inline void put(unsigned kind, unsigned align_log2, const void *start, ui
     if (__builtin_expect(index % STRETCH_RECORDS == 0, 0)) leave_behind(log, index);
 }
 
-static inline void *allocated(unsigned kind, unsigned align_log2, void *start, uint64_t size_bytes)
-{
-    if (__builtin_expect(start != NULL, 1)) put(kind, align_log2, start, size_bytes);
-    return start;
-}
-
 static void thread_ends(void *round)
 {
     const uintptr_t rounds = (uintptr_t)round;
@@ -301,6 +296,32 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(NULL, forked, NULL);
 }
 
+static inline void *allocated(unsigned kind, unsigned align_log2, void *start, uint64_t size_bytes)
+{
+    if (__builtin_expect(start != NULL, 1)) {
+        put(kind, align_log2, start, size_bytes);
+        if (__builtin_expect(size_bytes >= LARGE_BYTES, 0)) large_note(start, size_bytes);
+    }
+    return start;
+}
+
+static void tell_resident(const void *start, size_t resident)
+{
+    put(CAPTURE_TOUCHED, 0, start, resident);
+}
+
+__attribute__((destructor)) static void tell_all_resident(void)
+{
+    large_each(tell_resident);
+}
+
+/* The block is about to go. */
+static inline void goes(const void *start)
+{
+    const size_t resident = large_forget(start);
+    if (__builtin_expect(resident != SIZE_MAX, 0)) tell_resident(start, resident);
+}
+
 static unsigned log2_of(size_t align_bytes)
 {
     return align_bytes == 0 ? 0 : (unsigned)(63 - __builtin_clzll(align_bytes));
@@ -321,6 +342,7 @@ void *calloc(size_t count, size_t size_bytes)
 void free(void *start)
 {
     if (start == NULL || is_early(start) || !ready()) return;
+    goes(start);
     put(CAPTURE_FREE, 0, start, 0);
     next.free(start);
 }
@@ -333,9 +355,11 @@ void *realloc(void *start, size_t size_bytes)
         void *moved = malloc(size_bytes);
         return moved == NULL ? NULL : memcpy(moved, start, size_bytes < room ? size_bytes : room);
     }
+    goes(start);
     put(CAPTURE_REALLOC_BEGIN, 0, start, size_bytes);
     void *moved = next.realloc(start, size_bytes);
     put(CAPTURE_REALLOC_END, 0, moved, size_bytes);
+    if (moved != NULL && size_bytes >= LARGE_BYTES) large_note(moved, size_bytes);
     return moved;
 }
 
@@ -366,17 +390,6 @@ int posix_memalign(void **out, size_t align_bytes, size_t size_bytes)
     const int error = next.posix_memalign(out, align_bytes, size_bytes);
     if (error == 0) allocated(CAPTURE_POSIX_MEMALIGN, log2_of(align_bytes), *out, size_bytes);
     return error;
-}
-
-void *valloc(size_t size_bytes)
-{
-    return memalign((size_t)sysconf(_SC_PAGESIZE), size_bytes);
-}
-
-void *pvalloc(size_t size_bytes)
-{
-    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    return memalign(page_bytes, (size_bytes + page_bytes - 1) / page_bytes * page_bytes);
 }
 
 int malloc_trim(size_t keep_bytes)

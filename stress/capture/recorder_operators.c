@@ -1,10 +1,11 @@
 /* C++'s new and delete for the recorder. A malloc library that defines them itself would otherwise serve them past the
  * recorder. They call the recorder's malloc, memalign and free. Where that has no memory, the next library's operator
- * decides: it calls the new-handler and throws. */
+ * decides: it calls the new-handler and throws. Also valloc and pvalloc, by way of the recorder's memalign. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define NEXT(name, type) ((type)dlsym(RTLD_NEXT, #name))
 
@@ -65,3 +66,14 @@ DELETE(_ZdlPvmSt11align_val_t)
 DELETE(_ZdaPvmSt11align_val_t)
 DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t)
 DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+
+void *valloc(size_t size_bytes)
+{
+    return memalign((size_t)sysconf(_SC_PAGESIZE), size_bytes);
+}
+
+void *pvalloc(size_t size_bytes)
+{
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    return memalign(page_bytes, (size_bytes + page_bytes - 1) / page_bytes * page_bytes);
+}

@@ -43,7 +43,8 @@ namespace stress {
     X(Repeat, "repeat", Repeat)                      \
     X(Heap, "heap", Size)                            \
     X(Limit, "limit", Size)                          \
-    X(Idle, "idle", Size)
+    X(Idle, "idle", Size)                            \
+    X(Touches, "touches", Size)
 
 enum class OpKind : std::uint8_t {
 #define X(name, text, arguments) name,
@@ -78,7 +79,7 @@ struct Op {
     // Bytes, as 48-bit two's complement: 0xffff'ffff'ffff stands for SIZE_MAX. Renew: ops; Signals: us;
     // Repeat: times; FailOs: which call; Sleep: ms; LimitMemory: bytes above what is mapped, 0: no limit;
     // Limit: of what the subject has committed, up to 8 MiB above what it has, more in all; 0: no limit; Idle: ms at most;
-    // Heap: what it draws.
+    // Heap: what it draws; Touches: of the next block that the seat gets, how many bytes an unchecked run touches.
     std::uint64_t size48 : 48;
     std::uint64_t link : 16;
 };

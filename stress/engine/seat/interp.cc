@@ -148,7 +148,7 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
     if (start == nullptr)
         return refused(kind_name(op.kind), requested_bytes(op), op_has_align(op.kind) ? op_align(op) : 0);
     if (requested_bytes(op) != 0) *static_cast<volatile unsigned char *>(start) = 1;
-    if (op.kind != OpKind::Calloc) touch(start, 0, requested_bytes(op));
+    if (op.kind != OpKind::Calloc || touch_next_bytes_ != SIZE_MAX) touch(start, 0, requested_bytes(op));
     block = {start, requested_bytes(op), 0, 0};
     count_allocated(block.size_bytes);
     return true;

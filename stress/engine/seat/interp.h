@@ -65,6 +65,9 @@ class Interp {
         return apply_linked(op);
     }
 
+    // For the next block above a page that the seat gets, also from calloc, whose blocks are else not touched.
+    void touch_next(std::size_t size_bytes) { touch_next_bytes_ = size_bytes; }
+
     // Frees and judges the block of a slot, whichever thread allocated it. For the end of a run.
     bool sweep(std::uint32_t slot);
 
@@ -134,10 +137,12 @@ class Interp {
         return true;
     }
 
-    // Touches the pages of the block from this offset on.
-    void touch(void *start, std::size_t from_bytes, std::size_t size_bytes) const
+    // Touches the pages of the block from this offset on, up to the end or to what a Touches op has said.
+    void touch(void *start, std::size_t from_bytes, std::size_t size_bytes)
     {
         if (!touches_pages) return;
+        if (touch_next_bytes_ < size_bytes) size_bytes = touch_next_bytes_;
+        touch_next_bytes_ = SIZE_MAX;
         for (std::size_t at = from_bytes + kTouchBytes; at < size_bytes; at += kTouchBytes)
             static_cast<volatile unsigned char *>(start)[at] = 1;
     }
@@ -187,6 +192,7 @@ class Interp {
     std::uint32_t seat_;
     bool check_;
     Block in_hand_{}; // as the op in hand found it; unchecked runs never set it
+    std::size_t touch_next_bytes_ = SIZE_MAX; // by a Touches op
     std::uint32_t scarce_mark_ = 0; // set when the op began; unchecked runs never set it
     std::atomic<std::uint64_t> waits_for_{0};
 };

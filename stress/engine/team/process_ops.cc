@@ -144,6 +144,7 @@ SeatNext process_op_apply(const Op &op, Seat &seat, FailureLog &failures, Interp
     case OpKind::Heap: return next(heap_apply(op_size(op), seat, failures, shared));
     case OpKind::Limit: limit(op_size(op), seat, shared); break;
     case OpKind::Idle: return next(idle_apply(op_size(op), seat, failures, shared.stop));
+    case OpKind::Touches: seat.interp.touch_next(op_size(op)); break;
     default: break;
     }
     return SeatNext::GoOn;
