@@ -210,6 +210,21 @@ TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
     EXPECT_TRUE(owner_adopt_this(own));
 }
 
+// An orphan that keeps nothing shrinks as blocks come back: who posts the last of them trims its slabs.
+TEST_F(Remote, AnOrphanThatShrinksIsTrimmedByWhoPosts)
+{
+    SKIP_UNDER_SANITIZER("nothing is trimmed there");
+    std::vector<std::vector<block *>> slabs;
+    for (size_t bytes = 0; bytes < 2 * SHRINK_BYTES_MIN; bytes += slabs.back().size() * 1024)
+        slabs.push_back(make_full(sizeclass_of(1024)));
+    own->used_bytes_peak = owner_used_bytes(own);
+    ASSERT_TRUE(owner_abandon(own));
+    for (const auto &blocks : slabs) post({blocks.begin() + 1, blocks.end()});
+    EXPECT_LT(owner_idle_bytes(own), slabs.size() * PAGE_BYTES / 2);
+    for (const auto &blocks : slabs) post({blocks[0]});
+    EXPECT_TRUE(owner_adopt_this(own));
+}
+
 namespace {
 
 // The name of a step, and what the hook does there, once, as another thread would.

@@ -201,6 +201,27 @@ TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
 }
 
+// Most of what swung is in use now, and the rest swings on. What was learned fades slowly, since the swings of before may
+// come again, and not below one and a half of the swings of now.
+TEST_F(Purge, WhatIsUsedLessFadesSlowly)
+{
+    for (int i = 0; i < 20; i++) big_swing();
+    size_t learned = purge_keep_pages();
+    ASSERT_GT(learned, 64u * RUN_PAGES / 2);
+    std::vector<page_range> held;
+    for (int i = 0; i < 56; i++) held.push_back(pool_claim(RUN_PAGES, 1, true));
+    tick();
+    const auto swing_on = [](int rounds) {
+        for (int i = 0; i < rounds; i++) swing(8, true), tick();
+    };
+    swing_on(16);
+    EXPECT_GT(purge_keep_pages(), learned * 3 / 5);
+    swing_on(400);
+    EXPECT_GE(purge_keep_pages(), 8u * RUN_PAGES * 3 / 2);
+    EXPECT_LT(purge_keep_pages(), 8u * RUN_PAGES * 2);
+    for (const page_range &each : held) pool_free(each.superslab, each.first, RUN_PAGES, 0);
+}
+
 // A program at rest that does a little work now and then. Its purges must not count as use.
 TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
 {

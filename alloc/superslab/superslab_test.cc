@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "base/bits.h"
+#include "base/sync_point.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/superslab.h"
@@ -47,6 +48,24 @@ TEST_F(Superslab, ClaimFromBothEnds)
     EXPECT_EQ(s.free_pages.load(), ~(bits_range(0, 5) | bits_range(55, 9)));
     EXPECT_EQ(claim(50), 5);
     EXPECT_EQ(s.free_pages.load(), 0u);
+}
+
+// Between the look at a page and its claim another thread had the page and has written to it: its bits in free_pages are as
+// before, so that the claim succeeds, but the page is not zero any more.
+TEST_F(Superslab, WhatAnotherThreadDirtiedInBetweenIsNotZero)
+{
+    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
+    static superslab *shared;
+    shared = &s;
+    hak_sync_point_hook = [](const char *step) {
+        if (strcmp(step, "superslab_claim") != 0) return;
+        hak_sync_point_hook = nullptr;
+        ASSERT_TRUE(superslab_claim_at(shared, 0, 1));
+        superslab_free(shared, 0, 1, true);
+    };
+    EXPECT_EQ(claim(1), 0);
+    EXPECT_EQ(hak_sync_point_hook, nullptr);
+    EXPECT_FALSE(zero);
 }
 
 // A search for each length begins at its level, of which there are HINT_LEVELS.
