@@ -186,6 +186,10 @@ TEST(Fresh, TheMapIsMappedWhereItIsUsed)
         ASSERT_NE(block, nullptr);
         EXPECT_FALSE(pagemap_is_window());
         EXPECT_LT(address_space_bytes() - before, (size_t)32 << 20);
+        const uintptr_t place_tib = (uintptr_t)(const void *)pagemap_tags >> 40;
+        EXPECT_GE(place_tib, 36u)
+            << "CLISP has 16 to 32 TiB, DPDK 16 and above, ZGC 4 to 32, Go's race detector 32 to 36";
+        EXPECT_LT(place_tib, HAK_ADDRESS_BITS == 47 ? 48u : 60u) << "Go's race detector again, on x86-64";
         static int in_data;
         int on_stack = 0;
         void *of_libc = malloc(100);

@@ -75,13 +75,15 @@ static int map_reserve(uint32_t bits)
 /* --- the sparse map -------------------------------------------------------------------------------------- */
 
 /* Between what stands low (programs, what asks for addresses of its own choice) and what the kernel places from above.
- * Which of the places it is depends on what the kernel has chosen at random: the addresses of modules and stacks. */
+ * CLISP claims 16 to 32 TiB for its heap, DPDK's processes map their shared memory from 16 TiB up, Java's ZGC its heap
+ * within 4 to 32 TiB; the race detector of Go has 32 to 36 TiB, and 48 and above. Which of the places it is depends on
+ * what the kernel has chosen at random: the addresses of modules and stacks. */
 static char *sparse_place(void)
 {
-    enum { FIRST_LOG2 = 44, PLACES = 1024 };
+    enum { FIRST_TIB = 36, TIB_SHIFT = 40, PLACES = 768 };
     uintptr_t step = (uintptr_t)1 << (FULL_BITS - PAGE_SHIFT + 3); /* twice the tags: more than both tables */
     uintptr_t seed = (uintptr_t)boot_tags / PAGE_BYTES * 31 + os_stack_address() / GRANULE_BYTES;
-    return (char *)(((uintptr_t)1 << FIRST_LOG2) + (seed * 0x9e3779b97f4a7c15ull >> 32) % PLACES * step);
+    return (char *)(((uintptr_t)FIRST_TIB << TIB_SHIFT) + (seed * 0x9e3779b97f4a7c15ull >> 32) % PLACES * step);
 }
 
 /* Makes the tags readable from one GiB of addresses to another, without what is so already at either end. */
