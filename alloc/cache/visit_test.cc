@@ -123,6 +123,7 @@ TEST_F(Visit, WhatIsStagedIsPostedInTheNextRound)
     for (int i = 0; i < 10; i++) blocks.push_back(hak_malloc(512)); // too few to be posted by themselves
     owner *own = &tcache_self()->heap->owner;
     std::binary_semaphore done{0}, next{0};
+    const uint32_t rounds = pool_tick_rounds();
     std::thread thread([&] {
         for (size_t size : {100u, 150u}) hak_free(hak_malloc(size)); // it takes a heap, and sees this round
         for (void *block : blocks) hak_free(block);
@@ -135,7 +136,6 @@ TEST_F(Visit, WhatIsStagedIsPostedInTheNextRound)
     });
     done.acquire();
     EXPECT_FALSE(remote_is_pending(own)) << "staged";
-    uint32_t rounds = pool_tick_rounds();
     next.release();
     done.acquire();
     if (rounds == pool_tick_rounds()) EXPECT_FALSE(remote_is_pending(own)) << "a slow path in the same round";
