@@ -104,8 +104,8 @@ inline void in_thread(const std::function<void()> &body)
 inline void (*at_child_end)() = nullptr;
 
 // Runs body in a child process. True when it reached its end without a failed check. A child that hangs is killed after
-// limit_s.
-inline bool in_child(const std::function<void()> &body, unsigned limit_s = 60)
+// limit_s: far longer than any takes on a busy machine.
+inline bool in_child(const std::function<void()> &body, unsigned limit_s = 240)
 {
     fflush(stdout);
     fflush(stderr);
