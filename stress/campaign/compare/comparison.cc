@@ -100,7 +100,8 @@ double tail_ns(const ComparedRow &row)
     return static_cast<double>(std::max<std::uint64_t>(row.tail.p999, 1));
 }
 
-// Means and sums are fair only over scenarios in which every allocator was measured.
+// Means and sums are fair only over scenarios in which every allocator was measured; a mean of throughput, also, only over
+// figures of one kind: loops of malloc and free alone show more of a malloc than scenarios do.
 void add_totals(Comparison &comparison, std::size_t base)
 {
     const auto whole = [](const ComparedScenario &one, auto measured) {
@@ -116,7 +117,8 @@ void add_totals(Comparison &comparison, std::size_t base)
             total.failed += row.failed;
             total.skipped += row.skipped;
             total.known += row.known;
-            if (whole(one, [](const ComparedRow &r) { return r.ratio.has_value(); })) {
+            const bool other_kind = comparison.has_own_speed && !one.loop.empty();
+            if (!other_kind && whole(one, [](const ComparedRow &r) { return r.ratio.has_value(); })) {
                 rates += std::log(*row.ratio);
                 ++rate_count;
             }

@@ -68,7 +68,22 @@ TEST(Comparison, TheTextSaysWhatTheThroughputIsOf)
         "within a round; in random-mixed of malloc and free alone, in the loops of ci/bench times";
     EXPECT_THAT(comparison_text(of({loop})), HasSubstr(alone + "\n"));
     EXPECT_THAT(comparison_text(of({loop, own})),
-                HasSubstr(alone + "; elsewhere with the suite's own work for each call\n"));
+                HasSubstr(alone + "; elsewhere, and in the mean, with the suite's own work for each call\n"));
+}
+
+TEST(Comparison, TheMeanIsOfOneKindOfThroughput)
+{
+    std::vector<RunRecord> runs;
+    for (const auto &[scenario, loop, ours] :
+         {std::tuple("larson", "larson", 90.0), {"mid", "", 20.0}, {"fork", "", 80.0}})
+        for (const auto &[allocator, rate] : {std::pair("system", 10.0), {"hakmem", ours}}) {
+            runs.push_back(run(allocator, RunMode::Speed, 1, rate));
+            runs.back().scenario = scenario;
+            runs.back().loop = loop;
+        }
+    EXPECT_DOUBLE_EQ(*of(runs).totals[1].ratio, 4); // of 2 and 8
+    runs.resize(2);
+    EXPECT_DOUBLE_EQ(*of(runs).totals[1].ratio, 9);
 }
 
 TEST(Comparison, CheckedRunsAreNoThroughput)

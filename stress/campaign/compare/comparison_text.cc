@@ -47,7 +47,7 @@ std::string speed_explained(const Comparison &comparison)
     return "without checks, median of the rounds; to " + comparison.baseline + ": ratios within a round; " +
            (loops.empty() ? own
                           : "in " + loops + " of malloc and free alone, in the loops of ci/bench times" +
-                                (comparison.has_own_speed ? "; elsewhere " + own : ""));
+                                (comparison.has_own_speed ? "; elsewhere, and in the mean, " + own : ""));
 }
 
 } // namespace

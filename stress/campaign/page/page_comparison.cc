@@ -140,7 +140,8 @@ std::string speed_explained(const Comparison &comparison)
     return fmt::format(
         "In {} it is that of malloc and free alone, in the loops of <code>ci/bench times</code> (rows {}){}.", loops,
         html_escape(loop_rows(comparison)),
-        comparison.has_own_speed ? "; elsewhere it has the suite&#39;s own work for each call in it" : "");
+        comparison.has_own_speed ? "; elsewhere, and in the mean, it has the suite&#39;s own work for each call in it"
+                                 : "");
 }
 
 std::string explained(const Comparison &comparison)
