@@ -50,13 +50,11 @@ static bool try(struct lock *lock)
                                                    memory_order_relaxed);
 }
 
-bool lock_acquire(enum lock_rank rank)
+/* lock_acquire where another thread holds the lock. */
+static HAK_NOINLINE void lock_wait(struct lock *lock)
 {
-    if (VALIDATE) rank_check(rank);
-    struct lock *lock = &locks[rank];
-    sync_point("lock_acquire");
     bool held = false;
-    const int spins = sync_points_are_hooked() ? 1 : SPINS;
+    const int spins = sync_points_are_hooked() ? 0 : SPINS - 1;
     for (int spin = 0; spin < spins && !held; spin++) held = try(lock);
     /* acquire: as in try. WAITED_FOR stays until a release finds it, so that no waiter is lost. A thread that wakes
      * takes the lock in that state, since others may still wait. Under a test's scheduler the holder does not run until
@@ -70,6 +68,14 @@ bool lock_acquire(enum lock_rank rank)
         held = atomic_exchange_explicit(&lock->state, WAITED_FOR, memory_order_acquire) == FREE;
         if (!held) os_wait((uint32_t *)&lock->state, WAITED_FOR);
     }
+}
+
+bool lock_acquire(enum lock_rank rank)
+{
+    if (VALIDATE) rank_check(rank);
+    struct lock *lock = &locks[rank];
+    sync_point("lock_acquire");
+    if (HAK_UNLIKELY(!try(lock))) lock_wait(lock);
     bool torn = lock->torn;
     lock->torn = false;
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
