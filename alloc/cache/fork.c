@@ -34,6 +34,7 @@ static void mend_visited(void)
     atomic_store_explicit(&self->busy, 0, memory_order_relaxed);
     atomic_store_explicit(&self->heap->tcache, NULL, memory_order_relaxed);
     self->heap = NULL;
+    self->pops = NULL;
     self->tag = 0;
     memset(self->heads, 0, sizeof self->heads);
     memset(self->credits, 0, sizeof self->credits);

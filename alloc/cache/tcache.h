@@ -37,6 +37,7 @@ struct tcache {
     uint32_t tick_rounds; /* rounds of the tick that the thread has seen */
     enum thread_state state;
     bool watches_idle; /* much of the heap is idle: each slow path reads the clock */
+    bool is_sampling; /* inside the unwinder for a sample of the heap profile, which may allocate (profile/stacks.c) */
     uint32_t early_frees; /* remote frees posted one by one before the thread had a heap */
     struct owner *freed_owner; /* owner of the last block freed early */
     /* The owner of most blocks in recent remote frees, and its lead over all others. */
@@ -46,6 +47,7 @@ struct tcache {
      * does (cache/visit.h). A child that is forked meanwhile does not use the heap. */
     _Atomic(uint32_t) busy;
     int32_t kernel_thread, kernel_process; /* VALIDATE: ids of the user, 0: none yet; see held.c */
+    struct pops *pops; /* the heap's, where a slow path may take the short way of profile/pops.h; else NULL */
 };
 
 /* Values of tcache.busy from here on: another thread is in the heap. It never waits for the heap's own thread, which

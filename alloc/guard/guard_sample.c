@@ -25,20 +25,25 @@ static struct sampler *sampler_self(void)
     return &HAK_MINE(sampler);
 }
 
-_Atomic(uint32_t) guard_sample_rate;
+_Atomic(uint64_t) sampling;
+
+/* Replaces the half of the word that the mask does not keep. */
+static void sampling_set(uint64_t kept_mask, uint64_t half)
+{
+    uint64_t word = atomic_load_explicit(&sampling, memory_order_relaxed);
+    /* release: pairs with the acquire in guard_sample_is_on. */
+    while (!atomic_compare_exchange_weak_explicit(&sampling, &word, (word & kept_mask) | half, memory_order_release,
+                                                  memory_order_relaxed)) {}
+}
 
 void guard_sample_set(uint32_t rate)
 {
-    uint32_t profile = atomic_load_explicit(&guard_sample_rate, memory_order_relaxed) & SAMPLING_PROFILE;
-    /* release: pairs with the acquire in guard_sample_is_on. */
-    atomic_store_explicit(&guard_sample_rate, rate | profile, memory_order_release);
+    sampling_set((uint64_t)UINT32_MAX << 32, rate);
 }
 
-void sampling_profile_set(bool on)
+void sampling_profile_set(uint32_t generation)
 {
-    /* release: as in guard_sample_set. */
-    if (on) atomic_fetch_or_explicit(&guard_sample_rate, SAMPLING_PROFILE, memory_order_release);
-    else atomic_fetch_and_explicit(&guard_sample_rate, ~SAMPLING_PROFILE, memory_order_release);
+    sampling_set(UINT32_MAX, (uint64_t)generation << 32);
 }
 
 /* Marsaglia's xorshift. Each thread's seed is its number in the order of first draws, so a run that repeats its

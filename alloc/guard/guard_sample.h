@@ -23,30 +23,34 @@
 #include "base/policy.h"
 #include "cache/tcache.h"
 
-/* N, and SAMPLING_PROFILE while the heap profile is on (profile/profile.h): one word, so that a slow path asks once. */
-extern HAK_HIDDEN _Atomic(uint32_t) guard_sample_rate;
-static const uint32_t SAMPLING_PROFILE = 1u << 31;
+/* N, and in the upper half the generation of the heap profile while that is on, else 0 (profile/profile.h): one word, so
+ * that a slow path asks once. */
+extern HAK_HIDDEN _Atomic(uint64_t) sampling;
 
 /* Sets N; 0: no more samples. Call it after guard_start; other threads may run. */
 void guard_sample_set(uint32_t rate);
-void sampling_profile_set(bool on);
+void sampling_profile_set(uint32_t generation);
 
 /* Whether blocks are sampled for either. */
 HAK_INLINE bool guard_sample_is_on(void)
 {
     /* acquire: pairs with the release in guard_sample_set and sampling_profile_set, so that this thread sees what
      * guard_start and profile_start made. */
-    return atomic_load_explicit(&guard_sample_rate, memory_order_acquire) != 0;
+    return atomic_load_explicit(&sampling, memory_order_acquire) != 0;
 }
 
 /* Which of the two, for callers that guard_sample_is_on has answered. */
+static inline uint64_t sampling_now(void)
+{
+    return atomic_load_explicit(&sampling, memory_order_relaxed);
+}
 static inline bool sampling_profile_is_on(void)
 {
-    return (atomic_load_explicit(&guard_sample_rate, memory_order_relaxed) & SAMPLING_PROFILE) != 0;
+    return sampling_now() >> 32 != 0;
 }
 static inline uint32_t guard_sample_rate_now(void)
 {
-    return atomic_load_explicit(&guard_sample_rate, memory_order_relaxed) & ~SAMPLING_PROFILE;
+    return (uint32_t)sampling_now();
 }
 
 /* Returns a sampled block if a sample is due and the size may be sampled. NULL: serve the allocation as usual. Keeps

@@ -33,6 +33,34 @@ static bool is_on, fork_handler_set;
 static _Atomic(uint32_t) must_end; /* the thread sleeps on it. Orders nothing, since join does: relaxed */
 static _Atomic(uint64_t) rounds;   /* relaxed */
 
+/* --- the rounds of slow paths ---------------------------------------------------------------------------------- */
+
+/* The thread's first slow path in a round: posts remote frees that were staged before, for their owners. */
+HAK_NOINLINE void tick_round(struct tcache *tcache)
+{
+    if (tcache->heap == NULL) return;
+    tcache->tick_rounds = pool_tick_rounds();
+    atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
+    remote_post_all(&tcache->heap->staging);
+    if (HAK_UNLIKELY(stats_signal_is_due())) stats_signal_write();
+}
+
+/* There is idle memory: gives back what has been idle for a delay. */
+HAK_NOINLINE void tick_clock(struct tcache *tcache)
+{
+    uint64_t now_ms = os_now_ms();
+    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
+    huge_tick(now_ms);
+    struct heap *heap = tcache->heap;
+    if (heap == NULL || !tcache->watches_idle) return;
+    uint64_t pause_ms = now_ms - heap->seen_ms;
+    heap->seen_ms = now_ms;
+    if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
+    tcache->watches_idle = owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
+}
+
+/* --- the thread's rounds --------------------------------------------------------------------------------------- */
+
 /* One round. Returns whether there was something to do, or a thread of the program was active. */
 static bool make_round(void)
 {

@@ -1,5 +1,5 @@
-/* background.h: a thread of the allocator's own that gives idle memory back while the program's threads sleep. Off
- * unless asked for (HAKMEM_BACKGROUND=1, hak_background).
+/* background.h: what gives idle memory back: the tick, which slow paths call, and a thread of the allocator's own for
+ * when the program's threads sleep. The thread is off unless asked for (HAKMEM_BACKGROUND=1, hak_background).
  *
  * It makes the rounds of the tick when no slow path does: it purges idle pages, drains and strips orphans, and releases
  * cached mappings. It visits heaps whose threads are on no slow path (cache/visit.h). It has a small stack and a name,
@@ -13,6 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hooks.h"
+#include "cache/tcache.h"
+#include "cache/thread.h"
+#include "heap/huge.h"
+#include "superslab/pool.h"
+#include "superslab/purge.h"
+
 /* Starts or ends the thread; returns when that is done. 0, or an errno value if the system refuses a thread. Any thread
  * but this one. */
 int background_set(bool on);
@@ -24,3 +31,17 @@ void background_wake(void);
 
 /* How many rounds it has made, in this process. */
 uint64_t background_rounds(void);
+
+/* The thread's first slow path in a round: posts remote frees that were staged before, for their owners. */
+void tick_round(struct tcache *tcache);
+
+/* There is idle memory: gives back what has been idle for a delay. */
+void tick_clock(struct tcache *tcache);
+
+/* Called on slow paths. Reads the clock only if there is idle memory. */
+static inline void tick(struct tcache *tcache)
+{
+    if (VALIDATE) hooks.heap_tick();
+    if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds())) tick_round(tcache);
+    if (purge_dirty_pages() != 0 || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
+}

@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/hooks.h"
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
+#include "heap/background.h"
 #include "heap/bound.h"
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/own.h"
-#include "heap/stats_write.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
 #include "profile/pops.h"
@@ -40,38 +39,6 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
-/* The thread's first slow path in a round: posts remote frees that were staged before, for their owners. */
-static HAK_NOINLINE void tick_round(struct tcache *tcache)
-{
-    if (tcache->heap == NULL) return;
-    tcache->tick_rounds = pool_tick_rounds();
-    atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
-    remote_post_all(&tcache->heap->staging);
-    if (HAK_UNLIKELY(stats_signal_is_due())) stats_signal_write();
-}
-
-/* There is idle memory: gives back what has been idle for a delay. */
-static HAK_NOINLINE void tick_clock(struct tcache *tcache)
-{
-    uint64_t now_ms = os_now_ms();
-    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
-    huge_tick(now_ms);
-    struct heap *heap = tcache->heap;
-    if (heap == NULL || !tcache->watches_idle) return;
-    uint64_t pause_ms = now_ms - heap->seen_ms;
-    heap->seen_ms = now_ms;
-    if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
-    tcache->watches_idle = owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
-}
-
-/* Called on slow paths. Reads the clock only if there is idle memory. */
-static inline void tick(struct tcache *tcache)
-{
-    if (VALIDATE) hooks.heap_tick();
-    if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds())) tick_round(tcache);
-    if (purge_dirty_pages() != 0 || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
-}
-
 /* heap_refill while blocks are sampled for guards. */
 static HAK_COLD void *refill_guarded(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
@@ -85,31 +52,51 @@ static HAK_COLD void *refill_guarded(size_t size_bytes, struct tcache *tcache, u
     return block;
 }
 
-static void *refill_plain(struct tcache *tcache, uint32_t class_index)
+/* size_bytes: so that what heap_refill has in registers stays there. */
+static HAK_NOINLINE void *refill_plain(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
+    (void)size_bytes;
     tick(tcache);
     void *block = tcache_refill(tcache, class_index);
     return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
 }
 
-/* heap_refill while sampling is on. */
-static HAK_COLD void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+/* heap_refill while only the heap profile samples, and not this malloc. */
+static HAK_NOINLINE void *refill_counted(size_t size_bytes, struct tcache *tcache, uint32_t class_index,
+                                         struct pops_class *state)
+{
+    tick(tcache);
+    void *block = tcache_refill(tcache, class_index);
+    if (HAK_LIKELY(block != NULL)) return pops_refilled(tcache, state, block, class_index, size_bytes);
+    block = refill_after_purge(tcache, class_index); /* which may have changed all, state too */
+    return pops_refilled_any(tcache, block, class_index, size_bytes);
+}
+
+static HAK_COLD void *refill_sampled_any(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     bool is_profiled = sampling_profile_is_on();
-    void *block = is_profiled ? pops_refill(tcache, class_index, size_bytes) : NULL;
+    void *block = is_profiled ? pops_refill_any(tcache, class_index, size_bytes) : NULL;
     if (block != NULL) return block;
     block = guard_sample_rate_now() != 0 ? refill_guarded(size_bytes, tcache, class_index)
-                                         : refill_plain(tcache, class_index);
-    return is_profiled ? pops_refilled(tcache, block, class_index, size_bytes) : block;
+                                         : refill_plain(size_bytes, tcache, class_index);
+    return is_profiled ? pops_refilled_any(tcache, block, class_index, size_bytes) : block;
+}
+
+/* heap_refill while sampling is on. All calls are the last, so that a sample's stack has no frame of this library. */
+HAK_INLINE void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+{
+    struct pops_class *state = pops_ready(tcache, class_index);
+    if (HAK_UNLIKELY(state == NULL || class_index == CLASS_EMPTY || pops_is_visited(tcache, state, class_index)))
+        return refill_sampled_any(size_bytes, tcache, class_index);
+    if (state->aside[state->bin] != NULL) return pops_refill_chosen(size_bytes, tcache, class_index, state);
+    return refill_counted(size_bytes, tcache, class_index, state);
 }
 
 void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
 {
     if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum in heap_alloc wrapped */
     if (HAK_UNLIKELY(guard_sample_is_on())) return refill_sampled(size_bytes, tcache, (uint32_t)class_index);
-    tick(tcache);
-    void *block = tcache_refill(tcache, (uint32_t)class_index);
-    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, (uint32_t)class_index);
+    return refill_plain(size_bytes, tcache, (uint32_t)class_index);
 }
 
 /* Counts the malloc or free of a run or huge block. VALIDATE is asked inside: at -O0 gcc keeps a function that nobody
@@ -133,32 +120,46 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows
     return is_run ? large_alloc(align_bytes, size_bytes, grows, zero) : huge_alloc(align_bytes, size_bytes, zero);
 }
 
-static HAK_COLD void park_guarded(void *pointer, struct tcache *tcache, uint32_t class_index)
+static HAK_NOINLINE void park_counted(void *pointer, struct tcache *tcache, uint32_t class_index,
+                                      struct pops_class *state)
 {
-    struct guard_visit visit = guard_visit_begin(tcache, class_index);
+    pops_spend(state);
     tcache_park(tcache, pointer, class_index);
-    guard_visit_parked(visit, tcache, class_index);
+    pops_parked(tcache, state, class_index);
+    tick(tcache);
 }
 
-static HAK_COLD void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
+static HAK_COLD void park_sampled_any(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
-    bool is_profiled = sampling_profile_is_on();
-    struct pops_parking parking;
-    if (is_profiled && pops_park(tcache, pointer, class_index, &parking)) return;
-    if (guard_sample_rate_now() != 0) park_guarded(pointer, tcache, class_index);
-    else tcache_park(tcache, pointer, class_index);
-    if (is_profiled) pops_parked(tcache, class_index, parking);
+    bool is_profiled = sampling_profile_is_on(), had_list = false;
+    if (is_profiled && pops_park_any(tcache, pointer, class_index, &had_list)) return;
+    struct guard_visit visit = guard_visit_begin(tcache, class_index);
+    tcache_park(tcache, pointer, class_index);
+    if (guard_sample_rate_now() != 0) guard_visit_parked(visit, tcache, class_index);
+    if (is_profiled) pops_parked_any(tcache, class_index, had_list);
+    tick(tcache);
+}
+
+/* heap_park while sampling is on. A thread that holds a heap has no block of CLASS_EMPTY. */
+HAK_INLINE void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
+{
+    struct pops_class *state = pops_ready(tcache, class_index);
+    if (HAK_LIKELY(state != NULL && state->kept != 0)) pops_park_chosen(pointer, tcache, class_index, state);
+    else if (HAK_LIKELY(state != NULL && tcache->heads[class_index] != NULL))
+        park_counted(pointer, tcache, class_index, state);
+    else park_sampled_any(pointer, tcache, class_index);
+}
+
+static HAK_NOINLINE void park_plain(void *pointer, struct tcache *tcache, uint32_t class_index)
+{
+    tcache_park(tcache, pointer, class_index);
     tick(tcache);
 }
 
 void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
 {
-    if (HAK_UNLIKELY(guard_sample_is_on())) {
-        park_sampled(pointer, tcache, (uint32_t)class_index);
-        return;
-    }
-    tcache_park(tcache, pointer, (uint32_t)class_index);
-    tick(tcache);
+    if (HAK_UNLIKELY(guard_sample_is_on())) park_sampled(pointer, tcache, (uint32_t)class_index);
+    else park_plain(pointer, tcache, (uint32_t)class_index);
 }
 
 /* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. grows, *zero: see large_alloc. */

@@ -34,7 +34,7 @@ static inline double poisson_probability(double x)
     return missing;
 }
 
-/* Marsaglia's xorshift; *random is not 0. */
+/* Marsaglia's xorshift; *random is not 0, nor is what it returns. */
 static inline uint64_t poisson_random(uint64_t *random)
 {
     *random ^= *random << 13;
@@ -43,9 +43,32 @@ static inline uint64_t poisson_random(uint64_t *random)
     return *random;
 }
 
-/* The bytes until the next chosen one, exponentially distributed. At most 45 means. */
-static inline double poisson_distance(uint64_t *random, double mean_bytes)
+/* -log(1 - x / 2) for x from 0 to 1: at multiples of 1/256, and what it grows by for 2^-24 of such a step. */
+enum { POISSON_CELLS = 256, POISSON_FRACTION_BITS = 24 };
+struct poisson_table {
+    struct {
+        double at, slope;
+    } cells[POISSON_CELLS];
+};
+
+static inline void poisson_table_make(struct poisson_table *table)
 {
-    double even = (double)((poisson_random(random) >> 11) + 1) * 0x1p-53;
-    return -poisson_log(even) * mean_bytes;
+    for (int i = 0; i < POISSON_CELLS; i++) {
+        double at = -poisson_log(1 - (double)i / (2 * POISSON_CELLS));
+        double end = -poisson_log(1 - (double)(i + 1) / (2 * POISSON_CELLS));
+        table->cells[i].at = at;
+        table->cells[i].slope = (end - at) / (1 << POISSON_FRACTION_BITS);
+    }
+}
+
+/* How far the next chosen byte is, in means: exponentially distributed, to 2e-6 of its mean. At most 45. As often as not
+ * it is beyond log 2, from where the rest is distributed likewise: so often as the random number has zeros in front. Below
+ * log 2 it is -log(1 - x / 2) for an even x, by the number's last bits. */
+static inline double poisson_distance(const struct poisson_table *table, uint64_t *random)
+{
+    uint64_t drawn = poisson_random(random);
+    int64_t fraction = (int64_t)(drawn / POISSON_CELLS % (1 << POISSON_FRACTION_BITS));
+    uint32_t cell = (uint32_t)(drawn % POISSON_CELLS);
+    double below = table->cells[cell].at + table->cells[cell].slope * (double)fraction;
+    return below + __builtin_clzll(drawn) * 0.6931471805599453;
 }

@@ -16,8 +16,11 @@
  * be sampled too often.) When the thread ends or the caches are emptied, all choices are dropped, and what comes back
  * later is counted afresh.
  *
- * So a sample costs two slow paths, and each other slow path a subtraction, which is inline here. Only the thread that
- * holds the heap calls these; pops_watch also the child of fork, for threads that it does not have. */
+ * So a sample costs two slow paths, and each other slow path two subtractions. They have a short way, inline here, for
+ * where the counts are ready, and functions for all else (pops_*_any). The counts change in an order in which a child that
+ * is forked meanwhile loses a few blocks at most.
+ *
+ * Only the thread that holds the heap calls these; pops_watch also the child of fork, for threads that it does not have. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,14 +28,17 @@
 #include <stdint.h>
 
 #include "cache/tcache.h"
+#include "guard/guard_sample.h"
 #include "profile/profile.h"
 
-enum { POPS_LISTS_MAX = 8 }; /* magazines of a class, and the bin's list; there are fewer */
+enum { POPS_LISTS_MAX = 8 }; /* magazines of a class, and the bin's list */
+
+static_assert((int)MAGAZINES_MAX < (int)POPS_LISTS_MAX, "the bin's list has a place beside all magazines");
 
 struct pops_class {
     uint64_t left; /* entries until the chosen one, that one included; at least 1 */
     uint32_t credit; /* the bin's at the end of the last slow path; it falls by one for each free since */
-    uint32_t kept; /* of the credit: the law allows no more */
+    uint32_t kept; /* of the credit: the law allows no more; then credit is left - 1 */
     /* The class's lists, by the order in which they were begun: its magazines, then the bin's. bin is the number of
      * magazines as the last slow path left it; if it differs, a visitor has given them back. */
     uint8_t bin;
@@ -43,16 +49,28 @@ struct pops_class {
 };
 
 struct pops {
-    uint64_t random;
-    double means[CLASS_COUNT]; /* in blocks of the class */
-    uint32_t generation; /* profile_generation when `left` was drawn */
-    bool is_sampling; /* the unwinder may allocate */
     struct pops_class classes[CLASS_COUNT];
+    double means[CLASS_COUNT]; /* in blocks of the class */
+    uint64_t sampling; /* as the word of that name in guard_sample.h, where only this profile samples */
+    uint32_t generation; /* profile_generation when `left` was drawn */
+    uint64_t random;
 };
 
-/* The general cases of the functions below. */
+/* The bin is empty, and what was set aside of its list begins with a chosen block: samples the malloc. NULL: there is no
+ * memory at all. */
+HAK_NOINLINE void *pops_refill_chosen(size_t size_bytes, struct tcache *tcache, uint32_t class_index,
+                                      struct pops_class *state);
+
+/* Frees a block that is a chosen entry: some of the credit is kept, and the rest is spent. */
+HAK_NOINLINE void pops_park_chosen(void *pointer, struct tcache *tcache, uint32_t class_index,
+                                   struct pops_class *state);
+
+/* Around the ordinary refill: pops_refill_any returns a block if the malloc is sampled; if not, pops_refilled_any is called
+ * with the block of the refill, and may return another one. */
 HAK_NOINLINE void *pops_refill_any(struct tcache *tcache, uint32_t class_index, size_t size_bytes);
 HAK_NOINLINE void *pops_refilled_any(struct tcache *tcache, void *block, uint32_t class_index, size_t size_bytes);
+
+/* Around the ordinary park: true if the block is freed, since it is a chosen entry. */
 HAK_NOINLINE bool pops_park_any(struct tcache *tcache, void *pointer, uint32_t class_index, bool *had_list);
 HAK_NOINLINE void pops_parked_any(struct tcache *tcache, uint32_t class_index, bool had_list);
 
@@ -61,12 +79,18 @@ static inline uint8_t pops_magazines(const struct tcache *tcache, uint32_t class
     return tcache->heap->parking[class_index].count;
 }
 
-/* NULL: the heap's counts have to be made first, or nothing is counted. */
-static inline struct pops *pops_ready(const struct tcache *tcache)
+/* The class's state if the slow path may take the short way; else NULL. Not for CLASS_EMPTY. */
+HAK_INLINE struct pops_class *pops_ready(const struct tcache *tcache, uint32_t class_index)
 {
-    if (tcache->heap == NULL || tcache->state == THREAD_ENDED) return NULL;
-    struct pops *pops = tcache->heap->pops;
-    return pops != NULL && pops->generation == profile_generation() && !pops->is_sampling ? pops : NULL;
+    struct pops *pops = tcache->pops;
+    if (HAK_UNLIKELY(pops == NULL)) return NULL;
+    if (HAK_UNLIKELY(sampling_now() != pops->sampling)) return NULL;
+    return &pops->classes[class_index];
+}
+
+static inline bool pops_is_visited(const struct tcache *tcache, const struct pops_class *state, uint32_t class_index)
+{
+    return HAK_UNLIKELY(state->bin != pops_magazines(tcache, class_index));
 }
 
 /* Makes the law hold, with all of the credit that there is. */
@@ -78,76 +102,43 @@ static inline void pops_arm(struct tcache *tcache, struct pops_class *state, uin
     tcache->credits[class_index] = state->credit;
 }
 
-/* Before the ordinary refill: a block if the malloc is sampled. NULL: refill as usual, then call pops_refilled with the
- * block, which may return another one. */
-static inline void *pops_refill(struct tcache *tcache, uint32_t class_index, size_t size_bytes)
+/* The block that an ordinary refill has taken from a list. The class was not visited before, and nothing was aside. */
+static inline void *pops_refilled(struct tcache *tcache, struct pops_class *state, void *block, uint32_t class_index,
+                                  size_t size_bytes)
 {
-    const struct pops *pops = pops_ready(tcache);
-    if (HAK_LIKELY(pops != NULL)) {
-        const struct pops_class *state = &pops->classes[class_index];
-        uint32_t bin = state->bin;
-        if (bin == pops_magazines(tcache, class_index) && bin < POPS_LISTS_MAX && state->aside[bin] == NULL &&
-            class_index != CLASS_EMPTY)
-            return NULL;
-    }
-    return pops_refill_any(tcache, class_index, size_bytes);
+    uint8_t now = pops_magazines(tcache, class_index);
+    if (HAK_UNLIKELY(now >= state->bin || now < state->uncounted_below))
+        return pops_refilled_any(tcache, block, class_index, size_bytes);
+    state->bin = now; /* the newest magazine is the bin's list, with what was set aside of it */
+    return block;
 }
 
-static inline void *pops_refilled(struct tcache *tcache, void *block, uint32_t class_index, size_t size_bytes)
+/* Before an ordinary park that has a list: all of the credit is spent, and none is kept. */
+static inline void pops_spend(struct pops_class *state)
 {
-    struct pops *pops = pops_ready(tcache);
-    if (HAK_LIKELY(pops != NULL && block != NULL)) {
-        struct pops_class *state = &pops->classes[class_index];
-        uint8_t now = pops_magazines(tcache, class_index);
-        if (now < state->bin && now >= state->uncounted_below && class_index != CLASS_EMPTY) {
-            state->bin = now; /* the newest magazine is the bin's list, with what was set aside of it */
-            return block;
-        }
-    }
-    return pops_refilled_any(tcache, block, class_index, size_bytes);
+    uint32_t credit = state->credit;
+    state->credit = 0;
+    state->left -= credit;
 }
 
-/* What pops_park leaves for pops_parked. */
-struct pops_parking {
-    struct pops_class *state; /* not NULL: the ordinary case */
-    bool had_list;
-};
-
-/* Before the ordinary park: true if the block is freed, since it is a chosen entry. False: park as usual, then call
- * pops_parked. */
-static inline bool pops_park(struct tcache *tcache, void *pointer, uint32_t class_index, struct pops_parking *parking)
+/* After it. */
+static inline void pops_parked(struct tcache *tcache, struct pops_class *state, uint32_t class_index)
 {
-    struct pops *pops = pops_ready(tcache);
-    parking->state = NULL;
-    if (HAK_LIKELY(pops != NULL && class_index != CLASS_EMPTY)) {
-        struct pops_class *state = &pops->classes[class_index];
-        if (state->kept == 0 && state->bin == pops_magazines(tcache, class_index) &&
-            tcache->heads[class_index] != NULL) {
-            tcache->credits[class_index] = 0; /* it has wrapped */
-            state->left -= state->credit; /* all of it is spent */
-            state->credit = 0;
-            parking->state = state;
-            parking->had_list = true;
-            return false;
-        }
+    uint32_t credit = tcache->credits[class_index];
+    uint64_t left = state->left - 1; /* the freed block, the bin's only one */
+    uint32_t now = pops_magazines(tcache, class_index);
+    if (HAK_UNLIKELY(now != state->bin + 1u || left == 0)) {
+        pops_parked_any(tcache, class_index, true);
+        return;
     }
-    return pops_park_any(tcache, pointer, class_index, &parking->had_list);
+    state->bin = (uint8_t)now; /* the lists set aside are the magazine's */
+    state->left = left;
+    state->credit = credit;
+    if (HAK_UNLIKELY(credit >= left)) pops_arm(tcache, state, class_index);
 }
 
-static inline void pops_parked(struct tcache *tcache, uint32_t class_index, struct pops_parking parking)
-{
-    struct pops_class *state = parking.state;
-    if (HAK_LIKELY(state != NULL && state->left > 1)) {
-        uint8_t now = pops_magazines(tcache, class_index);
-        if (now == state->bin + 1 && tcache->heads[class_index] != NULL) {
-            state->bin = now; /* the lists set aside are the magazine's */
-            state->left--; /* the freed block, the bin's only one */
-            pops_arm(tcache, state, class_index);
-            return;
-        }
-    }
-    pops_parked_any(tcache, class_index, parking.had_list);
-}
+/* No memory for the sample of pops_refill_chosen: a block of the bin. NULL, and ENOMEM: there is none at all. */
+void *pops_unsampled(uint32_t class_index);
 
 /* A thread has just taken a heap, or its bins are about to be emptied. See base/hooks.h. */
 void pops_watch(void *tcache, bool begins);

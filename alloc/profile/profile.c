@@ -21,7 +21,7 @@
 #include "superslab/pagemap.h"
 
 enum {
-    SAMPLE_BUCKETS = 1 << 16,
+    SAMPLE_BUCKETS_LOG2 = 16,
     SLOT_LOG2_MIN = 5,
     SLOT_LOG2_MAX = 15,
 };
@@ -37,14 +37,15 @@ struct sample {
     uintptr_t address;
     struct profile_site *site;
     uint64_t objects_16, bytes, wasted_bytes;
-    uint32_t class_index; /* 0: a run or huge block */
+    struct class_terms *terms;
 };
 
 _Atomic(uint32_t) profile_was_started;
 static _Atomic(uint32_t) generation; /* odd: on */
-static _Atomic(uint64_t) mean, seed, seeds, used_bytes, step, step_next;
+static _Atomic(uint64_t) mean, seed, seeds, used_bytes, step;
+static _Atomic(uint64_t) step_next = UINT64_MAX; /* that many bytes in use: none */
 
-static _Atomic(struct sample *) *samples; /* SAMPLE_BUCKETS; made at the first start */
+static _Atomic(struct sample *) *samples; /* buckets; made at the first start */
 static struct sample *free_samples, *free_slots[SLOT_LOG2_MAX + 1];
 static struct {
     char *next;
@@ -53,15 +54,16 @@ static struct {
 static char *range; /* where the next chunk will be */
 static size_t range_left_bytes;
 
-/* Of the live samples of each class. */
-static struct {
-    _Atomic(uint64_t) objects_16, wasted_bytes;
-} class_sums[CLASS_COUNT];
+struct poisson_table profile_table;
 
+/* What the samples of a class have in common; the first is that of runs and huge blocks. */
 static struct class_terms {
-    double weight; /* how many blocks a sample counts for, at this mean */
-    uint32_t slot_log2;
-} class_terms[CLASS_COUNT];
+    double weight; /* how many blocks one counts for, at this mean */
+    uint64_t objects_16, block_bytes; /* the same in units of 1/65536, and in bytes of whole blocks */
+    size_t size_bytes;
+    struct sample **free_list;
+    _Atomic(uint64_t) live_objects_16, live_wasted_bytes;
+} class_terms[CLASS_COUNT] = {{.free_list = &free_samples}};
 
 static uint64_t large_random;
 static double large_left; /* bytes of runs and huge blocks until the next chosen one; 0: not drawn */
@@ -104,15 +106,16 @@ uint64_t profile_used_bytes(void)
 
 struct profile_class_figures profile_class_figures(uint32_t class_index)
 {
-    uint64_t objects_16 = relaxed(&class_sums[class_index].objects_16);
-    return (struct profile_class_figures){(objects_16 + 32768) >> 16, relaxed(&class_sums[class_index].wasted_bytes)};
+    const struct class_terms *terms = &class_terms[class_index];
+    return (struct profile_class_figures){(relaxed(&terms->live_objects_16) + 32768) >> 16,
+                                          relaxed(&terms->live_wasted_bytes)};
 }
 
 /* --- samples ------------------------------------------------------------------------------------------------ */
 
 static _Atomic(struct sample *) *bucket_of(uintptr_t address)
 {
-    return &samples[(address >> 4) * 0x9e3779b97f4a7c15u >> 48 & (SAMPLE_BUCKETS - 1)];
+    return &samples[address * 0x9e3779b97f4a7c15u >> (64 - SAMPLE_BUCKETS_LOG2)];
 }
 
 static struct sample *first_in(_Atomic(struct sample *) *bucket)
@@ -125,45 +128,70 @@ static double weight_of(uint64_t chosen_bytes)
     return 1 / poisson_probability((double)chosen_bytes / profile_mean_bytes());
 }
 
-static void sample_enter(struct sample *sample, struct profile_site *site, double weight, uint64_t size_bytes)
+/* Through int64_t: one instruction where uint64_t takes six. */
+static uint64_t times(double weight, uint64_t value)
 {
-    /* Through int64_t: one instruction where uint64_t takes six. */
-    uint64_t objects_16 = (uint64_t)(int64_t)(weight * 65536 + 0.5);
-    uint64_t bytes = (uint64_t)(int64_t)(weight * (double)(int64_t)size_bytes + 0.5);
+    return (uint64_t)(int64_t)(weight * (double)(int64_t)value + 0.5);
+}
+
+/* Writes a profile where the bytes in use have grown by the step. */
+static HAK_COLD void step_dump(void)
+{
+    uint64_t next = relaxed(&step_next), used = relaxed(&used_bytes);
+    if (used < next || relaxed(&step) == 0) return;
+    if (!atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    int saved = errno;
+    profile_dump_next("step");
+    errno = saved;
+}
+
+/* Ends the caller's hold of the lock. block_bytes: of the class's blocks, as many as the sample counts for. */
+static inline void sample_enter(struct sample *sample, struct profile_site *site, struct class_terms *terms,
+                                uint64_t objects_16, uint64_t bytes, uint64_t block_bytes)
+{
+    uint64_t wasted_bytes = block_bytes - bytes, used = relaxed(&used_bytes) + bytes;
     sample->site = site;
     sample->objects_16 = objects_16;
     sample->bytes = bytes;
-    uint32_t class_index = sample->class_index;
-    int64_t rounding_bytes = class_index != 0 ? (int64_t)sizeclass_bytes(class_index) - (int64_t)size_bytes : 0;
-    sample->wasted_bytes = (uint64_t)(int64_t)(weight * (double)rounding_bytes + 0.5);
-    add(&class_sums[class_index].objects_16, objects_16);
-    add(&class_sums[class_index].wasted_bytes, sample->wasted_bytes);
+    sample->wasted_bytes = wasted_bytes;
+    sample->terms = terms;
+    add(&terms->live_objects_16, objects_16);
+    add(&terms->live_wasted_bytes, wasted_bytes);
     add(&site->objects_16, objects_16);
     add(&site->bytes, bytes);
-    add(&used_bytes, bytes);
+    atomic_store_explicit(&used_bytes, used, memory_order_relaxed);
     _Atomic(struct sample *) *bucket = bucket_of(sample->address);
     sample->next = first_in(bucket);
     atomic_store_explicit(bucket, sample, memory_order_relaxed);
+    lock_release(LOCK_PROFILE);
+    if (HAK_UNLIKELY(used >= relaxed(&step_next))) step_dump();
 }
 
-/* Takes the sample of this address out, and counts its block as freed. NULL: there is none. */
-static struct sample *sample_leave(uintptr_t address)
+/* Takes the sample of this address out, if there is one, and counts its block as freed. */
+static void sample_leave(uintptr_t address)
 {
     _Atomic(struct sample *) *bucket = bucket_of(address);
     struct sample *before = NULL, *sample = first_in(bucket);
     for (; sample != NULL && sample->address != address; sample = sample->next) before = sample;
-    if (sample == NULL) return NULL;
-    if (before != NULL) {
+    if (HAK_UNLIKELY(sample == NULL)) return;
+    if (HAK_UNLIKELY(before != NULL)) {
         before->next = sample->next;
     } else {
         atomic_store_explicit(bucket, sample->next, memory_order_relaxed);
     }
-    add(&sample->site->freed_objects_16, sample->objects_16);
-    add(&sample->site->freed_bytes, sample->bytes);
-    add(&used_bytes, -sample->bytes);
-    add(&class_sums[sample->class_index].objects_16, -sample->objects_16);
-    add(&class_sums[sample->class_index].wasted_bytes, -sample->wasted_bytes);
-    return sample;
+    struct profile_site *site = sample->site;
+    struct class_terms *terms = sample->terms;
+    struct sample **free_list = terms->free_list;
+    uint64_t objects_16 = sample->objects_16, bytes = sample->bytes, wasted_bytes = sample->wasted_bytes;
+    add(&site->freed_objects_16, objects_16);
+    add(&site->freed_bytes, bytes);
+    add(&used_bytes, -bytes);
+    add(&terms->live_objects_16, -objects_16);
+    add(&terms->live_wasted_bytes, -wasted_bytes);
+    sample->next = *free_list;
+    *free_list = sample;
 }
 
 static struct sample *list_pop(struct sample **list)
@@ -172,12 +200,6 @@ static struct sample *list_pop(struct sample **list)
     if (sample == NULL) return meta_alloc(sizeof *sample);
     *list = sample->next;
     return sample;
-}
-
-static void list_push(struct sample **list, struct sample *sample)
-{
-    sample->next = *list;
-    *list = sample;
 }
 
 /* --- slots ---------------------------------------------------------------------------------------------------- */
@@ -197,27 +219,20 @@ static char *chunk_make(void)
     return chunk;
 }
 
-/* A sample with the address of a free slot. */
-static struct sample *slot_take(uint32_t class_index)
+/* A sample with the address of a slot that never had one. */
+static HAK_COLD struct sample *slot_make(uint32_t slot_log2)
 {
-    uint32_t slot_log2 = class_terms[class_index].slot_log2;
-    struct sample *sample = free_slots[slot_log2];
-    if (sample != NULL) {
-        free_slots[slot_log2] = sample->next;
-    } else {
-        if (chunks[slot_log2].left_bytes == 0) {
-            char *chunk = chunk_make();
-            if (chunk == NULL) return NULL;
-            chunks[slot_log2].next = chunk;
-            chunks[slot_log2].left_bytes = PAGE_BYTES;
-        }
-        sample = meta_alloc(sizeof *sample);
-        if (sample == NULL) return NULL;
-        sample->address = (uintptr_t)chunks[slot_log2].next;
-        chunks[slot_log2].next += (size_t)1 << slot_log2;
-        chunks[slot_log2].left_bytes -= (size_t)1 << slot_log2;
+    if (chunks[slot_log2].left_bytes == 0) {
+        char *chunk = chunk_make();
+        if (chunk == NULL) return NULL;
+        chunks[slot_log2].next = chunk;
+        chunks[slot_log2].left_bytes = PAGE_BYTES;
     }
-    sample->class_index = class_index;
+    struct sample *sample = meta_alloc(sizeof *sample);
+    if (sample == NULL) return NULL;
+    sample->address = (uintptr_t)chunks[slot_log2].next;
+    chunks[slot_log2].next += (size_t)1 << slot_log2;
+    chunks[slot_log2].left_bytes -= (size_t)1 << slot_log2;
     return sample;
 }
 
@@ -226,40 +241,40 @@ static void class_terms_make(void)
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         uint32_t log2 = SLOT_LOG2_MIN;
         while ((uint32_t)1 << log2 < sizeclass_bytes(class_index)) log2++;
-        class_terms[class_index].slot_log2 = log2;
-        class_terms[class_index].weight = weight_of(sizeclass_bytes(class_index));
+        double weight = weight_of(sizeclass_bytes(class_index));
+        class_terms[class_index].free_list = &free_slots[log2];
+        class_terms[class_index].size_bytes = sizeclass_bytes(class_index);
+        class_terms[class_index].weight = weight;
+        class_terms[class_index].objects_16 = times(weight, 65536);
+        class_terms[class_index].block_bytes = times(weight, sizeclass_bytes(class_index));
     }
-}
-
-/* Writes a profile where the bytes in use have grown by the step. */
-static void step_check(void)
-{
-    uint64_t next = relaxed(&step_next), used = relaxed(&used_bytes);
-    if (relaxed(&step) == 0 || used < next) return;
-    if (!atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
-                                                 memory_order_relaxed))
-        return;
-    int saved = errno;
-    profile_dump_next("step");
-    errno = saved;
 }
 
 void *profile_alloc_small(uint32_t class_index, size_t size_bytes)
 {
     lock_acquire(LOCK_PROFILE);
     struct profile_site *site = stack_site((uintptr_t)__builtin_frame_address(0));
-    struct sample *sample = slot_take(class_index);
-    if (sample != NULL) sample_enter(sample, site, class_terms[class_index].weight, size_bytes);
-    lock_release(LOCK_PROFILE);
-    step_check();
-    return sample != NULL ? (void *)sample->address : NULL;
+    struct class_terms *terms = &class_terms[class_index];
+    struct sample *sample = *terms->free_list;
+    if (HAK_UNLIKELY(sample == NULL)) {
+        sample = slot_make((uint32_t)(terms->free_list - free_slots));
+        if (sample == NULL) {
+            lock_release(LOCK_PROFILE);
+            return pops_unsampled(class_index);
+        }
+    } else {
+        *terms->free_list = sample->next;
+    }
+    void *slot = (void *)sample->address;
+    if (size_bytes > terms->size_bytes) size_bytes = terms->size_bytes;
+    sample_enter(sample, site, terms, terms->objects_16, times(terms->weight, size_bytes), terms->block_bytes);
+    return slot;
 }
 
 void profile_free_small(void *pointer)
 {
     lock_acquire(LOCK_PROFILE);
-    struct sample *sample = sample_leave((uintptr_t)pointer);
-    if (sample != NULL) list_push(&free_slots[class_terms[sample->class_index].slot_log2], sample);
+    sample_leave((uintptr_t)pointer);
     lock_release(LOCK_PROFILE);
 }
 
@@ -268,12 +283,17 @@ size_t profile_usable_size(const void *pointer)
     lock_acquire(LOCK_PROFILE);
     const struct sample *sample = first_in(bucket_of((uintptr_t)pointer));
     while (sample != NULL && sample->address != (uintptr_t)pointer) sample = sample->next;
-    size_t bytes = sample != NULL ? sizeclass_bytes(sample->class_index) : 0;
+    size_t bytes = sample != NULL ? sample->terms->size_bytes : 0;
     lock_release(LOCK_PROFILE);
     return bytes;
 }
 
 /* --- runs and huge blocks --------------------------------------------------------------------------------------- */
+
+static double large_draw(void)
+{
+    return poisson_distance(&profile_table, &large_random) * profile_mean_bytes();
+}
 
 /* Whether a byte of this block is chosen. */
 static bool large_is_chosen(size_t size_bytes)
@@ -281,11 +301,11 @@ static bool large_is_chosen(size_t size_bytes)
     if (large_generation != profile_generation()) {
         large_generation = profile_generation();
         if (large_random == 0) large_random = profile_seed_next();
-        large_left = poisson_distance(&large_random, profile_mean_bytes());
+        large_left = large_draw();
     }
     large_left -= (double)size_bytes;
     if (large_left > 0) return false;
-    large_left = poisson_distance(&large_random, profile_mean_bytes()); /* the next block's bytes begin here */
+    large_left = large_draw(); /* the next block's bytes begin here */
     return true;
 }
 
@@ -298,13 +318,14 @@ void profile_large_allocated(void *pointer, size_t size_bytes)
     lock_acquire(LOCK_PROFILE);
     struct profile_site *site = stack_site((uintptr_t)__builtin_frame_address(0));
     struct sample *sample = list_pop(&free_samples);
-    if (sample != NULL) {
-        sample->address = (uintptr_t)pointer;
-        sample->class_index = 0;
-        sample_enter(sample, site, weight_of(size_bytes), size_bytes);
+    if (sample == NULL) {
+        lock_release(LOCK_PROFILE);
+        return;
     }
-    lock_release(LOCK_PROFILE);
-    step_check();
+    sample->address = (uintptr_t)pointer;
+    double weight = weight_of(size_bytes);
+    uint64_t bytes = times(weight, size_bytes);
+    sample_enter(sample, site, &class_terms[0], times(weight, 65536), bytes, bytes);
 }
 
 void profile_large_freed(void *pointer)
@@ -312,8 +333,7 @@ void profile_large_freed(void *pointer)
     /* relaxed: the hand-over of the block has ordered its sample's entry. */
     if (first_in(bucket_of((uintptr_t)pointer)) == NULL) return;
     lock_acquire(LOCK_PROFILE);
-    struct sample *sample = sample_leave((uintptr_t)pointer);
-    if (sample != NULL) list_push(&free_samples, sample);
+    sample_leave((uintptr_t)pointer);
     lock_release(LOCK_PROFILE);
 }
 
@@ -322,8 +342,9 @@ void profile_large_freed(void *pointer)
 static bool tables_make(void)
 {
     if (samples != NULL) return true;
-    _Atomic(struct sample *) *made = meta_alloc(SAMPLE_BUCKETS * sizeof *made);
+    _Atomic(struct sample *) *made = meta_alloc(sizeof *made << SAMPLE_BUCKETS_LOG2);
     if (made == NULL || !sites_start()) return false;
+    poisson_table_make(&profile_table);
     samples = made;
     return true;
 }
@@ -342,13 +363,11 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
         atomic_store_explicit(&mean, within, memory_order_relaxed);
         class_terms_make();
         atomic_store_explicit(&seed, new_seed != 0 ? new_seed : os_now_ms() ^ os_stack_address(), memory_order_relaxed);
-        if (relaxed(&step) != 0 && relaxed(&step_next) == 0)
-            atomic_store_explicit(&step_next, relaxed(&step), memory_order_relaxed);
         atomic_store_explicit(&profile_was_started, 1, memory_order_relaxed);
         atomic_store_explicit(&generation, (profile_generation() + 1) | 1, memory_order_relaxed);
         /* release: pairs with the acquire in cache_watch_call. */
         atomic_store_explicit(&hooks.cache_watch, pops_watch, memory_order_release);
-        sampling_profile_set(true);
+        sampling_profile_set(profile_generation());
     }
     lock_release(LOCK_PROFILE);
     errno = saved;
@@ -361,11 +380,12 @@ void profile_stop(void)
     lock_acquire(LOCK_PROFILE);
     if ((profile_generation() & 1) != 0)
         atomic_store_explicit(&generation, profile_generation() + 1, memory_order_relaxed);
-    sampling_profile_set(false);
+    sampling_profile_set(0);
     lock_release(LOCK_PROFILE);
 }
 
 void profile_step_set(uint64_t step_bytes)
 {
     atomic_store_explicit(&step, step_bytes, memory_order_relaxed);
+    atomic_store_explicit(&step_next, step_bytes != 0 ? step_bytes : UINT64_MAX, memory_order_relaxed);
 }

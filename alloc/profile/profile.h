@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/policy.h"
+#include "profile/poisson.h"
 
 /* Starts sampling with this mean, at least 1, or changes the mean. seed decides which blocks are sampled, as long as threads
  * do the same; 0: any. Returns 0, or ENOMEM, or ENOTSUP in builds that have frames or a sanitizer. */
@@ -45,8 +46,9 @@ static inline bool profile_may_have(void)
 uint32_t profile_generation(void);
 double profile_mean_bytes(void);
 uint64_t profile_seed_next(void);
+extern HAK_HIDDEN struct poisson_table profile_table; /* for draws of distances */
 
-/* A slot of this class with a sample of size_bytes for the calling stack. NULL if the system has no memory. */
+/* A slot of this class with a sample of size_bytes for the calling stack; pops_unsampled if the system has no memory. */
 void *profile_alloc_small(uint32_t class_index, size_t size_bytes);
 
 /* For pointers with the tag CLASS_PROFILE. */

@@ -2,7 +2,6 @@
 #include "heap/heap_test_support.h"
 
 #include <cmath>
-#include <functional>
 
 extern "C" {
 #include "cache/tcache.h"
@@ -32,9 +31,23 @@ TEST_F(ProfileBlock, Arithmetic)
     }
     uint64_t random = 1;
     EXPECT_EQ(poisson_random(&random), 0x40822041u) << "of xorshift64 (13, 7, 17)";
-    double sum = 0;
-    for (int i = 0; i < 1000000; i++) sum += poisson_distance(&random, 1000);
-    EXPECT_NEAR(sum / 1e6, 1000, 4);
+    static poisson_table table;
+    poisson_table_make(&table);
+    std::array<double, 4> beyond{}; // how often the distance is beyond log 2, 1, 3 and 8
+    double sum = 0, squares = 0;
+    for (int i = 0; i < 1000000; i++) {
+        const double distance = poisson_distance(&table, &random);
+        sum += distance;
+        squares += distance * distance;
+        beyond[0] += distance > std::log(2), beyond[1] += distance > 1, beyond[2] += distance > 3;
+        beyond[3] += distance > 8;
+    }
+    EXPECT_NEAR(sum / 1e6, 1, 0.004);
+    EXPECT_NEAR(squares / 1e6, 2, 0.02);
+    EXPECT_NEAR(beyond[0], 5e5, 2000);
+    EXPECT_NEAR(beyond[1], 1e6 * std::exp(-1), 2000);
+    EXPECT_NEAR(beyond[2], 1e6 * std::exp(-3), 900);
+    EXPECT_NEAR(beyond[3], 1e6 * std::exp(-8), 75);
 }
 
 TEST_F(ProfileBlock, WhatAFullDeviceRefusesIsTheResult)
@@ -64,7 +77,15 @@ TEST_F(ProfileBlock, WithoutMemoryForATableNothingIsSampled)
         os_fault_remove();
         for (void *block : blocks) hak_free(block);
         for (void *&block : blocks) block = hak_malloc(200);
-        EXPECT_GT(profile_used_bytes(), 0u);
+        const uint64_t sampled = profile_used_bytes();
+        EXPECT_GT(sampled, 0u);
+        os_fault_install(1, true); // no more slots than there are
+        while (meta_alloc(64) != nullptr) {}
+        std::vector<void *> more(200);
+        for (void *&block : more) ASSERT_NE(block = hak_malloc(200), nullptr);
+        EXPECT_LT(profile_used_bytes(), sampled + more.size() * 200);
+        os_fault_remove();
+        for (void *block : more) hak_free(block);
         for (void *block : blocks) hak_free(block);
     }));
 }
@@ -165,148 +186,6 @@ TEST_F(ProfileBlock, FiguresOfClassesAreEstimates)
                estimate_sum / SEEDS, std::sqrt(variance_sum) / SEEDS);
         EXPECT_NEAR(estimate_sum, wasted_sum, 3 * std::sqrt(variance_sum));
     }));
-}
-
-// What a class has in its bin, in magazines, and set aside by the profile.
-struct Cached {
-    size_t blocks, aside;
-};
-
-size_t length(const block *list)
-{
-    size_t count = 0;
-    for (; list != nullptr; list = link_get(&list->next)) count++;
-    return count;
-}
-
-size_t lengths(const block *lists)
-{
-    size_t count = 0;
-    for (; lists != nullptr; lists = link_get(&lists->next_magazine)) count += length(lists);
-    return count;
-}
-
-Cached cached(uint32_t class_index)
-{
-    const tcache *self = tcache_self();
-    Cached now = {length(self->heads[class_index]) + lengths(self->heap->parking[class_index].magazines), 0};
-    const pops_class &state = self->heap->pops->classes[class_index];
-    for (const block *lists : state.aside) now.aside += lengths(lists);
-    return now;
-}
-
-// The laws of pops.h between two calls.
-void expect_laws(uint32_t class_index)
-{
-    const tcache *self = tcache_self();
-    const pops_class &state = self->heap->pops->classes[class_index];
-    ASSERT_EQ(self->busy, 0u);
-    ASSERT_FALSE(self->heap->pops->is_sampling);
-    ASSERT_LE(self->credits[class_index], state.credit) << "frees spend it";
-    ASSERT_LT(state.credit, state.left);
-    if (state.kept > 0) ASSERT_EQ(state.credit, state.left - 1) << "no more is kept than must be";
-    ASSERT_EQ(state.bin, self->heap->parking[class_index].count);
-    ASSERT_LE(state.uncounted_below, state.bin);
-    for (int list = state.bin + 1; list < POPS_LISTS_MAX; list++) ASSERT_EQ(state.aside[list], nullptr) << list;
-}
-
-// Runs a random workload of one class, and check() after each call, with the number of mallocs so far.
-void walk(uint32_t class_index, size_t live_max, int calls, const std::function<void(size_t, size_t)> &check)
-{
-    test::Rng rng;
-    std::vector<void *> live;
-    size_t mallocs = 0, small = 0;
-    const auto is_small = [&](void *block) { return tag_slab_class(pagemap_tag(block)) == class_index; };
-    const auto give_back = [&] {
-        std::swap(live[rng.below(live.size())], live.back());
-        small -= is_small(live.back());
-        hak_free(live.back());
-        live.pop_back();
-    };
-    for (int call = 0; call < calls && !testing::Test::HasFatalFailure(); call++) {
-        const bool grows = (call / (2 * (int)live_max)) % 2 == 0; // in turn mostly mallocs, and mostly frees
-        if (live.empty() || (live.size() < live_max && rng.below(4) < (grows ? 3 : 1))) {
-            live.push_back(hak_malloc(sizeclass_bytes(class_index)));
-            mallocs++;
-            small += is_small(live.back());
-        } else {
-            give_back();
-        }
-        check(mallocs, small);
-    }
-    while (!live.empty()) give_back();
-}
-
-// With a mean that is never reached: `left` falls by one for each block that enters the bin, by a free or in a list.
-TEST_F(ProfileBlock, EachBlockThatEntersIsCountedOnce)
-{
-    EXPECT_TRUE(test::in_child([] {
-        const uint32_t c = sizeclass_of(2048);
-        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
-        hak_purge();
-        hak_free(hak_malloc(2048));
-        const tcache *self = tcache_self();
-        const pops_class &state = self->heap->pops->classes[c];
-        uint64_t before = 0;
-        walk(c, 3 * sizeclass_credit(c), 20000, [&](size_t mallocs, size_t) {
-            expect_laws(c);
-            const uint64_t left = state.left - (state.credit - self->credits[c]);
-            const uint64_t now = left + mallocs + cached(c).blocks;
-            if (before == 0) before = now;
-            ASSERT_EQ(now, before) << "after " << mallocs << " mallocs";
-        });
-        EXPECT_EQ(cached(c).aside, 0u);
-    }));
-}
-
-// With means that are often reached no block is lost, whatever is set aside.
-TEST_F(ProfileBlock, WhatIsSetAsideStaysTheClasss)
-{
-    EXPECT_TRUE(test::in_child([] {
-        const uint32_t c = sizeclass_of(2048);
-        for (const uint64_t mean : {1000u, 5000u, 40000u}) {
-            ASSERT_EQ(profile_start(mean, 7), 0);
-            hak_purge();
-            hak_free(hak_malloc(2048));
-            const owner *owner = &tcache_self()->heap->owner;
-            size_t other = SIZE_MAX, aside_most = 0;
-            walk(c, 9 * sizeclass_credit(c), 10000, [&](size_t, size_t small) {
-                expect_laws(c);
-                const Cached now = cached(c);
-                const size_t of_class = (small + now.blocks + now.aside) * sizeclass_bytes(c);
-                if (other == SIZE_MAX) other = owner_used_bytes(owner) - of_class;
-                ASSERT_EQ(owner_used_bytes(owner), of_class + other);
-                aside_most = std::max(aside_most, now.aside);
-            });
-            EXPECT_GT(aside_most, 0u) << mean;
-        }
-    }));
-}
-
-// A bin takes as many frees as it would without a profile: what the law keeps of its credit is not lost.
-TEST_F(ProfileBlock, ABinsCreditStays)
-{
-    const uint32_t c = sizeclass_of(2048);
-    for (const uint64_t mean : {(uint64_t)0, (uint64_t)40000, (uint64_t)200000, (uint64_t)1 << 50}) {
-        EXPECT_TRUE(test::in_child([=] {
-            if (mean != 0) ASSERT_EQ(profile_start(mean, 7), 0);
-            hak_purge();
-            const tcache *self = tcache_self();
-            std::vector<void *> blocks(4 * sizeclass_credit(c));
-            for (void *&block : blocks) block = hak_malloc(2048);
-            size_t frees = 0;
-            std::vector<size_t> parks; // after how many frees of blocks that were not sampled
-            for (void *block : blocks) {
-                const uint32_t before = self->heap->parked;
-                const bool is_small = tag_slab_class(pagemap_tag(block)) == c;
-                hak_free(block);
-                if (self->heap->parked != before) parks.push_back(frees);
-                frees += is_small;
-            }
-            const size_t credit = sizeclass_credit(c);
-            EXPECT_EQ(parks, (std::vector<size_t>{credit, 2 * credit, 3 * credit})) << mean;
-        }));
-    }
 }
 
 // As without a profile, slow paths give back what has been free for a while.

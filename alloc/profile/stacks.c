@@ -32,11 +32,12 @@ struct step {
 struct trail {
     struct trail *next; /* of the same `others` */
     struct profile_site *site;
-    uint32_t count, reach_bytes; /* steps; all lie below frame + reach_bytes */
+    struct step *end; /* of steps */
     struct step steps[];
 };
 
 static struct trail *root; /* as `others` of a step before the first */
+static uintptr_t reach_bytes; /* all words of the tree lie below frame + reach_bytes */
 static uint32_t learned_bytes;
 static uint64_t unwound;
 
@@ -45,13 +46,13 @@ static uintptr_t load(uintptr_t address)
     return *(const uintptr_t *)address;
 }
 
-/* Where this thread's stack ends at the latest; 0: not known. A thread's static thread-local memory lies above its
- * stack, but the first thread's does not. */
-static uintptr_t stack_end(uintptr_t frame)
+/* How much of this thread's stack there is above the frame at most; 0: not known. A thread's static thread-local memory
+ * lies above its stack, but the first thread's does not. */
+static inline uintptr_t room_above(uintptr_t frame)
 {
     uintptr_t own = (uintptr_t)tcache_self();
-    if (own > frame) return own;
-    return os_first_stack_end() > frame ? os_first_stack_end() : 0;
+    if (own > frame) return own - frame;
+    return os_first_stack_end() > frame ? os_first_stack_end() - frame : 0;
 }
 
 /* Frame pointers are rare, so a step is first compared as a return address, which a frame pointer less the frame is
@@ -62,43 +63,49 @@ static inline bool is_at(const struct step *step, uintptr_t frame)
     return HAK_LIKELY(found == step->word) || (step->is_pointer != 0 && found - frame == step->word);
 }
 
-/* The first step of the trail that the stack does not have; the end if it has all. */
-static inline struct step *follow(struct trail *trail, uintptr_t frame, uintptr_t room_bytes)
+/* The first step from here on that the stack does not have; the end if it has all. Two at a time. */
+static inline struct step *follow(struct step *step, struct step *end, uintptr_t frame)
 {
-    struct step *step = trail->steps + 1, *end = trail->steps + trail->count;
-    if (HAK_LIKELY(trail->reach_bytes <= room_bytes)) {
-        for (; step != end; step++)
-            if (!is_at(step, frame)) break;
-    } else {
-        while (step != end && step->offset < room_bytes && is_at(step, frame)) step++;
+    for (; end - step > 1; step += 2) {
+        if (!is_at(step, frame)) return step;
+        if (!is_at(step + 1, frame)) return step + 1;
     }
+    return step != end && is_at(step, frame) ? end : step;
+}
+
+/* The same where the stack may end before the tree does. */
+static HAK_COLD struct step *follow_within(struct step *step, struct step *end, uintptr_t frame, uintptr_t room_bytes)
+{
+    while (step != end && step->offset < room_bytes && is_at(step, frame)) step++;
     return step;
 }
 
-/* The first trail of *others of which the stack has a step; now it is the first one there. NULL: there is none. */
-static inline struct trail *choose(struct trail **others, uintptr_t frame, uintptr_t room_bytes)
+/* This trail is the first of *others from now on. */
+static HAK_NOINLINE void put_first(struct trail **others, struct trail *before, struct trail *trail)
 {
-    struct trail *trail = *others, *before = NULL;
-    while (trail != NULL && (trail->steps[0].offset >= room_bytes || !is_at(trail->steps, frame))) {
-        before = trail;
-        trail = trail->next;
-    }
-    if (trail == NULL || before == NULL) return trail;
     before->next = trail->next; /* a child forked meanwhile may lack it */
     trail->next = *others;
     *others = trail;
-    return trail;
 }
 
-/* NULL: not seen before. */
-static inline struct profile_site *find(uintptr_t frame, uintptr_t room_bytes)
+/* NULL: not seen before. room_bytes matters where is_within, a constant. */
+HAK_INLINE struct profile_site *find_in(bool is_within, uintptr_t frame, uintptr_t room_bytes)
 {
-    for (struct trail **others = &root, *trail; (trail = choose(others, frame, room_bytes)) != NULL;) {
-        struct step *step = follow(trail, frame, room_bytes);
-        if (step == trail->steps + trail->count) return trail->site;
+    for (struct trail **others = &root;;) {
+        struct trail *trail = *others, *before = NULL;
+        while (trail != NULL &&
+               (is_within ? follow_within(trail->steps, trail->steps + 1, frame, room_bytes) == trail->steps
+                          : !is_at(trail->steps, frame))) {
+            before = trail;
+            trail = trail->next;
+        }
+        if (trail == NULL) return NULL;
+        if (before != NULL) put_first(others, before, trail);
+        struct step *step = is_within ? follow_within(trail->steps + 1, trail->end, frame, room_bytes)
+                                      : follow(trail->steps + 1, trail->end, frame);
+        if (step == trail->end) return trail->site;
         others = &step->others;
     }
-    return NULL;
 }
 
 /* --- learning ------------------------------------------------------------------------------------------------- */
@@ -170,11 +177,12 @@ static void path_learn(struct profile_site *site)
         while (trail != NULL && !is_same(trail->steps, &path.steps[known])) trail = trail->next;
         if (trail == NULL) break;
         uint32_t same = 1;
-        while (same < trail->count && known + same < path.count &&
+        uint32_t trail_count = (uint32_t)(trail->end - trail->steps);
+        while (same < trail_count && known + same < path.count &&
                is_same(&trail->steps[same], &path.steps[known + same]))
             same++;
         known += same;
-        if (same == trail->count || known == path.count) return; /* it ends where the other one does not, or is known */
+        if (same == trail_count || known == path.count) return; /* it ends where the other one does not, or is known */
         others = &trail->steps[same].others;
     }
     uint32_t count = path.count - known;
@@ -184,8 +192,9 @@ static void path_learn(struct profile_site *site)
     learned_bytes += (uint32_t)bytes;
     memcpy(trail->steps, &path.steps[known], count * sizeof path.steps[0]);
     trail->site = site;
-    trail->count = count;
-    trail->reach_bytes = path.steps[path.count - 1].offset + (uint32_t)sizeof(uintptr_t);
+    trail->end = trail->steps + count;
+    uintptr_t reach = path.steps[path.count - 1].offset + sizeof(uintptr_t);
+    if (reach > reach_bytes) reach_bytes = reach;
     trail->next = *others;
     *others = trail;
 }
@@ -203,9 +212,15 @@ static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t
     struct os_frame frames[PROFILE_FRAMES + OWN_FRAMES_MAX];
     int saved = errno;
     unwound++;
-    lock_release(LOCK_PROFILE); /* the unwinder may allocate and free */
+    lock_release(LOCK_PROFILE);
+    /* The unwinder may allocate and free. What it allocates is not sampled. */
+    struct tcache *tcache = tcache_self();
+    bool was_sampling = tcache->is_sampling;
+    tcache->is_sampling = true;
+    tcache->pops = NULL; /* until the next slow path after this one */
     size_t count = os_unwind(frames, PROFILE_FRAMES + OWN_FRAMES_MAX), own = index_of(frame, frames, count),
            skipped = own != 0 ? own + 1 : 2;
+    tcache->is_sampling = was_sampling;
     lock_acquire(LOCK_PROFILE);
     errno = saved;
     size_t site_count = count > skipped ? count - skipped : 0;
@@ -215,10 +230,17 @@ static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t
     return site;
 }
 
+static HAK_COLD struct profile_site *find_within(uintptr_t frame, uintptr_t room_bytes)
+{
+    struct profile_site *site = find_in(true, frame, room_bytes);
+    return site != NULL ? site : unwind_and_learn(frame, room_bytes);
+}
+
 struct profile_site *stack_site(uintptr_t frame)
 {
-    uintptr_t end = stack_end(frame), room_bytes = end != 0 ? end - frame : 0;
-    struct profile_site *site = find(frame, room_bytes);
+    uintptr_t room_bytes = room_above(frame);
+    if (HAK_UNLIKELY(reach_bytes > room_bytes)) return find_within(frame, room_bytes);
+    struct profile_site *site = find_in(false, frame, room_bytes);
     return HAK_LIKELY(site != NULL) ? site : unwind_and_learn(frame, room_bytes);
 }
 

@@ -1,0 +1,214 @@
+// pops_test.cc: the laws of pops.h, for workloads of one class.
+#include "heap/heap_test_support.h"
+
+#include <functional>
+
+extern "C" {
+#include "cache/tcache.h"
+#include "profile/pops.h"
+#include "profile/profile.h"
+#include "superslab/pagemap.h"
+}
+
+class Pops : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        if (SANITIZED) GTEST_SKIP() << "builds with a sanitizer do not profile";
+    }
+};
+
+// What a class has in its bin, in magazines, and set aside by the profile.
+struct Cached {
+    size_t blocks, aside;
+};
+
+size_t length(const block *list)
+{
+    size_t count = 0;
+    for (; list != nullptr; list = link_get(&list->next)) count++;
+    return count;
+}
+
+size_t lengths(const block *lists)
+{
+    size_t count = 0;
+    for (; lists != nullptr; lists = link_get(&lists->next_magazine)) count += length(lists);
+    return count;
+}
+
+Cached cached(uint32_t class_index)
+{
+    const tcache *self = tcache_self();
+    Cached now = {length(self->heads[class_index]) + lengths(self->heap->parking[class_index].magazines), 0};
+    const pops_class &state = self->heap->pops->classes[class_index];
+    for (const block *lists : state.aside) now.aside += lengths(lists);
+    return now;
+}
+
+// The laws of pops.h between two calls.
+void expect_laws(uint32_t class_index)
+{
+    const tcache *self = tcache_self();
+    const pops_class &state = self->heap->pops->classes[class_index];
+    ASSERT_EQ(self->busy, 0u);
+    ASSERT_FALSE(self->is_sampling);
+    ASSERT_LE(self->credits[class_index], state.credit) << "frees spend it";
+    ASSERT_LT(state.credit, state.left);
+    if (state.kept > 0) ASSERT_EQ(state.credit, state.left - 1) << "no more is kept than must be";
+    ASSERT_EQ(state.bin, self->heap->parking[class_index].count);
+    ASSERT_LE(state.uncounted_below, state.bin);
+    for (int list = state.bin + 1; list < POPS_LISTS_MAX; list++) ASSERT_EQ(state.aside[list], nullptr) << list;
+}
+
+// Runs a random workload of one class, and check() after each call, with the number of mallocs so far.
+void walk(uint32_t class_index, size_t live_max, int calls, const std::function<void(size_t, size_t)> &check)
+{
+    test::Rng rng;
+    std::vector<void *> live;
+    size_t mallocs = 0, small = 0;
+    const auto is_small = [&](void *block) { return tag_slab_class(pagemap_tag(block)) == class_index; };
+    const auto give_back = [&] {
+        std::swap(live[rng.below(live.size())], live.back());
+        small -= is_small(live.back());
+        hak_free(live.back());
+        live.pop_back();
+    };
+    for (int call = 0; call < calls && !testing::Test::HasFatalFailure(); call++) {
+        const bool grows = (call / (2 * (int)live_max)) % 2 == 0; // in turn mostly mallocs, and mostly frees
+        if (live.empty() || (live.size() < live_max && rng.below(4) < (grows ? 3 : 1))) {
+            live.push_back(hak_malloc(sizeclass_bytes(class_index)));
+            mallocs++;
+            small += is_small(live.back());
+        } else {
+            give_back();
+        }
+        check(mallocs, small);
+    }
+    while (!live.empty()) give_back();
+}
+
+// With a mean that is never reached: `left` falls by one for each block that enters the bin, by a free or in a list.
+TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
+        hak_purge();
+        hak_free(hak_malloc(2048));
+        const tcache *self = tcache_self();
+        const pops_class &state = self->heap->pops->classes[c];
+        uint64_t before = 0;
+        walk(c, 3 * sizeclass_credit(c), 20000, [&](size_t mallocs, size_t) {
+            expect_laws(c);
+            const uint64_t left = state.left - (state.credit - self->credits[c]);
+            const uint64_t now = left + mallocs + cached(c).blocks;
+            if (before == 0) before = now;
+            ASSERT_EQ(now, before) << "after " << mallocs << " mallocs";
+        });
+        EXPECT_EQ(cached(c).aside, 0u);
+    }));
+}
+
+// With means that are often reached no block is lost, whatever is set aside.
+TEST_F(Pops, WhatIsSetAsideStaysTheClasss)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        for (const uint64_t mean : {1000u, 5000u, 40000u}) {
+            ASSERT_EQ(profile_start(mean, 7), 0);
+            hak_purge();
+            hak_free(hak_malloc(2048));
+            const owner *owner = &tcache_self()->heap->owner;
+            size_t other = SIZE_MAX, aside_most = 0;
+            walk(c, 9 * sizeclass_credit(c), 10000, [&](size_t, size_t small) {
+                expect_laws(c);
+                const Cached now = cached(c);
+                const size_t of_class = (small + now.blocks + now.aside) * sizeclass_bytes(c);
+                if (other == SIZE_MAX) other = owner_used_bytes(owner) - of_class;
+                ASSERT_EQ(owner_used_bytes(owner), of_class + other);
+                aside_most = std::max(aside_most, now.aside);
+            });
+            EXPECT_GT(aside_most, 0u) << mean;
+        }
+    }));
+}
+
+// Where a bin's list finds no room and goes back to its slabs, what was set aside of it does too.
+TEST_F(Pops, AListThatGoesBackTakesItsChoices)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        ASSERT_EQ(profile_start(60000, 7), 0);
+        hak_purge();
+        std::vector<void *> blocks(40 * sizeclass_credit(c));
+        for (void *&block : blocks) block = hak_malloc(2048);
+        const tcache *self = tcache_self();
+        const pops_class &state = self->heap->pops->classes[c];
+        int with_choices = 0;
+        for (void *block : blocks) {
+            const bool parks = self->credits[c] == 0 && state.kept == 0 && self->heads[c] != nullptr;
+            const bool has_choices = parks && state.aside[state.bin] != nullptr;
+            const uint32_t parked = self->heap->parked;
+            hak_free(block);
+            if (!has_choices || self->heap->parked != parked) continue;
+            with_choices++;
+            const struct block *aside = state.aside[state.bin];
+            ASSERT_TRUE(aside == nullptr || ((void *)aside == block && link_get(&aside->next_magazine) == nullptr));
+        }
+        EXPECT_GT(with_choices, 0);
+    }));
+}
+
+// A visit takes the magazines with their choices, and leaves the bin's list its own.
+TEST_F(Pops, AVisitLeavesTheBinsChoices)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
+        std::vector<void *> blocks(3 * sizeclass_credit(c) + 1);
+        for (void *&block : blocks) block = hak_malloc(2048);
+        for (void *block : blocks) hak_free(block);
+        ASSERT_EQ(profile_start(1, 7), 0); // each entry is chosen
+        void *last = hak_malloc(2048), *sampled;
+        while ((sampled = hak_malloc(2048)), profile_used_bytes() == 0) last = sampled;
+        hak_free(sampled);
+        hak_free(last);
+        const pops_class &state = tcache_self()->heap->pops->classes[c];
+        ASSERT_GT(state.bin, 0);
+        ASSERT_EQ((void *)state.aside[state.bin], last);
+        test::in_thread([] { hak_purge_all(); });
+        ASSERT_EQ(tcache_self()->heap->parking[c].count, 0);
+        sampled = hak_malloc(2048);
+        EXPECT_EQ(profile_used_bytes(), 2048u);
+        EXPECT_EQ((void *)state.aside[0], last) << "the sample serves the malloc, and the block enters again";
+        hak_free(sampled);
+        expect_laws(c);
+    }));
+}
+
+// A bin takes as many frees as it would without a profile: what the law keeps of its credit is not lost.
+TEST_F(Pops, ABinsCreditStays)
+{
+    const uint32_t c = sizeclass_of(2048);
+    for (const uint64_t mean : {(uint64_t)0, (uint64_t)40000, (uint64_t)200000, (uint64_t)1 << 50}) {
+        EXPECT_TRUE(test::in_child([=] {
+            if (mean != 0) ASSERT_EQ(profile_start(mean, 7), 0);
+            hak_purge();
+            const tcache *self = tcache_self();
+            std::vector<void *> blocks(4 * sizeclass_credit(c));
+            for (void *&block : blocks) block = hak_malloc(2048);
+            size_t frees = 0;
+            std::vector<size_t> parks; // after how many frees of blocks that were not sampled
+            for (void *block : blocks) {
+                const uint32_t before = self->heap->parked;
+                const bool is_small = tag_slab_class(pagemap_tag(block)) == c;
+                hak_free(block);
+                if (self->heap->parked != before) parks.push_back(frees);
+                frees += is_small;
+            }
+            const size_t credit = sizeclass_credit(c);
+            EXPECT_EQ(parks, (std::vector<size_t>{credit, 2 * credit, 3 * credit})) << mean;
+        }));
+    }
+}
