@@ -104,6 +104,19 @@ TEST_F(Inspect, ASlabsPages)
     }
 }
 
+TEST_F(Inspect, FreePages)
+{
+    if (ASAN || MSAN) GTEST_SKIP() << "a free page may not be read";
+    void *run = hak_malloc(PAGE_BYTES);
+    struct superslab *owner = superslab_of(slab_of(run));
+    const uint64_t page = 1ull << ((uintptr_t)run / PAGE_BYTES % SUPERSLAB_PAGES);
+    *static_cast<uint64_t *>(run) = 1;
+    hak_free(run);
+    ASSERT_NE(owner->free_pages & owner->dirty_pages & page, 0u);
+    expect_broken_by(owner->dirty_pages, owner->dirty_pages & ~page,
+                     "law 7: a free page that is not dirty reads as zero", run);
+}
+
 TEST_F(Inspect, AnOwnersLists)
 {
     struct owner *owner = slab->owner;

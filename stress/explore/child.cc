@@ -84,14 +84,9 @@ void child_judge(World &world)
     // Structures that were being changed break laws, and stay as they are for good.
     const bool all_laws = lost.only_frees && inside_fork_left_count() == 0;
     if (all_laws) world.in(world.stranger(), [](World &each) { each.laws(); });
-    world.in(world.stranger(), [](World &) {
-        arena_over(true);
-        hak_purge();
-        arena_over(false);
-    });
+    world.in(world.stranger(), [](World &) { hak_purge(); });
     if (all_laws) world.in(world.stranger(), [](World &each) { each.laws(); });
     if (!world.runner.failed()) balance(world, lost);
-    arena_over(false);
 }
 
 } // namespace stress

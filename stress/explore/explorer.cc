@@ -112,9 +112,7 @@ void Explorer::judge_rest()
         world_.in(thread, [](World &world) { world.thread_end(); });
     world_.in(world_.stranger(), [](World &world) {
         world.laws();
-        arena_over(true);
         hak_purge();
-        arena_over(false);
         world.laws();
         hak_stats stats;
         hak_stats_get(&stats);
@@ -123,7 +121,6 @@ void Explorer::judge_rest()
                               "nothing is live, yet %zu bytes are in small blocks, %zu in runs, %zu huge blocks",
                               stats.small_bytes, stats.run_bytes, stats.huge_count);
     });
-    arena_over(false);
 }
 
 // --- all of them ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@
 static uintptr_t arena, arena_end;
 static struct arena_books books;
 static const char *complaint;
-static bool is_over;
 static uint64_t fail_in; /* calls until one fails, including that one; 0: none will */
 static bool fail_for_ever;
 static uint64_t failed;
@@ -156,7 +155,7 @@ static int arena_purge(void *start, size_t size_bytes)
 {
     if (fails()) return EINVAL;
     if (!is_reserved(start, size_bytes)) complain("purge of memory that is not reserved");
-    if (!is_over) memory_zero((uintptr_t)start, (uintptr_t)start + size_bytes);
+    memory_zero((uintptr_t)start, (uintptr_t)start + size_bytes);
     return 0;
 }
 
@@ -168,7 +167,7 @@ static int release(void *start, size_t size_bytes)
     }
     uintptr_t from = (uintptr_t)start;
     if (!take(books.reserved, &books.reserved_count, from, from + size_bytes)) return ENOMEM;
-    if (!is_over) memory_zero((uintptr_t)start, (uintptr_t)start + size_bytes);
+    memory_zero((uintptr_t)start, (uintptr_t)start + size_bytes);
     if (__tsan_release != NULL) __tsan_release(&books);
     return 0;
 }
@@ -248,11 +247,6 @@ void arena_fail(uint64_t nth, bool for_ever)
 uint64_t arena_failed(void)
 {
     return failed;
-}
-
-void arena_over(bool over)
-{
-    is_over = over;
 }
 
 struct arena_books *arena_now(void)

@@ -46,10 +46,6 @@ void arena_fail(uint64_t nth, bool for_ever);
 /* The number of calls made to fail since the process began. */
 uint64_t arena_failed(void);
 
-/* Whether the content of the memory no longer matters, as at the end of a run. Purge and release then leave it
- * unchanged. */
-void arena_over(bool over);
-
 /* The allocator's first breach of the contract of os/os.h; NULL: none. */
 const char *arena_complaint(void);
 
