@@ -22,7 +22,6 @@ void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
     if (range.superslab == NULL && grows) range = pool_claim(pages, align_pages, true);
     if (range.superslab == NULL) return NULL;
     struct slab *run = &range.superslab->slabs[range.first];
-    run->class_index = CLASS_RUN;
     run->page_count = (uint8_t)pages;
     run->page_index = (uint8_t)range.first;
     run->page_offset = 0;

@@ -60,9 +60,7 @@ static bool may_use(const struct hak_heap *heap, const char *call)
 /* Takes LOCK_OWN_HEAPS. If another thread held it when this process was forked, the spare bodies are lost. */
 static void heaps_lock(void)
 {
-    if (!lock_acquire(LOCK_OWN_HEAPS)) return;
-    spare_first = spare_last = NULL;
-    spare_count = 0;
+    if (lock_acquire(LOCK_OWN_HEAPS)) spare_count = 0;
 }
 
 /* Under LOCK_OWN_HEAPS. A body that was never used, or was emptied by destroy. */
@@ -152,15 +150,12 @@ static void empty(struct hak_heap *heap)
 void own_free_all(struct hak_heap *heap)
 {
     if (VALIDATE && !may_use(heap, "hak_heap_free_all")) return;
-    int saved = errno;
     empty(heap);
-    errno = saved;
 }
 
 void own_destroy(struct hak_heap *heap)
 {
     if (heap == NULL || (VALIDATE && !may_use(heap, "hak_heap_destroy"))) return;
-    int saved = errno;
     atomic_store_explicit(&heap->live, false, memory_order_relaxed);
     empty(heap);
     heaps_lock();
@@ -169,7 +164,6 @@ void own_destroy(struct hak_heap *heap)
     else spare_last->next_spare = heap;
     spare_last = heap;
     lock_release(LOCK_OWN_HEAPS);
-    errno = saved;
 }
 
 void own_limit_set(struct hak_heap *heap, size_t limit_bytes)

@@ -47,7 +47,7 @@ static void adopt_pages(struct superslab *superslab, void *context)
     for (uint32_t page = 0; page < SUPERSLAB_PAGES; page++) {
         struct slab *slab = &superslab->slabs[page];
         uint32_t tag = pagemap_tag(superslab_page_start(superslab, slab));
-        bool is_slab = tag >> TAG_OWNER_SHIFT == 0 && tag_slab_class(tag) != CLASS_EMPTY;
+        bool is_slab = tag_slab_class(tag) != CLASS_EMPTY;
         if ((!is_slab && tag != CLASS_OWN) || slab->page_offset != 0 || own_heap_of(slab) != heap) continue;
         if (is_slab) {
             slab_adopt(heap, slab);
