@@ -173,9 +173,19 @@ TEST_F(Describe, BadLinks)
     void **word = static_cast<void **>(blocks[5]); /* in the middle of the list: the block freed last is first */
     void *link = *word;
     const uint64_t on_stack = number_of(&suspect) & ~(uint64_t)15;
-    for (uint64_t bad : {(uint64_t)0x123450, number_of(link) + 8, number_of(link) + 16, on_stack}) {
+    void *of_another_class = hak_malloc(224), *of_another_heap = nullptr;
+    test::in_thread([&] { of_another_heap = hak_malloc(208); });
+    const std::string leads_out = "it leads out of its class, or of its heap";
+    const std::pair<uint64_t, std::string> ways[] = {{0x123450, leads_out},
+                                                     {number_of(link) + 8, "it is no multiple of 16"},
+                                                     {number_of(link) + 16, "it leads between two blocks"},
+                                                     {number_of(of_another_class), leads_out},
+                                                     {number_of(of_another_heap), leads_out},
+                                                     {on_stack, leads_out}};
+    for (const auto &[bad, text] : ways) {
         *word = (void *)(uintptr_t)bad;
         ASSERT_TRUE(describe_bad_link(&suspect)) << std::hex << bad;
+        EXPECT_EQ(suspect.text, text);
         EXPECT_EQ(suspect.word, word);
         EXPECT_EQ(suspect.value, bad);
         EXPECT_EQ(suspect.class_index, class_index);
@@ -183,6 +193,8 @@ TEST_F(Describe, BadLinks)
     }
     *word = link;
     EXPECT_FALSE(describe_bad_link(&suspect));
+    hak_free(of_another_class);
+    hak_free(of_another_heap);
     void *&head = reinterpret_cast<void *&>(tcache_self()->heads[class_index]);
     void *sound = head;
     head = (void *)(uintptr_t)0x123450;

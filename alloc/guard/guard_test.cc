@@ -341,6 +341,18 @@ TEST_F(Guard, SystemThatRefuses)
     }));
 }
 
+// However many are asked for, the range has as many slots as fit into a GiB, or more than half of that.
+TEST_F(Guard, AsManySlotsAsFit)
+{
+    with(1u << 24, 0, [] {
+        const char *first = as_bytes(guard_alloc(16));
+        size_t pages = 0;
+        for (const char *at = first; pagemap_tag_checked(at) == CLASS_GUARD; at += PAGE_BYTES) pages++;
+        EXPECT_LE(pages, ((size_t)1 << 30) / PAGE_BYTES);
+        EXPECT_GE(pages, ((size_t)1 << 29) / PAGE_BYTES);
+    });
+}
+
 TEST_F(Guard, WhatIsSaidOfAnAddress)
 {
     with(3, 0, [] {

@@ -121,6 +121,40 @@ TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
     }
 }
 
+// While a loop swings, a sixty-fourth of the bytes to keep fades in a delay, down to what the cache has held and a half.
+// Where it swings less than an eighth of them, an eighth fades, and nothing bounds that.
+TEST_F(HugeLoop, HowMuchFadesInADelay)
+{
+    if (HAK_SANITIZE_ADDRESS) GTEST_SKIP() << "AddressSanitizer marks each byte of a block: gigabytes in all";
+    std::vector<char *> blocks(24);
+    char *stays = allocated(3 * MIB);
+    auto round = [&](size_t count) {
+        for (size_t i = 0; i < count; i++) blocks[i] = allocated(16 * MIB);
+        for (size_t i = 0; i < count; i++) hak_free(blocks[i]);
+    };
+    for (int i = 0; i < 40; i++) round(blocks.size());
+    for (size_t i = 8; i < blocks.size(); i++) blocks[i] = allocated(16 * MIB);
+    round(8);
+    huge_tick(now += PURGE_DELAY_MS);
+    size_t keep = huge_learned().keep_bytes;
+    ASSERT_GT(keep, 250 * MIB);
+    for (int i = 0; i < 64; i++) {
+        round(8);
+        huge_tick(now += PURGE_DELAY_MS);
+        keep = std::max(keep - keep / 64, 192 * MIB);
+        ASSERT_EQ(huge_learned().keep_bytes, keep) << i;
+    }
+    EXPECT_EQ(keep, 192 * MIB);
+    for (int i = 0; i < 3; i++) {
+        round(1);
+        huge_tick(now += PURGE_DELAY_MS);
+        keep -= keep / 8;
+        ASSERT_EQ(huge_learned().keep_bytes, keep) << i;
+    }
+    for (size_t i = 8; i < blocks.size(); i++) hak_free(blocks[i]);
+    hak_free(stays);
+}
+
 // One slow path after a sleep gives back what loops have taught to keep, with a block still in use.
 TEST_F(HugeLoop, OneTickAfterASleepIsEnough)
 {

@@ -72,11 +72,12 @@ TEST_F(OwnFork, AChildHasEveryHeapWhole)
 }
 
 std::atomic<bool> own_gives_back, own_holds, own_let_go;
+std::atomic<unsigned> own_rank{LOCK_OWN};
 thread_local int own_may_hold; // at the nth
 
 void own_hold(unsigned rank, bool gives_back)
 {
-    if (own_may_hold == 0 || rank != LOCK_OWN || gives_back != own_gives_back || --own_may_hold > 0) return;
+    if (own_may_hold == 0 || rank != own_rank || gives_back != own_gives_back || --own_may_hold > 0) return;
     own_holds = true;
     while (!own_let_go) usleep(100);
 }
@@ -103,6 +104,23 @@ void make_hollow(hak_heap *heap, std::vector<OwnHeld> &held)
     EXPECT_GT(hak_purge_all(), 40u * 20000);
 }
 
+// Each slab of the heap, of one page, lies before one of the other heap. All but a block of each is free, and the memory of
+// that was given back.
+void make_hollow_in_turn(hak_heap *heap, hak_heap *beside, std::vector<OwnHeld> &held,
+                         std::vector<OwnHeld> &held_beside)
+{
+    std::vector<void *> rest;
+    for (size_t i = 0; i < 256; i++) {
+        hak_heap *of = i / 32 % 2 == 0 ? heap : beside;
+        OwnHeld each{hak_heap_malloc(of, 2048), 2048, i};
+        each.fill();
+        if (i % 32 != 0) rest.push_back(each.block);
+        else (of == heap ? held : held_beside).push_back(each);
+    }
+    for (void *block : rest) hak_free(block);
+    EXPECT_GT(hak_purge_all(), 128u * 2048);
+}
+
 TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
 {
     SKIP_WITHOUT_VALIDATE();
@@ -119,6 +137,7 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
                     of.back().fill();
                 }
             make_hollow(heap, held);
+            make_hollow_in_turn(heap, beside, held, held_beside);
             own_gives_back = gives_back;
             own_holds = own_let_go = false;
             sync_lock_hook = own_hold;
@@ -140,6 +159,40 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
             use_and_empty(beside, held_beside);
         }
     }
+}
+
+// Another thread was taking a body of a destroyed heap: the child has none of them, and makes new ones.
+TEST_F(OwnFork, AChildLosesTheListOfDestroyedHeapsThatWasBeingChanged)
+{
+    SKIP_WITHOUT_VALIDATE();
+    SKIP_UNDER_SANITIZER("its own threads and locks are not those of the child");
+    auto make_and_destroy = [](size_t count) {
+        std::vector<hak_heap *> heaps(count);
+        for (hak_heap *&heap : heaps) heap = hak_heap_new();
+        for (hak_heap *heap : heaps) {
+            hak_free(hak_heap_malloc(heap, 100));
+            hak_heap_destroy(heap);
+        }
+    };
+    // In a child, whose metadata no law counts: bodies stay.
+    EXPECT_TRUE(test::in_child([&] {
+        make_and_destroy(40);
+        own_rank = LOCK_OWN_HEAPS;
+        own_gives_back = own_holds = own_let_go = false;
+        sync_lock_hook = own_hold;
+        std::thread thread([&] {
+            own_may_hold = 1;
+            make_and_destroy(1);
+        });
+        while (!own_holds) usleep(100);
+        EXPECT_TRUE(test::in_child([&] {
+            sync_lock_hook = nullptr;
+            for (int i = 0; i < 2; i++) make_and_destroy(40);
+        }));
+        own_let_go = true;
+        thread.join();
+        make_and_destroy(40);
+    }));
 }
 
 } // namespace

@@ -206,6 +206,23 @@ TEST_F(ProfileBlock, FreePagesGoBack)
     }));
 }
 
+// What a sample needs serves the next one: small blocks, runs and huge blocks.
+TEST_F(ProfileBlock, ALoopOfSampledBlocksTakesNoMoreMemory)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1, 7), 0); // every block
+        for (size_t size : {512, (int)PAGE_BYTES, (int)(RUN_BYTES_MAX + PAGE_BYTES)}) {
+            auto loop = [size](int count) {
+                for (int i = 0; i < count; i++) hak_free(hak_malloc(size));
+            };
+            loop(100);
+            os_fault_install(0, false); // counts calls, and fails none
+            loop(40000);
+            EXPECT_EQ(os_fault_remove(), 0u) << size;
+        }
+    }));
+}
+
 // Samples that are live at the fork are the child's too, and both go on.
 TEST_F(ProfileBlock, Fork)
 {

@@ -222,11 +222,13 @@ TEST_F(Slab, ADamagedFreeListIsTakenAsItIs)
     std::vector<block *> all = take_all(s);
     slab *other = slab_make(own, sizeclass_of(64));
     block *elsewhere = slab_take(other);
-    for (block *damage : {all[7], elsewhere}) { // a cycle, and a block of another slab
+    char *behind = superslab_page_start(superslab_of(s), s) + PAGE_BYTES;
+    // A cycle, a block of another slab, and the first address behind the slab.
+    for (block *damage : {all[7], elsewhere, reinterpret_cast<block *>(behind)}) {
         for (size_t i = 10; i-- > 0;) slab_give_back(s, all[i]);
-        all[9]->next = damage;
+        all[8]->next = damage;
         block *first = slab_take(s);
-        for (size_t i = 0; i < 10; i++, first = first->next) ASSERT_EQ(first, all[i]);
+        for (size_t i = 0; i < 9; i++, first = first->next) ASSERT_EQ(first, all[i]);
         EXPECT_EQ(first, damage);
     }
     all[9]->next = nullptr;
