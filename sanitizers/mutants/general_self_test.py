@@ -156,6 +156,13 @@ int fields(struct pair *pair, int x)
     setvbuf(stdout, 0, 0, 0);
     return x;
 }
+unsigned long stores(struct pair *pair, int x)
+{
+    STORE(pair->low, x);
+    pair->high = 4;
+    atomic_store_explicit(&a, x, memory_order_relaxed);
+    return 1ul << x % 64;
+}
 static __attribute__((noreturn)) void finish(void)
 {
     a = 3;
@@ -171,8 +178,8 @@ def check_alike(problems):
     bad = [
         text
         for text in made
-        if text in ("x >= y", "x <= low", "x >= high", "return;")
-        or text.startswith(("b = ", "least(y, x); any", "pair->high = 2 * x; pair"))
+        if text in ("x >= y", "x <= low", "x >= high", "return;", "x")
+        or text.startswith(("b = ", "least(y, x); any", "pair->high = 2 * x; pair", "pair->high = 4; ", "atomic"))
     ]
     breaks = [
         each.line
@@ -339,6 +346,8 @@ def check_parts(folder, problems):
             ["one-rule", "another"],
         ),
         ("one_test", script, [], ["test_one", "test_two"]),
+        ("hakmem-explore", shell.format("post-adopt  2 or 3 threads  what\n"), ["--visits", "f"], ["post-adopt"]),
+        ("hakmem-explore", shell.format("post-adopt  2 or 3 threads  what\n"), ["--scenario", "post-adopt"], []),
     ):
         program = folder / name
         program.write_text(text, encoding="utf-8")

@@ -43,6 +43,12 @@ STEPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 FAILURES = re.compile(r"NULL|nullptr|false|-1|E[A-Z]{3,}|errno|error|result|\(void \*\)0")
 PLAIN = re.compile(r"NULL|nullptr|false|true|-?[0-9]+u?|E[A-Z]{3,}")
 LOAD = re.compile(r"(atomic_load\w*|__atomic_load_n)\(([^,()]*(\([^()]*\))?[^,()]*)|[\w.>\[\]-]+\.load\(")
+# A store that the language lets trade places with any other that is not of the same memory: what it sets, and the value.
+UNORDERED = re.compile(
+    r"(?:atomic_(?:store|fetch_\w+)_explicit\(&(?P<place>[^,]+), (?P<value>.+), memory_order_relaxed\)"
+    r"|STORE\((?P<record>[^,]+), (?P<kept>.+)\)|(?P<left>[\w.>\[\]-]+) [-+|&]?= (?P<right>.+));",
+    re.DOTALL,
+)
 LOOPS = ("for_statement", "while_statement", "do_statement")
 JUMPS = ("break_statement", "continue_statement", "goto_statement", "return_statement")
 # Nothing below these can depend on something that is known only at run time, or is code.
@@ -200,6 +206,8 @@ class Function:
             return  # the function would end without a result
         if node.type == "break_statement" and self.ends_switch(node):
             return
+        if node.parent == self.body and self.after(node) is None and self.is_noreturn():
+            return  # what follows in memory would run: often the function that this one calls
         operator = "delete_statement"
         if node.type == "expression_statement":
             if re.match(r"errno\b", self.assigned(node)) or self.on_failing_path(node):
@@ -238,9 +246,22 @@ class Function:
         words = [re.split(r"\W+", self.text(each)) for each in (first, second)]
         return lefts[0][1] not in words[1] and lefts[1][1] not in words[0]
 
+    def are_unordered(self, first, second):
+        """Whether both are plain or relaxed stores without another call, and neither names what the other sets."""
+        found = [UNORDERED.fullmatch(self.text(each)) for each in (first, second)]
+        if None in found:
+            return False
+        places = [each["place"] or each["record"] or each["left"] for each in found]
+        values = [each["value"] or each["kept"] or each["right"] for each in found]
+        if any("(" in re.sub(r"\((?:u?int\w+|\w+ \*|void \*)\)", "", each) for each in (*places, *values)):
+            return False
+        names = [[word for word in re.split(r"\W+", place) if not word.isdigit()][-1] for place in places]
+        words = [re.split(r"\W+", f"{place} {value}") for place, value in zip(places, values)]
+        return names[0] not in words[1] and names[1] not in words[0]
+
     def depends(self, first, second):
         """Whether the order of two expression statements can matter: a call, or one names what the other sets."""
-        if self.sets_other_fields(first, second):
+        if self.sets_other_fields(first, second) or self.are_unordered(first, second):
             return False
         texts = self.text(first), self.text(second)
         for mine, other in ((first, second), (second, first)):
@@ -279,13 +300,14 @@ class Function:
             before = self.span(first.start_byte, node.start_byte)
             self.add("publish_early", first.start_byte, node.end_byte, f"{text} {before}", "stmt")
 
+    def is_noreturn(self):
+        line = self.data.rfind(b"\n", 0, self.node.start_byte) + 1  # the blanked attributes are before the node
+        return re.search(rb"NORETURN|noreturn", self.data[line : self.body.start_byte]) is not None
+
     def returns_early(self, node):
         """Before a statement of the function's own block, but the first and a plain return."""
-        if node.parent != self.body or self.before(node) is None:
-            return
-        line = self.data.rfind(b"\n", 0, self.node.start_byte) + 1  # the blanked attributes are before the node
-        if re.search(rb"NORETURN|noreturn", self.data[line : self.body.start_byte]):
-            return  # the compiler takes what would return for code that is not reached
+        if node.parent != self.body or self.before(node) is None or self.is_noreturn():
+            return  # in a noreturn function the compiler takes what would return for code that is not reached
         kind = self.node.child_by_field_name("type")
         declarator = self.node.child_by_field_name("declarator")
         if kind is not None and self.text(kind) == "void" and declarator.type != "pointer_declarator":
@@ -403,6 +425,19 @@ class Function:
             return left in inner
         return chosen in ({left, right}, {f"{left} - {right}", "0"}, {f"{right} - {left}", "0"})
 
+    def is_count_of_shift(self, node):
+        """Whether it is N % 64 bits by which a word is shifted: the processor takes N modulo 64. UBSan tells them apart."""
+        outer = node.parent
+        return (
+            re.fullmatch(
+                r"%\s*(64|WORD_BITS)", self.text(node)[len(self.text(node.child_by_field_name("left"))) :].strip()
+            )
+            is not None
+            and outer.type == "binary_expression"
+            and outer.child_by_field_name("right") == node
+            and self.text(outer.child_by_field_name("operator")) in ("<<", ">>")
+        )
+
     def binary(self, node):
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         sign = self.text(node.child_by_field_name("operator"))
@@ -413,7 +448,7 @@ class Function:
                 self.replace("drop_recheck" if again else "drop_conjunct", node, f"!!({self.text(kept)})", "expr")
         elif sign in STEPPED and not self.is_same_where_equal(node):
             self.replace("off_by_one", node, f"{texts[0]} {STEPPED[sign]} {texts[1]}", "expr")
-        elif sign in ("/", "%", ">>"):
+        elif sign in ("/", "%", ">>") and not self.is_count_of_shift(node):
             self.replace("drop_divisor", node, texts[0], "expr")
         if sign in (*STEPPED, "==", "!=", "%"):
             for each in (left, right):

@@ -55,8 +55,8 @@ SETS = {
             ),
             Tests(("misuse-programs", "hakmem-validate"), r"^misuse[.][a-z_]+[.][12]([.]goes-on)?$", ""),
             Tests(
-                ("explore-test",),
-                r"^explore-unit[.]Explorer[.]EveryScenario",
+                ("hakmem-explore",),
+                r"^explore[.]two_threads$",
                 r"alloc/(base|superslab|slab|cache|guard|profile|heap)/",
             ),
             Tests(

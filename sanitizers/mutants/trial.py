@@ -92,6 +92,17 @@ def conform_parts(test):
     return [test.part(each, [*test.command, "--only", each]) for each in ids]
 
 
+def explore_parts(test):
+    words = test.command
+    if pathlib.Path(words[0]).name != "hakmem-explore" or "--scenario" in words:
+        return []
+    if "--visits" in words:  # a file that all cases would write
+        at = words.index("--visits")
+        words = words[:at] + words[at + 2 :]
+    names = re.findall(r"(?m)^(\S+) +\d", output_of(test, [words[0], "--list"]))
+    return [test.part(each, [*words, "--scenario", each]) for each in names]
+
+
 def unittest_parts(test):
     script = next((word for word in test.command if word.endswith("_test") and pathlib.Path(word).is_file()), None)
     if script is None or "-k" in test.command:
@@ -107,7 +118,7 @@ def parts(test):
     """The cases of a test as tests of their own; none where its program cannot run one alone."""
     if test.properties.get("PASS_REGULAR_EXPRESSION") or test.properties.get("WILL_FAIL"):
         return []
-    return gtest_parts(test) or conform_parts(test) or unittest_parts(test)
+    return gtest_parts(test) or conform_parts(test) or explore_parts(test) or unittest_parts(test)
 
 
 def without_core():
