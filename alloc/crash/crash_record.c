@@ -93,14 +93,13 @@ static void write_backtrace(const void *signal_context)
     record_open(&writer, RECORD_backtrace);
     record_add_number(&writer, pc);
     frames.count = 0;
-    int first = 0;
+    int next = 0;
+    bool found = false;
     if (crash_try(unwind, NULL))
-        while (first < frames.count && first < FRAMES_OWN_MAX && (uint64_t)(uintptr_t)frames.of_handler[first] != pc)
-            first++;
-    bool found = first < frames.count && first < FRAMES_OWN_MAX && first + 1 < frames.count;
+        while (!found && next < FRAMES_OWN_MAX && next + 1 < frames.count)
+            found = (uint64_t)(uintptr_t)frames.of_handler[next++] == pc;
     if (found) {
-        for (int i = first + 1; i < frames.count; i++)
-            record_add_number(&writer, (uint64_t)(uintptr_t)frames.of_handler[i]);
+        for (int i = next; i < frames.count; i++) record_add_number(&writer, (uint64_t)(uintptr_t)frames.of_handler[i]);
     } else {
         walk_frame_pointers(signal_context);
     }

@@ -263,8 +263,8 @@ static bool bin_suspect(const struct tcache *tcache, uint32_t class_index, struc
     for (uint32_t count = 0; suspect->text == NULL && count < LIST_BLOCKS_MAX; count++) {
         bool readable;
         suspect->word = pointer_of(suspect->value);
-        suspect->value = os_peek_word(suspect->word, &readable);
-        if (!readable || suspect->value == 0) return false;
+        suspect->value = os_peek_word(suspect->word, &readable); /* 0 if it cannot be read */
+        if (suspect->value == 0) return false;
         suspect->text = cycle_closes(&cycle, suspect->value) ? "the list does not end: a block was freed twice"
                                                              : link_fault(suspect->value, tag);
     }

@@ -40,7 +40,6 @@ static __typeof__(&_Unwind_GetGR) unwind_register;
 struct walk {
     struct os_frame *frames;
     size_t count, count_max, skipped;
-    uintptr_t last_cfa;
 };
 
 static _Unwind_Reason_Code walk_on(struct _Unwind_Context *context, void *of)
@@ -51,10 +50,10 @@ static _Unwind_Reason_Code walk_on(struct _Unwind_Context *context, void *of)
         return _URC_NO_REASON;
     }
     struct os_frame frame = {unwind_ip(context), unwind_cfa(context), unwind_register(context, DWARF_RBP)};
-    bool is_new = walk->count == 0 || frame.return_address != walk->frames[walk->count - 1].return_address ||
-                  frame.stack_pointer != walk->last_cfa;
+    const struct os_frame *last = walk->count > 0 ? &walk->frames[walk->count - 1] : NULL;
+    bool is_new =
+        last == NULL || frame.return_address != last->return_address || frame.stack_pointer != last->stack_pointer;
     if (walk->count == walk->count_max || frame.return_address == 0 || !is_new) return _URC_END_OF_STACK;
-    walk->last_cfa = frame.stack_pointer;
     walk->frames[walk->count++] = frame;
     return _URC_NO_REASON;
 }

@@ -130,7 +130,7 @@ bool validate_live(const void *pointer)
 static bool is_block_of(struct superslab *superslab, const struct slab *slab, const void *address)
 {
     const char *start = slab_start(superslab, slab);
-    if ((const char *)address < start || (uintptr_t)address % GRANULE_BYTES != 0) return false;
+    if ((const char *)address < start) return false;
     size_t offset = (size_t)((const char *)address - start), block_bytes = sizeclass_bytes(slab->class_index);
     return offset % block_bytes == 0 && offset / block_bytes < slab->capacity;
 }
