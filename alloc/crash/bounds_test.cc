@@ -6,6 +6,10 @@
 
 #include "hakmem/crash.h"
 
+extern "C" {
+#include "crash/crash.h"
+}
+
 namespace {
 
 class CrashBounds : public testing::Test {
@@ -34,6 +38,28 @@ class CrashBounds : public testing::Test {
 };
 
 } // namespace
+
+// Removed, it has no directory any more, also where sampled blocks want its reports meanwhile.
+TEST_F(CrashBounds, TheNextInstallationHasItsOwnDirectory)
+{
+    const std::string other = top + "/other";
+    std::filesystem::create_directory(other);
+    EXPECT_TRUE(test::in_child([&] {
+        struct sigaction action = {};
+        action.sa_handler = [](int) {};
+        ASSERT_EQ(sigaction(SIGFPE, &action, nullptr), 0);
+        EXPECT_EQ(hak_crash_handler_install(other.c_str()), 0);
+        EXPECT_EQ(hak_crash_handler_install(directory.c_str()), EALREADY);
+        hak_crash_handler_remove();
+        crash_start_for_guards();
+        raise(SIGFPE);
+        EXPECT_TRUE(std::filesystem::is_empty(other));
+        EXPECT_EQ(hak_crash_handler_install(directory.c_str()), 0);
+        raise(SIGFPE);
+    }));
+    EXPECT_TRUE(std::filesystem::is_empty(other));
+    EXPECT_EQ(records(), 2u) << "the other directory and a record";
+}
 
 // RECORDS_MAX: a process that survives its crashes writes 16 records.
 TEST_F(CrashBounds, RecordsOfOneProcess)

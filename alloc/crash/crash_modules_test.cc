@@ -52,8 +52,9 @@ std::string padded(std::string text)
 
 // A file that is mapped with code, as the linker maps a module: these notes, and its headers in the order load, note or
 // the other way round. Before them are `others` headers that say nothing about where the file is: the first is not
-// loaded, the second is not of the file's first page.
-std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_t cut = 0, size_t others = 2)
+// loaded, the second is not of the file's first page. The last `uncounted` headers are not in the count.
+std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_t cut = 0, size_t others = 2,
+                        size_t uncounted = 0)
 {
     std::string bytes;
     for (const Note &each : notes) {
@@ -69,7 +70,7 @@ std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_
     memcpy(file->e_ident, ELFMAG, SELFMAG);
     file->e_phoff = sizeof *file;
     file->e_phentsize = sizeof *headers;
-    file->e_phnum = (ElfW(Half))(others + 2);
+    file->e_phnum = (ElfW(Half))(others + 2 - uncounted);
     headers[0].p_type = PT_PHDR;
     headers[0].p_vaddr = 0x70000;
     headers[1].p_type = PT_LOAD;
@@ -121,6 +122,8 @@ TEST(CrashModules, TheBuildIdIsThatOfItsNoteAlone)
     const size_t most = MODULE_BUILD_ID_MAX;
     EXPECT_EQ(build_id_of({id}, false, 0, 62), "identity") << "64 headers are read";
     EXPECT_EQ(build_id_of({id}, false, 0, 63), "") << "and no more";
+    for (size_t others : {2, 61, 62})
+        EXPECT_EQ(build_id_of({id}, false, 0, others, 1), "") << "nor what is behind them";
     for (size_t length : {(size_t)1, most - 1, most, most + 1}) {
         std::string content(length, 'i');
         EXPECT_EQ(build_id_of({{gnu, NT_GNU_BUILD_ID, content}}, false), content.substr(0, most));

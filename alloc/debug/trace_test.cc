@@ -3,9 +3,11 @@
 #include "base/test_support.h"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 
 extern "C" {
 #include "cache/thread.h"
+#include "debug/explain_next.h"
 #include "debug/trace.h"
 #include "report/failfast.h"
 #include "report/settings.h"
@@ -84,6 +86,23 @@ TEST_F(Trace, AChildHasItsOwnThread)
     EXPECT_TRUE(test::in_child([parent] {
         EXPECT_NE(gettid(), parent);
         EXPECT_EQ(thread_that_allocates(), gettid());
+    }));
+}
+
+// A process that can open no file at its start does not know its command line.
+TEST_F(Trace, WithoutTheCommandLineTheVariableIsNamed)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const rlimit none = {0, 0};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+        errno = 77;
+        explain_next_start();
+        EXPECT_EQ(errno, 77);
+        static char buffer[1024];
+        text text = {buffer, sizeof buffer, 0};
+        explain_next(&text, FAILFAST_double_free, nullptr, 0);
+        EXPECT_EQ(std::string(buffer, text.length),
+                  "hakmem:   next: run again with HAKMEM_FAILFAST_LEVEL=3 in the environment\n");
     }));
 }
 

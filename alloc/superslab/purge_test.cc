@@ -164,6 +164,32 @@ TEST_F(PurgeBesideGaps, WhatRunsOfManyLengthsLeaveBetweenThemIsKept)
     for (int i = 0; i < 20; i++) ASSERT_EQ(purge_calls_of(swings_beside_gaps), 0u) << i;
 }
 
+// Pages that are wanted only in the next interval were not taken back too early.
+TEST_F(Purge, ASwingInEachIntervalTeachesNothing)
+{
+    for (int i = 0; i < 8; i++) {
+        big_swing();
+        EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN) << i;
+        EXPECT_EQ(purge_keep_pages(), 0u) << i;
+        tick();
+    }
+}
+
+// Pages that have rested for an interval go back, down to those that are kept. No free does it here.
+TEST_F(Purge, ATickGivesBackWhatIsNotKept)
+{
+    for (int i = 0; i < 20; i++) big_swing();
+    const size_t learned = purge_keep_pages();
+    EXPECT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
+    tick(); // the pages were used in this interval
+    tick(); // from now on they count as idle
+    for (int i = 0; i < 3; i++) {
+        tick();
+        EXPECT_LE(pool_figures().dirty_pages, purge_keep_pages()) << i;
+    }
+    EXPECT_LT(purge_keep_pages(), learned / 8) << "half of it fades in each interval without use";
+}
+
 TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
 {
     big_swing();
