@@ -44,8 +44,9 @@ FAILURES = re.compile(r"NULL|nullptr|false|-1|E[A-Z]{3,}|errno|error|result|\(vo
 PLAIN = re.compile(r"NULL|nullptr|false|true|-?[0-9]+u?|E[A-Z]{3,}")
 LOAD = re.compile(r"(atomic_load\w*|__atomic_load_n)\(([^,()]*(\([^()]*\))?[^,()]*)|[\w.>\[\]-]+\.load\(")
 # A store that the language lets trade places with any other that is not of the same memory: what it sets, and the value.
+# The second may also come before a first that releases.
 UNORDERED = re.compile(
-    r"(?:atomic_(?:store|fetch_\w+)_explicit\(&(?P<place>[^,]+), (?P<value>.+), memory_order_relaxed\)"
+    r"(?:atomic_(?:store|fetch_\w+)_explicit\(&(?P<place>[^,]+), (?P<value>.+), memory_order_(?P<order>relaxed|release)\)"
     r"|STORE\((?P<record>[^,]+), (?P<kept>.+)\)|(?P<left>[\w.>\[\]-]+) [-+|&]?= (?P<right>.+));",
     re.DOTALL,
 )
@@ -249,7 +250,12 @@ class Function:
     def are_unordered(self, first, second):
         """Whether both are plain or relaxed stores without another call, and neither names what the other sets."""
         found = [UNORDERED.fullmatch(self.text(each)) for each in (first, second)]
-        if None in found:
+        if (
+            None in found
+            or found[1]["order"] == "release"
+            or "fetch" in self.text(first)
+            and found[0]["order"] == "release"
+        ):
             return False
         places = [each["place"] or each["record"] or each["left"] for each in found]
         values = [each["value"] or each["kept"] or each["right"] for each in found]
