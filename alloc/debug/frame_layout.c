@@ -148,7 +148,7 @@ static bool read_copy(char *start, size_t bytes, uint64_t copy, struct framed *f
 
 HAK_UNWATCHED bool frame_read_copy(const struct lookup *at, struct framed *framed)
 {
-    return at->start != NULL && read_copy(at->start, at->bytes, *copy_of(at->start, at->bytes), framed);
+    return read_copy(at->start, at->bytes, *copy_of(at->start, at->bytes), framed);
 }
 
 bool frame_peek(char *start, size_t bytes, struct framed *framed)

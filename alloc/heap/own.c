@@ -85,7 +85,6 @@ static struct hak_heap *body_take(void)
 struct hak_heap *own_new(void)
 {
     if (!thread_process_start()) return no_memory();
-    int saved = errno;
     heaps_lock();
     if (!fork_handler_set) fork_handler_set = pthread_atfork(NULL, NULL, own_fork_child) == 0;
     struct hak_heap *heap = fork_handler_set ? body_take() : NULL;
@@ -95,7 +94,6 @@ struct hak_heap *own_new(void)
         atomic_store_explicit(&heap->live, true, memory_order_relaxed);
     }
     lock_release(LOCK_OWN_HEAPS);
-    errno = saved;
     return heap != NULL ? heap : no_memory();
 }
 
