@@ -147,6 +147,22 @@ TEST_F(Visit, WhatIsStagedIsPostedInTheNextRound)
     thread.join();
 }
 
+TEST_F(Visit, EachIdleHeapIsVisited)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+    clock_take();
+    constexpr size_t BYTES = 1 << 20;
+    const size_t before = get().small_bytes;
+    {
+        Sleeper first([] { fill_and_free(512, BYTES); }), second([] { fill_and_free(512, BYTES); }),
+            third([] { fill_and_free(512, BYTES); });
+        for (int i = 0; i < 3; i++) round();
+        EXPECT_GE(visit_idle().given_back, 3u);
+        EXPECT_LT(get().small_bytes, before + BYTES / 4);
+    }
+    hak_clock_hook = nullptr;
+}
+
 TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
 {
     SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock

@@ -130,6 +130,24 @@ TEST(CrashModules, TheBuildIdIsThatOfItsNoteAlone)
     }
 }
 
+// A file with code that is no module begins where it is mapped, and has no id of the module before it.
+TEST(CrashModules, WithoutHeadersTheBaseIsTheStart)
+{
+    char path[] = "/tmp/hakmem-module-XXXXXX";
+    int fd = mkstemp(path);
+    ASSERT_EQ(ftruncate(fd, 4096), 0);
+    void *mapped = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    close(fd);
+    const std::vector<module> all = modules();
+    const module *found = holding(all, mapped);
+    munmap(mapped, 4096);
+    unlink(path);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->start, (uintptr_t)mapped);
+    EXPECT_EQ(found->base, (uintptr_t)mapped);
+    EXPECT_EQ(found->build_id_bytes, 0u);
+}
+
 TEST(CrashModules, WithoutTheSystemsMapsTheLinkersListServes)
 {
     modules_remember();

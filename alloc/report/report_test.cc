@@ -139,6 +139,17 @@ TEST(ReportDeathTest, ACheckThatFailsDuringAReportEndsTheProcess)
         testing::KilledBySignal(SIGABRT), "");
 }
 
+// Where nothing explains a find, as in the release library, the thread has its number.
+TEST(ReportDeathTest, TheThreadIsNamed)
+{
+    EXPECT_EXIT(
+        {
+            hooks.failfast_explain = nullptr;
+            failfast(FAILFAST_law, nullptr, "a detail");
+        },
+        testing::KilledBySignal(SIGABRT), "a detail\nhakmem:   found by thread [1-9][0-9]*\n");
+}
+
 TEST(ReportAgain, DISABLED_Level)
 {
     printf("level %d\n", failfast_level());
