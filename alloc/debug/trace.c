@@ -80,12 +80,12 @@ static uintptr_t stack_end(uintptr_t frame)
 }
 
 /* Follows the chain of frame pointers. Each points to the caller's frame pointer, behind which lies the return address.
- * The chain must rise. */
+ * The chain must rise. It ends in any value at all where the program was compiled without frame pointers. */
 static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
     uint32_t count = 0;
-    while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame + 2 * sizeof frame <= end) {
+    while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame < end && end - frame >= 2 * sizeof frame) {
         const uintptr_t *words = (const uintptr_t *)frame;
         uintptr_t next = words[0], address = words[1];
         /* Under ASan the program and the library are one module, so nothing is left out. */

@@ -50,6 +50,16 @@ pid_t thread_that_allocates()
     return (pid_t)allocated.thread;
 }
 
+// As a caller whose frame pointer has this value.
+[[gnu::noinline]] void allocated_below(uintptr_t frame_pointer)
+{
+    auto *frame = static_cast<volatile uintptr_t *>(__builtin_frame_address(0));
+    const uintptr_t kept = frame[0];
+    frame[0] = frame_pointer;
+    trace_allocated(block_at(1), 100);
+    frame[0] = kept;
+}
+
 class Trace : public testing::Test {
   protected:
     void SetUp() override { failfast_level_read = LEVEL_TRACES; }
@@ -166,4 +176,21 @@ TEST_F(Trace, TheCommandIsForTheFileOfMostAddresses)
         EXPECT_EQ(addresses, 4u) << all;
         EXPECT_EQ(all.find(file.dli_fname) == std::string::npos, own_is_more) << all;
     }
+}
+
+// The register may hold anything: also what reaches beyond the last address, or beyond the stack.
+TEST_F(Trace, AProgramWithoutFramePointers)
+{
+    const auto each_value = [] {
+        const auto end = (uintptr_t)__builtin_thread_pointer();
+        for (uintptr_t value : {(uintptr_t)0, (uintptr_t)1, (uintptr_t)8, (uintptr_t)1 << 63, end, UINTPTR_MAX})
+            allocated_below(value);
+        for (uintptr_t below = 8; below <= 32; below += 8) {
+            allocated_below(0 - below);
+            allocated_below(end - below);
+        }
+    };
+    each_value();
+    std::thread(each_value).join();
+    EXPECT_EQ(size_of(block_at(1)), 100u);
 }
