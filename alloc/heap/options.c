@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "profile/profile_write.h"
 #include "report/settings.h"
+#include "report/text.h"
 #include "superslab/backing.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
@@ -64,6 +65,24 @@ static void warn(const char *entry, size_t entry_bytes, const char *what)
         length += bytes;
     }
     os_write_error(line, length);
+}
+
+static void warn_value(const char *entry, bool is_stats, uint64_t low, uint64_t high)
+{
+    char line[128];
+    struct text text = {line, sizeof line - 1, 0};
+    text_add(&text, "not ");
+    if (is_stats) {
+        text_add(&text, "0, 1, exit, json:PATH or prom:PATH");
+    } else {
+        text_add(&text, "a number from ");
+        text_add_number(&text, low);
+        text_add(&text, " to ");
+        text_add_number(&text, high);
+    }
+    text_add(&text, "; the default stands");
+    line[text.length] = '\0';
+    warn(entry, strlen(entry), line);
 }
 
 static bool number(const char *text, uint64_t *value)
@@ -246,7 +265,7 @@ static void read_entry(const char *entry)
         } else if (number(equals + 1, &value) && value >= option->low && value <= option->high) {
             values[i] = value;
         } else {
-            warn(entry, strlen(entry), "not a number in the option's range; the default stands");
+            warn_value(entry, i == OPTION_STATS, option->low, option->high);
         }
         return;
     }

@@ -86,19 +86,32 @@ TEST(Options, ABadFailfastSettingWarns)
 
 TEST(Options, BadValuesWarnInOneLineAndKeepTheDefault)
 {
-    for (std::string entry : {"HAKMEM_PURGE_DELAY_MS=", "HAKMEM_PURGE_DELAY_MS=3600001", "HAKMEM_PURGE_DELAY_MS=-1",
-                              "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
-                              "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
-                              "HAKMEM_GUARD_SAMPLE=1000000001", "HAKMEM_GUARD_SLOTS=0", "HAKMEM_GUARD_SLOTS=16385",
-                              "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=3", "HAKMEM_STATS=yes",
-                              "HAKMEM_STATS=1=1", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
-                              "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0
-                              "HAKMEM_PURGE_DELAY_MS=184467440737095516160"}) {
+    for (std::string entry :
+         {"HAKMEM_PURGE_DELAY_MS=", "HAKMEM_PURGE_DELAY_MS=3600001", "HAKMEM_PURGE_DELAY_MS=-1",
+          "HAKMEM_PURGE_DELAY_MS=+1", "HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS= 1",
+          "HAKMEM_PURGE_DELAY_MS=1 ", "HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=ten",
+          "HAKMEM_GUARD_SAMPLE=1000000001", "HAKMEM_GUARD_SLOTS=0", "HAKMEM_GUARD_SLOTS=16385",
+          "HAKMEM_HUGE_CACHE_MIB=1048577", "HAKMEM_HUGE_PAGES=3", "HAKMEM_HUGE_CACHE_MIB=18446744073709551615",
+          "HAKMEM_HUGE_CACHE_MIB=18446744073709551616", // wraps to 0
+          "HAKMEM_PURGE_DELAY_MS=184467440737095516160"}) {
         reading({entry}, [&](const std::string &said) {
-            EXPECT_EQ(said, "hakmem: " + entry + ": not a number in the option's range; the default stands\n");
+            EXPECT_EQ(said.rfind("hakmem: " + entry + ": not a number from ", 0), 0u) << said;
+            EXPECT_NE(said.find("; the default stands\n"), std::string::npos) << said;
             expect_standard();
         });
     }
+}
+
+TEST(Options, ABadValueIsToldWhatWouldDo)
+{
+    reading({"HAKMEM_GUARD_SLOTS=0"}, [](const std::string &said) {
+        EXPECT_EQ(said, "hakmem: HAKMEM_GUARD_SLOTS=0: not a number from 1 to 16384; the default stands\n");
+    });
+    for (std::string entry : {"HAKMEM_STATS=yes", "HAKMEM_STATS=1=1", "HAKMEM_STATS=json:"})
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_EQ(said, "hakmem: " + entry + ": not 0, 1, exit, json:PATH or prom:PATH; the default stands\n");
+            expect_standard();
+        });
 }
 
 TEST(Options, AmountsOfMemory)
@@ -127,7 +140,7 @@ TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
         EXPECT_LE(said.size(), 256u);
         EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
         EXPECT_EQ(said.back(), '\n');
-        EXPECT_NE(said.find("not a number"), std::string::npos);
+        EXPECT_NE(said.find("not 0, 1, exit"), std::string::npos);
         EXPECT_EQ(option_value(OPTION_STATS), 0u);
         EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u) << "the next entry is read all the same";
     });

@@ -12,6 +12,7 @@
 #include "report/settings.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
+#include "superslab/limit.h"
 #include "superslab/pool.h"
 
 static void count_slab(struct slab *slab, uint32_t class_index, void *context)
@@ -58,11 +59,13 @@ void stats_print(FILE *stream)
             "hakmem: heaps         %14zu, of them orphans %zu\n",
             stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.run_bytes, stats.huge_bytes,
             stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count, stats.orphan_count);
-    if (guard_sample_is_on()) {
+    if (guard_sample_is_on() && guard_sample_rate_now() != 0) {
         struct guard_figures guard = guard_figures();
         fprintf(stream, "hakmem: sampled       %14llu blocks, %u of %u slots live\n", (unsigned long long)guard.sampled,
                 guard.live, guard.slots);
     }
+    if (limit_get() != SIZE_MAX) fprintf(stream, "hakmem: limit         %14zu bytes\n", limit_get());
+    if (limit_soft_get() != SIZE_MAX) fprintf(stream, "hakmem: limit, soft   %14zu bytes\n", limit_soft_get());
 #define X(name, standard, low, high, text) \
     fprintf(stream, "hakmem: option %-14s %8llu  %s\n", #name, (unsigned long long)option_value(OPTION_##name), text);
     OPTIONS(X)

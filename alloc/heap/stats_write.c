@@ -16,6 +16,8 @@
 #include "heap/huge.h"
 #include "heap/own.h"
 #include "heap/stats.h"
+#include "os/libc.h"
+#include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
 #include "report/text.h"
@@ -304,15 +306,28 @@ bool stats_target_set(const char *target)
     return true;
 }
 
+static void say_refused(int error)
+{
+    char line[sizeof target_path + 128];
+    struct text text = {line, sizeof line - 1, 0};
+    text_add(&text, "hakmem: HAKMEM_STATS: ");
+    text_add(&text, target_path);
+    text_add(&text, " cannot be written");
+    if (os_error_name(error) != NULL) {
+        text_add(&text, ", ");
+        text_add(&text, os_error_name(error));
+    }
+    line[text.length++] = '\n';
+    os_write_error(line, text.length);
+}
+
 static void write_to_target(void)
 {
     int saved = errno;
     bool is_file = target_path[0] != '\0';
     int fd = is_file ? open(target_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
-    if (fd < 0 || stats_write(fd, target_format) != 0) {
-        static const char refused[] = "hakmem: HAKMEM_STATS: the file cannot be written\n";
-        if (is_file) (void)!write(STDERR_FILENO, refused, sizeof refused - 1);
-    }
+    int error = fd < 0 ? errno : stats_write(fd, target_format);
+    if (error != 0 && is_file) say_refused(error);
     if (is_file && fd >= 0) close(fd);
     errno = saved;
 }

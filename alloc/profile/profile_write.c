@@ -11,6 +11,7 @@
 #include "base/bits.h"
 #include "base/config.h"
 #include "os/lock.h"
+#include "os/libc.h"
 #include "os/maps.h"
 #include "os/os.h"
 #include "profile/profile.h"
@@ -263,10 +264,15 @@ void profile_dump_next(const char *why)
     text_add(&text, why);
     text_add(&text, ".pb.gz");
     path[text.length] = '\0';
-    if (profile_write(path) != 0) {
+    int error = profile_write(path);
+    if (error != 0) {
         text = (struct text){.bytes = line, .size = sizeof line};
         text_add(&text, "hakmem: HAKMEM_PROFILE: the file cannot be written: ");
         text_add(&text, path);
+        if (os_error_name(error) != NULL) {
+            text_add(&text, ", ");
+            text_add(&text, os_error_name(error));
+        }
         text_add(&text, "\n");
         os_write_error(text.bytes, text.length);
     }
