@@ -281,9 +281,7 @@ void OpMachine::Parts::judge_rest()
 {
     hak_inspect_report before;
     if (!hak_inspect(&before)) return fail(rule::kLaw, before.broken_law);
-    arena_over(true);
     hak_purge();
-    arena_over(false);
     hak_inspect_report report;
     if (!hak_inspect(&report)) return fail(rule::kLaw, report.broken_law);
     hak_stats stats;
