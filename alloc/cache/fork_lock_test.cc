@@ -74,8 +74,17 @@ void use_all()
     }
 }
 
+// Makes more heaps than there are spare bodies that wait, and destroys them.
+void use_own_heaps()
+{
+    std::vector<hak_heap *> heaps;
+    for (int i = 0; i < 40; i++) heaps.push_back(hak_heap_new());
+    for (hak_heap *heap : heaps) hak_heap_destroy(heap);
+}
+
 void child()
 {
+    use_own_heaps();
     use_all();
     test::in_threads(3, [](int) { use_all(); });
     for (unsigned rank = 0; rank < LOCK_COUNT; rank++) {
@@ -103,6 +112,7 @@ TEST_F(ForkLock, EachLockIsHeldAtTheFork)
     SKIP_WITHOUT_THREADS_IN_A_CHILD();
     SKIP_WITHOUT_VALIDATE();
     int forks = 0;
+    use_own_heaps();
     for (unsigned rank = 0; rank < LOCK_COUNT; rank++)
         for (bool gives_back : {false, true}) {
             wanted_rank = rank;

@@ -309,9 +309,11 @@ TEST(Fresh, TheWindowsSearchEndsAtItsTopAndWithTheSystemsMemory)
             EXPECT_NE(start, 0u);
             EXPECT_LT(start, high - left) << "one beyond";
         }
+        skip_to(high / 2);
         os_fault_install(1, true);
         EXPECT_EQ(next(SUPERSLAB_BYTES), 0u);
         EXPECT_EQ(os_fault_remove(), 2u) << "one try there, and one anywhere";
+        EXPECT_GT(next(SUPERSLAB_BYTES), high / 2) << "the next search continues behind the place that was refused";
     }));
 }
 

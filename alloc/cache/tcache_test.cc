@@ -141,6 +141,15 @@ TEST_F(Tcache, HeapsBeginWithTheCreditsOfAnEarlierRun)
         EXPECT_EQ(credits_learned(high), sizeclass_credit_grown(high) / 2);
         for (int round = 0; round < 8; round++) give_back(take(512, 4 * grown));
         EXPECT_EQ(credits_learned(same), grown) << "wanted again";
+        const uint32_t once = sizeclass_of(256), least = sizeclass_credit(once);
+        test::in_thread([&] {
+            hak_free(hak_malloc(16));
+            EXPECT_NE(tcache_self()->heap, self->heap);
+            EXPECT_EQ(credits_learned(once), least);
+            credit_grow(tcache_self()->heap, once);
+        });
+        EXPECT_EQ(credits_learned(once), 2 * least) << "wanted once, though not as far as it goes";
+        EXPECT_EQ(credits_highest(once), 2 * least) << "of all heaps, not of the first";
     }));
 }
 

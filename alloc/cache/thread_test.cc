@@ -50,9 +50,12 @@ TEST_F(Thread, TheNextThreadAdoptsTheHeap)
     EXPECT_NE(first, my_owner());
     EXPECT_TRUE(owner_is_orphan(owner_with_id(first)));
     EXPECT_EQ(((struct heap *)owner_with_id(first))->tcache.load(), nullptr);
+    hak_purge(); // the orphan keeps nothing, not even an empty slab
+    EXPECT_FALSE(owner_with_id(first)->keeps_empty);
     test::in_thread([&] {
         hak_free(hak_malloc(1));
         second = my_owner();
+        EXPECT_TRUE(tcache_self()->heap->owner.keeps_empty);
     });
     EXPECT_EQ(second, first);
 }

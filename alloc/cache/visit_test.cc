@@ -215,6 +215,8 @@ TEST_F(Visit, WhatLiesFreeInSlabsOfAnIdleHeapGoesBack)
         for (int i = 0; i < 3; i++) round();
         EXPECT_GE(visit_idle().given_back, 1u);
         EXPECT_LT(idle_bytes(), 256u << 10) << "of 2 MiB";
+        const owner *visited = slab_of(blocks[0])->owner;
+        EXPECT_EQ(visited->idle_bytes_kept, owner_idle_bytes(visited)) << "and what stays is no reason to trim again";
         test::inspected();
     }
     for (void *block : blocks) hak_free(block);

@@ -1,9 +1,8 @@
-// guard_test.cc: sampled blocks: where they lie, what faults, when an address is reused, what is known of an address.
+// guard_test.cc: sampled blocks: where they lie, what faults, when an address is reused.
 // guard_rate_test.cc tests how often malloc returns one, guard_report_test.cc misuse.
 #include "guard/guard_test_support.h"
 
 extern "C" {
-#include "debug/describe.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/os_fault.h"
@@ -350,50 +349,5 @@ TEST_F(Guard, AsManySlotsAsFit)
         for (const char *at = first; pagemap_tag_checked(at) == CLASS_GUARD; at += PAGE_BYTES) pages++;
         EXPECT_LE(pages, ((size_t)1 << 30) / PAGE_BYTES);
         EXPECT_GE(pages, ((size_t)1 << 29) / PAGE_BYTES);
-    });
-}
-
-TEST_F(Guard, WhatIsSaidOfAnAddress)
-{
-    with(3, 0, [] {
-        char *first = as_bytes(guard_alloc(100)), *second = as_bytes(guard_alloc(4096));
-        auto say = [](const char *address) {
-            describe_place place;
-            guard_history history;
-            EXPECT_TRUE(describe_address((uint64_t)(uintptr_t)address, &place));
-            EXPECT_TRUE(guard_find((uint64_t)(uintptr_t)address, &history));
-            EXPECT_EQ(place.kind, (uint64_t)RECORD_KIND_guard);
-            EXPECT_EQ(place.block_start, history.start);
-            EXPECT_EQ(place.state, (uint64_t)history.state);
-            EXPECT_EQ(place.offset, place.block_start == 0 ? 0 : (uint64_t)(uintptr_t)address - place.block_start);
-            return history;
-        };
-        auto start = [](const char *block) { return (uint64_t)(uintptr_t)block; };
-        guard_history at = say(first + 99);
-        EXPECT_EQ(at.start, start(first));
-        EXPECT_EQ(at.size_bytes, 100u);
-        EXPECT_EQ(at.finding, RECORD_FINDING_none);
-        EXPECT_EQ(at.state, RECORD_STATE_live);
-        EXPECT_EQ(at.allocated.thread, (uint32_t)gettid());
-        EXPECT_GT(at.allocated.count, 1u);
-        EXPECT_EQ(at.freed.thread, 0u);
-        EXPECT_EQ(say(first + 112).finding, RECORD_FINDING_past_end);
-        EXPECT_EQ(say(first + 112).start, start(first));
-        at = say(second - 1); // between two slots: the nearer one
-        EXPECT_EQ(at.start, start(second));
-        EXPECT_EQ(at.finding, RECORD_FINDING_before);
-        hak_free(first);
-        at = say(first + 8);
-        EXPECT_EQ(at.finding, RECORD_FINDING_use_after);
-        EXPECT_EQ(at.state, RECORD_STATE_freed);
-        EXPECT_EQ(at.freed.thread, (uint32_t)gettid());
-        EXPECT_GT(at.freed.count, 1u);
-        at = say(second + 2 * os_page_bytes()); // a slot that no block has had
-        EXPECT_EQ(at.start, 0u);
-        EXPECT_EQ(at.slot, 2u);
-        guard_history none;
-        for (uint64_t address : {(uint64_t)0, (uint64_t)8, start(second) + (1u << 30), UINT64_MAX, (uint64_t)1 << 63})
-            EXPECT_FALSE(guard_find(address, &none)) << address;
-        hak_free(second);
     });
 }

@@ -143,6 +143,8 @@ TEST_F(Trim, MemoryGoesBack)
         std::vector<Live> kept = thin_out(blocks, 64 * 1024 / size > 4 ? 64 * 1024 / size : 4);
         size_t before = resident_of(blocks);
         EXPECT_GT(hak_purge(), 0u);
+        const owner &own = tcache_self()->heap->owner;
+        EXPECT_EQ(own.idle_bytes_kept, owner_idle_bytes(&own)) << "what a trim leaves is no reason for another one";
         // A live block in about each 64 KiB keeps its own pages; the ends cost some more.
         EXPECT_LE(resident_of(blocks), before / 2) << size;
         expect_kept(kept, size);

@@ -2,6 +2,8 @@
 // tests the map before start and the fallback window.
 #include "base/test_support.h"
 
+#include <cerrno>
+
 extern "C" {
 #include "base/sizeclass.h"
 #include "hakmem/hakmem.h"
@@ -90,6 +92,38 @@ TEST(PageMap, ReserveRefusesWhatCannotBe)
 {
     EXPECT_EQ(pagemap_reserve((size_t)1 << 60, SUPERSLAB_BYTES), nullptr);
     EXPECT_EQ(pagemap_reserve(SUPERSLAB_BYTES, (size_t)1 << 60), nullptr);
+}
+
+// Address space whose part of the map cannot be had is given back.
+TEST(PageMap, WhatCannotBeEnteredIsGivenBack)
+{
+    static const os_ops *inner;
+    static int reserved, refused;
+    inner = os;
+    reserved = refused = 0;
+    os_ops refusing = *os;
+    refusing.reserve = [](void *wanted, size_t bytes, size_t align_bytes) {
+        void *start = inner->reserve(wanted, bytes, align_bytes);
+        reserved += start != nullptr;
+        return start;
+    };
+    refusing.release = [](void *start, size_t bytes) {
+        reserved--;
+        return inner->release(start, bytes);
+    };
+    refusing.commit = [](void *, size_t) {
+        refused++;
+        return ENOMEM;
+    };
+    std::vector<void *> given;
+    os = &refusing;
+    while (refused == 0 && given.size() < 1000) given.push_back(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES));
+    os = inner;
+    ASSERT_EQ(refused, 1) << "the map has all of its pages";
+    EXPECT_EQ(given.back(), nullptr);
+    given.pop_back();
+    EXPECT_EQ(reserved, (int)given.size());
+    for (void *start : given) EXPECT_EQ(os->release(start, SUPERSLAB_BYTES), 0);
 }
 
 TEST(PageMap, WhatTheHeapEnters)

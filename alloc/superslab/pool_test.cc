@@ -10,6 +10,7 @@
 extern "C" {
 #include "base/bits.h"
 #include "base/sync_point.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"
@@ -498,4 +499,54 @@ TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
         for (const Claimed &run : {first, met, other}) free_run(run);
         for (const Claimed &run : rest) free_run(run);
     });
+}
+
+// A purger holds the pages that it purges. Who searches meanwhile finds the superslab full and clears its hints, so the
+// purger sets them again.
+TEST_F(Pool, AfterAPurgeTheNextSearchFindsThePages)
+{
+    static std::vector<Claimed> rest;
+    Claimed whole = claim(SUPERSLAB_PAGES);
+    touch(whole);
+    free_run(whole);
+    os_ops meeting = *os;
+    static const os_ops *inner;
+    inner = os;
+    meeting.purge = [](void *start, size_t size_bytes) {
+        if (rest.empty()) do
+                rest.push_back(claim(SUPERSLAB_PAGES));
+            while (!rest.back().range.made); // so each superslab was searched
+        return inner->purge(start, size_bytes);
+    };
+    os = &meeting;
+    pool_purge_all();
+    os = inner;
+    ASSERT_FALSE(rest.empty()) << "nothing was purged";
+    size_t count = pool_figures().superslab_count;
+    Claimed again = claim(SUPERSLAB_PAGES);
+    EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside free pages";
+    free_run(again);
+    for (const Claimed &run : rest) free_run(run);
+    rest.clear();
+}
+
+// Two threads find nothing and wait for the lock in turn: the second takes what came free meanwhile, and makes none.
+TEST_F(Pool, WhoWaitedForTheLockSearchesAgain)
+{
+    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
+    static std::vector<Claimed> all;
+    do all.push_back(claim(SUPERSLAB_PAGES));
+    while (!all.back().range.made);
+    size_t count = pool_figures().superslab_count;
+    sync_lock_hook = [](unsigned rank, bool gives_back) {
+        if (rank != LOCK_POOL || gives_back) return;
+        sync_lock_hook = nullptr;
+        free_run(all.back());
+    };
+    Claimed again = claim(SUPERSLAB_PAGES);
+    EXPECT_EQ(sync_lock_hook, nullptr) << "it needed no lock";
+    EXPECT_EQ(pool_figures().superslab_count, count);
+    EXPECT_EQ(again.range.superslab, all.back().range.superslab);
+    for (const Claimed &run : all) free_run(run);
+    all.clear();
 }

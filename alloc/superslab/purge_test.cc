@@ -2,6 +2,7 @@
 #include "base/test_support.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 extern "C" {
@@ -259,6 +260,30 @@ TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
         tick();
     }
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
+}
+
+// Locked memory cannot be purged. One round shows it; then frees do not try again until a delay has passed, or an explicit
+// purge asks.
+TEST_F(Purge, WhatIsRefusedIsNotTriedAtEachFree)
+{
+    static size_t refused;
+    refused = 0;
+    os_ops refusing = *os;
+    const os_ops *inner = os;
+    refusing.purge = [](void *, size_t) {
+        refused++;
+        return EINVAL;
+    };
+    pool_set_purge_delay_ms(60'000);
+    os = &refusing;
+    big_swing();
+    os = inner;
+    EXPECT_GT(refused, 0u);
+    EXPECT_LE(refused, 64u) << "of one round, at most each run";
+    EXPECT_EQ(purge_calls_of(big_swing), 0u) << "not yet";
+    pool_purge_all();
+    EXPECT_GT(purge_calls_of(big_swing), 0u);
+    pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
 
 TEST_F(Purge, AnExplicitPurgeForgets)
