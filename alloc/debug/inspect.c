@@ -59,7 +59,7 @@ static void check_slab(struct hak_inspect_report *report, struct superslab *supe
     if (live > used) broken(report, "law 1: live blocks are in use", start);
 }
 
-/* Looks at the start of the page alone, since a block that was used seldom leaves it zero. AddressSanitizer and
+/* Looks at the page's first word alone: the blocks of a page that was used rarely leave it zero. AddressSanitizer and
  * MemorySanitizer let nobody read a free page. */
 static bool is_zero(const char *page)
 {

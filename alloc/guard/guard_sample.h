@@ -31,7 +31,7 @@ extern HAK_HIDDEN _Atomic(uint64_t) sampling;
 void guard_sample_set(uint32_t rate);
 void sampling_profile_set(uint32_t generation);
 
-/* Whether blocks are sampled for either. */
+/* Whether blocks are sampled, for guards or for the heap profile. */
 HAK_INLINE bool guard_sample_is_on(void)
 {
     /* acquire: pairs with the release in guard_sample_set and sampling_profile_set, so that this thread sees what

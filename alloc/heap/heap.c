@@ -52,7 +52,7 @@ static HAK_COLD void *refill_guarded(size_t size_bytes, struct tcache *tcache, u
     return block;
 }
 
-/* size_bytes: so that what heap_refill has in registers stays there. */
+/* It has the parameters of heap_refill, though it needs no size, so that they stay in their registers. */
 static HAK_NOINLINE void *refill_plain(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     (void)size_bytes;

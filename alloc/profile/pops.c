@@ -51,10 +51,11 @@ static void aside_empty(struct tcache *tcache, struct pops_class *state, uint32_
     if (state->uncounted_below > state->bin) state->uncounted_below = state->bin;
 }
 
-/* A visitor has given back the magazines: so goes what was set aside of them. The bin's list stays, with its choices. */
-static HAK_COLD void aside_visited(struct tcache *tcache, struct pops_class *state, uint32_t class_index)
+/* A visitor has given back the magazines: so goes what was set aside of them. The bin's list stays, with its choices, and is
+ * list `now`. */
+static HAK_COLD void aside_visited(struct pops_class *state, uint8_t now)
 {
-    uint8_t bin = state->bin, now = pops_magazines(tcache, class_index);
+    uint8_t bin = state->bin;
     for (uint32_t of = 0; of < POPS_LISTS_MAX; of++)
         if (of != bin && state->aside[of] != NULL) aside_give_back(state, of);
     bool is_uncounted = (state->uncounted_last >> bin & 1) != 0;
@@ -68,12 +69,14 @@ static HAK_COLD void aside_visited(struct tcache *tcache, struct pops_class *sta
 
 /* --- counting entries ----------------------------------------------------------------------------------------- */
 
-/* Counts the frees of the hit path since then. */
+/* Counts the frees of the hit path since then. A child that is forked in between must not count them twice: then `left`
+ * could fall below 0. */
 static void count_pushes(const struct tcache *tcache, struct pops_class *state, uint32_t class_index)
 {
-    uint32_t now = tcache->credits[class_index];
-    if (now < state->credit) state->left -= state->credit - now;
+    uint32_t before = state->credit, now = tcache->credits[class_index];
     state->credit = now;
+    atomic_signal_fence(memory_order_release);
+    if (now < before) state->left -= before - now;
 }
 
 /* Counts a block. True if it is chosen. */
@@ -215,7 +218,7 @@ void *pops_refill_any(struct tcache *tcache, uint32_t class_index, size_t size_b
     struct pops_class *state = &pops->classes[class_index];
     if (pops_is_visited(tcache, state, class_index)) {
         tcache_busy_begin(tcache);
-        aside_visited(tcache, state, class_index);
+        aside_visited(state, pops_magazines(tcache, class_index));
         tcache_busy_end(tcache);
     }
     if (state->aside[state->bin] == NULL || tcache->heads[class_index] != NULL) return NULL;
@@ -250,7 +253,7 @@ static HAK_COLD void park_chosen_visited(void *pointer, struct tcache *tcache, u
                                          struct pops_class *state)
 {
     tcache_busy_begin(tcache);
-    aside_visited(tcache, state, class_index);
+    aside_visited(state, pops_magazines(tcache, class_index));
     tcache_busy_end(tcache);
     pops_park_chosen(pointer, tcache, class_index, state);
 }
@@ -272,6 +275,7 @@ void pops_park_chosen(void *pointer, struct tcache *tcache, uint32_t class_index
     state->left = left;
     state->credit = credit;
     state->kept = kept - credit;
+    atomic_signal_fence(memory_order_release); /* a child that has the credit has `left` too */
     tcache->credits[class_index] = credit;
 }
 
@@ -284,7 +288,7 @@ bool pops_park_any(struct tcache *tcache, void *pointer, uint32_t class_index, b
     struct pops_class *state = &pops->classes[class_index];
     tcache_busy_begin(tcache);
     count_pushes(tcache, state, class_index);
-    if (pops_is_visited(tcache, state, class_index)) aside_visited(tcache, state, class_index);
+    if (pops_is_visited(tcache, state, class_index)) aside_visited(state, pops_magazines(tcache, class_index));
     bool is_spent = state->kept == 0;
     if (!is_spent) { /* the law's limit: this is the chosen entry */
         state->kept--;
@@ -308,6 +312,7 @@ void pops_parked_any(struct tcache *tcache, uint32_t class_index, bool had_list)
     struct pops_class *state = &pops->classes[class_index];
     tcache_busy_begin(tcache);
     uint8_t now = pops_magazines(tcache, class_index);
+    if (had_list && now > 0 && now <= state->bin) aside_visited(state, now - 1); /* before the list was parked */
     if (now == state->bin + 1) {
         state->bin = now; /* the lists set aside are the magazine's */
     } else if (now != state->bin) {

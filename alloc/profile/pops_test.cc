@@ -187,6 +187,39 @@ TEST_F(Pops, AVisitLeavesTheBinsChoices)
     }));
 }
 
+// The same where the next slow path is a free that parks the bin's list.
+TEST_F(Pops, AVisitLeavesTheBinsChoicesToAPark)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
+        std::vector<void *> blocks(3 * sizeclass_credit(c) + 1), more(2 * sizeclass_credit(c));
+        for (void *&block : blocks) block = hak_malloc(2048);
+        for (void *&block : more) block = hak_malloc(2048);
+        for (void *block : blocks) hak_free(block);
+        ASSERT_EQ(profile_start(1, 7), 0); // each entry is chosen
+        void *last = hak_malloc(2048), *sampled;
+        while ((sampled = hak_malloc(2048)), profile_used_bytes() == 0) last = sampled;
+        hak_free(sampled);
+        hak_free(last);
+        pops_class &state = tcache_self()->heap->pops->classes[c];
+        ASSERT_GT(state.bin, 0);
+        ASSERT_EQ((void *)state.aside[state.bin], last);
+        test::in_thread([] { hak_purge_all(); });
+        state.left = (uint64_t)1 << 40; // no other entry is chosen
+        pops_arm(tcache_self(), &state, c);
+        const parking &lists = tcache_self()->heap->parking[c];
+        while (lists.count == 0) {
+            ASSERT_FALSE(more.empty());
+            hak_free(more.back());
+            more.pop_back();
+        }
+        EXPECT_EQ((void *)state.aside[0], last) << "its list is the magazine now";
+        expect_laws(c);
+        for (void *block : more) hak_free(block);
+    }));
+}
+
 // A bin takes as many frees as it would without a profile: what the law keeps of its credit is not lost.
 TEST_F(Pops, ABinsCreditStays)
 {

@@ -363,7 +363,8 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
         atomic_store_explicit(&mean, within, memory_order_relaxed);
         class_terms_make();
         atomic_store_explicit(&seed, new_seed != 0 ? new_seed : os_now_ms() ^ os_stack_address(), memory_order_relaxed);
-        atomic_store_explicit(&profile_was_started, 1, memory_order_relaxed);
+        /* release: publishes the table of samples. Pairs with the acquire in profile_may_have. */
+        atomic_store_explicit(&profile_was_started, 1, memory_order_release);
         atomic_store_explicit(&generation, (profile_generation() + 1) | 1, memory_order_relaxed);
         /* release: pairs with the acquire in cache_watch_call. */
         atomic_store_explicit(&hooks.cache_watch, pops_watch, memory_order_release);

@@ -39,7 +39,8 @@ void profile_stop(void);
 extern HAK_HIDDEN _Atomic(uint32_t) profile_was_started;
 static inline bool profile_may_have(void)
 {
-    return atomic_load_explicit(&profile_was_started, memory_order_relaxed) != 0;
+    /* acquire: pairs with the release in profile_start, which publishes the table of samples: a block may be older. */
+    return atomic_load_explicit(&profile_was_started, memory_order_acquire) != 0;
 }
 
 /* What samples are drawn with now. generation changes with each start; odd values mean that sampling is on. */

@@ -80,10 +80,11 @@ static int map_reserve(uint32_t bits)
  * what the kernel has chosen at random: the addresses of modules and stacks. */
 static char *sparse_place(void)
 {
-    enum { FIRST_TIB = 36, TIB_SHIFT = 40, PLACES = 768 };
+    enum { FIRST_TIB = 36, END_TIB = 48, TIB_SHIFT = 40 };
     uintptr_t step = (uintptr_t)1 << (FULL_BITS - PAGE_SHIFT + 3); /* twice the tags: more than both tables */
     uintptr_t seed = (uintptr_t)boot_tags / PAGE_BYTES * 31 + os_stack_address() / GRANULE_BYTES;
-    return (char *)(((uintptr_t)FIRST_TIB << TIB_SHIFT) + (seed * 0x9e3779b97f4a7c15ull >> 32) % PLACES * step);
+    uintptr_t places = ((uintptr_t)(END_TIB - FIRST_TIB) << TIB_SHIFT) / step;
+    return (char *)(((uintptr_t)FIRST_TIB << TIB_SHIFT) + (seed * 0x9e3779b97f4a7c15ull >> 32) % places * step);
 }
 
 /* Makes the tags readable from one GiB of addresses to another, without what is so already at either end. */

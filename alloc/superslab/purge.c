@@ -271,8 +271,12 @@ bool pool_tick(uint64_t now_ms)
     /* The pages that the limit in number has learned to keep are exempt from the limit in time too, while they are
      * used: the pages of a loop's longest swings are sometimes idle for more than a delay. */
     forget_a_little();
-    purge_round(COLD, get(&pages_now.keep_eighths) / 8);
+    /* Nobody was on a slow path for some delays, so what is idle has been idle for as long, though no round has marked it. A
+     * program that works in bursts takes it again at once: then it was taken back too early, and the limit rises. */
+    bool was_paused = due != 0 && now_ms - due >= (uint64_t)(PAUSE_DELAYS - 1) * wait_ms;
+    size_t purged = purge_round(was_paused ? ALL : COLD, get(&pages_now.keep_eighths) / 8);
     begin_interval();
+    if (was_paused) set(&pages_now.early_pages, purged);
     if (HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
     atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
     return true;

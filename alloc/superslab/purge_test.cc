@@ -286,6 +286,35 @@ TEST_F(Purge, WhatIsRefusedIsNotTriedAtEachFree)
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
 
+// Nobody was on a slow path for four delays: the next one gives back what is idle, without a round to mark it first.
+TEST_F(Purge, AfterAPauseWhatIsIdleGoesBackAtOnce)
+{
+    tick();
+    swing(3, true);
+    tick();
+    EXPECT_EQ(pool_figures().dirty_pages, 3u * RUN_PAGES) << "only marked";
+    pool_purge_all();
+    for (uint64_t delays : {3, 4}) {
+        swing(3, true);
+        ASSERT_TRUE(pool_tick(clock_ms += delays * PURGE_DELAY_MS));
+        EXPECT_EQ(pool_figures().dirty_pages, delays < 4 ? 3u * RUN_PAGES : 0u) << delays;
+        pool_purge_all();
+    }
+}
+
+// A program that works in bursts, with pauses between them, does not fault its pages in again for each.
+TEST_F(Purge, BurstsAfterPausesAreKept)
+{
+    const auto burst = [] {
+        clock_ms += 40 * PURGE_DELAY_MS;
+        pool_tick(clock_ms);
+        swing(3, true); // as many as may stay in any case
+    };
+    int bursts = 0;
+    while (purge_calls_of(burst) > 0 || bursts == 0) ASSERT_LT(++bursts, 10) << "it does not learn";
+    for (int i = 0; i < 100; i++) ASSERT_EQ(purge_calls_of(burst), 0u) << i;
+}
+
 TEST_F(Purge, AnExplicitPurgeForgets)
 {
     for (int i = 0; i < 20; i++) big_swing();

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,8 +84,10 @@ static void fork_once(const char *program)
 static void touches(void)
 {
     enum { MIB = 1 << 20 };
+    if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) exit(1); /* the first byte would touch 2 MiB */
     char *some = malloc(64 * MIB), *all = malloc(40 * MIB), *cleared = calloc(32, MIB), *grown = malloc(MIB);
     if (some == NULL || all == NULL || cleared == NULL || grown == NULL) exit(1);
+    if (realloc(some, SIZE_MAX / 4) != NULL) exit(1); /* refused: the block stays, and is written only now */
     memset(some, 1, MIB);
     free(some);
     memset(all, 1, 40 * MIB);

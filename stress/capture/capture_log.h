@@ -50,6 +50,11 @@ struct capture_head {
     char program[CAPTURE_PROGRAM_BYTES];
 };
 
+static inline unsigned capture_align_log2(uint64_t align_bytes)
+{
+    return align_bytes == 0 ? 0 : (unsigned)(63 - __builtin_clzll(align_bytes));
+}
+
 static inline uint64_t capture_what(unsigned kind, unsigned align_log2, unsigned seat, uint64_t address)
 {
     return kind | (uint64_t)align_log2 << 5 | (uint64_t)seat << 10 | (address >> 3) << 20;

@@ -315,16 +315,12 @@ __attribute__((destructor)) static void tell_all_resident(void)
     large_each(tell_resident);
 }
 
-/* The block is about to go. */
-static inline void goes(const void *start)
+/* The block is about to go. Returns its size if it was noted. */
+static inline size_t goes(const void *start)
 {
-    const size_t resident = large_forget(start);
+    size_t size_bytes, resident = large_forget(start, &size_bytes);
     if (__builtin_expect(resident != SIZE_MAX, 0)) tell_resident(start, resident);
-}
-
-static unsigned log2_of(size_t align_bytes)
-{
-    return align_bytes == 0 ? 0 : (unsigned)(63 - __builtin_clzll(align_bytes));
+    return size_bytes;
 }
 
 void *malloc(size_t size_bytes)
@@ -355,11 +351,12 @@ void *realloc(void *start, size_t size_bytes)
         void *moved = malloc(size_bytes);
         return moved == NULL ? NULL : memcpy(moved, start, size_bytes < room ? size_bytes : room);
     }
-    goes(start);
+    const size_t old_bytes = goes(start);
     put(CAPTURE_REALLOC_BEGIN, 0, start, size_bytes);
     void *moved = next.realloc(start, size_bytes);
     put(CAPTURE_REALLOC_END, 0, moved, size_bytes);
-    if (moved != NULL && size_bytes >= LARGE_BYTES) large_note(moved, size_bytes);
+    if (moved != NULL ? size_bytes >= LARGE_BYTES : size_bytes != 0 && old_bytes != 0) /* refused, it stays */
+        large_note(moved != NULL ? moved : start, moved != NULL ? size_bytes : old_bytes);
     return moved;
 }
 
@@ -374,21 +371,22 @@ void *reallocarray(void *start, size_t count, size_t size_bytes)
 void *aligned_alloc(size_t align_bytes, size_t size_bytes)
 {
     if (!ready()) return NULL;
-    return allocated(CAPTURE_ALIGNED_ALLOC, log2_of(align_bytes), next.aligned_alloc(align_bytes, size_bytes),
-                     size_bytes);
+    return allocated(CAPTURE_ALIGNED_ALLOC, capture_align_log2(align_bytes),
+                     next.aligned_alloc(align_bytes, size_bytes), size_bytes);
 }
 
 void *memalign(size_t align_bytes, size_t size_bytes)
 {
     if (!ready()) return NULL;
-    return allocated(CAPTURE_MEMALIGN, log2_of(align_bytes), next.memalign(align_bytes, size_bytes), size_bytes);
+    return allocated(CAPTURE_MEMALIGN, capture_align_log2(align_bytes), next.memalign(align_bytes, size_bytes),
+                     size_bytes);
 }
 
 int posix_memalign(void **out, size_t align_bytes, size_t size_bytes)
 {
     if (!ready()) return ENOMEM;
     const int error = next.posix_memalign(out, align_bytes, size_bytes);
-    if (error == 0) allocated(CAPTURE_POSIX_MEMALIGN, log2_of(align_bytes), *out, size_bytes);
+    if (error == 0) allocated(CAPTURE_POSIX_MEMALIGN, capture_align_log2(align_bytes), *out, size_bytes);
     return error;
 }
 

@@ -3,6 +3,7 @@
 #include "capture/recorder_large.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +12,11 @@ _Alignas(64) struct large_way large_sets[1 << LARGE_SETS_LOG2][LARGE_WAYS];
 void large_note(const void *start, size_t size_bytes)
 {
     struct large_way *set = large_set(start);
+    for (unsigned way = 0; way < LARGE_WAYS; ++way)
+        if (atomic_load_explicit(&set[way].start, memory_order_relaxed) == (uintptr_t)start) {
+            atomic_store_explicit(&set[way].bytes, size_bytes, memory_order_relaxed);
+            return;
+        }
     for (unsigned way = 0; way < LARGE_WAYS; ++way) {
         uintptr_t none = 0;
         if (!atomic_compare_exchange_strong_explicit(&set[way].start, &none, (uintptr_t)start, memory_order_relaxed,
@@ -21,10 +27,8 @@ void large_note(const void *start, size_t size_bytes)
     }
 }
 
-static size_t resident_bytes(const struct large_way *way)
+static size_t resident_bytes(uintptr_t start, size_t size_bytes)
 {
-    const uintptr_t start = atomic_load_explicit(&way->start, memory_order_relaxed);
-    const size_t size_bytes = atomic_load_explicit(&way->bytes, memory_order_relaxed);
     if (start == 0 || size_bytes == 0) return SIZE_MAX; /* another thread is about to note it, or has forgotten it */
     const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char pages[1024];
@@ -41,9 +45,10 @@ static size_t resident_bytes(const struct large_way *way)
     return count * page_bytes;
 }
 
-size_t large_forget_way(struct large_way *way)
+size_t large_forget_way(struct large_way *way, size_t *size_bytes)
 {
-    const size_t resident = resident_bytes(way);
+    *size_bytes = atomic_load_explicit(&way->bytes, memory_order_relaxed);
+    const size_t resident = resident_bytes(atomic_load_explicit(&way->start, memory_order_relaxed), *size_bytes);
     atomic_store_explicit(&way->bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&way->start, 0, memory_order_relaxed);
     return resident;
@@ -53,7 +58,9 @@ void large_each(void (*tell)(const void *start, size_t resident))
 {
     for (size_t i = 0; i < sizeof large_sets / sizeof large_sets[0][0]; ++i) {
         struct large_way *way = &large_sets[i / LARGE_WAYS][i % LARGE_WAYS];
-        const size_t resident = resident_bytes(way);
-        if (resident != SIZE_MAX) tell((const void *)atomic_load_explicit(&way->start, memory_order_relaxed), resident);
+        const uintptr_t start = atomic_load_explicit(&way->start, memory_order_relaxed);
+        const size_t resident = resident_bytes(start, atomic_load_explicit(&way->bytes, memory_order_relaxed));
+        const bool is_there = atomic_load_explicit(&way->start, memory_order_relaxed) == start;
+        if (resident != SIZE_MAX && is_there) tell((const void *)start, resident);
     }
 }

@@ -36,7 +36,7 @@ struct Settings {
     std::uint64_t seed = 0;
     std::uint32_t threads = 3;
     std::uint64_t ops = 0; // 0: as suits
-    std::uint64_t calls_max = 0; // if a run makes more calls, its ops are halved
+    std::uint64_t calls_max = 0; // if a run makes more calls, its ops are halved, as long as half of them make enough
     double seconds = 1; // of each run with signals
     std::uint64_t signal_us = 100;
     double watchdog_seconds = 20;

@@ -37,9 +37,9 @@ struct ComparedScenario {
 struct ComparedTotal {
     std::string label;
     std::size_t runs = 0, failed = 0, skipped = 0, known = 0;
-    std::size_t scenarios = 0; // that every allocator was measured in, which all figures below are of
-    // Geometric means: throughput, p99.9; to the baseline. Where some scenario measured its own throughput, without those
-    // whose throughput is of a loop.
+    std::size_t scenarios = 0; // that every allocator was measured in, which the figures below are of
+    // Geometric means, to the baseline. `ratio`, of throughput: where some scenario measured its own, without the scenarios
+    // whose throughput is of a loop. `tail_ratio`: of p99.9.
     std::optional<double> ratio, tail_ratio;
     std::optional<std::uint64_t> memory_bytes; // sum
 };

@@ -100,6 +100,7 @@ Applied Interp::apply_linked(const Op &op)
 bool Interp::refused(const char *call_name, std::size_t size_bytes, std::size_t align_bytes)
 {
     const int error = errno;
+    touch_next_bytes_ = SIZE_MAX;
     note(OpOutcome::Null, error);
     const bool scarce = shared_.scarce_since(scarce_mark_);
     if (size_bytes == 0) return true;  // C leaves this choice to the implementation

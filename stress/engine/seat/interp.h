@@ -65,7 +65,7 @@ class Interp {
         return apply_linked(op);
     }
 
-    // For the next block above a page that the seat gets, also from calloc, whose blocks are else not touched.
+    // For the next block above a page that the seat asks for, also from calloc, whose blocks are else not touched.
     void touch_next(std::size_t size_bytes) { touch_next_bytes_ = size_bytes; }
 
     // Frees and judges the block of a slot, whichever thread allocated it. For the end of a run.
