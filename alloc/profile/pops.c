@@ -312,7 +312,9 @@ void pops_parked_any(struct tcache *tcache, uint32_t class_index, bool had_list)
     struct pops_class *state = &pops->classes[class_index];
     tcache_busy_begin(tcache);
     uint8_t now = pops_magazines(tcache, class_index);
-    if (had_list && now > 0 && now <= state->bin) aside_visited(state, now - 1); /* before the list was parked */
+    /* Fewer magazines than before, though the list was parked: a visitor came before that. (Where there are as many, the list
+     * went back to its slabs. Or there was one, and a visitor came: then the choices go.) */
+    if (had_list && now > 0 && now < state->bin) aside_visited(state, now - 1);
     if (now == state->bin + 1) {
         state->bin = now; /* the lists set aside are the magazine's */
     } else if (now != state->bin) {
