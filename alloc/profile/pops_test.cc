@@ -160,28 +160,37 @@ TEST_F(Pops, AListThatGoesBackTakesItsChoices)
     }));
 }
 
-// A visit takes the magazines with their choices, and leaves the bin's list its own.
+// Fills magazines of the class, then lets each entry be chosen. Returns what is first of the choices of the bin's list.
+void *bin_with_a_choice(uint32_t c)
+{
+    const size_t bytes = sizeclass_bytes(c);
+    profile_start((uint64_t)1 << 50, 7);
+    std::vector<void *> blocks(3 * sizeclass_credit(c) + 1);
+    for (void *&block : blocks) block = hak_malloc(bytes);
+    for (void *block : blocks) hak_free(block);
+    profile_start(1, 7);
+    void *last = hak_malloc(bytes), *sampled;
+    while ((sampled = hak_malloc(bytes)), profile_used_bytes() == 0) last = sampled;
+    hak_free(sampled);
+    hak_free(last);
+    const pops_class &state = tcache_self()->heap->pops->classes[c];
+    EXPECT_GT(state.bin, 0);
+    EXPECT_EQ((void *)state.aside[state.bin], last);
+    return last;
+}
+
+// A visit takes the magazines with their choices, and leaves the bin's list its own. The next slow path is a malloc.
 TEST_F(Pops, AVisitLeavesTheBinsChoices)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
-        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
-        std::vector<void *> blocks(3 * sizeclass_credit(c) + 1);
-        for (void *&block : blocks) block = hak_malloc(2048);
-        for (void *block : blocks) hak_free(block);
-        ASSERT_EQ(profile_start(1, 7), 0); // each entry is chosen
-        void *last = hak_malloc(2048), *sampled;
-        while ((sampled = hak_malloc(2048)), profile_used_bytes() == 0) last = sampled;
-        hak_free(sampled);
-        hak_free(last);
-        const pops_class &state = tcache_self()->heap->pops->classes[c];
-        ASSERT_GT(state.bin, 0);
-        ASSERT_EQ((void *)state.aside[state.bin], last);
+        void *last = bin_with_a_choice(c);
         test::in_thread([] { hak_purge_all(); });
         ASSERT_EQ(tcache_self()->heap->parking[c].count, 0);
-        sampled = hak_malloc(2048);
+        void *sampled = hak_malloc(2048);
         EXPECT_EQ(profile_used_bytes(), 2048u);
-        EXPECT_EQ((void *)state.aside[0], last) << "the sample serves the malloc, and the block enters again";
+        EXPECT_EQ((void *)tcache_self()->heap->pops->classes[c].aside[0], last)
+            << "the sample serves the malloc, and the block enters again";
         hak_free(sampled);
         expect_laws(c);
     }));
@@ -192,31 +201,22 @@ TEST_F(Pops, AVisitLeavesTheBinsChoicesToAPark)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
-        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
-        std::vector<void *> blocks(3 * sizeclass_credit(c) + 1), more(2 * sizeclass_credit(c));
+        std::vector<void *> blocks(2 * sizeclass_credit(c));
         for (void *&block : blocks) block = hak_malloc(2048);
-        for (void *&block : more) block = hak_malloc(2048);
-        for (void *block : blocks) hak_free(block);
-        ASSERT_EQ(profile_start(1, 7), 0); // each entry is chosen
-        void *last = hak_malloc(2048), *sampled;
-        while ((sampled = hak_malloc(2048)), profile_used_bytes() == 0) last = sampled;
-        hak_free(sampled);
-        hak_free(last);
-        pops_class &state = tcache_self()->heap->pops->classes[c];
-        ASSERT_GT(state.bin, 0);
-        ASSERT_EQ((void *)state.aside[state.bin], last);
+        void *last = bin_with_a_choice(c);
         test::in_thread([] { hak_purge_all(); });
+        pops_class &state = tcache_self()->heap->pops->classes[c];
         state.left = (uint64_t)1 << 40; // no other entry is chosen
         pops_arm(tcache_self(), &state, c);
         const parking &lists = tcache_self()->heap->parking[c];
         while (lists.count == 0) {
-            ASSERT_FALSE(more.empty());
-            hak_free(more.back());
-            more.pop_back();
+            ASSERT_FALSE(blocks.empty());
+            hak_free(blocks.back());
+            blocks.pop_back();
         }
         EXPECT_EQ((void *)state.aside[0], last) << "its list is the magazine now";
         expect_laws(c);
-        for (void *block : more) hak_free(block);
+        for (void *block : blocks) hak_free(block);
     }));
 }
 

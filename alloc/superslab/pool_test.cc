@@ -1,75 +1,30 @@
-// pool_test.cc: the search for pages over many superslabs, its hints, and the purge.
-//
-// More than 400 lines: search, hints and purge act on the same pages, and share one fixture that counts them.
-#include "base/test_support.h"
+// pool_test.cc: the search for pages over many superslabs, its hints, and the purge, by one thread. pool_threads_test.cc has
+// those that meet.
+#include "superslab/pool_test_support.h"
 
 #include <cerrno>
-#include <cstring>
 #include <set>
 
 extern "C" {
-#include "base/bits.h"
-#include "base/sync_point.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"
-#include "superslab/pool.h"
-#include "superslab/purge.h"
 }
 
 namespace {
 
-struct Claimed {
-    page_range range;
-    uint32_t pages;
-    bool is_run;
-};
-
-char *start_of(const page_range &range)
-{
-    return superslab_base(range.superslab) + (size_t)range.first * PAGE_BYTES;
-}
-
-void touch(const Claimed &run)
-{
-    memset(start_of(run.range), 1, (size_t)run.pages * PAGE_BYTES);
-}
-
-void free_run(const Claimed &run)
-{
-    pool_free(run.range.superslab, run.range.first, run.pages, run.is_run ? 0 : 8);
-}
-
-Claimed claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = true)
-{
-    Claimed run = {pool_claim(pages, align_pages, from_top), pages, from_top};
-    EXPECT_NE(run.range.superslab, nullptr);
-    return run;
-}
+using test::claim;
+using test::Claimed;
+using test::free_run;
+using test::start_of;
+using test::touch;
 
 size_t dirty_max()
 {
     return std::max<size_t>(DIRTY_PAGES_MIN, pool_figures().claimed_pages >> DIRTY_SHARE_LOG2);
 }
 
-class Pool : public testing::Test {
-  protected:
-    void SetUp() override
-    {
-        pool_set_purge_delay_ms(PURGE_DELAY_MS);
-        pool_purge_all();
-        before = pool_figures();
-    }
-    void TearDown() override
-    {
-        pool_set_purge_delay_ms(PURGE_DELAY_MS);
-        EXPECT_EQ(pool_figures().claimed_pages, before.claimed_pages);
-        pool_purge_all();
-        EXPECT_EQ(pool_figures().dirty_pages, 0u);
-    }
-    struct pool_figures before;
-};
+class Pool : public test::PoolTest {};
 
 } // namespace
 
@@ -420,133 +375,4 @@ TEST_F(Pool, AReleasedSuperslabLeavesThePageMap)
         EXPECT_EQ(pagemap_descriptor(start), is_released ? nullptr : run.range.superslab);
     }
     EXPECT_GT(released, 0u);
-}
-
-TEST_F(Pool, ThreadsNeverShareAPage)
-{
-    static std::atomic<int> shared;
-    shared = 0;
-    test::in_threads(4, [](int thread) {
-        test::Rng rng((uint64_t)thread);
-        std::vector<Claimed> mine;
-        uint64_t stamp = ((uint64_t)thread + 1) << 32;
-        auto word = [](const Claimed &run, uint32_t page) {
-            return reinterpret_cast<uint64_t *>(start_of(run.range) + (size_t)page * PAGE_BYTES);
-        };
-        auto give_back = [&](const Claimed &run) {
-            for (uint32_t i = 0; i < run.pages; i++) {
-                if (*word(run, i) != stamp + run.range.first) shared++;
-                *word(run, i) = 0xdead;
-            }
-            free_run(run);
-        };
-        for (int i = 0; i < test::rounds(4000); i++) {
-            if (mine.size() < 6 && rng.below(2) == 0) {
-                uint32_t pages = (uint32_t)rng.between(1, 32);
-                Claimed run = claim(pages, 1u << rng.below(3), rng.below(2) != 0);
-                for (uint32_t p = 0; p < pages; p++) {
-                    if (run.range.zero && *word(run, p) != 0) shared++; // law 7
-                    *word(run, p) = stamp + run.range.first;
-                }
-                mine.push_back(run);
-            } else if (rng.below(64) == 0) {
-                pool_purge_all();
-            } else if (!mine.empty()) {
-                give_back(mine.back());
-                mine.pop_back();
-            }
-        }
-        for (const Claimed &run : mine) give_back(run);
-    });
-    EXPECT_EQ(shared, 0);
-}
-
-TEST_F(Pool, HintsLeadThreadsToWhatIsFree)
-{
-    // Threads that never hold more than what fits must not make more and more superslabs.
-    test::in_threads(4, [](int thread) {
-        test::Rng rng((uint64_t)thread);
-        for (int i = 0; i < test::rounds(5000); i++) {
-            Claimed run = claim((uint32_t)rng.between(1, 16));
-            free_run(run);
-        }
-    });
-    EXPECT_LE(pool_figures().superslab_count, before.superslab_count + 4);
-}
-
-TEST_F(Pool, AThreadThatMetAnotherStillFindsWhatLiesBelow)
-{
-    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
-    test::in_thread([] {
-        static Claimed other;
-        std::vector<Claimed> rest; // each leaves free pages in another superslab
-        for (int i = 0; i < 3; i++) rest.push_back(claim(SUPERSLAB_PAGES - 8));
-        Claimed first = claim(1);
-        hak_sync_point_hook = [](const char *step) {
-            if (strcmp(step, "superslab_claim") != 0) return;
-            hak_sync_point_hook = nullptr;
-            other = claim(1);
-        };
-        Claimed met = claim(1); // from now on its searches begin behind that superslab
-        EXPECT_EQ(hak_sync_point_hook, nullptr);
-        EXPECT_EQ(other.range.superslab, met.range.superslab) << "they did not meet";
-        size_t count = pool_figures().superslab_count;
-        rest.push_back(claim(1));
-        EXPECT_GT(rest.back().range.superslab->index, met.range.superslab->index);
-        for (size_t pages = pool_figures().claimed_pages; pages < count * SUPERSLAB_PAGES; pages++)
-            rest.push_back(claim(1));
-        EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside free pages";
-        for (const Claimed &run : {first, met, other}) free_run(run);
-        for (const Claimed &run : rest) free_run(run);
-    });
-}
-
-// A purger holds the pages that it purges. Who searches meanwhile finds the superslab full and clears its hints, so the
-// purger sets them again.
-TEST_F(Pool, AfterAPurgeTheNextSearchFindsThePages)
-{
-    static std::vector<Claimed> rest;
-    Claimed whole = claim(SUPERSLAB_PAGES);
-    touch(whole);
-    free_run(whole);
-    os_ops meeting = *os;
-    static const os_ops *inner;
-    inner = os;
-    meeting.purge = [](void *start, size_t size_bytes) {
-        if (rest.empty()) do
-                rest.push_back(claim(SUPERSLAB_PAGES));
-            while (!rest.back().range.made); // so each superslab was searched
-        return inner->purge(start, size_bytes);
-    };
-    os = &meeting;
-    pool_purge_all();
-    os = inner;
-    ASSERT_FALSE(rest.empty()) << "nothing was purged";
-    size_t count = pool_figures().superslab_count;
-    Claimed again = claim(SUPERSLAB_PAGES);
-    EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside free pages";
-    free_run(again);
-    for (const Claimed &run : rest) free_run(run);
-    rest.clear();
-}
-
-// Two threads find nothing and wait for the lock in turn: the second takes what came free meanwhile, and makes none.
-TEST_F(Pool, WhoWaitedForTheLockSearchesAgain)
-{
-    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
-    static std::vector<Claimed> all;
-    do all.push_back(claim(SUPERSLAB_PAGES));
-    while (!all.back().range.made);
-    size_t count = pool_figures().superslab_count;
-    sync_lock_hook = [](unsigned rank, bool gives_back) {
-        if (rank != LOCK_POOL || gives_back) return;
-        sync_lock_hook = nullptr;
-        free_run(all.back());
-    };
-    Claimed again = claim(SUPERSLAB_PAGES);
-    EXPECT_EQ(sync_lock_hook, nullptr) << "it needed no lock";
-    EXPECT_EQ(pool_figures().superslab_count, count);
-    EXPECT_EQ(again.range.superslab, all.back().range.superslab);
-    for (const Claimed &run : all) free_run(run);
-    all.clear();
 }

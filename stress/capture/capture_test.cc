@@ -135,8 +135,8 @@ TEST_F(Capture, AKilledProgramLeavesAFileThatReplays)
     expect_replays(trace);
 }
 
-// A large block of which the program wrote a part takes that part in the replay, whether it was freed, grew, was cleared
-// or still lives at exit.
+// A large block of which the program wrote a part takes that part in the replay. Blocks that are freed, that grow, that come
+// from calloc, and that live until exit.
 TEST_F(Capture, TheReplayTouchesWhatTheProgramTouched)
 {
     EXPECT_EQ(capture("touches").exit_code, 0);

@@ -143,8 +143,8 @@ template <typename Sink> class Converter {
             put(op_make(OpKind::Touches, 0, found->second));
     }
 
-    // The last record counts: a block may have one at exit, and then be freed. Without one, a replay touches all of a block,
-    // and nothing of one from calloc.
+    // The last record counts: a block may have one at exit, and then be freed. A block without a record is touched by the
+    // replay as a whole, one from calloc not at all.
     void touch(std::uint64_t address, std::uint64_t size_bytes)
     {
         const std::uint32_t slot = blocks_.take(address);
