@@ -43,6 +43,12 @@ if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_E
 endif()
 # Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc os/os_pages_test.cc)
+if(NOT HAKMEM_SANITIZE) # which stands before libc's mmap itself
+  list(APPEND FRESH_TESTS entry/golden_test.cc entry/golden_tools_test.cc)
+  set(golden entry/golden_test_support.cc)
+  set_source_files_properties(${golden} PROPERTIES
+      COMPILE_DEFINITIONS GOLDEN_FILE="${CMAKE_CURRENT_SOURCE_DIR}/entry/golden.txt")
+endif()
 
 include(emulator.cmake)
 
@@ -109,11 +115,15 @@ hakmem_add_suites(alloc-tests-release unit-release ${TESTS} ${RELEASE_TESTS})
 
 set(not_start "start\\.c")
 hakmem_test_program(alloc-tests-fresh
-    "$<FILTER:$<TARGET_OBJECTS:alloc-tests-c>,EXCLUDE,${not_start}>" 1 ${FRESH_TESTS})
+    "$<FILTER:$<TARGET_OBJECTS:alloc-tests-c>,EXCLUDE,${not_start}>" 1 ${FRESH_TESTS} ${golden})
 hakmem_test_program(alloc-tests-fresh-release
-    "$<FILTER:$<TARGET_OBJECTS:alloc-tests-release-c>,EXCLUDE,${not_start}>" 0 ${FRESH_TESTS})
+    "$<FILTER:$<TARGET_OBJECTS:alloc-tests-release-c>,EXCLUDE,${not_start}>" 0 ${FRESH_TESTS} ${golden})
 hakmem_add_suites(alloc-tests-fresh unit ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
+if(golden)
+  add_test(NAME unit/Golden.level3 COMMAND alloc-tests-fresh --gtest_filter=Golden.*:GoldenTools.*)
+  set_tests_properties(unit/Golden.level3 PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT} ENVIRONMENT HAKMEM_FAILFAST_LEVEL=3)
+endif()
 
 # The heap profile's estimates with 50 seeds.
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)

@@ -1,0 +1,265 @@
+// golden_test_support.cc: see golden_test_support.h.
+#include "entry/golden_test_support.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+extern "C" {
+#include "os/os.h"
+#include "superslab/pagemap.h"
+}
+
+namespace test::golden {
+namespace {
+
+constexpr uintptr_t ARENA_END = uintptr_t{0x5f} << 40, ARENA_BYTES = uintptr_t{1} << 40;
+constexpr size_t SYSTEM_PAGE_BYTES = 4096;
+constexpr uint64_t START_MS = 1'000'000;
+
+bool is_on, counts_resident = true;
+std::string program_name;
+uintptr_t lowest = ARENA_END; // where the last mapping starts; the next one ends there, as the kernel does it
+uint64_t now_ms, digest, calls_until_failure, failure_distance;
+FILE *transcript;
+
+enum call { CALL_mmap, CALL_munmap, CALL_mprotect, CALL_mremap, CALL_madvise, CALLS };
+constexpr const char *CALL_NAMES[CALLS] = {"mmap", "munmap", "mprotect", "mremap", "madvise"};
+struct {
+    uint64_t count, bytes;
+} asked[CALLS];
+
+// FNV-1a, of the eight bytes of a value.
+void add(uint64_t value)
+{
+    for (int i = 0; i < 8; i++) digest = (digest ^ (value >> i * 8 & 0xff)) * 0x100000001b3;
+}
+
+// An address as the same number in every run: in the arena, in the page map, or the place of neither, 0.
+uint64_t place_of(uintptr_t address)
+{
+    auto map = reinterpret_cast<uintptr_t>(static_cast<void *>(pagemap_tags));
+    if (address >= ARENA_END - ARENA_BYTES && address <= ARENA_END) return ARENA_END - address;
+    if (address >= map && address - map < ARENA_BYTES) return address - map + 1;
+    return 0;
+}
+
+// Notes a call. False: it is to fail.
+bool may(call what, uintptr_t address, size_t bytes, uint64_t detail)
+{
+    asked[what].count++;
+    asked[what].bytes += bytes;
+    for (uint64_t value : {uint64_t{what}, place_of(address), uint64_t{bytes}, detail}) add(value);
+    bool fails = failure_distance != 0 && --calls_until_failure == 0;
+    if (fails) calls_until_failure = failure_distance;
+    if (transcript != nullptr)
+        fprintf(transcript, "%s %llx %zu %llx%s\n", CALL_NAMES[what], (unsigned long long)place_of(address), bytes,
+                (unsigned long long)detail, fails ? " fails" : "");
+    if (fails) errno = ENOMEM;
+    return !fails;
+}
+
+// Resident pages of a range; 0 if a part of it is not mapped.
+size_t resident_pages(uintptr_t at, size_t bytes)
+{
+    unsigned char pages[SUPERSLAB_BYTES / SYSTEM_PAGE_BYTES];
+    if (mincore(reinterpret_cast<void *>(at), bytes, pages) != 0) return 0;
+    return std::count_if(pages, pages + bytes / SYSTEM_PAGE_BYTES, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+size_t resident_pages()
+{
+    size_t count = 0;
+    for (uintptr_t at = ARENA_END; at > lowest;) {
+        at -= SUPERSLAB_BYTES;
+        size_t whole = resident_pages(at, SUPERSLAB_BYTES);
+        count += whole;
+        for (size_t part = 0; whole == 0 && part < SUPERSLAB_BYTES; part += PAGE_BYTES)
+            count += resident_pages(at + part, PAGE_BYTES);
+    }
+    return count;
+}
+
+// The rows of golden.txt by their first word, each figure by its name.
+using Row = std::map<std::string, std::string>;
+
+Row row_of(const std::string &text)
+{
+    Row row;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+        size_t equals = word.find('=');
+        if (equals != std::string::npos) row[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+    return row;
+}
+
+Row recorded(const std::string &key)
+{
+    std::ifstream file(GOLDEN_FILE);
+    for (std::string line; std::getline(file, line);)
+        if (line.compare(0, key.size() + 1, key + " ") == 0) return row_of(line);
+    return {};
+}
+
+std::string figures()
+{
+    std::ostringstream text;
+    for (int i = 0; i < CALLS; i++)
+        if (asked[i].count > 0) text << CALL_NAMES[i] << "=" << asked[i].count << ":" << asked[i].bytes << " ";
+    if (counts_resident) text << "resident=" << resident_pages() << " ";
+    static hak_figures now;
+    hak_figures_get(&now, sizeof now);
+#define X(name, kind, meaning) \
+    if (now.name != 0) text << #name << "=" << now.name << " ";
+    HAKMEM_FIGURES(X)
+#undef X
+    for (size_t i = 0; i < HAKMEM_CLASSES_MAX; i++)
+        for (uint64_t value : {now.classes[i].block_bytes, now.classes[i].slab_bytes, now.classes[i].used_blocks,
+                               now.class_credits[i], now.class_live_blocks[i], now.class_wasted_bytes[i]})
+            add(value);
+    hak_inspect_report report;
+    if (!hak_inspect(&report)) EXPECT_STREQ(report.broken_law, "law 2: at rest nothing is pending") << report.address;
+    for (uint64_t value : {uint64_t{report.slab_count}, uint64_t{report.empty_slab_count}, uint64_t{report.run_count},
+                           report.used_blocks, report.live_blocks, report.pending_blocks})
+        add(value);
+    text << "digest=" << std::hex << digest;
+    return text.str();
+}
+
+} // namespace
+
+void record(const char *program, const std::function<void()> &body)
+{
+    if (os_page_bytes() != SYSTEM_PAGE_BYTES) GTEST_SKIP() << "golden.txt is of a system with pages of 4 KiB";
+    EXPECT_TRUE(in_child([&] {
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+        const char *level = getenv("HAKMEM_FAILFAST_LEVEL");
+        program_name = (VALIDATE ? std::string("level-") + (level != nullptr ? level : "") : "release") + "/" + program;
+        if (const char *path = getenv("HAKMEM_TEST_TRANSCRIPT")) transcript = fopen(path, "ae");
+        now_ms = START_MS;
+        is_on = true;
+        hak_free(hak_malloc(1));
+        body();
+        fail_each(0);
+        if (transcript != nullptr) fclose(transcript);
+    }));
+}
+
+void leave_out_resident()
+{
+    counts_resident = false;
+}
+
+void fail_each(unsigned nth)
+{
+    calls_until_failure = failure_distance = nth;
+}
+
+void pass_ms(uint64_t ms)
+{
+    now_ms += ms;
+}
+
+const char *some_address(uint64_t number)
+{
+    return reinterpret_cast<const char *>(lowest + number % (ARENA_END - lowest));
+}
+
+void note(uint64_t value)
+{
+    add(value);
+    if (transcript != nullptr) fprintf(transcript, "= %llx\n", (unsigned long long)value);
+}
+
+void note(const void *address)
+{
+    note(place_of(reinterpret_cast<uintptr_t>(address)));
+}
+
+void phase(const char *name)
+{
+    std::string key = program_name + "." + name, now = figures();
+    if (transcript != nullptr) fprintf(transcript, "-- %s %s\n", key.c_str(), now.c_str());
+    if (const char *path = getenv("HAKMEM_TEST_GOLDEN_WRITE")) {
+        std::ofstream(path, std::ios::app) << key << " " << now << "\n";
+    } else {
+        Row is = row_of(now), was = recorded(key);
+        EXPECT_FALSE(was.empty()) << GOLDEN_FILE << " has no row " << key;
+        for (const auto &[figure, value] : was) is.try_emplace(figure, "0");
+        for (const auto &[figure, value] : is)
+            if (was.try_emplace(figure, "0").first->second != value)
+                ADD_FAILURE() << key << ": " << figure << " is " << value << ", golden.txt has " << was[figure];
+    }
+    for (auto &each : asked) each = {};
+}
+
+} // namespace test::golden
+
+using namespace test::golden; // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept
+{
+    auto call = [&](void *place, int more) {
+        return reinterpret_cast<void *>(syscall(SYS_mmap, place, bytes, protection, flags | more, file, offset));
+    };
+    if (!is_on || file >= 0) return call(at, 0);
+    if (!may(CALL_mmap, reinterpret_cast<uintptr_t>(at), bytes, static_cast<uint64_t>(protection) << 32 | flags))
+        return MAP_FAILED;
+    if (at != nullptr) return call(at, 0);
+    if (bytes > lowest - (ARENA_END - ARENA_BYTES)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    lowest = (lowest - bytes) & ~uintptr_t{4095};
+    return call(reinterpret_cast<void *>(lowest), MAP_FIXED_NOREPLACE);
+}
+
+int munmap(void *start, size_t bytes) noexcept
+{
+    if (is_on && !may(CALL_munmap, reinterpret_cast<uintptr_t>(start), bytes, 0)) return -1;
+    if (is_on && reinterpret_cast<uintptr_t>(start) == lowest) lowest += bytes;
+    return static_cast<int>(syscall(SYS_munmap, start, bytes));
+}
+
+int mprotect(void *start, size_t bytes, int protection) noexcept
+{
+    if (is_on && !may(CALL_mprotect, reinterpret_cast<uintptr_t>(start), bytes, protection)) return -1;
+    return static_cast<int>(syscall(SYS_mprotect, start, bytes, protection));
+}
+
+int madvise(void *start, size_t bytes, int advice) noexcept
+{
+    if (is_on && !may(CALL_madvise, reinterpret_cast<uintptr_t>(start), bytes, advice)) return -1;
+    return static_cast<int>(syscall(SYS_madvise, start, bytes, advice));
+}
+
+void *mremap(void *start, size_t old_bytes, size_t new_bytes, int flags, ...) noexcept
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    void *target = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void *) : nullptr;
+    va_end(arguments);
+    if (is_on &&
+        !may(CALL_mremap, reinterpret_cast<uintptr_t>(start), new_bytes, place_of((uintptr_t)target) << 3 | flags))
+        return MAP_FAILED;
+    return reinterpret_cast<void *>(syscall(SYS_mremap, start, old_bytes, new_bytes, flags, target));
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) noexcept
+{
+    if (!is_on || clock != CLOCK_MONOTONIC_COARSE) return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+    *time = {static_cast<time_t>(now_ms / 1000), static_cast<long>(now_ms % 1000) * 1'000'000};
+    return 0;
+}
+
+} // extern "C"
