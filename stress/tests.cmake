@@ -123,6 +123,13 @@ if(NOT STRESS_SANITIZED AND TARGET hakmem_static)
   endforeach()
 endif()
 
+# What the suite draws, counts and judges in runs that repeat.
+if(NOT STRESS_SANITIZED AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  add_test(NAME stress-unit.golden COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/golden_check $<TARGET_FILE:hakmem-stress>
+    ${PROJECT_SOURCE_DIR}/corpus)
+  set_tests_properties(stress-unit.golden PROPERTIES LABELS once TIMEOUT 300)
+endif()
+
 # The page of a report, in a real browser.
 if(NOT STRESS_SANITIZED)
   add_executable(page_for_test campaign/page/page_for_test.cc campaign/runs_for_test.cc)
