@@ -32,7 +32,7 @@ set(VALIDATE_TESTS
 # Modules that the last of these loads. The one with delete has the older table of names.
 if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   list(APPEND VALIDATE_TESTS debug/operators_test.cc)
-  foreach(module "new|_Znwm|1|gnu" "delete|_ZdlPv|0|sysv")
+  foreach(module "new|_Znwm|1|gnu" "delete|_ZdaPvm|0|sysv")
     string(REPLACE "|" ";" module "${module}")
     list(POP_FRONT module name operator takes_size table)
     add_library(operators-${name} MODULE programs/operators_module.c)

@@ -76,7 +76,7 @@ static void walk_frame_pointers(const void *signal_context)
     if (link == 0) link = os_peek_word((const void *)(uintptr_t)registers[OS_REGISTER_SP].value, &readable);
     record_add_number(&writer, link);
     uint64_t frame = registers[OS_REGISTER_FP].value;
-    for (int i = 0; i < FRAMES_MAX && frame != 0 && frame % 8 == 0; i++) {
+    for (int i = 0; i < FRAMES_MAX && frame % 8 == 0; i++) {
         uint64_t two[2];
         if (!os_peek((const void *)(uintptr_t)frame, two, sizeof two) || two[1] == 0) return;
         if (two[1] != link) record_add_number(&writer, two[1]);

@@ -8,6 +8,7 @@
 extern "C" {
 #include "crash/crash_record.h"
 #include "crash/crash_stack.h"
+#include "crash/crash_try.h"
 #include "os/peek.h"
 }
 
@@ -139,4 +140,21 @@ TEST(CrashAddress, OnlyAFaultInMemoryHasOne)
             EXPECT_EQ(crash_has_address(number, &info), is_fault && (number == SIGSEGV || number == SIGBUS))
                 << number << ", code " << code;
         }
+}
+
+TEST(CrashTry, FailsOnlyWhileAStepRuns)
+{
+    int steps = 0;
+    auto goes_well = [](void *count) { ++*static_cast<int *>(count); };
+    auto fails = [](void *count) {
+        ++*static_cast<int *>(count);
+        crash_try_fail();
+        *static_cast<int *>(count) += 100;
+    };
+    crash_try_fail(); // nothing is under way: returns
+    EXPECT_TRUE(crash_try(goes_well, &steps));
+    crash_try_fail();
+    EXPECT_FALSE(crash_try(fails, &steps));
+    crash_try_fail();
+    EXPECT_EQ(steps, 2);
 }

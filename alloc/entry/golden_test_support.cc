@@ -22,6 +22,7 @@ namespace {
 
 constexpr uintptr_t ARENA_END = uintptr_t{0x5f} << 40, ARENA_BYTES = uintptr_t{1} << 40;
 constexpr size_t SYSTEM_PAGE_BYTES = 4096;
+constexpr int MADV_COLLAPSE_HERE = 25; // younger than the C library may be
 constexpr uint64_t START_MS = 1'000'000;
 
 bool is_on, counts_resident = true;
@@ -240,6 +241,7 @@ int mprotect(void *start, size_t bytes, int protection) noexcept
 int madvise(void *start, size_t bytes, int advice) noexcept
 {
     if (is_on && !may(CALL_madvise, reinterpret_cast<uintptr_t>(start), bytes, advice)) return -1;
+    if (is_on && (advice == MADV_HUGEPAGE || advice == MADV_COLLAPSE_HERE)) return 0; // not every kernel has them
     return static_cast<int>(syscall(SYS_madvise, start, bytes, advice));
 }
 

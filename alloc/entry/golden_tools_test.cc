@@ -8,6 +8,7 @@ extern "C" {
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
 #include "profile/profile.h"
+#include "superslab/backing.h"
 }
 
 using test::MIB;
@@ -50,6 +51,13 @@ TEST(GoldenTools, Profile)
         phase("resized");
         Worker other;
         other.run([&] { slots.churn(3000, size); });
+        for (int visit = 0; visit < 20; visit++) {
+            slots.thin(3);
+            slots.fill([&] { return slots.numbers.between(200, 230); });
+            slots.thin(2);
+            other.run([] { note(hak_purge_all()); });
+        }
+        phase("visited");
         ASSERT_EQ(profile_start(100000, 43), 0);
         slots.churn(5000, size);
         phase("rarer");
@@ -146,5 +154,32 @@ TEST(GoldenTools, Texts)
             close(file);
         }
         phase("written");
+    });
+}
+
+TEST(GoldenTools, HugePages)
+{
+    test::golden::record("huge-pages", [] {
+        Slots slots(300, 25);
+        auto size = [&] { return slots.numbers.size(14, 19); };
+        note(backing_prewarm(20 * MIB));
+        phase("prewarmed");
+        backing_set_huge_policy(HUGE_ALL);
+        slots.fill(size);
+        phase("all");
+        backing_set_huge_policy(HUGE_FULL);
+        for (int round = 0; round < 6; round++) {
+            for (size_t i = 0; i < slots.size(); i++) {
+                size_t bytes = hak_malloc_usable_size(slots[i]);
+                if (bytes > 0) memset(slots[i], 1, bytes);
+            }
+            backing_round();
+            if (round % 2 == 1) slots.churn(40, size);
+        }
+        phase("full");
+        backing_set_huge_policy(HUGE_OFF);
+        slots.thin(0);
+        note(hak_purge_all());
+        phase("empty");
     });
 }

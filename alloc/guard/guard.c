@@ -177,7 +177,7 @@ static bool slot_describe(uint32_t index, struct guard_history *history)
     if (index >= slot_count || !os_peek(&slots[index], &copy, sizeof copy)) return false;
     uint32_t state = atomic_load_explicit(&copy.state, memory_order_relaxed);
     uint32_t size_bytes = atomic_load_explicit(&copy.size_bytes, memory_order_relaxed);
-    if (state == SLOT_UNUSED || size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return false;
+    if (size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return false; /* 0: never used */
     history->slot = index;
     history->start = (uint64_t)(uintptr_t)start_of(index, size_bytes);
     history->size_bytes = size_bytes;

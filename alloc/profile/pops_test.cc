@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "cache/tcache.h"
+#include "guard/guard_sample.h"
 #include "profile/pops.h"
 #include "profile/profile.h"
 #include "superslab/pagemap.h"
@@ -52,6 +53,7 @@ void expect_laws(uint32_t class_index)
     const tcache *self = tcache_self();
     const pops_class &state = self->heap->pops->classes[class_index];
     ASSERT_EQ(self->busy, 0u);
+    ASSERT_EQ(self->heap->pops->sampling, sampling_now()) << "or the quick way is never taken";
     ASSERT_FALSE(self->is_sampling);
     ASSERT_LE(self->credits[class_index], state.credit) << "frees spend it";
     ASSERT_LT(state.credit, state.left);

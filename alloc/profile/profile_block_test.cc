@@ -57,6 +57,12 @@ TEST_F(ProfileBlock, WhatAFullDeviceRefusesIsTheResult)
         hak_free(hak_malloc(5000));
         errno = 7;
         EXPECT_EQ(profile_write("/dev/full"), ENOSPC);
+        for (uint64_t nth = 1;; nth++) {
+            os_fault_install(nth, false);
+            int error = profile_write("/dev/null");
+            if (os_fault_remove() < nth) break;
+            EXPECT_EQ(error, nth <= 2 ? ENOMEM : 0) << "at call " << nth << ": reserved, committed, released";
+        }
         EXPECT_EQ(profile_write("/dev/null"), 0) << "the next one begins again";
         EXPECT_EQ(errno, 7);
     }));
