@@ -43,7 +43,8 @@ if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_E
 endif()
 # Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
 set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc os/os_pages_test.cc)
-if(NOT HAKMEM_SANITIZE) # which stands before libc's mmap itself
+# A sanitizer stands before libc's mmap itself; musl declares it in another way.
+if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY)
   list(APPEND FRESH_TESTS entry/golden_test.cc entry/golden_tools_test.cc)
   set(golden entry/golden_test_support.cc)
   set_source_files_properties(${golden} PROPERTIES

@@ -63,15 +63,12 @@ static void abandon_dead(void)
 void fork_child(void)
 {
     lock_all_reset();
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner != NULL) remote_forget_pending(owner);
-    }
+    for (uint32_t id = 1; id <= owner_count(); id++) remote_forget_pending(owner_with_id(id));
     pool_for_each(requeue_all, NULL);
     abandon_dead();
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct owner *owner = owner_with_id(id);
-        if (owner != NULL && remote_is_pending(owner)) remote_drain_orphan(owner);
+        if (remote_is_pending(owner)) remote_drain_orphan(owner);
     }
     thread_recount_warm();
     if (VALIDATE) hooks.thread_after_fork();

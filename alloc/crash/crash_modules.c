@@ -176,7 +176,6 @@ static int remember(struct dl_phdr_info *info, size_t size, void *context)
         start = low < start ? low & ~(uint64_t)PAGE_MASK : start;
         end = high > end ? high : end;
     }
-    if (end == 0) return 0;
     size_t length = strnlen(info->dlpi_name, sizeof remembered[0].path - 1);
     remembered[remembered_count].base = info->dlpi_addr;
     remembered[remembered_count].start = start;

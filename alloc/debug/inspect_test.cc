@@ -77,6 +77,23 @@ TEST_F(Inspect, ASlabsBlocks)
     expect_broken_by(slab->hollow_pages, (uint16_t)1, hollow, start);
 }
 
+TEST_F(Inspect, ACircleOfAllBlocksOfASlab)
+{
+    struct block *last = slab->free;
+    uint16_t count = 1;
+    for (; last->next != nullptr; last = last->next) count++;
+    auto used = slab->used_count.load();
+    const uint16_t carved = slab->carved_count, capacity = slab->capacity;
+    slab->used_count = 0; // as if all of it were free
+    slab->carved_count = slab->capacity = count;
+    last->next = slab->free;
+    expect_broken("law 1: used + free = carved <= capacity", start);
+    last->next = nullptr;
+    slab->carved_count = carved;
+    slab->capacity = capacity;
+    slab->used_count = used;
+}
+
 TEST_F(Inspect, MoreLiveThanUsed)
 {
     SKIP_WITHOUT_VALIDATE();

@@ -275,7 +275,7 @@ void trace_describe(struct text *text, const void *block)
 {
     struct failfast_event allocated = {.count = 0}, freed = {.count = 0};
     size_t size_bytes = trace_find(block, &allocated, &freed);
-    if (!trace_is_on() || find((uintptr_t)block) == NULL) return;
+    if (find((uintptr_t)block) == NULL) return;
     text_add(text, "hakmem:   last asked for there: ");
     text_add_number(text, size_bytes);
     text_add(text, " bytes\n");

@@ -49,6 +49,8 @@ TEST(Golden, Classes)
         for (auto &of_class : blocks)
             for (size_t i = 0; i < of_class.size(); i += 2) hak_free(std::exchange(of_class[i], nullptr));
         phase("half");
+        note(hak_purge());
+        phase("trimmed");
         for (uint32_t c = 0; c + 1 < CLASS_COUNT; c++)
             for (void *&block : blocks[c])
                 if (block != nullptr) block = noted(hak_realloc(block, sizeclass_bytes(c + 1)));

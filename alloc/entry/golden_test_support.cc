@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include <fstream>
@@ -139,6 +140,8 @@ std::string figures()
 
 void record(const char *program, const std::function<void()> &body)
 {
+    utsname machine;
+    if (uname(&machine) != 0 || strcmp(machine.machine, "x86_64") != 0) GTEST_SKIP() << "golden.txt is of x86-64";
     if (os_page_bytes() != SYSTEM_PAGE_BYTES) GTEST_SKIP() << "golden.txt is of a system with pages of 4 KiB";
     EXPECT_TRUE(in_child([&] {
         prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);

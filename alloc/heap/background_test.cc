@@ -99,6 +99,9 @@ TEST_F(Background, GivesBackWhileAllSleep)
         << get().small_bytes << " cached, " << get().dirty_bytes << " dirty";
     EXPECT_GE(background_rounds(), 2u);
     EXPECT_EQ(hak_background(false), 0);
+    hak_figures figures;
+    hak_figures_get(&figures, sizeof figures);
+    EXPECT_EQ(figures.background_rounds, background_rounds());
     over.release();
     thread.join();
 }

@@ -144,18 +144,24 @@ TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
         EXPECT_EQ(option_value(OPTION_STATS), 0u);
         EXPECT_EQ(option_value(OPTION_HUGE_PAGES), 1u) << "the next entry is read all the same";
     });
+    reading({"HAKMEM_STATS=" + std::string(190, 'x')}, [](const std::string &said) {
+        EXPECT_NE(said.find("xxx: not 0, 1, exit, json:PATH or prom:PATH; the default stands\n"), std::string::npos)
+            << said;
+    });
 }
 
-// Also where it is longer than NAME_BYTES_MAX.
+// Also where it has NAME_BYTES_MAX, or more.
 TEST(Options, ANameThatNothingReadsHasItsNearest)
 {
-    reading({"HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_PURGE_DELAY=0",
+    reading({"HAKMEM_STATSX=1", "HAKMEM_STAT=1", "HAKMEM_PURGE_DELAY=0", "HAKMEM_PROFILE_STEP_MIB_AND_ANY_MORE_OF=1",
              "HAKMEM_A_NAME_OF_MORE_BYTES_THAN_ANY_OPTION_HAS=1"},
             [](const std::string &said) {
                 EXPECT_EQ(said,
                           "hakmem: HAKMEM_STATSX: no such option; the nearest name is HAKMEM_STATS\n"
                           "hakmem: HAKMEM_STAT: no such option; the nearest name is HAKMEM_STATS\n"
                           "hakmem: HAKMEM_PURGE_DELAY: no such option; the nearest name is HAKMEM_PURGE_DELAY_MS\n"
+                          "hakmem: HAKMEM_PROFILE_STEP_MIB_AND_ANY_MORE_OF: no such option; the nearest name is "
+                          "HAKMEM_PROFILE_STEP_MIB\n"
                           "hakmem: HAKMEM_A_NAME_OF_MORE_BYTES_THAN_ANY_OPTION_HAS: no such option; the nearest "
                           "name is HAKMEM_PURGE_DELAY_MS\n");
                 expect_standard();

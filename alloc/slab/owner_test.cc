@@ -41,6 +41,19 @@ TEST(Owner, Register)
     EXPECT_FALSE(owner_is_orphan(first)) << "the caller holds it";
 }
 
+TEST(Owner, RegisterToTheLastIdAndNoFurther)
+{
+    EXPECT_TRUE(test::in_child([] { // the same owner again and again: only the table counts here
+        owner *same = make_owner();
+        while (owner_count() < HEAPS_MAX - 1) ASSERT_TRUE(owner_register(same)) << owner_count();
+        EXPECT_EQ(same->id, HEAPS_MAX - 1u);
+        EXPECT_EQ(owner_with_id(HEAPS_MAX - 1), same);
+        EXPECT_FALSE(owner_register(same));
+        EXPECT_EQ(owner_count(), HEAPS_MAX - 1u);
+        EXPECT_EQ(same->id, HEAPS_MAX - 1u);
+    }));
+}
+
 TEST(Owner, AbandonAndAdopt)
 {
     owner *own = make_owner();

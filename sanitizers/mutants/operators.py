@@ -416,8 +416,15 @@ class Function:
         """Whether the comparison chooses between values that are the same where its sides are equal, such as the lesser
         one, or a difference and 0: then it does not matter on which side equality is."""
         choice = node.parent
-        while choice.type == "parenthesized_expression":
+        while choice.type in ("parenthesized_expression", "condition_clause"):
             choice = choice.parent
+        if choice.type == "if_statement":  # if (x > most) most = x;
+            body = self.text(choice.child_by_field_name("consequence")).strip("{} \n")
+            sides = [self.text(node.child_by_field_name(side)) for side in ("left", "right")]
+            return choice.child_by_field_name("alternative") is None and body in (
+                f"{sides[0]} = {sides[1]};",
+                f"{sides[1]} = {sides[0]};",
+            )
         if (
             choice.type != "conditional_expression"
             or node.start_byte >= choice.child_by_field_name("consequence").start_byte
