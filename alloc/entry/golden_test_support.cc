@@ -142,6 +142,7 @@ void record(const char *program, const std::function<void()> &body)
 {
     utsname machine;
     if (uname(&machine) != 0 || strcmp(machine.machine, "x86_64") != 0) GTEST_SKIP() << "golden.txt is of x86-64";
+    if (os_address_space_limit_bytes() != UINT64_MAX) GTEST_SKIP() << "under RLIMIT_AS the page map is another";
     if (os_page_bytes() != SYSTEM_PAGE_BYTES) GTEST_SKIP() << "golden.txt is of a system with pages of 4 KiB";
     EXPECT_TRUE(in_child([&] {
         prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
