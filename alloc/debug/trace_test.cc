@@ -3,6 +3,7 @@
 #include "base/test_support.h"
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 extern "C" {
@@ -70,6 +71,26 @@ class Trace : public testing::Test {
 };
 
 } // namespace
+
+TEST_F(Trace, HereIsThisThread)
+{
+    failfast_event event;
+    memset(&event, 0xff, sizeof event);
+    trace_here(&event);
+    EXPECT_EQ((pid_t)event.thread, gettid());
+    EXPECT_LE(event.count, (uint32_t)FAILFAST_FRAMES);
+}
+
+TEST_F(Trace, AThreadsNameIsPrintableToItsEnd)
+{
+    char bytes[64] = {};
+    struct text text = {bytes, sizeof bytes - 1, 0};
+    test::in_thread([&] {
+        prctl(PR_SET_NAME, "ab\1");
+        trace_add_thread(&text, gettid());
+        EXPECT_EQ(std::string(bytes), std::to_string(gettid()) + " (ab?)");
+    });
+}
 
 TEST_F(Trace, EmptyThenOne)
 {

@@ -46,6 +46,14 @@ TEST(Golden, Classes)
         for (uint32_t c = 0; c < CLASS_COUNT; c++)
             for (size_t i = 0; i < 300; i++) blocks[c].push_back(noted(hak_calloc(1, sizeclass_bytes(c))));
         phase("filled");
+        for (size_t align_bytes = 8; align_bytes <= 4 * PAGE_BYTES; align_bytes *= 2)
+            for (size_t bytes : {(size_t)1, align_bytes, (size_t)SMALL_BYTES_MAX, SMALL_BYTES_MAX + align_bytes}) {
+                void *block = noted(hak_aligned_alloc(align_bytes, bytes));
+                note(hak_malloc_usable_size(block));
+                if (align_bytes % 3 == 2) hak_free_aligned_sized(block, align_bytes, bytes);
+                else hak_free(block);
+            }
+        phase("aligned");
         for (auto &of_class : blocks)
             for (size_t i = 0; i < of_class.size(); i += 2) hak_free(std::exchange(of_class[i], nullptr));
         phase("half");
@@ -311,5 +319,45 @@ TEST(Golden, Time)
         pass_ms(PURGE_DELAY_MS * 100);
         slots.churn(100, small);
         phase("late");
+    });
+}
+
+// A walk through all of it: threads that come and go, bursts, pauses, a system that refuses.
+TEST(Golden, Walk)
+{
+    test::golden::record("walk", [] {
+        Slots small(2500, 12), runs(60, 13), huge(8, 14);
+        Numbers numbers(15);
+        std::vector<std::unique_ptr<Worker>> workers(3);
+        auto of_small = [&] { return numbers.size(3, numbers.one_in(30) ? 15 : 10); };
+        auto of_runs = [&] { return numbers.size(15, 21); };
+        auto of_huge = [&] { return numbers.between(2 * MIB, 12 * MIB); };
+        auto step = [&] {
+            switch (numbers.below(16)) {
+            case 0: return runs.churn(numbers.below(60), of_runs);
+            case 1: return huge.churn(numbers.below(6), of_huge);
+            case 2: return small.resize(numbers.below(300), of_small);
+            case 3: return runs.resize(numbers.below(20), of_runs);
+            case 4: return huge.resize(numbers.below(3), of_huge);
+            case 5: return small.thin(numbers.below(20));
+            case 6: return runs.thin(numbers.below(4));
+            case 7: return huge.thin(numbers.below(3));
+            case 8: return small.fill(of_small);
+            case 9: return pass_ms(numbers.below(PURGE_DELAY_MS));
+            case 10: return pass_ms(numbers.below(PURGE_DELAY_MS * (numbers.one_in(4) ? 12 : 3)));
+            case 11: return note(numbers.one_in(6) ? hak_purge_all() : numbers.one_in(3) ? hak_purge() : 0);
+            default: return small.churn(numbers.below(2000), of_small);
+            }
+        };
+        for (int i = 1; i <= 2400; i++) {
+            auto &worker = workers[numbers.below(workers.size())];
+            if (numbers.one_in(40)) worker.reset();
+            if (worker == nullptr) worker = std::make_unique<Worker>();
+            bool fails = numbers.one_in(25);
+            if (fails) test::golden::fail_each(1 + numbers.below(3));
+            worker->run(step);
+            if (fails) test::golden::fail_each(0);
+            if (i % 300 == 0) phase(std::to_string(i).c_str());
+        }
     });
 }

@@ -58,8 +58,11 @@ class Background : public test::HeapTest {
 
     static bool within(int seconds, const std::function<bool()> &condition)
     {
-        for (int i = 0; i < seconds * 100 && !condition(); i++) usleep(10000);
-        return condition();
+        for (int i = 0; i < seconds * 100; i++) {
+            if (condition()) return true;
+            usleep(10000);
+        }
+        return false;
     }
 };
 

@@ -149,6 +149,11 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
             while (!own_holds) usleep(100);
             EXPECT_TRUE(test::in_child([&] {
                 sync_lock_hook = nullptr;
+                for (hak_heap *each : {heap, beside}) {
+                    hak_heap_figures figures = own_figures_of(each);
+                    EXPECT_GE(figures.resident_bytes, figures.used_bytes);
+                    EXPECT_GE(figures.used_bytes, (size_t)3 << 20);
+                }
                 use_and_empty(heap, held);
                 use_and_empty(beside, held_beside);
             })) << nth;

@@ -162,6 +162,8 @@ int fields(struct pair *pair, int x)
 }
 unsigned long stores(struct pair *pair, int x)
 {
+    pair->low++;
+    pair->high += x;
     STORE(pair->low, x);
     pair->high = 4;
     atomic_store_explicit(&a, x, memory_order_relaxed);
@@ -183,7 +185,9 @@ def check_alike(problems):
         text
         for text in made
         if text in ("x >= y", "x <= low", "x >= high", "x >= a", "x <= b", "return;", "x")
-        or text.startswith(("b = ", "least(y, x); any", "pair->high = 2 * x; pair", "pair->high = 4; ", "atomic"))
+        or text.startswith(
+            ("b = ", "least(y, x); any", "pair->high = 2 * x; pair", "pair->high = 4; ", "pair->high += x; ", "atomic")
+        )
     ]
     breaks = [
         each.line

@@ -47,7 +47,7 @@ LOAD = re.compile(r"(atomic_load\w*|__atomic_load_n)\(([^,()]*(\([^()]*\))?[^,()
 # The second may also come before a first that releases.
 UNORDERED = re.compile(
     r"(?:atomic_(?:store|fetch_\w+)_explicit\(&(?P<place>[^,]+), (?P<value>.+), memory_order_(?P<order>relaxed|release)\)"
-    r"|STORE\((?P<record>[^,]+), (?P<kept>.+)\)|(?P<left>[\w.>\[\]-]+) [-+|&]?= (?P<right>.+));",
+    r"|STORE\((?P<record>[^,]+), (?P<kept>.+)\)|(?P<left>[\w.>\[\]-]+) [-+|&]?= (?P<right>.+)|(?P<step>[\w.>\[\]-]+?)(?:\+\+|--));",
     re.DOTALL,
 )
 LOOPS = ("for_statement", "while_statement", "do_statement")
@@ -257,8 +257,8 @@ class Function:
             and found[0]["order"] == "release"
         ):
             return False
-        places = [each["place"] or each["record"] or each["left"] for each in found]
-        values = [each["value"] or each["kept"] or each["right"] for each in found]
+        places = [each["place"] or each["record"] or each["left"] or each["step"] for each in found]
+        values = [each["value"] or each["kept"] or each["right"] or "" for each in found]
         if any("(" in re.sub(r"\((?:u?int\w+|\w+ \*|void \*)\)", "", each) for each in (*places, *values)):
             return False
         names = [[word for word in re.split(r"\W+", place) if not word.isdigit()][-1] for place in places]
