@@ -167,8 +167,7 @@ TEST(Override, GlibcsControls)
     EXPECT_GE(info.arena + info.hblkhd, 100u + 100000u + 10000000u);
     EXPECT_LT(info.arena + info.hblkhd, (size_t)1 << 40) << "no figure wrapped below 0";
     EXPECT_LT(info.fordblks, (size_t)1 << 40);
-    if (expected_library() != nullptr)
-        EXPECT_EQ(info.fordblks, info.arena - info.uordblks) << "the rest of it is free";
+    if (expected_library() != nullptr) EXPECT_EQ(info.fordblks, info.arena - info.uordblks) << "the rest of it is free";
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     struct mallinfo narrow = mallinfo();
