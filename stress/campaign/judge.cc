@@ -2,10 +2,13 @@
 #include "engine/base/libc.h"
 #include "engine/judge/failure.h"
 
+#include <fmt/format.h>
 #include <string.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
+#include <iterator>
 #include <string_view>
 
 namespace stress {
@@ -30,6 +33,31 @@ void fail(RunRecord &record, const char *rule, const std::string &detail)
 {
     record.verdict = RunVerdict::Fail;
     record.failures.push_back({rule, detail});
+}
+
+bool has_rule(const std::vector<RunFailure> &list, const std::string &rule)
+{
+    return std::ranges::any_of(list, [&rule](const RunFailure &failure) { return failure.rule == rule; });
+}
+
+bool is_one_of(const RunFailure &failure, std::initializer_list<const char *> rules)
+{
+    return std::ranges::any_of(rules, [&failure](const char *rule) { return failure.rule == rule; });
+}
+
+bool is_hang(const RunFailure &failure)
+{
+    return is_one_of(failure, {rule::kProgress, "hang"});
+}
+
+// Whether a failure may not come again with the same arguments. Memory is sampled by the clock, also where the seed
+// decides the schedule.
+bool depends_on_timing(const RunRecord &record, const RunFailure &failure)
+{
+    if (record.strict.value_or(false)) return false;
+    return is_one_of(failure, {rule::kMemoryBound, rule::kPlateau, rule::kMemoryReturn, rule::kMappings}) ||
+           (record.schedule == "os" &&
+            (is_hang(failure) || is_one_of(failure, {rule::kProvesNothing, rule::kErrnoKept, rule::kCancellation})));
 }
 
 // For a run that exited: checks that its status, its result and its verdict agree.
@@ -95,38 +123,72 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
     return record;
 }
 
-bool judge_wants_again(const RunRecord &record)
+void judge_chance(RunRecord &record)
 {
-    if (record.verdict != RunVerdict::Fail || record.schedule != "os" || record.strict.value_or(false)) return false;
-    return std::all_of(record.failures.begin(), record.failures.end(), [](const RunFailure &failure) {
-        for (const char *measured :
-             {rule::kMemoryBound, rule::kPlateau, rule::kMemoryReturn, rule::kMappings, rule::kProvesNothing})
-            if (failure.rule == measured) return true;
-        return false;
-    });
+    if (record.verdict != RunVerdict::Fail) return;
+    const auto wait = [](const RunFailure &failure) { return failure.rule == rule::kErrnoWait; };
+    std::ranges::copy_if(record.failures, std::back_inserter(record.unconfirmed), wait);
+    std::erase_if(record.failures, wait);
+    if (record.unconfirmed.empty()) return;
+    if (!record.failures.empty()) return;
+    record.confirmation = "not confirmed: it comes by chance";
+    record.verdict = RunVerdict::Pass;
 }
 
-RunRecord judge_both(const RunRecord &first, const RunRecord &second)
+bool judge_wants_again(const RunRecord &record, unsigned runs)
 {
-    if (second.verdict == RunVerdict::Pass) {
-        RunRecord record = second;
-        record.confirmation = "not confirmed: seen in 1 of 2 runs";
-        record.unconfirmed = first.failures;
+    const bool hangs = std::ranges::any_of(record.failures, is_hang);
+    return record.verdict == RunVerdict::Fail && runs < (hangs ? kConfirmingHangs : kConfirmingRuns) &&
+           std::ranges::all_of(
+               record.failures, [&](const RunFailure &failure) { return depends_on_timing(record, failure); });
+}
+
+RunRecord judge_again(const RunRecord &before, const RunRecord &again, unsigned runs)
+{
+    RunRecord record = again.verdict == RunVerdict::Pass ? again : before;
+    if (again.verdict == RunVerdict::Skip) {
+        record.confirmation =
+            fmt::format("seen in {} of {} runs; the last was skipped: {}", runs - 1, runs, again.skip_reason);
         return record;
     }
-    RunRecord record = first;
-    if (second.verdict == RunVerdict::Skip) {
-        record.confirmation = "seen in 1 of 2 runs; the second was skipped: " + second.skip_reason;
+    const auto keep_once = [](std::vector<RunFailure> &list, const RunFailure &failure) {
+        if (!has_rule(list, failure.rule)) list.push_back(failure);
+    };
+    record.unconfirmed = before.unconfirmed;
+    for (const RunFailure &failure : again.unconfirmed) keep_once(record.unconfirmed, failure);
+    if (again.verdict == RunVerdict::Pass) {
+        record.confirmation = fmt::format("not confirmed: seen in {} of {} runs", runs - 1, runs);
+        for (const RunFailure &failure : before.failures) keep_once(record.unconfirmed, failure);
         return record;
     }
-    record.confirmation = "seen in 2 of 2 runs";
-    for (const RunFailure &failure : second.failures) {
-        const auto same = [&failure](const RunFailure &seen) { return seen.rule == failure.rule; };
-        if (std::none_of(first.failures.begin(), first.failures.end(), same))
-            record.failures.push_back({failure.rule, "in the second run: " + failure.detail});
+    record.confirmation = fmt::format("seen in {} of {} runs", runs, runs);
+    if (std::ranges::any_of(before.failures,
+                            [&](const RunFailure &failure) { return has_rule(again.failures, failure.rule); })) {
+        // A rule that only some of the runs broke is as unsure as one that one of two broke.
+        const auto lost = [&](const RunFailure &failure) {
+            return depends_on_timing(before, failure) && !has_rule(again.failures, failure.rule);
+        };
+        for (const RunFailure &failure : record.failures)
+            if (lost(failure)) keep_once(record.unconfirmed, failure);
+        std::erase_if(record.failures, lost);
     }
-    if (record.err_end.empty()) record.err_end = second.err_end;
+    for (const RunFailure &failure : again.failures) {
+        if (has_rule(before.failures, failure.rule)) continue;
+        const RunFailure later{failure.rule, fmt::format("in run {}: {}", runs, failure.detail)};
+        if (depends_on_timing(before, failure)) keep_once(record.unconfirmed, later);
+        else record.failures.push_back(later);
+    }
+    if (record.err_end.empty()) record.err_end = again.err_end;
+    // memory_bound ends a run as soon as it is broken. Whether enough laps had passed for plateau is chance, so its
+    // figures become a part of the other's.
+    const auto is = [](const char *rule) { return [rule](const RunFailure &failure) { return failure.rule == rule; }; };
+    const auto bound = std::ranges::find_if(record.failures, is(rule::kMemoryBound));
+    const auto plateau = std::ranges::find_if(record.failures, is(rule::kPlateau));
+    if (runs == kConfirmingRuns && bound != record.failures.end() && plateau != record.failures.end()) {
+        bound->detail += "; plateau: " + plateau->detail;
+        record.failures.erase(plateau);
+    }
     return record;
 }
 
-}  // namespace stress
+} // namespace stress

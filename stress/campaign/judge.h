@@ -2,6 +2,7 @@
 // in time, or the run's own watchdog) and error (bad exit status, no result, no op) to the run's own rules.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "campaign/child.h"
@@ -14,16 +15,31 @@ inline constexpr int kSkipStatus = 77;
 
 RunRecord judge(const ChildOutcome &outcome, double timeout_seconds);
 
-// Whether a second run must see a failure again before it stands. So it is if the system scheduled the threads, the run
-// was not strict, and it failed by nothing but rules that compare measurements with a bound: memory_bound, plateau,
-// memory_return, mappings; or by proves_nothing, a case that did not come up. How much memory a malloc holds depends on
-// how its threads meet, so a busy machine may change these. Every other rule saw a malloc break its contract: once is
-// proof.
-bool judge_wants_again(const RunRecord &record);
+// A rule may be broken in one run and kept in the next one with the same arguments, since the system schedules the
+// threads and samples of memory are taken by the clock. Verdicts would be chance, so such a run is made again, and what
+// all runs broke stands. Strict runs, those of our own libraries, must pass each time.
 
-// The verdict on two runs with the same arguments, of which the first wanted the second. A second run that passes makes
-// it a pass that keeps the first's failures as unconfirmed. If the second fails too, by whatever rule, both did. If it
-// was skipped, the first one's failure stands.
-RunRecord judge_both(const RunRecord &first, const RunRecord &second);
+// Takes errno_wait out of a run's failures and keeps it as unconfirmed: whether threads meet on a lock is chance, and no
+// number of runs of one scenario settles it. The campaign counts the runs that saw it.
+void judge_chance(RunRecord &record);
+
+// How many runs of an allocator must have seen errno_wait for the campaign to fail by it.
+inline constexpr std::uint64_t kErrnoWaitRuns = 3;
+
+// How many runs must see a failure that depends on timing: one that comes in half of all runs is seen in all five 1 time in 32. A run
+// that hangs takes long, and a second one is enough.
+inline constexpr unsigned kConfirmingRuns = 5, kConfirmingHangs = 2;
+
+// Whether another run must see the failures of `runs` runs again before they stand: all of them depend on timing.
+// memory_bound, plateau, memory_return and mappings compare measurements with a bound. Where the system schedules the
+// threads, proves_nothing is a case that did not come up, errno_kept and cancellation need a call to the system at the
+// right moment, and progress and hang a thread that waits. Every other rule saw a malloc damage something: once is
+// proof.
+bool judge_wants_again(const RunRecord &record, unsigned runs);
+
+// The verdict on `runs` runs with the same arguments: on all but the last, which wanted another, and the last. If the
+// last one passes, so do all, and the failures are kept as unconfirmed. If it fails by a rule that the others broke, what
+// they do not share is unconfirmed. If it was skipped, the failure stands.
+RunRecord judge_again(const RunRecord &before, const RunRecord &again, unsigned runs);
 
 } // namespace stress

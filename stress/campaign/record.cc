@@ -169,6 +169,11 @@ const char *mode_text(RunMode mode)
     return mode == RunMode::Check ? "checked" : mode == RunMode::Speed ? "unchecked" : "unchecked, timed";
 }
 
+std::string unconfirmed_text(const RunRecord &record)
+{
+    return record.verdict == RunVerdict::Pass ? record.confirmation : "not confirmed";
+}
+
 RunRecord record_read(const std::string &text, std::string *fault)
 {
     RunRecord record;

@@ -50,14 +50,17 @@ struct RunRecord {
     LatencyRow malloc_ns, free_ns, realloc_ns;
     std::vector<RunSample> samples;  // ascending in time, every number finite
     std::vector<RunFailure> failures;
-    // Of a run that was made twice (judge.h).
-    std::string confirmation; // "seen in 2 of 2 runs"; empty: it was made once
-    std::vector<RunFailure> unconfirmed; // what the first run failed by and the second, which passed, did not see
+    // Of a run whose failures depend on timing (judge.h).
+    std::string confirmation; // "seen in 5 of 5 runs"; empty: nothing depended on timing
+    std::vector<RunFailure> unconfirmed; // failures that did not come in each of the runs made
 };
 
 const char *verdict_name(RunVerdict verdict);
 const char *mode_name(RunMode mode); // "check", "speed", "tails"
 const char *mode_text(RunMode mode); // "checked", "unchecked", "unchecked, timed"
+
+// The words before a failure of record.unconfirmed.
+std::string unconfirmed_text(const RunRecord &record);
 
 // Reads a run's own result. `fault`, if not null, receives why the text is no result, or nothing.
 RunRecord record_read(const std::string &text, std::string *fault = nullptr);

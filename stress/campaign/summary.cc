@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "campaign/compare/labels.h"
+#include "campaign/judge.h"
 #include "campaign/words.h"
 #include "engine/base/junit.h"
 #include "engine/base/progress.h"
@@ -65,7 +67,7 @@ std::string summary_line(const RunRecord &record)
     for (const RunFailure &failure : record.failures)
         text += fmt::format("  failure: {}: {}\n", failure.rule, failure.detail);
     for (const RunFailure &failure : record.unconfirmed)
-        text += fmt::format("  {}: {}: {}\n", record.confirmation, failure.rule, failure.detail);
+        text += fmt::format("  {}: {}: {}\n", unconfirmed_text(record), failure.rule, failure.detail);
     if (record.verdict == RunVerdict::Fail && !record.confirmation.empty()) text += "  " + record.confirmation + "\n";
     if (!record.expected.empty()) text += "  known: " + record.expected + "\n";
     if (record.verdict == RunVerdict::Fail) text += "  repeat with: " + record.reproduce + "\n";
@@ -91,7 +93,8 @@ std::string summary_table(const std::vector<CampaignCell> &cells)
     return table_text(rows, 5);
 }
 
-std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended)
+std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended,
+                          const std::vector<std::string> &waits)
 {
     std::vector<JunitCase> cases;
     for (const RunRecord &run : runs) {
@@ -107,8 +110,8 @@ std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<
             one.detail += failure.rule + ": " + failure.detail + "\n";
         }
         for (const RunFailure &failure : run.unconfirmed)
-            one.detail += run.confirmation + ": " + failure.rule + ": " + failure.detail + "\n";
-        if (run.unconfirmed.empty() && !run.confirmation.empty()) one.detail += run.confirmation + "\n";
+            one.detail += unconfirmed_text(run) + ": " + failure.rule + ": " + failure.detail + "\n";
+        if (run.verdict == RunVerdict::Fail && !run.confirmation.empty()) one.detail += run.confirmation + "\n";
         if (run.verdict != RunVerdict::Pass || !run.unconfirmed.empty())
             one.detail += "repeat with: " + run.reproduce + "\n";
         one.kind = run.verdict == RunVerdict::Pass                            ? JunitCase::Kind::Passed
@@ -118,10 +121,13 @@ std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<
     }
     for (const std::string &line : mended)
         cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
+    for (const std::string &line : waits)
+        cases.push_back({"hakmem-stress.campaign", line, JunitCase::Kind::Failed, 0, line, line});
     return junit_xml("hakmem-stress all", cases);
 }
 
-std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended)
+std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended,
+                       const std::vector<std::string> &waits)
 {
     std::vector<JunitCase> cases;
     for (const CampaignCell &cell : cells) {
@@ -150,7 +156,22 @@ std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector
     }
     for (const std::string &line : mended)
         cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
+    for (const std::string &line : waits)
+        cases.push_back({"hakmem-stress.campaign", line, JunitCase::Kind::Failed, 0, line, line});
     return junit_xml("hakmem-stress soak", cases);
+}
+
+std::vector<std::string> errno_waits(const std::vector<CampaignCell> &cells)
+{
+    std::vector<std::string> lines;
+    std::map<std::string, std::uint64_t> seen;
+    for (const CampaignCell &cell : cells) seen[cell.allocator] += cell.errno_waits;
+    for (const auto &[allocator, runs] : seen)
+        if (runs >= kErrnoWaitRuns)
+            lines.push_back(
+                fmt::format("FAIL  {}: errno_wait: free changed errno where threads met, in {} or more runs", allocator,
+                            kErrnoWaitRuns));
+    return lines;
 }
 
 std::string summary_skips(const std::vector<CampaignCell> &cells)

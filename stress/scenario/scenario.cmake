@@ -124,10 +124,10 @@ set(STRESS_PEER_GROWS "memory_bound|plateau|mappings")
 set(STRESS_SCUDO_KNOWN)
 foreach(entry IN LISTS STRESS_SCENARIOS)
   string(REGEX REPLACE ":.*" "" entry ${entry})
-  list(APPEND STRESS_SCUDO_KNOWN ${entry}.scudo=errno_kept)
+  list(APPEND STRESS_SCUDO_KNOWN ${entry}.scudo=errno_wait)
 endforeach()
-list(REMOVE_ITEM STRESS_SCUDO_KNOWN oom.scudo=errno_kept limit.scudo=errno_kept)
-list(APPEND STRESS_SCUDO_KNOWN oom.scudo=errno_kept|crash limit.scudo=errno_kept|crash)
+list(REMOVE_ITEM STRESS_SCUDO_KNOWN oom.scudo=errno_wait limit.scudo=errno_wait fragmentation.scudo=errno_wait)
+list(APPEND STRESS_SCUDO_KNOWN fragmentation.scudo=errno_wait|memory_bound oom.scudo=errno_wait|crash limit.scudo=errno_wait|crash)
 set(STRESS_PEER_DEFECTS
   thread-churn.mimalloc=${STRESS_PEER_GROWS} tls-destructors.mimalloc=${STRESS_PEER_GROWS}
   cancellation.mimalloc=${STRESS_PEER_GROWS} small-stack.mimalloc=${STRESS_PEER_GROWS}

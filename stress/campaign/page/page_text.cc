@@ -67,8 +67,8 @@ std::string why(const RunRecord &run)
     std::string text;
     for (const RunFailure &failure : run.failures) text += (text.empty() ? "" : ", ") + html_escape(failure.rule);
     for (const RunFailure &failure : run.unconfirmed)
-        text +=
-            (text.empty() ? "" : "; ") + html_escape(run.confirmation + ": " + failure.rule + ": " + failure.detail);
+        text += (text.empty() ? "" : "; ") +
+                html_escape(unconfirmed_text(run) + ": " + failure.rule + ": " + failure.detail);
     return text;
 }
 

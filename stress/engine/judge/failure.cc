@@ -5,6 +5,20 @@
 #include <cstdio>
 
 namespace stress {
+namespace {
+
+[[gnu::format(printf, 4, 0)]] void write(Failure &failure, const char *rule, Witness witness, const char *format,
+                                         va_list arguments)
+{
+    failure.rule = rule;
+    const int written = std::vsnprintf(failure.detail, sizeof failure.detail, format, arguments);
+    const auto used = static_cast<std::size_t>(written < 0 ? 0 : written);
+    if (used < sizeof failure.detail)
+        std::snprintf(failure.detail + used, sizeof failure.detail - used, "; seen by thread %u at its op %" PRIu64,
+                      witness.seat, witness.op);
+}
+
+} // namespace
 
 void FailureLog::add(const char *rule, Witness witness, const char *format, ...)
 {
@@ -12,18 +26,28 @@ void FailureLog::add(const char *rule, Witness witness, const char *format, ...)
     stop_.store(true, std::memory_order_relaxed);
     if (index >= kKept) return;
 
-    Failure &failure = failures_[index];
-    failure.rule = rule;
     va_list arguments;
     va_start(arguments, format);
-    const int written = std::vsnprintf(failure.detail, sizeof failure.detail, format, arguments);
+    write(failures_[index], rule, witness, format, arguments);
     va_end(arguments);
-    const auto used = static_cast<std::size_t>(written < 0 ? 0 : written);
-    if (used < sizeof failure.detail)
-        std::snprintf(failure.detail + used, sizeof failure.detail - used, "; seen by thread %u at its op %" PRIu64,
-                      witness.seat, witness.op);
     // release: publishes the text. Pairs with the acquire in size().
     complete_[index].store(true, std::memory_order_release);
+}
+
+void FailureLog::note(const char *rule, Witness witness, const char *format, ...)
+{
+    if (noting_.exchange(true, std::memory_order_relaxed)) return;
+    va_list arguments;
+    va_start(arguments, format);
+    write(note_, rule, witness, format, arguments);
+    va_end(arguments);
+    // release: publishes the text. Pairs with the acquire in noted().
+    noted_.store(true, std::memory_order_release);
+}
+
+const Failure *FailureLog::noted() const
+{
+    return noted_.load(std::memory_order_acquire) ? &note_ : nullptr;
 }
 
 std::size_t FailureLog::size() const

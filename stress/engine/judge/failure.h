@@ -19,6 +19,7 @@ inline constexpr const char *kReallocContent = "realloc_content";
 inline constexpr const char *kCallocZero = "calloc_zero";
 inline constexpr const char *kUsableSize = "usable_size";
 inline constexpr const char *kErrnoKept = "errno_kept";
+inline constexpr const char *kErrnoWait = "errno_wait";
 inline constexpr const char *kEnomem = "enomem";
 inline constexpr const char *kExhausted = "exhausted";
 inline constexpr const char *kAddress = "address";
@@ -64,6 +65,13 @@ class FailureLog {
 
     [[gnu::format(printf, 4, 5)]] void add(const char *rule, Witness witness, const char *format, ...);
 
+    // A failure that does not stop the run, since it comes by chance and damages nothing: what it hid would stay unseen.
+    // Only the first is kept, apart from the others.
+    [[gnu::format(printf, 4, 5)]] void note(const char *rule, Witness witness, const char *format, ...);
+
+    // The failure that was noted, or null. Call it when the threads have ended.
+    const Failure *noted() const;
+
     // Whether any failure was added. Relaxed: a hint to stop early; nothing is read through it.
     bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
@@ -76,6 +84,8 @@ class FailureLog {
     std::atomic<std::size_t> count_{0};
     std::atomic<bool> complete_[kKept] = {};
     Failure failures_[kKept] = {};
+    std::atomic<bool> noting_{false}, noted_{false};
+    Failure note_ = {};
 };
 
-}  // namespace stress
+} // namespace stress

@@ -130,6 +130,12 @@ bool Oracle::errno_kept(const Block &freed, int before, int after, Witness witne
     if (before == after) [[likely]]
         return true;
     const ErrnoText changed(after);
+    // What futex leaves where the word changed before the wait, or a signal ended it.
+    if (notes_waits_ && (after == EAGAIN || after == EINTR)) {
+        failures_.note(rule::kErrnoWait, witness, "free of %p of %zu bytes changed errno from %d to %s", freed.start,
+                       freed.size_bytes, before, changed.text);
+        return true;
+    }
     failures_.add(rule::kErrnoKept, witness, "free of %p of %zu bytes changed errno from %d to %s", freed.start,
                   freed.size_bytes, before, changed.text);
     return false;

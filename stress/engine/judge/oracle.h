@@ -27,6 +27,10 @@ class Oracle {
         lines_strict_ = strict;
     }
 
+    // The system schedules the threads: an errno that a wait for a lock left is noted as errno_wait, and the run
+    // continues. Set before the run.
+    void note_waits() { notes_waits_ = true; }
+
     // The seat's thread is about to end for this lap.
     void leave(std::uint32_t seat)
     {
@@ -75,6 +79,7 @@ class Oracle {
     FailureLog &failures_;
     LineMap *lines_ = nullptr;
     bool lines_strict_ = false;
+    bool notes_waits_ = false;
 };
 
 // The alignment that a block of this size must have: the one asked for, or else the largest alignment of a fundamental

@@ -126,6 +126,29 @@ TEST_F(OracleTest, ErrnoKept)
     EXPECT_EQ(only_rule(), rule::kErrnoKept);
 }
 
+TEST_F(OracleTest, AnErrnoOfAWaitIsNotedOnceAndTheRunGoesOn)
+{
+    oracle.note_waits();
+    for (int error : {EAGAIN, EINTR}) EXPECT_TRUE(oracle.errno_kept({}, 7, error, kWitness));
+    EXPECT_EQ(only_rule(), "");
+    EXPECT_FALSE(failures.any());
+    EXPECT_FALSE(stop);
+    ASSERT_NE(failures.noted(), nullptr);
+    EXPECT_STREQ(failures.noted()->rule, rule::kErrnoWait);
+    EXPECT_NE(std::string(failures.noted()->detail).find("errno from 7 to EAGAIN; seen by thread 2 at its op 77"),
+              std::string::npos);
+    EXPECT_FALSE(oracle.errno_kept({}, 7, ENOMEM, kWitness));
+    EXPECT_EQ(only_rule(), rule::kErrnoKept);
+    EXPECT_TRUE(stop);
+}
+
+TEST_F(OracleTest, AnErrnoOfAWaitFailsWhereItIsNotNoted)
+{
+    EXPECT_FALSE(oracle.errno_kept({}, 7, EAGAIN, kWitness));
+    EXPECT_EQ(only_rule(), rule::kErrnoKept);
+    EXPECT_EQ(failures.noted(), nullptr);
+}
+
 TEST_F(OracleTest, ABlockArrivesOnce)
 {
     const Block one = block(0, 64);

@@ -130,6 +130,8 @@ void Run::fill_in(Result &result) const
     for (const Claim &claim : claims_) result.claims.push_back(claim.rule);
     for (std::size_t i = 0; i < testbed_.failures.size(); ++i)
         result.failures.push_back({testbed_.failures[i].rule, testbed_.failures[i].detail});
+    if (const Failure *noted = testbed_.failures.noted(); noted != nullptr)
+        result.failures.push_back({noted->rule, noted->detail});
 }
 
 Result Run::so_far(const std::string &scenario, const std::string &reproduce) const

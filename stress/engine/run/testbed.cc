@@ -14,6 +14,7 @@ Testbed::Testbed(const Options &run_options, Support support, Plan &plan)
         seats[i]->ops.generator = plan.generators[i].get();
         if (options.latency) seats[i]->interp.latency = new (harness_map(sizeof(Latency))) Latency();
     }
+    if (options.schedule == Schedule::Os && !options.strict) oracle.note_waits();
     if (plan.judge_lines && options.check) {
         lines = std::make_unique<LineMap>();
         oracle.watch_lines(lines.get(), options.strict);
