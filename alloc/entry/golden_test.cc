@@ -87,7 +87,8 @@ TEST(Golden, Runs)
         phase("thinned");
         for (size_t i = 0; i < slots.size(); i += 3) {
             hak_free(slots[i]);
-            slots[i] = noted(hak_aligned_alloc(size_t{1} << slots.numbers.between(12, 21), size()));
+            size_t align_bytes = size_t{1} << slots.numbers.between(12, 21);
+            slots[i] = noted(hak_aligned_alloc(align_bytes, size()));
         }
         phase("aligned");
         slots.thin(0);
@@ -113,7 +114,8 @@ TEST(Golden, Huge)
         phase("small-cache");
         for (size_t i = 0; i < slots.size(); i += 2) {
             hak_free(slots[i]);
-            slots[i] = noted(hak_aligned_alloc(size_t{1} << slots.numbers.between(20, 26), size()));
+            size_t align_bytes = size_t{1} << slots.numbers.between(20, 26);
+            slots[i] = noted(hak_aligned_alloc(align_bytes, size()));
         }
         phase("aligned");
         slots.thin(0);
