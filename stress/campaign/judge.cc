@@ -45,11 +45,6 @@ bool is_one_of(const RunFailure &failure, std::initializer_list<const char *> ru
     return std::ranges::any_of(rules, [&failure](const char *rule) { return failure.rule == rule; });
 }
 
-bool is_hang(const RunFailure &failure)
-{
-    return is_one_of(failure, {rule::kProgress, "hang"});
-}
-
 // Whether a failure may not come again with the same arguments. Memory is sampled by the clock, also where the seed
 // decides the schedule.
 bool depends_on_timing(const RunRecord &record, const RunFailure &failure)
@@ -57,7 +52,7 @@ bool depends_on_timing(const RunRecord &record, const RunFailure &failure)
     if (record.strict.value_or(false)) return false;
     return is_one_of(failure, {rule::kMemoryBound, rule::kPlateau, rule::kMemoryReturn, rule::kMappings}) ||
            (record.schedule == "os" &&
-            (is_hang(failure) || is_one_of(failure, {rule::kProvesNothing, rule::kErrnoKept, rule::kCancellation})));
+            is_one_of(failure, {rule::kProvesNothing, rule::kErrnoKept, rule::kCancellation}));
 }
 
 // For a run that exited: checks that its status, its result and its verdict agree.
@@ -137,8 +132,7 @@ void judge_chance(RunRecord &record)
 
 bool judge_wants_again(const RunRecord &record, unsigned runs)
 {
-    const bool hangs = std::ranges::any_of(record.failures, is_hang);
-    return record.verdict == RunVerdict::Fail && runs < (hangs ? kConfirmingHangs : kConfirmingRuns) &&
+    return record.verdict == RunVerdict::Fail && runs < kConfirmingRuns &&
            std::ranges::all_of(
                record.failures, [&](const RunFailure &failure) { return depends_on_timing(record, failure); });
 }

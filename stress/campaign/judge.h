@@ -26,15 +26,14 @@ void judge_chance(RunRecord &record);
 // How many runs of an allocator must have seen errno_wait for the campaign to fail by it.
 inline constexpr std::uint64_t kErrnoWaitRuns = 3;
 
-// How many runs must see a failure that depends on timing: one that comes in half of all runs is seen in all five 1 time in 32. A run
-// that hangs takes long, and a second one is enough.
-inline constexpr unsigned kConfirmingRuns = 5, kConfirmingHangs = 2;
+// How many runs must see a failure that depends on timing: one that comes in half of all runs is seen in all five 1 time
+// in 32.
+inline constexpr unsigned kConfirmingRuns = 5;
 
 // Whether another run must see the failures of `runs` runs again before they stand: all of them depend on timing.
 // memory_bound, plateau, memory_return and mappings compare measurements with a bound. Where the system schedules the
-// threads, proves_nothing is a case that did not come up, errno_kept and cancellation need a call to the system at the
-// right moment, and progress and hang a thread that waits. Every other rule saw a malloc damage something: once is
-// proof.
+// threads, proves_nothing is a case that did not come up, and errno_kept and cancellation need a call to the system at the
+// right moment. Every other rule saw a malloc damage something, or threads that wait for ever: once is proof.
 bool judge_wants_again(const RunRecord &record, unsigned runs);
 
 // The verdict on `runs` runs with the same arguments: on all but the last, which wanted another, and the last. If the
