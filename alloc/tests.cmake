@@ -5,7 +5,7 @@ set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
     os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/peek_test.cc
     superslab/backing_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_test.cc
-    superslab/superslab_test.cc
+    superslab/superslab_test.cc superslab/tight_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
     cache/borrow_test.cc cache/cancel_test.cc cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
@@ -136,6 +136,9 @@ endif()
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   foreach(page_bytes 16384 65536)
     set(suites Superslab.*:PageMap.*:Pool.*:PoolThreads.*:Purge.*:Slab.*:TrimTimes.*:Large.*:Huge.*:Realloc.*:Api.*:Inspect.*)
+    if(page_bytes EQUAL 16384)
+      string(APPEND suites ":Tight.*") # where pages have 64 KiB, a mapping is no shorter than a run
+    endif()
     add_test(NAME unit-release/pages.${page_bytes}
         COMMAND alloc-tests-release --gtest_brief=1 --gtest_filter=${suites}:Guard.*)
     # Trim's other tests say how much goes back where pages have 4 KiB.

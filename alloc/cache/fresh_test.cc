@@ -372,6 +372,44 @@ TEST(Fresh, AddressSpaceOfAGibibyte)
     }));
 }
 
+TEST(Fresh, TheFirstSuperslabsTakeRunsUnderAnyLimit)
+{
+    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> runs = {hak_malloc(PAGE_BYTES)};
+        limit_address_space(address_space_bytes() + (64 << 20));
+        for (size_t superslabs = 1; superslabs <= TIGHT_SUPERSLABS_MIN; superslabs++) {
+            while (pool_figures().claimed_pages < superslabs * SUPERSLAB_PAGES) runs.push_back(hak_malloc(PAGE_BYTES));
+            ASSERT_EQ(pool_figures().superslab_count, superslabs);
+            runs.push_back(hak_malloc(100000));
+            EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)(superslabs < TIGHT_SUPERSLABS_MIN ? CLASS_RUN : CLASS_HUGE));
+        }
+        for (void *run : runs) hak_free(run);
+        test::expect_at_rest();
+    }));
+}
+
+// Its places are few: a block gets a mapping of its own where TIGHT_WINDOW_MAPPINGS_MAX of them would take all of the
+// limit.
+TEST(Fresh, OnlyLongBlocksGetMappingsInTheWindow)
+{
+    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
+    EXPECT_TRUE(test::in_child([] {
+        limit_address_space((size_t)TIGHT_WINDOW_MAPPINGS_MAX * 300000);
+        std::vector<void *> runs(1000);
+        for (void *&run : runs) run = hak_malloc(PAGE_BYTES);
+        ASSERT_TRUE(pagemap_is_window());
+        while (pool_figures().claimed_pages < pool_figures().superslab_count * SUPERSLAB_PAGES)
+            runs.push_back(hak_malloc(PAGE_BYTES));
+        runs.push_back(hak_malloc(300000));
+        EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)CLASS_HUGE);
+        runs.push_back(hak_malloc(299999));
+        EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)CLASS_RUN);
+        for (void *run : runs) hak_free(run);
+        test::expect_at_rest();
+    }));
+}
+
 TEST(Fresh, FreedHugeMemoryServesSmallBlocksUnderALimit)
 {
     SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");

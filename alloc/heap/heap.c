@@ -99,8 +99,7 @@ void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
     return refill_plain(size_bytes, tcache, (uint32_t)class_index);
 }
 
-/* Counts the malloc or free of a run or huge block. VALIDATE is asked inside: at -O0 gcc keeps a function that nobody
- * calls. */
+/* Counts the malloc or free of a run or huge block. (At -O0 gcc keeps a function that nobody calls.) */
 static void count_large(enum counter counter, bool is_run)
 {
     if (!VALIDATE) return;
@@ -115,9 +114,10 @@ static void count_large(enum counter counter, bool is_run)
 
 static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
 {
-    bool is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
+    bool is_run;
+    void *pointer = large_alloc_any(align_bytes, size_bytes, grows, zero, &is_run);
     count_large(COUNTER_alloc_large, is_run);
-    return is_run ? large_alloc(align_bytes, size_bytes, grows, zero) : huge_alloc(align_bytes, size_bytes, zero);
+    return pointer;
 }
 
 static HAK_NOINLINE void park_counted(void *pointer, struct tcache *tcache, uint32_t class_index,
@@ -323,7 +323,7 @@ static void *resize_pages(void *pointer, uint32_t class_index, size_t usable_byt
 {
     if (class_index == CLASS_GUARD) return guard_resize(pointer, size_bytes) ? pointer : NULL;
     /* The system refuses also if the program has split the mapping (mprotect, madvise). */
-    if (class_index == CLASS_HUGE && size_bytes > RUN_BYTES_MAX) {
+    if (class_index == CLASS_HUGE && huge_may_stay(pointer, size_bytes)) {
         resize_begins(pointer);
         return resized_large(huge_realloc(pointer, size_bytes), size_bytes);
     }

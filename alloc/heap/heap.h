@@ -11,7 +11,7 @@
  *       slab_take              slab/slab.c      fresh memory of a slab
  *       slab_make              slab/slab.c      a new slab
  *         pool_claim           superslab/pool.c free pages of a known superslab, else a new one
- *     large_alloc              heap/large.c     above 32 KiB: a run of pages
+ *     large_alloc_any          heap/large.c     above 32 KiB: a run of pages
  *     huge_alloc               heap/huge.c      above 2 MiB: a mapping of its own
  *
  *   heap_free(pointer)

@@ -189,11 +189,12 @@ void huge_keep_at_first(struct huge_learned learned)
 
 /* --- alloc and free ------------------------------------------------------------------------------------ */
 
-static bool mapped_size(size_t size_bytes, size_t *mapped_bytes)
+static bool mapped_size(size_t size_bytes, bool is_exact, size_t *mapped_bytes)
 {
-    if (__builtin_add_overflow(size_bytes, (size_t)PAGE_BYTES - 1, mapped_bytes)) return false;
-    *mapped_bytes &= ~((size_t)PAGE_BYTES - 1);
-    if (*mapped_bytes == 0) *mapped_bytes = PAGE_BYTES;
+    size_t page_bytes = is_exact ? os_page_bytes() : PAGE_BYTES;
+    if (__builtin_add_overflow(size_bytes, page_bytes - 1, mapped_bytes)) return false;
+    *mapped_bytes &= ~(page_bytes - 1);
+    if (*mapped_bytes == 0) *mapped_bytes = page_bytes;
     return true;
 }
 
@@ -233,15 +234,15 @@ static bool resize_within(struct huge *huge, size_t size_bytes)
     return fits;
 }
 
-void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
+static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool *zero)
 {
     size_t mapped_bytes;
-    if (!mapped_size(size_bytes, &mapped_bytes)) return NULL;
+    if (!mapped_size(size_bytes, is_exact, &mapped_bytes)) return NULL;
     if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* each needs a cell of the page map */
     *zero = false;
     huge_lock();
     struct huge *huge = huge_cache_take(align_bytes, mapped_bytes);
-    size_t new_bytes = huge_cache_new_bytes(mapped_bytes);
+    size_t new_bytes = is_exact ? mapped_bytes : huge_cache_new_bytes(mapped_bytes);
     lock_release(LOCK_HUGE);
     if (huge == NULL) {
         *zero = true;
@@ -251,8 +252,19 @@ void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
         count_live(1, huge->mapped_bytes);
         resize_within(huge, mapped_bytes);
     }
+    huge->is_exact = is_exact;
     enter(huge);
     return huge->start;
+}
+
+void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
+{
+    return alloc(align_bytes, size_bytes, false, zero);
+}
+
+void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool *zero)
+{
+    return alloc(align_bytes, size_bytes, true, zero);
 }
 
 void huge_free(void *pointer)
@@ -312,11 +324,17 @@ static bool move(struct huge *huge, size_t mapped_bytes)
     return moved;
 }
 
+bool huge_may_stay(const void *pointer, size_t size_bytes)
+{
+    const struct huge *huge = pagemap_descriptor(pointer);
+    return size_bytes > (huge->is_exact ? SMALL_BYTES_MAX : RUN_BYTES_MAX);
+}
+
 void *huge_realloc(void *pointer, size_t size_bytes)
 {
     size_t mapped_bytes;
-    if (!mapped_size(size_bytes, &mapped_bytes)) return NULL;
     struct huge *huge = pagemap_descriptor(pointer);
+    if (!mapped_size(size_bytes, huge->is_exact, &mapped_bytes)) return NULL;
     size_t old_bytes = huge->mapped_bytes, had_bytes = old_bytes - huge->slack_bytes;
     if (mapped_bytes <= had_bytes) {
         /* Small differences are not worth a system call. */

@@ -1,4 +1,4 @@
-/* huge.h: blocks above 2 MiB, or with an alignment above it. Each is a mapping of its own, whose descriptor is in the
+/* huge.h: blocks above 2 MiB, or with an alignment above it, and shorter ones where address space is short. Each is a mapping of its own, whose descriptor is in the
  * page map. A few mappings of freed blocks are cached for the next block of about their size; after a delay without use
  * they go back to the system. The HUGE lock protects everything here; the system calls that make, move and release
  * mappings are outside of the lock. */
@@ -12,6 +12,9 @@
 
 /* *zero: every byte reads as zero. NULL when the system has no memory, or the sum overflows. */
 void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero);
+
+/* The same for a block that large_alloc could serve too: its mapping ends with the system's page. */
+void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool *zero);
 
 void huge_free(void *pointer);
 size_t huge_usable_size(const void *pointer);
@@ -31,9 +34,11 @@ static inline struct huge_link *huge_link_of(const void *pointer)
 /* Under VALIDATE: whether an address lies in a cached mapping. Takes the HUGE lock. */
 bool huge_is_cached(const void *address);
 
-/* Resizes a block to size_bytes > RUN_BYTES_MAX, in place or by letting the system move its pages, without a copy.
- * Returns the block. NULL when the system refuses: then the old block is unchanged. */
+/* Resizes a block, in place or by letting the system move its pages, without a copy. Returns the block. NULL when the
+ * system refuses: then the old block is unchanged. Only to a size for which huge_may_stay: above RUN_BYTES_MAX, and for a
+ * block of huge_alloc_exact above the small ones. */
 void *huge_realloc(void *pointer, size_t size_bytes);
+bool huge_may_stay(const void *pointer, size_t size_bytes);
 
 /* Releases mappings that have been cached for a delay, and those beside which the heap has grown (heap/huge_cache.h).
  * Called on slow paths. */

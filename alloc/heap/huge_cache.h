@@ -32,6 +32,7 @@ struct huge {
     size_t slack_bytes; /* of a live block: the end of its mapping, which the program does not have */
     _Atomic(size_t) usable_bytes; /* the rest of it, for readers without the lock: relaxed */
     uint64_t cached_ms;
+    bool is_exact; /* a live block of huge_alloc_exact: its length is one of the system's pages */
     struct huge *next; /* in a list: spare, stuck, or one that the cache returns */
 };
 

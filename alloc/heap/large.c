@@ -2,6 +2,7 @@
 #include "heap/large.h"
 
 #include "base/bits.h"
+#include "heap/huge.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
@@ -13,13 +14,19 @@ static uint32_t pages_for(size_t size_bytes)
     return pages > 0 ? pages : 1; /* a size of 0, with an alignment above the small blocks' */
 }
 
-void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
+/* is_tight: whether the block should have a mapping of its own, and got nothing here; NULL: it must be a run. */
+HAK_INLINE void *run_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero, bool *is_tight)
 {
     uint32_t pages = pages_for(size_bytes);
     uint32_t align_pages = pages_for(align_bytes), room_pages = grows ? pages : 0;
     struct page_need need = {pages, align_pages, room_pages, .from_top = true};
+    if (is_tight != NULL) need.block_bytes = size_bytes;
     struct page_range range = pool_claim_for(need);
-    if (range.superslab == NULL && grows) range = pool_claim(pages, align_pages, true);
+    if (range.superslab == NULL && grows) {
+        need.room_pages = 0;
+        range = pool_claim_for(need);
+    }
+    if (is_tight != NULL) *is_tight = range.is_tight;
     if (range.superslab == NULL) return NULL;
     struct slab *run = &range.superslab->slabs[range.first];
     run->page_count = (uint8_t)pages;
@@ -30,6 +37,24 @@ void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
     if (VALIDATE) validate_alloc_run(start);
     *zero = range.zero;
     return start;
+}
+
+void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
+{
+    return run_alloc(align_bytes, size_bytes, grows, zero, NULL);
+}
+
+void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool *zero, bool *is_run)
+{
+    *is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
+    if (!*is_run) return huge_alloc(align_bytes, size_bytes, zero);
+    bool is_tight;
+    void *start = run_alloc(align_bytes, size_bytes, grows, zero, &is_tight);
+    if (HAK_LIKELY(!is_tight)) return start;
+    start = huge_alloc_exact(align_bytes, size_bytes, zero);
+    *is_run = start == NULL;
+    /* The system may have refused one mapping more, and not the address space. */
+    return start != NULL ? start : large_alloc(align_bytes, size_bytes, grows, zero);
 }
 
 void large_free(void *pointer)

@@ -10,6 +10,10 @@
  * the system has no memory. */
 void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero);
 
+/* The same for any size and alignment. The block is a huge one above RUN_BYTES_MAX, and may be one where address space is
+ * short (page_range.is_tight): *is_run is false then. */
+void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool *zero, bool *is_run);
+
 void large_free(void *pointer);
 size_t large_usable_size(const void *pointer);
 

@@ -31,6 +31,9 @@ static _Atomic(uint32_t) chunk_count;
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count;
 
+/* RLIMIT_AS when it was read last, and when that was. */
+static _Atomic(uint64_t) limit_bytes = UINT64_MAX, limit_read_ms;
+
 /* The superslab where this thread's searches for runs begin. At first that is the first one. After a contended claim it
  * is the one behind, so that in time each thread uses superslabs of its own. */
 static HAK_TLS uint32_t run_start;
@@ -219,11 +222,38 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
     return true;
 }
 
+/* Whether superslabs take a large share of the limit, while blocks of this length need not be too many mappings. */
+static bool is_near(uint64_t limit, size_t block_bytes)
+{
+    uint64_t taken = (uint64_t)atomic_load_explicit(&superslab_count, memory_order_relaxed) * SUPERSLAB_BYTES;
+    uint64_t mappings_max = pagemap_is_window() ? TIGHT_WINDOW_MAPPINGS_MAX : TIGHT_MAPPINGS_MAX;
+    return taken > limit / TIGHT_SHARE && block_bytes >= limit / mappings_max;
+}
+
+/* Whether address space is short, and a new superslab for this run and its like would waste it. A superslab counts whole
+ * against RLIMIT_AS. The limit is read when a superslab would be made, and once in TIGHT_READ_MS while none is. */
+static bool is_tight(const struct page_need *need)
+{
+    if (need->block_bytes == 0) return false;
+    if (atomic_load_explicit(&superslab_count, memory_order_relaxed) < TIGHT_SUPERSLABS_MIN) return false;
+    size_t used = SUPERSLAB_PAGES / need->pages * round_up(need->block_bytes, os_page_bytes());
+    if (SUPERSLAB_BYTES - used <= SUPERSLAB_BYTES / TIGHT_WASTE) return false;
+    uint64_t limit = atomic_load_explicit(&limit_bytes, memory_order_relaxed), now_ms = os_now_ms();
+    bool is_recent = now_ms < atomic_load_explicit(&limit_read_ms, memory_order_relaxed) + TIGHT_READ_MS;
+    if (is_recent && is_near(limit, need->block_bytes)) return true;
+    limit = os_address_space_limit_bytes();
+    atomic_store_explicit(&limit_bytes, limit, memory_order_relaxed);
+    atomic_store_explicit(&limit_read_ms, now_ms, memory_order_relaxed);
+    return is_near(limit, need->block_bytes);
+}
+
 struct page_range pool_claim_for(struct page_need need)
 {
     struct page_range range = {.superslab = NULL};
     if (HAK_UNLIKELY(!limit_allows((size_t)need.pages * PAGE_BYTES))) return range;
     if (search(&need, &range)) return range;
+    range.is_tight = is_tight(&need);
+    if (HAK_UNLIKELY(range.is_tight)) return range;
     lock_acquire(LOCK_POOL);
     /* Search again: another thread may have made a superslab while we waited. */
     if (!search(&need, &range)) superslab_make(&need, &range);

@@ -19,10 +19,11 @@ struct page_range {
     uint32_t first;
     bool zero; /* every byte reads as zero */
     bool made; /* the superslab is new */
+    bool is_tight; /* without a superslab: a mapping of its own would take much less address space than a new one */
 };
 
 /* Claims pages as superslab_claim does, from a known superslab or else from a new one. The result's superslab is NULL
- * when the system has no memory. pool_claim asks for no room behind the pages. Any thread. */
+ * when the system has no memory, or is_tight is set. pool_claim asks for no room behind the pages. Any thread. */
 struct page_range pool_claim_for(struct page_need need);
 struct page_range pool_claim(uint32_t pages, uint32_t align_pages, bool from_top);
 

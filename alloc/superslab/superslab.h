@@ -95,6 +95,7 @@ static inline struct superslab *superslab_of(struct slab *slab)
 struct page_need {
     uint32_t pages, align_pages, room_pages;
     bool from_top;
+    size_t block_bytes; /* of a run that may be a mapping of its own instead; 0: it may not */
 };
 
 /* Claims pages. Dirty pages are preferred, since they cost no page fault. Returns the index of the first page, or -1;

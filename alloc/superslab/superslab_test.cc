@@ -26,7 +26,11 @@ class Superslab : public testing::Test {
 
     int claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = false, uint32_t room_pages = 0)
     {
-        page_need need{.pages = pages, .align_pages = align_pages, .room_pages = room_pages, .from_top = from_top};
+        page_need need{.pages = pages,
+                       .align_pages = align_pages,
+                       .room_pages = room_pages,
+                       .from_top = from_top,
+                       .block_bytes = 0};
         return superslab_claim(&s, &need, &zero, &contended);
     }
     char *page(uint32_t index) { return superslab_base(&s) + (size_t)index * PAGE_BYTES; }
@@ -271,7 +275,8 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
                 page_need need{.pages = pages,
                                .align_pages = 1u << rng.below(3),
                                .room_pages = (uint32_t)rng.below(4),
-                               .from_top = rng.below(2) != 0};
+                               .from_top = rng.below(2) != 0,
+                               .block_bytes = 0};
                 int first = superslab_claim(&s, &need, &own_zero, &own_contended);
                 if (first < 0) continue;
                 claims++;

@@ -100,7 +100,7 @@ struct hak_stats {
     size_t slab_bytes; /* pages that back slabs of small blocks */
     size_t small_bytes; /* in small blocks that are live or in a thread's cache */
     size_t run_bytes; /* in live page runs (32 KiB to 2 MiB) */
-    size_t huge_count; /* live blocks above 2 MiB */
+    size_t huge_count; /* live blocks above 2 MiB, and shorter ones with a mapping of their own */
     size_t huge_bytes; /* in them */
     size_t huge_cached_bytes; /* in mappings kept for the next blocks above 2 MiB */
     size_t dirty_bytes; /* in free pages that still have memory behind them */
