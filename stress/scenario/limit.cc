@@ -52,7 +52,8 @@ struct Limited {
         --left;
         if (mix.rng.one_in(8)) {
             constexpr OpKind kinds[] = {OpKind::Malloc, OpKind::Calloc, OpKind::Realloc, OpKind::Free, OpKind::Free};
-            op = op_make(kinds[mix.rng.below(std::size(kinds))], big_slot, draw_log(mix.rng, 32768, kBigBytes), 1);
+            const OpKind kind = kinds[mix.rng.below(std::size(kinds))];
+            op = op_normalise(op_make(kind, big_slot, draw_log(mix.rng, 32768, kBigBytes), 1)); // free has no size
         } else {
             op = mix.draw();
         }

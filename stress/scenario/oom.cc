@@ -47,7 +47,8 @@ struct Oom {
             // Mostly realloc: if it cannot move the block, the block must be unchanged.
             constexpr OpKind kinds[] = {OpKind::Malloc,  OpKind::Realloc, OpKind::Realloc,
                                         OpKind::Realloc, OpKind::Calloc,  OpKind::Free};
-            op = op_make(kinds[mix.rng.below(std::size(kinds))], big_slot, draw_log(mix.rng, 32768, kBigBytes), 1);
+            const OpKind kind = kinds[mix.rng.below(std::size(kinds))];
+            op = op_normalise(op_make(kind, big_slot, draw_log(mix.rng, 32768, kBigBytes), 1)); // free has no size
         } else if (mix.rng.one_in(30)) {
             op = op_make(OpKind::Purge, 0);
         } else {
