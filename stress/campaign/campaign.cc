@@ -4,7 +4,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -27,7 +26,6 @@
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"
 #include "engine/base/verdict.h"
-#include "engine/judge/failure.h"
 
 namespace stress {
 namespace {
@@ -170,11 +168,9 @@ void Campaign::one_run()
     if (!run.has_value()) return;
     run->record.expected = known_reason(cell, run->record);
     if (run->record.expected.empty()) {
-        judge_chance(run->record);
         for (unsigned runs = 1; judge_wants_again(run->record, runs);) {
             std::optional<JudgedRun> again = judged_run(cell, seed);
             if (!again.has_value()) return;
-            judge_chance(again->record);
             const bool skipped = again->record.verdict == RunVerdict::Skip;
             const RunRecord all = judge_again(run->record, again->record, ++runs);
             if (all.verdict == RunVerdict::Pass) run = std::move(again);
@@ -247,8 +243,6 @@ void Campaign::account(CampaignCell &cell, const JudgedRun &run)
     };
     count(state_);
     count(cell);
-    cell.errno_waits += std::ranges::any_of(record.unconfirmed,
-                                            [](const RunFailure &failure) { return failure.rule == rule::kErrnoWait; });
     if (record.verdict == RunVerdict::Skip) cell.skip_reason = record.skip_reason;
     cell.ops_per_second = record.ops_per_second.value_or(-1);
     cell.peak_rss_bytes = record.peak_rss_bytes.has_value() ? static_cast<double>(*record.peak_rss_bytes) : -1;
@@ -328,11 +322,10 @@ int Campaign::finish()
         return kExitBadInput;
     }
     const std::vector<std::string> mended = complete ? expected_.mended() : std::vector<std::string>();
-    const std::vector<std::string> waits = errno_waits(state_.cells);
-    const bool passed = complete && state_.failed == 0 && mended.empty() && waits.empty();
+    const bool passed = complete && state_.failed == 0 && mended.empty();
     if (std::string fault = journal_->close(state_, passed); fault_.empty()) fault_ = fault;
     label_runs(compared_);
-    const std::string junit = soak_ ? soak_junit(state_.cells, mended, waits) : summary_junit(compared_, mended, waits);
+    const std::string junit = soak_ ? soak_junit(state_.cells, mended) : summary_junit(compared_, mended);
     if (std::string fault = result_write(o_.junit_path, junit); fault_.empty()) fault_ = fault;
     if (o_.speed_rounds == 0) {
         say("\n" + summary_table(state_.cells));
@@ -347,7 +340,6 @@ int Campaign::finish()
     else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, plan_.size()));
     else if (soak_) say(fmt::format("soak of {} complete; --fresh starts over\n", duration_text(o_.soak_seconds)));
     for (const std::string &line : mended) say(line + "\n");
-    for (const std::string &line : waits) say(line + "\n");
     say(counts() + "\n");
     if (!fault_.empty()) return state_.next_run > 0 ? kExitLost : kExitBadInput;
     return passed && !(interrupt_requested() && !soak_) ? 0 : 1;

@@ -51,8 +51,7 @@ bool depends_on_timing(const RunRecord &record, const RunFailure &failure)
 {
     if (record.strict.value_or(false)) return false;
     return is_one_of(failure, {rule::kMemoryBound, rule::kPlateau, rule::kMemoryReturn, rule::kMappings}) ||
-           (record.schedule == "os" &&
-            is_one_of(failure, {rule::kProvesNothing, rule::kErrnoKept, rule::kCancellation}));
+           (record.schedule == "os" && failure.rule == rule::kProvesNothing);
 }
 
 // For a run that exited: checks that its status, its result and its verdict agree.
@@ -116,18 +115,6 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
     }
     if (record.verdict == RunVerdict::Fail) record.err_end = outcome.err_end;
     return record;
-}
-
-void judge_chance(RunRecord &record)
-{
-    if (record.verdict != RunVerdict::Fail) return;
-    const auto wait = [](const RunFailure &failure) { return failure.rule == rule::kErrnoWait; };
-    std::ranges::copy_if(record.failures, std::back_inserter(record.unconfirmed), wait);
-    std::erase_if(record.failures, wait);
-    if (record.unconfirmed.empty()) return;
-    if (!record.failures.empty()) return;
-    record.confirmation = "not confirmed: it comes by chance";
-    record.verdict = RunVerdict::Pass;
 }
 
 bool judge_wants_again(const RunRecord &record, unsigned runs)

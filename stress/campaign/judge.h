@@ -2,7 +2,6 @@
 // in time, or the run's own watchdog) and error (bad exit status, no result, no op) to the run's own rules.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "campaign/child.h"
@@ -19,21 +18,13 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds);
 // threads and samples of memory are taken by the clock. Verdicts would be chance, so such a run is made again, and what
 // all runs broke stands. Strict runs, those of our own libraries, must pass each time.
 
-// Takes errno_wait out of a run's failures and keeps it as unconfirmed: whether threads meet on a lock is chance, and no
-// number of runs of one scenario settles it. The campaign counts the runs that saw it.
-void judge_chance(RunRecord &record);
-
-// How many runs of an allocator must have seen errno_wait for the campaign to fail by it.
-inline constexpr std::uint64_t kErrnoWaitRuns = 3;
-
 // How many runs must see a failure that depends on timing: one that comes in half of all runs is seen in all five 1 time
 // in 32.
 inline constexpr unsigned kConfirmingRuns = 5;
 
 // Whether another run must see the failures of `runs` runs again before they stand: all of them depend on timing.
 // memory_bound, plateau, memory_return and mappings compare measurements with a bound. Where the system schedules the
-// threads, proves_nothing is a case that did not come up, and errno_kept and cancellation need a call to the system at the
-// right moment. Every other rule saw a malloc damage something, or threads that wait for ever: once is proof.
+// threads, proves_nothing is a case that did not come up. Every other rule saw a malloc break its contract: once is proof.
 bool judge_wants_again(const RunRecord &record, unsigned runs);
 
 // The verdict on `runs` runs with the same arguments: on all but the last, which wanted another, and the last. If the

@@ -36,7 +36,6 @@ Json cell_json(const CampaignCell &cell)
             {"skipped", cell.skipped},
             {"known", cell.known},
             {"unconfirmed", cell.unconfirmed},
-            {"errno_waits", cell.errno_waits},
             {"skip_reason", cell.skip_reason},
             {"ops_per_second", cell.ops_per_second},
             {"peak_rss_bytes", cell.peak_rss_bytes},
@@ -54,7 +53,6 @@ CampaignCell cell_of(const Json &json)
     json.at("skipped").get_to(cell.skipped);
     cell.known = json.value("known", std::uint64_t{0}); // older states have none
     cell.unconfirmed = json.value("unconfirmed", std::uint64_t{0});
-    cell.errno_waits = json.value("errno_waits", std::uint64_t{0});
     json.at("skip_reason").get_to(cell.skip_reason);
     json.at("ops_per_second").get_to(cell.ops_per_second);
     json.at("peak_rss_bytes").get_to(cell.peak_rss_bytes);

@@ -19,7 +19,6 @@ struct CampaignCell {
     RunMode mode = RunMode::Check;  // a soak makes no others
     std::uint64_t passed = 0, failed = 0, skipped = 0, known = 0;
     std::uint64_t unconfirmed = 0; // with a failure that did not come in each of the runs made (judge.h)
-    std::uint64_t errno_waits = 0; // saw errno_wait
     std::string skip_reason;     // of the newest skip
     double ops_per_second = -1;  // of the newest run; below 0: not measured
     double peak_rss_bytes = -1;

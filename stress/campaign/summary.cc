@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "campaign/compare/labels.h"
-#include "campaign/judge.h"
 #include "campaign/words.h"
 #include "engine/base/junit.h"
 #include "engine/base/progress.h"
@@ -93,8 +91,7 @@ std::string summary_table(const std::vector<CampaignCell> &cells)
     return table_text(rows, 5);
 }
 
-std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended,
-                          const std::vector<std::string> &waits)
+std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended)
 {
     std::vector<JunitCase> cases;
     for (const RunRecord &run : runs) {
@@ -121,13 +118,10 @@ std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<
     }
     for (const std::string &line : mended)
         cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
-    for (const std::string &line : waits)
-        cases.push_back({"hakmem-stress.campaign", line, JunitCase::Kind::Failed, 0, line, line});
     return junit_xml("hakmem-stress all", cases);
 }
 
-std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended,
-                       const std::vector<std::string> &waits)
+std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended)
 {
     std::vector<JunitCase> cases;
     for (const CampaignCell &cell : cells) {
@@ -156,22 +150,7 @@ std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector
     }
     for (const std::string &line : mended)
         cases.push_back({"hakmem-stress.expect", line, JunitCase::Kind::Failed, 0, line, line});
-    for (const std::string &line : waits)
-        cases.push_back({"hakmem-stress.campaign", line, JunitCase::Kind::Failed, 0, line, line});
     return junit_xml("hakmem-stress soak", cases);
-}
-
-std::vector<std::string> errno_waits(const std::vector<CampaignCell> &cells)
-{
-    std::vector<std::string> lines;
-    std::map<std::string, std::uint64_t> seen;
-    for (const CampaignCell &cell : cells) seen[cell.allocator] += cell.errno_waits;
-    for (const auto &[allocator, runs] : seen)
-        if (runs >= kErrnoWaitRuns)
-            lines.push_back(
-                fmt::format("FAIL  {}: errno_wait: free changed errno where threads met, in {} or more runs", allocator,
-                            kErrnoWaitRuns));
-    return lines;
 }
 
 std::string summary_skips(const std::vector<CampaignCell> &cells)

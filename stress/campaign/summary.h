@@ -16,16 +16,11 @@ std::string summary_line(const RunRecord &record);
 // A row for each cell; each column is as wide as its content.
 std::string summary_table(const std::vector<CampaignCell> &cells);
 
-// A line for each allocator on which enough runs saw errno_wait (judge.h): the campaign fails by it.
-std::vector<std::string> errno_waits(const std::vector<CampaignCell> &cells);
-
-// JUnit XML: a test for each run, a failing one for each of those lines, and a failing one for each line of --expect that is mended. The runs have labels.
-std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended,
-                          const std::vector<std::string> &waits);
+// JUnit XML: a test for each run, and a failing one for each line of --expect that is mended. The runs have labels.
+std::string summary_junit(const std::vector<RunRecord> &runs, const std::vector<std::string> &mended);
 
 // The same of a soak, which keeps only counts: a test for each cell.
-std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended,
-                       const std::vector<std::string> &waits);
+std::string soak_junit(const std::vector<CampaignCell> &cells, const std::vector<std::string> &mended);
 
 // Each skip with its reason; "no skips" if there is none.
 std::string summary_skips(const std::vector<CampaignCell> &cells);
