@@ -12,9 +12,9 @@ set(EMULATOR_LACKS_TIME "it takes minutes there")
 set(EMULATOR_LACKS_ROOM "it walks each page of a mapping of hundreds of GiB, which takes it minutes")
 set(EMULATOR_LACKS
     "Fresh.AddressSpaceOfAGibibyte=LIMITS"
-    "Fresh.FreedHugeMemoryServesSmallBlocksUnderALimit=LIMITS"
-    "Fresh.TheFirstSuperslabsTakeRunsUnderAnyLimit=LIMITS"
-    "Fresh.OnlyLongBlocksGetMappingsInTheWindow=LIMITS"
+    "FreshLimit.FreedHugeMemoryServesSmallBlocksUnderALimit=LIMITS"
+    "FreshLimit.TheFirstSuperslabsTakeRunsUnderAnyLimit=LIMITS"
+    "FreshLimit.OnlyLongBlocksGetMappingsInTheWindow=LIMITS"
     "Tight.AHeapOfTheProgramsOwnHasRuns=LIMITS"
     "Tight.ALimitThatIsRaisedCountsLater=LIMITS"
     "Tight.ARefusedMappingBecomesARun=LIMITS"

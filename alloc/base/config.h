@@ -105,11 +105,11 @@ enum {
     HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
     EMPTY_SUPERSLABS_MIN = 4, /* empty superslabs kept for the next burst: this many, or as many as are in use */
 
-    /* Once superslabs take more than 1/TIGHT_SHARE of the process's address space (RLIMIT_AS), and are TIGHT_SUPERSLABS_MIN
-     * at least, a block above the small ones gets a mapping of its own where runs of its length would leave more than 1/TIGHT_WASTE of a superslab unused.
-     * The system gives a process 65530 mappings, so blocks stay runs of which the address space could hold more than
-     * TIGHT_MAPPINGS_MAX. Where the page map is a window, each takes one of its few places: TIGHT_WINDOW_MAPPINGS_MAX, and
-     * a search for a free place passes by as many. */
+    /* Once superslabs take more than 1/TIGHT_SHARE of the process's address space (RLIMIT_AS), and are
+     * TIGHT_SUPERSLABS_MIN at least, a block above the small ones gets a mapping of its own where runs of its length
+     * would leave more than 1/TIGHT_WASTE of a superslab unused. The system gives a process 65530 mappings, so blocks
+     * stay runs if the limit could hold more than TIGHT_MAPPINGS_MAX of them. Where the page map is a window, each
+     * takes one of its few places, and a search for a free place passes by as many: TIGHT_WINDOW_MAPPINGS_MAX. */
     TIGHT_SHARE = 32,
     TIGHT_SUPERSLABS_MIN = 4,
     TIGHT_WASTE = 32,

@@ -3,10 +3,8 @@
 // thread key. More than 400 lines: each test needs such a process, and all share the child that makes one.
 #include "heap/heap_test_support.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <limits.h>
@@ -53,22 +51,6 @@ void use_everything_in_threads()
     use_everything();
     test::in_threads(3, [](int) { use_everything(); });
     test::expect_at_rest();
-}
-
-// Of the process, as RLIMIT_AS counts it.
-size_t address_space_bytes()
-{
-    char text[128] = "";
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    EXPECT_GT(read(file, text, sizeof text - 1), 0);
-    close(file);
-    return strtoull(text, nullptr, 10) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-void limit_address_space(size_t bytes)
-{
-    struct rlimit limit = {bytes, bytes};
-    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
 } // namespace
@@ -181,11 +163,11 @@ TEST(Fresh, TheMapIsMappedWhereItIsUsed)
 {
     if (!SPARSE_MAP) GTEST_SKIP() << "it is reserved whole";
     EXPECT_TRUE(test::in_child([] {
-        size_t before = address_space_bytes();
+        size_t before = test::address_space_bytes();
         void *block = hak_malloc(10);
         ASSERT_NE(block, nullptr);
         EXPECT_FALSE(pagemap_is_window());
-        EXPECT_LT(address_space_bytes() - before, (size_t)32 << 20);
+        EXPECT_LT(test::address_space_bytes() - before, (size_t)32 << 20);
         const uintptr_t place_tib = (uintptr_t)(const void *)pagemap_tags >> 40;
         EXPECT_GE(place_tib, 36u)
             << "CLISP has 16 to 32 TiB, DPDK 16 and above, ZGC 4 to 32, Go's race detector 32 to 36";
@@ -219,11 +201,11 @@ TEST(Fresh, TheMapGrowsWithTheAddresses)
         for (size_t i = 1; i <= 8; i++) {
             void *gap = mmap(nullptr, (size_t)100 << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             ASSERT_NE(gap, MAP_FAILED);
-            size_t before = address_space_bytes();
+            size_t before = test::address_space_bytes();
             char *huge = static_cast<char *>(hak_malloc(100 << 20));
             ASSERT_NE(huge, nullptr);
             EXPECT_GT((size_t)(first - huge), i * (100ull << 30)) << "else nothing is tested";
-            EXPECT_LT(address_space_bytes(), before + ((size_t)110 << 20));
+            EXPECT_LT(test::address_space_bytes(), before + ((size_t)110 << 20));
             EXPECT_EQ(pagemap_tag(huge), (uint32_t)CLASS_HUGE);
             EXPECT_EQ(hak_malloc_usable_size(huge), (size_t)100 << 20);
             blocks.push_back(huge);
@@ -344,7 +326,7 @@ TEST(Fresh, AddressSpaceOfAGibibyte)
 {
     SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
     EXPECT_TRUE(test::in_child([] {
-        limit_address_space((size_t)1 << 30);
+        test::limit_address_space((size_t)1 << 30);
         use_everything_in_threads();
         EXPECT_TRUE(pagemap_is_window());
         for (size_t size : {1000u, 100000u, 5u << 20}) {
@@ -369,70 +351,6 @@ TEST(Fresh, AddressSpaceOfAGibibyte)
             std::vector<void *>().swap(blocks);
             use_everything_in_threads();
         }
-    }));
-}
-
-TEST(Fresh, TheFirstSuperslabsTakeRunsUnderAnyLimit)
-{
-    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
-    EXPECT_TRUE(test::in_child([] {
-        std::vector<void *> runs = {hak_malloc(PAGE_BYTES)};
-        limit_address_space(address_space_bytes() + (64 << 20));
-        for (size_t superslabs = 1; superslabs <= TIGHT_SUPERSLABS_MIN; superslabs++) {
-            while (pool_figures().claimed_pages < superslabs * SUPERSLAB_PAGES) runs.push_back(hak_malloc(PAGE_BYTES));
-            ASSERT_EQ(pool_figures().superslab_count, superslabs);
-            runs.push_back(hak_malloc(100000));
-            EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)(superslabs < TIGHT_SUPERSLABS_MIN ? CLASS_RUN : CLASS_HUGE));
-        }
-        for (void *run : runs) hak_free(run);
-        test::expect_at_rest();
-    }));
-}
-
-// Its places are few: a block gets a mapping of its own where TIGHT_WINDOW_MAPPINGS_MAX of them would take all of the
-// limit.
-TEST(Fresh, OnlyLongBlocksGetMappingsInTheWindow)
-{
-    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
-    EXPECT_TRUE(test::in_child([] {
-        limit_address_space((size_t)TIGHT_WINDOW_MAPPINGS_MAX * 300000);
-        std::vector<void *> runs(1000);
-        for (void *&run : runs) run = hak_malloc(PAGE_BYTES);
-        ASSERT_TRUE(pagemap_is_window());
-        while (pool_figures().claimed_pages < pool_figures().superslab_count * SUPERSLAB_PAGES)
-            runs.push_back(hak_malloc(PAGE_BYTES));
-        runs.push_back(hak_malloc(300000));
-        EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)CLASS_HUGE);
-        runs.push_back(hak_malloc(299999));
-        EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)CLASS_RUN);
-        for (void *run : runs) hak_free(run);
-        test::expect_at_rest();
-    }));
-}
-
-TEST(Fresh, FreedHugeMemoryServesSmallBlocksUnderALimit)
-{
-    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
-    EXPECT_TRUE(test::in_child([] {
-        limit_address_space((size_t)1 << 30);
-        std::vector<void *> huge, small;
-        huge.reserve(1000);
-        small.reserve(4 << 20);
-        while (void *block = hak_malloc(24 << 20)) huge.push_back(block);
-        ASSERT_GT(huge.size(), 10u);
-        while (void *block = hak_malloc(1000)) small.push_back(block);
-        hak_free(huge.back()); // 24 MiB go to the cache of mappings
-        huge.pop_back();
-        size_t before = small.size();
-        while (void *block = hak_malloc(1000)) small.push_back(block);
-        EXPECT_GE((small.size() - before) * 1000, (size_t)16 << 20)
-            << "24 MiB were freed, and small blocks are refused";
-        for (void *block : small) hak_free(block);
-        // The reverse: memory of small blocks serves a huge one.
-        void *block = hak_malloc(16 << 20);
-        EXPECT_NE(block, nullptr) << "24 MiB of small blocks were freed";
-        hak_free(block);
-        for (void *each : huge) hak_free(each);
     }));
 }
 

@@ -1,5 +1,6 @@
 // operators_test.cc: a module with an operator new or delete of its own excuses the frees that its calls may make, and no
-// other. Its names are found by the GNU hash table, by the older one, be it the first of them or another, and not in a table that is empty.
+// other. Its names are found by the GNU hash table, by the older one, be it the first of them or another, and not in
+// a table that is empty.
 #include "base/test_support.h"
 
 #include <dlfcn.h>

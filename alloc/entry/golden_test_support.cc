@@ -206,10 +206,7 @@ void phase(const char *name)
     for (auto &each : asked) each = {};
 }
 
-} // namespace test::golden
-
-using namespace test::golden; // NOLINT(google-build-using-namespace)
-
+// Before libc's.
 extern "C" {
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept
@@ -269,3 +266,5 @@ int clock_gettime(clockid_t clock, struct timespec *time) noexcept
 }
 
 } // extern "C"
+
+} // namespace test::golden

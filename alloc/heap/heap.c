@@ -99,7 +99,7 @@ void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
     return refill_plain(size_bytes, tcache, (uint32_t)class_index);
 }
 
-/* Counts the malloc or free of a run or huge block. (At -O0 gcc keeps a function that nobody calls.) */
+/* Counts the malloc or free of a run or huge block. VALIDATE is asked inside: gcc -O0 keeps what nobody calls. */
 static void count_large(enum counter counter, bool is_run)
 {
     if (!VALIDATE) return;

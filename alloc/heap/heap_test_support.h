@@ -3,6 +3,9 @@
 
 #include "base/test_support.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+
 extern "C" {
 #include "base/config.h"
 #include "base/sizeclass.h"
@@ -32,6 +35,25 @@ inline void expect_at_rest(uint64_t live_small = 0, uint64_t live_runs = 0)
     if (VALIDATE) EXPECT_EQ(report.live_blocks, live_small + live_runs);
     if (live_small + live_runs == 0)
         EXPECT_LE(pool_figures().superslab_count, (uint32_t)EMPTY_SUPERSLABS_MIN) << "address space was lost";
+}
+
+// Of the process, as RLIMIT_AS counts it.
+inline size_t address_space_bytes()
+{
+    char text[128] = "";
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    EXPECT_GT(read(file, text, sizeof text - 1), 0);
+    close(file);
+    return strtoull(text, nullptr, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+// RLIM_INFINITY: none.
+inline void limit_address_space(size_t bytes)
+{
+    struct rlimit limit;
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = bytes;
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
 // One size of each kind: every class, runs, huge blocks.

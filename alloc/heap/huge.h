@@ -1,7 +1,7 @@
-/* huge.h: blocks above 2 MiB, or with an alignment above it, and shorter ones where address space is short. Each is a mapping of its own, whose descriptor is in the
- * page map. A few mappings of freed blocks are cached for the next block of about their size; after a delay without use
- * they go back to the system. The HUGE lock protects everything here; the system calls that make, move and release
- * mappings are outside of the lock. */
+/* huge.h: blocks above 2 MiB, or with an alignment above it, and shorter ones where address space is short. Each is a
+ * mapping of its own, whose descriptor is in the page map. A few mappings of freed blocks are cached for the next block
+ * of about their size; after a delay without use they go back to the system. The HUGE lock protects everything here;
+ * the system calls that make, move and release mappings are outside of the lock. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /* os.h: everything that the allocator asks of the system, as a written contract and a table of calls.
  *
- * Only tests replace the table, before threads start (os_fault.c fails its nth call, os_pages.c has larger pages). Ranges are whole
- * pages of the system unless a line says otherwise. Calls that can fail return 0 or an errno value; every call
- * keeps errno. Any thread may call; all may be slow. Nothing here calls upward, takes a lock of the allocator, or
- * allocates. */
+ * Only tests replace the table, before threads start (os_fault.c fails its nth call, os_pages.c has larger pages).
+ * Ranges are whole pages of the system unless a line says otherwise. Calls that can fail return 0 or an errno value;
+ * every call keeps errno. Any thread may call; all may be slow. Nothing here calls upward, takes a lock of the
+ * allocator, or allocates. */
 #pragma once
 
 #include <stdbool.h>

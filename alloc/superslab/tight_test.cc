@@ -2,10 +2,6 @@
 // would waste much of it, then mappings of their own. Each test limits a child.
 #include "heap/heap_test_support.h"
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 extern "C" {
 #include "os/os.h"
 #include "os/os_fault.h"
@@ -16,22 +12,6 @@ extern "C" {
 namespace {
 
 constexpr size_t GIB = (size_t)1 << 30;
-
-// Of the process, as RLIMIT_AS counts it.
-size_t address_space_bytes()
-{
-    char text[128] = "";
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    EXPECT_GT(read(file, text, sizeof text - 1), 0);
-    close(file);
-    return strtoull(text, nullptr, 10) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-void limit_address_space(size_t bytes)
-{
-    struct rlimit limit = {bytes, RLIM_INFINITY};
-    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-}
 
 uint32_t tag_of(const void *block)
 {
@@ -57,7 +37,7 @@ Blocks fill_beyond_the_share(size_t limit)
 {
     Blocks runs;
     hak_free(hak_malloc(10));
-    limit_address_space(limit);
+    test::limit_address_space(limit);
     fill_superslabs(runs, limit / TIGHT_SHARE / SUPERSLAB_BYTES + 1);
     return runs;
 }
@@ -87,12 +67,12 @@ TEST_F(Tight, BlocksOfEachSizeFillTheAddressSpace)
             std::vector<void *> blocks(GIB / size + 1);
             size_t count = 0;
             hak_free(hak_malloc(10));
-            size_t before = address_space_bytes();
-            limit_address_space(GIB);
+            size_t before = test::address_space_bytes();
+            test::limit_address_space(GIB);
             errno = 0;
             while ((blocks[count] = hak_malloc(size)) != nullptr) count++;
             EXPECT_EQ(errno, ENOMEM);
-            limit_address_space(RLIM_INFINITY);
+            test::limit_address_space(RLIM_INFINITY);
             printf("%zu MiB in blocks of %zu\n", count * size >> 20, size);
             size_t whole = (size + os_page_bytes() - 1) / os_page_bytes() * os_page_bytes();
             EXPECT_GT(count * whole, GIB - before - (64 << 20));
@@ -106,7 +86,7 @@ TEST_F(Tight, BlocksAreRunsUpToTheShareAndWhereverPagesAreFree)
     EXPECT_TRUE(test::in_child([] {
         Blocks blocks;
         hak_free(hak_malloc(10));
-        limit_address_space(GIB);
+        test::limit_address_space(GIB);
         const size_t share = GIB / TIGHT_SHARE / SUPERSLAB_BYTES;
         fill_superslabs(blocks, share);
         blocks.push_back(hak_malloc(100000));
@@ -126,7 +106,7 @@ TEST_F(Tight, BlocksAreRunsUpToTheShareAndWhereverPagesAreFree)
         EXPECT_EQ(tag_of(blocks[blocks.size() - 4]), (uint32_t)CLASS_RUN) << "four fill a superslab";
         blocks.push_back(hak_malloc(100000));
         EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_RUN) << "it has free pages";
-        limit_address_space(RLIM_INFINITY);
+        test::limit_address_space(RLIM_INFINITY);
         free_all(blocks);
         test::expect_at_rest();
     }));
@@ -138,7 +118,7 @@ TEST_F(Tight, ALimitThatIsRaisedCountsLater)
         Blocks blocks = fill_beyond_the_share(GIB);
         blocks.push_back(hak_malloc(100000));
         EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_HUGE);
-        limit_address_space(RLIM_INFINITY);
+        test::limit_address_space(RLIM_INFINITY);
         usleep((TIGHT_READ_MS + 100) * 1000);
         blocks.push_back(hak_malloc(100000));
         EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_RUN);
@@ -267,7 +247,7 @@ TEST_F(Tight, AHeapOfTheProgramsOwnHasRuns)
 TEST_F(Tight, ThreadsAtTheLimit)
 {
     EXPECT_TRUE(test::in_child([] {
-        Blocks blocks = fill_beyond_the_share(address_space_bytes() + GIB / 4);
+        Blocks blocks = fill_beyond_the_share(test::address_space_bytes() + GIB / 4);
         std::atomic<size_t> refused = 0, mapped = 0;
         test::in_threads(3, [&](int thread) {
             test::Rng rng((uint64_t)thread);
@@ -302,7 +282,7 @@ TEST_F(Tight, ThreadsAtTheLimit)
         });
         EXPECT_GT(refused, 0u);
         EXPECT_GT(mapped, 0u);
-        limit_address_space(RLIM_INFINITY);
+        test::limit_address_space(RLIM_INFINITY);
         free_all(blocks);
         test::expect_at_rest();
     }));

@@ -1,0 +1,71 @@
+// fresh_limit_test.cc: address space that is limited (RLIMIT_AS) when the heap starts, or soon after: each time in a child
+// of a process that has not used it.
+#include "heap/heap_test_support.h"
+
+extern "C" {
+#include "superslab/pagemap.h"
+}
+
+TEST(FreshLimit, TheFirstSuperslabsTakeRunsUnderAnyLimit)
+{
+    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> runs = {hak_malloc(PAGE_BYTES)};
+        test::limit_address_space(test::address_space_bytes() + (64 << 20));
+        for (size_t superslabs = 1; superslabs <= TIGHT_SUPERSLABS_MIN; superslabs++) {
+            while (pool_figures().claimed_pages < superslabs * SUPERSLAB_PAGES) runs.push_back(hak_malloc(PAGE_BYTES));
+            ASSERT_EQ(pool_figures().superslab_count, superslabs);
+            runs.push_back(hak_malloc(100000));
+            EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)(superslabs < TIGHT_SUPERSLABS_MIN ? CLASS_RUN : CLASS_HUGE));
+        }
+        for (void *run : runs) hak_free(run);
+        test::expect_at_rest();
+    }));
+}
+
+// Its places are few: a block gets a mapping of its own where TIGHT_WINDOW_MAPPINGS_MAX of them would take all of the
+// limit.
+TEST(FreshLimit, OnlyLongBlocksGetMappingsInTheWindow)
+{
+    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
+    EXPECT_TRUE(test::in_child([] {
+        test::limit_address_space((size_t)TIGHT_WINDOW_MAPPINGS_MAX * 300000);
+        std::vector<void *> runs(1000);
+        for (void *&run : runs) run = hak_malloc(PAGE_BYTES);
+        ASSERT_TRUE(pagemap_is_window());
+        while (pool_figures().claimed_pages < pool_figures().superslab_count * SUPERSLAB_PAGES)
+            runs.push_back(hak_malloc(PAGE_BYTES));
+        runs.push_back(hak_malloc(300000));
+        EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)CLASS_HUGE);
+        runs.push_back(hak_malloc(299999));
+        EXPECT_EQ(pagemap_tag(runs.back()), (uint32_t)CLASS_RUN);
+        for (void *run : runs) hak_free(run);
+        test::expect_at_rest();
+    }));
+}
+
+TEST(FreshLimit, FreedHugeMemoryServesSmallBlocksUnderALimit)
+{
+    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
+    EXPECT_TRUE(test::in_child([] {
+        test::limit_address_space((size_t)1 << 30);
+        std::vector<void *> huge, small;
+        huge.reserve(1000);
+        small.reserve(4 << 20);
+        while (void *block = hak_malloc(24 << 20)) huge.push_back(block);
+        ASSERT_GT(huge.size(), 10u);
+        while (void *block = hak_malloc(1000)) small.push_back(block);
+        hak_free(huge.back()); // 24 MiB go to the cache of mappings
+        huge.pop_back();
+        size_t before = small.size();
+        while (void *block = hak_malloc(1000)) small.push_back(block);
+        EXPECT_GE((small.size() - before) * 1000, (size_t)16 << 20)
+            << "24 MiB were freed, and small blocks are refused";
+        for (void *block : small) hak_free(block);
+        // The reverse: memory of small blocks serves a huge one.
+        void *block = hak_malloc(16 << 20);
+        EXPECT_NE(block, nullptr) << "24 MiB of small blocks were freed";
+        hak_free(block);
+        for (void *each : huge) hak_free(each);
+    }));
+}
