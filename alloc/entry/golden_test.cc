@@ -44,7 +44,12 @@ TEST(Golden, Classes)
     test::golden::record("classes", [] {
         std::vector<std::vector<void *>> blocks(CLASS_COUNT);
         for (uint32_t c = 0; c < CLASS_COUNT; c++)
-            for (size_t i = 0; i < 300; i++) blocks[c].push_back(noted(hak_calloc(1, sizeclass_bytes(c))));
+            for (size_t i = 0; i < 300; i++) {
+                size_t bytes = sizeclass_bytes(c),
+                       align_bytes = bytes & -bytes; // only aligned blocks have those classes
+                blocks[c].push_back(
+                    noted(c >= CLASS_ALIGNED_FIRST ? hak_aligned_alloc(align_bytes, bytes) : hak_calloc(1, bytes)));
+            }
         phase("filled");
         for (size_t align_bytes = 8; align_bytes <= 4 * PAGE_BYTES; align_bytes *= 2)
             for (size_t bytes : {(size_t)1, align_bytes, (size_t)SMALL_BYTES_MAX, SMALL_BYTES_MAX + align_bytes}) {
@@ -57,6 +62,9 @@ TEST(Golden, Classes)
         for (auto &of_class : blocks)
             for (size_t i = 0; i < of_class.size(); i += 2) hak_free(std::exchange(of_class[i], nullptr));
         phase("half");
+        for (auto &of_class : blocks) // so that pages of the system are free in slabs of each class
+            for (size_t i = 0; i < of_class.size(); i++)
+                if (i % 8 != 1) hak_free(std::exchange(of_class[i], nullptr));
         note(hak_purge());
         phase("trimmed");
         for (uint32_t c = 0; c + 1 < CLASS_COUNT; c++)
