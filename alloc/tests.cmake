@@ -56,7 +56,7 @@ include(emulator.cmake)
 # Suites that touch memory which is poisoned for the program: they act as layers of the heap, or damage its memory for
 # our own checks to find. They run with the poisoning by the heap switched off.
 set(BELOW_THE_PROGRAM
-    Pool PoolThreads Purge PurgeBesideGaps Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote
+    Pool PoolThreads Purge PurgeBesideGaps PurgeLearned Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote
     BrokenDeathTest FrameDeathTest ValidateDeathTest)
 
 # Adds a ctest test for every suite in the files.

@@ -103,7 +103,7 @@ TEST_F(Purge, SwingsThatComeAgainAreKept)
 void swings_of_many_lengths()
 {
     for (int runs : {64, 32, 32, 32}) {
-        swing(runs, false);
+        swing(runs, true);
         tick();
     }
 }
@@ -256,10 +256,60 @@ TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
     ASSERT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
     for (int i = 0; i < 5; i++) {
         page_range one = pool_claim(1, 1, false);
-        pool_free(one.superslab, one.first, 1, 0);
+        pool_free(one.superslab, one.first, 1, 8);
         tick();
     }
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
+}
+
+// There is a bound: slabs teach no more than the most pages that were in use in this interval. It is this
+// interval alone, whether the one before ended by a tick or by an explicit purge.
+TEST_F(Purge, SlabsTeachUpToThePeakOfTheirInterval)
+{
+    for (bool by_tick : {true, false}) {
+        swing(128, true); // the peak of the interval before
+        by_tick ? tick() : (void)pool_purge_all();
+        const size_t peak = pool_figures().claimed_pages + 64 * RUN_PAGES;
+        for (int i = 0; i < 10; i++) big_swing_of_full_slabs();
+        EXPECT_EQ(purge_keep_pages(), peak + DIRTY_PAGES_MIN) << "by a tick: " << by_tick;
+        pool_purge_all();
+    }
+}
+
+// Runs teach no more than twice the most pages that were in runs in this interval.
+TEST_F(Purge, RunsTeachUpToTwiceThePeakOfTheirInterval)
+{
+    for (bool by_tick : {true, false}) {
+        swing(128, true); // the peak of the interval before
+        by_tick ? tick() : (void)pool_purge_all();
+        for (int i = 0; i < 3; i++) big_swing_of_slabs();
+        std::vector<page_range> slabs, runs;
+        while (purge_dirty_pages() > 0) slabs.push_back(pool_claim(RUN_PAGES, 1, false));
+        const size_t keep = purge_keep_pages();
+        ASSERT_GT(keep, 4u * RUN_PAGES + DIRTY_PAGES_MIN);
+        for (size_t peak = RUN_PAGES; 2 * peak + DIRTY_PAGES_MIN <= keep; peak += RUN_PAGES) {
+            runs.push_back(pool_claim(RUN_PAGES, 1, true));
+            ASSERT_EQ(purge_keep_pages(), keep) << peak << " pages, by a tick: " << by_tick;
+        }
+        for (int i = 0; i < 2; i++) runs.push_back(pool_claim(RUN_PAGES, 1, true));
+        EXPECT_GT(purge_keep_pages(), keep);
+        for (const page_range &each : slabs) pool_free(each.superslab, each.first, RUN_PAGES, 1);
+        for (const page_range &each : runs) pool_free(each.superslab, each.first, RUN_PAGES, 0);
+        pool_purge_all();
+    }
+}
+
+// After an explicit purge, slabs count as hardly used until some were freed, as at the start.
+TEST_F(Purge, AnExplicitPurgeForgetsHowFullSlabsWere)
+{
+    big_swing_of_full_slabs();
+    pool_purge_all();
+    big_swing(); // runs: of these, most go back
+    std::vector<page_range> slabs;
+    for (int i = 0; i < 40; i++) slabs.push_back(pool_claim(RUN_PAGES, 1, false));
+    EXPECT_GT(purge_keep_pages(), 30u * RUN_PAGES / 8);
+    EXPECT_LE(purge_keep_pages(), 40u * RUN_PAGES / 8);
+    for (const page_range &each : slabs) pool_free(each.superslab, each.first, RUN_PAGES, 8);
 }
 
 // Locked memory cannot be purged. One round shows it; then frees do not try again until a delay has passed, or an explicit
@@ -300,6 +350,22 @@ TEST_F(Purge, AfterAPauseWhatIsIdleGoesBackAtOnce)
         EXPECT_EQ(pool_figures().dirty_pages, delays < 4 ? 3u * RUN_PAGES : 0u) << delays;
         pool_purge_all();
     }
+}
+
+// What a run before has learned is not forgotten in the first rounds, used or not, and then like anything else.
+class PurgeLearned : public Purge {}; // in a process of its own, whose rounds begin at none
+
+TEST_F(PurgeLearned, WhatIsKnownAtFirstFadesAfterTheFirstRounds)
+{
+    purge_keep_at_first(500);
+    ASSERT_LT(pool_tick_rounds(), (uint32_t)LEARNED_ROUNDS);
+    while (pool_tick_rounds() < LEARNED_ROUNDS) {
+        EXPECT_EQ(purge_keep_pages(), 500u) << pool_tick_rounds();
+        tick();
+    }
+    EXPECT_EQ(purge_keep_pages(), 500u) << "the last of them";
+    tick();
+    EXPECT_EQ(purge_keep_pages(), 250u) << "half of it, without use";
 }
 
 // A program that works in bursts, with pauses between them, does not fault its pages in again for each.
