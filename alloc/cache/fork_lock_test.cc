@@ -4,6 +4,7 @@
 #include "heap/heap_test_support.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@ extern "C" {
 #include "base/sync_point.h"
 #include "cache/thread.h"
 #include "os/lock.h"
+#include "os/os.h"
 }
 
 namespace {
@@ -136,6 +138,45 @@ TEST_F(ForkLock, EachLockIsHeldAtTheFork)
             sync_lock_hook = nullptr;
         }
     printf("%d forks, each with a thread inside one of %d locks\n", forks, (int)LOCK_COUNT);
+}
+
+// A list that another thread may have half changed is dropped: the child leaves its mappings alone, the parent does not.
+TEST_F(ForkLock, MappingsToTryAgainAreTheParents)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    char *block = static_cast<char *>(hak_malloc(8 * test::MIB));
+    const auto is_mapped = [block] {
+        unsigned char in_core;
+        return mincore(block, 1, &in_core) == 0;
+    };
+    os_ops refusing = *os;
+    const os_ops *inner = os;
+    refusing.release = [](void *, size_t) { return ENOMEM; };
+    os = &refusing;
+    hak_free(block);
+    hak_purge();
+    os = inner;
+    ASSERT_TRUE(is_mapped());
+    const auto release_one = [] {
+        hak_free(hak_malloc(4 * test::MIB));
+        hak_purge(); // tries again what the system refused
+    };
+    holds = let_go = false;
+    std::thread holder([] {
+        lock_acquire(LOCK_HUGE);
+        holds = true;
+        while (!let_go) usleep(100);
+        lock_release(LOCK_HUGE);
+    });
+    while (!holds) usleep(100);
+    EXPECT_TRUE(test::in_child([&] {
+        release_one();
+        EXPECT_TRUE(is_mapped());
+    }));
+    let_go = true;
+    holder.join();
+    release_one();
+    EXPECT_FALSE(is_mapped());
 }
 
 // Forks while other threads wait for a lock that one thread holds.

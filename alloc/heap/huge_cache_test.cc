@@ -155,6 +155,65 @@ TEST_F(HugeLoop, HowMuchFadesInADelay)
     hak_free(stays);
 }
 
+// A loop that frees all of its blocks in each round is back at the limit in bytes each time, however often it runs. What it
+// leaves goes back as if it had learned nothing, once less is in use than half of what was when it learned.
+TEST_F(HugeLoop, OfRoundsThatFreeAllKeepsTheLimit)
+{
+    if (HAK_SANITIZE_ADDRESS) GTEST_SKIP() << "AddressSanitizer marks each byte of a block: gigabytes in all";
+    std::vector<char *> blocks(24);
+    const auto round = [&] {
+        for (char *&block : blocks) block = allocated(16 * MIB);
+        for (char *block : blocks) hak_free(block);
+    };
+    for (int i = 0; i < 40; i++) {
+        round();
+        ASSERT_EQ(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << i;
+    }
+    for (int ways = 0; ways < 2; ways++) {
+        hak_purge();
+        char *stays = allocated(3 * MIB);
+        for (int i = 0; i < 40; i++) round();
+        ASSERT_GT(huge_learned().keep_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+        char *next = ways == 0 ? allocated(5 * MIB) : nullptr;
+        hak_free(stays);
+        now = std::max(now, os_now_ms());
+        huge_tick(now += PURGE_DELAY_MS);
+        huge_tick(now += 1 + PURGE_DELAY_MS / 2);
+        if (ways == 0) EXPECT_GT(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX) << "more than half";
+        else EXPECT_EQ(huge_figures().cached_bytes, 0u) << "nothing is in use";
+        hak_free(next);
+    }
+}
+
+// How much of its mapping a block may have to spare: what there is to keep, to the byte, of all blocks together.
+TEST_F(HugeLoop, TheBytesToSpareAreBounded)
+{
+    const size_t keep = 3 * MIB;
+    for (size_t more : {keep - PAGE_BYTES, keep, keep + PAGE_BYTES}) {
+        hak_purge();
+        hak_free(allocated(8 * MIB));
+        huge_keep_at_first({keep, 0});
+        char *block = allocated(8 * MIB - more);
+        EXPECT_EQ(huge_figures().live_bytes == 8 * MIB, more <= keep) << "else it has a mapping of its own";
+        hak_free(block);
+        hak_purge();
+        huge_keep_at_first({keep, 0});
+        block = allocated(8 * MIB);
+        EXPECT_EQ(static_cast<char *>(hak_realloc(block, 8 * MIB - more)), block);
+        EXPECT_EQ(huge_figures().slack_bytes, more <= keep ? more : 0) << "else the system takes it back";
+        EXPECT_EQ(huge_figures().live_bytes, more <= keep ? 8 * MIB : 8 * MIB - more);
+        hak_free(block);
+        hak_purge();
+        huge_keep_at_first({keep, 0});
+        block = allocated(20 * MIB - more); // of the four lengths a doubling this is the next
+        EXPECT_EQ(huge_figures().live_bytes, more <= keep ? 20 * MIB : 20 * MIB - more);
+        hak_free(block);
+    }
+    hak_purge();
+    now = std::max(now, os_now_ms()) + LEARNED_ROUNDS * PURGE_DELAY_MS; // the end of the long first interval
+    huge_tick(now);
+}
+
 // One slow path after a sleep gives back what loops have taught to keep, with a block still in use.
 TEST_F(HugeLoop, OneTickAfterASleepIsEnough)
 {
