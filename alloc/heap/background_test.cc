@@ -190,3 +190,24 @@ TEST_F(Background, AChildHasNoneAndMayStartOne)
     }
     EXPECT_TRUE(background_is_on()) << "in the parent";
 }
+
+// A purge passes a heap that another thread is using, and does the next one.
+TEST_F(Background, APurgePassesAHeapInUse)
+{
+    for (size_t in_use = 0; in_use < 3; in_use++)
+        for (size_t (*purge)() : {own_purge_all, own_purge_idle}) {
+            hak_heap *heaps[3];
+            for (hak_heap *&heap : heaps) {
+                heap = hak_heap_new();
+                hak_free(hak_heap_malloc(heap, 1000));
+                heap->seen_bytes = owner_used_bytes(&heap->owner) + heap->binned_bytes; // as a round before would
+                ASSERT_GT(heap->slab_bytes, 0u);
+            }
+            lock_word_acquire(&heaps[in_use]->lock, LOCK_OWN);
+            test::in_thread([purge] { purge(); });
+            lock_word_release(&heaps[in_use]->lock, LOCK_OWN);
+            for (size_t i = 0; i < 3; i++) EXPECT_EQ(heaps[i]->slab_bytes != 0, i == in_use) << i << " of " << in_use;
+            for (hak_heap *heap : heaps) hak_heap_destroy(heap);
+        }
+    if (VALIDATE) own_dead_free_all();
+}
