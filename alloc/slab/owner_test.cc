@@ -141,7 +141,8 @@ void at_step(const char *step)
 {
     if (meeting == nullptr || strcmp(step, meeting_step) != 0) return;
     owner *own = std::exchange(meeting, nullptr);
-    if (meeting_block == nullptr) EXPECT_TRUE(owner_abandon(own));
+    if (strcmp(step, "owner_adopt") == 0) EXPECT_TRUE(owner_adopt_this(own));
+    else if (meeting_block == nullptr) EXPECT_TRUE(owner_abandon(own));
     else remote_post(slab_of(meeting_block), meeting_block, meeting_block, 1);
 }
 
@@ -171,6 +172,21 @@ class OwnerMeeting : public testing::Test {
 };
 
 } // namespace
+
+// Another thread takes the orphan that a search has found: the search moves on to the next one.
+TEST_F(OwnerMeeting, AnotherAdoptsItFirst)
+{
+    owner *next = make_owner();
+    EXPECT_TRUE(owner_abandon(own));
+    EXPECT_TRUE(owner_abandon(next));
+    ASSERT_LT(own->id, next->id);
+    meeting = own, meeting_block = nullptr, meeting_step = "owner_adopt";
+    EXPECT_EQ(owner_adopt(), next);
+    EXPECT_FALSE(owner_is_orphan(own));
+    EXPECT_EQ(owner_adopt(), nullptr);
+    EXPECT_TRUE(owner_abandon(next));
+    slab_give_back(s, blocks[0]);
+}
 
 TEST_F(OwnerMeeting, APostBeforeTheBitIsSeen)
 {

@@ -101,6 +101,37 @@ TEST_F(PoolThreads, AThreadThatMetAnotherStillFindsWhatLiesBelow)
     });
 }
 
+// Another thread takes the last page that a search was about to claim: the search moves on to the next superslab.
+TEST_F(PoolThreads, WhoComesTooLateMovesOn)
+{
+    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
+    for (bool from_top : {true, false})
+        test::in_thread([from_top] {
+            static std::vector<Claimed> all;
+            static bool of_run;
+            of_run = from_top;
+            do all.push_back(claim(SUPERSLAB_PAGES));
+            while (!all.back().range.made); // so that every page is in use
+            for (size_t i = all.size() - 2; i < all.size(); i++) {
+                free_run(all[i]);
+                all[i] = claim(SUPERSLAB_PAGES - 1, 1, false); // a page is free
+            }
+            const size_t count = pool_figures().superslab_count;
+            hak_sync_point_hook = [](const char *step) {
+                if (strcmp(step, "superslab_claim") != 0) return;
+                hak_sync_point_hook = nullptr;
+                all.push_back(claim(1, 1, of_run));
+            };
+            const Claimed late = claim(1, 1, from_top);
+            EXPECT_EQ(hak_sync_point_hook, nullptr);
+            EXPECT_NE(late.range.superslab, all.back().range.superslab);
+            EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside a free page";
+            free_run(late);
+            for (const Claimed &run : all) free_run(run);
+            all.clear();
+        });
+}
+
 // A purger holds the pages that it purges. Who searches meanwhile finds the superslab full and clears its hints, so the
 // purger sets them again.
 TEST_F(PoolThreads, AfterAPurgeTheNextSearchFindsThePages)
