@@ -22,6 +22,24 @@ static inline uint32_t log2_floor(uint64_t value)
     return 63u - (uint32_t)__builtin_clzll(value);
 }
 
+/* The last step of SplitMix64 (Steele, Lea, Flood): each bit of the value changes about half of the result's. One to
+ * one, and 0 stays 0. */
+static inline uint64_t bits_mix(uint64_t value)
+{
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+    return value ^ value >> 31;
+}
+
+/* The next of Marsaglia's xorshift64 (13, 7, 17). *random is not 0, nor is what it returns. */
+static inline uint64_t bits_random(uint64_t *random)
+{
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return *random;
+}
+
 /* Bits [first, first + count), 1 <= count, first + count <= 64. */
 static inline uint64_t bits_range(uint32_t first, uint32_t count)
 {

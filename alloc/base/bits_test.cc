@@ -91,3 +91,16 @@ TEST(Bits, RunsOfRandomWords)
         check_runs(word | rng.next() | rng.next()); // long runs
     }
 }
+
+// The first numbers that SplitMix64 and xorshift64 (13, 7, 17) are known to give, from the seeds 0 and 1.
+TEST(Bits, MixAndRandomAreThoseOfTheirAuthors)
+{
+    const uint64_t step = 0x9e3779b97f4a7c15, mixed[] = {0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x6c45d188009454f};
+    for (uint64_t i = 0; i < 3; i++) EXPECT_EQ(bits_mix((i + 1) * step), mixed[i]);
+    EXPECT_EQ(bits_mix(0), 0u);
+    uint64_t random = 1;
+    for (uint64_t next : {0x40822041ull, 0x100041060c011441ull, 0x9b1e842f6e862629ull}) {
+        EXPECT_EQ(bits_random(&random), next);
+        EXPECT_EQ(random, next);
+    }
+}

@@ -39,14 +39,6 @@ static uint64_t *copy_of(char *start, size_t bytes)
     return (uint64_t *)(void *)(start + bytes - sizeof(uint64_t));
 }
 
-/* SplitMix64's last step (Steele, Lea, Flood). */
-static uint64_t mix(uint64_t value)
-{
-    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-    value = (value ^ value >> 27) * 0x94d049bb133111eb;
-    return value ^ value >> 31;
-}
-
 static uint64_t without_state(uint64_t word)
 {
     return word & ~(~0ull << STATE_SHIFT);
@@ -56,12 +48,12 @@ static uint64_t without_state(uint64_t word)
  * find the check correct. */
 static uint64_t check_of(uint64_t word, const char *user)
 {
-    return mix(without_state(word) ^ mix((uintptr_t)user));
+    return bits_mix(without_state(word) ^ bits_mix((uintptr_t)user));
 }
 
 static uint64_t key_of_copy(const char *start)
 {
-    return mix((uintptr_t)start + 1);
+    return bits_mix((uintptr_t)start + 1);
 }
 
 static uint64_t pack(const struct frame_word *word)

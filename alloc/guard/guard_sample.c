@@ -1,6 +1,7 @@
 /* guard_sample.c: see guard_sample.h. */
 #include "guard/guard_sample.h"
 
+#include "base/bits.h"
 #include "base/config.h"
 #include "base/sizeclass.h"
 #include "guard/guard.h"
@@ -46,18 +47,14 @@ void sampling_profile_set(uint32_t generation)
     sampling_set(UINT32_MAX, (uint64_t)generation << 32);
 }
 
-/* Marsaglia's xorshift. Each thread's seed is its number in the order of first draws, so a run that repeats its
+/* Each thread's seed is its number in the order of first draws, so a run that repeats its
  * schedule repeats its samples. */
 static int64_t draw(uint32_t rate)
 {
     struct sampler *mine = sampler_self();
-    uint64_t random = mine->random;
-    if (random == 0) random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    mine->random = random;
-    return (int64_t)((random >> 32) % (2 * (uint64_t)rate)) + 1;
+    if (mine->random == 0)
+        mine->random = (atomic_fetch_add_explicit(&samplers, 1, memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
+    return (int64_t)((bits_random(&mine->random) >> 32) % (2 * (uint64_t)rate)) + 1;
 }
 
 static void count(uint32_t allocations)

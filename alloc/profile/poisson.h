@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/bits.h"
+
 /* The natural logarithm of a finite value above 0, to 1e-9. */
 static inline double poisson_log(double value)
 {
@@ -34,15 +36,6 @@ static inline double poisson_probability(double x)
     return missing;
 }
 
-/* Marsaglia's xorshift; *random is not 0, nor is what it returns. */
-static inline uint64_t poisson_random(uint64_t *random)
-{
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    return *random;
-}
-
 /* -log(1 - x / 2) for x from 0 to 1: at multiples of 1/256, and what it grows by for 2^-24 of such a step. */
 enum { POISSON_CELLS = 256, POISSON_FRACTION_BITS = 24 };
 struct poisson_table {
@@ -66,7 +59,7 @@ static inline void poisson_table_make(struct poisson_table *table)
  * log 2 it is -log(1 - x / 2) for an even x, by the number's last bits. */
 static inline double poisson_distance(const struct poisson_table *table, uint64_t *random)
 {
-    uint64_t drawn = poisson_random(random);
+    uint64_t drawn = bits_random(random);
     int64_t fraction = (int64_t)(drawn / POISSON_CELLS % (1 << POISSON_FRACTION_BITS));
     uint32_t cell = (uint32_t)(drawn % POISSON_CELLS);
     double below = table->cells[cell].at + table->cells[cell].slope * (double)fraction;

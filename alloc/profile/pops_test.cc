@@ -247,3 +247,33 @@ TEST_F(Pops, ABinsCreditStays)
         }));
     }
 }
+
+// A thread whose destructor has run has no heap, and borrows one for each call: its blocks are not counted.
+TEST_F(Pops, AThreadThatHasEndedIsServed)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1, 7), 0);
+        static size_t served;
+        static pthread_key_t key;
+        ASSERT_EQ(pthread_key_create(&key,
+                                     [](void *) {
+                                         if (tcache_self()->state != THREAD_ENDED)
+                                             return (void)pthread_setspecific(key, &key); // the next round
+                                         for (size_t size = 16; size <= SMALL_BYTES_MAX; size += 128) {
+                                             void *blocks[3];
+                                             for (void *&block : blocks) block = hak_malloc(size);
+                                             EXPECT_EQ(tcache_self()->heap, nullptr);
+                                             for (void *block : blocks) {
+                                                 served += block != nullptr;
+                                                 hak_free(block);
+                                             }
+                                         }
+                                     }),
+                  0);
+        test::in_thread([] {
+            hak_free(hak_malloc(100));
+            pthread_setspecific(key, &key);
+        });
+        EXPECT_EQ(served, 3u * (SMALL_BYTES_MAX / 128));
+    }));
+}

@@ -92,10 +92,7 @@ double profile_mean_bytes(void)
 uint64_t profile_seed_next(void)
 {
     uint64_t number = atomic_fetch_add_explicit(&seeds, 1, memory_order_relaxed) + 1;
-    uint64_t mixed = (relaxed(&seed) + number) * 0x9e3779b97f4a7c15u;
-    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u; /* splitmix64 */
-    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
-    mixed ^= mixed >> 31;
+    uint64_t mixed = bits_mix((relaxed(&seed) + number) * 0x9e3779b97f4a7c15u); /* SplitMix64 */
     return mixed != 0 ? mixed : 1;
 }
 

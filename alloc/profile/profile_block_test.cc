@@ -30,7 +30,6 @@ TEST_F(ProfileBlock, Arithmetic)
         EXPECT_NEAR(poisson_probability(x) / -std::expm1(-x), 1, 1e-9) << x;
     }
     uint64_t random = 1;
-    EXPECT_EQ(poisson_random(&random), 0x40822041u) << "of xorshift64 (13, 7, 17)";
     static poisson_table table;
     poisson_table_make(&table);
     std::array<double, 4> beyond{}; // how often the distance is beyond log 2, 1, 3 and 8
@@ -66,6 +65,78 @@ TEST_F(ProfileBlock, WhatAFullDeviceRefusesIsTheResult)
         EXPECT_EQ(profile_write("/dev/null"), 0) << "the next one begins again";
         EXPECT_EQ(errno, 7);
     }));
+}
+
+// A prefix of every length that fits is taken whole, also after a longer one; the files count on.
+TEST_F(ProfileBlock, ThePrefixOfFiles)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(64, 7), 0);
+        char folder[] = "/tmp/hakmem-prefix-XXXXXX";
+        ASSERT_NE(mkdtemp(folder), nullptr);
+        const std::string slash = std::string(folder) + "/", too_long(1024, 'x');
+        EXPECT_FALSE(profile_prefix_set("", 0));
+        EXPECT_FALSE(profile_prefix_set(too_long.data(), too_long.size()));
+        EXPECT_TRUE(profile_prefix_set(too_long.data(), too_long.size() - 1));
+        size_t number = 0;
+        for (const std::string name : {"longer", "p", "two"}) {
+            const std::string prefix = slash + name;
+            ASSERT_TRUE(profile_prefix_set((prefix + "and no more").c_str(), prefix.size()));
+            profile_dump_next("why");
+            const std::string path =
+                prefix + "." + std::to_string(getpid()) + "." + std::to_string(++number) + ".why.pb.gz";
+            EXPECT_EQ(unlink(path.c_str()), 0) << path;
+        }
+        EXPECT_EQ(rmdir(folder), 0) << "another file is there";
+    }));
+}
+
+namespace {
+
+// Allocates from one of 64 stacks, which the bits of `way` choose.
+[[gnu::noinline]] void *allocate_on_way(unsigned way, int depth, size_t size)
+{
+    void *block;
+    if (depth == 0) block = hak_malloc(size);
+    else if (way % 2 == 0) block = allocate_on_way(way / 2, depth - 1, size);
+    else block = allocate_on_way(way / 2, depth - 1, size);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+} // namespace
+
+// The places with most bytes in use, by falling bytes, up to fifty. (LEAKS_MAX)
+TEST_F(ProfileBlock, LeaksAreListedUpToFifty)
+{
+    char version[64];
+    if (confstr(_CS_GNU_LIBC_VERSION, version, sizeof version) == 0)
+        GTEST_SKIP() << "this libc has no unwinder: stacks are known where frame pointers are";
+    for (unsigned count : {0u, 1u, 49u, 50u, 51u})
+        EXPECT_TRUE(test::in_child([count] {
+            ASSERT_EQ(profile_start(1, 7), 0); // every block
+            std::vector<void *> blocks;
+            std::string wanted;
+            for (unsigned i = 0; i < count; i++) {
+                const size_t bytes = 100000 - 1000 * i; // no two alike
+                blocks.push_back(allocate_on_way(i, 6, bytes));
+                if (i < 50)
+                    wanted += "hakmem: leak: about " + std::to_string(bytes) + " bytes in 1 blocks, allocated at\n";
+            }
+            const uint64_t used_bytes = profile_used_bytes();
+            FILE *file = tmpfile();
+            const int kept = dup(STDERR_FILENO);
+            dup2(fileno(file), STDERR_FILENO);
+            profile_write_leaks();
+            dup2(kept, STDERR_FILENO);
+            rewind(file);
+            std::string leaks;
+            for (char line[4096]; fgets(line, sizeof line, file) != nullptr;)
+                if (strstr(line, " leak: ") != nullptr) leaks += line;
+            EXPECT_EQ(leaks, wanted) << used_bytes;
+            fclose(file);
+            for (void *block : blocks) hak_free(block);
+        }));
 }
 
 // With a thread's table of choices refused, its blocks are served and not sampled; later they are.
