@@ -105,7 +105,8 @@ struct mapping {
     char path[MODULE_PATH_MAX];
 };
 
-/* "start-end perms offset dev inode   path". False at the end of the file. */
+/* "start-end perms offset dev inode   path": the system writes all words but the last in each line. False at the end of
+ * the file. */
 static bool next_mapping(struct lines *lines, struct mapping *mapping)
 {
     int byte = 0;
@@ -113,7 +114,7 @@ static bool next_mapping(struct lines *lines, struct mapping *mapping)
     if (byte != '-') return false;
     mapping->end = hexadecimal(lines, &byte);
     mapping->is_code = false;
-    for (int word = 0; word < 4 && byte >= 0 && byte != '\n'; word++) {
+    for (int word = 0; word < 4; word++) {
         for (byte = next_byte(lines); byte > ' '; byte = next_byte(lines))
             if (word == 0 && byte == 'x') mapping->is_code = true;
     }

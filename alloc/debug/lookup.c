@@ -40,7 +40,7 @@ static bool slab_shape(const struct superslab *superslab, uint32_t page, enum re
 static void find_live(struct lookup *found, enum reading reading)
 {
     if (!VALIDATE) return;
-    if (reading == READ_DIRECTLY) found->live = validate_is_live(found->start);
+    if (reading == READ_DIRECTLY) found->live = validate_is_live(found->superslab, found->start);
 }
 
 static void in_slab(const struct superslab *superslab, uint32_t page, uint32_t tag, const char *address,

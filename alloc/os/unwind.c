@@ -31,7 +31,8 @@ static HAK_NOINLINE size_t unwind_by_libc(struct os_frame *frames, size_t count_
 
 enum { DWARF_RBP = 6 };
 
-/* The functions of libgcc's unwinder, which glibc's backtrace loads; NULL: not known. */
+/* The functions of libgcc's unwinder, which glibc's backtrace loads; NULL: it is not there. Each libgcc_s.so.1 for this
+ * processor has all of them. */
 static __typeof__(&_Unwind_Backtrace) unwind_all;
 static __typeof__(&_Unwind_GetIP) unwind_ip;
 static __typeof__(&_Unwind_GetCFA) unwind_cfa;
@@ -67,7 +68,6 @@ void os_unwind_start(void)
     unwind_ip = (__typeof__(unwind_ip))dlsym(library, "_Unwind_GetIP");
     unwind_cfa = (__typeof__(unwind_cfa))dlsym(library, "_Unwind_GetCFA");
     unwind_register = (__typeof__(unwind_register))dlsym(library, "_Unwind_GetGR");
-    if (unwind_ip == NULL || unwind_cfa == NULL || unwind_register == NULL) return;
     unwind_all = (__typeof__(unwind_all))dlsym(library, "_Unwind_Backtrace");
 }
 

@@ -124,11 +124,11 @@ static void idle_find(const struct layout *at, struct idle *idle)
         idle_set(idle, (at->slab->carve_start + i) % at->slab->capacity);
 }
 
+/* Also of the page behind the slab's last: it cannot. */
 static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os_page)
 {
-    if (is_hollow(at, os_page)) return false;
     uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
-    if (block == end) return false; /* behind the last block: never used */
+    if (block == end || is_hollow(at, os_page)) return false; /* behind the last block: never used */
     while (block < end && idle_get(idle, block)) block++;
     return block == end;
 }
@@ -151,7 +151,7 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
     uint32_t calls = 0;
     for (uint32_t first = 0; first < os_page_count(at); first++) {
         uint32_t end = first;
-        while (end < os_page_count(at) && can_go(at, idle, end)) end++;
+        while (can_go(at, idle, end)) end++;
         if (end == first) continue;
         char *start = at->start + (size_t)first * at->os_bytes;
         calls++;

@@ -76,17 +76,11 @@ void validate_alloc_run(const void *start)
     if (!live_set(pagemap_descriptor(start), start)) failfast(FAILFAST_handed_out_twice, start, NULL);
 }
 
-static bool live_test(struct superslab *superslab, const void *address)
+bool validate_is_live(const struct superslab *superslab, const void *start)
 {
-    uint32_t granule = granule_of(address);
+    uint32_t granule = granule_of(start);
     uint64_t word = atomic_load_explicit(&superslab->live_bits[granule / WORD_BITS], memory_order_relaxed);
     return (word >> granule % WORD_BITS & 1) != 0;
-}
-
-bool validate_is_live(const void *start)
-{
-    struct superslab *superslab = pagemap_descriptor(start);
-    return superslab != NULL && live_test(superslab, start);
 }
 
 /* Whether a block may start here; reports it if not. *superslab is the block's superslab, NULL for a huge block. */
@@ -123,7 +117,7 @@ bool validate_live(const void *pointer)
     if (failfast_level() == LEVEL_NONE) return true;
     struct superslab *superslab;
     if (!check_start(pointer, &superslab)) return false;
-    return superslab == NULL || live_test(superslab, pointer) ||
+    return superslab == NULL || validate_is_live(superslab, pointer) ||
            failfast_refused(FAILFAST_realloc_freed, pointer, NULL);
 }
 

@@ -28,8 +28,8 @@ bool validate_free(const void *pointer);
 /* As validate_free, for a block that is about to be resized: it stays live. */
 bool validate_live(const void *pointer);
 
-/* Whether a live block of a slab or a live run starts here. */
-bool validate_is_live(const void *start);
+/* Whether a live block of a slab or a live run of the superslab starts here. */
+bool validate_is_live(const struct superslab *superslab, const void *start);
 
 /* For a list that moves between a bin, a magazine and a slab: checks that its head is a block of the class. */
 void validate_list(const struct block *head, uint32_t class_index);
