@@ -357,10 +357,11 @@ TEST_F(Pause, AfterItTheThreadTrimsItself)
     test::inspected();
 }
 
-// So does one whose blocks others freed.
+// So does one whose blocks others freed, also in the pause itself, where a slow path takes them back before it reads the clock.
 TEST_F(Pause, WhatOthersFreedCounts)
 {
     for (void *&block : blocks) block = hak_malloc(512);
+    void *mine = hak_malloc(3000), *other = hak_malloc(3000);
     one_slow_path();
     EXPECT_FALSE(tcache_self()->watches_idle);
     test::in_thread([this] { free_part(); });
@@ -369,7 +370,10 @@ TEST_F(Pause, WhatOthersFreedCounts)
     size_t before = idle();
     EXPECT_GE(before, 16u << 20);
     now += PAUSE_DELAYS * PURGE_DELAY_MS;
-    one_slow_path();
+    test::in_thread([&] { hak_free(other); });
+    tcache_self()->credits[sizeclass_of(3000)] = 0;
+    hak_free(mine); // parks
+    EXPECT_FALSE(remote_is_pending(&tcache_self()->heap->owner));
     EXPECT_LE(idle(), before * 3 / 4);
     hak_free(drains);
 }

@@ -11,6 +11,7 @@ extern "C" {
 #include "debug/lookup.h"
 #include "debug/quarantine.h"
 #include "heap/heap.h"
+#include "os/meta.h"
 #include "os/os_fault.h"
 #include "report/settings.h"
 }
@@ -188,6 +189,24 @@ TEST_F(FrameTest, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
         EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
     });
     EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
+}
+
+// A thread that ends leaves its ring to a later one, also the first ring of all.
+class FrameRings : public FrameTest {}; // in a process of its own, which has no ring yet
+
+TEST_F(FrameRings, ALaterThreadTakesTheRingOfOneThatEnded)
+{
+    const auto waits = [] {
+        char *block = take(10);
+        const char *start = heap_lookup(block).start;
+        release(block);
+        return quarantine_holds(start);
+    };
+    test::in_thread([&] { EXPECT_TRUE(waits()); });
+    os_fault_install(1, true);
+    while (meta_alloc(64) != nullptr) {} // for another ring
+    test::in_thread([&] { EXPECT_TRUE(waits()) << "it finds no ring"; });
+    os_fault_remove();
 }
 
 // As many blocks wait as the limits on their number and on their bytes allow, and not one more: the oldest leaves. A

@@ -61,6 +61,15 @@ pid_t thread_that_allocates()
     frame[0] = kept;
 }
 
+[[gnu::noinline]] void freed_below(uintptr_t frame_pointer)
+{
+    auto *frame = static_cast<volatile uintptr_t *>(__builtin_frame_address(0));
+    const uintptr_t kept = frame[0];
+    frame[0] = frame_pointer;
+    trace_freed(block_at(1));
+    frame[0] = kept;
+}
+
 class Trace : public testing::Test {
   protected:
     void SetUp() override { failfast_level_read = LEVEL_TRACES; }
@@ -196,6 +205,28 @@ TEST_F(Trace, TheCommandIsForTheFileOfMostAddresses)
         for (size_t at = 0; (at = all.find(" 0x", at)) != std::string::npos; at++) addresses++;
         EXPECT_EQ(addresses, 4u) << all;
         EXPECT_EQ(all.find(file.dli_fname) == std::string::npos, own_is_more) << all;
+    }
+}
+
+// A record is full where the program's stack is deeper than it: what lies behind it in memory is not a frame.
+TEST_F(Trace, AStackDeeperThanARecord)
+{
+    uintptr_t stack[2 * (TRACE_DEPTH + 1)]; // of each frame: the caller's, and where it returns to
+    for (size_t i = 0; i <= TRACE_DEPTH; i++) {
+        stack[2 * i] = (uintptr_t)&stack[2 * (i + 1)];
+        stack[2 * i + 1] = 0x10000 + i; // in no module
+    }
+    stack[2 * TRACE_DEPTH] = 0;
+    for (size_t depth : {TRACE_DEPTH - 1, TRACE_DEPTH + 0, TRACE_DEPTH + 1}) {
+        const size_t skipped = TRACE_DEPTH + 1 - depth;
+        allocated_below((uintptr_t)&stack[2 * skipped]);
+        freed_below((uintptr_t)&stack[2 * skipped]);
+        failfast_event allocated, freed;
+        ASSERT_EQ(trace_find(block_at(1), &allocated, &freed), 100u);
+        for (const failfast_event &event : {allocated, freed}) {
+            ASSERT_EQ(event.count, (uint32_t)std::min<size_t>(depth, TRACE_DEPTH)) << depth;
+            for (size_t i = 0; i < event.count; i++) EXPECT_EQ(event.frames[i], 0x10000 + skipped + i) << depth;
+        }
     }
 }
 

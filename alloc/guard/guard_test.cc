@@ -338,6 +338,17 @@ TEST_F(Guard, SystemThatRefuses)
         EXPECT_FALSE(started);
         EXPECT_TRUE(guard_start(2));
     }));
+    constexpr uint64_t most = 12; // more calls than a start makes
+    for (uint64_t nth = 1; nth <= most; nth++) // one of them fails: it starts or it does not
+        EXPECT_TRUE(test::in_child([nth] {
+            os_fault_install(nth, false);
+            const bool started = guard_start(1 << 14);
+            EXPECT_TRUE(os_fault_remove() >= nth || started);
+            EXPECT_TRUE(nth < most || started);
+            void *block = guard_alloc(100);
+            EXPECT_EQ(block != nullptr, started);
+            hak_free(block);
+        })) << nth;
 }
 
 // However many are asked for, the range has as many slots as fit into a GiB, or more than half of that.

@@ -1,9 +1,11 @@
 // stats_test.cc: the figures follow what is allocated and freed.
 #include "heap/heap_test_support.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 extern "C" {
+#include "heap/stats_write.h"
 #include "superslab/pool.h"
 }
 
@@ -148,6 +150,24 @@ TEST_F(Stats, Print)
     }
     EXPECT_EQ(lines, 20u);
     hak_free(block);
+}
+
+// Where standard error takes no more, nothing is said there about that either: the room that is left is not used.
+TEST_F(Stats, AFullStandardErrorIsLeftAlone)
+{
+    EXPECT_TRUE(test::in_child([] {
+        int ends[2];
+        ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+        const std::string before((size_t)fcntl(ends[1], F_SETPIPE_SZ, PAGE_BYTES) - 300, 'x');
+        ASSERT_EQ(write(ends[1], before.data(), before.size()), (ssize_t)before.size());
+        const int kept = dup(STDERR_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        stats_signal_due |= STATS_DUE;
+        stats_signal_write(); // in parts of 512 bytes
+        dup2(kept, STDERR_FILENO);
+        std::string after(2 * before.size(), 0);
+        EXPECT_EQ(read(ends[0], after.data(), after.size()), (ssize_t)before.size());
+    }));
 }
 
 TEST_F(Stats, WhatBinsAndTheCacheOfMappingsHaveLearned)
