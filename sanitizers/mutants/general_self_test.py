@@ -175,6 +175,22 @@ static __attribute__((noreturn)) void finish(void)
     b = 4;
     for (;;) { }
 }
+static uint64_t number_of(const void *of)
+{
+    return (uint64_t)(uintptr_t)of;
+}
+static void add(_Atomic(int) *word, int more)
+{
+    atomic_store_explicit(word, *word + more, memory_order_relaxed);
+}
+int calls(struct pair *pair, int x)
+{
+    pair->low = number_of(pair);
+    pair->high = 3;
+    add(&pair->low, x);
+    add(&pair->high, 2);
+    return ASAN && x;
+}
 """
 
 
@@ -184,9 +200,18 @@ def check_alike(problems):
     bad = [
         text
         for text in made
-        if text in ("x >= y", "x <= low", "x >= high", "x >= a", "x <= b", "return;", "x")
+        if text in ("x >= y", "x <= low", "x >= high", "x >= a", "x <= b", "return;", "x", "!!(x)")
         or text.startswith(
-            ("b = ", "least(y, x); any", "pair->high = 2 * x; pair", "pair->high = 4; ", "pair->high += x; ", "atomic")
+            (
+                "b = ",
+                "least(y, x); any",
+                "pair->high = 2 * x; pair",
+                "pair->high = 3; pair",
+                "pair->high = 4; ",
+                "pair->high += x; ",
+                "atomic",
+                "add(&pair->high",
+            )
         )
     ]
     breaks = [

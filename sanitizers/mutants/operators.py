@@ -113,13 +113,15 @@ def is_statement(node):
 class Function:
     """Gathers the mutants of one function."""
 
-    def __init__(self, file, data, node):
+    def __init__(self, file, data, node, plain=frozenset(), setters=frozenset()):
         self.file, self.data, self.node = file, data, node
         self.body = node.child_by_field_name("body")
         self.name = self.name_of(node)
         self.hash = chunk_hash(data, node.start_byte)
         self.found, self.places = [], collections.Counter()
         self.asked = set()  # conditions and loads so far, in the order of the text
+        self.plain = plain  # functions of the file that only compute from their arguments
+        self.setters = setters  # functions that only change what their first argument points to
 
     def name_of(self, node):
         at = node.child_by_field_name("declarator")
@@ -135,8 +137,10 @@ class Function:
 
     def add(self, operator, start, end, text, mode):
         before = self.span(start, end)
-        if mode == "expr" and re.search(r"\bVALIDATE\b", before):
-            return  # what only the validating build has would be called in the release library, which then does not link
+        if mode == "expr" and re.search(r"\b(VALIDATE|ASAN|MSAN)\b", before):
+            # What only the validating build has would be called in the release library, which then does not link. What
+            # only a build with a sanitizer does would be tried in a tree without one.
+            return
         place = " ".join([self.file, operator, self.name, self.hash, *before.split(), "->", *text.split()])
         self.places[place] += 1
         key = hashlib.sha256(f"{place} {self.places[place]}".encode()).hexdigest()[:12]
@@ -242,14 +246,25 @@ class Function:
     def sets_other_fields(self, first, second):
         """Whether both set a field, of different names, to what the other does not set."""
         lefts = [re.match(r".*(?:->|\.)(\w+)$", self.assigned(each), re.DOTALL) for each in (first, second)]
-        if None in lefts or any(has_call(each) for each in (first, second)):
+        if None in lefts or any(self.has_other_call(each) for each in (first, second)):
             return False
         words = [re.split(r"\W+", self.text(each)) for each in (first, second)]
         return lefts[0][1] not in words[1] and lefts[1][1] not in words[0]
 
+    def has_other_call(self, node):
+        """A call of anything but the plain functions."""
+        calls = self.all_of(node, "call_expression")
+        return any(self.text(each.child_by_field_name("function")) not in self.plain for each in calls)
+
+    def as_assignment(self, node):
+        """The statement's text; where it calls a setter, that of an assignment that reads and sets the same."""
+        text = self.text(node)
+        called = re.fullmatch(r"(\w+)\(&([\w.>\[\]-]+), ([^()]*)\);", text)
+        return f"{called[2]} += {called[3]};" if called and called[1] in self.setters else text
+
     def are_unordered(self, first, second):
         """Whether both are plain or relaxed stores without another call, and neither names what the other sets."""
-        found = [UNORDERED.fullmatch(self.text(each)) for each in (first, second)]
+        found = [UNORDERED.fullmatch(self.as_assignment(each)) for each in (first, second)]
         if (
             None in found
             or found[1]["order"] == "release"
@@ -558,6 +573,30 @@ class Function:
             self.asked |= self.questions(node)
 
 
+# A function that returns what it computes from its arguments, and one that changes what its first argument points to.
+PLAIN_FUNCTION = re.compile(
+    rb"^(?:static )?(?:inline )?[\w ]+?\**(?P<name>\w+)\((?P<parameters>[^()]*)\)\n\{\n\s*return (?P<value>[^;]*);\n\}",
+    re.M,
+)
+SETTER = re.compile(
+    rb"^static (?:inline )?void (?P<name>\w+)\(_Atomic\(\w+\) \*(?P<place>\w+), \w+ \w+\)\n\{\n"
+    rb"\s*atomic_(?:store|fetch_\w+)_explicit\((?P=place), [^;]*, memory_order_relaxed\);[^\n]*\n\}",
+    re.M,
+)
+
+
+def plain_functions(data):
+    """Names of functions whose value depends on nothing but their arguments: no call, and nothing read by a pointer."""
+    found = set()
+    for each in PLAIN_FUNCTION.finditer(data):
+        value = re.sub(rb"\((?:u?int\w*|size_t|double|char|bool)(?: \*)?\)", b"", each["value"])  # without casts
+        words = set(re.findall(rb"[A-Za-z_]\w*", value))
+        parameters = set(re.findall(rb"(\w+)(?:,|$)", each["parameters"]))
+        if words <= parameters and not re.search(rb"->|[\[=(&]|\*\s*[A-Za-z_]|\+\+|--", value):
+            found.add(each["name"].decode())
+    return found
+
+
 def functions(node):
     if node.type == "function_definition":
         yield node
@@ -569,13 +608,15 @@ def functions(node):
 def mutants_of(name, data):
     """The mutants of a file with this text (bytes), in the order of the text. name is relative to the checkout."""
     blanked = ATTRIBUTES.sub(lambda match: b" " * len(match[0]), data)
+    plain = plain_functions(data)
+    setters = {each["name"].decode() for each in SETTER.finditer(data)}
     found = []
     for node in functions(parser_of(name).parse(blanked).root_node):
         body = node.child_by_field_name("body")
         head = blanked[node.start_byte : body.start_byte] if body is not None else b""
         if body is None or body.type != "compound_statement" or re.search(rb"\bconst(expr|eval)\b", head):
             continue
-        function = Function(name, data, node)
+        function = Function(name, data, node, plain, setters)
         function.walk(body)
         found += function.found
     unique = {}
