@@ -51,23 +51,25 @@ pid_t thread_that_allocates()
     return (pid_t)allocated.thread;
 }
 
-// As a caller whose frame pointer has this value.
-[[gnu::noinline]] void allocated_below(uintptr_t frame_pointer)
+// Calls as a caller whose frame pointer has this value.
+[[gnu::noinline]] void with_frame(uintptr_t frame_pointer, void (*call)(failfast_event *),
+                                  failfast_event *event = nullptr)
 {
     auto *frame = static_cast<volatile uintptr_t *>(__builtin_frame_address(0));
     const uintptr_t kept = frame[0];
     frame[0] = frame_pointer;
-    trace_allocated(block_at(1), 100);
+    call(event);
     frame[0] = kept;
 }
 
-[[gnu::noinline]] void freed_below(uintptr_t frame_pointer)
+void allocate(failfast_event *)
 {
-    auto *frame = static_cast<volatile uintptr_t *>(__builtin_frame_address(0));
-    const uintptr_t kept = frame[0];
-    frame[0] = frame_pointer;
+    trace_allocated(block_at(1), 100);
+}
+
+void release(failfast_event *)
+{
     trace_freed(block_at(1));
-    frame[0] = kept;
 }
 
 class Trace : public testing::Test {
@@ -219,8 +221,8 @@ TEST_F(Trace, AStackDeeperThanARecord)
     stack[2 * TRACE_DEPTH] = 0;
     for (size_t depth : {TRACE_DEPTH - 1, TRACE_DEPTH + 0, TRACE_DEPTH + 1}) {
         const size_t skipped = TRACE_DEPTH + 1 - depth;
-        allocated_below((uintptr_t)&stack[2 * skipped]);
-        freed_below((uintptr_t)&stack[2 * skipped]);
+        with_frame((uintptr_t)&stack[2 * skipped], allocate);
+        with_frame((uintptr_t)&stack[2 * skipped], release);
         failfast_event allocated, freed;
         ASSERT_EQ(trace_find(block_at(1), &allocated, &freed), 100u);
         for (const failfast_event &event : {allocated, freed}) {
@@ -230,16 +232,39 @@ TEST_F(Trace, AStackDeeperThanARecord)
     }
 }
 
+// Beyond the first, the frames of a report end before one that is in no file.
+TEST_F(Trace, FramesAreBelievedAsFarAsTheyAreInFiles)
+{
+    const uintptr_t in_file = (uintptr_t)dlsym(RTLD_DEFAULT, "getpid") + 16, nowhere = 0x10000;
+    const std::pair<std::vector<uintptr_t>, uint32_t> cases[] = {{{in_file}, 1},
+                                                                 {{nowhere}, 1},
+                                                                 {{nowhere, in_file}, 2},
+                                                                 {{in_file, nowhere, in_file}, 1},
+                                                                 {{in_file, in_file, nowhere}, 2},
+                                                                 {{in_file, in_file, in_file}, 3}};
+    for (const auto &[addresses, believed] : cases) {
+        uintptr_t stack[6];
+        for (size_t i = 0; i < addresses.size(); i++) {
+            stack[2 * i] = i + 1 < addresses.size() ? (uintptr_t)&stack[2 * (i + 1)] : 0;
+            stack[2 * i + 1] = addresses[i];
+        }
+        failfast_event event;
+        with_frame((uintptr_t)stack, trace_here, &event);
+        ASSERT_EQ(event.count, believed);
+        for (uint32_t i = 0; i < believed; i++) EXPECT_EQ(event.frames[i], addresses[i]);
+    }
+}
+
 // The register may hold anything: also what reaches beyond the last address, or beyond the stack.
 TEST_F(Trace, AProgramWithoutFramePointers)
 {
     const auto each_value = [] {
         const auto end = (uintptr_t)__builtin_thread_pointer();
         for (uintptr_t value : {(uintptr_t)0, (uintptr_t)1, (uintptr_t)8, (uintptr_t)1 << 63, end, UINTPTR_MAX})
-            allocated_below(value);
-        for (uintptr_t below = 8; below <= 32; below += 8) {
-            allocated_below(0 - below);
-            allocated_below(end - below);
+            with_frame(value, allocate);
+        for (uintptr_t under = 8; under <= 32; under += 8) {
+            with_frame(0 - under, allocate);
+            with_frame(end - under, allocate);
         }
     };
     each_value();
