@@ -35,6 +35,8 @@ TREE = "release"
 PARSERS = ("tree-sitter==0.26.1", "tree-sitter-c==0.24.2", "tree-sitter-cpp==0.23.4")
 CHANGED_SECONDS = 300
 SPLIT_SECONDS = 1  # a test that takes longer runs case by case
+# An index past the end is a crash. Without it the program would read on, and only a sanitizer would see it.
+CXX_FLAGS = "-w -D_GLIBCXX_ASSERTIONS"
 CHUNK = 150  # mutants whose survivors are tried together
 
 
@@ -91,21 +93,26 @@ class General:
     # --- the sample ---
 
     def has_followed(self):
-        """Takes over what is new since the last run, and what CMake reads. write() does the rest."""
+        """Takes over what has changed since the last run. Returns whether CMake must look again."""
 
         def lags(name):
             own = self.copy.tree / name
             read = re.search(r"(^|/)CMake\w+[.](txt|json)$|[.]cmake$", name)
             return not own.is_file() or read and own.read_bytes() != (self.root / name).read_bytes()
 
-        new = [name for name in tracked(self.root) if lags(name)]
-        self.copy.sync(new)
+        names = tracked(self.root)
+        new = [name for name in names if lags(name)]
+        # What is drawn is compiled with what it includes. While nothing has changed, the last sample stays in its place.
+        stamp, digest = self.work / f"copied.{self.set}", self.digest()
+        changed = not stamp.is_file() or stamp.read_text(encoding="utf-8") != digest
+        self.copy.sync(names if changed else new)
+        stamp.write_text(digest, encoding="utf-8")
         return bool(new)
 
     def configure(self, again):
         if again or not (self.build / "build.ninja").exists():
             done = subprocess.run(
-                ["cmake", "--preset", TREE, "-DCMAKE_C_FLAGS=-w", "-DCMAKE_CXX_FLAGS=-w"],
+                ["cmake", "--preset", TREE, "-DCMAKE_C_FLAGS=-w", f"-DCMAKE_CXX_FLAGS={CXX_FLAGS}"],
                 cwd=self.copy.tree,
                 capture_output=True,
                 text=True,
@@ -120,9 +127,21 @@ class General:
         commands = schemata.compile_commands(rows, self.copy.tree.resolve(), names)
         return schemata.Checker(self.copy.tree, commands, self.build, self.work / "checked.json")
 
+    def precompile(self, commands):
+        """Builds the precompiled headers that these commands name: without them none succeeds."""
+        inside = f"{self.build.resolve()}/"
+        words = {word for found in commands.values() for command in found for word in command}
+        headers = sorted(
+            word.removeprefix(inside) for word in words if word.startswith(inside) and word.endswith(".pch")
+        )
+        if headers:
+            command = ["cmake", "--build", str(self.build), "--target", *headers, "-j", str(self.jobs)]
+            subprocess.run(command, capture_output=True, check=False)
+
     def draw(self, quota, found):
         """[mutants]: quota {file: number} of found {file: mutants in the order of drawing}."""
         checker = self.checker(list(found))
+        self.precompile(checker.commands)
 
         def of_file(name):
             data = (self.root / name).read_bytes()
@@ -410,6 +429,8 @@ def run(general, count, retry):
         raise Stop(f"there is no mutant in {', '.join(general.chosen.folders)}")
     quota = sample.shares({name: len(each) for name, each in found.items()}, count)
     drawn = general.draw(quota, {name: each for name, each in found.items() if quota[name] > 0})
+    if not drawn:
+        raise Stop("none of the mutants compiles: see compile_commands.json of the copy")
     rows, asked = general.run(drawn, general.digest(), retry)
     return verdict(rows, asked, general.chosen.least, f"mutants of {general.set}, seed {general.seed}")
 

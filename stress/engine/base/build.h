@@ -75,7 +75,16 @@
 #error "hakmem-stress: no cycle counter is known for this processor; add one in build.h"
 #endif
 
+// Whether an index past the end ends the process, in Mapped as in the containers of the standard library.
+#ifdef _GLIBCXX_ASSERTIONS
+#define STRESS_INDEXES_CHECKED 1
+#else
+#define STRESS_INDEXES_CHECKED 0
+#endif
+
 namespace stress {
+
+inline constexpr bool kIndexesChecked = STRESS_INDEXES_CHECKED != 0;
 
 inline constexpr bool kDirect = HAKMEM_STRESS_DIRECT != 0;
 

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/base/build.h"
+
 namespace stress {
 
 // mmap of private anonymous memory with extra flags, for the harness itself. A run may limit the address space to test
@@ -57,8 +59,8 @@ template <typename T> class Mapped {
         harness_unmap(start_, count_ * sizeof(T));
     }
 
-    T &operator[](std::size_t index) { return start_[index]; }
-    const T &operator[](std::size_t index) const { return start_[index]; }
+    T &operator[](std::size_t index) { return start_[checked(index)]; }
+    const T &operator[](std::size_t index) const { return start_[checked(index)]; }
     T *begin() { return start_; }
     T *end() { return start_ + count_; }
     const T *begin() const { return start_; }
@@ -66,6 +68,12 @@ template <typename T> class Mapped {
     std::size_t size() const { return count_; }
 
   private:
+    std::size_t checked(std::size_t index) const
+    {
+        if (kIndexesChecked && index >= count_) __builtin_trap();
+        return index;
+    }
+
     T *start_ = nullptr;
     std::size_t count_ = 0;
 };
