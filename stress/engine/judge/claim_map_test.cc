@@ -1,11 +1,17 @@
 #include "engine/judge/claim_map.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <thread>
 #include <vector>
+
+#include "engine/base/build.h"
+#include "engine/judge/line_map.h"
 
 namespace stress {
 namespace {
@@ -213,6 +219,34 @@ TEST(ClaimMap, TheEndOfALargeBlockSeesAnIntruder)
     small.join();
     EXPECT_GE(seen, kBase + kStretch);
     EXPECT_LT(seen, kBase + 2 * kStretch);
+}
+
+// Two threads claim and give back granules of one word, and large blocks that share a flag with nobody.
+TEST(ClaimMap, ThreadsInOneWordLoseNothing)
+{
+    ClaimMap map;
+    std::latch begin(2);
+    std::atomic<std::uint64_t> wrong{0};
+    const auto churn = [&](std::uintptr_t address) {
+        begin.arrive_and_wait();
+        for (int i = 0; i < 200'000; ++i)
+            if (map.claim(at(address), 8) != 0 || map.release(at(address), 8) != 0) wrong.fetch_add(1);
+    };
+    std::thread other(churn, kBase + 8);
+    churn(kBase);
+    other.join();
+    EXPECT_EQ(wrong.load(), 0u);
+}
+
+TEST(ClaimMap, WithoutAddressSpaceTheProgramEndsWithALine)
+{
+    if (kSanitized) GTEST_SKIP() << "a sanitizer takes the address space";
+    const auto starve = [] {
+        const rlimit little{std::size_t{1} << 20, std::size_t{1} << 20};
+        setrlimit(RLIMIT_AS, &little);
+    };
+    EXPECT_EXIT((starve(), ClaimMap(), _exit(0)), testing::ExitedWithCode(2), "no address space for the claim map");
+    EXPECT_EXIT((starve(), LineMap(), _exit(0)), testing::ExitedWithCode(2), "no address space for the line map");
 }
 
 // Threads claim the same granules at once: each granule must have exactly one winner.

@@ -1,5 +1,6 @@
 #include "engine/judge/failure.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
@@ -12,10 +13,9 @@ namespace {
 {
     failure.rule = rule;
     const int written = std::vsnprintf(failure.detail, sizeof failure.detail, format, arguments);
-    const auto used = static_cast<std::size_t>(written < 0 ? 0 : written);
-    if (used < sizeof failure.detail)
-        std::snprintf(failure.detail + used, sizeof failure.detail - used, "; seen by thread %u at its op %" PRIu64,
-                      witness.seat, witness.op);
+    const auto used = std::min(static_cast<std::size_t>(written < 0 ? 0 : written), sizeof failure.detail - 1);
+    std::snprintf(failure.detail + used, sizeof failure.detail - used, "; seen by thread %u at its op %" PRIu64,
+                  witness.seat, witness.op);
 }
 
 } // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <latch>
+#include <thread>
 
 #include "engine/judge/claim_map.h"
 #include "engine/judge/failure.h"
@@ -57,6 +59,31 @@ TEST(LineMap, AMapThatEndsGivesAllItsMemoryBack)
         if (round == 1) before = address_space_pages();
     }
     EXPECT_LT(address_space_pages(), before + 8);
+}
+
+// Two threads claim and give back blocks in one line; the count of live blocks in it stays right.
+TEST(LineMap, ThreadsInOneLineLoseNothing)
+{
+    LineMap lines;
+    std::latch begin(2);
+    const auto churn = [&](std::uintptr_t address, std::uint32_t seat) {
+        begin.arrive_and_wait();
+        for (int i = 0; i < 200'000; ++i) {
+            lines.claim(at(address), 8, seat);
+            lines.release(at(address), 8);
+        }
+    };
+    std::thread other(churn, kLine + 8, 2);
+    churn(kLine, 1);
+    other.join();
+    lines.disown();
+    EXPECT_EQ(lines.claim(at(kLine), 8, 1).line, 0u) << "nobody's";
+    lines.release(at(kLine), 8);
+    const std::uint64_t shared = lines.shared_count();
+    EXPECT_EQ(lines.claim(at(kLine), 8, 1).line, 0u);
+    lines.release(at(kLine), 8);
+    EXPECT_EQ(lines.claim(at(kLine), 8, 2).line, 0u) << "no block is left";
+    EXPECT_EQ(lines.shared_count(), shared);
 }
 
 TEST(LineMap, ALineWithoutLiveBlocksIsAnybodys)

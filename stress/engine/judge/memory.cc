@@ -18,11 +18,11 @@ void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value)
     while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {}
 }
 
-// The beginning of a file of /proc, as a string in the caller's buffer. False: it cannot be read.
+// The beginning of a file of /proc, as a string in the caller's buffer. False: it cannot be read. Here and below, -1 for
+// a file that cannot be opened is refused by the calls that follow.
 template <std::size_t kBytes> bool read_text(const char *path, char (&text)[kBytes])
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
     const ssize_t length = ::read(fd, text, kBytes - 1);
     close(fd);
     if (length <= 0) return false;
@@ -30,15 +30,13 @@ template <std::size_t kBytes> bool read_text(const char *path, char (&text)[kByt
     return true;
 }
 
-}  // namespace
+} // namespace
 
 std::size_t process_resident_bytes()
 {
     static const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    char text[128];
-    const ssize_t length = pread(fd, text, sizeof text - 1, 0);
-    if (length <= 0) return 0;
-    text[length] = '\0';
+    char text[128] = {};
+    [[maybe_unused]] const ssize_t length = pread(fd, text, sizeof text - 1, 0); // if it fails, the text stays empty
     char *second = nullptr;
     std::strtoull(text, &second, 10);
     return std::strtoull(second, nullptr, 10) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -47,7 +45,6 @@ std::size_t process_resident_bytes()
 void process_peak_begin()
 {
     const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return;
     [[maybe_unused]] const ssize_t written = ::write(fd, "5", 1); // proc(5): the peak becomes what is resident now
     close(fd);
 }
@@ -63,7 +60,6 @@ std::size_t process_peak_resident_bytes()
 std::size_t process_mapping_count()
 {
     const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
     char text[8192];
     std::size_t lines = 0;
     for (ssize_t length; (length = ::read(fd, text, sizeof text)) > 0;)
@@ -76,7 +72,7 @@ std::size_t process_thread_count()
 {
     char text[1024];
     if (!read_text("/proc/self/stat", text)) return 0;
-    const char *field = std::strrchr(text, ')');  // the program's name may contain any character, even brackets
+    const char *field = std::strrchr(text, ')'); // the program's name may contain any character, even brackets
     for (int i = 0; field != nullptr && i < kThreadsField; ++i) field = std::strchr(field + 1, ' ');
     return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
 }

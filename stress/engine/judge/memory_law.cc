@@ -83,11 +83,10 @@ std::uint64_t mapping_limit_count()
 {
     constexpr std::uint64_t usual = 65530;
     const int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return usual;
     char text[32] = {};
-    const ssize_t length = ::read(fd, text, sizeof text - 1);
+    [[maybe_unused]] const ssize_t length = ::read(fd, text, sizeof text - 1); // if it fails, the text stays empty
     close(fd);
-    const std::uint64_t value = length > 0 ? std::strtoull(text, nullptr, 10) : 0;
+    const std::uint64_t value = std::strtoull(text, nullptr, 10);
     return value != 0 ? value : usual;
 }
 

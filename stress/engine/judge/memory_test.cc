@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <latch>
 #include <thread>
 #include <vector>
+
+#include "engine/base/file.h"
+#include "engine/judge/memory_law.h"
 
 namespace stress {
 namespace {
@@ -32,6 +36,28 @@ TEST(Memory, MappingsAreCounted)
     EXPECT_GE(process_mapping_count(), before + pages - 2);
     munmap(start, pages * page_bytes);
     EXPECT_LE(process_mapping_count(), before + 5);
+}
+
+// Each call gives back the descriptors that it takes, but for the one that stays from the first on.
+TEST(Memory, NoDescriptorIsLost)
+{
+    const auto look = [] {
+        return process_resident_bytes() != 0 && process_mapping_count() != 0 && process_thread_count() != 0 &&
+               process_peak_resident_bytes() != 0 && mapping_limit_count() != 0;
+    };
+    EXPECT_TRUE(look());
+    const std::size_t before = directory_names("/proc/self/fd").size();
+    EXPECT_TRUE(look());
+    process_peak_begin();
+    EXPECT_EQ(directory_names("/proc/self/fd").size(), before);
+    rlimit usual{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const rlimit none{0, usual.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_EQ(process_mapping_count() + process_thread_count() + process_peak_resident_bytes(), 0u);
+    EXPECT_EQ(mapping_limit_count(), 65530u);
+    process_peak_begin();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
 }
 
 // What seats allocate and free, less what the harness has; the peaks stay.

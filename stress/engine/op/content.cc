@@ -1,5 +1,6 @@
 #include "engine/op/content.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/base/build.h"
@@ -78,7 +79,7 @@ void content_fill(void *start, std::size_t size_bytes, std::uint64_t generation)
 bool content_holds(const void *start, std::size_t size_bytes, std::size_t kept_bytes, std::uint64_t generation)
 {
     return content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
-        return from >= kept_bytes || part_holds(start, from, to < kept_bytes ? to : kept_bytes, generation);
+        return part_holds(start, from, std::max(from, std::min(to, kept_bytes)), generation);
     });
 }
 
@@ -88,8 +89,12 @@ std::size_t content_first_difference(const void *start, std::size_t size_bytes, 
     const auto *bytes = static_cast<const unsigned char *>(start);
     std::size_t first = kNoDifference;
     content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
-        for (std::size_t i = from; i < to && i < kept_bytes && i < first; ++i)
-            if (bytes[i] != content_byte(generation, i)) first = i;
+        const std::size_t end = std::min({to, kept_bytes, first});
+        for (std::size_t i = from; i < end; ++i) {
+            if (bytes[i] == content_byte(generation, i)) continue;
+            first = i;
+            break;
+        }
         return true;
     });
     return first;
@@ -108,11 +113,11 @@ std::size_t content_first_nonzero(const void *start, std::size_t size_bytes, std
     const auto *bytes = static_cast<const unsigned char *>(start);
     std::size_t first = kNoDifference;
     content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
-        const std::size_t words_end = to - (to - from) % kWordBytes;
-        std::uint64_t any = words_any(reinterpret_cast<const Word *>(bytes + from), (to - from) / kWordBytes);
-        for (std::size_t i = words_end; i < to; ++i) any |= bytes[i];
-        for (std::size_t i = from; any != 0 && i < to && i < first; ++i)
-            if (bytes[i] != 0) first = i;
+        const std::size_t count = (to - from) / kWordBytes;
+        std::uint64_t any = words_any(reinterpret_cast<const Word *>(bytes + from), count);
+        for (std::size_t i = from + count * kWordBytes; i < to; ++i) any |= bytes[i];
+        for (std::size_t i = any != 0 ? from : to; i < to; ++i)
+            if (bytes[i] != 0) first = std::min(first, i);
         return true;
     });
     return first;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cstring>
 #include <vector>
 
 #include "engine/base/build.h"
@@ -23,6 +24,10 @@ TEST(Content, EveryChangedByteIsSeen)
             block[at] ^= 1;
             ASSERT_FALSE(content_holds(block.data(), size, size, 77)) << size << " " << at;
             ASSERT_EQ(content_first_difference(block.data(), size, size, 77), at);
+            ASSERT_EQ(content_first_difference(block.data(), size, at, 77), kNoDifference) << "it is not kept";
+            block[size - 1] ^= 2;
+            ASSERT_EQ(content_first_difference(block.data(), size, size, 77), at) << "not the last";
+            block[size - 1] ^= 2;
             block[at] ^= 1;
         }
     }
@@ -50,6 +55,27 @@ TEST(Content, FillStaysInsideTheBlock)
     }
 }
 
+// Each block ends where its mapping does.
+TEST(Content, NothingBehindTheBlockIsTouched)
+{
+    constexpr std::size_t room = kContentFullBytes + 8192;
+    static_assert(room % 4096 == 0);
+    auto *start = static_cast<unsigned char *>(
+        mmap(nullptr, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(start, MAP_FAILED);
+    ASSERT_EQ(mprotect(start + room, 4096, PROT_NONE), 0);
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15},
+                                   std::size_t{16}, std::size_t{4096}, kContentFullBytes, kContentFullBytes + 1}) {
+        unsigned char *block = start + room - size;
+        std::memset(block, 0, size);
+        EXPECT_EQ(content_first_nonzero(block, size, 6), kNoDifference);
+        content_fill(block, size, 6);
+        EXPECT_TRUE(content_holds(block, size, size, 6));
+        EXPECT_EQ(content_first_difference(block, size, size, 6), kNoDifference);
+    }
+    munmap(start, room + 4096);
+}
+
 TEST(Content, AnotherGenerationDiffers)
 {
     std::vector<unsigned char> block(64);
@@ -66,7 +92,9 @@ TEST(Content, FirstNonzeroFindsEachByte)
         for (std::size_t at = 0; at < size; ++at) {
             block[at] = 1;
             ASSERT_EQ(content_first_nonzero(block.data(), size, 3), at);
-            block[at] = 0;
+            block[size - 1] = 2;
+            ASSERT_EQ(content_first_nonzero(block.data(), size, 3), at) << "not the last";
+            block[at] = block[size - 1] = 0;
         }
     }
 }
@@ -109,6 +137,9 @@ TEST(Content, OfALargeBlockEndsAndBordersAreJudged)
         block[at] ^= 1;
         EXPECT_FALSE(content_holds(block.data(), size, size, 4)) << at;
         EXPECT_EQ(content_first_difference(block.data(), size, size, 4), at);
+        block[size - 1] ^= 2;
+        EXPECT_EQ(content_first_difference(block.data(), size, size, 4), at) << "not the last";
+        block[size - 1] ^= 2;
         block[at] ^= 1;
     }
     // A page that no longer belongs to the block has both of its borders changed. Of the 64 borders, some must fall

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace stress {
@@ -18,22 +19,18 @@ std::uint64_t now_ns()
 
 }  // namespace
 
+// A bucket is the number's first bits, one and kSubBits more, and how far they are shifted. Below 32 nothing is shifted.
 std::size_t Latency::bucket_of(std::uint64_t ticks)
 {
-    constexpr std::uint64_t linear = 1U << kSubBits;
-    if (ticks < linear) return static_cast<std::size_t>(ticks);
-    const int log2 = static_cast<int>(std::bit_width(ticks)) - 1;
-    const auto sub = static_cast<std::size_t>((ticks >> (log2 - kSubBits)) & (linear - 1));
-    const std::size_t bucket = (static_cast<std::size_t>(log2 - kSubBits + 1) << kSubBits) + sub;
-    return bucket < kBuckets ? bucket : kBuckets - 1;
+    const int shift = std::max(static_cast<int>(std::bit_width(ticks)), kSubBits + 1) - (kSubBits + 1);
+    const std::size_t bucket = (static_cast<std::size_t>(shift) << kSubBits) + static_cast<std::size_t>(ticks >> shift);
+    return std::min(bucket, kBuckets - 1);
 }
 
 std::uint64_t Latency::bucket_limit(std::size_t bucket)
 {
-    constexpr std::size_t linear = 1U << kSubBits;
-    if (bucket < linear) return bucket;
-    const std::size_t shift = (bucket >> kSubBits) - 1, sub = bucket & (linear - 1);
-    return ((linear + sub + 1) << shift) - 1;
+    const std::size_t shift = std::max<std::size_t>(bucket >> kSubBits, 1) - 1;
+    return ((bucket - (shift << kSubBits) + 1) << shift) - 1;
 }
 
 void Latency::merge(const Latency &other)
@@ -54,14 +51,11 @@ std::uint64_t Latency::count(Call call) const
 std::uint64_t Latency::percentile(Call call, double share) const
 {
     const std::uint64_t all = count(call);
-    if (all == 0) return 0;
     const auto wanted = static_cast<std::uint64_t>(static_cast<double>(all) * share);
-    std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < kBuckets; ++i) {
-        seen += counts_[call][i];
-        if (seen > wanted || seen == all) return bucket_limit(i) < max_[call] ? bucket_limit(i) : max_[call];
-    }
-    return max_[call];
+    std::size_t bucket = 0;
+    std::uint64_t seen = counts_[call][0];
+    while (seen <= wanted && seen != all) seen += counts_[call][++bucket];
+    return std::min(bucket_limit(bucket), max_[call]);
 }
 
 double latency_ns_per_tick()
@@ -89,4 +83,4 @@ std::uint64_t latency_overhead_ticks()
     return value;
 }
 
-}  // namespace stress
+} // namespace stress

@@ -54,11 +54,19 @@ TEST(Latency, APercentileIsTheFirstWithMoreThanItsShareBelow)
 TEST(Latency, MergeAddsCountsAndKeepsTheMaximum)
 {
     const auto a = std::make_unique<Latency>(), b = std::make_unique<Latency>();
-    a->add(Latency::Free, 10);
-    b->add(Latency::Free, 5000);
+    constexpr Latency::Call calls[Latency::kCalls] = {Latency::Malloc, Latency::Free, Latency::Realloc};
+    for (const Latency::Call call : calls) {
+        for (const std::uint64_t ticks : {0u, 10u, 5000u}) b->add(call, ticks);
+        b->add(call, UINT64_MAX - call); // the last bucket
+        a->add(call, 0);
+    }
     a->merge(*b);
-    EXPECT_EQ(a->count(Latency::Free), 2u);
-    EXPECT_EQ(a->max(Latency::Free), 5000u);
+    for (const Latency::Call call : calls) {
+        EXPECT_EQ(a->count(call), 5u);
+        EXPECT_EQ(a->max(call), UINT64_MAX - call);
+        EXPECT_EQ(a->percentile(call, 0), 0u);
+        EXPECT_EQ(a->percentile(call, 0.99), Latency::bucket_limit(Latency::kBuckets - 1));
+    }
 }
 
 TEST(Latency, OneCallInAPeriodIsDue)
