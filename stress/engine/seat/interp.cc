@@ -101,8 +101,8 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes, std::size_t 
 {
     const int error = errno;
     touch_next_bytes_ = SIZE_MAX;
-    note(OpOutcome::Null, error);
     const bool scarce = shared_.scarce_since(scarce_mark_);
+    note(OpOutcome::Null, error);
     if (size_bytes == 0) return true;  // C leaves this choice to the implementation
     if (size_bytes > kOrdinaryBytesMax || scarce) {
         if (scarce) bump(counters_.refused, 1);
@@ -133,11 +133,8 @@ bool Interp::apply_plain_other(const Op &op, Block &block)
         void *start = subject::call_realloc(block.start, op_size(op));
         if (timed) latency->add(Latency::Realloc, latency_ticks() - begin);
         if (start == nullptr) return refused("realloc", op_size(op));
-        bump(counters_.bytes_freed, block.size_bytes);
-        bump(counters_.bytes_allocated, op_size(op));
         touch(start, block.size_bytes, op_size(op));
-        block.start = start;
-        block.size_bytes = op_size(op);
+        count_moved(block, {start, op_size(op), block.generation, block.align_bytes});
         return true;
     }
     if (!op_allocates(op.kind) || block.start != nullptr) return true;
@@ -160,9 +157,7 @@ bool Interp::apply_checked(const Op &op)
     Block &block = shared_.slots.blocks[op.slot];
     const bool empty = block.start == nullptr;
     if (!empty && op.link != 0 && generation_seat(block.generation) != seat_) bump(counters_.handed_over, 1);
-    in_hand_ = block;
-    scarce_mark_ = shared_.scarce_mark();
-    bump(counters_.ops, 1);
+    op_begins(block);
     switch (op.kind) {
     case OpKind::Malloc:
     case OpKind::Calloc:
@@ -223,9 +218,7 @@ bool Interp::allocate(const Op &asked, Block &block)
     }
     const Block fresh{start, size_bytes, generation(), align_bytes};
     if (!fresh_is_sound(fresh, op.kind == OpKind::Calloc)) return false;
-    block = fresh;
-    count_allocated(size_bytes);
-    count_judged(op.kind);
+    count_given(block, fresh, op.kind);
     return true;
 }
 
@@ -252,9 +245,9 @@ bool Interp::release(const Op &op, Block &block)
     }
     if (timed) latency->add(Latency::Free, latency_ticks() - begin);
     const int after = errno;
-    count_freed(old.size_bytes);
-    count_judged(op.kind);
-    note(OpOutcome::Freed, after == kErrnoMark ? 0 : after);
+    count_freed(old.size_bytes, op.kind);
+    const int changed = after == kErrnoMark ? 0 : after;
+    note(OpOutcome::Freed, changed);
     return shared_.oracle.errno_kept(old, kErrnoMark, after, witness());
 }
 
@@ -300,9 +293,7 @@ bool Interp::reallocate(const Op &op, Block &block)
     const Block fresh{start, size_bytes, generation(), 0};
     if (old.start == nullptr) {
         if (!fresh_is_sound(fresh, false)) return false;
-        block = fresh;
-        count_allocated(size_bytes);
-        count_judged(OpKind::Malloc);
+        count_given(block, fresh, OpKind::Malloc);
         return true;
     }
     note(OpOutcome::Given, 0, &fresh);
@@ -311,17 +302,13 @@ bool Interp::reallocate(const Op &op, Block &block)
         block = {};
         return false;
     }
-    block = fresh;
-    bump(counters_.bytes_allocated, size_bytes);
-    bump(counters_.bytes_freed, old.size_bytes);
-    count_judged(op.kind);
+    count_moved(block, fresh, op.kind);
     return true;
 }
 
 bool Interp::usable(Block &block)
 {
-    note(OpOutcome::Skipped, 0);
-    count_judged(OpKind::UsableSize);
+    count_look(OpKind::UsableSize);
     if (!support_.usable_size || shared_.oracle.usable_is_enough(block, usable_bytes(block.start), witness()))
         return true;
     if (trace != nullptr) trace->mark_unsound();
@@ -330,8 +317,7 @@ bool Interp::usable(Block &block)
 
 bool Interp::still_holds(const Block &block)
 {
-    note(OpOutcome::Skipped, 0);
-    count_judged(OpKind::Check);
+    count_look(OpKind::Check);
     if (shared_.oracle.still_holds(block, witness())) return true;
     if (trace != nullptr) trace->mark_unsound();
     return false;
@@ -351,8 +337,7 @@ bool Interp::probe_recovery()
     for (std::size_t size_bytes : {std::size_t{16}, std::size_t{500}, std::size_t{3000}, std::size_t{20'000},
                                    std::size_t{300'000}, std::size_t{5} << 20}) {
         Block block{};
-        scarce_mark_ = shared_.scarce_mark();
-        bump(counters_.ops, 1);
+        op_begins(block);
         if (!allocate(op_make(OpKind::Malloc, 0, size_bytes), block)) return false;
         if (!release(op_make(OpKind::Free, 0), block)) return false;
     }

@@ -95,9 +95,10 @@ void Sched::progress()
 void Sched::pass_to(std::size_t next)
 {
     current_ = next;
+    std::atomic<std::uint32_t> &go = threads_[next].go;
     publish_leaver(next);
-    threads_[next].go.store(1, std::memory_order_release);
-    futex_wake(threads_[next].go);
+    go.store(1, std::memory_order_release);
+    futex_wake(go);
 }
 
 void Sched::enter(std::size_t ticket)
@@ -127,25 +128,22 @@ void Sched::step(const char *name)
 // can run.
 std::size_t Sched::choose(bool but_me)
 {
-    while (first_alive_ < count_ && threads_[first_alive_].ended) ++first_alive_;
-    std::size_t best = kNobody, eligible = 0;
+    while (first_alive_ != count_ && threads_[first_alive_].ended) ++first_alive_;
+    const auto can_run = [this, but_me](std::size_t ticket) {
+        const Thread &thread = threads_[ticket];
+        return thread.alive && !(but_me && ticket == current_) && thread.blocked_at != moves_;
+    };
     const std::uint64_t wanted = pct_ ? 0 : rng_.next();
-    for (int pass = 0; pass < (pct_ ? 1 : 2); ++pass) {
-        std::size_t seen = 0;
-        for (std::size_t i = first_alive_; i < count_; ++i) {
-            const Thread &thread = threads_[i];
-            if (!thread.alive || (but_me && i == current_) || thread.blocked_at == moves_) continue;
-            if (pct_) {
-                if (best == kNobody || thread.priority > threads_[best].priority) best = i;
-            } else if (pass == 0) {
-                ++eligible;
-            } else if (seen++ == wanted % eligible) {
-                return i;
-            }
-        }
-        if (!pct_ && eligible == 0) return kNobody;
+    std::size_t best = kNobody, eligible = 0;
+    for (std::size_t i = first_alive_; i != count_; ++i) {
+        if (!can_run(i)) continue;
+        ++eligible;
+        if (best == kNobody || threads_[i].priority > threads_[best].priority) best = i;
     }
-    return best;
+    if (pct_ || best == kNobody) return best;
+    std::size_t left = wanted % eligible, i = first_alive_;
+    while (!can_run(i) || left-- != 0) ++i;
+    return i;
 }
 
 void Sched::point(const char *name)
@@ -171,9 +169,9 @@ void Sched::point(const char *name)
 void Sched::blocked(const char *name)
 {
     if (my_ticket == 0) return;
+    threads_[my_ticket - 1].blocked_at = moves_;
     const KeepErrno keep;
     step(name);
-    threads_[my_ticket - 1].blocked_at = moves_;
     const std::size_t next = choose(true);
     if (next == kNobody) {
         // Every thread waits for another, so the sequence is stuck. Set stop and let all of them look again.
@@ -202,7 +200,7 @@ void Sched::give_way(const char *name)
 std::size_t Sched::others_inside() const
 {
     std::size_t inside = 0;
-    for (std::size_t i = first_alive_; i < count_; ++i)
+    for (std::size_t i = first_alive_; i != count_; ++i)
         inside += i != current_ && threads_[i].alive && threads_[i].subject_step != nullptr;
     return inside;
 }
@@ -258,7 +256,7 @@ void Sched::run(void (*join)(pthread_t thread))
         next = choose(false);
         pass_to(next);
     }
-    for (std::size_t i = 0; i < count_; ++i) {
+    for (std::size_t i = 0; i != count_; ++i) {
         if (threads_[i].handle != pthread_t{}) join(threads_[i].handle);
         threads_[i].~Thread();
         new (&threads_[i]) Thread();

@@ -21,8 +21,7 @@ bool schedule_parse(const std::string &text, ScheduleMark &mark)
     const char *end = text.data() + text.size();
     const auto clock = std::from_chars(text.data() + colon + 1, end, mark.clock);
     if (clock.ec != std::errc() || clock.ptr != end) return false;
-    const auto [stopped, error] = std::from_chars(text.data(), text.data() + colon, mark.hash, 16);
-    return error == std::errc() && stopped == text.data() + colon;
+    return std::from_chars(text.data(), text.data() + colon, mark.hash, 16).ptr == text.data() + colon;
 }
 
 }  // namespace stress

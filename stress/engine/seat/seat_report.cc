@@ -112,24 +112,26 @@ void on_report(int)
     errno = error;
 }
 
-void ask(int fd, const Seat *seat, pid_t tid)
+void ask(int fd, const Seat *seat, pid_t tid, int answer_ms_max)
 {
+    answered.store(false, std::memory_order_relaxed);
     SafeText text;
     asked_fd = fd;
     asked_seat = seat;
-    answered.store(false, std::memory_order_relaxed);
     if (syscall(SYS_tgkill, getpid(), tid, report_signal()) != 0) {
         text.add("thread ").add_number(seat != nullptr ? seat->index : 0).add(": has ended\n").write_to(fd);
         return;
     }
-    for (int waited_ms = 0; waited_ms < 5000; ++waited_ms) {
-        if (answered.load(std::memory_order_acquire)) return;
+    for (int left_ms = answer_ms_max; !answered.load(std::memory_order_acquire); --left_ms) {
+        if (left_ms == 0) {
+            text.add("tid ").add_number(static_cast<std::uint64_t>(tid));
+            text.add(": does not answer the signal that asks for its stack\n").write_to(fd);
+            if (seat != nullptr) seat_report_ops(fd, *seat);
+            return;
+        }
         const timespec pause{0, 1'000'000};
         nanosleep(&pause, nullptr);
     }
-    text.add("tid ").add_number(static_cast<std::uint64_t>(tid));
-    text.add(": does not answer the signal that asks for its stack\n").write_to(fd);
-    if (seat != nullptr) seat_report_ops(fd, *seat);
 }
 
 } // namespace
@@ -191,7 +193,7 @@ void seat_report_prepare()
     sigaction(report_signal(), &action, nullptr);
 }
 
-void seat_report_all(int fd, const Mapped<Seat *> &seats, bool stacks)
+void seat_report_all(int fd, const Mapped<Seat *> &seats, bool stacks, int answer_ms_max)
 {
     asked_stack = stacks;
     bool any = false;
@@ -201,12 +203,12 @@ void seat_report_all(int fd, const Mapped<Seat *> &seats, bool stacks)
         const pid_t tid = seats[i]->thread.tid.load(std::memory_order_relaxed);
         if (tid == 0) continue;
         any = true;
-        ask(fd, seats[i], tid);
+        ask(fd, seats[i], tid, answer_ms_max);
     }
     SafeText text;
     if (shown < seats.size()) text.add("and ").add_number(seats.size() - shown).add(" more threads\n").write_to(fd);
     if (any) return;
-    ask(fd, nullptr, getpid());
+    ask(fd, nullptr, getpid(), answer_ms_max);
     for (std::size_t i = 0; i < shown; ++i) seat_report_ops(fd, *seats[i]);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -112,13 +113,13 @@ class SeatReports : public testing::Test {
     }
 
     // The report, with numbers of threads and addresses as "N".
-    std::string report(bool stacks, std::size_t seats)
+    std::string report(bool stacks, std::size_t seats, int answer_ms_max = 5000)
     {
         Mapped<Seat *> all(seats);
         for (std::size_t i = 0; i < seats; ++i) all[i] = made[i % made.size()].get();
         const int fd = memfd_create("report", 0);
         seat_report_prepare();
-        seat_report_all(fd, all, stacks);
+        seat_report_all(fd, all, stacks, answer_ms_max);
         std::string text(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');
         EXPECT_EQ(pread(fd, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
         close(fd);
@@ -195,6 +196,48 @@ TEST_F(SeatReports, OfEachThreadWhereItStands)
         if (report(false, 1).find("has ended") != std::string::npos) break;
     }
     EXPECT_EQ(report(false, 3), "thread 0: has ended\nthread 2: has ended\n");
+}
+
+// A thread that takes no signals is named with its ops; one that takes them later answers, and continues its call.
+TEST_F(SeatReports, OfAThreadThatDoesNotAnswerInTime)
+{
+    Seat &deaf = seat(0, true), &late = seat(1, true);
+    std::latch ready(2), over(1);
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    std::thread first([&] {
+        deaf.thread.tid = gettid();
+        ready.count_down();
+        over.wait();
+    });
+    ssize_t length = 0;
+    std::thread second([&] {
+        late.thread.tid = gettid();
+        ready.count_down();
+        usleep(50'000);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        char byte = 0;
+        length = ::read(ends[0], &byte, 1);
+    });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ready.wait();
+    EXPECT_EQ(report(false, 1, 5), "tid N: does not answer the signal that asks for its stack\n"
+                                   "  last ops of thread 0:\n    0: b0 = malloc(8)  <- next or in progress\n");
+    deaf.thread.tid = 0;
+    for (const useconds_t wait_us : {0u, 100'000u}) { // before it answers, and while it reads
+        usleep(wait_us);
+        EXPECT_EQ(report(false, 2), "thread 1: tid N\n  last ops of thread 1:\n    0: b0 = malloc(8)\n"
+                                    "    1: b1 = malloc(8)  <- next or in progress\n");
+    }
+    EXPECT_EQ(write(ends[1], "", 1), 1);
+    over.count_down();
+    first.join();
+    second.join();
+    EXPECT_EQ(length, 1);
+    for (const int end : ends) close(end);
 }
 
 TEST_F(SeatReports, UnderTheSeededSchedulerOfBatonAndPoint)
