@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "program/op_syntax.h"
 #include "program/op_text.h"
@@ -10,7 +11,8 @@ namespace {
 
 class Parser {
   public:
-    Parser(std::string_view text, Program &program) : in_(text), program_(program)
+    Parser(std::string_view text, Program &program, std::size_t ops_max)
+        : in_(text), program_(program), ops_max_(ops_max)
     {
         if (!text.starts_with(kTextHead)) return;
         const std::string_view version = text.substr(kTextHead.size(), 1);
@@ -37,38 +39,32 @@ class Parser {
         }
         std::string_view word = in_.word();
         Op op{};
-        if (word.size() > 1 && word[0] == 'T' && word[1] >= '0' && word[1] <= '9') {
+        const bool has_thread = numbered(word, 'T');
+        if (has_thread) {
             op.thread = static_cast<std::uint16_t>(in_.number_of(word.substr(1), "the thread", kOpThreadsMax - 1));
             in_.expect(':', "after the thread");
             word = in_.word();
-        } else if (in_first_part(word)) {
+        }
+        const bool is_check = word == "check" && in_.take('('); // else it is the setting, unless a thread is named
+        if (!has_thread && !is_check && is_setting(word)) {
+            if (!program_.ops.empty()) in_.fail("'" + std::string(word) + "' must stand before the first op");
+            setting(word);
             return;
         }
         threads_used_ = std::max<std::uint32_t>(threads_used_, op.thread + 1U);
-        if (program_.ops.size() == kProgramOpsMax)
-            in_.fail("more than " + std::to_string(kProgramOpsMax) + " ops; split the file");
-        if (word == "repeat") repeat(op);
+        if (program_.ops.size() == ops_max_) in_.fail("more than " + std::to_string(ops_max_) + " ops; split the file");
+        if (is_check) arguments(op, OpKind::Check);
+        else if (word == "repeat") repeat(op);
         else call(op, word);
+        program_.ops.push_back(op);
     }
 
-    // Returns whether the word was a setting.
-    bool in_first_part(std::string_view word)
+    static bool is_setting(std::string_view word)
     {
         static constexpr std::string_view names[] = {"threads", "seed", "schedule", "check",     "strict",
                                                      "laps",    "ops",  "links",    "allocator", "expect_schedule",
                                                      "expect"};
-        for (std::string_view name : names) {
-            if (word != name) continue;
-            if (word == "check" && in_.take('(')) {
-                Op op{};
-                block(op, OpKind::Check);
-                return true;
-            }
-            if (!program_.ops.empty()) in_.fail("'" + std::string(word) + "' must stand before the first op");
-            setting(word);
-            return true;
-        }
-        return false;
+        return std::ranges::find(names, word) != std::end(names);
     }
 
     bool choice(const char *yes, const char *no)
@@ -129,17 +125,20 @@ class Parser {
     void repeat(Op &op)
     {
         op.kind = OpKind::Repeat;
-        set_size(op, in_.number("the number of rounds", op_size_max(OpKind::Repeat)));
+        const std::uint64_t rounds = in_.number("the number of rounds", op_size_max(OpKind::Repeat));
+        set_size(op, rounds);
         if (in_.word() != "step") in_.fail("expected 'step' after the number of rounds");
         op.arg = static_cast<std::uint8_t>(in_.number("the step", 255));
         in_.expect('{', "after the step");
-        open_.push_back(program_.ops.size());
-        program_.ops.push_back(op);
+        const std::size_t at = program_.ops.size();
+        open_.push_back(at);
     }
 
-    static bool slot_word(std::string_view word)
+    // Whether the word is this letter and a number, such as b0 or T1, as far as its first digit says.
+    static bool numbered(std::string_view word, char letter)
     {
-        return word.size() > 1 && word[0] == 'b' && word[1] >= '0' && word[1] <= '9';
+        const std::string_view digits = word.substr(std::min<std::size_t>(word.size(), 1));
+        return word.starts_with(letter) && digits.find_first_of("0123456789") == 0;
     }
 
     std::uint32_t slot_of(std::string_view word)
@@ -149,51 +148,28 @@ class Parser {
 
     void call(Op &op, std::string_view word)
     {
-        const bool assigned = slot_word(word);
+        const bool assigned = numbered(word, 'b');
         if (assigned) {
             op.slot = slot_of(word);
             in_.expect('=', "after the block");
             word = in_.word();
         }
         if (word.empty()) in_.unexpected(assigned ? "a call after '='" : "an op");
-        std::size_t kind = 0;
-        while (kind < kOpKindCount && (kOpSyntax[kind].name != word || kOpSyntax[kind].name == "repeat")) ++kind;
-        if (kind == kOpKindCount) in_.fail("unknown op '" + Reader::shortened(word) + "'");
-        op.kind = static_cast<OpKind>(kind);
-        if (assigned != op_allocates(op.kind))
+        const OpSyntax *found = std::ranges::find(kOpSyntax, word, &OpSyntax::name);
+        if (found == std::end(kOpSyntax) || word == "repeat") in_.fail("unknown op '" + Reader::shortened(word) + "'");
+        const auto kind = static_cast<OpKind>(found - std::begin(kOpSyntax));
+        if (assigned != op_allocates(kind))
             in_.fail(std::string(word) + (assigned ? " gives no block; leave out what is before it"
                                                    : " gives a block; write b0 = before it"));
         in_.expect('(', "after the name");
-        arguments(op);
-        end(op);
+        arguments(op, kind);
     }
 
-    void block(Op &op, OpKind kind)
+    // What is behind the opening parenthesis, up to the end of the op.
+    void arguments(Op &op, OpKind kind)
     {
         op.kind = kind;
-        threads_used_ = std::max<std::uint32_t>(threads_used_, 1);
-        argument_block(op);
-        end(op);
-    }
-
-    void end(Op &op)
-    {
-        in_.expect(')', after_);
-        const std::string_view word = in_.word();
-        if (word == "link") {
-            op.link = static_cast<std::uint16_t>(in_.number("the link", 0xffff));
-            if (op.link == 0 || !op_has_slot(op.kind)) in_.fail("a link counts from 1, on an op with a block");
-            if (!program_.links_kept) in_.fail("a link needs the line 'links kept' before the first op");
-        } else if (!word.empty()) {
-            in_.fail("expected ';' after the op, found '" + Reader::shortened(word) + "'");
-        }
-        in_.expect(';', "after the op");
-        program_.ops.push_back(op);
-    }
-
-    void arguments(Op &op)
-    {
-        switch (op_syntax(op.kind).arguments) {
+        switch (op_syntax(kind).arguments) {
         case OpArguments::None:
         case OpArguments::Repeat: after_ = "after '('"; break;
         case OpArguments::Size:
@@ -207,15 +183,25 @@ class Parser {
         case OpArguments::Renew: renew(op); break;
         case OpArguments::Fail: fail_os(op); break;
         }
+        in_.expect(')', after_);
+        const std::string_view word = in_.word();
+        if (word == "link") {
+            op.link = static_cast<std::uint16_t>(in_.number("the link", 0xffff));
+            if (op.link == 0 || !op_has_slot(op.kind)) in_.fail("a link counts from 1, on an op with a block");
+            if (!program_.links_kept) in_.fail("a link needs the line 'links kept' before the first op");
+        } else if (!word.empty()) {
+            in_.fail("expected ';' after the op, found '" + Reader::shortened(word) + "'");
+        }
+        in_.expect(';', "after the op");
     }
 
     void argument_block(Op &op)
     {
+        after_ = "after the block";
         const std::string_view word = in_.word();
         if (word.empty()) in_.unexpected("a block");
-        if (!slot_word(word)) in_.fail("expected a block such as b0, found '" + Reader::shortened(word) + "'");
+        if (!numbered(word, 'b')) in_.fail("expected a block such as b0, found '" + Reader::shortened(word) + "'");
         op.slot = slot_of(word);
-        after_ = "after the block";
     }
 
     void same_block(Op &op)
@@ -245,8 +231,10 @@ class Parser {
     void renew(Op &op)
     {
         const std::string_view how = in_.word();
-        while (op.arg < kRenewHowCount && kRenewHowNames[op.arg] != how) ++op.arg;
-        if (op.arg == kRenewHowCount) in_.fail("unknown way to end a thread: '" + Reader::shortened(how) + "'");
+        const std::string_view *found = std::ranges::find(kRenewHowNames, how);
+        if (found == std::end(kRenewHowNames))
+            in_.fail("unknown way to end a thread: '" + Reader::shortened(how) + "'");
+        op.arg = static_cast<std::uint8_t>(found - std::begin(kRenewHowNames));
         in_.expect(',', "after the way");
         size(op);
     }
@@ -268,7 +256,7 @@ class Parser {
         if (word.empty()) in_.unexpected("a size");
         const std::size_t max = op_size_max(op.kind);
         if (word != "SIZE_MAX" || max != SIZE_MAX) {
-            set_size(op, in_.number_of(word, "the size", max < least_huge ? max : least_huge - 1));
+            set_size(op, in_.number_of(word, "the size", std::min<std::uint64_t>(max, least_huge - 1)));
             return;
         }
         const std::uint64_t less = in_.take('-') ? in_.number("the number after SIZE_MAX-", least_huge - 1) : 0;
@@ -287,6 +275,7 @@ class Parser {
 
     Reader in_;
     Program &program_;
+    const std::size_t ops_max_;
     std::vector<std::size_t, MappedAllocator<std::size_t>> open_;  // repeats whose body is not closed yet
     const char *after_ = "";  // the token that precedes the closing parenthesis
     std::uint32_t threads_used_ = 0;
@@ -295,11 +284,11 @@ class Parser {
 
 }  // namespace
 
-std::string program_parse(std::string_view text, Program &program)
+std::string program_parse(std::string_view text, Program &program, std::size_t ops_max)
 {
     try {
         program = Program();
-        Parser(text, program).run();
+        Parser(text, program, ops_max).run();
         if (!program.links_kept) return "";
         return links_fault(program.ops, program.threads);
     } catch (const Fault &fault) {

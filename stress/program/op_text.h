@@ -30,6 +30,6 @@ std::string op_print(const Op &op);
 Text program_print(const Program &program);
 
 // Empty, or what is wrong: "line 7: expected ')' after the size, found ','".
-std::string program_parse(std::string_view text, Program &program);
+std::string program_parse(std::string_view text, Program &program, std::size_t ops_max = kProgramOpsMax);
 
 }  // namespace stress

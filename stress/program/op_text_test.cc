@@ -290,6 +290,15 @@ TEST(OpText, FaultsNameTheLine)
         {"repeat 2 step 1 free(b0);", "line 1: expected '{' after the step, found 'free'"},
         {"free(b0); }", "line 1: expected an op, found '}'"},
         {"T1024: purge();", "line 1: the thread is at most 1023, not 1024"},
+        // Of two faults the first is named.
+        {"T1024 purge();", "line 1: the thread is at most 1023, not 1024"},
+        {"b1048576 malloc(1);", "line 1: the number of a block is at most 1048575, not 1048576"},
+        {"T9x: purge();", "line 1: expected the thread, found '9x'"},
+        {"free(b9x);", "line 1: expected the number of a block, found '9x'"},
+        {"check(b0", "line 1: expected ')' after the block, found the end"},
+        {"purge(); check(b0) b1;", "line 1: expected ';' after the op, found 'b1'"},
+        {"T1: check b0;", "line 1: expected '(' after the name, found 'b0'"},
+        {"purge(); check no", "line 1: 'check' must stand before the first op"},
         {"T1 purge();", "line 1: expected ':' after the thread, found 'purge'"},
         {"T1: ;", "line 1: expected an op, found ';'"},
         {"T1: seed 4", "line 1: unknown op 'seed'"},
@@ -348,8 +357,18 @@ TEST(OpText, FaultsNameTheLine)
                   "line 1: expected HASH:CLOCK, 16 hexadecimal digits and a number, found '" + bad + "'");
     }
     Program program;
+    EXPECT_EQ(program_parse("expect_schedule 123456789abcdef0:99999999999999999999\n", program),
+              "line 1: expected HASH:CLOCK, 16 hexadecimal digits and a number, found '123456789abcdef0:9999999...'");
     EXPECT_EQ(program_parse("expect_schedule 123456789abcdef0:" + std::string(44, '0') + "\n", program),
               "line 1: expected HASH:CLOCK, 16 hexadecimal digits and a number, found '123456789abcdef0:0000000...'");
+}
+
+TEST(OpText, AFileHasALimit)
+{
+    Program program;
+    EXPECT_EQ(program_parse("purge();", program, 0), "line 1: more than 0 ops; split the file");
+    EXPECT_EQ(program_parse("repeat 1 step 1 {\n}\ncheck(b0);\n", program, 2), "");
+    EXPECT_EQ(program_parse("purge();\ncheck(b0);\ncheck(b0);", program, 2), "line 3: more than 2 ops; split the file");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "engine/base/build.h"
 #include "engine/subject/fault_os.h"
@@ -12,7 +13,7 @@ namespace {
 // One thread's part of the ops.
 struct Part {
     OpList ops;
-    std::size_t next_index = 0;
+    std::size_t next_index = 0, count = 0; // of the ops, before they are there
 
     bool next(Op &op)
     {
@@ -54,7 +55,7 @@ void repeats_clamp(OpList &ops)
 {
     std::vector<std::size_t, MappedAllocator<std::size_t>> ends{ops.size()};  // ends of the bodies that we are in
     for (std::size_t i = 0; i < ops.size(); ++i) {
-        while (i >= ends.back() && ends.size() > 1) ends.pop_back();
+        while (i >= ends.back()) ends.pop_back(); // never the first
         if (ops[i].kind != OpKind::Repeat) continue;
         ops[i].slot = static_cast<std::uint32_t>(std::min<std::size_t>(ops[i].slot, ends.back() - i - 1));
         ends.push_back(i + 1 + ops[i].slot);
@@ -102,22 +103,21 @@ OpList links_merge(const std::vector<OpList> &threads)
     std::size_t slots = 1;
     for (const OpList &ops : threads) slots = std::max(slots, slot_count(ops));
     std::vector<std::uint16_t, MappedAllocator<std::uint16_t>> turns(slots);
-    std::vector<std::size_t> next(threads.size());
+    std::vector<std::span<const Op>> left(threads.begin(), threads.end());
     OpList out;
     for (bool moved = true; moved;) {
         moved = false;
-        for (std::size_t i = 0; i < threads.size(); ++i) {
-            if (next[i] == threads[i].size()) continue;
-            const Op &op = threads[i][next[i]];
+        for (std::span<const Op> &ops : left) {
+            if (ops.empty()) continue;
+            const Op &op = ops.front();
             if (op.link != 0 && op.link != link_next(turns[op.slot])) continue;
             if (op.link != 0) turns[op.slot] = static_cast<std::uint16_t>(op.link);
-            out.push_back(op);
-            ++next[i];
+            out.push_back(std::exchange(ops, ops.subspan(1)).front());
             moved = true;
         }
     }
-    for (std::size_t i = 0; i < threads.size(); ++i)
-        if (next[i] < threads[i].size()) out.push_back(threads[i][next[i]]);
+    for (const std::span<const Op> ops : left)
+        if (!ops.empty()) out.push_back(ops.front());
     return out;
 }
 
@@ -158,21 +158,20 @@ Plan plan_of(const Program &program, std::string &note)
 {
     OpList ops = repeats_expand(program.ops, note);
     if (!program.links_kept) links_number(ops);
-    std::vector<std::size_t> counts(program.threads);
-    for (const Op &op : ops) ++counts[op.thread];
-    std::vector<Part> parts(program.threads);
-    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].ops.reserve(counts[i]);
     Plan plan;
-    bool limits = false;
+    plan.slot_count = slot_count(ops);
+    bool can_be_refused = false;
+    std::vector<Part> parts(program.threads);
     for (const Op &op : ops) {
-        parts[op.thread].ops.push_back(op);
+        ++parts[op.thread].count;
         plan.directs_forks |= op.kind == OpKind::Fork;
         plan.traps_os |= op.kind == OpKind::FailOs;
-        limits |= op.kind == OpKind::LimitMemory;
+        can_be_refused |= op.kind == OpKind::FailOs || (kSanitized && op.kind == OpKind::LimitMemory);
     }
-    if (plan.traps_os || (limits && kSanitized)) plan.skip = fault_os_refusal();
+    if (can_be_refused) plan.skip = fault_os_refusal();
     plan.traps_os &= plan.skip.empty();
-    plan.slot_count = slot_count(ops);
+    for (Part &part : parts) part.ops.reserve(part.count);
+    for (const Op &op : ops) parts[op.thread].ops.push_back(op);
     for (Part &part : parts) plan.generators.push_back(generator_of(std::move(part)));
     return plan;
 }

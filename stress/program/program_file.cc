@@ -38,13 +38,11 @@ std::uint64_t checksum(Header header, Bytes rest)
     header.checksum = 0;
     std::uint64_t sum = 0xcbf29ce484222325ULL;
     const auto add = [&sum](const unsigned char *at, std::size_t count) {
-        for (; count > 0;) {
+        for (std::size_t now = 0; count > 0; at += now, count -= now) {
+            now = std::min<std::size_t>(count, 8);
             std::uint64_t word = 0;
-            const std::size_t now = count < 8 ? count : 8;
             std::memcpy(&word, at, now);
             sum = (std::rotl(sum, 29) ^ word) * 0x9e3779b97f4a7c15ULL;
-            at += now;
-            count -= now;
         }
     };
     add(reinterpret_cast<const unsigned char *>(&header), sizeof header);
@@ -83,7 +81,7 @@ bool ops_from(Bytes bytes, std::size_t kind_count, Program &program)
         Op op = op_normalise(raw, kind_count);
         op.thread = static_cast<std::uint16_t>(op.thread % program.threads);
         if (program.links_kept && op_has_slot(op.kind)) op.link = raw.link;
-        in_range &= std::memcmp(&op, &raw, sizeof(Op)) == 0;
+        if (std::memcmp(&op, &raw, sizeof(Op)) != 0) in_range = false;
         program.ops[i] = op;
     }
     return in_range;
@@ -156,26 +154,27 @@ std::string content_of(const std::string &path, Text &content)
 
 Text program_encode(const Program &program, std::size_t kind_count)
 {
-    std::string names = program.rule;
-    names.push_back('\0');
-    names += program.allocator;
-    names.push_back('\0');
-    Header header{};
+    const std::string names = program.rule + '\0' + program.allocator + '\0';
+    Header header{
+        .magic = {},
+        .version = kVersion,
+        .kind_count = static_cast<std::uint8_t>(kind_count),
+        .flags = static_cast<std::uint16_t>(
+            (program.schedule == Schedule::Seeded ? kSeeded : 0) | (program.check ? kCheck : 0) |
+            (program.strict.has_value() ? kStrictGiven : 0) | (program.strict.value_or(false) ? kStrict : 0) |
+            (program.links_kept ? kLinksKept : 0)),
+        .threads = static_cast<std::uint16_t>(program.threads),
+        .laps = static_cast<std::uint16_t>(program.laps),
+        .op_count = static_cast<std::uint32_t>(program.ops.size()),
+        .names_bytes = static_cast<std::uint16_t>(names.size()),
+        .reserved = 0,
+        .seed = program.seed,
+        .schedule_hash = program.expected.hash,
+        .clock = program.expected.clock,
+        .ops_limit = program.ops_limit,
+        .checksum = 0,
+    };
     std::memcpy(header.magic, kMagic, sizeof kMagic);
-    header.version = kVersion;
-    header.kind_count = static_cast<std::uint8_t>(kind_count);
-    header.flags = static_cast<std::uint16_t>(
-        (program.schedule == Schedule::Seeded ? kSeeded : 0) | (program.check ? kCheck : 0) |
-        (program.strict.has_value() ? kStrictGiven : 0) | (program.strict.value_or(false) ? kStrict : 0) |
-        (program.links_kept ? kLinksKept : 0));
-    header.threads = static_cast<std::uint16_t>(program.threads);
-    header.laps = static_cast<std::uint16_t>(program.laps);
-    header.op_count = static_cast<std::uint32_t>(program.ops.size());
-    header.names_bytes = static_cast<std::uint16_t>(names.size());
-    header.seed = program.seed;
-    header.schedule_hash = program.expected.hash;
-    header.clock = program.expected.clock;
-    header.ops_limit = program.ops_limit;
     Text out(sizeof header + names.size() + program.ops.size() * sizeof(Op));
     std::memcpy(out.data() + sizeof header, names.data(), names.size());
     if (!program.ops.empty())

@@ -1,7 +1,12 @@
 #include "program/program.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
+#include <thread>
+
+#include "conform/deny.h"
 #include "engine/base/build.h"
 #include "engine/subject/fault_os.h"
 #include "program/ops_for_test.h"
@@ -72,10 +77,17 @@ TEST(Repeats, SlotsWrapAndBodiesEndWithTheProgram)
     OpList ops{op_make(OpKind::Repeat, 9, 2), op_make(OpKind::Repeat, 5, 2), op_make(OpKind::Free, 3),
                op_make(OpKind::Repeat, 1, 2), op_make(OpKind::Repeat, 1, 2)};
     EXPECT_EQ(text_of(repeats_expand(ops, note)), "free(b3);free(b3);");
+    const auto clamped = [](OpList of) {
+        repeats_clamp(of);
+        std::string bodies;
+        for (const Op &op : of) bodies += std::to_string(op.slot) + " ";
+        return bodies;
+    };
     ops[1].slot = 2;
-    repeats_clamp(ops);
-    const std::uint32_t bodies[] = {4, 2, 3, 0, 0};
-    for (std::size_t i = 0; i < ops.size(); ++i) EXPECT_EQ(ops[i].slot, bodies[i]) << i;
+    EXPECT_EQ(clamped(ops), "4 2 3 0 0 ");
+    ops = {op_make(OpKind::Repeat, 2, 2), op_make(OpKind::Repeat, 1, 2), op_make(OpKind::Free, 3),
+           op_make(OpKind::Repeat, 9, 2), op_make(OpKind::Free, 4)};
+    EXPECT_EQ(clamped(ops), "2 1 3 1 4 ") << "two bodies end at once";
     EXPECT_EQ(note, "");
 }
 
@@ -83,6 +95,7 @@ TEST(Links, CountWhereSeveralThreadsShareASlot)
 {
     OpList ops{op_make(OpKind::Malloc, 1, 8), op_make(OpKind::Malloc, 2, 8), on_thread(op_make(OpKind::Free, 1), 1),
                op_make(OpKind::Free, 2), op_make(OpKind::Malloc, 1, 8)};
+    for (Op &op : ops) op.link = 9; // as they were kept in another order
     links_number(ops);
     const std::uint16_t wanted[] = {1, 0, 2, 0, 3};
     for (std::size_t i = 0; i < ops.size(); ++i) EXPECT_EQ(ops[i].link, wanted[i]) << i;
@@ -133,6 +146,39 @@ TEST(Plan, SaysWhatTheRunNeeds)
     Op ops[2];
     EXPECT_EQ(plan("links kept free(b0) link 1; free(b0) link 2;").generators[0]->fill(ops, 2), 2u);
     EXPECT_EQ(ops[1].link, 2u) << "as they were kept, though one thread needs none";
+}
+
+TEST(Plan, IsRefusedWhereTheSystemRefusesTheFilter)
+{
+    std::thread([] { // the filter that denies the filter is this thread's alone
+        const long calls[] = {SYS_seccomp};
+        if (!conform::deny_calls(calls, EINVAL)) return;
+        const std::string refusal = fault_os_refusal();
+        EXPECT_NE(refusal, "");
+        for (const char *text : {"purge(); fail_os(1);", "purge(); limit_memory(1);", "purge();"}) {
+            Program program;
+            std::string note;
+            EXPECT_EQ(program_parse(text, program), "");
+            const Plan plan = plan_of(program, note);
+            const bool needs_it = program.ops.back().kind == OpKind::FailOs ||
+                                  (kSanitized && program.ops.back().kind == OpKind::LimitMemory);
+            EXPECT_EQ(plan.skip, needs_it ? refusal : "") << text;
+            EXPECT_FALSE(plan.traps_os) << text;
+        }
+    })
+        .join();
+}
+
+// The plan copies each op once, and has no room for more.
+TEST(Plan, TakesTheMemoryOfItsOps)
+{
+    constexpr std::size_t count = (std::size_t{1} << 16) + 1;
+    Program program;
+    program.ops.assign(count, op_make(OpKind::Purge, 0));
+    std::string note;
+    const std::size_t before = harness_resident_bytes();
+    const Plan plan = plan_of(program, note);
+    EXPECT_LT(harness_resident_bytes() - before, count * sizeof(Op) * 5 / 4);
 }
 
 }  // namespace

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <new>
+#include <numeric>
+#include <ranges>
+#include <span>
+#include <utility>
 
 #include "program/program_file.h"
 
@@ -48,16 +52,14 @@ RunLog RunLog::create(int fd, std::uint32_t seats, std::size_t room)
     void *start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (start == MAP_FAILED) return {nullptr, 0};
     harness_count_resident(bytes);
-    RunLog log(start, bytes);
-    log.head().seats = seats;
-    log.head().room = room;
-    return log;
+    new (start) Head{seats, room, {}, 0, {}};
+    return RunLog(start, bytes);
 }
 
 RunLog RunLog::open(int fd)
 {
     struct stat status{};
-    if (fstat(fd, &status) != 0 || static_cast<std::size_t>(status.st_size) < sizeof(Head)) return {nullptr, 0};
+    fstat(fd, &status); // if that fails there are no bytes, which cannot be mapped
     const auto bytes = static_cast<std::size_t>(status.st_size);
     void *start = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (start == MAP_FAILED) return {nullptr, 0};
@@ -97,11 +99,12 @@ void RunLog::attach(Run &run)
 {
     for (Seat *seat : run.seats()) {
         SeatLog &log = seat_log(seat->index);
-        log.room = head().room;
-        log.entries = reinterpret_cast<SeatLog::Entry *>(&log + 1);
-        log.outcomes = reinterpret_cast<OpOutcome *>(log.entries + log.room);
+        auto *entries = reinterpret_cast<SeatLog::Entry *>(&log + 1);
+        auto *outcomes = reinterpret_cast<OpOutcome *>(entries + room());
+        log = {room(), 0, 0, entries, outcomes};
+        auto *trace = new (harness_map(sizeof(Trace))) Trace(outcomes, room());
         seat->ops.log = &log;
-        seat->interp.trace = new (harness_map(sizeof(Trace))) Trace(log.outcomes, log.room);
+        seat->interp.trace = trace;
     }
 }
 
@@ -134,7 +137,8 @@ std::size_t RunLog::room() const
 std::uint64_t RunLog::dropped() const
 {
     std::uint64_t dropped = 0;
-    for (std::uint32_t i = 0; i < seats(); ++i) dropped += seat_log(i).begun > room() ? seat_log(i).begun - room() : 0;
+    for (const std::uint32_t i : std::views::iota(0U, seats()))
+        dropped += seat_log(i).begun > room() ? seat_log(i).begun - room() : 0;
     return dropped;
 }
 
@@ -142,8 +146,7 @@ void RunLog::set_settings(const Program &program)
 {
     const Text bytes = program_encode(program);
     if (bytes.size() > sizeof head().settings) return;
-    std::memcpy(head().settings, bytes.data(), bytes.size());
-    head().settings_bytes = static_cast<std::uint32_t>(bytes.size());
+    head().settings_bytes = static_cast<std::uint32_t>(std::ranges::copy(bytes, head().settings).out - head().settings);
 }
 
 std::string RunLog::settings(Program &program) const
@@ -155,35 +158,36 @@ std::string RunLog::settings(Program &program) const
 OpList RunLog::merged() const
 {
     struct Cursor {
-        const SeatLog::Entry *entries;
-        std::uint64_t next, done, begun;
+        std::span<const SeatLog::Entry> begun;
+        std::uint64_t done, next;
     };
     std::vector<Cursor, MappedAllocator<Cursor>> cursors;
-    std::size_t total = 0;
-    std::uint32_t slots = 1;
-    for (std::uint32_t i = 0; i < seats(); ++i) {
+    for (const std::uint32_t i : std::views::iota(0U, seats())) {
         const SeatLog &log = seat_log(i);
-        cursors.push_back({entries(i), 0, std::min(log.done, room()), std::min(log.begun, room())});
-        total += cursors.back().begun;
-        for (std::size_t k = 0; k < cursors[i].begun; ++k)
-            slots = std::max<std::uint32_t>(slots, cursors[i].entries[k].op.slot + 1);
+        cursors.push_back({{entries(i), std::min(log.begun, room())}, std::min(log.done, room()), 0});
     }
+    std::uint32_t slots = 1;
+    bool stamped = false;
+    for (const Cursor &cursor : cursors)
+        for (const SeatLog::Entry &entry : cursor.begun) {
+            if (entry.stamp != 0) stamped = true;
+            slots = std::max<std::uint32_t>(slots, entry.op.slot + 1);
+        }
     std::vector<std::uint16_t, MappedAllocator<std::uint16_t>> turns(slots);
     OpList ops;
-    ops.reserve(total);
-    const auto in_turn = [&](const Op &op) { return op.link == 0 || op.link == link_next(turns[op.slot]); };
-    const auto take = [&](Cursor &cursor) {
-        const Op &op = cursor.entries[cursor.next++].op;
+    ops.reserve(std::accumulate(cursors.begin(), cursors.end(), std::size_t{0},
+                                [](std::size_t sum, const Cursor &cursor) { return sum + cursor.begun.size(); }));
+    const auto in_turn = [&turns](const Op &op) { return op.link == 0 || op.link == link_next(turns[op.slot]); };
+    const auto take = [&turns, &ops](Cursor &cursor) {
+        const Op &op = cursor.begun[cursor.next++].op;
         if (op.link != 0) turns[op.slot] = static_cast<std::uint16_t>(op.link);
         ops.push_back(op);
     };
-    bool stamped = false;
-    for (const Cursor &cursor : cursors) stamped |= cursor.done > 0 && cursor.entries[0].stamp != 0;
     for (; stamped;) {
         Cursor *first = nullptr;
         for (Cursor &cursor : cursors)
             if (cursor.next < cursor.done &&
-                (first == nullptr || cursor.entries[cursor.next].stamp < first->entries[first->next].stamp))
+                (first == nullptr || cursor.begun[cursor.next].stamp < first->begun[first->next].stamp))
                 first = &cursor;
         if (first == nullptr) break;
         take(*first);
@@ -191,13 +195,13 @@ OpList RunLog::merged() const
     for (bool moved = true; moved;) {
         moved = false;
         for (Cursor &cursor : cursors)
-            while (cursor.next < cursor.begun && in_turn(cursor.entries[cursor.next].op)) {
+            while (cursor.next < cursor.begun.size() && in_turn(cursor.begun[cursor.next].op)) {
                 take(cursor);
                 moved = true;
             }
     }
-    for (Cursor &cursor : cursors)
-        if (cursor.next < cursor.begun) ops.push_back(cursor.entries[cursor.next].op);
+    for (const Cursor &cursor : cursors)
+        if (cursor.next < cursor.begun.size()) ops.push_back(cursor.begun[cursor.next].op);
     return ops;
 }
 

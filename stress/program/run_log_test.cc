@@ -19,6 +19,7 @@ class RunLogs : public testing::Test {
     static constexpr std::uint32_t kSeats = 3;
     static constexpr std::size_t kRoom = 200; // more than a page for each seat
 
+    const std::size_t resident_before = harness_resident_bytes();
     const int fd = run_log_file();
     RunLog log = RunLog::create(fd, kSeats, kRoom);
     std::size_t bytes = static_cast<std::size_t>(lseek(fd, 0, SEEK_END));
@@ -62,6 +63,7 @@ TEST_F(RunLogs, HoldWhatTheyWereMadeFor)
     EXPECT_EQ(read.seats(), kSeats);
     EXPECT_EQ(read.room(), kRoom);
     EXPECT_EQ(read.dropped(), 0u);
+    EXPECT_EQ(harness_resident_bytes() - resident_before, bytes) << "of the one that writes";
     EXPECT_FALSE(read.ending().finished);
     EXPECT_EQ(text_of(read.merged()), "");
     for (std::uint32_t i = 0; i < kSeats; ++i) {
@@ -85,6 +87,10 @@ TEST_F(RunLogs, AreRefusedWhereTheFileIsShorter)
     EXPECT_FALSE(RunLog::open(fd).ok());
     EXPECT_FALSE(RunLog::open(-1).ok());
     EXPECT_FALSE(RunLog::create(-1, 1, 1).ok());
+    RunLog::create(fd, kSeats, kRoom);
+    EXPECT_TRUE(RunLog::open(fd).ok());
+    reinterpret_cast<std::uint64_t *>(start)[1] = std::uint64_t{1} << 59; // the room, of which a seat's bytes overflow
+    EXPECT_FALSE(RunLog::open(fd).ok());
 }
 
 TEST_F(RunLogs, StampsOrderTheOps)
@@ -93,6 +99,8 @@ TEST_F(RunLogs, StampsOrderTheOps)
     write(1, "T1: free(b3); T1: free(b4);", {2, 4});
     write(2, "T2: free(b5);", {3});
     EXPECT_EQ(merged(), "free(b0);T1: free(b3);T2: free(b5);T1: free(b4);free(b1);free(b2);");
+    write(1, "T1: free(b3); T1: free(b4);", {2, 6});
+    EXPECT_EQ(merged(), "free(b0);T1: free(b3);T2: free(b5);free(b1);free(b2);T1: free(b4);") << "seats in their order";
 }
 
 // Without stamps, and for what has begun and is not done: as links allow, and what has no turn comes last.
@@ -134,7 +142,11 @@ TEST_F(RunLogs, KeepTheSettingsAndTheEnding)
     EXPECT_EQ(RunLog::open(fd).settings(read), "");
     EXPECT_EQ(read.seed, 77u);
     EXPECT_EQ(read.allocator, program.allocator);
-    program.allocator += std::string(200, 'a');
+    program.allocator = std::string(8192 - 64 - 2, 'b'); // all that fits, with the header and the ends of two names
+    log.set_settings(program);
+    EXPECT_EQ(RunLog::open(fd).settings(read), "");
+    EXPECT_EQ(read.allocator, program.allocator);
+    program.allocator += 'b';
     program.seed = 78;
     log.set_settings(program);
     EXPECT_EQ(RunLog::open(fd).settings(read), "") << "longer settings are not kept";
@@ -158,5 +170,5 @@ TEST_F(RunLogs, KeepTheSettingsAndTheEnding)
     EXPECT_EQ(reader.ending().schedule, (ScheduleMark{5, 6}));
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <ranges>
+#include <span>
+#include <utility>
 
 namespace stress {
 
@@ -66,7 +69,7 @@ std::size_t TraceFeed::fill(Queue &queue, Op *out, std::size_t room)
             if (queue.done != kAllDone) frame.pending.fetch_sub(1, std::memory_order_release);
             queue.done = kAllDone;
         }
-        // acquire: the part and its ops. Pairs with the release in give_out.
+        // acquire: the part and its ops. Pairs with the release in give.
         const std::uint32_t given = queue.given.load(std::memory_order_acquire);
         if ((given & ~kEnded) != queue.taken) {
             ++queue.taken;
@@ -93,24 +96,33 @@ bool TraceFeed::frame_is_free(const Frame &frame, const std::atomic<bool> &stop)
 void TraceFeed::give_out(std::uint32_t frame_index, std::size_t count)
 {
     Frame &frame = frames_[frame_index];
+    const std::span<const Op> ops{read_.begin(), count};
     std::fill(counts_.begin(), counts_.end(), 0);
-    for (std::size_t i = 0; i < count; ++i) ++counts_[read_[i].thread];
-    std::uint32_t first = 0, seats = 0;
+    for (const Op &op : ops) ++counts_[op.thread];
+    std::uint32_t end = 0, seats = 0;
     for (std::uint32_t &seat_count : counts_) { // from counts to the end of each part
         seats += seat_count != 0;
-        seat_count = first += seat_count;
+        seat_count = end += seat_count;
     }
-    for (std::size_t i = count; i-- > 0;) frame.ops[--counts_[read_[i].thread]] = read_[i];
-    frame.pending.store(seats, std::memory_order_relaxed); // published by `given` below
-    for (std::size_t seat = 0; seat < queues_.size(); ++seat) {
-        const std::uint32_t end = seat + 1 < queues_.size() ? counts_[seat + 1] : first;
-        if (end == counts_[seat]) continue;
+    for (const Op &op : std::views::reverse(ops)) frame.ops[--counts_[op.thread]] = op; // to the begin of each part
+    frame.pending.store(seats, std::memory_order_relaxed); // published by give
+    for (std::size_t seat = queues_.size(); seat-- > 0;) {
+        const std::uint32_t first = counts_[seat];
+        const Part part{frame_index, first, std::exchange(end, first) - first};
+        if (part.count == 0) continue;
         Queue &queue = queues_[seat];
         const std::uint32_t given = queue.given.load(std::memory_order_relaxed);
-        queue.parts[given % std::size(queue.parts)] = {frame_index, counts_[seat], end - counts_[seat]};
-        queue.given.store(given + 1, std::memory_order_release);
-        queue.given.notify_one();
+        queue.parts[given % std::size(queue.parts)] = part;
+        give(queue, given + 1);
     }
+}
+
+// The reader alone writes `given`.
+void TraceFeed::give(Queue &queue, std::uint32_t given)
+{
+    // release: the parts and their ops. Pairs with the acquire in fill.
+    queue.given.store(given, std::memory_order_release);
+    queue.given.notify_one();
 }
 
 void TraceFeed::read_ahead(const std::atomic<bool> &stop)
@@ -135,11 +147,7 @@ void TraceFeed::read_ahead(const std::atomic<bool> &stop)
 // No more ops come.
 void TraceFeed::end()
 {
-    for (Queue &queue : queues_) {
-        // relaxed: the parts before it are published by give_out, and it has none.
-        queue.given.fetch_or(kEnded, std::memory_order_relaxed);
-        queue.given.notify_one();
-    }
+    for (Queue &queue : queues_) give(queue, queue.given.load(std::memory_order_relaxed) | kEnded);
 }
 
 } // namespace stress

@@ -59,6 +59,7 @@ class TraceFeed {
     void read_ahead(const std::atomic<bool> &stop);
     bool frame_is_free(const Frame &frame, const std::atomic<bool> &stop) const;
     void give_out(std::uint32_t frame_index, std::size_t count);
+    static void give(Queue &queue, std::uint32_t given);
     void end();
 
     std::string fault_;

@@ -351,6 +351,18 @@ TEST_F(TraceFiles, AFeedEndsWithTheRunOrWithAFault)
     feed.start(stop);
     for (const auto &generator : plan.generators) EXPECT_EQ(generator->fill(&op, 1), 0u);
     EXPECT_EQ(feed.fault(), "changed while it was replayed");
+    // The head of a frame, which was in its range before.
+    for (const std::uint32_t words : {0u, 1u}) {
+        write(whole);
+        TraceFeed other(trace, true);
+        const Plan of_other = other.plan();
+        std::string wide = whole;
+        std::memset(&wide[64 + 4 * words], words == 0 ? 0x01 : 0x7f, 4);
+        std::ofstream(trace, std::ios::binary | std::ios::in).write(wide.data(), static_cast<long>(wide.size()));
+        other.start(stop);
+        for (const auto &generator : of_other.generators) EXPECT_EQ(generator->fill(&op, 1), 0u);
+        EXPECT_EQ(other.fault(), "changed while it was replayed");
+    }
 }
 
 } // namespace
