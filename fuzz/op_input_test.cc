@@ -288,5 +288,65 @@ TEST(OpInput, KeptLinksAreLeftOut)
     for (const Op &op : op_input_program(input).ops) EXPECT_EQ(op.link, 0U);
 }
 
+// Each op of the program is in one input, in order, but for those that no input has and those on blocks of an earlier one.
+TEST(OpInput, AProgramOfAnyLengthIsCut)
+{
+    Rng rng(3, 0);
+    stress::OpList ops;
+    std::map<std::uint32_t, bool> live;
+    for (std::size_t size = 1; size <= 3000; ++size) { // no two blocks have the same
+        const auto slot = static_cast<std::uint32_t>(1000 + rng.below(20));
+        const bool frees = live[slot];
+        live[slot] = !frees;
+        Op op = stress::op_make(frees ? OpKind::Free : OpKind::Malloc, slot, frees ? 0 : size, 0, 7);
+        op.thread = static_cast<std::uint16_t>(40 + rng.below(9));
+        ops.push_back(op);
+        if (size % 100 == 0) ops.push_back(stress::op_make(OpKind::Fork, 0));
+    }
+    const auto malloced =
+        static_cast<std::size_t>(std::ranges::count_if(ops, [](const Op &op) { return op.kind == OpKind::Malloc; }));
+    for (const OpShape *shape : kShapes) {
+        std::size_t last_size = 0, blocks = 0, freed = 0, threads = 0;
+        const std::vector<OpInput> inputs = op_input_cut(ops, *shape);
+        for (const OpInput &input : inputs) {
+            expect_in_range(input, *shape);
+            EXPECT_EQ(input.ops.size() == kOpInputCutOps, &input != &inputs.back());
+            EXPECT_EQ(op_input_decode(op_input_encode(input), *shape), input);
+            threads = std::max<std::size_t>(threads, input.threads);
+            std::map<std::uint32_t, bool> full;
+            for (const Op &op : input.ops) {
+                EXPECT_EQ(op.link, 0);
+                EXPECT_EQ(full[op.slot], op.kind == OpKind::Free) << "a slot that is taken, or no block of this input";
+                full[op.slot] = op.kind == OpKind::Malloc;
+                if (op.kind == OpKind::Malloc) {
+                    EXPECT_GT(op_size(op), last_size) << "not in order, or twice";
+                    last_size = op_size(op);
+                    ++blocks;
+                } else {
+                    ++freed;
+                }
+            }
+        }
+        EXPECT_EQ(blocks, malloced);
+        EXPECT_GT(freed, malloced / 2);
+        EXPECT_EQ(threads, shape->threads_max);
+    }
+}
+
+// A realloc moves on to a later input; usable_size of such a block does not.
+TEST(OpInput, ABlockOfAnEarlierInputIsAllocatedByRealloc)
+{
+    stress::OpList ops;
+    for (std::size_t i = 0; i < kOpInputCutOps; ++i) ops.push_back(stress::op_make(OpKind::Malloc, 5, 100));
+    for (const OpKind kind : {OpKind::UsableSize, OpKind::Realloc, OpKind::UsableSize, OpKind::Free, OpKind::Free})
+        ops.push_back(stress::op_make(kind, 5, kind == OpKind::Realloc ? 200 : 0));
+    const std::vector<OpInput> inputs = op_input_cut(ops, kShapeOps);
+    ASSERT_EQ(inputs.size(), 2U);
+    std::vector<OpKind> kinds;
+    for (const Op &op : inputs[1].ops) kinds.push_back(op.kind);
+    EXPECT_EQ(kinds, (std::vector<OpKind>{OpKind::Realloc, OpKind::UsableSize, OpKind::Free, OpKind::Free}));
+    EXPECT_EQ(op_input_cut({}, kShapeOps).size(), 0U);
+}
+
 } // namespace
 } // namespace fuzz

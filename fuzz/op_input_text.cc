@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <map>
 
 #include "program/op_text.h"
 
@@ -132,7 +133,65 @@ std::string input_from(const stress::Program &program, const OpShape &shape, OpI
     return "";
 }
 
+// Collects the ops of one input after another.
+class Cutter {
+  public:
+    explicit Cutter(const OpShape &shape) : shape_(shape) { begin(); }
+
+    void add(Op op)
+    {
+        if (std::ranges::find(op_input_kinds(), op.kind) == op_input_kinds().end()) return;
+        if (stress::op_has_slot(op.kind)) {
+            const bool begins = stress::op_allocates(op.kind) || op.kind == OpKind::Realloc;
+            if (!begins && !slots_.contains(op.slot)) return; // a block of an earlier input
+            const auto slot = static_cast<std::uint32_t>(slots_.size());
+            op.slot = slots_.try_emplace(op.slot, slot).first->second;
+        }
+        op.thread = threads_.try_emplace(op.thread, static_cast<std::uint16_t>(threads_.size())).first->second;
+        op.thread = static_cast<std::uint16_t>(op.thread % shape_.threads_max);
+        op.link = 0;
+        input_.threads = std::max(input_.threads, static_cast<std::uint8_t>(op.thread + 1));
+        input_.ops.push_back(op_input_normalise(op, shape_.threads_max, shape_));
+        if (input_.ops.size() == kOpInputCutOps) end();
+    }
+
+    std::vector<OpInput> finish()
+    {
+        if (!input_.ops.empty()) end();
+        return std::move(inputs_);
+    }
+
+  private:
+    void begin()
+    {
+        input_ = OpInput();
+        slots_.clear();
+        threads_.clear();
+    }
+
+    void end()
+    {
+        inputs_.push_back(std::move(input_));
+        begin();
+    }
+
+    const OpShape &shape_;
+    OpInput input_;
+    std::map<std::uint32_t, std::uint32_t> slots_; // in the program, and in the input
+    std::map<std::uint16_t, std::uint16_t> threads_; // likewise, before they are folded
+    std::vector<OpInput> inputs_;
+};
+
+static_assert(kOpInputCutOps <= kOpInputSlots, "there is a slot for each op");
+
 }  // namespace
+
+std::vector<OpInput> op_input_cut(const stress::OpList &ops, const OpShape &shape)
+{
+    Cutter cutter(shape);
+    for (const Op &op : ops) cutter.add(op);
+    return cutter.finish();
+}
 
 stress::Program op_input_program(const OpInput &input)
 {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fuzz/op_input.h"
 #include "program/program.h"
@@ -19,5 +20,11 @@ std::string op_input_print(const OpInput &input);
 // why the program cannot be an input of this shape: too many ops or threads, or an op with a kind, a value or a stop
 // that inputs do not have. Law: the text that op_input_print prints gives the same input.
 std::string op_input_parse(std::string_view text, const OpShape &shape, OpInput &input);
+
+// Cuts a program of any length, such as the trace of a real program, into inputs of kOpInputCutOps ops in file order.
+// Slots and threads get new numbers in each, the threads folded into those that the shape has. Left out: ops that
+// inputs do not have (a fork), and those on blocks of an earlier input; realloc of such a block is realloc(NULL, n).
+inline constexpr std::size_t kOpInputCutOps = 64; // as long as the inputs of a campaign: MAX_LEN in CMakeLists.txt
+std::vector<OpInput> op_input_cut(const stress::OpList &ops, const OpShape &shape);
 
 } // namespace fuzz

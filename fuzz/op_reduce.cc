@@ -3,7 +3,8 @@
 //
 // Prints an input of an op target as a text program. With --run, first makes it as small as possible (fewer ops,
 // threads and stops, smaller sizes), as long as PROGRAM, run on it in a child, still fails and prints TEXT; writes the
-// result to --out. With --encode, FILE is a text program, which may have repeats, and its encoding is written to --out.
+// result to --out. With --encode, FILE is a text program, which may have repeats, and its encoding is written to --out;
+// or it is a trace (hakmem-stress capture), and --out a folder for the inputs that it is cut into.
 // Exit status: 0; 1 if the input does not fail in this way; 2 for bad input.
 #include <fcntl.h>
 #include <poll.h>
@@ -17,11 +18,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "engine/base/cli_numbers.h"
 #include "fuzz/op_input_text.h"
 #include "fuzz/op_shrink.h"
 #include "program/program_file.h"
+#include "program/trace_file.h"
 
 extern char **environ;
 
@@ -137,8 +140,30 @@ class Reducer {
     std::uint64_t runs_ = 0;
 };
 
+// The inputs are named after the trace: NAME-000001, NAME-000002, ...
+int encode_trace(const Arguments &arguments, const fuzz::OpShape &shape)
+{
+    stress::Program program;
+    if (const std::string fault = stress::trace_program(arguments.file, program); !fault.empty())
+        refuse("'" + arguments.file + "' " + fault);
+    std::error_code error;
+    std::filesystem::create_directories(arguments.out, error);
+    if (error) refuse("the folder '" + arguments.out + "' cannot be made: " + error.message());
+    const std::string name = std::filesystem::path(arguments.file).stem().string();
+    std::size_t number = 0;
+    for (const fuzz::OpInput &input : fuzz::op_input_cut(program.ops, shape)) {
+        char suffix[32];
+        std::snprintf(suffix, sizeof suffix, "-%06zu", ++number);
+        write_out(arguments.out + "/" + name + suffix, fuzz::op_input_encode(input));
+    }
+    if (number == 0) refuse("'" + arguments.file + "' has no op that an input can have");
+    std::printf("%zu inputs in %s\n", number, arguments.out.c_str());
+    return 0;
+}
+
 int encode(const Arguments &arguments, const fuzz::OpShape &shape)
 {
+    if (stress::trace_is(arguments.file)) return encode_trace(arguments, shape);
     fuzz::OpInput input;
     const std::string fault = fuzz::op_input_parse(content_of(arguments.file), shape, input);
     if (!fault.empty()) refuse("'" + arguments.file + "', " + fault);
@@ -181,8 +206,8 @@ int main(int argc, char **argv)
         ->check(CLI::IsMember({"ops", "ops_mt"}));
     auto *run = app.add_option("--run", arguments.program, "the target, run on one input at a time");
     app.add_option("--has", arguments.has, "what it says then")->needs(run);
-    auto *out = app.add_option("--out", arguments.out, "file for the input");
-    app.add_flag("--encode", arguments.encode, "the file is a text program")->needs(out)->excludes(run);
+    auto *out = app.add_option("--out", arguments.out, "file for the input; of a trace, folder for its inputs");
+    app.add_flag("--encode", arguments.encode, "the file is a text program or a trace")->needs(out)->excludes(run);
     app.add_option("--seconds", arguments.seconds, "give up after so long")->check(stress::whole_number(1, 86400));
     try {
         app.parse(argc, argv);
