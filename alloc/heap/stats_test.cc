@@ -170,6 +170,27 @@ TEST_F(Stats, AFullStandardErrorIsLeftAlone)
     }));
 }
 
+// A process without a standard input has its file at that number: it is written whole, and closed.
+TEST_F(Stats, AFileAtNumberNone)
+{
+    EXPECT_TRUE(test::in_child([] {
+        char path[] = "/tmp/hakmem-stats-XXXXXX";
+        close(mkstemp(path));
+        ASSERT_TRUE(stats_target_set((std::string("json:") + path).c_str()));
+        close(STDIN_FILENO);
+        stats_signal_due |= STATS_DUE;
+        stats_signal_write();
+        EXPECT_EQ(fcntl(STDIN_FILENO, F_GETFD), -1);
+        FILE *file = fopen(path, "r");
+        std::string text(1 << 16, 0);
+        text.resize(fread(text.data(), 1, text.size(), file));
+        fclose(file);
+        unlink(path);
+        EXPECT_EQ(text.substr(0, 2), "{\n");
+        EXPECT_EQ(text.substr(text.size() - 2), "}\n");
+    }));
+}
+
 TEST_F(Stats, WhatBinsAndTheCacheOfMappingsHaveLearned)
 {
     EXPECT_TRUE(test::in_child([] {

@@ -191,6 +191,7 @@ int calls(struct pair *pair, int x)
     add(&pair->high, 2);
     return ASAN && x;
 }
+int as_int(unsigned long big) { return big < (unsigned long)INT_MAX ? (int)big : INT_MAX; }
 """
 
 
@@ -201,6 +202,7 @@ def check_alike(problems):
         text
         for text in made
         if text in ("x >= y", "x <= low", "x >= high", "x >= a", "x <= b", "return;", "x", "!!(x)")
+        or text.startswith("big <=")
         or text.startswith(
             (
                 "b = ",

@@ -427,6 +427,9 @@ class Function:
     def is_chain(self, node):
         return node.type == "binary_expression" and self.text(node.child_by_field_name("operator")) in ("&&", "||")
 
+    def without_cast(self, node):
+        return re.sub(r"^\([a-z_0-9 ]+\)(?=\w+$)", "", self.text(node))
+
     def is_same_where_equal(self, node):
         """Whether the comparison chooses between values that are the same where its sides are equal, such as the lesser
         one, or a difference and 0: then it does not matter on which side equality is."""
@@ -445,9 +448,9 @@ class Function:
             or node.start_byte >= choice.child_by_field_name("consequence").start_byte
         ):
             return False
-        left, right = (self.text(node.child_by_field_name(side)) for side in ("left", "right"))
+        left, right = (self.without_cast(node.child_by_field_name(side)) for side in ("left", "right"))
         parts = [choice.child_by_field_name(part) for part in ("consequence", "alternative")]
-        chosen = {self.text(part) for part in parts}
+        chosen = {self.without_cast(part) for part in parts}
         if parts[1].type == "conditional_expression" and self.text(parts[0]) == right:  # x < low ? low : x < high ? ...
             inner = {self.text(parts[1].child_by_field_name(part)) for part in ("consequence", "alternative")}
             return left in inner
