@@ -1,4 +1,5 @@
-// stats_test.cc: the figures follow what is allocated and freed.
+// stats_test.cc: the figures follow what is allocated and freed, and what is written follows them. More than 400 lines: the
+// figures and their three formats stand side by side.
 #include "heap/heap_test_support.h"
 
 #include <fcntl.h>
@@ -6,6 +7,7 @@
 
 extern "C" {
 #include "heap/stats_write.h"
+#include "profile/profile.h"
 #include "superslab/pool.h"
 }
 
@@ -150,6 +152,90 @@ TEST_F(Stats, Print)
     }
     EXPECT_EQ(lines, 20u);
     hak_free(block);
+}
+
+namespace {
+
+// What a report must say of these figures, to the byte.
+std::string expected_report(int format, const hak_figures &of, bool is_profiled)
+{
+    std::string all = format == HAKMEM_STATS_JSON ? "{\n" : "";
+    const auto add = [&](const std::string &name, const std::string &kind, const std::string &meaning, uint64_t value) {
+        const std::string number = std::to_string(value), full = name + (kind == "counter" ? "_total" : "");
+        if (format == HAKMEM_STATS_TEXT) all += "hakmem: " + name + " " + number + "\n";
+        else if (format == HAKMEM_STATS_JSON) all += "  \"" + name + "\": " + number + ",\n";
+        else
+            all += "# HELP hakmem_" + full + " " + meaning + "\n# TYPE hakmem_" + full + " " + kind + "\nhakmem_" +
+                   full + " " + number + "\n";
+    };
+#define X(member, kind, meaning) add(#member, #kind, meaning, of.member);
+    HAKMEM_FIGURES(X)
+#undef X
+    const std::pair<std::string, std::string> names[] = {
+        {"slab_bytes", "pages of the class's slabs"},
+        {"used_blocks", "live, or in a cache"},
+        {"credit", "frees that a bin takes in the heap that has learned most"},
+        {"live_blocks", "estimate of the heap profile"},
+        {"wasted_bytes", "what rounding up adds to live blocks, estimate of the heap profile"}};
+    std::vector<std::string> classes, families;
+    for (const auto &[name, meaning] : names)
+        families.push_back("# HELP hakmem_class_" + name + " " + meaning + "\n# TYPE hakmem_class_" + name +
+                           " gauge\n");
+    if (!is_profiled) families.resize(3);
+    for (size_t i = 0; i + 1 < CLASS_COUNT; i++) {
+        if (of.classes[i].slab_bytes == 0 && of.class_live_blocks[i] == 0) continue;
+        const std::string bytes = std::to_string(of.classes[i].block_bytes);
+        const bool is_aligned = i + 1 >= CLASS_ALIGNED_FIRST;
+        const uint64_t figures[] = {of.classes[i].slab_bytes, of.classes[i].used_blocks, of.class_credits[i],
+                                    of.class_live_blocks[i], of.class_wasted_bytes[i]};
+        std::string line = "hakmem: class " + bytes + (is_aligned ? " aligned" : ""),
+                    object = "\n    {\"block_bytes\": " + bytes + ", \"aligned\": " + (is_aligned ? "true" : "false");
+        for (size_t which = 0; which < families.size(); which++) {
+            const std::string &name = names[which].first, number = std::to_string(figures[which]);
+            line += " " + name + " " + number;
+            object += ", \"" + name + "\": " + number;
+            families[which] += "hakmem_class_" + name + "{bytes=\"" + bytes + "\",aligned=\"" +
+                               (is_aligned ? "1" : "0") + "\"} " + number + "\n";
+        }
+        classes.push_back(format == HAKMEM_STATS_JSON ? (classes.empty() ? "" : ",") + object + "}" : line + "\n");
+    }
+    if (format == HAKMEM_STATS_JSON) all += "  \"classes\": [";
+    for (const std::string &each : format == HAKMEM_STATS_PROMETHEUS ? families : classes) all += each;
+    return all + (format == HAKMEM_STATS_JSON ? "\n  ]\n}\n" : "");
+}
+
+} // namespace
+
+// Each format is the figures, to the byte: those of a heap at rest, of one at work, and beside a heap profile.
+TEST_F(Stats, AReportSaysTheFigures)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> blocks;
+        for (int work = 0; work < 3; work++) {
+            const bool is_profiled = work == 2 && !VALIDATE && !SANITIZED;
+            for (void *block : blocks) hak_free(block);
+            blocks.clear();
+            if (is_profiled) ASSERT_EQ(profile_start(1, 7), 0); // every block
+            if (work > 0) blocks.push_back(hak_malloc(SMALL_BYTES_MAX)); // the last class before those of alignments
+            for (size_t size = 1; work > 0 && size < 3 * MIB; size = size * 3 / 2 + 1) {
+                blocks.push_back(hak_malloc(size));
+                blocks.push_back(hak_aligned_alloc(64, size));
+            }
+            for (int format : {HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON, HAKMEM_STATS_PROMETHEUS}) {
+                FILE *file = tmpfile();
+                hak_figures figures;
+                hak_figures_get(&figures, sizeof figures);
+                ASSERT_EQ(stats_write(fileno(file), format), 0);
+                std::string written(1 << 17, 0);
+                written.resize((size_t)pread(fileno(file), written.data(), written.size(), 0));
+                EXPECT_EQ(written, expected_report(format, figures, is_profiled)) << work << " " << format;
+                fclose(file);
+            }
+            EXPECT_EQ(stats_write(STDOUT_FILENO, HAKMEM_STATS_TEXT - 1), EINVAL);
+            EXPECT_EQ(stats_write(STDOUT_FILENO, HAKMEM_STATS_PROMETHEUS + 1), EINVAL);
+        }
+        for (void *block : blocks) hak_free(block);
+    }));
 }
 
 // Where standard error takes no more, nothing is said there about that either: the room that is left is not used.
