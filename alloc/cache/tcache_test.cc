@@ -26,6 +26,11 @@ class Tcache : public test::HeapTest {
     {
         for (void *b : blocks) hak_free(b);
     }
+    void SetUp() override
+    {
+        HeapTest::SetUp();
+        hak_free(hak_malloc(16)); // the thread has a heap, also where a test runs alone
+    }
     tcache *self = tcache_self();
 };
 
