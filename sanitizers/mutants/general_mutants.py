@@ -102,7 +102,7 @@ class General:
 
         names = tracked(self.root)
         new = [name for name in names if lags(name)]
-        # What is drawn is compiled with what it includes. While nothing has changed, the last sample stays in its place.
+        # A sample is compiled with what it includes. While nothing has changed, the last sample stays in its place.
         stamp, digest = self.work / f"copied.{self.set}", self.digest()
         changed = not stamp.is_file() or stamp.read_text(encoding="utf-8") != digest
         self.copy.sync(names if changed else new)
