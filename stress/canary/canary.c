@@ -37,6 +37,7 @@ enum bug {
     CANARY_CALLOC_DIRTY,    /* calloc of one element takes every block for fresh memory from the system */
     CANARY_USABLE_SIZE,     /* malloc_usable_size returns too little */
     CANARY_ERRNO,           /* free changes errno */
+    CANARY_ERRNO_WAIT,      /* free leaves the errno of a futex that need not be waited for */
     CANARY_ENOMEM,          /* a failure does not set errno */
     CANARY_LEAK,            /* free does nothing */
     CANARY_LEAK_SLOW,       /* one free in a hundred does nothing */
@@ -214,6 +215,7 @@ void free(void *block)
     if (block == last_block) last_block = NULL;
     if (strike(CANARY_CRASH)) abort();
     if (strike(CANARY_ERRNO)) errno = EINVAL;
+    if (strike(CANARY_ERRNO_WAIT)) errno = EAGAIN;
     __libc_free(true_start(block));
     trim_now_and_then();
 }

@@ -89,6 +89,7 @@ const std::vector<Canary> &canaries()
         {"calloc_dirty", "calloc_zero"},
         {"usable_size", "usable_size"},
         {"errno", "errno_kept"},
+        {"errno_wait", "errno_kept"}, // strict runs take no errno of a wait; see AnErrnoOfAWaitEndsNoRun
         {"enomem", "enomem"},
         {"exhausted", "exhausted"},
         // The leak must first add up.
@@ -246,6 +247,19 @@ TEST(PlantedBugs, AreSeenEachTimeByAll)
     }
 }
 
+// It fails the run, but does not end it: what the malloc does otherwise is worth seeing. Other errors of free end the run.
+TEST(PlantedBugs, AnErrnoOfAWaitEndsNoRun)
+{
+    for (const auto &[bug, rule] : {std::pair{"errno_wait", "errno_wait"}, std::pair{"errno", "errno_kept"}}) {
+        const SpawnResult result =
+            spawn_stress({"random-mixed", "--allocator", canary_directory() + "/libcanary-" + bug + ".so", "--seed",
+                          "42", "--threads", "2", "--ops", "100000", "--json", "-"});
+        EXPECT_EQ(result.exit_code, 1) << result.out;
+        EXPECT_THAT(result.out, HasSubstr(rule_text(rule)));
+        EXPECT_EQ(result.out.find("\"ops\": 100000") != std::string::npos, rule == std::string("errno_wait"));
+    }
+}
+
 // No thread of this seed drew realloc, so the run passed a malloc whose realloc loses bytes.
 TEST(PlantedBugs, AreMetWhateverTheSeed)
 {
@@ -275,5 +289,5 @@ TEST(OtherScenarios, FindAnOverlapAndAGrowingHeap)
     }
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress
