@@ -172,7 +172,8 @@ def run(test, variables, limit_s):
     if passed:
         return None, seconds, False
     if status < 0:
-        return signal.Signals(-status).name, seconds, False
+        names = {each.value: each.name for each in signal.Signals}  # a real-time signal has none
+        return names.get(-status, f"signal {-status}"), seconds, False
     return by_what(text), seconds, False
 
 
