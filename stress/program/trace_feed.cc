@@ -22,12 +22,9 @@ class TraceFeed::Source final : public Generator {
     Queue &queue_;
 };
 
-TraceFeed::TraceFeed(const std::string &path, bool forks) : forks_(forks)
-{
-    reader_.emplace(path, fault_);
-    queues_ = Mapped<Queue>(reader_->figures().threads);
-    counts_ = Mapped<std::uint32_t>(reader_->figures().threads);
-}
+TraceFeed::TraceFeed(const std::string &path, bool forks)
+    : reader_(path, fault_), forks_(forks), queues_(reader_.figures().threads), counts_(reader_.figures().threads)
+{}
 
 TraceFeed::~TraceFeed()
 {
@@ -37,7 +34,7 @@ TraceFeed::~TraceFeed()
 Plan TraceFeed::plan()
 {
     Plan plan;
-    plan.slot_count = reader_->figures().slots;
+    plan.slot_count = reader_.figures().slots;
     for (Queue &queue : queues_) plan.generators.push_back(std::make_unique<Source>(*this, queue));
     return plan;
 }
@@ -129,7 +126,7 @@ void TraceFeed::read_ahead(const std::atomic<bool> &stop)
 {
     for (std::uint32_t frame = 0; frame_is_free(frames_[frame], stop); frame = (frame + 1) % kFrames) {
         std::size_t count = 0;
-        if (!reader_->next(read_.begin(), count)) {
+        if (!reader_.next(read_.begin(), count)) {
             fault_ = "changed while it was replayed";
             break;
         }

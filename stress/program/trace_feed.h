@@ -63,7 +63,7 @@ class TraceFeed {
     void end();
 
     std::string fault_;
-    std::optional<TraceReader> reader_;
+    TraceReader reader_;
     bool forks_;
     Mapped<Queue> queues_;
     Mapped<Frame> frames_{kFrames};

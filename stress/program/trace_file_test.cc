@@ -93,6 +93,8 @@ TEST_F(TraceFiles, WhatIsWrittenReadsBack)
     Program program;
     ASSERT_EQ(program_read(trace, program), "");
     EXPECT_TRUE(program.links_kept);
+    EXPECT_EQ(program.threads, 2u);
+    EXPECT_EQ(program.schedule, Schedule::Os);
     EXPECT_EQ(program.ops.size(), 2 * (kTraceFrameOps + 8));
     EXPECT_EQ(links_fault(program.ops, program.threads), "");
     EXPECT_EQ(program.ops[2 * kTraceFrameOps].size48, kTraceFrameOps);

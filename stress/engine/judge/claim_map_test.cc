@@ -6,12 +6,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <latch>
 #include <thread>
 #include <vector>
 
 #include "engine/base/build.h"
 #include "engine/judge/line_map.h"
+#include "engine/judge/side_by_side_for_test.h"
 
 namespace stress {
 namespace {
@@ -109,6 +109,8 @@ TEST_P(EachClaimMap, ResidentBytesGrowWithTouchedPages)
     EXPECT_EQ(map.resident_bytes(), 2 * 4096u);
     map.claim(at(kBase + (1 << 18)), 8);
     EXPECT_EQ(map.resident_bytes(), 3 * 4096u);
+    map.claim(at((std::uintptr_t{1} << 47) - 8), 8);
+    EXPECT_EQ(map.resident_bytes(), 5 * 4096u) << "the last leaf";
 }
 
 constexpr std::uintptr_t kStretch = 256 << 10, kMib = 1 << 20;
@@ -137,6 +139,18 @@ TEST_P(EachClaimMap, ALargeBlockOverlapsASmallOneAnywhere)
         if (!overlaps) {
             ASSERT_EQ(map.release(at(large), large_bytes), 0u);
         }
+    }
+}
+
+// From a MiB on a block has flags. One that begins where a stretch does has no part before it to give back.
+TEST_P(EachClaimMap, ALargeBlockBeginsWithAStretch)
+{
+    for (const std::uintptr_t bytes : {kMib - 8, kMib, kMib + 8}) {
+        ASSERT_EQ(map.claim(at(kBase), 8), 0u);
+        EXPECT_EQ(map.claim(at(kBase), bytes), kBase);
+        EXPECT_EQ(map.release(at(kBase), 8), 0u) << "the refused claim left it alone";
+        EXPECT_EQ(map.claim(at(kBase), bytes), 0u);
+        EXPECT_EQ(map.release(at(kBase), bytes), 0u) << bytes;
     }
 }
 
@@ -221,20 +235,23 @@ TEST(ClaimMap, TheEndOfALargeBlockSeesAnIntruder)
     EXPECT_LT(seen, kBase + 2 * kStretch);
 }
 
-// Two threads claim and give back granules of one word, and large blocks that share a flag with nobody.
+// Two threads claim and give back granules of one word, and then a large block, which one of them at most may have.
 TEST(ClaimMap, ThreadsInOneWordLoseNothing)
 {
     ClaimMap map;
-    std::latch begin(2);
     std::atomic<std::uint64_t> wrong{0};
-    const auto churn = [&](std::uintptr_t address) {
-        begin.arrive_and_wait();
-        for (int i = 0; i < 200'000; ++i)
-            if (map.claim(at(address), 8) != 0 || map.release(at(address), 8) != 0) wrong.fetch_add(1);
-    };
-    std::thread other(churn, kBase + 8);
-    churn(kBase);
-    other.join();
+    side_by_side([&](int me) {
+        void *start = at(kBase + static_cast<std::uintptr_t>(me) * 8);
+        if (map.claim(start, 8) != 0 || map.release(start, 8) != 0) wrong.fetch_add(1);
+    });
+    EXPECT_EQ(wrong.load(), 0u);
+    std::atomic<int> owners{0};
+    side_by_side([&](int) {
+        if (map.claim(at(kBase), kMib) != 0) return;
+        if (owners.fetch_add(1) != 0) wrong.fetch_add(1);
+        owners.fetch_sub(1);
+        map.release(at(kBase), kMib);
+    });
     EXPECT_EQ(wrong.load(), 0u);
 }
 

@@ -4,6 +4,7 @@
 // consequences.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -82,8 +83,8 @@ class FailureLog {
   private:
     std::atomic<bool> &stop_;
     std::atomic<std::size_t> count_{0};
-    std::atomic<bool> complete_[kKept] = {};
-    Failure failures_[kKept] = {};
+    std::array<std::atomic<bool>, kKept> complete_ = {};
+    std::array<Failure, kKept> failures_ = {};
     std::atomic<bool> noting_{false}, noted_{false};
     Failure note_ = {};
 };

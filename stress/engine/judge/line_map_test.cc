@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <latch>
-#include <thread>
 
 #include "engine/judge/claim_map.h"
 #include "engine/judge/failure.h"
 #include "engine/judge/oracle.h"
+#include "engine/judge/side_by_side_for_test.h"
 
 namespace stress {
 namespace {
@@ -65,17 +64,11 @@ TEST(LineMap, AMapThatEndsGivesAllItsMemoryBack)
 TEST(LineMap, ThreadsInOneLineLoseNothing)
 {
     LineMap lines;
-    std::latch begin(2);
-    const auto churn = [&](std::uintptr_t address, std::uint32_t seat) {
-        begin.arrive_and_wait();
-        for (int i = 0; i < 200'000; ++i) {
-            lines.claim(at(address), 8, seat);
-            lines.release(at(address), 8);
-        }
-    };
-    std::thread other(churn, kLine + 8, 2);
-    churn(kLine, 1);
-    other.join();
+    side_by_side([&](int me) {
+        void *start = at(kLine + static_cast<std::uintptr_t>(me) * 8);
+        lines.claim(start, 8, static_cast<std::uint32_t>(1 + me));
+        lines.release(start, 8);
+    });
     lines.disown();
     EXPECT_EQ(lines.claim(at(kLine), 8, 1).line, 0u) << "nobody's";
     lines.release(at(kLine), 8);
@@ -118,6 +111,10 @@ TEST(LineMap, FirstAndLastLineCountAndThoseBetweenAreOneBlocksAlone)
     EXPECT_EQ(lines.claim(at(kLine), 160, 2).line, kLine + 128);
     EXPECT_EQ(lines.shared_count(), 1u);
     EXPECT_EQ(lines.claim(at(kLine - 48), 16, 2).line, kLine - 64);
+    lines.release(at(kLine), 160);
+    lines.release(at(kLine + 160), 8);
+    for (const std::uintptr_t line : {kLine, kLine + 128})
+        EXPECT_EQ(lines.claim(at(line), 8, 3).line, 0u) << "both are free again";
 }
 
 TEST(LineMap, BlocksOfALapBeforeBelongToNobody)

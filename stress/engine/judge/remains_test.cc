@@ -40,6 +40,7 @@ TEST(Remains, WhatGrowsInEachRoundIsLost)
         EXPECT_NE(fault({1, 2, 3, 4, 5, 6, 7, 8, 9}, false), "");
         EXPECT_EQ(fault({2, 3, 4, 5, 6, 7, 8, 9}, false), "") << "too few rounds";
         EXPECT_EQ(fault({1, 2, 3, 4, 5, 5, 6, 7, 8}, false), "") << "it stopped once";
+        EXPECT_EQ(fault({1, 2, 3, 4, 5, 6, 7, 8, 8}, false), "") << "at the end";
     }
 }
 

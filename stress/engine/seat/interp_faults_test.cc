@@ -181,8 +181,10 @@ TEST_F(InterpTest, ErrnoOfACallBeforeDoesNotCount)
         EXPECT_FALSE(checked.probe_impossible()) << silent;
         EXPECT_EQ(rule(), rule::kEnomem);
     }
+    fake.at = 32768;
     fake.error = ENOMEM; // of the malloc before, which succeeds
     EXPECT_FALSE(checked.probe_impossible());
+    EXPECT_EQ(rule(), rule::kEnomem);
     EXPECT_NE(fake.calls.find("realloc("), std::string::npos);
     EXPECT_EQ(failures.size(), 6u);
 }
@@ -202,6 +204,7 @@ TEST_F(InterpTest, AProbeOfTheImpossiblePasses)
     fake.most = SIZE_MAX / 2 + 2; // realloc gives a block
     EXPECT_FALSE(checked.probe_impossible());
     EXPECT_EQ(rule(), rule::kEnomem);
+    EXPECT_NE(std::string(failures[1].detail).find(" for 0x8000000000000001 bytes"), std::string::npos);
     EXPECT_NE(fake.calls.rfind("realloc(block,9223372036854775809) "), std::string::npos);
     EXPECT_FALSE(fake.calls.ends_with("free(block) "));
 }

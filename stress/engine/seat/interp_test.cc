@@ -213,6 +213,13 @@ TEST_F(InterpTest, UncheckedRunsTouchEachPage)
     EXPECT_TRUE(touched(0));
     EXPECT_FALSE(touched(1)) << "calloc gives zeros, which need no page";
     run_plain(OpKind::Free, 0);
+    std::memset(memory + (1 << 20), 0, 40960);
+    plain.touch_next(8192);
+    run_plain(OpKind::Calloc, 0, 12288, 1);
+    EXPECT_TRUE(touched(0) && touched(1)) << "what the seat asks for";
+    EXPECT_FALSE(touched(2));
+    std::memset(memory + (1 << 20), 0, 40960);
+    run_plain(OpKind::Free, 0);
     plain.touches_pages = false;
     run_plain(OpKind::Malloc, 0, 40960);
     EXPECT_FALSE(touched(1));

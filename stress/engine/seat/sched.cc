@@ -258,7 +258,6 @@ void Sched::run(void (*join)(pthread_t thread))
     }
     for (std::size_t i = 0; i != count_; ++i) {
         if (threads_[i].handle != pthread_t{}) join(threads_[i].handle);
-        threads_[i].~Thread();
         new (&threads_[i]) Thread();
     }
     count_ = first_alive_ = 0;

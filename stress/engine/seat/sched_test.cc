@@ -65,7 +65,10 @@ Outcome run_workers(std::uint64_t seed, int threads, int steps, void (*step)(Wor
             if (pthread_create(&thread, nullptr, worker_main, &worker) != 0) ADD_FAILURE() << "no thread";
             sched.admitted(worker.ticket, thread);
         }
-        sched.run([](pthread_t thread) { pthread_join(thread, nullptr); });
+        static int joined;
+        joined = 0;
+        sched.run([](pthread_t thread) { joined += pthread_join(thread, nullptr) == 0; });
+        EXPECT_EQ(joined, threads);
         outcome.clock = sched.clock();
         outcome.hash = sched.hash();
     }

@@ -144,7 +144,7 @@ TEST_F(SeatReports, OfTheMainThreadIfNobodySits)
     EXPECT_EQ(report(false, 4), "main thread: tid N\n" + ops);
     const std::string with_stack = report(true, 4);
     EXPECT_TRUE(std::regex_search(
-        with_stack, std::regex("^main thread: tid N\n  stack:\n(    [^ ]*[+]?0x[0-9a-f]+[^\n]*\n)+  last")))
+        with_stack, std::regex("^main thread: tid N\n  stack:\n(    [^ ]*[+]?0x[0-9a-f]+[^\n]*\n){2,}  last")))
         << with_stack;
     EXPECT_EQ(with_stack.find("on_report"), std::string::npos) << "the handler is left out";
 }

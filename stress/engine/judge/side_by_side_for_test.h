@@ -1,0 +1,33 @@
+// Two threads that run side by side, so that a step which is not atomic is seen to lose something.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <thread>
+
+namespace stress {
+
+// Calls step(0) in this thread and step(1) in another until they have met often: one sees that the other was here since
+// its own last turn. On a machine that is too busy for that it ends after some seconds.
+template <typename Step> void side_by_side(Step step)
+{
+    constexpr int meetings_wanted = 20'000;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    std::atomic<int> meetings{0}, last{0};
+    std::latch begin(2);
+    const auto body = [&](int me) {
+        begin.arrive_and_wait();
+        while (meetings.load(std::memory_order_relaxed) < meetings_wanted && std::chrono::steady_clock::now() < end)
+            for (int i = 0; i < 64; ++i) {
+                step(me);
+                if (i % 8 == 0 && last.exchange(me, std::memory_order_relaxed) != me)
+                    meetings.fetch_add(1, std::memory_order_relaxed);
+            }
+    };
+    std::thread other(body, 1);
+    body(0);
+    other.join();
+}
+
+} // namespace stress
