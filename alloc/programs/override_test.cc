@@ -168,13 +168,23 @@ TEST(Override, GlibcsControls)
     EXPECT_LT(info.arena + info.hblkhd, (size_t)1 << 40) << "no figure wrapped below 0";
     EXPECT_LT(info.fordblks, (size_t)1 << 40);
     if (expected_library() != nullptr) EXPECT_EQ(info.fordblks, info.arena - info.uordblks) << "the rest of it is free";
+    for (bool is_live : {true, false}) { // each figure again, as an int
+        if (!is_live)
+            for (void *block : blocks) free(block);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    struct mallinfo narrow = mallinfo();
+        const struct mallinfo2 wide = mallinfo2();
+        const struct mallinfo narrow = mallinfo();
 #pragma GCC diagnostic pop
-    EXPECT_GT(narrow.uordblks, 0);
-    EXPECT_GT(narrow.arena, 0);
-    for (void *block : blocks) free(block);
+        if (expected_library() == nullptr) continue;
+        EXPECT_EQ(narrow.arena, (int)wide.arena);
+        EXPECT_EQ(narrow.hblks, (int)wide.hblks);
+        EXPECT_EQ(narrow.hblkhd, (int)wide.hblkhd);
+        EXPECT_EQ(narrow.uordblks, (int)wide.uordblks);
+        EXPECT_EQ(narrow.fordblks, (int)wide.fordblks);
+        EXPECT_EQ(narrow.keepcost, (int)wide.keepcost);
+        if (!is_live) EXPECT_GT(wide.keepcost, 0u);
+    }
     int trimmed = malloc_trim(0), again = malloc_trim(0);
     EXPECT_TRUE(trimmed == 0 || trimmed == 1);
     if (expected_library() != nullptr) {
