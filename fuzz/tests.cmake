@@ -24,6 +24,7 @@ endforeach()
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/labels.cmake)
 
 # The traces of real programs as inputs: each is cut, and each of its inputs runs.
+if(STRESS_ZSTD)
 add_test(NAME fuzz.traces COMMAND sh -euc "rm -rf fuzz-traces
 for trace in '${PROJECT_SOURCE_DIR}'/corpus/traces/*.trace
 do $<TARGET_FILE:fuzz-op-reduce> \"$trace\" --shape ops_mt --encode --out fuzz-traces
@@ -31,6 +32,7 @@ done
 $<TARGET_FILE:fuzz_ops_mt-replay> fuzz-traces"
   WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 set_tests_properties(fuzz.traces PROPERTIES LABELS nightly TIMEOUT 600)
+endif()
 
 # Builds and runs the targets as a service does.
 if(HAKMEM_FUZZ)

@@ -357,8 +357,25 @@ TEST_F(Pause, AfterItTheThreadTrimsItself)
     test::inspected();
 }
 
-// So does one whose blocks others freed, also in the pause itself, where a slow path takes them back before it reads the clock.
+// So does one whose blocks others freed.
 TEST_F(Pause, WhatOthersFreedCounts)
+{
+    for (void *&block : blocks) block = hak_malloc(512);
+    one_slow_path();
+    EXPECT_FALSE(tcache_self()->watches_idle);
+    test::in_thread([this] { free_part(); });
+    void *drains = hak_malloc(3000);
+    EXPECT_TRUE(tcache_self()->watches_idle);
+    size_t before = idle();
+    EXPECT_GE(before, 16u << 20);
+    now += PAUSE_DELAYS * PURGE_DELAY_MS;
+    one_slow_path();
+    EXPECT_LE(idle(), before * 3 / 4);
+    hak_free(drains);
+}
+
+// Also where a slow path takes back what others freed in the pause itself, before it reads the clock.
+TEST_F(Pause, WhatOthersFreeInItIsTakenBackFirst)
 {
     for (void *&block : blocks) block = hak_malloc(512);
     void *mine = hak_malloc(3000), *other = hak_malloc(3000);

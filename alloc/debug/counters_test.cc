@@ -188,4 +188,5 @@ TEST_F(Counters, ThreadsWithoutAHeapLoseNone)
         added += mine;
     });
     EXPECT_EQ(since(COUNTER_free_unstaged, C), added.load());
+    if (meetings < meetings_wanted / 200) GTEST_SKIP() << "the threads met " << meetings << " times only";
 }

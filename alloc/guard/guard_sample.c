@@ -47,8 +47,7 @@ void sampling_profile_set(uint32_t generation)
     sampling_set(UINT32_MAX, (uint64_t)generation << 32);
 }
 
-/* Each thread's seed is its number in the order of first draws, so a run that repeats its
- * schedule repeats its samples. */
+/* Each thread's seed is its number in the order of first draws, so a run that repeats its schedule repeats its samples. */
 static int64_t draw(uint32_t rate)
 {
     struct sampler *mine = sampler_self();

@@ -91,7 +91,7 @@ struct hak_heap *own_new(void)
     if (heap != NULL) {
         heap->limit_bytes = SIZE_MAX;
         heap->peak_bytes = 0;
-        heap->is_purged = false; /* a heap that had this body before may have been */
+        heap->is_purged = false; /* the heap that had this body before may have left it set */
         atomic_store_explicit(&heap->live, true, memory_order_relaxed);
     }
     lock_release(LOCK_OWN_HEAPS);

@@ -256,8 +256,8 @@ TEST_F(Stats, AFullStandardErrorIsLeftAlone)
     }));
 }
 
-// A process without a standard input has its file at that number: it is written whole, and closed.
-TEST_F(Stats, AFileAtNumberNone)
+// Without a standard input the file gets descriptor 0: it is written whole, and closed.
+TEST_F(Stats, AFileWithDescriptorZero)
 {
     EXPECT_TRUE(test::in_child([] {
         char path[] = "/tmp/hakmem-stats-XXXXXX";

@@ -124,11 +124,12 @@ static void idle_find(const struct layout *at, struct idle *idle)
         idle_set(idle, (at->slab->carve_start + i) % at->slab->capacity);
 }
 
-/* Also of the page behind the slab's last: it cannot. */
+/* os_page may be the one behind the slab's last, which cannot go: purge_rows stops there. */
 static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os_page)
 {
     uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
-    if (block == end || is_hollow(at, os_page)) return false; /* behind the last block: never used */
+    if (block == end) return false; /* behind the last block: never used */
+    if (is_hollow(at, os_page)) return false;
     while (block < end && idle_get(idle, block)) block++;
     return block == end;
 }

@@ -262,8 +262,8 @@ TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
 }
 
-// There is a bound: slabs teach no more than the most pages that were in use in this interval. It is this
-// interval alone, whether the one before ended by a tick or by an explicit purge.
+// Slabs teach no more than the most pages that were in use in this interval. The interval before does not count, whether a
+// tick or an explicit purge ended it.
 TEST_F(Purge, SlabsTeachUpToThePeakOfTheirInterval)
 {
     for (bool by_tick : {true, false}) {
@@ -358,7 +358,7 @@ class PurgeLearned : public Purge {}; // in a process of its own, whose rounds b
 TEST_F(PurgeLearned, WhatIsKnownAtFirstFadesAfterTheFirstRounds)
 {
     purge_keep_at_first(500);
-    ASSERT_LT(pool_tick_rounds(), (uint32_t)LEARNED_ROUNDS);
+    ASSERT_LT(pool_tick_rounds(), (uint32_t)LEARNED_ROUNDS) << "run it alone: --gtest_filter=PurgeLearned.*";
     while (pool_tick_rounds() < LEARNED_ROUNDS) {
         EXPECT_EQ(purge_keep_pages(), 500u) << pool_tick_rounds();
         tick();

@@ -150,9 +150,11 @@ TEST(Plan, SaysWhatTheRunNeeds)
 
 TEST(Plan, IsRefusedWhereTheSystemRefusesTheFilter)
 {
-    std::thread([] { // the filter that denies the filter is this thread's alone
+    bool is_denied = false;
+    std::thread([&is_denied] { // the filter that denies the filter is this thread's alone
         const long calls[] = {SYS_seccomp};
-        if (!conform::deny_calls(calls, EINVAL)) return;
+        is_denied = conform::deny_calls(calls, EINVAL);
+        if (!is_denied) return;
         const std::string refusal = fault_os_refusal();
         EXPECT_NE(refusal, "");
         for (const char *text : {"purge(); fail_os(1);", "purge(); limit_memory(1);", "purge();"}) {
@@ -167,6 +169,7 @@ TEST(Plan, IsRefusedWhereTheSystemRefusesTheFilter)
         }
     })
         .join();
+    if (!is_denied) GTEST_SKIP() << "the kernel lets no seccomp filter be set";
 }
 
 // The plan copies each op once, and has no room for more.

@@ -164,7 +164,8 @@ OpList RunLog::merged() const
     std::vector<Cursor, MappedAllocator<Cursor>> cursors;
     for (const std::uint32_t i : std::views::iota(0U, seats())) {
         const SeatLog &log = seat_log(i);
-        cursors.push_back({{entries(i), std::min(log.begun, room())}, std::min(log.done, room()), 0});
+        const std::uint64_t begun = std::min(log.begun, room());
+        cursors.push_back({{entries(i), begun}, std::min(log.done, begun), 0});
     }
     std::uint32_t slots = 1;
     bool stamped = false;

@@ -64,7 +64,7 @@ TEST(LineMap, AMapThatEndsGivesAllItsMemoryBack)
 TEST(LineMap, ThreadsInOneLineLoseNothing)
 {
     LineMap lines;
-    side_by_side([&](int me) {
+    const int meetings = side_by_side([&](int me) {
         void *start = at(kLine + static_cast<std::uintptr_t>(me) * 8);
         lines.claim(start, 8, static_cast<std::uint32_t>(1 + me));
         lines.release(start, 8);
@@ -77,6 +77,7 @@ TEST(LineMap, ThreadsInOneLineLoseNothing)
     lines.release(at(kLine), 8);
     EXPECT_EQ(lines.claim(at(kLine), 8, 2).line, 0u) << "no block is left";
     EXPECT_EQ(lines.shared_count(), shared);
+    if (meetings < kMeetingsLeast) GTEST_SKIP() << "the threads met " << meetings << " times only";
 }
 
 TEST(LineMap, ALineWithoutLiveBlocksIsAnybodys)

@@ -79,7 +79,7 @@ MemorySample MemoryMeter::sample()
 {
     const std::uint64_t resident = process_resident_bytes();
     const std::uint64_t own = harness_resident_bytes() + claims_.resident_bytes();
-    std::int64_t live = 0; // of one seat, or while it is being counted, less than nothing
+    std::int64_t live = 0; // may be below 0 for one seat, or while a seat is counting
     for (const Counters *counters : counters_)
         live += static_cast<std::int64_t>(read(counters->bytes_allocated) - read(counters->bytes_freed));
     const MemorySample sample{resident > own ? resident - own : 0,

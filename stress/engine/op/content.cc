@@ -79,7 +79,7 @@ void content_fill(void *start, std::size_t size_bytes, std::uint64_t generation)
 bool content_holds(const void *start, std::size_t size_bytes, std::size_t kept_bytes, std::uint64_t generation)
 {
     return content_parts(size_bytes, generation, [&](std::size_t from, std::size_t to) {
-        return part_holds(start, from, std::max(from, std::min(to, kept_bytes)), generation);
+        return from >= kept_bytes || part_holds(start, from, std::min(to, kept_bytes), generation);
     });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
@@ -58,12 +59,12 @@ TEST(Content, FillStaysInsideTheBlock)
 // Each block ends where its mapping does.
 TEST(Content, NothingBehindTheBlockIsTouched)
 {
-    constexpr std::size_t room = kContentFullBytes + 8192;
-    static_assert(room % 4096 == 0);
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t room = (kContentFullBytes / page + 2) * page;
     auto *start = static_cast<unsigned char *>(
-        mmap(nullptr, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(start, MAP_FAILED);
-    ASSERT_EQ(mprotect(start + room, 4096, PROT_NONE), 0);
+    ASSERT_EQ(mprotect(start + room, page, PROT_NONE), 0);
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15},
                                    std::size_t{16}, std::size_t{4096}, kContentFullBytes, kContentFullBytes + 1}) {
         unsigned char *block = start + room - size;
@@ -73,7 +74,7 @@ TEST(Content, NothingBehindTheBlockIsTouched)
         EXPECT_TRUE(content_holds(block, size, size, 6));
         EXPECT_EQ(content_first_difference(block, size, size, 6), kNoDifference);
     }
-    munmap(start, room + 4096);
+    munmap(start, room + page);
 }
 
 TEST(Content, AnotherGenerationDiffers)

@@ -114,10 +114,10 @@ void on_report(int)
 
 void ask(int fd, const Seat *seat, pid_t tid, int answer_ms_max)
 {
-    answered.store(false, std::memory_order_relaxed);
     SafeText text;
     asked_fd = fd;
     asked_seat = seat;
+    answered.store(false, std::memory_order_relaxed); // last: a thread that did not answer in time may do so now
     if (syscall(SYS_tgkill, getpid(), tid, report_signal()) != 0) {
         text.add("thread ").add_number(seat != nullptr ? seat->index : 0).add(": has ended\n").write_to(fd);
         return;

@@ -38,8 +38,8 @@ template <typename Take> void seat_report_lines(const Seat &seat, std::uint64_t 
 void seat_report_prepare();
 
 // Asks the threads of all seats, one after another, to write their reports; or the main thread if no seat has a thread.
-// If a thread does not answer in that time, the report says so. Called by the monitor's thread. `stacks`: also the
-// stack, as the thread itself sees it.
+// If a thread does not answer within answer_ms_max milliseconds, the report says so. Called by the monitor's thread.
+// `stacks`: also the stack, as the thread itself sees it.
 void seat_report_all(int fd, const Mapped<Seat *> &seats, bool stacks, int answer_ms_max = 5000);
 
 } // namespace stress
