@@ -8,14 +8,14 @@
 
 enum { OWN_FRAMES = 1 }; /* of os_unwind itself */
 
-/* Copies what libc's own function finds. */
-static HAK_NOINLINE size_t unwind_by_libc(struct os_frame *frames, size_t count_max)
+/* Copies what libc's own function finds. Inline, so that os_unwind is its caller: a function of its own might be called by
+ * a jump, and os_unwind would have no frame. */
+HAK_INLINE size_t unwind_by_libc(struct os_frame *frames, size_t count_max)
 {
-    enum { SKIPPED = OWN_FRAMES + 1 }; /* this function as well */
-    void *addresses[OS_UNWIND_FRAMES_MAX + SKIPPED];
-    int found = os_backtrace(addresses, (int)count_max + SKIPPED);
+    void *addresses[OS_UNWIND_FRAMES_MAX + OWN_FRAMES];
+    int found = os_backtrace(addresses, (int)count_max + OWN_FRAMES);
     size_t count = 0;
-    for (int i = SKIPPED; i < found; i++)
+    for (int i = OWN_FRAMES; i < found; i++)
         frames[count++] = (struct os_frame){.return_address = (uintptr_t)addresses[i]};
     return count;
 }
@@ -31,8 +31,7 @@ static HAK_NOINLINE size_t unwind_by_libc(struct os_frame *frames, size_t count_
 
 enum { DWARF_RBP = 6 };
 
-/* The functions of libgcc's unwinder, which glibc's backtrace loads; NULL: it is not there. Each libgcc_s.so.1 for this
- * processor has all of them. */
+/* The functions of libgcc's unwinder, which glibc's backtrace loads; NULL: not known. */
 static __typeof__(&_Unwind_Backtrace) unwind_all;
 static __typeof__(&_Unwind_GetIP) unwind_ip;
 static __typeof__(&_Unwind_GetCFA) unwind_cfa;
@@ -68,6 +67,7 @@ void os_unwind_start(void)
     unwind_ip = (__typeof__(unwind_ip))dlsym(library, "_Unwind_GetIP");
     unwind_cfa = (__typeof__(unwind_cfa))dlsym(library, "_Unwind_GetCFA");
     unwind_register = (__typeof__(unwind_register))dlsym(library, "_Unwind_GetGR");
+    if (unwind_ip == NULL || unwind_cfa == NULL || unwind_register == NULL) return;
     unwind_all = (__typeof__(unwind_all))dlsym(library, "_Unwind_Backtrace");
 }
 
