@@ -148,8 +148,8 @@ if(CMAKE_CROSSCOMPILING AND TARGET hakmem)
   set_tests_properties(link/glibc PROPERTIES LABELS unit TIMEOUT 300)
 endif()
 
-# The shared library without C++: with musl, say, whose loader is another.
-if(HAKMEM_C_ONLY)
+# The shared library without C++: with musl, say, whose loader is another, or under an emulator.
+if(HAKMEM_C_ONLY OR CMAKE_CROSSCOMPILING_EMULATOR)
   set(preload "")
   set(operations "")
   if(CMAKE_CROSSCOMPILING_EMULATOR) # which must not be preloaded itself

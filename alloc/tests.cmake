@@ -179,7 +179,7 @@ endfunction()
 
 add_executable(override-tests programs/override_test.cc programs/override_new_test.cc)
 target_include_directories(override-tests PRIVATE ${hakmem_includes})
-target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -fno-builtin)
+target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -Wno-dangling-else -fno-builtin)
 target_link_libraries(override-tests PRIVATE GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
 # Its hak_stats_get is weak: it resolves only if the library is preloaded.

@@ -297,6 +297,7 @@ TEST_F(ProfileBlock, ALoopOfSampledBlocksTakesNoMoreMemory)
             auto loop = [size](int count) {
                 for (int i = 0; i < count; i++) hak_free(hak_malloc(size));
             };
+            hak_purge(); // what idles would go back in a loop that takes long
             loop(100);
             os_fault_install(0, false); // counts calls, and fails none
             loop(40000);

@@ -71,6 +71,13 @@
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(stress_ticks)); \
         stress_ticks;                                                \
     })
+#elif defined(__riscv) && __riscv_xlen == 64
+#define STRESS_CYCLE_COUNT()                                \
+    __extension__({                                         \
+        unsigned long long stress_ticks;                    \
+        __asm__ volatile("rdtime %0" : "=r"(stress_ticks)); \
+        stress_ticks;                                       \
+    })
 #else
 #error "hakmem-stress: no cycle counter is known for this processor; add one in build.h"
 #endif
