@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <new>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <utility>
 
@@ -137,8 +136,7 @@ std::size_t RunLog::room() const
 std::uint64_t RunLog::dropped() const
 {
     std::uint64_t dropped = 0;
-    for (const std::uint32_t i : std::views::iota(0U, seats()))
-        dropped += seat_log(i).begun > room() ? seat_log(i).begun - room() : 0;
+    for (std::uint32_t i = 0; i < seats(); ++i) dropped += seat_log(i).begun > room() ? seat_log(i).begun - room() : 0;
     return dropped;
 }
 
@@ -162,7 +160,7 @@ OpList RunLog::merged() const
         std::uint64_t done, next;
     };
     std::vector<Cursor, MappedAllocator<Cursor>> cursors;
-    for (const std::uint32_t i : std::views::iota(0U, seats())) {
+    for (std::uint32_t i = 0; i < seats(); ++i) {
         const SeatLog &log = seat_log(i);
         const std::uint64_t begun = std::min(log.begun, room());
         cursors.push_back({{entries(i), begun}, std::min(log.done, begun), 0});

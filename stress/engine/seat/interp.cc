@@ -115,6 +115,46 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes, std::size_t 
     return false;
 }
 
+// A monitor takes what was freed from what was allocated, so the old block counts as live until the new one does.
+void Interp::count_moved(Block &block, const Block &fresh)
+{
+    bump(counters_.bytes_allocated, fresh.size_bytes);
+    bump(counters_.bytes_freed, block.size_bytes);
+    block = fresh;
+}
+
+void Interp::op_begins(const Block &block)
+{
+    in_hand_ = block;
+    scarce_mark_ = shared_.scarce_mark();
+    bump(counters_.ops, 1);
+}
+
+void Interp::count_given(Block &block, const Block &fresh, OpKind kind)
+{
+    block = fresh;
+    count_allocated(fresh.size_bytes);
+    count_judged(kind);
+}
+
+void Interp::count_moved(Block &block, const Block &fresh, OpKind kind)
+{
+    count_moved(block, fresh);
+    count_judged(kind);
+}
+
+void Interp::count_freed(std::size_t size_bytes, OpKind kind)
+{
+    count_freed(size_bytes);
+    count_judged(kind);
+}
+
+void Interp::count_look(OpKind kind)
+{
+    note(OpOutcome::Skipped, 0);
+    count_judged(kind);
+}
+
 bool Interp::apply_plain_other(const Op &op, Block &block)
 {
     if (latency != nullptr && latency->due() && (op.kind == OpKind::Malloc || op.kind == OpKind::Free) &&

@@ -178,53 +178,22 @@ class Interp {
         bump(counters_.bytes_allocated, size_bytes);
     }
 
-    void count_moved(Block &block, const Block &fresh)
-    {
-        bump(counters_.bytes_freed, block.size_bytes);
-        bump(counters_.bytes_allocated, fresh.size_bytes);
-        block = fresh;
-    }
-
-    void count_judged(OpKind kind) { bump(counters_.judged[static_cast<std::size_t>(kind)], 1); }
-
-    // These are for checked runs: the block, and what is counted of it.
-    void op_begins(const Block &block)
-    {
-        in_hand_ = block;
-        scarce_mark_ = shared_.scarce_mark();
-        bump(counters_.ops, 1);
-    }
-
-    void count_given(Block &block, const Block &fresh, OpKind kind)
-    {
-        block = fresh;
-        count_allocated(fresh.size_bytes);
-        count_judged(kind);
-    }
-
-    void count_moved(Block &block, const Block &fresh, OpKind kind)
-    {
-        count_moved(block, fresh);
-        count_judged(kind);
-    }
-
-    void count_freed(std::size_t size_bytes, OpKind kind)
-    {
-        count_freed(size_bytes);
-        count_judged(kind);
-    }
-
-    void count_look(OpKind kind)
-    {
-        note(OpOutcome::Skipped, 0);
-        count_judged(kind);
-    }
-
     void count_freed(std::size_t size_bytes)
     {
         bump(counters_.blocks_freed, 1);
         bump(counters_.bytes_freed, size_bytes);
     }
+
+    void count_judged(OpKind kind) { bump(counters_.judged[static_cast<std::size_t>(kind)], 1); }
+
+    void count_moved(Block &block, const Block &fresh);
+
+    // Checked runs: each sets the block and the counters that belong to it.
+    void op_begins(const Block &block);
+    void count_given(Block &block, const Block &fresh, OpKind kind);
+    void count_moved(Block &block, const Block &fresh, OpKind kind);
+    void count_freed(std::size_t size_bytes, OpKind kind);
+    void count_look(OpKind kind);
 
     InterpShared &shared_;
     Counters &counters_;

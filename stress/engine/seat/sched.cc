@@ -128,14 +128,14 @@ void Sched::step(const char *name)
 // can run.
 std::size_t Sched::choose(bool but_me)
 {
-    while (first_alive_ != count_ && threads_[first_alive_].ended) ++first_alive_;
+    while (first_alive_ < count_ && threads_[first_alive_].ended) ++first_alive_;
     const auto can_run = [this, but_me](std::size_t ticket) {
         const Thread &thread = threads_[ticket];
         return thread.alive && !(but_me && ticket == current_) && thread.blocked_at != moves_;
     };
     const std::uint64_t wanted = pct_ ? 0 : rng_.next();
     std::size_t best = kNobody, eligible = 0;
-    for (std::size_t i = first_alive_; i != count_; ++i) {
+    for (std::size_t i = first_alive_; i < count_; ++i) {
         if (!can_run(i)) continue;
         ++eligible;
         if (best == kNobody || threads_[i].priority > threads_[best].priority) best = i;
@@ -200,7 +200,7 @@ void Sched::give_way(const char *name)
 std::size_t Sched::others_inside() const
 {
     std::size_t inside = 0;
-    for (std::size_t i = first_alive_; i != count_; ++i)
+    for (std::size_t i = first_alive_; i < count_; ++i)
         inside += i != current_ && threads_[i].alive && threads_[i].subject_step != nullptr;
     return inside;
 }
@@ -256,7 +256,7 @@ void Sched::run(void (*join)(pthread_t thread))
         next = choose(false);
         pass_to(next);
     }
-    for (std::size_t i = 0; i != count_; ++i) {
+    for (std::size_t i = 0; i < count_; ++i) {
         if (threads_[i].handle != pthread_t{}) join(threads_[i].handle);
         new (&threads_[i]) Thread();
     }
