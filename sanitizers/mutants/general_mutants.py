@@ -57,6 +57,11 @@ def load_parsers(venv_folder):
     site.addsitedir(str(venv_folder / "lib" / here / "site-packages"))
 
 
+def first_error(output):
+    """Of ninja."""
+    return next((line for line in output.splitlines() if "error" in line), "see ninja")
+
+
 class General:
     def __init__(self, root, work, options):
         self.root, self.work = pathlib.Path(root), pathlib.Path(work) / "general"
@@ -65,6 +70,7 @@ class General:
         self.copy = Copy(root, self.work)
         self.build = self.copy.folder(TREE)
         self.log = self.work / f"{self.set}.jsonl"
+        self.stamp = self.work / "copied"  # of which set the copy has a sample, and of which files
         self.venv = pathlib.Path(work) / "venv"
         self.saying = threading.Lock()
         self.deadline = None
@@ -102,11 +108,11 @@ class General:
 
         names = tracked(self.root)
         new = [name for name in names if lags(name)]
-        # A sample is compiled with what it includes. While nothing has changed, the last sample stays in its place.
-        stamp, digest = self.work / f"copied.{self.set}", self.digest()
-        changed = not stamp.is_file() or stamp.read_text(encoding="utf-8") != digest
+        # A sample is compiled with what it includes. While nothing has changed, the last sample of the set stays.
+        copied = f"{self.set} {self.digest()}"
+        changed = not self.stamp.is_file() or self.stamp.read_text(encoding="utf-8") != copied
         self.copy.sync(names if changed else new)
-        stamp.write_text(digest, encoding="utf-8")
+        self.stamp.write_text(copied, encoding="utf-8")
         return bool(new)
 
     def configure(self, again):
@@ -136,7 +142,10 @@ class General:
         )
         if headers:
             command = ["cmake", "--build", str(self.build), "--target", *headers, "-j", str(self.jobs)]
-            subprocess.run(command, capture_output=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                self.stamp.unlink()  # a sample that was being built may be the reason
+                raise Stop(f"a precompiled header does not build: {first_error(done.stdout + done.stderr)}")
 
     def draw(self, quota, found):
         """[mutants]: quota {file: number} of found {file: mutants in the order of drawing}."""
@@ -186,8 +195,7 @@ class General:
                 if each.file in files or words & set(re.findall(r"\w+", each.text))
             ]
             if not bad:
-                wrong = next((line for line in done.stdout.splitlines() if "error" in line), "see ninja")
-                raise Stop(f"the tree does not build: {wrong}")
+                raise Stop(f"the tree does not build: {first_error(done.stdout)}")
             for number in bad:
                 mutant = numbered.pop(number)
                 self.note(f"{mutant.file}:{mutant.line}: {mutant.operator} does not build in every program; left out")

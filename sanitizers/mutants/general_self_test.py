@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import types
 
 import equivalents
 import general_mutants
@@ -191,8 +192,47 @@ int calls(struct pair *pair, int x)
     add(&pair->high, 2);
     return ASAN && x;
 }
+int builds(int x) { return VALIDATE && x && calls(0, x); }
+int other_builds(int x) { return !VALIDATE || x; }
 int as_int(unsigned long big) { return big < (unsigned long)INT_MAX ? (int)big : INT_MAX; }
 """
+# What looks like the above, but means something else: what is replaced, and by what.
+UNLIKE = """int as_byte(int wide, int most) { return wide < most ? (char)wide : most; }
+int as_short(long wide) { return wide < INT_MAX ? (short)wide : INT_MAX; }
+long cut(long wide) { return (int)wide < INT_MAX ? wide : INT_MAX; }
+int negative(int wide) { return wide < (int)UINT_MAX ? wide : UINT_MAX; }
+bool zero(int x, int *y) { return ASAN || MSAN || x == *y; }
+bool level(int x) { return x >= (ASAN ? 1 : 2); }
+bool other(int x) { return x || (VALIDATE && level(x)); }
+"""
+UNLIKE_MADE = (
+    ("wide < most", "wide <= most"),
+    ("wide < INT_MAX", "wide <= INT_MAX"),
+    ("(int)wide < INT_MAX", "(int)wide <= INT_MAX"),
+    ("wide < (int)UINT_MAX", "wide <= (int)UINT_MAX"),
+    ("ASAN || MSAN || x == *y", "!!(ASAN || MSAN)"),
+    ("x >= (ASAN ? 1 : 2)", "x > (ASAN ? 1 : 2)"),
+    ("x || (VALIDATE && level(x))", "!!(x)"),
+)
+
+RANGE = """#include <initializer_list>
+int sum(std::initializer_list<int> numbers)
+{
+    int all = 0;
+    if (numbers.size() == 0) return -1;
+    for (int each : numbers) {
+        if (each == 2) continue;
+        all += each;
+    }
+    return all;
+}
+int main()
+{
+    return sum({1, 2, 3});
+}
+"""
+# The mutants of the loop, and the exit status with each.
+RANGE_STATUS = {"delete_statement": 0, "loop_first_pass": 1, "early_return": 255}
 
 
 def check_alike(problems):
@@ -201,7 +241,20 @@ def check_alike(problems):
     bad = [
         text
         for text in made
-        if text in ("x >= y", "x <= low", "x >= high", "x >= a", "x <= b", "return;", "x", "!!(x)")
+        if text
+        in (
+            "x >= y",
+            "x <= low",
+            "x >= high",
+            "x >= a",
+            "x <= b",
+            "return;",
+            "x",
+            "!!(x)",
+            "!!(!VALIDATE)",
+            "!!(VALIDATE)",
+            "!!(ASAN)",
+        )
         or text.startswith("big <=")
         or text.startswith(
             (
@@ -223,6 +276,12 @@ def check_alike(problems):
     ]
     if bad or breaks != [10, 10, 11]:
         problems.append(f"made {bad} of {made}, deletions at lines {breaks}, which is what the original does")
+
+
+def check_unlike(problems):
+    data = UNLIKE.encode()
+    made = [(data[each.start : each.end].decode(), each.text) for each in operators.mutants_of("unlike.c", data)]
+    problems += [f"not made: {before} -> {after}" for before, after in UNLIKE_MADE if (before, after) not in made]
 
 
 def output_of(program, mutant=0):
@@ -263,6 +322,52 @@ def check_schemata(found, folder, problems):
         problems.append("HAKMEM_MUTANT=N,M does not choose both")
     if len(kept) < 30:
         problems.append(f"only {len(kept)} of {len(found)} mutants fit in one program")
+
+
+def check_range(folder, problems):
+    """A loop over a range of C++ has mutants, and each does what it says."""
+    data = RANGE.encode()
+    line = 1 + RANGE.partition("    for (")[0].count("\n")
+    found = [each for each in operators.mutants_of("range.cc", data) if each.line == line]
+    if sorted(each.operator for each in found) != sorted(RANGE_STATUS):
+        problems.append(f"a loop over a range: {[(each.operator, each.text) for each in found]}")
+    (folder / "range.cc").write_bytes(schemata.render(data, list(enumerate(found, 1))))
+    subprocess.run(["c++", "-w", "-o", folder / "range", folder / "range.cc"], check=True)
+    for number, each in enumerate(found, 1):
+        status = output_of(folder / "range", number)[0]
+        if status != RANGE_STATUS.get(each.operator):
+            problems.append(f"{each.operator} of a loop over a range: exit status {status}")
+    if output_of(folder / "range")[0] != 4:
+        problems.append("a loop over a range, of whose mutants none is chosen, differs from the original")
+
+
+def check_followed(root, work, problems):
+    """The copy has what one sample wrote as long as no other set is tried and no file changes."""
+    own = work / "general" / "tree" / "alloc" / "toy.c"
+
+    def keeps(name):
+        own.write_text("a sample", encoding="utf-8")
+        options = types.SimpleNamespace(set=name, seed=1, jobs=1)
+        general_mutants.General(root, work, options).has_followed()
+        return own.read_text(encoding="utf-8") == "a sample"
+
+    kept = [keeps(name) for name in ("alloc", "alloc", "suite", "suite", "alloc")]
+    if kept[1:] != [True, False, True, False]:
+        problems.append(f"alloc, alloc, suite, suite, alloc: the last sample stays: {kept}")
+
+
+def check_precompiled(drive, root, work, problems):
+    """A precompiled header that does not compile is named."""
+    text = CMAKE.replace("project(", "set(CMAKE_C_COMPILER clang-19)\nproject(")
+    (root / "CMakeLists.txt").write_text(
+        text + "target_precompile_headers(alloc-tests PRIVATE alloc/early.h)\n", encoding="utf-8"
+    )
+    (root / "alloc" / "early.h").write_text("#error too early\n", encoding="utf-8")
+    (root / "alloc" / "new.c").unlink()  # no command compiles it: it would be taken for good
+    shutil.rmtree(work / "general")
+    done = drive("--general", "2")
+    if done.returncode != 2 or len(done.stderr.splitlines()) != 1 or "too early" not in done.stderr:
+        problems.append(f"a header that does not compile: exit status {done.returncode}, said {done.stderr!r}")
 
 
 def rows_of(work):
@@ -421,8 +526,10 @@ def run(driver_of, root_of_checkout):
     check_shares(problems)
     found = check_operators(problems)
     check_alike(problems)
+    check_unlike(problems)
     with tempfile.TemporaryDirectory(prefix="hakmem-general-") as folder:
         check_schemata(found, pathlib.Path(folder), problems)
+        check_range(pathlib.Path(folder), problems)
         check_parts(pathlib.Path(folder), problems)
         check_together(pathlib.Path(folder), problems)
         root, work = pathlib.Path(folder, "toy"), pathlib.Path(folder, "toy", "build", "mutants")
@@ -445,5 +552,7 @@ def run(driver_of, root_of_checkout):
         done = drive("--general", "2")
         if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
             problems.append(f"a damaged log: exit status {done.returncode}, said {done.stderr!r}")
+        check_followed(root, work, problems)
+        check_precompiled(drive, root, work, problems)
         shutil.rmtree(root / "build")
     return problems

@@ -50,7 +50,16 @@ UNORDERED = re.compile(
     r"|STORE\((?P<record>[^,]+), (?P<kept>.+)\)|(?P<left>[\w.>\[\]-]+) [-+|&]?= (?P<right>.+)|(?P<step>[\w.>\[\]-]+?)(?:\+\+|--));",
     re.DOTALL,
 )
-LOOPS = ("for_statement", "while_statement", "do_statement")
+# The largest value of a type, as a cast and a constant name them.
+LARGEST = {
+    "int": "INT_MAX",
+    "unsigned": "UINT_MAX",
+    "long": "LONG_MAX",
+    "unsigned long": "ULONG_MAX",
+    "size_t": "SIZE_MAX",
+    **{f"{sign}int{bits}_t": f"{sign.upper()}INT{bits}_MAX" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 JUMPS = ("break_statement", "continue_statement", "goto_statement", "return_statement")
 # Nothing below these can depend on something that is known only at run time, or is code.
 FIXED = (
@@ -107,7 +116,7 @@ def named(node):
 
 
 def is_statement(node):
-    return node.type.endswith("_statement") and node.type != "compound_statement"
+    return node.type.endswith("_statement") and node.type != "compound_statement" or node.type == "for_range_loop"
 
 
 class Function:
@@ -137,17 +146,32 @@ class Function:
 
     def add(self, operator, start, end, text, mode):
         before = self.span(start, end)
-        if mode == "expr" and re.search(r"\b(VALIDATE|ASAN|MSAN)\b", before):
-            # What only the validating build has would be called in the release library, which then does not link. What
-            # only a build with a sanitizer does would be tried in a tree without one.
-            return
         place = " ".join([self.file, operator, self.name, self.hash, *before.split(), "->", *text.split()])
         self.places[place] += 1
         key = hashlib.sha256(f"{place} {self.places[place]}".encode()).hexdigest()[:12]
         line = self.data.count(b"\n", 0, start) + 1
         self.found.append(Mutant(self.file, operator, self.name, line, start, end, text, mode, key, self.hash))
 
+    def operands(self, node, sign):
+        """The texts of what && or || joins at the top of an expression."""
+        while node.type == "parenthesized_expression" and len(named(node)) == 1:
+            node = named(node)[0]
+        if node.type != "binary_expression" or self.text(node.child_by_field_name("operator")) != sign:
+            return {self.text(node)}
+        return self.operands(node.child_by_field_name("left"), sign) | self.operands(
+            node.child_by_field_name("right"), sign
+        )
+
+    def is_of_other_build(self, node):
+        """Whether the expression is constant in a release library without a sanitizer, as VALIDATE && x and !ASAN || x
+        are. What it guards is not in that library, which would not link without the guard (at -O0 not with a mutant of
+        the whole either)."""
+        builds = {"VALIDATE", "ASAN", "MSAN"}
+        return bool(self.operands(node, "&&") & builds or self.operands(node, "||") & {f"!{each}" for each in builds})
+
     def replace(self, operator, node, text, mode="stmt"):
+        if mode == "expr" and self.is_of_other_build(node):
+            return
         self.add(operator, node.start_byte, node.end_byte, text, mode)
 
     # --- statements ---
@@ -364,6 +388,11 @@ class Function:
         if node.type == "do_statement":
             self.replace("loop_first_pass", node, f"do {self.text(body)} while (0);")
             return
+        if node.type == "for_range_loop":
+            head = self.span(node.start_byte, body.start_byte)
+            text = f"int hak_pass = 0; {head}{{ if (hak_pass++ != 0) break; {self.text(body)} }}"
+            self.replace("loop_first_pass", node, text)
+            return
         asked = self.text(condition) if condition is not None else "1"
         if node.type == "while_statement":
             self.replace(
@@ -427,8 +456,15 @@ class Function:
     def is_chain(self, node):
         return node.type == "binary_expression" and self.text(node.child_by_field_name("operator")) in ("&&", "||")
 
-    def without_cast(self, node):
-        return re.sub(r"^\([a-z_0-9 ]+\)(?=\w+$)", "", self.text(node))
+    def without_widening(self, node):
+        """The text; without a cast of the largest value of a type to a type that has all sizes."""
+        cast = re.fullmatch(r"\((?:size_t|uint64_t|unsigned long)\)(\w+)", self.text(node))
+        return cast[1] if cast and cast[1] in LARGEST.values() else self.text(node)
+
+    def without_narrowing(self, node, other):
+        """The text; without a cast to the type whose largest value the other one is."""
+        cast = re.fullmatch(r"\(([a-z_0-9 ]+)\)(\w+)", self.text(node))
+        return cast[2] if cast and self.text(other) == LARGEST.get(cast[1]) else self.text(node)
 
     def is_same_where_equal(self, node):
         """Whether the comparison chooses between values that are the same where its sides are equal, such as the lesser
@@ -448,9 +484,9 @@ class Function:
             or node.start_byte >= choice.child_by_field_name("consequence").start_byte
         ):
             return False
-        left, right = (self.without_cast(node.child_by_field_name(side)) for side in ("left", "right"))
+        left, right = (self.without_widening(node.child_by_field_name(side)) for side in ("left", "right"))
         parts = [choice.child_by_field_name(part) for part in ("consequence", "alternative")]
-        chosen = {self.without_cast(part) for part in parts}
+        chosen = {self.without_narrowing(each, other) for each, other in (parts, reversed(parts))}
         if parts[1].type == "conditional_expression" and self.text(parts[0]) == right:  # x < low ? low : x < high ? ...
             inner = {self.text(parts[1].child_by_field_name(part)) for part in ("consequence", "alternative")}
             return left in inner
