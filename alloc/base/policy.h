@@ -159,3 +159,13 @@ extern ptrdiff_t hak_fiber_offset;
 #else
 #error "hakmem: unknown processor: say in policy.h how many bits a user address has"
 #endif
+
+/* Where the word lies that keeps the caller's frame pointer, in words from this function's. The return address follows it.
+ * On riscv64 a function that calls none keeps no return address, unless something else needs its register. */
+#if defined(__riscv)
+#define HAK_FRAME_RECORD (-2)
+#define HAK_KEEP_FRAME_RECORD() __asm__ volatile("" : : : "ra")
+#else
+#define HAK_FRAME_RECORD 0
+#define HAK_KEEP_FRAME_RECORD() ((void)0)
+#endif

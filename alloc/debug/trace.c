@@ -79,14 +79,15 @@ static uintptr_t stack_end(uintptr_t frame)
     return frame < first && first - frame < STACK_BYTES_MAX ? first : 0;
 }
 
-/* Follows the chain of frame pointers. Each points to the caller's frame pointer, behind which lies the return address.
- * The chain must rise. It ends in any value at all where the program was compiled without frame pointers. */
+/* Follows the chain of frame pointers. It must rise, and it ends in any value at all where the program was compiled
+ * without frame pointers. */
 static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
+    HAK_KEEP_FRAME_RECORD();
     uint32_t count = 0;
     while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame < end && end - frame >= 2 * sizeof frame) {
-        const uintptr_t *words = (const uintptr_t *)frame;
+        const uintptr_t *words = (const uintptr_t *)frame + HAK_FRAME_RECORD;
         uintptr_t next = words[0], address = words[1];
         /* Under ASan the program and the library are one module, so nothing is left out. */
         bool is_own = !ASAN && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);

@@ -55,11 +55,17 @@ pid_t thread_that_allocates()
 [[gnu::noinline]] void with_frame(uintptr_t frame_pointer, void (*call)(failfast_event *),
                                   failfast_event *event = nullptr)
 {
-    auto *frame = static_cast<volatile uintptr_t *>(__builtin_frame_address(0));
+    volatile uintptr_t *frame = static_cast<volatile uintptr_t *>(__builtin_frame_address(0)) + HAK_FRAME_RECORD;
     const uintptr_t kept = frame[0];
     frame[0] = frame_pointer;
     call(event);
     frame[0] = kept;
+}
+
+// The frame pointer of a function whose caller's is kept in this word.
+uintptr_t frame_of(const uintptr_t *record)
+{
+    return (uintptr_t)(record - HAK_FRAME_RECORD);
 }
 
 void allocate(failfast_event *)
@@ -215,14 +221,14 @@ TEST_F(Trace, AStackDeeperThanARecord)
 {
     uintptr_t stack[2 * (TRACE_DEPTH + 1)]; // of each frame: the caller's, and where it returns to
     for (size_t i = 0; i <= TRACE_DEPTH; i++) {
-        stack[2 * i] = (uintptr_t)&stack[2 * (i + 1)];
+        stack[2 * i] = frame_of(&stack[2 * (i + 1)]);
         stack[2 * i + 1] = 0x10000 + i; // in no module
     }
     stack[2 * TRACE_DEPTH] = 0;
     for (size_t depth : {TRACE_DEPTH - 1, TRACE_DEPTH + 0, TRACE_DEPTH + 1}) {
         const size_t skipped = TRACE_DEPTH + 1 - depth;
-        with_frame((uintptr_t)&stack[2 * skipped], allocate);
-        with_frame((uintptr_t)&stack[2 * skipped], release);
+        with_frame(frame_of(&stack[2 * skipped]), allocate);
+        with_frame(frame_of(&stack[2 * skipped]), release);
         failfast_event allocated, freed;
         ASSERT_EQ(trace_find(block_at(1), &allocated, &freed), 100u);
         for (const failfast_event &event : {allocated, freed}) {
@@ -245,11 +251,11 @@ TEST_F(Trace, FramesAreBelievedAsFarAsTheyAreInFiles)
     for (const auto &[addresses, believed] : cases) {
         uintptr_t stack[6];
         for (size_t i = 0; i < addresses.size(); i++) {
-            stack[2 * i] = i + 1 < addresses.size() ? (uintptr_t)&stack[2 * (i + 1)] : 0;
+            stack[2 * i] = i + 1 < addresses.size() ? frame_of(&stack[2 * (i + 1)]) : 0;
             stack[2 * i + 1] = addresses[i];
         }
         failfast_event event;
-        with_frame((uintptr_t)stack, trace_here, &event);
+        with_frame(frame_of(stack), trace_here, &event);
         ASSERT_EQ(event.count, believed);
         for (uint32_t i = 0; i < believed; i++) EXPECT_EQ(event.frames[i], addresses[i]);
     }

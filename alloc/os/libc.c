@@ -30,7 +30,8 @@ __attribute__((noinline)) int os_backtrace(void **frames, int count_max)
 {
     int count = 0;
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), two[2];
-    while (count < count_max && frame % sizeof frame == 0 && os_peek((const void *)frame, two, sizeof two)) {
+    while (count < count_max && frame % sizeof frame == 0 &&
+           os_peek((const uintptr_t *)frame + HAK_FRAME_RECORD, two, sizeof two)) {
         if (two[1] == 0) break;
         frames[count++] = (void *)two[1];
         if (two[0] <= frame) break; /* the chain must rise */

@@ -5,8 +5,8 @@ set(CMAKE_C_COMPILER riscv64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER riscv64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-riscv64 -L /usr/riscv64-linux-gnu)
 # By itself gcc 12 makes no unwind tables for C here, and for C++ those that exceptions need. It calls libatomic for an
-# atomic byte.
-set(CMAKE_C_FLAGS_INIT -fasynchronous-unwind-tables)
+# atomic byte. At level 3 each caller in the library needs its frame pointer, which gcc uses for other things here.
+set(CMAKE_C_FLAGS_INIT "-fasynchronous-unwind-tables -fno-omit-frame-pointer")
 set(CMAKE_CXX_FLAGS_INIT -fasynchronous-unwind-tables)
 set(CMAKE_CXX_STANDARD_LIBRARIES_INIT -latomic)
 
