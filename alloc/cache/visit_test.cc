@@ -1,4 +1,5 @@
-// visit_test.cc: other threads' caches are taken back while they sleep, run, end, and are forked.
+// visit_test.cc: other threads' caches are taken back while they sleep, run, end, and are forked. More than 400 lines: all
+// tests share threads that wait with full caches, or a clock that they move.
 #include "heap/heap_test_support.h"
 
 #include <semaphore>
@@ -337,6 +338,18 @@ class Pause : public Visit {
     }
     static void one_slow_path() { hak_free(hak_malloc(100000)); }
     static size_t idle() { return owner_idle_bytes(&tcache_self()->heap->owner); }
+    size_t pause_after_frees_by_others() // returns what idles then
+    {
+        for (void *&block : blocks) block = hak_malloc(512);
+        one_slow_path();
+        EXPECT_FALSE(tcache_self()->watches_idle);
+        test::in_thread([this] { free_part(); });
+        hak_free(hak_malloc(3000)); // drains
+        EXPECT_TRUE(tcache_self()->watches_idle);
+        EXPECT_GE(idle(), 16u << 20);
+        now += PAUSE_DELAYS * PURGE_DELAY_MS;
+        return idle();
+    }
     static inline std::atomic<uint64_t> now;
     std::vector<void *> blocks = std::vector<void *>(16 * 4096);
 };
@@ -360,39 +373,21 @@ TEST_F(Pause, AfterItTheThreadTrimsItself)
 // So does one whose blocks others freed.
 TEST_F(Pause, WhatOthersFreedCounts)
 {
-    for (void *&block : blocks) block = hak_malloc(512);
-    one_slow_path();
-    EXPECT_FALSE(tcache_self()->watches_idle);
-    test::in_thread([this] { free_part(); });
-    void *drains = hak_malloc(3000);
-    EXPECT_TRUE(tcache_self()->watches_idle);
-    size_t before = idle();
-    EXPECT_GE(before, 16u << 20);
-    now += PAUSE_DELAYS * PURGE_DELAY_MS;
+    const size_t before = pause_after_frees_by_others();
     one_slow_path();
     EXPECT_LE(idle(), before * 3 / 4);
-    hak_free(drains);
 }
 
 // Also where a slow path takes back what others freed in the pause itself, before it reads the clock.
 TEST_F(Pause, WhatOthersFreeInItIsTakenBackFirst)
 {
-    for (void *&block : blocks) block = hak_malloc(512);
     void *mine = hak_malloc(3000), *other = hak_malloc(3000);
-    one_slow_path();
-    EXPECT_FALSE(tcache_self()->watches_idle);
-    test::in_thread([this] { free_part(); });
-    void *drains = hak_malloc(3000);
-    EXPECT_TRUE(tcache_self()->watches_idle);
-    size_t before = idle();
-    EXPECT_GE(before, 16u << 20);
-    now += PAUSE_DELAYS * PURGE_DELAY_MS;
+    const size_t before = pause_after_frees_by_others();
     test::in_thread([&] { hak_free(other); });
     tcache_self()->credits[sizeclass_of(3000)] = 0;
     hak_free(mine); // parks
     EXPECT_FALSE(remote_is_pending(&tcache_self()->heap->owner));
     EXPECT_LE(idle(), before * 3 / 4);
-    hak_free(drains);
 }
 
 // A thread that was on slow paths all the time, and had no reason to read the clock there, has made no pause.

@@ -1,3 +1,4 @@
+// More than 400 lines: the kinds of op share the block in hand and its counters.
 #include "engine/seat/interp.h"
 
 #include <sched.h>
