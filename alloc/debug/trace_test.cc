@@ -219,6 +219,7 @@ TEST_F(Trace, TheCommandIsForTheFileOfMostAddresses)
 // A record is full where the program's stack is deeper than it: what lies behind it in memory is not a frame.
 TEST_F(Trace, AStackDeeperThanARecord)
 {
+    if (ASAN) GTEST_SKIP() << "program and library are one module: our own frames are in a trace too";
     uintptr_t stack[2 * (TRACE_DEPTH + 1)]; // of each frame: the caller's, and where it returns to
     for (size_t i = 0; i <= TRACE_DEPTH; i++) {
         stack[2 * i] = frame_of(&stack[2 * (i + 1)]);
@@ -241,6 +242,7 @@ TEST_F(Trace, AStackDeeperThanARecord)
 // Beyond the first, the frames of a report end before one that is in no file.
 TEST_F(Trace, FramesAreBelievedAsFarAsTheyAreInFiles)
 {
+    if (ASAN) GTEST_SKIP() << "program and library are one module: our own frames are in a trace too";
     const uintptr_t in_file = (uintptr_t)dlsym(RTLD_DEFAULT, "getpid") + 16, nowhere = 0x10000;
     const std::pair<std::vector<uintptr_t>, uint32_t> cases[] = {{{in_file}, 1},
                                                                  {{nowhere}, 1},
