@@ -125,13 +125,11 @@ class Parser {
     void repeat(Op &op)
     {
         op.kind = OpKind::Repeat;
-        const std::uint64_t rounds = in_.number("the number of rounds", op_size_max(OpKind::Repeat));
-        set_size(op, rounds);
+        set_size(op, in_.number("the number of rounds", op_size_max(OpKind::Repeat)));
         if (in_.word() != "step") in_.fail("expected 'step' after the number of rounds");
         op.arg = static_cast<std::uint8_t>(in_.number("the step", 255));
         in_.expect('{', "after the step");
-        const std::size_t at = program_.ops.size();
-        open_.push_back(at);
+        open_.push_back(program_.ops.size());
     }
 
     // Whether the word is this letter and a number, such as b0 or T1, as far as its first digit says.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <numeric>
 #include <span>
@@ -51,14 +52,16 @@ RunLog RunLog::create(int fd, std::uint32_t seats, std::size_t room)
     void *start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (start == MAP_FAILED) return {nullptr, 0};
     harness_count_resident(bytes);
-    new (start) Head{seats, room, {}, 0, {}};
-    return RunLog(start, bytes);
+    RunLog log(start, bytes);
+    log.head().seats = seats;
+    log.head().room = room;
+    return log;
 }
 
 RunLog RunLog::open(int fd)
 {
     struct stat status{};
-    fstat(fd, &status); // if that fails there are no bytes, which cannot be mapped
+    if (fstat(fd, &status) != 0 || static_cast<std::size_t>(status.st_size) < sizeof(Head)) return {nullptr, 0};
     const auto bytes = static_cast<std::size_t>(status.st_size);
     void *start = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (start == MAP_FAILED) return {nullptr, 0};
@@ -98,12 +101,11 @@ void RunLog::attach(Run &run)
 {
     for (Seat *seat : run.seats()) {
         SeatLog &log = seat_log(seat->index);
-        auto *entries = reinterpret_cast<SeatLog::Entry *>(&log + 1);
-        auto *outcomes = reinterpret_cast<OpOutcome *>(entries + room());
-        log = {room(), 0, 0, entries, outcomes};
-        auto *trace = new (harness_map(sizeof(Trace))) Trace(outcomes, room());
+        log.room = head().room;
+        log.entries = reinterpret_cast<SeatLog::Entry *>(&log + 1);
+        log.outcomes = reinterpret_cast<OpOutcome *>(log.entries + log.room);
         seat->ops.log = &log;
-        seat->interp.trace = trace;
+        seat->interp.trace = new (harness_map(sizeof(Trace))) Trace(log.outcomes, log.room);
     }
 }
 
@@ -144,7 +146,8 @@ void RunLog::set_settings(const Program &program)
 {
     const Text bytes = program_encode(program);
     if (bytes.size() > sizeof head().settings) return;
-    head().settings_bytes = static_cast<std::uint32_t>(std::ranges::copy(bytes, head().settings).out - head().settings);
+    std::memcpy(head().settings, bytes.data(), bytes.size());
+    head().settings_bytes = static_cast<std::uint32_t>(bytes.size());
 }
 
 std::string RunLog::settings(Program &program) const

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <span>
 
 #include "engine/base/file.h"
 
@@ -49,13 +48,11 @@ void to_planes(const Op *ops, std::size_t count, char *planes)
         for (std::size_t i = 0; i < count; ++i) planes[plane * count + i] = bytes[i * sizeof(Op) + plane];
 }
 
-// Returns count.
-std::size_t from_planes(const char *planes, std::size_t count, Op *ops)
+void from_planes(const char *planes, std::size_t count, Op *ops)
 {
     auto *bytes = reinterpret_cast<char *>(ops);
     for (std::size_t plane = 0; plane < sizeof(Op); ++plane)
         for (std::size_t i = 0; i < count; ++i) bytes[i * sizeof(Op) + plane] = planes[plane * count + i];
-    return count;
 }
 
 bool read_at(int fd, std::uint64_t at, void *start, std::size_t size_bytes)
@@ -123,22 +120,17 @@ class Check {
 
 TraceWriter::TraceWriter(const TraceFigures &figures, int level) : level_(level)
 {
-    Header header{
-        .magic = {},
-        .version = kTraceVersion,
-        .kind_count = kOpKindCount,
-        .threads = static_cast<std::uint16_t>(figures.threads),
-        .slots = figures.slots,
-        .ops = figures.ops,
-        .blocks = figures.blocks,
-        .bytes = figures.bytes,
-        .peak_live_bytes = figures.peak_live_bytes,
-        .reserved = 0,
-        .checksum = 0,
-    };
+    Header header{};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
-    const std::uint64_t sum = checksum(header);
-    header.checksum = sum;
+    header.version = kTraceVersion;
+    header.kind_count = kOpKindCount;
+    header.threads = static_cast<std::uint16_t>(figures.threads);
+    header.slots = figures.slots;
+    header.ops = figures.ops;
+    header.blocks = figures.blocks;
+    header.bytes = figures.bytes;
+    header.peak_live_bytes = figures.peak_live_bytes;
+    header.checksum = checksum(header);
     content_.assign(reinterpret_cast<const char *>(&header), sizeof header);
     frame_.reserve(kTraceFrameOps);
 }
@@ -217,7 +209,8 @@ bool TraceReader::next(Op *out, std::size_t &count)
         return false;
     at_ += sizeof head + head.bytes;
     if (!decompressor_.into({planes_.begin(), head.ops * sizeof(Op)}, {packed_.begin(), head.bytes})) return false;
-    count = from_planes(planes_.begin(), head.ops, out);
+    from_planes(planes_.begin(), head.ops, out);
+    count = head.ops;
     return true;
 }
 
@@ -231,8 +224,9 @@ bool trace_is(const std::string &path)
 {
     unsigned char start[16];
     const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return false;
     const bool is = read_at(fd, 0, start, sizeof start) && trace_begins(start, sizeof start);
-    close(fd); // -1 is refused, by both
+    close(fd);
     return is;
 }
 
@@ -248,11 +242,11 @@ std::string trace_check(const std::string &path, TraceFigures &figures, void (*e
     for (std::size_t count = 0;;) {
         if (!reader.next(ops.begin(), count)) return "is corrupt: a frame cannot be decompressed";
         if (count == 0) return "";
-        for (const Op &op : std::span<const Op>(ops.begin(), count)) {
+        for (std::size_t i = 0; i < count; ++i) {
             ++number;
-            if (const char *wrong = check.fault(op); wrong != nullptr)
+            if (const char *wrong = check.fault(ops[i]); wrong != nullptr)
                 return "is corrupt: op " + std::to_string(number) + " " + wrong;
-            if (each != nullptr) each(to, op);
+            if (each != nullptr) each(to, ops[i]);
         }
     }
 }
@@ -271,12 +265,13 @@ std::string trace_program(const std::string &path, Program &program)
         return "has " + std::to_string(figures.ops) + " ops on " + std::to_string(figures.slots) +
                " slots, and only `run` takes more than " + std::to_string(kProgramOpsMax) + " or " +
                std::to_string(kOpSlotsMax);
+    program.ops.reserve(figures.ops);
+    fault = trace_check(
+        path, figures, [](void *to, const Op &op) { static_cast<OpList *>(to)->push_back(op); }, &program.ops);
     program.threads = figures.threads;
     program.schedule = Schedule::Os;
     program.links_kept = true;
-    program.ops.reserve(figures.ops);
-    return trace_check(
-        path, figures, [](void *to, const Op &op) { static_cast<OpList *>(to)->push_back(op); }, &program.ops);
+    return fault;
 }
 
 } // namespace stress

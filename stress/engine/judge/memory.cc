@@ -18,23 +18,27 @@ void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value)
     while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {}
 }
 
-// The beginning of a file of /proc, as a string in the caller's buffer; empty if it cannot be read. Here and below, -1
-// for a file that cannot be opened is refused by the calls that follow.
-template <std::size_t kBytes> void read_text(const char *path, char (&text)[kBytes])
+// The beginning of a file of /proc, as a string in the caller's buffer. False: it cannot be read.
+template <std::size_t kBytes> bool read_text(const char *path, char (&text)[kBytes])
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t length = std::max<ssize_t>(::read(fd, text, kBytes - 1), 0);
+    if (fd < 0) return false;
+    const ssize_t length = ::read(fd, text, kBytes - 1);
     close(fd);
+    if (length <= 0) return false;
     text[length] = '\0';
+    return true;
 }
 
-} // namespace
+}  // namespace
 
 std::size_t process_resident_bytes()
 {
     static const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    char text[128] = {};
-    [[maybe_unused]] const ssize_t length = pread(fd, text, sizeof text - 1, 0); // if it fails, the text stays empty
+    char text[128];
+    const ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    if (length <= 0) return 0;
+    text[length] = '\0';
     char *second = nullptr;
     std::strtoull(text, &second, 10);
     return std::strtoull(second, nullptr, 10) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -43,6 +47,7 @@ std::size_t process_resident_bytes()
 void process_peak_begin()
 {
     const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
     [[maybe_unused]] const ssize_t written = ::write(fd, "5", 1); // proc(5): the peak becomes what is resident now
     close(fd);
 }
@@ -50,7 +55,7 @@ void process_peak_begin()
 std::size_t process_peak_resident_bytes()
 {
     char text[4096];
-    read_text("/proc/self/status", text);
+    if (!read_text("/proc/self/status", text)) return 0;
     const char *line = std::strstr(text, "VmHWM:");
     return line == nullptr ? 0 : std::strtoull(line + 6, nullptr, 10) << 10;
 }
@@ -58,6 +63,7 @@ std::size_t process_peak_resident_bytes()
 std::size_t process_mapping_count()
 {
     const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
     char text[8192];
     std::size_t lines = 0;
     for (ssize_t length; (length = ::read(fd, text, sizeof text)) > 0;)
@@ -69,8 +75,8 @@ std::size_t process_mapping_count()
 std::size_t process_thread_count()
 {
     char text[1024];
-    read_text("/proc/self/stat", text);
-    const char *field = std::strrchr(text, ')'); // the program's name may contain any character, even brackets
+    if (!read_text("/proc/self/stat", text)) return 0;
+    const char *field = std::strrchr(text, ')');  // the program's name may contain any character, even brackets
     for (int i = 0; field != nullptr && i < kThreadsField; ++i) field = std::strchr(field + 1, ' ');
     return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
 }
@@ -79,11 +85,12 @@ MemorySample MemoryMeter::sample()
 {
     const std::uint64_t resident = process_resident_bytes();
     const std::uint64_t own = harness_resident_bytes() + claims_.resident_bytes();
-    std::int64_t live = 0; // may be below 0 for one seat, or while a seat is counting
-    for (const Counters *counters : counters_)
-        live += static_cast<std::int64_t>(read(counters->bytes_allocated) - read(counters->bytes_freed));
-    const MemorySample sample{resident > own ? resident - own : 0,
-                              static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))};
+    std::uint64_t allocated = 0, freed = 0;
+    for (const Counters *counters : counters_) {
+        allocated += read(counters->bytes_allocated);
+        freed += read(counters->bytes_freed);
+    }
+    const MemorySample sample{resident > own ? resident - own : 0, allocated > freed ? allocated - freed : 0};
     raise_to(peak_rss_bytes_, sample.rss_bytes);
     raise_to(peak_live_bytes_, sample.live_bytes);
     return sample;

@@ -83,10 +83,11 @@ std::uint64_t mapping_limit_count()
 {
     constexpr std::uint64_t usual = 65530;
     const int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return usual;
     char text[32] = {};
-    [[maybe_unused]] const ssize_t length = ::read(fd, text, sizeof text - 1); // if it fails, the text stays empty
+    const ssize_t length = ::read(fd, text, sizeof text - 1);
     close(fd);
-    const std::uint64_t value = std::strtoull(text, nullptr, 10);
+    const std::uint64_t value = length > 0 ? std::strtoull(text, nullptr, 10) : 0;
     return value != 0 ? value : usual;
 }
 

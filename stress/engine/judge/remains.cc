@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 #include "engine/base/build.h"
 #include "engine/base/file.h"
@@ -90,9 +89,9 @@ Held held_now()
 {
     Held held{};
     if (!kSanitized) drop_kept_stacks();
-    static constexpr std::pair<Figure, std::uint64_t (*)()> counts[] = {
-        {kDescriptors, descriptor_count}, {kKeys, key_count}, {kThreads, thread_count}};
-    for (const auto &[figure, count] : counts) held[figure] = count();
+    held[kDescriptors] = descriptor_count();
+    held[kKeys] = key_count();
+    held[kThreads] = thread_count();
     subject_give_up();
     held[kUsedBytes] = whitebox_in_use().bytes;
     subject_give_up();

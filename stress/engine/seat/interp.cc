@@ -102,8 +102,8 @@ bool Interp::refused(const char *call_name, std::size_t size_bytes, std::size_t 
 {
     const int error = errno;
     touch_next_bytes_ = SIZE_MAX;
-    const bool scarce = shared_.scarce_since(scarce_mark_);
     note(OpOutcome::Null, error);
+    const bool scarce = shared_.scarce_since(scarce_mark_);
     if (size_bytes == 0) return true;  // C leaves this choice to the implementation
     if (size_bytes > kOrdinaryBytesMax || scarce) {
         if (scarce) bump(counters_.refused, 1);
@@ -287,8 +287,7 @@ bool Interp::release(const Op &op, Block &block)
     if (timed) latency->add(Latency::Free, latency_ticks() - begin);
     const int after = errno;
     count_freed(old.size_bytes, op.kind);
-    const int changed = after == kErrnoMark ? 0 : after;
-    note(OpOutcome::Freed, changed);
+    note(OpOutcome::Freed, after == kErrnoMark ? 0 : after);
     return shared_.oracle.errno_kept(old, kErrnoMark, after, witness());
 }
 

@@ -95,10 +95,9 @@ void Sched::progress()
 void Sched::pass_to(std::size_t next)
 {
     current_ = next;
-    std::atomic<std::uint32_t> &go = threads_[next].go;
     publish_leaver(next);
-    go.store(1, std::memory_order_release);
-    futex_wake(go);
+    threads_[next].go.store(1, std::memory_order_release);
+    futex_wake(threads_[next].go);
 }
 
 void Sched::enter(std::size_t ticket)
@@ -169,9 +168,9 @@ void Sched::point(const char *name)
 void Sched::blocked(const char *name)
 {
     if (my_ticket == 0) return;
-    threads_[my_ticket - 1].blocked_at = moves_;
     const KeepErrno keep;
     step(name);
+    threads_[my_ticket - 1].blocked_at = moves_;
     const std::size_t next = choose(true);
     if (next == kNobody) {
         // Every thread waits for another, so the sequence is stuck. Set stop and let all of them look again.
@@ -258,6 +257,7 @@ void Sched::run(void (*join)(pthread_t thread))
     }
     for (std::size_t i = 0; i < count_; ++i) {
         if (threads_[i].handle != pthread_t{}) join(threads_[i].handle);
+        threads_[i].~Thread();
         new (&threads_[i]) Thread();
     }
     count_ = first_alive_ = 0;
