@@ -313,6 +313,7 @@ TEST(OpInput, AProgramOfAnyLengthIsCut)
             EXPECT_EQ(input.ops.size() == kOpInputCutOps, &input != &inputs.back());
             EXPECT_EQ(op_input_decode(op_input_encode(input), *shape), input);
             threads = std::max<std::size_t>(threads, input.threads);
+            EXPECT_EQ(input.ops[0].thread, 0) << "each input numbers its threads from 0";
             std::map<std::uint32_t, bool> full;
             for (const Op &op : input.ops) {
                 EXPECT_EQ(op.link, 0);

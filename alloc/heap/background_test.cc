@@ -191,11 +191,12 @@ TEST_F(Background, AChildHasNoneAndMayStartOne)
     EXPECT_TRUE(background_is_on()) << "in the parent";
 }
 
-// A purge passes a heap that another thread is using, and does the next one.
+// A purge passes a heap that another thread is using, and does the next one. From the second round on the heaps have the
+// bodies of those that were destroyed after such a purge.
 TEST_F(Background, APurgePassesAHeapInUse)
 {
-    for (size_t in_use = 0; in_use < 3; in_use++)
-        for (size_t (*purge)() : {own_purge_all, own_purge_idle}) {
+    for (size_t (*purge)() : {own_purge_all, own_purge_idle})
+        for (size_t in_use = 0; in_use < 3; in_use++) {
             hak_heap *heaps[3];
             for (hak_heap *&heap : heaps) {
                 heap = hak_heap_new();
