@@ -4,7 +4,9 @@ program, and each verdict in a project of a few lines."""
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import types
 
@@ -514,6 +516,16 @@ def check_together(folder, problems):
             problems.append(f"mutants {list(numbers)} together: {found}, expected killed {killed}")
 
 
+def check_signals(folder, problems):
+    """A test can be interrupted also where the driver cannot, since a shell started it in the background."""
+    command = [sys.executable, "-c", "import signal, sys; sys.exit(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    found = trial.run(trial.Test("interrupted", command, str(folder), {}, {}), {}, 60)
+    signal.signal(signal.SIGINT, before)
+    if found[0] is not None:
+        problems.append(f"a test of a driver that ignores SIGINT ignores it: {found}")
+
+
 def run(driver_of, root_of_checkout):
     """Problems, as lines. driver_of(root) is the command that runs the driver there."""
     problems = []
@@ -532,6 +544,7 @@ def run(driver_of, root_of_checkout):
         check_range(pathlib.Path(folder), problems)
         check_parts(pathlib.Path(folder), problems)
         check_together(pathlib.Path(folder), problems)
+        check_signals(pathlib.Path(folder), problems)
         root, work = pathlib.Path(folder, "toy"), pathlib.Path(folder, "toy", "build", "mutants")
         for name, text in FILES.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)

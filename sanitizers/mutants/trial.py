@@ -121,8 +121,11 @@ def parts(test):
     return gtest_parts(test) or conform_parts(test) or explore_parts(test) or unittest_parts(test)
 
 
-def without_core():
+def prepare():
+    """In the test's process: no core files, and the signals that a shell ignores for what it starts in the background."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for each in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(each, signal.SIG_DFL)
 
 
 def run(test, variables, limit_s):
@@ -140,7 +143,7 @@ def run(test, variables, limit_s):
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=without_core,
+                preexec_fn=prepare,
             )
         except OSError as error:
             return str(error), 0.0, False
