@@ -40,7 +40,7 @@ class TraceFiles : public testing::Test {
                 op.thread = kind == OpKind::Malloc ? 0 : 1;
                 ops.push_back(op);
             }
-        const TraceFigures written{2, 3, ops.size(), ops.size() / 2, 0, 0};
+        const TraceFigures written{2, 3, ops.size(), ops.size() / 2, 77, 66};
         TraceWriter writer(written, 3);
         for (const Op &op : ops) writer.add(op);
         EXPECT_EQ(writer.write(trace), "");
@@ -88,6 +88,21 @@ TEST(Compress, LeavesNothingAllocated)
 }
 #endif
 
+// zstd(1): a higher level compresses more.
+TEST(Compress, AsMuchAsItsLevelSays)
+{
+    Rng rng(42, 0);
+    std::string bytes(100000, '\0');
+    for (char &byte : bytes) byte = static_cast<char>('a' + rng.below(4));
+    std::size_t sizes[2];
+    for (const int level : {1, 19}) {
+        std::string out;
+        compress_append(out, bytes, level);
+        sizes[level == 19] = out.size();
+    }
+    EXPECT_LT(sizes[1] + 1000, sizes[0]);
+}
+
 TEST_F(TraceFiles, WhatIsWrittenReadsBack)
 {
     Program program;
@@ -98,6 +113,13 @@ TEST_F(TraceFiles, WhatIsWrittenReadsBack)
     EXPECT_EQ(program.ops.size(), 2 * (kTraceFrameOps + 8));
     EXPECT_EQ(links_fault(program.ops, program.threads), "");
     EXPECT_EQ(program.ops[2 * kTraceFrameOps].size48, kTraceFrameOps);
+    ASSERT_EQ(trace_check(trace, figures, nullptr, nullptr), "");
+    EXPECT_EQ(figures.threads, 2u);
+    EXPECT_EQ(figures.slots, 3u);
+    EXPECT_EQ(figures.ops, program.ops.size());
+    EXPECT_EQ(figures.blocks, program.ops.size() / 2);
+    EXPECT_EQ(figures.bytes, 77u);
+    EXPECT_EQ(figures.peak_live_bytes, 66u);
 }
 
 // libzstd ignores a few bits of its own head; a change of one leaves all ops as they are.

@@ -75,10 +75,10 @@ TEST(Remains, MappingsByKind)
 TEST(Remains, OfThisProcess)
 {
     if (kSanitized) GTEST_SKIP() << "a sanitizer maps memory of its own";
-    const auto threads_with_one_more = [] {
+    const auto wait = [](void *latch) -> void * { return static_cast<std::latch *>(latch)->wait(), nullptr; };
+    const auto threads_with_one_more = [wait] {
         std::latch end(1);
         pthread_t thread{};
-        const auto wait = [](void *latch) -> void * { return static_cast<std::latch *>(latch)->wait(), nullptr; };
         EXPECT_EQ(pthread_create(&thread, nullptr, wait, &end), 0);
         const std::uint64_t count = held_now()[kThreads];
         end.count_down();
@@ -95,6 +95,14 @@ TEST(Remains, OfThisProcess)
         now[kBytes] = before[kBytes];
         EXPECT_EQ(now, before);
     };
+    expect_before();
+
+    // Of threads that run at once, libc keeps each stack.
+    std::latch end(1);
+    pthread_t at_once[3];
+    for (pthread_t &thread : at_once) ASSERT_EQ(pthread_create(&thread, nullptr, wait, &end), 0);
+    end.count_down();
+    for (pthread_t thread : at_once) pthread_join(thread, nullptr);
     expect_before();
 
     constexpr std::size_t part_bytes = 1 << 20;
