@@ -337,6 +337,10 @@ TEST_F(Files, WhatCannotBeReadIsRefused)
     expect_fault("is empty");
     ASSERT_EQ(truncate(path.c_str(), off_t{1} << 30), 0);
     expect_fault("larger than 256 MiB");
+    ASSERT_EQ(truncate(path.c_str(), off_t{kProgramFileBytesMax}), 0);
+    expect_fault("line 1: expected an op, found byte 0");
+    ASSERT_EQ(truncate(path.c_str(), off_t{kProgramFileBytesMax} + 1), 0);
+    expect_fault("larger than 256 MiB");
     const Text garbage(4096, '\xff');
     ASSERT_EQ(program_write(path, garbage), "");
     expect_fault("line 1: expected an op, found byte 255");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 #include "engine/judge/claim_map.h"
@@ -58,6 +60,38 @@ TEST(LineMap, AMapThatEndsGivesAllItsMemoryBack)
         if (round == 1) before = address_space_pages();
     }
     EXPECT_LT(address_space_pages(), before + 8);
+}
+
+// Two threads come to a part of the address space where neither has been: one makes its leaf, the other takes that.
+TEST(LineMap, ALeafThatTwoThreadsMakeIsOne)
+{
+    constexpr int rounds = 3000, claimed = 400;
+    at_once(1, [](int, int) {}); // libc keeps the stack
+    const std::size_t before = address_space_pages();
+    int met = 0;
+    {
+        LineMap lines;
+        std::atomic<int> shared{0};
+        met = at_once(rounds, [&](int me, int round) {
+            void *start = at(kLine + (static_cast<std::uintptr_t>(round) << 22) + static_cast<std::uintptr_t>(me) * 8);
+            if (lines.claim(start, 8, static_cast<std::uint32_t>(1 + me)).line != 0) shared.fetch_add(1);
+        });
+        EXPECT_EQ(shared.load(), rounds) << "the second of each two sees the first";
+    }
+    EXPECT_LT(address_space_pages(), before + 8);
+
+    ClaimMap claims;
+    const std::size_t empty = address_space_pages();
+    EXPECT_EQ(claims.claim(at(kLine), 8), 0u);
+    const std::size_t leaf = address_space_pages() - empty;
+    std::atomic<int> refused{0};
+    met = std::min(met, at_once(claimed, [&](int, int round) {
+                       if (claims.claim(at(kLine + (static_cast<std::uintptr_t>(1 + round) << 30)), 8) != 0)
+                           refused.fetch_add(1);
+                   }));
+    EXPECT_EQ(refused.load(), claimed) << "one of each two is";
+    EXPECT_LT(address_space_pages(), empty + (1 + claimed) * leaf + leaf / 2);
+    if (met < kMeetingsLeast) GTEST_SKIP() << "the threads met " << met << " times only";
 }
 
 // Two threads claim and give back blocks in one line; the count of live blocks in it stays right.

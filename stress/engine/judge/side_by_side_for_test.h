@@ -34,4 +34,25 @@ template <typename Step> int side_by_side(Step step)
     return meetings.load();
 }
 
+// Calls step(0, round) in this thread and step(1, round) in another, as nearly at once as two threads that spin can, for
+// each of these rounds. Returns in how many both were in their step.
+template <typename Step> int at_once(int rounds, Step step)
+{
+    std::atomic<int> arrived{0}, inside{0}, met{0};
+    const auto body = [&](int me) {
+        for (int round = 0; round < rounds; ++round) {
+            arrived.fetch_add(1);
+            for (int spins = 0; arrived.load() < 2 * (round + 1); ++spins)
+                if (spins % 1024 == 1023) std::this_thread::yield();
+            if (inside.fetch_add(1) != 0) met.fetch_add(1);
+            step(me, round);
+            inside.fetch_sub(1);
+        }
+    };
+    std::thread other(body, 1);
+    body(0);
+    other.join();
+    return met.load();
+}
+
 } // namespace stress

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <string>
 #include <vector>
@@ -76,9 +77,12 @@ Outcome run_workers(std::uint64_t seed, int threads, int steps, void (*step)(Wor
     return outcome;
 }
 
+// The allocator under test may be about to read errno.
 void pass_a_point(Worker &worker)
 {
+    errno = worker.index;
     worker.sched->point("test");
+    EXPECT_EQ(errno, worker.index);
 }
 
 TEST(Sched, OneThreadRunsAtATimeAndAllEnd)

@@ -142,6 +142,11 @@ TEST_F(SeatReports, OfTheMainThreadIfNobodySits)
                             "    8: b8 = malloc(8)\n    9: b9 = malloc(8)\n"
                             "    10: b10 = malloc(8)  <- next or in progress\n";
     EXPECT_EQ(report(false, 4), "main thread: tid N\n" + ops);
+    {
+        std::atomic<bool> stop{false};
+        const Sched sched(1, stop); // which does not schedule the main thread
+        EXPECT_EQ(report(false, 4), "main thread: tid N\n" + ops);
+    }
     const std::string with_stack = report(true, 4);
     EXPECT_TRUE(std::regex_search(
         with_stack, std::regex("^main thread: tid N\n  stack:\n(    [^ ]*[+]?0x[0-9a-f]+[^\n]*\n){2,}  last")))
