@@ -56,6 +56,16 @@ TEST_F(Describe, EveryByteOfABlock)
     }
 }
 
+TEST_F(Describe, ABlockOfAThreadThatHasEnded)
+{
+    void *block = nullptr;
+    test::in_thread([&] { block = hak_malloc(100); });
+    const describe_place place = place_of(number_of(block));
+    EXPECT_NE(place.owner, tcache_self()->heap->owner.id);
+    EXPECT_EQ(place.owner_is_orphan, 1u);
+    hak_free(block);
+}
+
 TEST_F(Describe, EachBlockOfASlabOfManyPages)
 {
     std::vector<void *> blocks(40);

@@ -1,7 +1,14 @@
-// stray_test.cc: an address that no live block begins at is reported as what it is, by free and by realloc.
+// stray_test.cc: an address that no live block begins at is reported as what it is, by free and by realloc; so is a heap
+// that was destroyed.
 #include "heap/own_test_support.h"
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+extern "C" {
+#include "report/failfast.h"
+}
 
 namespace {
 
@@ -75,6 +82,36 @@ TEST_F(StrayDeathTest, InsideTheHeap)
     void *block = hak_heap_malloc(heap, 100);
     hak_heap_destroy(heap);
     expect_report(block, "destroyed_heap", "the address is that of a block");
+}
+
+class DestroyedHeapDeathTest : public test::OwnTest {};
+
+TEST_F(DestroyedHeapDeathTest, IsNotUsed)
+{
+    hak_heap *heap = hak_heap_new();
+    void *block = hak_malloc(10);
+    hak_heap_figures figures;
+    hak_heap_destroy(heap);
+    const auto on_abort = [](int) { // as the handler that writes a crash record: which call found it
+        const char *report;
+        size_t report_bytes;
+        dprintf(STDERR_FILENO, "found by %s\n", failfast_kept(&report, &report_bytes)->call);
+        _exit(1);
+    };
+#define EXPECT_REFUSED(name, call)                                                               \
+    EXPECT_EXIT((signal(SIGABRT, on_abort), (void)(call), _exit(0)), testing::ExitedWithCode(1), \
+                "destroyed_heap: (.|\n)*the address is that of the heap itself(.|\n)*found by " name "\n")
+    EXPECT_REFUSED("hak_heap_malloc", hak_heap_malloc(heap, 10));
+    EXPECT_REFUSED("hak_heap_malloc", hak_heap_calloc(heap, 10, 1));
+    EXPECT_REFUSED("hak_heap_malloc", hak_heap_aligned_alloc(heap, 64, 10));
+    EXPECT_REFUSED("hak_heap_realloc", hak_heap_realloc(heap, block, 20));
+    EXPECT_REFUSED("hak_heap_free_all", hak_heap_free_all(heap));
+    EXPECT_REFUSED("hak_heap_destroy", hak_heap_destroy(heap));
+    EXPECT_REFUSED("hak_heap_limit_set", hak_heap_limit_set(heap, 1 << 20));
+    EXPECT_REFUSED("hak_heap_limit_get", hak_heap_limit_get(heap));
+    EXPECT_REFUSED("hak_heap_figures_get", hak_heap_figures_get(heap, &figures, sizeof figures));
+#undef EXPECT_REFUSED
+    hak_free(block);
 }
 
 } // namespace

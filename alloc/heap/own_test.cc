@@ -105,26 +105,6 @@ TEST_F(Own, ReallocKeepsTheHeap)
     hak_heap_destroy(other);
 }
 
-TEST_F(Own, ADestroyedHeapIsNotUsed)
-{
-    SKIP_WITHOUT_VALIDATE();
-    hak_heap *heap = hak_heap_new();
-    void *block = hak_malloc(10);
-    hak_heap_figures figures;
-    hak_heap_destroy(heap);
-    const char *said = "destroyed_heap: (.|\n)*the address is that of the heap itself";
-    EXPECT_DEATH(hak_heap_malloc(heap, 10), said);
-    EXPECT_DEATH(hak_heap_calloc(heap, 10, 1), said);
-    EXPECT_DEATH(hak_heap_aligned_alloc(heap, 64, 10), said);
-    EXPECT_DEATH(hak_heap_realloc(heap, block, 20), said);
-    EXPECT_DEATH(hak_heap_free_all(heap), said);
-    EXPECT_DEATH(hak_heap_destroy(heap), said);
-    EXPECT_DEATH(hak_heap_limit_set(heap, 1 << 20), said);
-    EXPECT_DEATH(hak_heap_limit_get(heap), said);
-    EXPECT_DEATH(hak_heap_figures_get(heap, &figures, sizeof figures), said);
-    hak_free(block);
-}
-
 TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
 {
     SKIP_WITHOUT_VALIDATE();

@@ -245,6 +245,10 @@ TEST_F(OwnRealloc, ReallocStaysInPlaceWhereItMay)
     EXPECT_EQ(tag_at(300000, RUN_BYTES_MAX + 1), (uint32_t)CLASS_OWN_HUGE);
     EXPECT_EQ(tag_at(4 * RUN_BYTES_MAX, RUN_BYTES_MAX + 1), (uint32_t)CLASS_OWN_HUGE);
     EXPECT_EQ(tag_at(4 * RUN_BYTES_MAX, RUN_BYTES_MAX), (uint32_t)CLASS_OWN);
+    void *grows = hak_heap_malloc(heap, RUN_BYTES_MAX);
+    EXPECT_EQ(hak_heap_realloc(heap, grows, RUN_BYTES_MAX - PAGE_BYTES), grows);
+    EXPECT_EQ(hak_heap_realloc(heap, grows, RUN_BYTES_MAX), grows) << "into the page behind it";
+    hak_free(hak_heap_realloc(heap, grows, RUN_BYTES_MAX + 1));
     void *run = hak_heap_malloc(heap, 300000);
     EXPECT_EQ(hak_heap_realloc(heap, run, SMALL_BYTES_MAX + 1), run) << "its end goes back";
     EXPECT_EQ(own_figures_of(heap).used_bytes, PAGE_BYTES);
