@@ -11,6 +11,7 @@ extern "C" {
 #include "base/sync_point.h"
 #include "cache/thread.h"
 #include "slab/owner.h"
+#include "slab/remote.h"
 }
 
 namespace {
@@ -340,6 +341,39 @@ TEST_F(Fork, BetweenPostAndQueue)
         });
     for (int i = 500; i < 2000; i++) hak_free(blocks[(size_t)i]);
     blocks.clear();
+}
+
+// A block was posted to an orphan's slab, which is on no queue yet. Nobody else drains what the child queues.
+TEST_F(Fork, BetweenPostAndQueueOfAnOrphan)
+{
+    SKIP_WITHOUT_VALIDATE();
+    static std::vector<void *> blocks[2]; // of two, since the busy thread adopts one
+    test::in_threads(2, [](int thread) {
+        static std::atomic<int> here;
+        here++;
+        while (here < 2) std::this_thread::yield();
+        for (int i = 0; i < 1000; i++) blocks[thread].push_back(hak_malloc(512));
+        here++;
+        while (here < 4) std::this_thread::yield();
+    });
+    fork_at(
+        "pending_push",
+        [] {
+            for (std::vector<void *> &each : blocks)
+                for (int i = 0; i < 500; i++) hak_free(each[(size_t)i]);
+        },
+        [] {
+            for (uint32_t id = 1; id <= owner_count(); id++) {
+                struct owner *owner = owner_with_id(id);
+                EXPECT_FALSE(owner_is_orphan(owner) && remote_is_pending(owner)) << id;
+            }
+            hak_inspect_report report;
+            EXPECT_TRUE(hak_inspect(&report)) << report.broken_law;
+        });
+    for (std::vector<void *> &each : blocks) {
+        for (size_t i = 500; i < 1000; i++) hak_free(each[i]);
+        each.clear();
+    }
 }
 
 // --- handlers of the program ------------------------------------------------------------------------------

@@ -243,6 +243,39 @@ TEST_F(Limit, CachesAreGivenBackFirst)
     }));
 }
 
+// A small block needs fresh memory only when its class has none. Until then nobody is asked; from then on each malloc gets
+// its block as long as the callback has something to free.
+TEST_F(Limit, TheCallbackIsAskedForSmallBlocksToo)
+{
+    for (size_t size : {(size_t)16, (size_t)1000, (size_t)SMALL_BYTES_MAX / 2})
+        EXPECT_TRUE(test::in_child([size] {
+            static std::vector<void *> spare;
+            static size_t wanted;
+            hak_limit_set(limit_committed_bytes() + 16 * MIB);
+            for (void *block; (block = hak_malloc(MIB)) != nullptr;) spare.push_back(block);
+            ASSERT_GE(spare.size(), 12u);
+            hak_limit_callback(
+                [](size_t wanted_bytes, void *) {
+                    wanted = wanted_bytes;
+                    if (spare.empty()) return false;
+                    hak_free(spare.back());
+                    spare.pop_back();
+                    return true;
+                },
+                nullptr);
+            size_t got = 0, last_wanted = 0;
+            while (hak_malloc(size) != nullptr) {
+                got += size;
+                if (spare.size() == 8 && last_wanted == 0) last_wanted = wanted;
+            }
+            EXPECT_TRUE(spare.empty());
+            EXPECT_GE(got, 8 * MIB) << "what the callback has freed";
+            EXPECT_GE(last_wanted, size);
+            EXPECT_LE(last_wanted, 2 * size + 64);
+            EXPECT_EQ(errno, ENOMEM);
+        })) << size;
+}
+
 TEST_F(Limit, TheCallbackIsAsked)
 {
     EXPECT_TRUE(test::in_child([] {

@@ -41,6 +41,19 @@ TEST(Owner, Register)
     EXPECT_FALSE(owner_is_orphan(first)) << "the caller holds it";
 }
 
+TEST(Owner, HasShrunkBelowAPartOfItsPeak)
+{
+    struct owner one = {};
+    one.used_bytes_peak = SHRINK_BYTES_MIN;
+    const size_t bound = SHRINK_BYTES_MIN >> SHRINK_LOG2;
+    for (const auto &[used_bytes, has] : {std::pair(bound, false), {bound - 1, true}, {(size_t)0, true}}) {
+        owner_used_bytes_set(&one, used_bytes);
+        EXPECT_EQ(owner_has_shrunk(&one), has) << used_bytes;
+    }
+    one.used_bytes_peak = SHRINK_BYTES_MIN - 1;
+    EXPECT_FALSE(owner_has_shrunk(&one)) << "too little for it to matter";
+}
+
 TEST(Owner, RegisterToTheLastIdAndNoFurther)
 {
     EXPECT_TRUE(test::in_child([] { // the same owner again and again: only the table counts here
