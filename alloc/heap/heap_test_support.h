@@ -67,6 +67,24 @@ inline std::vector<size_t> all_kinds_of_sizes()
     return sizes;
 }
 
+// Blocks of each, with content, in each of the rounds.
+inline void use_all_kinds_of_sizes(int rounds)
+{
+    for (int round = 0; round < rounds; round++) {
+        std::vector<std::pair<void *, size_t>> blocks;
+        for (size_t size : all_kinds_of_sizes()) {
+            void *block = hak_malloc(size);
+            ASSERT_NE(block, nullptr);
+            pattern_fill(block, size, size, size < 200000 ? 256 : 1 << 17);
+            blocks.emplace_back(block, size);
+        }
+        for (auto [block, size] : blocks) {
+            ASSERT_TRUE(pattern_holds(block, size, size, size < 200000 ? 256 : 1 << 17));
+            hak_free(block);
+        }
+    }
+}
+
 // A test whose heap is at rest before and after.
 class HeapTest : public testing::Test {
   protected:
