@@ -6,6 +6,8 @@
 extern "C" {
 #include "cache/tcache.h"
 #include "guard/guard_sample.h"
+#include "os/meta.h"
+#include "os/os_fault.h"
 #include "profile/pops.h"
 #include "profile/profile.h"
 #include "superslab/pagemap.h"
@@ -90,7 +92,8 @@ void walk(uint32_t class_index, size_t live_max, int calls, const std::function<
     while (!live.empty()) give_back();
 }
 
-// With a mean that is never reached: `left` falls by one for each block that enters the bin, by a free or in a list.
+// With a mean that is never reached: `left` falls by one for each block that enters the bin, by a free or in a list. So it
+// does in the first slow path after a stack was unwound too, for which the thread forgets its counts.
 TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
 {
     EXPECT_TRUE(test::in_child([] {
@@ -107,6 +110,7 @@ TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
             const uint64_t now = left + mallocs + cached(c).blocks;
             if (before == 0) before = now;
             ASSERT_EQ(now, before) << "after " << mallocs << " mallocs";
+            if (mallocs % 3 == 0) tcache_self()->pops = nullptr;
         });
         EXPECT_EQ(cached(c).aside, 0u);
     }));
@@ -179,6 +183,32 @@ void *bin_with_a_choice(uint32_t c)
     EXPECT_GT(state.bin, 0);
     EXPECT_EQ((void *)state.aside[state.bin], last);
     return last;
+}
+
+// Without memory for samples or slabs, each choice that is set aside still serves a malloc, before the first that fails.
+TEST_F(Pops, WithoutMemoryWhatIsSetAsideServes)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
+        std::vector<void *> blocks(sizeclass_credit(c) / 2);
+        for (void *&block : blocks) block = hak_malloc(2048);
+        ASSERT_EQ(profile_start(1, 7), 0); // each entry is chosen
+        hak_purge();
+        void *sampled = hak_malloc(2048);
+        ASSERT_EQ(profile_used_bytes(), 2048u);
+        for (void *block : blocks) hak_free(block);
+        ASSERT_GE(cached(c).aside, blocks.size());
+        os_fault_install(1, true);
+        while (meta_alloc(64) != nullptr) {}
+        std::set<void *> served;
+        while (void *block = hak_malloc(2048)) served.insert(block);
+        os_fault_remove();
+        EXPECT_EQ(profile_used_bytes(), 2048u) << "no more is sampled";
+        for (void *block : blocks) EXPECT_TRUE(served.contains(block));
+        for (void *block : served) hak_free(block);
+        hak_free(sampled);
+    }));
 }
 
 // A visit takes the magazines with their choices, and leaves the bin's list its own. The next slow path is a malloc.
