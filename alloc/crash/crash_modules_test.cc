@@ -2,8 +2,10 @@
 // before.
 #include "base/test_support.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -170,4 +172,52 @@ TEST(CrashModules, WithoutTheSystemsMapsTheLinkersListServes)
         }
     }));
     EXPECT_EQ(modules().size(), mapped.size());
+}
+
+namespace {
+
+// How many modules the linker lists.
+size_t listed()
+{
+    size_t count = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info *, size_t, void *seen) {
+            ++*static_cast<size_t *>(seen);
+            return 0;
+        },
+        &count);
+    return count;
+}
+
+} // namespace
+
+// As many modules are remembered as the linker lists, up to 128. (REMEMBERED_MAX)
+TEST(CrashModules, ABoundedNumberIsRemembered)
+{
+    std::filesystem::path smallest; // of the libraries that are here
+    for (const module &each : modules())
+        if (std::string(each.path).find(".so") != std::string::npos && std::filesystem::exists(each.path) &&
+            (smallest.empty() || std::filesystem::file_size(each.path) < std::filesystem::file_size(smallest)))
+            smallest = each.path;
+    if (smallest.empty()) GTEST_SKIP() << "this program is linked statically";
+    char folder_name[] = "/tmp/hakmem-modules-XXXXXX";
+    ASSERT_NE(mkdtemp(folder_name), nullptr);
+    const std::filesystem::path folder = folder_name;
+    EXPECT_TRUE(test::in_child([&] {
+        const size_t most = 128;
+        for (size_t count = listed(); count <= most + 1; count++) {
+            ASSERT_EQ(listed(), count);
+            modules_remember();
+            rlimit before, none;
+            ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+            none = {0, before.rlim_max};
+            ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0); // no file can be opened
+            EXPECT_EQ(modules().size(), std::min(count, most));
+            ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+            const std::filesystem::path copy = folder / std::to_string(count);
+            std::filesystem::copy_file(smallest, copy);
+            ASSERT_NE(dlopen(copy.c_str(), RTLD_NOW), nullptr) << dlerror();
+        }
+    }));
+    std::filesystem::remove_all(folder);
 }
