@@ -62,35 +62,38 @@ TEST(LineMap, AMapThatEndsGivesAllItsMemoryBack)
     EXPECT_LT(address_space_pages(), before + 8);
 }
 
-// Two threads come to a part of the address space where neither has been: one makes its leaf, the other takes that.
+// Two threads come to a part of the address space where neither has been: one makes its leaf, the other takes that. In every
+// other round each makes a leaf of its own.
 TEST(LineMap, ALeafThatTwoThreadsMakeIsOne)
 {
-    constexpr int rounds = 3000, claimed = 400;
-    at_once(1, [](int, int) {}); // libc keeps the stack
+    LineMap().claim(at(kLine), 8, 1);
+    at_once(1, 1, [](int, int) {}); // libc keeps the stack
     const std::size_t before = address_space_pages();
-    int met = 0;
+    AtOnce once;
     {
         LineMap lines;
         std::atomic<int> shared{0};
-        met = at_once(rounds, [&](int me, int round) {
-            void *start = at(kLine + (static_cast<std::uintptr_t>(round) << 22) + static_cast<std::uintptr_t>(me) * 8);
+        once = at_once(3000, 6000, [&](int me, int round) {
+            const auto mine = static_cast<std::uintptr_t>(me), leaf = 2 * static_cast<std::uintptr_t>(round);
+            void *start = at(kLine + (round % 2 == 0 ? (leaf << 22) + mine * 8 : (leaf + mine) << 22));
             if (lines.claim(start, 8, static_cast<std::uint32_t>(1 + me)).line != 0) shared.fetch_add(1);
         });
-        EXPECT_EQ(shared.load(), rounds) << "the second of each two sees the first";
+        EXPECT_EQ(shared.load(), (once.rounds + 1) / 2) << "the second of each two sees the first";
     }
     EXPECT_LT(address_space_pages(), before + 8);
+    int met = once.met;
 
     ClaimMap claims;
     const std::size_t empty = address_space_pages();
     EXPECT_EQ(claims.claim(at(kLine), 8), 0u);
     const std::size_t leaf = address_space_pages() - empty;
     std::atomic<int> refused{0};
-    met = std::min(met, at_once(claimed, [&](int, int round) {
-                       if (claims.claim(at(kLine + (static_cast<std::uintptr_t>(1 + round) << 30)), 8) != 0)
-                           refused.fetch_add(1);
-                   }));
-    EXPECT_EQ(refused.load(), claimed) << "one of each two is";
-    EXPECT_LT(address_space_pages(), empty + (1 + claimed) * leaf + leaf / 2);
+    once = at_once(kMeetingsLeast, 400, [&](int, int round) {
+        if (claims.claim(at(kLine + (static_cast<std::uintptr_t>(1 + round) << 30)), 8) != 0) refused.fetch_add(1);
+    });
+    EXPECT_EQ(refused.load(), once.rounds) << "one of each two is";
+    EXPECT_LT(address_space_pages(), empty + static_cast<std::size_t>(1 + once.rounds) * leaf + leaf / 2);
+    met = std::min(met, once.met);
     if (met < kMeetingsLeast) GTEST_SKIP() << "the threads met " << met << " times only";
 }
 
@@ -181,5 +184,5 @@ TEST(LineMap, TheOracleJudgesInStrictRunsAndCountsInOthers)
     }
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <latch>
 #include <thread>
 
@@ -34,16 +35,26 @@ template <typename Step> int side_by_side(Step step)
     return meetings.load();
 }
 
-// Calls step(0, round) in this thread and step(1, round) in another, as nearly at once as two threads that spin can, for
-// each of these rounds. Returns in how many both were in their step.
-template <typename Step> int at_once(int rounds, Step step)
+// How many rounds there were, and in how many of them both threads were in their step.
+struct AtOnce {
+    int rounds, met;
+};
+
+// Calls step(0, round) in this thread and step(1, round) in another, as nearly at once as two threads that spin can, until
+// they have met `wanted` times. On a machine that is too busy for that it ends after `rounds_max`, or some seconds.
+template <typename Step> AtOnce at_once(int wanted, int rounds_max, Step step)
 {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     std::atomic<int> arrived{0}, inside{0}, met{0};
+    std::atomic<int> rounds{INT_MAX}; // how many are done
     const auto body = [&](int me) {
-        for (int round = 0; round < rounds; ++round) {
+        for (int round = 0;; ++round) {
+            if (me == 0 && (round == rounds_max || met >= wanted || std::chrono::steady_clock::now() > end))
+                rounds = round;
             arrived.fetch_add(1);
-            for (int spins = 0; arrived.load() < 2 * (round + 1); ++spins)
-                if (spins % 1024 == 1023) std::this_thread::yield();
+            for (int spins = 1; arrived.load() < 2 * (round + 1); ++spins)
+                if (spins % (1 << 16) == 0) std::this_thread::yield();
+            if (round == rounds) return;
             if (inside.fetch_add(1) != 0) met.fetch_add(1);
             step(me, round);
             inside.fetch_sub(1);
@@ -52,7 +63,7 @@ template <typename Step> int at_once(int rounds, Step step)
     std::thread other(body, 1);
     body(0);
     other.join();
-    return met.load();
+    return {rounds.load(), met.load()};
 }
 
 } // namespace stress
