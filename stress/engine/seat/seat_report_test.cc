@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -201,6 +202,30 @@ TEST_F(SeatReports, OfEachThreadWhereItStands)
         if (report(false, 1).find("has ended") != std::string::npos) break;
     }
     EXPECT_EQ(report(false, 3), "thread 0: has ended\nthread 2: has ended\n");
+}
+
+// The thread may be about to read errno. Nothing can be written here, so that each call of the report sets it.
+TEST_F(SeatReports, LeaveErrnoAsItWas)
+{
+    Seat &mine = seat(1, true);
+    std::atomic<bool> over{false};
+    std::latch ready(1);
+    int after = 0;
+    std::thread thread([&] {
+        mine.thread.tid = gettid();
+        ready.count_down();
+        errno = EIO;
+        while (!over.load(std::memory_order_relaxed)) {}
+        after = errno;
+    });
+    ready.wait();
+    Mapped<Seat *> all(1);
+    all[0] = &mine;
+    seat_report_prepare();
+    seat_report_all(-1, all, false, 5000);
+    over = true;
+    thread.join();
+    EXPECT_EQ(after, EIO);
 }
 
 // A thread that takes no signals is named with its ops; one that takes them later answers, and continues its call.
