@@ -103,9 +103,9 @@ TEST_F(Trace, AThreadsNameIsPrintableToItsEnd)
     char bytes[64] = {};
     struct text text = {bytes, sizeof bytes - 1, 0};
     test::in_thread([&] {
-        prctl(PR_SET_NAME, "ab\1");
+        prctl(PR_SET_NAME, "a ~\x1f\x7f");
         trace_add_thread(&text, gettid());
-        EXPECT_EQ(std::string(bytes), std::to_string(gettid()) + " (ab?)");
+        EXPECT_EQ(std::string(bytes), std::to_string(gettid()) + " (a ~?\?)");
     });
 }
 
