@@ -79,7 +79,7 @@ function(hakmem_add_suites program prefix)
         set_tests_properties(${prefix}/${suite} PROPERTIES
             ENVIRONMENT_MODIFICATION ASAN_OPTIONS=string_append::allow_user_poisoning=0)
       endif()
-      if(suite MATCHES "^(Cancel|Fault|Fork|ForkLock)$") # faults injected from outside; see stress/inject/tests.cmake
+      if(suite MATCHES "^(Cancel|Fault|Fork|ForkAtStep|ForkLock)$") # faults injected from outside; see stress/inject/tests.cmake
         set_property(TEST ${prefix}/${suite} APPEND PROPERTY LABELS inject)
       endif()
     endforeach()
