@@ -97,11 +97,15 @@ int main(int count, char **words)
     return sum(3, 3) != 6 || low != 5;
 }
 """
+# Nothing can be mapped when the program comes to its first mutant.
+STARVE = """#include <sys/resource.h>
+__attribute__((constructor)) static void starve(void) { setrlimit(RLIMIT_AS, &(struct rlimit){1, 1}); }
+"""
 TEST = "add_test(NAME unit/{0} COMMAND alloc-tests {0})\n"
 CMAKE = (
     "cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
     "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\nset(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
-    "add_executable(alloc-tests alloc/toy.c)\nadd_subdirectory(stress/crash)\n"
+    "add_executable(alloc-tests alloc/toy.c)\ntarget_compile_options(alloc-tests PRIVATE -include ${CMAKE_SOURCE_DIR}/starve.h)\nadd_subdirectory(stress/crash)\n"
     f"foreach(name {' '.join(name for name in sample.SETS['alloc'].targets() if '/' not in name)})\n"
     "add_custom_target(${name} DEPENDS alloc-tests)\nendforeach()\n" + TEST.format("sum")
 )
@@ -113,6 +117,7 @@ FILES = {
     "CMakePresets.json": '{"version": 6, "configurePresets": [{"name": "release", "generator": "Ninja",'
     ' "binaryDir": "${sourceDir}/build/release"}]}\n',
     "alloc/toy.c": TOY,
+    "starve.h": STARVE,
     "stress/crash/CMakeLists.txt": "",
     ".gitignore": "/build/\n",
 }

@@ -73,6 +73,12 @@ static __attribute__((unused, noinline, cold)) int mutant_read(void)
     return id;
 }
 
+/* First of all, before a test takes from the process the address space or the descriptors that recording needs. */
+__attribute__((constructor(101), unused)) static void mutant_begin(void)
+{
+    if (__atomic_load_n(&mutant_id, __ATOMIC_RELAXED) == MUTANT_NOT_READ) mutant_read();
+}
+
 /* Whether this process runs mutant number. */
 static inline __attribute__((unused)) int mutant_is(int number)
 {
