@@ -3,8 +3,8 @@
 //
 // Prints an input of an op target as a text program. With --run, first makes it as small as possible (fewer ops,
 // threads and stops, smaller sizes), as long as PROGRAM, run on it in a child, still fails and prints TEXT; writes the
-// result to --out. With --encode, FILE is a text program, which may have repeats, and its encoding is written to --out;
-// or a trace (hakmem-stress capture), which is cut into inputs, and --out is their folder.
+// result to --out. With --encode, FILE is a text program, which may have repeats, and its encoding is written to --out.
+// FILE may also be a trace (hakmem-stress capture): it is cut into inputs, and --out is the folder for them.
 // Exit status: 0; 1 if the input does not fail in this way; 2 for bad input.
 #include <fcntl.h>
 #include <poll.h>
