@@ -49,17 +49,19 @@ TEST(Meta, ARangeIsUsedToItsLastLine)
     EXPECT_EQ(calls_for(1, LINE), 2u) << "eight have filled the range";
 }
 
+// Several ranges' worth: a thread that lost count of what is left would write beyond the end of one.
 TEST(Meta, ThreadsGetMemoryOfTheirOwn)
 {
+    constexpr int BLOCKS = 20000;
     static std::atomic<int> torn;
     test::in_threads(4, [](int thread) {
         std::vector<uint64_t *> mine;
-        for (int i = 0; i < 500; i++) {
+        for (int i = 0; i < BLOCKS; i++) {
             auto *words = static_cast<uint64_t *>(meta_alloc(128));
             std::fill(words, words + 16, (uint64_t)thread << 32 | (uint64_t)i);
             mine.push_back(words);
         }
-        for (int i = 0; i < 500; i++)
+        for (int i = 0; i < BLOCKS; i++)
             for (int word = 0; word < 16; word++)
                 if (mine[(size_t)i][word] != ((uint64_t)thread << 32 | (uint64_t)i)) torn++;
     });

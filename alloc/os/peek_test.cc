@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <utility>
 
 extern "C" {
@@ -58,6 +59,12 @@ int peek_without_the_call(char *pages)
     if (!os_peek(pages + size - 16, out, 16) || memcmp(out, pages + size - 16, 16) != 0) return 2;
     if (os_peek(pages + size - 8, out, 16)) return 3; // half of it is not readable
     if (os_peek(pages + size, out, 16) || os_peek(nullptr, out, 16)) return 4;
+    // A pipe takes all of a part or none of it.
+    memset(out, 'o', size);
+    if (os_peek(pages + size - 4096 - 8, out, 2 * 4096)) return 9;
+    if (memcmp(out, pages + size - 4096 - 8, 4096) != 0) return 10;
+    for (size_t i = 4096; i < 2 * 4096; i++)
+        if (out[i] != '\0') return 11;
     if (errno != 77) return 5;
     // Descriptors are closed again; with no descriptor left, nothing is read.
     if (next_descriptors() != before) return 8;
@@ -106,8 +113,13 @@ TEST(Peek, RefusesWhatIsNot)
     char out[16];
     errno = 77;
     EXPECT_TRUE(os_peek(pages + 4096 - 16, out, 16));
+    memset(pages, 'p', 4096);
+    memset(out, 'o', sizeof out);
     EXPECT_FALSE(os_peek(pages + 4096 - 8, out, 16)) << "half of it is not readable";
+    EXPECT_EQ(std::string(out, 16), std::string(8, 'p') + std::string(8, '\0'));
+    memset(out, 'o', sizeof out);
     EXPECT_FALSE(os_peek(pages + 4096, out, 16));
+    EXPECT_EQ(std::string(out, 16), std::string(16, '\0'));
     EXPECT_FALSE(os_peek(nullptr, out, 16));
     EXPECT_FALSE(os_peek(reinterpret_cast<void *>(0xdeadbeefdeadbeef), out, 16)) << "no address of this processor";
     EXPECT_FALSE(os_peek(reinterpret_cast<void *>(UINTPTR_MAX - 3), out, 16));
