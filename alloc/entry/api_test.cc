@@ -107,7 +107,37 @@ TEST_F(Api, WhatIsTooLargeByItselfIsNotAskedOfTheSystem)
         EXPECT_EQ(hak_aligned_alloc(64, size), nullptr);
         EXPECT_EQ(hak_aligned_alloc((size_t)PTRDIFF_MAX + 1, size), nullptr);
     }
+    for (size_t size : {(size_t)0, (size_t)10, (size_t)RUN_BYTES_MAX + 1})
+        EXPECT_EQ(hak_aligned_alloc((size_t)PTRDIFF_MAX + 1, size), nullptr);
     EXPECT_EQ(os_fault_remove(), 0u);
+}
+
+// The system refuses the largest size, and is not asked for a byte more. The block that was to grow stays as it is.
+TEST_F(Api, TheLargestSizeIsAskedOfTheSystem)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t old_bytes : {(size_t)10, (size_t)RUN_BYTES_MAX, (size_t)2 * RUN_BYTES_MAX}) {
+        void *block = hak_malloc(old_bytes), *own = hak_heap_malloc(heap, old_bytes);
+        const std::function<void *(size_t)> calls[] = {
+            [](size_t n) { return hak_malloc(n); },
+            [](size_t n) { return hak_calloc(n, 1); },
+            [](size_t n) { return hak_aligned_alloc(64, n); },
+            [=](size_t n) { return hak_realloc(block, n); },
+            [=](size_t n) { return hak_heap_malloc(heap, n); },
+            [=](size_t n) { return hak_heap_calloc(heap, n, 1); },
+            [=](size_t n) { return hak_heap_aligned_alloc(heap, 64, n); },
+            [=](size_t n) { return hak_heap_realloc(heap, own, n); },
+        };
+        for (size_t i = 0; i < std::size(calls); i++)
+            for (size_t more : {0, 1}) {
+                os_fault_install(0, false);
+                EXPECT_EQ(calls[i]((size_t)PTRDIFF_MAX + more), nullptr);
+                EXPECT_EQ(os_fault_remove() > 0, more == 0) << "call " << i << " beside " << old_bytes;
+            }
+        hak_free(block);
+        hak_free(own);
+    }
+    hak_heap_destroy(heap);
 }
 
 TEST_F(Api, MallocOfZero)
