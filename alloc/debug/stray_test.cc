@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern "C" {
@@ -54,6 +55,25 @@ TEST_F(StrayDeathTest, OutsideTheHeap)
         expect_report(__builtin_thread_pointer(), "foreign_pointer");
         expect_report(static_cast<char *>(__builtin_thread_pointer()) - 16, "stack_pointer");
     });
+}
+
+// Without the list of mappings the report says nothing of what is where the address points.
+TEST_F(StrayDeathTest, WhereTheMappingsCannotBeRead)
+{
+    char local[64] = "local";
+    char *huge = static_cast<char *>(hak_malloc(64 * test::MIB));
+    hak_free(huge);
+    hak_purge_all();
+    ASSERT_FALSE(huge_is_cached(huge));
+    void *hole = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(hole, 4096);
+    const auto free_without_files = [](void *pointer) {
+        const rlimit none = {0, 0};
+        if (setrlimit(RLIMIT_NOFILE, &none) == 0) hak_free(pointer);
+    };
+    for (void *pointer : {static_cast<void *>(local), static_cast<void *>(of_data), static_cast<void *>(huge), hole})
+        EXPECT_DEATH(free_without_files(pointer),
+                     "failfast: foreign_pointer: [^\n]*\nhakmem:   address [^\n]*\nhakmem:   found by ");
 }
 
 TEST_F(StrayDeathTest, WhereAHugeBlockWas)
