@@ -90,4 +90,6 @@ TEST_F(CrashBounds, LengthOfTheDirectorysName)
         TearDown();
     }
     EXPECT_EQ(hak_crash_handler_install(""), ENOENT);
+    EXPECT_EQ(hak_crash_handler_install(nullptr), ENOENT);
+    EXPECT_EQ(hak_crash_handler_install("/dev/null"), ENOTDIR);
 }

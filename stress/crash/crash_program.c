@@ -64,12 +64,14 @@ PLAINLY static void overwrite_title(char **argv)
     memset(environ[0], ' ', strlen(environ[0]));
 }
 
-/* Calls address 0 on a chain of frames of which the second lies below the first. */
+/* Calls address 0 on a chain of three frames: the second lies above the first, the third below both. */
 PLAINLY static void call_on_falling_frames(void)
 {
 #if defined __x86_64__
-    static uint64_t frames[] = {0, 0x1111000, 0, 0x2222000}; /* of each: the next one, the return address */
-    frames[2] = (uint64_t)(uintptr_t)&frames[0];
+    static uint64_t frames[] = {0,         0x1111000, 0,
+                                0x2222000, 0,         0x3333000}; /* of each: the next one, the return address */
+    frames[2] = (uint64_t)(uintptr_t)&frames[4];
+    frames[4] = (uint64_t)(uintptr_t)&frames[0];
     __asm__ volatile("movq %0, %%rbp\n\txorl %%eax, %%eax\n\tcall *%%rax" : : "r"(&frames[2]) : "rax", "memory");
 #endif
 }
