@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "explore/inside/inside_watch.h"
+
 // ThreadSanitizer calls this with each report.
 extern "C" void __tsan_on_report(void *report);
 
@@ -67,6 +69,7 @@ void Runner::fail(const char *rule, const char *format, ...)
 // continues.
 void Runner::on_signal(int signal)
 {
+    if (signal == SIGABRT) inside_survive_abort();
     if (runner_now == nullptr || runner_now->fibers_.current() == Fibers::kMax) {
         std::signal(signal, SIG_DFL);
         std::raise(signal);

@@ -58,6 +58,34 @@ const ExploreScenario kGuardSlots{
     .fresh_only = true,
 };
 
+const ExploreScenario kGuardTwice{
+    .name = "guard-twice",
+    .hunts = "a sampled block that two threads free at one time: both succeed, and its slot serves two blocks",
+    .threads_max = 3,
+    .setup =
+        [](World &world) {
+            world.runner.fibers().count_reports();
+            world.in(0, [](World &each) {
+                if (!inside_guard_begin(kSlots)) each.runner.fail("memory", "no room for the slots");
+            });
+            all_live(world);
+            world.in(0, [](World &each) {
+                for (unsigned i = 0; i < 10 && !is_sampled(each, 0); ++i) each.give(0), each.take(0, kSampled);
+                if (!is_sampled(each, 0)) each.runner.fail("scenario", "no block was sampled");
+            });
+        },
+    .body = [](World &world, unsigned) { world.now.figures[0] += inside_guard_free(world.block(0)); },
+    .check =
+        [](World &world) {
+            if (world.now.figures[0] != 1)
+                world.runner.fail("law", "%u threads have freed one block",
+                                  static_cast<unsigned>(world.now.figures[0]));
+            world.forget(0, 1);
+            kGuardSlots.check(world);
+        },
+    .fresh_only = true,
+};
+
 // The threads' next blocks are the first that may be sampled.
 const ExploreScenario kGuardFirst{
     .name = "guard-first",
@@ -266,8 +294,8 @@ const ExploreScenario kForkQuarantine{
 
 void explore_watch_scenarios(std::vector<ExploreScenario> &list)
 {
-    for (const ExploreScenario &each : {kGuardSlots, kGuardFirst, kProfileTables, kProfileStart, kFrameTake,
-                                        kQuarantineRings, kQuarantineNew, kForkQuarantine})
+    for (const ExploreScenario &each : {kGuardSlots, kGuardTwice, kGuardFirst, kProfileTables, kProfileStart,
+                                        kFrameTake, kQuarantineRings, kQuarantineNew, kForkQuarantine})
         list.push_back(each);
 }
 

@@ -1,6 +1,7 @@
 /* inside_watch.c: see inside_watch.h. */
 #include "explore/inside/inside_watch.h"
 
+#include <setjmp.h>
 #include <signal.h>
 
 #include "cache/visit.h"
@@ -9,6 +10,7 @@
 #include "debug/lookup.h"
 #include "debug/quarantine.h"
 #include "guard/guard.h"
+#include "guard/guard_report.h"
 #include "guard/guard_sample.h"
 #include "heap/own_inside.h"
 #include "heap/stats_write.h"
@@ -77,6 +79,24 @@ bool inside_guard_is_live(const void *address)
 {
     struct guard_history history;
     return guard_find((uintptr_t)address, &history) && history.state == RECORD_STATE_live;
+}
+
+static HAK_TLS sigjmp_buf *survived;
+
+bool inside_guard_free(void *block)
+{
+    sigjmp_buf here;
+    HAK_MINE(survived) = &here;
+    bool is_freed = sigsetjmp(here, 0) == 0;
+    if (is_freed) guard_free(block);
+    HAK_MINE(survived) = NULL;
+    guard_misuse_forget();
+    return is_freed;
+}
+
+void inside_survive_abort(void)
+{
+    if (HAK_MINE(survived) != NULL) siglongjmp(*HAK_MINE(survived), 1);
 }
 
 bool inside_profile_begin(size_t mean_bytes)

@@ -33,6 +33,10 @@ struct inside_guard inside_guard_now(void);
 void inside_guard_rate(uint32_t rate);
 /* What reports know of an address: whether it is in a sampled block that is live. */
 bool inside_guard_is_live(const void *address);
+/* Frees a sampled block. False: it was found to be freed already, and the thread has survived the abort. */
+bool inside_guard_free(void *block);
+/* For the handler of SIGABRT: does not return where a thread survives it. */
+void inside_survive_abort(void);
 
 /* For setup: starts the heap profile with a fixed seed. False: no memory. */
 bool inside_profile_begin(size_t mean_bytes);
