@@ -57,21 +57,21 @@ void guard_say(const struct guard_history *history)
 HAK_NORETURN HAK_COLD void guard_misused(const void *pointer, enum record_finding finding)
 {
     struct guard_history history;
-    misused_pointer = pointer;
-    misused_finding = finding;
+    HAK_MINE(misused_pointer) = pointer;
+    HAK_MINE(misused_finding) = finding;
     if (guard_misuse(&history)) guard_say(&history);
     abort();
 }
 
 bool guard_misuse(struct guard_history *history)
 {
-    if (misused_pointer == NULL) return false;
-    guard_find((uint64_t)(uintptr_t)misused_pointer, history);
-    history->finding = misused_finding;
+    if (HAK_MINE(misused_pointer) == NULL) return false;
+    guard_find((uint64_t)(uintptr_t)HAK_MINE(misused_pointer), history);
+    history->finding = HAK_MINE(misused_finding);
     return true;
 }
 
 void guard_misuse_forget(void)
 {
-    misused_pointer = NULL;
+    HAK_MINE(misused_pointer) = NULL;
 }
