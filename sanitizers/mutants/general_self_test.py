@@ -191,12 +191,18 @@ static void add(_Atomic(int) *word, int more)
 {
     atomic_store_explicit(word, *word + more, memory_order_relaxed);
 }
+static int sum_of(struct pair *pair, int *more)
+{
+    return pair->first + *more;
+}
 int calls(struct pair *pair, int x)
 {
     pair->low = number_of(pair);
     pair->high = 3;
     add(&pair->low, x);
     add(&pair->high, 2);
+    pair->low = sum_of(pair, &pair->second);
+    pair->high = sum_of(pair, &pair->first);
     return ASAN && x;
 }
 int builds(int x) { return VALIDATE && x && calls(0, x); }
@@ -211,6 +217,20 @@ int negative(int wide) { return wide < (int)UINT_MAX ? wide : UINT_MAX; }
 bool zero(int x, int *y) { return ASAN || MSAN || x == *y; }
 bool level(int x) { return x >= (ASAN ? 1 : 2); }
 bool other(int x) { return x || (VALIDATE && level(x)); }
+static int high_of(struct pair *pair) { return pair->high; }
+static int at(int *place) { return *place; }
+static void put(int *place, int value) { *place = value; }
+void order(struct pair *pair, int *from)
+{
+    pair->low = high_of(pair);
+    pair->high = 1;
+    atomic_store_explicit(&pair->high, 2, memory_order_release);
+    unknown();
+    pair->high = at(&pair->low);
+    put(&pair->low, 5);
+    pair->high = at(from);
+    put(&pair->low, 6);
+}
 """
 UNLIKE_MADE = (
     ("wide < most", "wide <= most"),
@@ -220,6 +240,16 @@ UNLIKE_MADE = (
     ("ASAN || MSAN || x == *y", "!!(ASAN || MSAN)"),
     ("x >= (ASAN ? 1 : 2)", "x > (ASAN ? 1 : 2)"),
     ("x || (VALIDATE && level(x))", "!!(x)"),
+    *(
+        (f"{first}\n    {second}", f"{second} {first}")
+        for first, second in (
+            ("pair->low = high_of(pair);", "pair->high = 1;"),
+            ("pair->high = 1;", "atomic_store_explicit(&pair->high, 2, memory_order_release);"),
+            ("unknown();", "pair->high = at(&pair->low);"),
+            ("pair->high = at(&pair->low);", "put(&pair->low, 5);"),
+            ("pair->high = at(from);", "put(&pair->low, 6);"),
+        )
+    ),
 )
 
 RANGE = """#include <initializer_list>
@@ -273,6 +303,7 @@ def check_alike(problems):
                 "pair->high += x; ",
                 "atomic",
                 "add(&pair->high",
+                "pair->high = sum_of",
             )
         )
     ]

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import re
 
+import effects
 from equivalents import chunk_hash
 
 OPERATORS = {
@@ -43,13 +44,6 @@ STEPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 FAILURES = re.compile(r"NULL|nullptr|false|-1|E[A-Z]{3,}|errno|error|result|\(void \*\)0")
 PLAIN = re.compile(r"NULL|nullptr|false|true|-?[0-9]+u?|E[A-Z]{3,}")
 LOAD = re.compile(r"(atomic_load\w*|__atomic_load_n)\(([^,()]*(\([^()]*\))?[^,()]*)|[\w.>\[\]-]+\.load\(")
-# A store that the language lets trade places with any other that is not of the same memory: what it sets, and the value.
-# The second may also come before a first that releases.
-UNORDERED = re.compile(
-    r"(?:atomic_(?:store|fetch_\w+)_explicit\(&(?P<place>[^,]+), (?P<value>.+), memory_order_(?P<order>relaxed|release)\)"
-    r"|STORE\((?P<record>[^,]+), (?P<kept>.+)\)|(?P<left>[\w.>\[\]-]+) [-+|&]?= (?P<right>.+)|(?P<step>[\w.>\[\]-]+?)(?:\+\+|--));",
-    re.DOTALL,
-)
 # The largest value of a type, as a cast and a constant name them.
 LARGEST = {
     "int": "INT_MAX",
@@ -122,15 +116,14 @@ def is_statement(node):
 class Function:
     """Gathers the mutants of one function."""
 
-    def __init__(self, file, data, node, plain=frozenset(), setters=frozenset()):
+    def __init__(self, file, data, node, known):
         self.file, self.data, self.node = file, data, node
         self.body = node.child_by_field_name("body")
         self.name = self.name_of(node)
         self.hash = chunk_hash(data, node.start_byte)
         self.found, self.places = [], collections.Counter()
         self.asked = set()  # conditions and loads so far, in the order of the text
-        self.plain = plain  # functions of the file that only compute from their arguments
-        self.setters = setters  # functions that only change what their first argument points to
+        self.known = known  # what functions of the tree read and set
 
     def name_of(self, node):
         at = node.child_by_field_name("declarator")
@@ -267,46 +260,14 @@ class Function:
             return [node]
         return [each for child in node.named_children for each in self.declarations(child)]
 
-    def sets_other_fields(self, first, second):
-        """Whether both set a field, of different names, to what the other does not set."""
-        lefts = [re.match(r".*(?:->|\.)(\w+)$", self.assigned(each), re.DOTALL) for each in (first, second)]
-        if None in lefts or any(self.has_other_call(each) for each in (first, second)):
-            return False
-        words = [re.split(r"\W+", self.text(each)) for each in (first, second)]
-        return lefts[0][1] not in words[1] and lefts[1][1] not in words[0]
-
-    def has_other_call(self, node):
-        """A call of anything but the plain functions."""
-        calls = self.all_of(node, "call_expression")
-        return any(self.text(each.child_by_field_name("function")) not in self.plain for each in calls)
-
-    def as_assignment(self, node):
-        """The statement's text; where it calls a setter, that of an assignment that reads and sets the same."""
-        text = self.text(node)
-        called = re.fullmatch(r"(\w+)\(&([\w.>\[\]-]+), ([^()]*)\);", text)
-        return f"{called[2]} += {called[3]};" if called and called[1] in self.setters else text
-
-    def are_unordered(self, first, second):
-        """Whether both are plain or relaxed stores without another call, and neither names what the other sets."""
-        found = [UNORDERED.fullmatch(self.as_assignment(each)) for each in (first, second)]
-        if (
-            None in found
-            or found[1]["order"] == "release"
-            or "fetch" in self.text(first)
-            and found[0]["order"] == "release"
-        ):
-            return False
-        places = [each["place"] or each["record"] or each["left"] or each["step"] for each in found]
-        values = [each["value"] or each["kept"] or each["right"] or "" for each in found]
-        if any("(" in re.sub(r"\((?:u?int\w+|\w+ \*|void \*)\)", "", each) for each in (*places, *values)):
-            return False
-        names = [[word for word in re.split(r"\W+", place) if not word.isdigit()][-1] for place in places]
-        words = [re.split(r"\W+", f"{place} {value}") for place, value in zip(places, values)]
-        return names[0] not in words[1] and names[1] not in words[0]
+    def effect(self, node):
+        found = effects.effect_of(node, self.text)
+        found.absorb_calls(self.known, self.file)
+        return found
 
     def depends(self, first, second):
         """Whether the order of two expression statements can matter: a call, or one names what the other sets."""
-        if self.sets_other_fields(first, second) or self.are_unordered(first, second):
+        if effects.independent(self.effect(first), self.effect(second)):
             return False
         texts = self.text(first), self.text(second)
         for mine, other in ((first, second), (second, first)):
@@ -612,30 +573,6 @@ class Function:
             self.asked |= self.questions(node)
 
 
-# A function that returns what it computes from its arguments, and one that changes what its first argument points to.
-PLAIN_FUNCTION = re.compile(
-    rb"^(?:static )?(?:inline )?[\w ]+?\**(?P<name>\w+)\((?P<parameters>[^()]*)\)\n\{\n\s*return (?P<value>[^;]*);\n\}",
-    re.M,
-)
-SETTER = re.compile(
-    rb"^static (?:inline )?void (?P<name>\w+)\(_Atomic\(\w+\) \*(?P<place>\w+), \w+ \w+\)\n\{\n"
-    rb"\s*atomic_(?:store|fetch_\w+)_explicit\((?P=place), [^;]*, memory_order_relaxed\);[^\n]*\n\}",
-    re.M,
-)
-
-
-def plain_functions(data):
-    """Names of functions whose value depends on nothing but their arguments: no call, and nothing read by a pointer."""
-    found = set()
-    for each in PLAIN_FUNCTION.finditer(data):
-        value = re.sub(rb"\((?:u?int\w*|size_t|double|char|bool)(?: \*)?\)", b"", each["value"])  # without casts
-        words = set(re.findall(rb"[A-Za-z_]\w*", value))
-        parameters = set(re.findall(rb"(\w+)(?:,|$)", each["parameters"]))
-        if words <= parameters and not re.search(rb"->|[\[=(&]|\*\s*[A-Za-z_]|\+\+|--", value):
-            found.add(each["name"].decode())
-    return found
-
-
 def functions(node):
     if node.type == "function_definition":
         yield node
@@ -644,18 +581,32 @@ def functions(node):
         yield from functions(child)
 
 
-def mutants_of(name, data):
-    """The mutants of a file with this text (bytes), in the order of the text. name is relative to the checkout."""
-    blanked = ATTRIBUTES.sub(lambda match: b" " * len(match[0]), data)
-    plain = plain_functions(data)
-    setters = {each["name"].decode() for each in SETTER.finditer(data)}
+def blank(data):
+    return ATTRIBUTES.sub(lambda match: b" " * len(match[0]), data)
+
+
+def effects_of(files):
+    """What the functions of files {name: text} read and set."""
+
+    def tree(name, data):
+        return parser_of(name).parse(data).root_node, lambda node: data[node.start_byte : node.end_byte].decode()
+
+    return effects.effects_of({name: tree(name, blank(data)) for name, data in files.items()})
+
+
+def mutants_of(name, data, known=None):
+    """The mutants of a file with this text (bytes), in the order of the text. name is relative to the checkout. known: effects_of
+    the tree; by default of this file alone."""
+    blanked = blank(data)
+    if known is None:
+        known = effects_of({name: data})
     found = []
     for node in functions(parser_of(name).parse(blanked).root_node):
         body = node.child_by_field_name("body")
         head = blanked[node.start_byte : body.start_byte] if body is not None else b""
         if body is None or body.type != "compound_statement" or re.search(rb"\bconst(expr|eval)\b", head):
             continue
-        function = Function(name, data, node, plain, setters)
+        function = Function(name, data, node, known)
         function.walk(body)
         found += function.found
     unique = {}

@@ -103,8 +103,12 @@ def files_of(chosen, root):
 
 def all_mutants(chosen, root):
     """{file: mutants}"""
+    sources = [name for name in tracked(root) if name.startswith(chosen.folders) and re.search(r"\.(c|cc|h)$", name)]
+    sources = [name for name in sources if "_test" not in name]
+    known = operators.effects_of({name: (pathlib.Path(root) / name).read_bytes() for name in sources})
     found = {
-        name: operators.mutants_of(name, (pathlib.Path(root) / name).read_bytes()) for name in files_of(chosen, root)
+        name: operators.mutants_of(name, (pathlib.Path(root) / name).read_bytes(), known)
+        for name in files_of(chosen, root)
     }
     return {name: mutants for name, mutants in found.items() if mutants}
 
