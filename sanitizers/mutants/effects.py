@@ -23,7 +23,7 @@ class Effect:
     reads: set = dataclasses.field(default_factory=set)
     sets: set = dataclasses.field(default_factory=set)
     by_parameter: set = dataclasses.field(default_factory=set)  # numbers of the parameters by which it sets something
-    reads_by: set = dataclasses.field(default_factory=set)  # and by which it reads something
+    reads_by: set = dataclasses.field(default_factory=set)  # numbers of those by which it reads something
     calls: list = dataclasses.field(default_factory=list)  # (name, what each argument points to: an Effect)
     any: bool = False  # may do anything
     reads_any: bool = False  # reads by a bare pointer
