@@ -89,6 +89,8 @@ class Reader:
         while node.type in ("parenthesized_expression", "subscript_expression"):
             is_element |= node.type == "subscript_expression"
             node = node.child_by_field_name("argument") or node.named_children[0]
+        if node.type == "call_expression" and self.text(node).startswith("HAK_MINE("):
+            node = node.child_by_field_name("arguments").named_children[0]
         if node.type == "field_expression":
             self.effect.sets.add(self.text(node.child_by_field_name("field")))
         elif node.type == "pointer_expression" and not is_element and self.text(node).startswith("*"):

@@ -230,6 +230,10 @@ void order(struct pair *pair, int *from)
     put(&pair->low, 5);
     pair->high = at(from);
     put(&pair->low, 6);
+    for (struct pair *next; pair != NULL; pair = next) {
+        next = pair->next;
+        unknown();
+    }
 }
 """
 UNLIKE_MADE = (
@@ -240,6 +244,7 @@ UNLIKE_MADE = (
     ("ASAN || MSAN || x == *y", "!!(ASAN || MSAN)"),
     ("x >= (ASAN ? 1 : 2)", "x > (ASAN ? 1 : 2)"),
     ("x || (VALIDATE && level(x))", "!!(x)"),
+    ("pair != NULL", "(pair != NULL) && ((pair->next) != NULL)"),
     *(
         (f"{first}\n    {second}", f"{second} {first}")
         for first, second in (

@@ -365,13 +365,13 @@ class Function:
             return  # for (;;) ends by a jump
         rest = self.span(condition.end_byte, node.end_byte)
         self.replace("loop_first_pass", node, f"int hak_pass = 0; {head}hak_pass++ == 0 && ({asked}){rest}")
-        step = self.stepped(node.child_by_field_name("update"))
+        step = self.stepped(node.child_by_field_name("update"), body)
         if step is not None and re.search(rf"\b{step[0]}\b", asked):
             ahead = re.sub(rf"\b{step[0]}\b", lambda _: f"({step[1]})", asked)
             self.replace("loop_loses_last", condition, f"({asked}) && ({ahead})", "expr")
 
-    def stepped(self, update):
-        """(variable, its next value) of a for statement's update; None: it is not that simple."""
+    def stepped(self, update, body):
+        """(variable, its next value) of the update of a for statement with this body; None: it is not that simple."""
         if update is None:
             return None
         text = self.text(update)
@@ -381,8 +381,17 @@ class Function:
         changed = re.fullmatch(r"(\w+) ([-+*/&|^]|<<|>>)?= (.+)", text, re.DOTALL)
         if not changed:
             return None
-        value = changed[3] if changed[2] is None else f"{changed[1]} {changed[2]} ({changed[3]})"
-        return changed[1], value
+        if changed[2] is not None:
+            return changed[1], f"{changed[1]} {changed[2]} ({changed[3]})"
+        # Where the body keeps the next value in a variable, the condition is asked before it is set.
+        kept = [
+            self.text(each.child_by_field_name("right"))
+            for each in self.all_of(body, "assignment_expression")
+            if self.text(each.child_by_field_name("left")) in re.findall(r"\w+", changed[3])
+        ]
+        if kept and (len(kept) > 1 or not changed[3].isidentifier()):
+            return None
+        return changed[1], kept[0] if kept else changed[3]
 
     # --- conditions ---
 
