@@ -76,6 +76,7 @@ static void *frame_put(char *start, size_t front, struct frame_word word)
 static void *frame_put_resized(char *start, size_t front, struct frame_word word, size_t old_bytes)
 {
     char *user = frame_put(start, front, word);
+    trace_allocated(user, word.size_bytes);
     if (MSAN && word.size_bytes > old_bytes) sanitizer_fresh(user + old_bytes, word.size_bytes - old_bytes);
     return user;
 }
@@ -256,6 +257,7 @@ static void *realloc_moved(struct hak_heap *heap, const struct framed *framed, s
     struct framed shorter = *framed;
     shorter.word.size_bytes = size_bytes;
     frame_write(&shorter);
+    trace_allocated(framed->user, size_bytes);
     return framed->user;
 }
 
@@ -285,7 +287,6 @@ static void *realloc_checked(struct hak_heap *heap, void *pointer, size_t size_b
         char *start = heap_realloc(framed.start, whole);
         if (start == NULL) return NULL;
         if (start != framed.start) trace_freed(framed.user);
-        trace_allocated(start + front, size_bytes);
         return frame_put_resized(start, front, word, framed.word.size_bytes);
     }
     if (whole <= framed.bytes && whole >= framed.bytes / 2)

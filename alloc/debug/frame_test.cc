@@ -10,9 +10,11 @@ extern "C" {
 #include "debug/frame_layout.h"
 #include "debug/lookup.h"
 #include "debug/quarantine.h"
+#include "debug/trace.h"
 #include "heap/heap.h"
 #include "os/meta.h"
 #include "os/os_fault.h"
+#include "report/failfast.h"
 #include "report/settings.h"
 }
 
@@ -110,8 +112,12 @@ TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
     std::vector<char *> others;
     while (char *other = take(100)) others.push_back(other);
     errno = 5;
+    failfast_level_read = LEVEL_TRACES;
     EXPECT_EQ(frame_realloc(block, 100), block);
     EXPECT_EQ(errno, 5);
+    failfast_event allocated, freed;
+    EXPECT_EQ(trace_find(block, &allocated, &freed), 100u);
+    failfast_level_read = LEVEL_LAYOUT;
     EXPECT_EQ(frame_realloc(block, 30000), nullptr);
     EXPECT_EQ(errno, ENOMEM);
     os_fault_remove();
@@ -119,6 +125,30 @@ TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
     EXPECT_EQ(frame_first_other(block, 100, 7), 100u);
     release(block);
     for (char *other : others) release(other);
+}
+
+// In place or elsewhere, small, a run or huge: reports tell the last size that was asked for, and who freed the old block.
+TEST_F(FrameTest, TheTraceIsOfTheLastRealloc)
+{
+    failfast_level_read = LEVEL_TRACES;
+    failfast_event allocated, freed;
+    const std::pair<size_t, size_t> cases[] = {
+        {1000, 990},    {1000, 1001},     {100, 5000},         {20000, 100},        {40000, 70000},
+        {70000, 40001}, {70000, 6000000}, {6000000, 12000000}, {12000000, 7000000}, {6000000, 100}};
+    for (auto [from, to] : cases) {
+        char *block = take(from);
+        EXPECT_EQ(trace_find(block, &allocated, &freed), from);
+        char *resized = static_cast<char *>(frame_realloc(block, to));
+        EXPECT_EQ(trace_find(resized, &allocated, &freed), to) << "from " << from;
+        EXPECT_EQ(freed.thread, 0u) << "from " << from << " to " << to;
+        if (resized != block) {
+            EXPECT_EQ(trace_find(block, &allocated, &freed), from) << "to " << to;
+            EXPECT_EQ((pid_t)freed.thread, gettid()) << "from " << from << " to " << to;
+        }
+        release(resized);
+        quarantine_empty();
+    }
+    failfast_level_read = LEVEL_LAYOUT;
 }
 
 TEST_F(FrameTest, SizesThatWrapAreRefused)
