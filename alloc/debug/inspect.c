@@ -83,11 +83,8 @@ static void check_superslab(struct superslab *superslab, void *context)
                 broken(report, "law 7: a free page that is not dirty reads as zero", start);
             continue;
         }
-        if (tag == CLASS_OWN_DEAD) {
-            accounted |= 1ull << page;
-            continue;
-        }
-        if (accounted >> page & 1) continue; /* inside the slab or run before it */
+        if (tag == CLASS_OWN_DEAD) accounted |= 1ull << page;
+        if (accounted >> page & 1) continue; /* such a page, or inside the slab or run before it */
         if (tag == 0) {
             broken(report, "law 6: a page in use has a tag", start);
             continue;

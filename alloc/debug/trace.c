@@ -42,7 +42,7 @@ static uint32_t clock_now;
 
 static struct record *set_of(uintptr_t block)
 {
-    return &records[(block >> 4) * 0x9e3779b97f4a7c15 >> 32 & (TRACE_RECORDS / WAYS - 1) * WAYS];
+    return &records[block * 0x9e3779b97f4a7c15 >> 32 & (TRACE_RECORDS / WAYS - 1) * WAYS];
 }
 
 static struct record *find(uintptr_t block)
