@@ -54,8 +54,7 @@ static void walk_free_list(struct describe_place *place, uint64_t slab_end)
         if (block == place->block_start) place->state = RECORD_STATE_free;
         bool readable;
         from = block;
-        block = os_peek_word(pointer_of(block), &readable);
-        if (!readable) return;
+        block = os_peek_word(pointer_of(block), &readable); /* 0 if it cannot be read */
     }
 }
 
@@ -79,11 +78,11 @@ static bool is_in_own_bin(uint64_t block_start, uint32_t class_index)
 {
     const struct block *block = tcache_self()->heads[class_index];
     struct cycle cycle = {.mark = 0};
-    bool readable = true;
-    for (uint32_t count = 0; block != NULL && readable && count < LIST_BLOCKS_MAX; count++) {
+    bool readable;
+    for (uint32_t count = 0; block != NULL && count < LIST_BLOCKS_MAX; count++) {
         if (number_of(block) == block_start) return true;
         if (cycle_closes(&cycle, number_of(block))) return false;
-        block = pointer_of(os_peek_word(block, &readable));
+        block = pointer_of(os_peek_word(block, &readable)); /* NULL if it cannot be read */
     }
     return false;
 }

@@ -240,6 +240,83 @@ TEST_F(Describe, AListThatIsACircle)
     EXPECT_FALSE(describe_bad_link(&suspect));
 }
 
+// A bin with a block that cannot be read ends there.
+TEST_F(Describe, AListThatLeavesTheMemory)
+{
+    void *mapped = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    char *sought = static_cast<char *>(hak_malloc(208)), *other = static_cast<char *>(hak_malloc(208));
+    hak_free(sought);
+    hak_free(other);
+    block *&head = tcache_self()->heads[sizeclass_of(208)];
+    block *sound = head;
+    EXPECT_EQ(place_of(number_of(sought)).state, (uint64_t)RECORD_STATE_free);
+    head = static_cast<block *>(mapped);
+    EXPECT_NE(place_of(number_of(sought)).state, (uint64_t)RECORD_STATE_free);
+    head = sound;
+    munmap(mapped, 4096);
+}
+
+namespace {
+
+uint64_t cpu_ns()
+{
+    timespec now;
+    EXPECT_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+} // namespace
+
+// LIST_BLOCKS_MAX: a bin is walked through that many blocks, and no further. A circle of few takes far less.
+TEST_F(Describe, ABinIsWalkedUpToItsBound)
+{
+    const size_t most = 1 << 16, few = 12;
+    std::vector<void **> blocks(most + 1); // they stay live: only the links say that they are in the bin
+    for (void **&block : blocks) block = static_cast<void **>(hak_malloc(16));
+    for (size_t i = 0; i < most; i++) *blocks[i] = blocks[i + 1];
+    void **freed = static_cast<void **>(hak_malloc(16));
+    hak_free(freed);
+    void *&head = reinterpret_cast<void *&>(tcache_self()->heads[sizeclass_of(16)]);
+    void *sound = head;
+    head = blocks[0];
+    uint64_t all_ns = 0;
+    for (size_t before : {most - 1, most}) {
+        void *&last = *blocks[before - 1], *next = blocks[before];
+        last = freed;
+        const uint64_t began = cpu_ns();
+        const bool is_found = place_of(number_of(freed)).state == RECORD_STATE_free;
+        all_ns = cpu_ns() - began;
+        EXPECT_EQ(is_found, before < most) << before;
+        last = next;
+        describe_suspect suspect = {};
+        *blocks[before] = reinterpret_cast<void *>(0x123450);
+        EXPECT_EQ(describe_bad_link(&suspect), before < most) << before;
+        if (before < most) EXPECT_EQ(suspect.word, blocks[before]);
+        *blocks[before] = before < most ? blocks[before + 1] : nullptr;
+    }
+    *blocks[few - 1] = blocks[0];
+    const uint64_t began = cpu_ns();
+    EXPECT_NE(place_of(number_of(freed)).state, (uint64_t)RECORD_STATE_free);
+    EXPECT_LT(cpu_ns() - began, all_ns / 10) << "of " << all_ns << " ns for " << most << " blocks";
+    head = sound;
+    for (void **block : blocks) hak_free(block);
+}
+
+TEST_F(Describe, TheFirstAndTheLastBinAreLookedAt)
+{
+    for (uint32_t class_index : {1u, (uint32_t)CLASS_COUNT - 1}) {
+        void *&head = reinterpret_cast<void *&>(tcache_self()->heads[class_index]), *sound = head;
+        head = reinterpret_cast<void *>(0x123450);
+        describe_suspect suspect = {};
+        EXPECT_TRUE(describe_bad_link(&suspect));
+        EXPECT_EQ(suspect.class_index, class_index);
+        EXPECT_EQ(suspect.word, (void *)&head);
+        head = sound;
+        EXPECT_FALSE(describe_bad_link(&suspect));
+    }
+}
+
 // While other threads allocate, free and end, every answer is consistent in itself.
 TEST_F(Describe, WhileTheHeapChanges)
 {
