@@ -170,14 +170,14 @@ struct guard_figures guard_figures(void)
     return (struct guard_figures){.sampled = taken, .live = slot_count - (uint32_t)(put - taken), .slots = slot_count};
 }
 
-/* Fills in what a slot knows of history->address. False: the slot has never had a block. */
-static bool slot_describe(uint32_t index, struct guard_history *history)
+/* Fills in what a slot knows of history->address: nothing if there is no such slot, or it has never had a block. */
+static void slot_describe(uint32_t index, struct guard_history *history)
 {
     struct slot copy; /* copied by the kernel, since another thread may be writing */
-    if (index >= slot_count || !os_peek(&slots[index], &copy, sizeof copy)) return false;
+    if (index >= slot_count || !os_peek(&slots[index], &copy, sizeof copy)) return;
     uint32_t state = atomic_load_explicit(&copy.state, memory_order_relaxed);
     uint32_t size_bytes = atomic_load_explicit(&copy.size_bytes, memory_order_relaxed);
-    if (size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return false; /* 0: never used */
+    if (size_bytes == 0 || size_bytes > GUARD_BYTES_MAX) return; /* 0: never used */
     history->slot = index;
     history->start = (uint64_t)(uintptr_t)start_of(index, size_bytes);
     history->size_bytes = size_bytes;
@@ -195,9 +195,9 @@ static bool slot_describe(uint32_t index, struct guard_history *history)
     } else {
         history->finding = state == SLOT_LIVE ? RECORD_FINDING_none : RECORD_FINDING_use_after;
     }
-    return true;
 }
 
+/* From a block; from no block, whose start is 0, it is farther than from any. */
 static uint64_t distance(const struct guard_history *history)
 {
     if (history->address < history->start) return history->start - history->address;
@@ -217,9 +217,9 @@ bool guard_find(uint64_t address, struct guard_history *history)
         return true;
     }
     struct guard_history below = *history;
-    bool has_below = cell > 0 && slot_describe((uint32_t)(cell / 2 - 1), &below);
-    bool has_above = slot_describe((uint32_t)(cell / 2), history);
-    if (has_below && (!has_above || distance(&below) < distance(history))) *history = below;
+    slot_describe((uint32_t)(cell / 2 - 1), &below); /* at either end there is no such slot */
+    slot_describe((uint32_t)(cell / 2), history);
+    if (distance(&below) < distance(history)) *history = below;
     return true;
 }
 

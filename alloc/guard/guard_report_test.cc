@@ -146,12 +146,20 @@ TEST_F(GuardReport, WhatIsSaidOfAnAddress)
         EXPECT_EQ(at.allocated.thread, (uint32_t)gettid());
         EXPECT_GT(at.allocated.count, 1u);
         EXPECT_EQ(at.freed.thread, 0u);
+        EXPECT_EQ(say(first).finding, RECORD_FINDING_none);
+        EXPECT_EQ(say(first - 1).finding, RECORD_FINDING_before);
+        EXPECT_EQ(say(first + 100).finding, RECORD_FINDING_past_end);
         EXPECT_EQ(say(first + 112).finding, RECORD_FINDING_past_end);
         EXPECT_EQ(say(first + 112).start, start(first));
         at = say(second - 1); // between two slots: the nearer one
         EXPECT_EQ(at.start, start(second));
         EXPECT_EQ(at.finding, RECORD_FINDING_before);
+        const char *middle = second - (second - (first + 100)) / 2;
+        EXPECT_EQ(say(middle).start, start(second)) << "as near to both: the later one";
+        EXPECT_EQ(say(middle - 1).start, start(first));
+        EXPECT_EQ(say(first - os_page_bytes()).start, start(first)) << "no slot is before it";
         hak_free(first);
+        EXPECT_EQ(say(first).finding, RECORD_FINDING_use_after);
         at = say(first + 8);
         EXPECT_EQ(at.finding, RECORD_FINDING_use_after);
         EXPECT_EQ(at.state, RECORD_STATE_freed);

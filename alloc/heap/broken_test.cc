@@ -12,6 +12,7 @@
 extern "C" {
 #include "debug/describe.h"
 #include "guard/guard_sample.h"
+#include "report/broken.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
@@ -68,6 +69,14 @@ TEST_F(BrokenDeathTest, MoreReturnedThanGivenOut)
 {
     EXPECT_BROKEN(free_twice(),
                   "class 4 \\(64 bytes\\): a slab got back more.*; found at 0x.*: a block was freed twice");
+}
+
+// A slab's descriptor that was overwritten may name any class.
+TEST_F(BrokenDeathTest, AClassThatIsNone)
+{
+    EXPECT_BROKEN(broken(BROKEN_bin, CLASS_COUNT - 1, nullptr), "class [0-9]* \\(1024 bytes\\): ");
+    EXPECT_BROKEN(broken(BROKEN_bin, CLASS_COUNT, nullptr), "class [0-9]* \\(0 bytes\\): ");
+    EXPECT_BROKEN(broken(BROKEN_bin, UINT32_MAX, nullptr), "class 4294967295 \\(0 bytes\\): ");
 }
 
 // Once, and only in the thread that found it.
@@ -169,6 +178,20 @@ TEST_F(BrokenDeathTest, BinWhereBlocksAreSampled)
         guard_visit_refilled(visit, tcache_self(), CLASS_64);
     };
     EXPECT_BROKEN(circle(), "class 4 .*the list that a thread allocates from does not end");
+    // A list with as many blocks as the heap has in use, which malloc's own is one of, is one too long.
+    auto list_of = [](int beside) {
+        hak_free(take(64));
+        const size_t in_use = owner_used_bytes(&tcache_self()->heap->owner) / 64;
+        std::vector<block> blocks(in_use - 1 + (size_t)beside);
+        for (size_t i = 0; i < blocks.size(); i++) blocks[i].next = i + 1 < blocks.size() ? &blocks[i + 1] : nullptr;
+        tcache_self()->heads[CLASS_64] = blocks.data();
+        guard_visit visit = {};
+        visit.counts = visit.bin_was_empty = true;
+        guard_visit_refilled(visit, tcache_self(), CLASS_64);
+        _exit(7);
+    };
+    EXPECT_EXIT(list_of(0), testing::ExitedWithCode(7), "");
+    EXPECT_BROKEN(list_of(1), "class 4 .*the list that a thread allocates from does not end");
 }
 
 // Two threads free one run or huge block at the same moment. Its memory must be freed once, and not be handed out
