@@ -126,6 +126,11 @@ if(golden)
   set_tests_properties(unit/Golden.level3 PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT} ENVIRONMENT HAKMEM_FAILFAST_LEVEL=3)
 endif()
 
+# With frames and traces, where a size that is too large is reported too.
+add_test(NAME unit/Errno.level3 COMMAND alloc-tests --gtest_filter=Errno.*)
+set_tests_properties(unit/Errno.level3 PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT} ENVIRONMENT
+  "HAKMEM_FAILFAST_LEVEL=3;HAKMEM_FAILFAST=report")
+
 # The heap profile's estimates with 50 seeds.
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   add_test(NAME unit-release/Profile.seeds COMMAND alloc-tests-release --gtest_filter=Profile.*)

@@ -41,7 +41,7 @@ static size_t front_bytes(size_t align_bytes)
 /* The size of the heap's block for a framed one. False if the sum wraps. */
 static bool whole_bytes(size_t front, size_t size_bytes, size_t *whole)
 {
-    return size_bytes <= PTRDIFF_MAX && !__builtin_add_overflow(front, size_bytes, whole) &&
+    return !__builtin_add_overflow(front, size_bytes, whole) &&
            !__builtin_add_overflow(*whole, (size_t)FRAME_REAR_BYTES, whole);
 }
 

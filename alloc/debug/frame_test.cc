@@ -2,9 +2,11 @@
 // fixtures use blocks without frames. More than 400 lines: all share the calls with which frames are made and given up.
 #include "heap/heap_test_support.h"
 
+#include <csignal>
 #include <set>
 
 extern "C" {
+#include "cache/thread.h"
 #include "debug/describe.h"
 #include "debug/frame.h"
 #include "debug/frame_layout.h"
@@ -16,6 +18,7 @@ extern "C" {
 #include "os/os_fault.h"
 #include "report/failfast.h"
 #include "report/settings.h"
+#include "slab/validate.h"
 }
 
 namespace {
@@ -155,12 +158,14 @@ TEST_F(FrameTest, SizesThatWrapAreRefused)
 {
     char *block = take(100);
     for (size_t size : {SIZE_MAX, SIZE_MAX - 31, (size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1}) {
-        for (size_t align : {(size_t)0, (size_t)64, (size_t)1 << 62}) {
+        for (size_t align : {(size_t)0, (size_t)64, (size_t)1 << 62, (size_t)1 << 63}) {
             errno = 0;
             EXPECT_EQ(take(size, align), nullptr);
-            EXPECT_EQ(errno, ENOMEM);
+            EXPECT_EQ(errno, ENOMEM) << size << " aligned to " << align;
         }
+        errno = 0;
         EXPECT_EQ(frame_realloc(block, size), nullptr);
+        EXPECT_EQ(errno, ENOMEM) << size;
     }
     EXPECT_EQ(frame_usable_size(block), 100u);
     EXPECT_FALSE(frame_size_fits(SIZE_MAX / 2, 3));
@@ -168,6 +173,47 @@ TEST_F(FrameTest, SizesThatWrapAreRefused)
     EXPECT_FALSE(frame_size_fits(1, (size_t)PTRDIFF_MAX + 1));
     EXPECT_TRUE(frame_size_fits(0, SIZE_MAX));
     release(block);
+}
+
+// Level 3 reports the size, and the program gets what the other levels give it.
+TEST_F(FrameTest, ASizeThatNoBlockCanHaveIsReportedAtLevelThree)
+{
+    const int level = failfast_level_read, goes_on = failfast_goes_on_read;
+    failfast_level_read = LEVEL_TRACES;
+    failfast_goes_on_read = 1;
+    static void *block;
+    static hak_heap *heap;
+    block = hak_malloc(10);
+    heap = hak_heap_new();
+    const std::pair<const char *, void *(*)(size_t)> calls[] = {
+        {"malloc", hak_malloc},
+        {"calloc", [](size_t size) { return hak_calloc(size, 1); }},
+        {"realloc", [](size_t size) { return hak_realloc(block, size); }},
+        {"reallocarray", [](size_t size) { return hak_reallocarray(block, size, 1); }},
+        {"aligned_alloc", [](size_t size) { return hak_aligned_alloc(64, size); }},
+        {"memalign", [](size_t size) { return hak_memalign(64, size); }},
+        {"valloc", hak_valloc},
+        {"pvalloc", hak_pvalloc},
+        {"heap_malloc", [](size_t size) { return hak_heap_malloc(heap, size); }},
+        {"heap_calloc", [](size_t size) { return hak_heap_calloc(heap, size, 1); }},
+        {"heap_aligned_alloc", [](size_t size) { return hak_heap_aligned_alloc(heap, 64, size); }},
+        {"heap_realloc", [](size_t size) { return hak_heap_realloc(heap, block, size); }}};
+    for (size_t size : {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX})
+        for (const auto &[name, call] : calls) {
+            testing::internal::CaptureStderr();
+            errno = 0;
+            EXPECT_EQ(call(size), nullptr) << name;
+            const int then = errno;
+            const std::string said = testing::internal::GetCapturedStderr();
+            EXPECT_EQ(then, ENOMEM) << name << " " << size;
+            // pvalloc rounds up, so that PTRDIFF_MAX becomes a size above it.
+            const bool is_beyond = size > PTRDIFF_MAX || strcmp(name, "pvalloc") == 0;
+            EXPECT_EQ(said.find("failfast: size_overflow: ") != said.npos, is_beyond) << name << " " << size;
+        }
+    hak_free(block);
+    hak_heap_destroy(heap);
+    failfast_level_read = level;
+    failfast_goes_on_read = goes_on;
 }
 
 // The block, and what lies around it, are as they were before, so that a later look finds nothing.
@@ -237,6 +283,26 @@ TEST_F(FrameRings, ALaterThreadTakesTheRingOfOneThatEnded)
     while (meta_alloc(64) != nullptr) {} // for another ring
     test::in_thread([&] { EXPECT_TRUE(waits()) << "it finds no ring"; });
     os_fault_remove();
+}
+
+// A thread whose first free comes in its last destructors ends without a word to the quarantine.
+TEST_F(FrameRings, ALaterThreadTakesTheRingOfOneThatIsGone)
+{
+    const char *start = nullptr;
+    test::in_thread([&] {
+        char *block = take(10);
+        start = heap_lookup(block).start;
+        release(block);
+        tcache_self()->state = THREAD_ENDED; // so that the key's destructor does nothing
+        thread_abandon_heap(tcache_self());
+    });
+    EXPECT_TRUE(quarantine_holds(start)) << "nobody took the block out";
+    test::in_thread([] {
+        errno = 77;
+        release(take(10));
+        EXPECT_EQ(errno, 77);
+    });
+    EXPECT_FALSE(quarantine_holds(start)) << "the ring was not taken";
 }
 
 // As many blocks wait as the limits on their number and on their bytes allow, and not one more: the oldest leaves. A
@@ -342,6 +408,11 @@ TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
         uint32_t tag = pagemap_tag(block) & TAG_CLASS_MASK; // a size class, CLASS_RUN or CLASS_HUGE
         EXPECT_EQ(heap_lookup(block).class_index, tag);
         EXPECT_EQ(heap_lookup_any(block).class_index, tag);
+        if (heap_lookup(block).kind == RECORD_KIND_run) { // between the two steps of its free
+            EXPECT_TRUE(validate_free(block));
+            EXPECT_FALSE(heap_lookup(block).live);
+            validate_alloc_run(block);
+        }
         hak_free(block);
         EXPECT_FALSE(heap_lookup(block).live);
     }
@@ -422,6 +493,49 @@ TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
         "write_before: (.|\n)*and the block's end is overwritten too");
     for (char *inside : {at.start, block + 16}) // there is no room for a frame before at.start
         EXPECT_DEATH(release(inside), "interior_pointer: ");
+    for (size_t offset : {(size_t)1, (size_t)8, (size_t)15})
+        EXPECT_DEATH(release(block + offset), "misaligned_pointer: ");
+    char *behind = at.slab_start + at.slab_capacity * at.bytes;
+    ASSERT_EQ(heap_lookup(behind).kind, RECORD_KIND_slab);
+    EXPECT_DEATH(release(behind), "never_returned: (.|\n)*in a slab, where no block of it can be\n");
+    release(block);
+}
+
+// As the handler that writes a crash record: which block was kept of the find.
+static void print_kept(int)
+{
+    const char *report;
+    size_t bytes;
+    const failfast_find *kept = failfast_kept(&report, &bytes);
+    dprintf(STDERR_FILENO, "kept: %zu bytes at 0x%zx, kind %u, class %u, state %u\n", kept->block_bytes,
+            (uintptr_t)kept->block_start, kept->kind, kept->class_index, kept->state);
+    _exit(1);
+}
+
+// Below level 2, where no block has a frame, a report is about the heap's block; from there on about the program's part.
+TEST_F(FrameDeathTest, TheBlockOfAReport)
+{
+    char *block = take(100);
+    const struct lookup at = heap_lookup(block);
+    const std::string in = "hakmem:   in a small block of " + std::to_string(at.bytes) +
+                           " bytes at 0x[0-9a-f]*, class " + std::to_string(at.class_index) + ", heap " +
+                           std::to_string(at.owner_id) + "\nhakmem:   state: live\n";
+    const auto kept = [&at](const char *start, size_t bytes) {
+        char words[200];
+        snprintf(words, sizeof words, "(.|\n)*kept: %zu bytes at 0x%zx, kind %u, class %u, state %u\n", bytes,
+                 (uintptr_t)start, (unsigned)RECORD_KIND_slab, at.class_index, (unsigned)RECORD_STATE_live);
+        return std::string(words);
+    };
+    const auto misuse_at = [block](int level) {
+        signal(SIGABRT, print_kept);
+        failfast_level_read = level;
+        release(block + 16);
+    };
+    EXPECT_EXIT(misuse_at(LEVEL_LAYOUT), testing::ExitedWithCode(1),
+                in + "hakmem:   next: " + kept(at.start, at.bytes));
+    for (int level : {LEVEL_FRAMES, LEVEL_TRACES})
+        EXPECT_EXIT(misuse_at(level), testing::ExitedWithCode(1),
+                    in + "hakmem:   offset 16 of 100 bytes that begin at 0x[0-9a-f]*\n" + kept(block, 100));
     release(block);
 }
 
@@ -455,6 +569,19 @@ TEST_F(FrameDeathTest, WhatFreeSaysMustBeTrue)
     EXPECT_DEATH(frame_free(block, {FAMILY_MALLOC, false, true, 0, 32}),
                  "wrong_alignment: (.|\n)*with 64, freed with 32\n");
     frame_free(block, {FAMILY_MALLOC, true, true, 100, 64});
+}
+
+TEST_F(FrameDeathTest, WhatTheSizedFreesSayIsPassedOn)
+{
+    const int level = failfast_level_read;
+    failfast_level_read = LEVEL_FRAMES;
+    void *block = hak_aligned_alloc(64, 100), *plain = hak_malloc(100);
+    EXPECT_DEATH(hak_free_sized(plain, 99), "wrong_size: (.|\n)*with 100, freed with 99\n");
+    EXPECT_DEATH(hak_free_aligned_sized(block, 64, 99), "wrong_aligned_size: (.|\n)*with 100, freed with 99\n");
+    EXPECT_DEATH(hak_free_aligned_sized(block, 32, 100), "wrong_alignment: (.|\n)*with 64, freed with 32\n");
+    hak_free_aligned_sized(block, 64, 100);
+    hak_free_sized(plain, 100);
+    failfast_level_read = level;
 }
 
 // Their blocks do not wait in the quarantine. All else is checked as elsewhere; destroyed_heap has its misuse programs.

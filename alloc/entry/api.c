@@ -117,12 +117,9 @@ void *hak_valloc(size_t size_bytes)
 void *hak_pvalloc(size_t size_bytes)
 {
     size_t page_bytes = os_page_bytes();
-    if (size_bytes > PTRDIFF_MAX) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    size_t rounded_bytes = size_bytes == 0 ? page_bytes : round_up(size_bytes, page_bytes);
-    return alloc_aligned(page_bytes, rounded_bytes);
+    if (size_bytes == 0) size_bytes = page_bytes;
+    if (size_bytes <= PTRDIFF_MAX) size_bytes = round_up(size_bytes, page_bytes); /* a larger one is refused as it is */
+    return alloc_aligned(page_bytes, size_bytes);
 }
 
 size_t hak_malloc_usable_size(const void *block)
