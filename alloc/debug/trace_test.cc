@@ -10,6 +10,7 @@ extern "C" {
 #include "cache/thread.h"
 #include "debug/explain_next.h"
 #include "debug/trace.h"
+#include "os/maps.h"
 #include "report/failfast.h"
 #include "report/settings.h"
 #include "report/text.h"
@@ -107,6 +108,39 @@ TEST_F(Trace, AThreadsNameIsPrintableToItsEnd)
         trace_add_thread(&text, gettid());
         EXPECT_EQ(std::string(bytes), std::to_string(gettid()) + " (a ~?\?)");
     });
+    for (size_t files : {(size_t)0, (size_t)1 << 10}) { // where no file can be opened; no such thread
+        EXPECT_TRUE(test::in_child([files] {
+            const rlimit limit = {files, files};
+            ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+            char number[64] = {};
+            struct text only = {number, sizeof number - 1, 0};
+            errno = 77;
+            trace_add_thread(&only, UINT32_MAX);
+            EXPECT_EQ(errno, 77);
+            EXPECT_EQ(std::string(number), "4294967295");
+        }));
+    }
+}
+
+// A line for each frame: the file and the place of the call in it, or the address of the call.
+TEST_F(Trace, EachPlaceIsALine)
+{
+    const uintptr_t libc = (uintptr_t)dlsym(RTLD_DEFAULT, "getpid") + 16, nowhere = 0x10000;
+    Dl_info file;
+    maps_entry entry;
+    ASSERT_NE(dladdr(reinterpret_cast<void *>(libc), &file), 0);
+    ASSERT_TRUE(maps_find(libc, &entry));
+    failfast_event event = {};
+    for (uintptr_t each : {libc, nowhere, libc + 16}) event.frames[event.count++] = each;
+    char bytes[3 * (64 + MAPS_NAME_BYTES)];
+    text text = {bytes, sizeof bytes, 0};
+    trace_add_places(&text, &event);
+    const auto in_libc = [&](uintptr_t address) {
+        char offset[32];
+        snprintf(offset, sizeof offset, "+0x%zx\n", address - 1 - (uintptr_t)file.dli_fbase);
+        return "hakmem:     " + std::string(entry.name) + offset;
+    };
+    EXPECT_EQ(std::string(bytes, text.length), in_libc(libc) + "hakmem:     0x000000000000ffff\n" + in_libc(libc + 16));
 }
 
 TEST_F(Trace, EmptyThenOne)
@@ -152,6 +186,23 @@ TEST_F(Trace, WithoutTheCommandLineTheVariableIsNamed)
         EXPECT_EQ(std::string(buffer, text.length),
                   "hakmem:   next: run again with HAKMEM_FAILFAST_LEVEL=3 in the environment\n");
     }));
+}
+
+// Traces say who used a block, but not who broke the heap's books: then a debugger says more.
+TEST_F(Trace, TheNextStepIsForTheKind)
+{
+    failfast_event event = {};
+    event.frames[event.count++] = (uintptr_t)&set_of + 16;
+    const failfast_event *const events[] = {&event};
+    for (failfast_kind kind : {FAILFAST_double_free, FAILFAST_law, FAILFAST_heap_not_held}) {
+        static char buffer[8192];
+        text text = {buffer, sizeof buffer, 0};
+        explain_next(&text, kind, events, 1);
+        const std::string next(buffer, text.length);
+        EXPECT_EQ(next.find("addr2line") != next.npos, kind == FAILFAST_double_free) << next;
+        EXPECT_EQ(next.find("gdb") != next.npos || next.find("debugger") != next.npos, kind != FAILFAST_double_free)
+            << next;
+    }
 }
 
 // A set holds four blocks. The fifth takes the place of the one whose last malloc or free is the longest ago.
@@ -214,6 +265,15 @@ TEST_F(Trace, TheCommandIsForTheFileOfMostAddresses)
         EXPECT_EQ(addresses, 4u) << all;
         EXPECT_EQ(all.find(file.dli_fname) == std::string::npos, own_is_more) << all;
     }
+    // Of two files with as many addresses it is the first one's.
+    failfast_event event = {};
+    for (uintptr_t each : {libc, libc, own, own}) event.frames[event.count++] = each;
+    const failfast_event *const events[] = {&event};
+    static char buffer[4096];
+    text text = {buffer, sizeof buffer, 0};
+    EXPECT_TRUE(trace_add_command(&text, events, 1));
+    const std::string all(buffer, text.length);
+    EXPECT_NE(all.find(file.dli_fname), std::string::npos) << all;
 }
 
 // A record is full where the program's stack is deeper than it: what lies behind it in memory is not a frame.
@@ -233,6 +293,7 @@ TEST_F(Trace, AStackDeeperThanARecord)
         failfast_event allocated, freed;
         ASSERT_EQ(trace_find(block_at(1), &allocated, &freed), 100u);
         for (const failfast_event &event : {allocated, freed}) {
+            EXPECT_EQ((pid_t)event.thread, gettid()) << depth;
             ASSERT_EQ(event.count, (uint32_t)std::min<size_t>(depth, TRACE_DEPTH)) << depth;
             for (size_t i = 0; i < event.count; i++) EXPECT_EQ(event.frames[i], 0x10000 + skipped + i) << depth;
         }

@@ -2,6 +2,7 @@
 #include "base/test_support.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 extern "C" {
 #include "os/maps.h"
@@ -45,6 +46,20 @@ TEST(Maps, FindsNothingWhereNothingIs)
     EXPECT_FALSE(maps_find(0, &entry));
     EXPECT_FALSE(maps_find(~(uintptr_t)0 - 4095, &entry) && !entry.is_file && entry.name[0] == '\0');
     EXPECT_EQ(errno, 7);
+}
+
+TEST(Maps, WhereTheListCannotBeReadErrnoStays)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const rlimit none = {0, 0};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+        maps_entry entry;
+        errno = 7;
+        EXPECT_FALSE(maps_scan([](const maps_entry *, void *) { return true; }, nullptr));
+        EXPECT_EQ(errno, 7);
+        EXPECT_FALSE(maps_find((uintptr_t)data, &entry));
+        EXPECT_EQ(errno, 7);
+    }));
 }
 
 TEST(Maps, AMappingEndsBeforeItsEnd)

@@ -2,6 +2,7 @@
  * writable; this is the call that strict overcommit refuses. */
 #include "os/os.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <sys/auxv.h>
@@ -166,7 +167,8 @@ uint64_t os_address_space_limit_bytes(void)
 {
     int saved = errno;
     struct rlimit limit;
-    bool known = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    static_assert(RLIM_INFINITY == UINT64_MAX, "no limit is the highest one");
+    bool known = getrlimit(RLIMIT_AS, &limit) == 0;
     errno = saved;
     return known ? limit.rlim_cur : UINT64_MAX;
 }

@@ -1,10 +1,15 @@
-// os_linux_test.cc: the contract in os.h, clause by clause, against the kernel itself.
+// os_linux_test.cc: the contract in os.h, clause by clause, against the kernel itself. More than 400 lines: the contract has
+// that many clauses, and each function is in the list of refusals at the end.
 #include "base/test_support.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <chrono>
@@ -205,6 +210,20 @@ TEST_F(OsLinux, PageSize)
     EXPECT_EQ(PAGE_BYTES % os_page_bytes(), 0u);
 }
 
+TEST_F(OsLinux, AddressSpaceLimit)
+{
+    EXPECT_TRUE(test::in_child([] {
+        rlimit limit;
+        ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+        EXPECT_EQ(os_address_space_limit_bytes(), limit.rlim_cur) << "or none, which is UINT64_MAX";
+        if (test::sanitizer() != nullptr) return; // its shadow needs more
+        limit.rlim_cur = uint64_t{1} << 46;
+        ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+        EXPECT_EQ(os_address_space_limit_bytes(), uint64_t{1} << 46);
+    }));
+    errno = ERRNO_BEFORE;
+}
+
 TEST_F(OsLinux, WaitAndWake)
 {
     uint32_t word = 1;
@@ -239,6 +258,39 @@ TEST_F(OsLinux, WriteError)
     EXPECT_EQ(errno, ERRNO_BEFORE);
     dup2(standard_error, STDERR_FILENO);
     close(standard_error);
+}
+
+// A signal may end a write before the end of the text. The rest follows.
+TEST_F(OsLinux, WriteErrorToItsEnd)
+{
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const auto room = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
+    std::string text, told;
+    while (text.size() < 3 * room) text += std::to_string(text.size()) + " ";
+    struct sigaction action = {}, before;
+    action.sa_handler = [](int) {};
+    ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    const int standard_error = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    std::thread writer([&text] {
+        os_write_error(text.data(), text.size());
+        close(STDERR_FILENO); // so that the reader comes to an end
+    });
+    int waits = 0;
+    while (waits < static_cast<int>(room) && ioctl(ends[0], FIONREAD, &waits) == 0) std::this_thread::yield();
+    pthread_kill(writer.native_handle(), SIGUSR1); // what it has written is in the pipe, which is full
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    char bytes[4096];
+    for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;) told.append(bytes, static_cast<size_t>(got));
+    writer.join();
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+    close(ends[0]);
+    sigaction(SIGUSR1, &before, nullptr);
+    EXPECT_EQ(told, text);
+    errno = ERRNO_BEFORE;
 }
 
 // --- every function of os.h, when the kernel refuses its call ---

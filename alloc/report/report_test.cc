@@ -197,6 +197,24 @@ TEST(Report, WhereProcCannotBeReadTheProgramsEnvironmentServes)
     }));
 }
 
+// A report asks the system for this and that, and the program may go on from it.
+TEST(Report, AReportKeepsErrno)
+{
+    EXPECT_TRUE(test::in_child([] {
+        setenv("HAKMEM_FAILFAST", "report", 1);
+        level_without_files();
+        ASSERT_TRUE(failfast_goes_on());
+        hooks.failfast_explain = [](text *, uint32_t, failfast_find *) { errno = ESRCH; };
+        testing::internal::CaptureStderr();
+        errno = 77;
+        EXPECT_FALSE(failfast_refused(FAILFAST_law, nullptr, "of a test"));
+        EXPECT_EQ(errno, 77);
+        EXPECT_FALSE(failfast_refused_bytes(FAILFAST_law, nullptr, "of a test", {&hooks, 1}));
+        EXPECT_EQ(errno, 77);
+        testing::internal::GetCapturedStderr();
+    }));
+}
+
 // A thread that writes its report into a full pipe keeps the buffer until the pipe is read, whatever errno another thread
 // comes with.
 TEST(Report, AThreadWaitsForTheReportOfAnother)
