@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "os/os.h"
+#include "os/os_fault.h"
 #include "superslab/backing.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
@@ -182,6 +183,24 @@ TEST_F(Backing, OneRoundMakesAFew)
         EXPECT_EQ(backing_collapsed(), (size_t)HUGE_ROUND_SUPERSLABS);
         tick();
         EXPECT_EQ(backing_collapsed(), (size_t)HUGE_ROUND_SUPERSLABS + 1);
+    }));
+}
+
+// A superslab is seen to be full when the heap grows; not where the system refuses to let it grow, and only as wanted.
+TEST_F(Backing, OnlyANewSuperslabIsARound)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const page_range full = superslab_claim_whole();
+        const auto seen = [&] { return full.superslab->seen_full != 0; };
+        superslab_claim_whole();
+        EXPECT_FALSE(seen()) << "without the policy there is no round";
+        backing_set_huge_policy(HUGE_FULL);
+        os_fault_install(1, true);
+        for (int i = 0; i < 2; i++) EXPECT_EQ(pool_claim(SUPERSLAB_PAGES, 1, false).superslab, nullptr);
+        os_fault_remove();
+        EXPECT_FALSE(seen());
+        superslab_claim_whole();
+        EXPECT_TRUE(seen());
     }));
 }
 
