@@ -156,7 +156,7 @@ static bool path_make(uintptr_t frame, const struct os_frame *frames, size_t cou
             if (pointer != known && !path_add_saved(frames, i - 1)) return false;
             known = pointer;
         }
-        if (slot < path.frame || load(slot) != frames[i].return_address) return false;
+        if (load(slot) != frames[i].return_address) return false;
         path_add(slot, false);
     }
     return path.count > 0;
