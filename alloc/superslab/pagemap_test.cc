@@ -3,6 +3,7 @@
 #include "base/test_support.h"
 
 #include <cerrno>
+#include <sched.h>
 
 extern "C" {
 #include "base/sizeclass.h"
@@ -124,6 +125,80 @@ TEST(PageMap, WhatCannotBeEnteredIsGivenBack)
     given.pop_back();
     EXPECT_EQ(reserved, (int)given.size());
     for (void *start : given) EXPECT_EQ(os->release(start, SUPERSLAB_BYTES), 0);
+}
+
+namespace {
+
+// A system that takes no time: it gives each thread the addresses in its list, and notes what it should commit.
+struct Quick {
+    std::vector<void *> places;
+    std::vector<std::pair<void *, size_t>> committed;
+};
+const os_ops *system_ops;
+thread_local Quick *quick;
+
+void *quick_reserve(void *wanted, size_t bytes, size_t align_bytes)
+{
+    if (wanted != nullptr) return system_ops->reserve(wanted, bytes, align_bytes);
+    void *place = quick->places.back();
+    quick->places.pop_back();
+    return place;
+}
+
+int quick_commit(void *start, size_t bytes)
+{
+    quick->committed.emplace_back(start, bytes);
+    return 0;
+}
+
+} // namespace
+
+// Two threads enter neighbouring GiBs: all of them are known afterwards. Between the load and the store of one there are
+// a few instructions, so the system must not take most of the time.
+TEST(PageMap, ThreadsEnterNeighbouringGiBsAtOnce)
+{
+    if (!SPARSE_MAP || pagemap_is_window()) GTEST_SKIP() << "it is reserved whole";
+    const auto enter = [] {
+        void *placed = os->reserve(nullptr, PAGE_BYTES, PAGE_BYTES);
+        os->release(placed, PAGE_BYTES);
+        const uintptr_t gib = (uintptr_t)1 << 30, high = (uintptr_t)placed / gib * gib;
+        std::vector<Quick> threads(3); // the third is this one, which enters what needs descriptors from the system
+        std::vector<void *> all;
+        for (size_t i = 1; i <= 100; i++) {
+            all.push_back(reinterpret_cast<void *>(high - i * gib));
+            threads[i % 10 == 0 ? 2 : i % 2].places.push_back(all.back());
+        }
+        for (Quick &each : threads) each.committed.reserve(2 * all.size());
+        os_ops ops = *os;
+        ops.reserve = quick_reserve;
+        ops.commit = quick_commit;
+        system_ops = os;
+        os = &ops;
+        const auto enter_all = [&](size_t thread) {
+            quick = &threads[thread];
+            while (!quick->places.empty()) pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
+        };
+        enter_all(2);
+        std::atomic<int> ready{0};
+        test::in_threads(2, [&](int thread) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(thread, &one);
+            sched_setaffinity(0, sizeof one, &one); // if it may; else they meet less often
+            ready++;
+            while (ready < 2) {}
+            enter_all((size_t)thread);
+        });
+        os = system_ops;
+        for (const Quick &each : threads)
+            for (auto [start, bytes] : each.committed) ASSERT_EQ(os->commit(start, bytes), 0);
+        for (void *start : all) {
+            pagemap_tag_set(start, 1, CLASS_RUN);
+            EXPECT_EQ(pagemap_tag_checked(start), (uint32_t)CLASS_RUN);
+            pagemap_tag_set(start, 1, 0);
+        }
+    };
+    for (int child = 0; child < 20; child++) ASSERT_TRUE(test::in_child(enter)); // a slice is entered once in a process
 }
 
 TEST(PageMap, WhatTheHeapEnters)
