@@ -21,6 +21,12 @@ void *load(const char *name)
     return dlopen((std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).c_str(), RTLD_NOW);
 }
 
+void make_writable(const void *address)
+{
+    auto page = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(address) & ~(uintptr_t)4095);
+    EXPECT_EQ(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
+}
+
 uint32_t *gnu_hash(void *module)
 {
     link_map *map;
@@ -30,6 +36,30 @@ uint32_t *gnu_hash(void *module)
     if (entry->d_tag == DT_NULL) return nullptr;
     uintptr_t table = entry->d_un.d_ptr < map->l_addr ? map->l_addr + entry->d_un.d_ptr : entry->d_un.d_ptr;
     return reinterpret_cast<uint32_t *>(table);
+}
+
+// The entry of its dynamic section, which becomes writable.
+ElfW(Dyn) * dynamic_entry(void *module, ElfW(Sxword) tag)
+{
+    link_map *map;
+    EXPECT_EQ(dlinfo(module, RTLD_DI_LINKMAP, &map), 0);
+    ElfW(Dyn) *entry = map->l_ld;
+    while (entry->d_tag != DT_NULL && entry->d_tag != tag) entry++;
+    EXPECT_EQ(entry->d_tag, tag);
+    make_writable(entry);
+    return entry;
+}
+
+// Of the memory's program headers: those that the loader tells.
+ElfW(Phdr) * headers(void *module, size_t *count)
+{
+    link_map *map;
+    EXPECT_EQ(dlinfo(module, RTLD_DI_LINKMAP, &map), 0);
+    auto file = reinterpret_cast<const ElfW(Ehdr) *>(map->l_addr);
+    auto first = reinterpret_cast<ElfW(Phdr) *>(map->l_addr + file->e_phoff);
+    make_writable(first);
+    *count = file->e_phnum;
+    return first;
 }
 
 constexpr const char *WITH_NEW = "liboperators-new.so", *WITH_DELETE = "liboperators-delete.so";
@@ -57,11 +87,33 @@ TEST(Operators, OnlyThoseThatAModuleHas)
     }));
     EXPECT_TRUE(test::in_child([] {
         uint32_t *table = gnu_hash(load(WITH_NEW));
-        auto page = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(table) & ~(uintptr_t)4095);
-        ASSERT_EQ(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
+        make_writable(table);
         table[0] = 0; // the number of buckets
         EXPECT_FALSE(operators_elsewhere(OPERATORS_NEW));
     }));
+}
+
+// A module that lacks a table has no names to be found by.
+TEST(Operators, AModuleWithoutATable)
+{
+    for (ElfW(Sxword) tag : {DT_HASH, DT_SYMTAB, DT_STRTAB})
+        EXPECT_TRUE(test::in_child([tag] {
+            dynamic_entry(load(WITH_DELETE), tag)->d_tag = DT_DEBUG; // which nobody asks a module for
+            EXPECT_FALSE(operators_elsewhere(OPERATORS_NEW));
+            EXPECT_FALSE(operators_elsewhere(OPERATORS_DELETE));
+        })) << tag;
+}
+
+TEST(Operators, TheTablesAreFoundByAnyOfTheHeaders)
+{
+    for (bool is_first : {true, false})
+        EXPECT_TRUE(test::in_child([is_first] {
+            size_t count;
+            ElfW(Phdr) *all = headers(load(WITH_NEW), &count), *dynamic = all;
+            while (dynamic->p_type != PT_DYNAMIC) ASSERT_LT(++dynamic, all + count);
+            std::swap(*dynamic, is_first ? all[0] : all[count - 1]);
+            EXPECT_TRUE(operators_elsewhere(OPERATORS_NEW));
+        })) << is_first;
 }
 
 TEST(Operators, ExcuseTheFreesThatTheModuleMayMake)
