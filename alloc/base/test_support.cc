@@ -1,9 +1,13 @@
 // test_support.cc: loops over all bytes of a block, which have a file of their own since it is optimised even where the
-// tests are not; and laws that hold after each test, whatever it does.
+// tests are not; a refused call; and laws that hold after each test, whatever it does.
 #include "base/test_support.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include <filesystem>
@@ -11,6 +15,19 @@
 extern "C" __attribute__((weak)) const char *gnu_get_libc_version(void);
 
 namespace test {
+
+bool refuse_call(long call, int error)
+{
+    sock_filter code[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<uint32_t>(call)},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    sock_fprog filter = {sizeof code / sizeof *code, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
 
 void pattern_fill(void *block, size_t size_bytes, uint64_t stamp, size_t step)
 {

@@ -124,6 +124,9 @@ inline bool in_child(const std::function<void()> &body, unsigned limit_s = 240)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// From now on the kernel refuses this call to the process, for good, with this errno. False: it has no such filter.
+bool refuse_call(long call, int error);
+
 // A pattern that differs from block to block and from byte to byte. With a step, only every step-th byte is filled or
 // checked.
 inline unsigned char pattern_byte(uint64_t stamp, size_t at)

@@ -2,13 +2,10 @@
 // that many clauses, and each function is in the list of refusals at the end.
 #include "base/test_support.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -299,20 +296,6 @@ namespace {
 
 constexpr int REFUSED = ECANCELED; // none of these calls returns it by itself
 
-// From now on the kernel refuses this call to the process, for good. False: it has no such filter.
-bool refuse(long call)
-{
-    sock_filter code[] = {
-        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<uint32_t>(call)},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | REFUSED},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
-    };
-    sock_fprog filter = {sizeof code / sizeof *code, code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
-}
-
 // Made before the call is refused: two pages in use, and two that are only reserved.
 struct Ranges {
     char *used = reserve(4 * PAGE_BYTES), *spare = reserve(2 * PAGE_BYTES);
@@ -411,7 +394,7 @@ TEST(OsRefused, EachFunctionKeepsItsContract)
         if (child == 0) {
             alarm(20);
             Ranges ranges;
-            bool can = each.call == NONE || refuse(each.call);
+            bool can = each.call == NONE || test::refuse_call(each.call, REFUSED);
             errno = ERRNO_BEFORE;
             bool holds = can && each.holds(ranges);
             _exit(!can ? 77 : !holds ? 1 : errno != ERRNO_BEFORE ? 2 : 0);

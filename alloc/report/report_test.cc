@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 extern "C" {
 #include "base/hooks.h"
@@ -216,11 +217,10 @@ TEST(Report, AReportKeepsErrno)
 }
 
 // A thread that writes its report into a full pipe keeps the buffer until the pipe is read, whatever errno another thread
-// comes with.
-TEST(Report, AThreadWaitsForTheReportOfAnother)
+// comes with, and whether or not that one may ask for the first.
+static void wait_for_a_report(bool may_ask)
 {
-    SKIP_UNDER_SANITIZER("its runtime starts no thread in a forked child");
-    EXPECT_TRUE(test::in_child([] {
+    EXPECT_TRUE(test::in_child([may_ask] {
         setenv("HAKMEM_FAILFAST", "report", 1);
         level_without_files();
         ASSERT_TRUE(failfast_goes_on());
@@ -229,6 +229,7 @@ TEST(Report, AThreadWaitsForTheReportOfAnother)
         const auto room = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
         ASSERT_EQ(write(ends[1], std::string(room, '-').c_str(), room), static_cast<ssize_t>(room));
         dup2(ends[1], STDERR_FILENO);
+        if (!may_ask) ASSERT_TRUE(test::refuse_call(SYS_tgkill, EPERM));
         std::vector<std::thread> threads;
         for (const char *detail : {"of a test: the first", "of a test: the second"}) {
             threads.emplace_back([detail] {
@@ -247,6 +248,20 @@ TEST(Report, AThreadWaitsForTheReportOfAnother)
         EXPECT_TRUE(has(told, "of a test: the first")) << told.substr(room);
         for (std::thread &each : threads) each.join();
     }));
+}
+
+TEST(Report, AThreadWaitsForTheReportOfAnother)
+{
+    SKIP_UNDER_SANITIZER("its runtime starts no thread in a forked child");
+    wait_for_a_report(true);
+}
+
+TEST(Report, AThreadWaitsWhereItMayNotAskForAnother)
+{
+    SKIP_UNDER_SANITIZER("its runtime starts no thread in a forked child");
+    if (!test::in_child([] { EXPECT_TRUE(test::refuse_call(SYS_tgkill, EPERM)); }))
+        GTEST_SKIP() << "the system takes no seccomp filter";
+    wait_for_a_report(false);
 }
 
 // ENTRY_BYTES_MAX (512) of explain_next.c, the entry's zero byte included.
@@ -307,10 +322,10 @@ bool is_kept(void *address)
 // KEPT_MAX: the finds of four threads are kept, each for the thread that it ended.
 TEST(Report, FindsAreKeptUpToTheirBound)
 {
-    SKIP_UNDER_SANITIZER("its runtime ends the process at the first abort");
     const char *report;
     size_t bytes;
     EXPECT_EQ(failfast_kept(&report, &bytes), nullptr) << "none yet";
+    SKIP_UNDER_SANITIZER("its runtime ends the process at the first abort");
     EXPECT_TRUE(test::in_child([] {
         const int most = 4;
         struct sigaction action = {};
