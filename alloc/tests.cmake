@@ -219,6 +219,9 @@ foreach(library hakmem hakmem-validate)
   hakmem_add_preload_test(override/${library} ${library}
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
   hakmem_add_preload_test(override/${library}-without-cxx ${library} PROGRAM $<TARGET_FILE:plain-program> libstdc++)
+  # Each of these makes a call at the start fail.
+  hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_LEARNED=/dev/null/none
+      HAKMEM_STATS_SIGNAL=9 HAKMEM_PROFILE=/dev/null/none HAKMEM_PROFILE_SIGNAL=9 PROGRAM $<TARGET_FILE:plain-program>)
 endforeach()
 
 # --- ways of loading -------------------------------------------------------------------------------------------

@@ -353,7 +353,10 @@ bool stats_signal_start(int signal, uint32_t what)
 {
     *(what == STATS_DUE ? &stats_signal : &profile_signal) = signal;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    return sigaction(signal, &action, NULL) == 0;
+    int saved = errno;
+    bool is_caught = sigaction(signal, &action, NULL) == 0;
+    errno = saved;
+    return is_caught;
 }
 
 void stats_signal_write(void)

@@ -1,6 +1,7 @@
 /* plain_program.c: a C program for the tests of the override, preloaded and static. It uses malloc and no C++; its exit
- * status says whether hakmem's heap served it. If an argument is given, /proc/self/maps must not contain that word:
+ * status says whether hakmem's heap served it, and left errno alone before main. If an argument is given, /proc/self/maps must not contain that word:
  * preloading must not load the C++ runtime. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static int check(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int status = check(argc, argv);
+    int status = errno != 0 ? 1 : check(argc, argv);
     if (status != 0) fprintf(stderr, "plain_program: step %d failed\n", status);
     return status;
 }
