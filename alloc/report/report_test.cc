@@ -92,13 +92,16 @@ TEST(Report, TheLevelComesFromTheEnvironmentOfTheProcessAndStays)
 
 namespace {
 
-// Runs this program again, for one disabled test, with exactly these words and this environment; what it prints.
+// Runs this program again, for one disabled test, with exactly these words and this environment, and behind it what
+// chooses a mutant (sanitizers/mutants); what it prints.
 std::string said_again(const std::string &test, const std::string &word, const std::vector<std::string> &environment)
 {
     std::string filter = "--gtest_filter=" + test;
     const char *words[] = {"x", filter.c_str(), "--gtest_also_run_disabled_tests", word.c_str(), nullptr};
     std::vector<char *> entries;
     for (const std::string &each : environment) entries.push_back(const_cast<char *>(each.c_str()));
+    for (char **each = environ; *each != nullptr; each++)
+        if (strncmp(*each, "HAKMEM_MUTANT", 13) == 0) entries.push_back(*each);
     entries.push_back(nullptr);
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
