@@ -45,6 +45,9 @@ TEST_F(Own, EveryKindOfBlock)
             held.back().fill();
         }
     }
+    bool zero = true;
+    hak_free(own_alloc(heap, GRANULE_BYTES, 100, &zero));
+    EXPECT_FALSE(zero) << "a block of a slab may hold what the last one did";
     EXPECT_EQ(own_figures_of(heap).used_bytes, used_bytes);
     EXPECT_GE(own_figures_of(heap).resident_bytes, used_bytes);
     EXPECT_GE(own_figures_of(heap).committed_bytes, own_figures_of(heap).resident_bytes);
@@ -103,6 +106,50 @@ TEST_F(Own, ReallocKeepsTheHeap)
     EXPECT_EQ(errno, EINVAL);
     hak_heap_destroy(heap);
     hak_heap_destroy(other);
+}
+
+// A run that grows in place counts for what it grows by, and no more; so does a huge block.
+TEST_F(Own, GrowthInPlaceCountsOnce)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {size_t{100000}, 3 * test::MIB}) {
+        void *block = hak_heap_malloc(heap, size);
+        size_t most = 0;
+        for (size_t more : {1, 4000, 20000, 300000}) {
+            size_t before = hak_malloc_usable_size(block);
+            void *grown = hak_heap_realloc(heap, block, before + more);
+            size_t both = (grown == block ? 0 : before) + hak_malloc_usable_size(grown);
+            most = std::max(most, both);
+            EXPECT_LE(own_figures_of(heap).resident_peak_bytes, most) << size << " and " << more;
+            EXPECT_EQ(own_figures_of(heap).resident_bytes, hak_malloc_usable_size(grown));
+            block = grown;
+        }
+        hak_free(block);
+        hak_heap_free_all(heap);
+        expect_empty(heap);
+        hak_heap_destroy(heap);
+        if (VALIDATE) own_dead_free_all();
+        heap = hak_heap_new();
+    }
+    hak_heap_destroy(heap);
+}
+
+// The new block is refused: the old one stays, and errno is as it was.
+TEST_F(Own, ShrinkingNeverFails)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {size_t{100000}, 3 * test::MIB}) {
+        OwnHeld held{hak_heap_malloc(heap, size), 100, size};
+        held.fill();
+        hak_heap_limit_set(heap, own_figures_of(heap).resident_bytes);
+        errno = 7;
+        EXPECT_EQ(hak_heap_realloc(heap, held.block, 100), held.block) << size;
+        EXPECT_EQ(errno, 7);
+        EXPECT_TRUE(held.holds());
+        hak_heap_limit_set(heap, SIZE_MAX);
+        hak_free(held.block);
+    }
+    hak_heap_destroy(heap);
 }
 
 TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
@@ -247,11 +294,16 @@ TEST_F(Own, ManyThreads)
 TEST_F(Own, NothingIsLostWhenTheSystemRefuses)
 {
     hak_heap *heap = hak_heap_new();
+    int asked = 0;
+    hak_limit_callback([](size_t, void *context) { return ++*(int *)context, false; }, &asked);
     for (bool for_ever : {false, true}) {
         for (uint64_t nth = 1, failures = 1; failures > 0; nth++) {
             std::vector<OwnHeld> held;
+            asked = 0;
             os_fault_install(nth, for_ever);
             auto keep = [&](void *block, size_t size) {
+                EXPECT_EQ(asked, block == nullptr) << "the callback is asked where nothing else helps";
+                asked = 0;
                 if (block == nullptr) return;
                 held.push_back({block, size, held.size()});
                 held.back().fill();
@@ -266,6 +318,7 @@ TEST_F(Own, NothingIsLostWhenTheSystemRefuses)
                 if (held[i].size > RUN_BYTES_MAX) continue;
                 size_t size = held[i].size * 2;
                 void *block = hak_realloc(held[i].block, size);
+                asked = 0;
                 if (block == nullptr) continue;
                 held[i] = {block, size, i};
                 held[i].fill();
@@ -289,6 +342,36 @@ TEST_F(Own, NothingIsLostWhenTheSystemRefuses)
             hak_purge();
         }
     }
+    hak_limit_callback(nullptr, nullptr);
+    hak_heap_destroy(heap);
+}
+
+// Large blocks change the heap's sums under its lock: none is lost between two threads.
+TEST_F(Own, ThreadsFreeLargeBlocksAtOnce)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {size_t{100000}, 3 * test::MIB})
+        test::in_threads(2, [&](int) {
+            for (int i = 0; i < test::rounds(20000); i++) hak_free(hak_heap_malloc(heap, size));
+        });
+    expect_empty(heap);
+    hak_heap_destroy(heap);
+}
+
+// Only this heap asks for memory: what lies idle in the cache of mappings is given back all the same.
+TEST_F(Own, ItsSlowPathsGiveIdleMappingsBack)
+{
+    hak_heap *heap = hak_heap_new();
+    hak_purge_all();
+    hak_free(hak_malloc(4 * test::MIB));
+    ASSERT_GT(huge_figures().cached_bytes, 0u);
+    ASSERT_EQ(pool_figures().dirty_pages, 0u) << "else the tick is made for them";
+    std::vector<void *> blocks;
+    for (int wait = 0; wait < 200 && huge_figures().cached_bytes > 0; wait++) {
+        usleep(20000);
+        for (int i = 0; i < 100; i++) blocks.push_back(hak_heap_malloc(heap, 1000));
+    }
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
     hak_heap_destroy(heap);
 }
 
