@@ -152,7 +152,7 @@ static bool orphan_flush(struct owner *owner)
     return true;
 }
 
-void thread_recount_warm(void)
+uint32_t thread_count_warm(void)
 {
     uint32_t count = 0;
     for (uint32_t id = 1; id <= owner_count(); id++) {
@@ -161,12 +161,22 @@ void thread_recount_warm(void)
             atomic_load_explicit(&((struct heap *)owner)->rest, memory_order_relaxed) != REST_EMPTY)
             count++;
     }
-    atomic_store_explicit(&warm_count, count, memory_order_relaxed);
+    return count;
+}
+
+void thread_recount_warm(void)
+{
+    atomic_store_explicit(&warm_count, thread_count_warm(), memory_order_relaxed);
+}
+
+uint32_t thread_warm_count(void)
+{
+    return atomic_load_explicit(&warm_count, memory_order_relaxed);
 }
 
 bool thread_any_warm(void)
 {
-    return atomic_load_explicit(&warm_count, memory_order_relaxed) != 0;
+    return thread_warm_count() != 0;
 }
 
 void thread_tick(void)

@@ -3,12 +3,25 @@
 
 #include <stddef.h>
 
+#include "base/bits.h"
+#include "base/sizeclass.h"
+#include "cache/thread.h"
+#include "heap/huge.h"
 #include "heap/own_inside.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
+
+/* What the counters of the heap must say. */
+struct counted {
+    struct hak_inspect_report *report;
+    const struct owner *owner; /* whose bytes are counted */
+    size_t superslabs, claimed_pages, dirty_pages, run_pages;
+    size_t used_bytes, carved_bytes;
+};
 
 static void broken(struct hak_inspect_report *report, const char *law, const void *address)
 {
@@ -68,11 +81,15 @@ static bool is_zero(const char *page)
 
 static void check_superslab(struct superslab *superslab, void *context)
 {
-    struct hak_inspect_report *report = context;
+    struct counted *counted = context;
+    struct hak_inspect_report *report = counted->report;
     /* acquire: pairs with the release in superslab_free, since free pages are read below. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_acquire);
     uint64_t dirty_pages = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
     uint64_t accounted = free_pages;
+    counted->superslabs++;
+    counted->claimed_pages += (size_t)__builtin_popcountll(~free_pages);
+    counted->dirty_pages += (size_t)__builtin_popcountll(free_pages & dirty_pages);
     for (uint32_t page = 0; page < SUPERSLAB_PAGES; page++) {
         struct slab *slab = &superslab->slabs[page];
         char *start = superslab_page_start(superslab, slab);
@@ -92,6 +109,7 @@ static void check_superslab(struct superslab *superslab, void *context)
         accounted |= bits_range(page, slab->page_count);
         if (tag_is_run(tag)) {
             report->run_count++;
+            counted->run_pages += slab->page_count;
             if (VALIDATE) report->live_blocks += validate_live_count(superslab, page);
         } else {
             check_slab(report, superslab, slab);
@@ -129,9 +147,53 @@ static void check_owner(struct hak_inspect_report *report, const struct owner *o
     }
 }
 
+static void count_bytes(struct superslab *superslab, void *context)
+{
+    struct counted *counted = context;
+    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
+    for (uint32_t page = 0; page < SUPERSLAB_PAGES; page++) {
+        const struct slab *slab = &superslab->slabs[page];
+        uint32_t class_index = tag_slab_class(pagemap_tag(superslab_page_start(superslab, slab)));
+        if ((free_pages >> page & 1) != 0 || class_index == CLASS_EMPTY || slab->page_offset != 0 ||
+            slab->owner != counted->owner)
+            continue;
+        size_t block_bytes = sizeclass_bytes(class_index);
+        counted->used_bytes += atomic_load_explicit(&slab->used_count, memory_order_relaxed) * block_bytes;
+        counted->carved_bytes += slab->carved_count * block_bytes;
+    }
+}
+
+/* Law 9, of the slabs of one owner. */
+static void check_bytes(struct hak_inspect_report *report, const struct owner *owner)
+{
+    struct counted counted = {.owner = owner};
+    pool_for_each(count_bytes, &counted);
+    if (counted.used_bytes != owner_used_bytes(owner)) broken(report, "law 9: bytes in use of an owner", owner);
+    if (counted.carved_bytes != atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed))
+        broken(report, "law 9: carved bytes of an owner", owner);
+}
+
+/* Law 9, of the large blocks and the bins of a heap of the program's own. */
+static void check_own_bytes(struct hak_inspect_report *report, const struct hak_heap *heap)
+{
+    size_t large_bytes = 0, binned_bytes = 0;
+    const struct slab *first = heap->runs;
+    for (const struct slab *run = first; run != NULL; run = run->next == first ? NULL : run->next)
+        large_bytes += (size_t)run->page_count * PAGE_BYTES;
+    for (const struct huge_link *huge = heap->huges; huge != NULL; huge = huge->next)
+        large_bytes += huge_usable_size(huge->start);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        for (const struct block *block = heap->heads[class_index]; block != NULL; block = link_get(&block->next))
+            binned_bytes += sizeclass_bytes(class_index);
+    if (large_bytes != heap->large_bytes) broken(report, "law 9: bytes of large blocks of a heap", heap);
+    if (binned_bytes != heap->binned_bytes) broken(report, "law 9: bytes in the bins of a heap", heap);
+}
+
 static void check_own(struct hak_inspect_report *report, const struct hak_heap *heap)
 {
     check_owner(report, &heap->owner);
+    check_bytes(report, &heap->owner);
+    check_own_bytes(report, heap);
     if (atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL)
         broken(report, "law 8: at rest nothing is posted", heap);
     size_t slab_bytes = 0;
@@ -152,15 +214,30 @@ static void check_own(struct hak_inspect_report *report, const struct hak_heap *
     if (slab_bytes != heap->slab_bytes) broken(report, "law 8: each slab of a heap is in a list", heap);
 }
 
+/* Law 9, of the pages, and of the orphans. */
+static void check_counts(struct hak_inspect_report *report, const struct counted *counted)
+{
+    struct pool_figures pool = pool_figures();
+    if (counted->superslabs != pool.superslab_count) broken(report, "law 9: superslabs", NULL);
+    if (counted->claimed_pages != pool.claimed_pages) broken(report, "law 9: pages in use", NULL);
+    if (counted->dirty_pages != pool.dirty_pages) broken(report, "law 9: free dirty pages", NULL);
+    bool are_runs_known = !VALIDATE || own_dead_bytes() == 0; /* of destroyed heaps nobody knows what was a run */
+    if (are_runs_known && counted->run_pages != purge_run_pages()) broken(report, "law 9: pages of runs", NULL);
+    if (thread_count_warm() != thread_warm_count()) broken(report, "law 9: warm orphans", NULL);
+}
+
 bool hak_inspect(struct hak_inspect_report *report)
 {
     *report = (struct hak_inspect_report){.broken_law = NULL};
-    pool_for_each(check_superslab, report);
+    struct counted counted = {.report = report};
+    pool_for_each(check_superslab, &counted);
+    check_counts(report, &counted);
     uint64_t queued_count = 0;
     for (uint32_t id = 1; id <= owner_count(); id++) {
         const struct owner *owner = owner_with_id(id);
         if (owner == NULL) continue;
         check_owner(report, owner);
+        check_bytes(report, owner);
         queued_count += check_queue(report, owner, report->pending_slab_count);
     }
     for (const struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) check_own(report, heap);

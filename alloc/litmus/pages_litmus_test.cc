@@ -102,7 +102,7 @@ TEST_F(LitmusPages, AChunkServesAnotherThread)
         [&] { taken = pool_claim(1, 1, false); },
     });
     ASSERT_NE(taken.superslab, nullptr);
-    pool_free(taken.superslab, taken.first, 1, 0);
+    pool_free(taken.superslab, taken.first, 1, 8);
     pool_free(held.back().superslab, 1, SUPERSLAB_PAGES - 1, 0);
     held.pop_back();
     for (const page_range &range : held) pool_free(range.superslab, range.first, SUPERSLAB_PAGES, 0);

@@ -69,6 +69,11 @@ size_t purge_dirty_pages(void)
     return (uint32_t)atomic_load_explicit(&pages_now.counts, memory_order_relaxed);
 }
 
+size_t purge_run_pages(void)
+{
+    return get(&pages_now.run_pages);
+}
+
 static void peak_update(_Atomic(size_t) *peak, size_t value)
 {
     if (value > get(peak)) set(peak, value);

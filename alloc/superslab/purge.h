@@ -56,6 +56,7 @@ uint32_t purge_delay_ms(void);
 
 size_t purge_claimed_pages(void);
 size_t purge_dirty_pages(void);
+size_t purge_run_pages(void); /* of the claimed ones, those of runs */
 size_t purge_purged_pages(void); /* ever */
 size_t purge_keep_pages(void); /* what the limit in number has learned to keep */
 size_t purge_learned_pages(void); /* the same, but no more than one and a half times as many as ever lay free at once */
