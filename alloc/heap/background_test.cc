@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 
+#include <fstream>
 #include <semaphore>
 
 extern "C" {
@@ -82,6 +83,57 @@ TEST_F(Background, ComesAndGoes)
         EXPECT_TRUE(within(20, [] { return status("SigBlk") == ""; }));
     }
     EXPECT_EQ(get().heap_count, heaps) << "it holds no heap";
+}
+
+// Its stack is small, and gone with it.
+TEST_F(Background, LeavesNoMappings)
+{
+    SKIP_UNDER_SANITIZER("it maps memory for each thread");
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    test::in_thread([] {}); // the library's own first thread
+    auto bytes_and_count = [] {
+        std::ifstream maps("/proc/self/maps");
+        std::pair<size_t, size_t> found{0, 0};
+        for (std::string line; std::getline(maps, line); found.second++) {
+            size_t low, high;
+            if (sscanf(line.c_str(), "%zx-%zx", &low, &high) == 2) found.first += high - low;
+        }
+        return found;
+    };
+    EXPECT_TRUE(test::in_child([&] {
+        auto before = bytes_and_count();
+        for (int i = 0; i < 50; i++) {
+            EXPECT_EQ(hak_background(true), 0);
+            if (i == 0) EXPECT_LT(bytes_and_count().first, before.first + 2 * test::MIB);
+            EXPECT_EQ(hak_background(false), 0);
+        }
+        EXPECT_LT(bytes_and_count().second, before.second + 20);
+    }));
+}
+
+TEST_F(Background, CannotStart)
+{
+    SKIP_UNDER_SANITIZER("it needs address space of its own");
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    EXPECT_TRUE(test::in_child([] {
+        hak_free(hak_malloc(100));
+        rlimit none{0, 0};
+        ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+        pthread_attr_t small;
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
+        pthread_t waits;
+        // Until no stack of a thread that has ended is left.
+        for (int i = 0; i < 100 && pthread_create(
+                                       &waits, &small, [](void *) { return pause(), (void *)nullptr; }, nullptr) == 0;
+             i++) {}
+        errno = 7;
+        EXPECT_NE(hak_background(true), 0);
+        EXPECT_EQ(errno, 7);
+        EXPECT_FALSE(background_is_on());
+        EXPECT_EQ(hak_background(false), 0);
+        _exit(testing::Test::HasFailure());
+    }));
 }
 
 TEST_F(Background, GivesBackWhileAllSleep)

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "heap/huge.h"
+#include "heap/huge_cache.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 }
@@ -279,6 +280,30 @@ TEST_F(HugeLoop, TheRestOfTheHeapGrowsInThePlaceOfTheCache)
     EXPECT_EQ(huge_figures().cached_bytes, 0u);
     EXPECT_FALSE(is_mapped(huge));
     for (char *block : {run, more[0], more[1]}) hak_free(block);
+}
+
+// In the child of a fork that met the lock: nothing of the lists, which may be half changed, and nothing learned.
+TEST_F(HugeLoop, ADropLeavesNothing)
+{
+    EXPECT_TRUE(test::in_child([] {
+        replace(4, 400);
+        char *first = allocated(8 * MIB), *second = allocated(8 * MIB);
+        hak_free(first);
+        hak_free(second);
+        EXPECT_TRUE(huge_cache_any());
+        EXPECT_GT(huge_learned().keep_bytes, 0u);
+        huge_cache_drop();
+        EXPECT_FALSE(huge_cache_any());
+        EXPECT_FALSE(huge_cache_has(first));
+        EXPECT_EQ(huge_figures().cached_bytes, 0u);
+        EXPECT_EQ(huge_learned().keep_bytes, 0u);
+        EXPECT_TRUE(is_mapped(first)) << "its descriptor may be another list's";
+        char *next = allocated(8 * MIB);
+        EXPECT_NE(next, first);
+        EXPECT_NE(next, second);
+        hak_free(next);
+        EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    }));
 }
 
 // The most that was in use counts for one delay more, and then no longer.
