@@ -40,7 +40,7 @@ void thread_watch(thread_watch_fn *new_watch);
 void thread_tick(void);
 bool thread_any_warm(void);
 
-/* The warm orphans, as they are counted while they come and go, and counted anew. */
+/* The warm orphans, as they are counted while they come and go, and counted again. */
 uint32_t thread_warm_count(void);
 uint32_t thread_count_warm(void);
 

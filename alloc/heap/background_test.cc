@@ -190,6 +190,25 @@ TEST_F(Background, VisitsHeapsOfTheProgramsOwn)
     if (VALIDATE) own_dead_free_all();
 }
 
+// No thread in the background, and only a heap of the program's own asks for memory: mappings that lie idle in the cache
+// are given back all the same.
+TEST_F(Background, SlowPathsOfAHeapOfTheProgramsOwnGiveMappingsBack)
+{
+    hak_heap *heap = hak_heap_new();
+    hak_purge_all();
+    hak_free(hak_malloc(4 * test::MIB));
+    ASSERT_GT(huge_figures().cached_bytes, 0u);
+    ASSERT_EQ(pool_figures().dirty_pages, 0u) << "else the tick is made for them";
+    std::vector<void *> blocks;
+    for (int wait = 0; wait < 200 && huge_figures().cached_bytes > 0; wait++) {
+        usleep(20000);
+        for (int i = 0; i < 100; i++) blocks.push_back(hak_heap_malloc(heap, 1000));
+    }
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    hak_heap_destroy(heap);
+    if (VALIDATE) own_dead_free_all();
+}
+
 namespace {
 
 // Waits for the next round. Returns how long that took, in ms.

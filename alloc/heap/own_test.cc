@@ -108,50 +108,6 @@ TEST_F(Own, ReallocKeepsTheHeap)
     hak_heap_destroy(other);
 }
 
-// A run that grows in place counts for what it grows by, and no more; so does a huge block.
-TEST_F(Own, GrowthInPlaceCountsOnce)
-{
-    hak_heap *heap = hak_heap_new();
-    for (size_t size : {size_t{100000}, 3 * test::MIB}) {
-        void *block = hak_heap_malloc(heap, size);
-        size_t most = 0;
-        for (size_t more : {1, 4000, 20000, 300000}) {
-            size_t before = hak_malloc_usable_size(block);
-            void *grown = hak_heap_realloc(heap, block, before + more);
-            size_t both = (grown == block ? 0 : before) + hak_malloc_usable_size(grown);
-            most = std::max(most, both);
-            EXPECT_LE(own_figures_of(heap).resident_peak_bytes, most) << size << " and " << more;
-            EXPECT_EQ(own_figures_of(heap).resident_bytes, hak_malloc_usable_size(grown));
-            block = grown;
-        }
-        hak_free(block);
-        hak_heap_free_all(heap);
-        expect_empty(heap);
-        hak_heap_destroy(heap);
-        if (VALIDATE) own_dead_free_all();
-        heap = hak_heap_new();
-    }
-    hak_heap_destroy(heap);
-}
-
-// The new block is refused: the old one stays, and errno is as it was.
-TEST_F(Own, ShrinkingNeverFails)
-{
-    hak_heap *heap = hak_heap_new();
-    for (size_t size : {size_t{100000}, 3 * test::MIB}) {
-        OwnHeld held{hak_heap_malloc(heap, size), 100, size};
-        held.fill();
-        hak_heap_limit_set(heap, own_figures_of(heap).resident_bytes);
-        errno = 7;
-        EXPECT_EQ(hak_heap_realloc(heap, held.block, 100), held.block) << size;
-        EXPECT_EQ(errno, 7);
-        EXPECT_TRUE(held.holds());
-        hak_heap_limit_set(heap, SIZE_MAX);
-        hak_free(held.block);
-    }
-    hak_heap_destroy(heap);
-}
-
 TEST_F(Own, PagesOfADestroyedHeapGiveTheirMemoryBack)
 {
     SKIP_WITHOUT_VALIDATE();
@@ -355,23 +311,6 @@ TEST_F(Own, ThreadsFreeLargeBlocksAtOnce)
             for (int i = 0; i < test::rounds(20000); i++) hak_free(hak_heap_malloc(heap, size));
         });
     expect_empty(heap);
-    hak_heap_destroy(heap);
-}
-
-// Only this heap asks for memory: what lies idle in the cache of mappings is given back all the same.
-TEST_F(Own, ItsSlowPathsGiveIdleMappingsBack)
-{
-    hak_heap *heap = hak_heap_new();
-    hak_purge_all();
-    hak_free(hak_malloc(4 * test::MIB));
-    ASSERT_GT(huge_figures().cached_bytes, 0u);
-    ASSERT_EQ(pool_figures().dirty_pages, 0u) << "else the tick is made for them";
-    std::vector<void *> blocks;
-    for (int wait = 0; wait < 200 && huge_figures().cached_bytes > 0; wait++) {
-        usleep(20000);
-        for (int i = 0; i < 100; i++) blocks.push_back(hak_heap_malloc(heap, 1000));
-    }
-    EXPECT_EQ(huge_figures().cached_bytes, 0u);
     hak_heap_destroy(heap);
 }
 

@@ -8,6 +8,7 @@ extern "C" {
 namespace {
 
 using test::own_figures_of;
+using test::OwnHeld;
 
 class Realloc : public test::HeapTest {};
 class OwnRealloc : public test::OwnTest {};
@@ -265,5 +266,49 @@ TEST_F(OwnRealloc, ReallocStaysInPlaceWhereItMay)
     void *run = hak_heap_malloc(heap, 300000);
     EXPECT_EQ(hak_heap_realloc(heap, run, SMALL_BYTES_MAX + 1), run) << "its end goes back";
     EXPECT_EQ(own_figures_of(heap).used_bytes, PAGE_BYTES);
+    hak_heap_destroy(heap);
+}
+
+// A run that grows in place counts for what it grows by, and no more; so does a huge block.
+TEST_F(OwnRealloc, GrowthInPlaceCountsOnce)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {size_t{100000}, 3 * test::MIB}) {
+        void *block = hak_heap_malloc(heap, size);
+        size_t most = 0;
+        for (size_t more : {1, 4000, 20000, 300000}) {
+            size_t before = hak_malloc_usable_size(block);
+            void *grown = hak_heap_realloc(heap, block, before + more);
+            size_t both = (grown == block ? 0 : before) + hak_malloc_usable_size(grown);
+            most = std::max(most, both);
+            EXPECT_LE(own_figures_of(heap).resident_peak_bytes, most) << size << " and " << more;
+            EXPECT_EQ(own_figures_of(heap).resident_bytes, hak_malloc_usable_size(grown));
+            block = grown;
+        }
+        hak_free(block);
+        hak_heap_free_all(heap);
+        expect_empty(heap);
+        hak_heap_destroy(heap);
+        if (VALIDATE) own_dead_free_all();
+        heap = hak_heap_new();
+    }
+    hak_heap_destroy(heap);
+}
+
+// The new block is refused: the old one stays, and errno is as it was.
+TEST_F(OwnRealloc, ShrinkingNeverFails)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {size_t{100000}, 3 * test::MIB}) {
+        OwnHeld held{hak_heap_malloc(heap, size), 100, size};
+        held.fill();
+        hak_heap_limit_set(heap, own_figures_of(heap).resident_bytes);
+        errno = 7;
+        EXPECT_EQ(hak_heap_realloc(heap, held.block, 100), held.block) << size;
+        EXPECT_EQ(errno, 7);
+        EXPECT_TRUE(held.holds());
+        hak_heap_limit_set(heap, SIZE_MAX);
+        hak_free(held.block);
+    }
     hak_heap_destroy(heap);
 }
