@@ -284,7 +284,10 @@ TEST(OtherScenarios, FindAnOverlapAndAGrowingHeap)
 {
     for (const char *scenario : {"larson", "remote-free"}) {
         EXPECT_THAT(run_on("overlap", scenario, kUsual).out, HasSubstr(rule_text("overlap"))) << scenario;
-        EXPECT_THAT(run_on("leak", scenario, kUsual).out, HasSubstr(rule_text("memory_bound"))) << scenario;
+        // Twice what the rule allows.
+        EXPECT_THAT(run_on("leak", scenario, {"--ops", "500000", "--threads", "2"}).out,
+                    HasSubstr(rule_text("memory_bound")))
+            << scenario;
         EXPECT_THAT(run_on("misaligned", scenario, kUsual).out, HasSubstr(rule_text("alignment"))) << scenario;
     }
 }
