@@ -127,6 +127,16 @@ struct ClaimMap::Leaf {
     }
 };
 
+template <typename Visit> void ClaimMap::each_leaf(Visit visit) const
+{
+    constexpr std::size_t part = kRootCount / kRootParts;
+    for (std::size_t i = 0; i < kRootParts; ++i) {
+        if (!has_leaf_[i].load(std::memory_order_relaxed)) continue;
+        for (std::size_t k = i * part; k < (i + 1) * part; ++k)
+            if (Leaf *leaf = root_[k].load(std::memory_order_acquire)) visit(leaf);
+    }
+}
+
 ClaimMap::ClaimMap(Callers callers)
     : root_(static_cast<std::atomic<Leaf *> *>(map_or_exit(kRootCount * sizeof(*root_)))),
       one_thread_(callers == Callers::kOneThread)
@@ -134,8 +144,7 @@ ClaimMap::ClaimMap(Callers callers)
 
 ClaimMap::~ClaimMap()
 {
-    for (std::size_t i = 0; i < kRootCount; ++i)
-        if (Leaf *leaf = root_[i].load(std::memory_order_relaxed)) munmap(leaf, sizeof(Leaf));
+    each_leaf([](Leaf *leaf) { munmap(leaf, sizeof(Leaf)); });
     munmap(root_, kRootCount * sizeof(*root_));
 }
 
@@ -170,6 +179,7 @@ ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
     if (leaf != nullptr) [[likely]]
         return leaf;
     Leaf *fresh = static_cast<Leaf *>(map_or_exit(sizeof(Leaf)));
+    has_leaf_[root_index / (kRootCount / kRootParts)].store(true, std::memory_order_relaxed);
     if (root_[root_index].compare_exchange_strong(leaf, fresh, std::memory_order_release, std::memory_order_acquire))
         return fresh;
     munmap(fresh, sizeof(Leaf));
@@ -277,13 +287,11 @@ std::uintptr_t ClaimMap::release_large(const void *start, std::size_t size_bytes
 std::size_t ClaimMap::resident_bytes() const
 {
     std::size_t pages = 0;
-    for (std::size_t i = 0; i < kRootCount; ++i) {
-        const Leaf *leaf = root_[i].load(std::memory_order_acquire);
-        if (leaf == nullptr) continue;
+    each_leaf([&pages](const Leaf *leaf) {
         ++pages; // the flags themselves
         for (const std::atomic<unsigned char> &flag : leaf->flags)
             pages += flag.load(std::memory_order_relaxed) & kTouched;
-    }
+    });
     return pages * kPageBytes;
 }
 

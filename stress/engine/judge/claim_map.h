@@ -53,6 +53,7 @@ class ClaimMap {
     std::uint64_t clear_bits(std::atomic<std::uint64_t> &word, std::uint64_t bits);
 
     Leaf *leaf_at(std::size_t root_index);
+    template <typename Visit> void each_leaf(Visit visit) const;
     std::uintptr_t claim_bits(const void *start, std::size_t size_bytes);
     std::uintptr_t release_bits(const void *start, std::size_t size_bytes);
     std::uintptr_t claim_large(const void *start, std::size_t size_bytes);
@@ -60,6 +61,9 @@ class ClaimMap {
 
     std::atomic<Leaf *> *root_;
     bool one_thread_;
+    // Which parts of the root may have a leaf: to read all of it takes as long as a short run.
+    static constexpr std::size_t kRootParts = 256;
+    std::atomic<bool> has_leaf_[kRootParts] = {};
 };
 
 } // namespace stress

@@ -63,7 +63,7 @@ double latency_ns_per_tick()
     static const double value = [] {
         const std::uint64_t start_ns = now_ns(), start = latency_ticks();
         std::uint64_t end_ns = start_ns;
-        while (end_ns - start_ns < 3'000'000) end_ns = now_ns();
+        while (end_ns - start_ns < 1'000'000) end_ns = now_ns();
         const std::uint64_t ticks = latency_ticks() - start;
         return ticks == 0 ? 1.0 : static_cast<double>(end_ns - start_ns) / static_cast<double>(ticks);
     }();

@@ -54,7 +54,7 @@ class Latency {
     std::uint64_t max_[kCalls] = {};
 };
 
-// Nanoseconds in a tick, measured once against CLOCK_MONOTONIC over a few milliseconds.
+// Nanoseconds in a tick, measured once against CLOCK_MONOTONIC over a millisecond.
 double latency_ns_per_tick();
 
 // Ticks that the timing itself takes. Every value includes them.
