@@ -52,6 +52,8 @@ if(NOT STRESS_SANITIZED)
     add_dependencies(stress-test canary-${bug})
   endforeach()
 endif()
+# Runs the plans of all scenarios, millions of ops.
+set_source_files_properties(scenario/scenario_test.cc PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
 add_dependencies(stress-test hakmem-stress)
 if(TARGET capture-recorder)
   add_executable(capture-calls capture/calls_for_test.c)
