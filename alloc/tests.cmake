@@ -86,9 +86,7 @@ function(hakmem_add_suites program prefix)
   endforeach()
 endfunction()
 
-set_source_files_properties(base/test_support.cc PROPERTIES COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON)
-function(hakmem_test_program name objects validate)
-  add_executable(${name} ${ARGN} base/test_support.cc ${objects})
+function(hakmem_test_flags name validate)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
                                              ${CMAKE_CURRENT_SOURCE_DIR}/include)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE HAKMEM_DEBUG_VALIDATION=${validate})
@@ -98,6 +96,18 @@ function(hakmem_test_program name objects validate)
   hakmem_test_code(${name})
   # The C headers use atomics, for which C++23 has <stdatomic.h>.
   set_target_properties(${name} PROPERTIES CXX_STANDARD 23)
+endfunction()
+
+# Compiled once for the programs with the same objects.
+set_source_files_properties(base/test_support.cc PROPERTIES COMPILE_OPTIONS -O2)
+foreach(validate 0 1)
+  add_library(alloc-tests-support-${validate} OBJECT base/test_support.cc)
+  hakmem_test_flags(alloc-tests-support-${validate} ${validate})
+endforeach()
+
+function(hakmem_test_program name objects validate)
+  add_executable(${name} ${ARGN} $<TARGET_OBJECTS:alloc-tests-support-${validate}> ${objects})
+  hakmem_test_flags(${name} ${validate})
   hakmem_link_counters(${name})
   add_dependencies(alloc-programs ${name})
 endfunction()
@@ -119,6 +129,9 @@ hakmem_test_program(alloc-tests-fresh
     "$<FILTER:$<TARGET_OBJECTS:alloc-tests-c>,EXCLUDE,${not_start}>" 1 ${FRESH_TESTS} ${golden})
 hakmem_test_program(alloc-tests-fresh-release
     "$<FILTER:$<TARGET_OBJECTS:alloc-tests-release-c>,EXCLUDE,${not_start}>" 0 ${FRESH_TESTS} ${golden})
+foreach(release "" -release)
+  hakmem_precompile(alloc-tests-fresh${release} REUSE_FROM alloc-tests${release})
+endforeach()
 hakmem_add_suites(alloc-tests-fresh unit ${FRESH_TESTS})
 hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
 if(golden)
@@ -186,6 +199,8 @@ add_executable(override-tests programs/override_test.cc programs/override_new_te
 target_include_directories(override-tests PRIVATE ${hakmem_includes})
 target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -Wno-dangling-else -fno-builtin)
 target_link_libraries(override-tests PRIVATE GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+hakmem_test_code(override-tests)
+hakmem_unity(override-tests)
 
 # Its hak_stats_get is weak: it resolves only if the library is preloaded.
 add_executable(plain-program programs/plain_program.c)

@@ -6,7 +6,7 @@ target_compile_definitions(fuzz-test PRIVATE FUZZ_GOLDEN="${CMAKE_CURRENT_SOURCE
 target_link_libraries(fuzz-test PRIVATE fuzz_op_text GTest::gmock GTest::gtest_main)
 add_dependencies(fuzz-test fuzz-dictionaries)
 hakmem_test_code(fuzz-test)
-hakmem_precompile(fuzz-test <gmock/gmock.h> <gtest/gtest.h> <algorithm> <string> <vector>)
+hakmem_unity(fuzz-test)
 gtest_discover_tests(fuzz-test TEST_PREFIX "fuzz-unit." TEST_LIST fuzz_unit_tests DISCOVERY_TIMEOUT 300
   PROPERTIES LABELS fuzz TIMEOUT 600)
 # The machine contains the suite's interpreter with another subject, so it has a separate test program.
