@@ -1,4 +1,5 @@
-// huge_cache_test.cc: what loops teach the cache of mappings: how much it keeps, and how long.
+// huge_cache_test.cc: what loops teach the cache of mappings: how much it keeps, and how long; what it counts as given
+// back.
 #include "heap/heap_test_support.h"
 
 #include <sys/mman.h>
@@ -370,4 +371,31 @@ TEST_F(HugeLoop, TheNumberOfMappingsToKeepIsBounded)
         hak_free(stays);
         hak_purge();
     }
+}
+
+// A descriptor belongs to another thread's block as soon as its mapping is gone: while the ones that were refused are
+// tried again, for one.
+TEST_F(HugeLoop, WhatIsGivenBackIsCountedBeforeAnotherThreadTakesItsDescriptor)
+{
+    static char *refused, *other;
+    refused = allocated(40 * MIB), other = nullptr; // too large for the cache
+    huge_tick(now += PURGE_DELAY_MS); // so that none is due in hak_free: it would try again
+    os_fault_install(1, false);
+    hak_free(refused);
+    EXPECT_EQ(os_fault_remove(), 2u);
+    hak_free(allocated(8 * MIB));
+    static const os_ops *before;
+    static os_ops ops;
+    before = os;
+    ops = *before;
+    ops.release = [](void *start, size_t size_bytes) {
+        if (start == refused && other == nullptr) test::in_thread([] { other = allocated(20 * MIB); });
+        return before->release(start, size_bytes);
+    };
+    os = &ops;
+    EXPECT_EQ(huge_purge_all(), 8 * MIB);
+    os = before;
+    EXPECT_NE(other, nullptr);
+    EXPECT_FALSE(is_mapped(refused));
+    hak_free(other);
 }

@@ -323,33 +323,6 @@ TEST_F(Huge, WhatTheSystemDoesNotTakeBackIsTriedAgain)
     EXPECT_FALSE(is_mapped(first)) << "and now the mapping";
 }
 
-// A descriptor belongs to another thread's block as soon as its mapping is gone: while the ones that were refused are
-// tried again, for one.
-TEST_F(Huge, WhatIsGivenBackIsCountedBeforeAnotherThreadTakesItsDescriptor)
-{
-    static char *refused, *other;
-    refused = alloc(40 * MIB), other = nullptr; // too large for the cache
-    huge_tick(os_now_ms() + PURGE_DELAY_MS); // as above
-    os_fault_install(1, false);
-    hak_free(refused);
-    EXPECT_EQ(os_fault_remove(), 2u);
-    hak_free(alloc(8 * MIB));
-    static const os_ops *before;
-    static os_ops ops;
-    before = os;
-    ops = *before;
-    ops.release = [](void *start, size_t size_bytes) {
-        if (start == refused && other == nullptr) test::in_thread([] { other = alloc(20 * MIB); });
-        return before->release(start, size_bytes);
-    };
-    os = &ops;
-    EXPECT_EQ(huge_purge_all(), 8 * MIB);
-    os = before;
-    EXPECT_NE(other, nullptr);
-    EXPECT_FALSE(is_mapped(refused));
-    hak_free(other);
-}
-
 TEST_F(Huge, RefusedByTheSystem)
 {
     for (uint64_t nth : {1u, 2u}) { // reserve, commit

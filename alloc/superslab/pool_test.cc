@@ -6,7 +6,6 @@
 #include <set>
 
 extern "C" {
-#include "base/sync_point.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"
@@ -70,45 +69,6 @@ TEST_F(Pool, EveryAlignment)
             free_run(first);
             free_run(second);
         }
-}
-
-namespace {
-
-int hints_cleared;
-
-void count_cleared(const char *step)
-{
-    hints_cleared += strcmp(step, "hint_clear") == 0;
-}
-
-} // namespace
-
-// Searches for as many pages as became free visit the superslab, and those for twice as many do not: they would find
-// nothing in each of many superslabs.
-TEST_F(Pool, FreedPagesAreOfferedToSearchesThatTheyCanServe)
-{
-    for (uint32_t pages = 1; pages < SUPERSLAB_PAGES; pages *= 2) {
-        const Claimed full = claim(SUPERSLAB_PAGES);
-        page_range end = full.range;
-        end.first = SUPERSLAB_PAGES - pages;
-        std::vector<Claimed> all = {{full.range, SUPERSLAB_PAGES - pages, true}};
-        os_fault_install(1, true);
-        const auto next = [](uint32_t wanted) { return Claimed{pool_claim(wanted, 1, true), wanted, true}; };
-        for (Claimed run; (run = next(2 * pages)).range.superslab != nullptr;) all.push_back(run);
-        os_fault_remove();
-        free_run({end, pages, true});
-        os_fault_install(1, true);
-        hints_cleared = 0;
-        hak_sync_point_hook = count_cleared;
-        EXPECT_EQ(next(2 * pages).range.superslab, nullptr) << pages;
-        hak_sync_point_hook = nullptr;
-        EXPECT_EQ(hints_cleared, 0) << pages;
-        const Claimed again = next(pages);
-        EXPECT_NE(again.range.superslab, nullptr) << pages;
-        os_fault_remove();
-        if (again.range.superslab != nullptr) free_run(again);
-        for (const Claimed &run : all) free_run(run);
-    }
 }
 
 TEST_F(Pool, EmptySuperslabsBeyondTheLimitAreReleased)

@@ -8,6 +8,7 @@ extern "C" {
 #include "base/sync_point.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/os_fault.h"
 }
 
 namespace {
@@ -72,6 +73,45 @@ TEST_F(PoolThreads, HintsLeadThreadsToWhatIsFree)
         }
     });
     EXPECT_LE(pool_figures().superslab_count, before.superslab_count + 4);
+}
+
+namespace {
+
+int hints_cleared;
+
+void count_cleared(const char *step)
+{
+    hints_cleared += strcmp(step, "hint_clear") == 0;
+}
+
+} // namespace
+
+// Searches for as many pages as became free visit the superslab, and those for twice as many do not: they would find
+// nothing in each of many superslabs.
+TEST_F(PoolThreads, FreedPagesAreOfferedToSearchesThatTheyCanServe)
+{
+    for (uint32_t pages = 1; pages < SUPERSLAB_PAGES; pages *= 2) {
+        const Claimed full = claim(SUPERSLAB_PAGES);
+        page_range end = full.range;
+        end.first = SUPERSLAB_PAGES - pages;
+        std::vector<Claimed> all = {{full.range, SUPERSLAB_PAGES - pages, true}};
+        os_fault_install(1, true);
+        const auto next = [](uint32_t wanted) { return Claimed{pool_claim(wanted, 1, true), wanted, true}; };
+        for (Claimed run; (run = next(2 * pages)).range.superslab != nullptr;) all.push_back(run);
+        os_fault_remove();
+        free_run({end, pages, true});
+        os_fault_install(1, true);
+        hints_cleared = 0;
+        hak_sync_point_hook = count_cleared;
+        EXPECT_EQ(next(2 * pages).range.superslab, nullptr) << pages;
+        hak_sync_point_hook = nullptr;
+        EXPECT_EQ(hints_cleared, 0) << pages;
+        const Claimed again = next(pages);
+        EXPECT_NE(again.range.superslab, nullptr) << pages;
+        os_fault_remove();
+        if (again.range.superslab != nullptr) free_run(again);
+        for (const Claimed &run : all) free_run(run);
+    }
 }
 
 TEST_F(PoolThreads, AThreadThatMetAnotherStillFindsWhatLiesBelow)
