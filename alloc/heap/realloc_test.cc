@@ -114,6 +114,11 @@ TEST_F(Realloc, InPlaceWhereItCan)
     EXPECT_EQ(hak_malloc_usable_size(less), 1008u);
     hak_free(less);
 
+    void *largest = hak_malloc(RUN_BYTES_MAX);
+    EXPECT_EQ(hak_realloc(largest, RUN_BYTES_MAX / 2), largest);
+    EXPECT_EQ(hak_realloc(largest, RUN_BYTES_MAX), largest);
+    hak_free(largest);
+
     void *huge = hak_malloc(8 << 20);
     EXPECT_EQ(hak_realloc(huge, 3 << 20), huge);
     hak_free(huge);

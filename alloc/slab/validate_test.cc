@@ -5,6 +5,7 @@
 extern "C" {
 #include "report/failfast.h"
 #include "slab/slab.h"
+#include "slab/validate.h"
 #include "superslab/pagemap.h"
 }
 
@@ -316,6 +317,26 @@ TEST_F(ValidateDeathTest, ACircleInAFreeList)
         },
         report("handed_out_twice", block));
     hak_free(block);
+}
+
+// A list that another thread posts: every link is checked, up to the address behind the last block, and the last one ends it.
+TEST_F(ValidateDeathTest, APostedListThatIsWrong)
+{
+    char *first = alloc(384), *second = alloc(384), *elsewhere = alloc(5000);
+    auto *around = static_cast<struct superslab *>(pagemap_descriptor(first));
+    struct slab *slab = superslab_slab_of(around, first);
+    ASSERT_EQ(superslab_slab_of(around, second), slab);
+    auto post = [&](char *last_link, char *first_link) {
+        memcpy(first, &first_link, sizeof first_link);
+        memcpy(second, &last_link, sizeof last_link);
+        validate_remote(slab, reinterpret_cast<struct block *>(first), 2);
+    };
+    char *behind = static_cast<char *>(slab_start(around, slab)) + (size_t)slab->capacity * 384;
+    post(nullptr, second);
+    EXPECT_DEATH(post(first, second), "remote_link: .*the list continues beyond its count");
+    for (char *wrong : {behind, elsewhere, second + GRANULE_BYTES, static_cast<char *>(nullptr)})
+        EXPECT_DEATH(post(nullptr, wrong), "remote_link: .*the link leaves the slab");
+    for (char *block : {first, second, elsewhere}) hak_free(block);
 }
 
 TEST_F(Validate, WhatIsAllowedPasses)
