@@ -289,8 +289,7 @@ TEST_F(HugeLoop, ADropLeavesNothing)
     EXPECT_TRUE(test::in_child([] {
         replace(4, 400);
         char *first = allocated(8 * MIB), *second = allocated(8 * MIB);
-        hak_free(first);
-        hak_free(second);
+        for (char *each : {first, second}) hak_free(each);
         EXPECT_TRUE(huge_cache_any());
         EXPECT_GT(huge_learned().keep_bytes, 0u);
         huge_cache_drop();
