@@ -4,6 +4,7 @@
 set(hakmem_includes ${CMAKE_CURRENT_SOURCE_DIR}/include)
 
 hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
+target_compile_options(alloc-tests-c PRIVATE -fno-omit-frame-pointer) # as hakmem-validate
 # Adds the hook and the inspector, for tests; the release library has neither.
 hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c debug/inspect.c ${FAULTS})
 hakmem_count(alloc-tests-c)
