@@ -139,12 +139,12 @@ endif()
 if(NOT STRESS_SANITIZED AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   add_test(NAME stress-unit.golden COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/golden_check $<TARGET_FILE:hakmem-stress>
     ${PROJECT_SOURCE_DIR}/corpus)
-  set_tests_properties(stress-unit.golden PROPERTIES LABELS once TIMEOUT 300)
+  set_tests_properties(stress-unit.golden PROPERTIES LABELS once TIMEOUT 300 COST 10)
 endif()
 
 # The page of a report, in a real browser.
 if(NOT STRESS_SANITIZED)
-  add_executable(page_for_test campaign/page/page_for_test.cc campaign/runs_for_test.cc)
+  add_executable(page_for_test campaign/page/page_for_test.cc $<TARGET_OBJECTS:runs_for_test>)
   target_link_libraries(page_for_test PRIVATE stress_engine)
   add_test(NAME stress-unit.report-browser
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/page/browser_test $<TARGET_FILE:page_for_test>)

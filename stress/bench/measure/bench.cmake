@@ -9,7 +9,7 @@ endforeach()
 # The counts are recorded for clang's plain release build; other builds have other counts.
 if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT HAKMEM_PGO)
     hakmem_lint(bench_counts Python3::Interpreter ${lint}/bench_counts ${CMAKE_BINARY_DIR})
-    set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+    set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 10)
 endif()
 
 # Runs every row briefly, on the system's malloc and on ours; then the whole command.
@@ -24,6 +24,6 @@ foreach(subject IN ITEMS system hakmem)
 endforeach()
 add_test(NAME bench.exact COMMAND Python3::Interpreter ${bench}/exact_test $<TARGET_FILE:hakmem-bench>
     $<TARGET_FILE:bench-count>)
-set_tests_properties(bench.exact PROPERTIES LABELS once TIMEOUT 900)
+set_tests_properties(bench.exact PROPERTIES LABELS once TIMEOUT 900 COST 10)
 add_test(NAME bench.command COMMAND Python3::Interpreter ${bench}/command_test ${CMAKE_BINARY_DIR})
 set_tests_properties(bench.command PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 900)

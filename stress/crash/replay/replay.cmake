@@ -73,4 +73,5 @@ set(driver Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/replay_driver_test $
 add_test(NAME crash.replay-driver COMMAND ${driver})
 add_test(NAME crash.replay-driver.input COMMAND ${driver} -k that_ -k options -k _rr -k where_rr)
 add_test(NAME crash.replay-rr COMMAND ${driver} --rr)
-set_tests_properties(crash.replay-driver crash.replay-driver.input crash.replay-rr PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 900)
+set_tests_properties(crash.replay-driver crash.replay-driver.input crash.replay-rr PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 900
+    COST 10)
