@@ -6,6 +6,10 @@ what the called function reads and sets, where its definition is in the tree; wh
 is what the caller's argument points to, where that is &NAME. Anything else may do anything: a call by a pointer or of
 another library, another store by a bare pointer, assembler, an atomic operation that orders others. But what follows a
 store that releases may come before it.
+
+Not seen: a struct that is copied as a whole while its fields are set by a pointer, as by a call that is given &NAME; the
+members of a union; an array that has another name where an element is read. No neighbours in alloc/ or in the suite
+depend on each other by these alone.
 """
 
 import dataclasses
