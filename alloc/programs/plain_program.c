@@ -1,6 +1,6 @@
 /* plain_program.c: a C program for the tests of the override, preloaded and static. It uses malloc and no C++; its exit
- * status says whether hakmem's heap served it, and left errno alone before main. If an argument is given, /proc/self/maps must not contain that word:
- * preloading must not load the C++ runtime. */
+ * status says whether hakmem's heap served it and left errno alone before main. If an argument is given, /proc/self/maps
+ * must not contain that word: preloading must not load the C++ runtime. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

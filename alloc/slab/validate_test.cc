@@ -319,7 +319,8 @@ TEST_F(ValidateDeathTest, ACircleInAFreeList)
     hak_free(block);
 }
 
-// A list that another thread posts: every link is checked, up to the address behind the last block, and the last one ends it.
+// A list that another thread posts: every link is checked, up to the address behind the slab's last block, and the last
+// one ends the list.
 TEST_F(ValidateDeathTest, APostedListThatIsWrong)
 {
     char *first = alloc(384), *second = alloc(384), *elsewhere = alloc(5000);
