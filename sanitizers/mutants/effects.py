@@ -7,9 +7,8 @@ is what the caller's argument points to, where that is &NAME. Anything else may 
 another library, another store by a bare pointer, assembler, an atomic operation that orders others. But what follows a
 store that releases may come before it.
 
-Not seen: a struct that is copied as a whole while its fields are set by a pointer, as by a call that is given &NAME; the
-members of a union; an array that has another name where an element is read. No neighbours in alloc/ or in the suite
-depend on each other by these alone.
+Not seen: a struct that is copied as a whole beside a field that is set by a pointer to it, and the members of a union. No
+neighbours in alloc/ or in the suite depend on each other by these alone.
 """
 
 import dataclasses
@@ -66,6 +65,9 @@ class Effect:
                         self.absorb(target)
                         self.by_parameter |= target.by_parameter
                     self.read_target(target)
+                if called.sets:  # perhaps fields of what an argument points to, which is known by its own name too
+                    for target in targets:
+                        self.sets |= target.sets
         return before != self.size()
 
 
@@ -147,6 +149,8 @@ class Reader:
             self.write(node.child_by_field_name("argument"))
         elif kind == "init_declarator":
             self.effect.sets |= {self.text(node.child_by_field_name("declarator")).lstrip("*& ")} - self.own
+        elif kind == "subscript_expression" and node.child_by_field_name("argument").type == "identifier":
+            self.effect.reads_any |= self.text(node.child_by_field_name("argument")) not in self.own
         elif kind == "pointer_expression" and self.text(node).startswith("*"):
             self.effect.read_target(self.target_of(node.child_by_field_name("argument")))
         elif kind == "call_expression":

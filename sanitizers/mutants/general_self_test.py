@@ -235,6 +235,15 @@ void order(struct pair *pair, int *from)
         unknown();
     }
 }
+static void fill(struct pair *pair) { pair->low = 7; }
+void whole(struct pair *pair, struct pair *out, int *from)
+{
+    struct pair here;
+    fill(&here);
+    out->kept = here;
+    pair->items[0] = 8;
+    pair->high = from[0];
+}
 """
 UNLIKE_MADE = (
     ("wide < most", "wide <= most"),
@@ -251,6 +260,8 @@ UNLIKE_MADE = (
             ("pair->low = high_of(pair);", "pair->high = 1;"),
             ("pair->high = 1;", "atomic_store_explicit(&pair->high, 2, memory_order_release);"),
             ("unknown();", "pair->high = at(&pair->low);"),
+            ("fill(&here);", "out->kept = here;"),
+            ("pair->items[0] = 8;", "pair->high = from[0];"),
             ("pair->high = at(&pair->low);", "put(&pair->low, 5);"),
             ("pair->high = at(from);", "put(&pair->low, 6);"),
         )
