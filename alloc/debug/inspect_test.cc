@@ -9,6 +9,7 @@ extern "C" {
 #include "heap/own_inside.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "superslab/purge.h"
 }
 
 namespace {
@@ -142,6 +143,29 @@ TEST_F(Inspect, AnOwnersLists)
     expect_broken_by(slab->next->prev, (struct slab *)nullptr, law, slab);
 }
 
+// Law 9: a count that has missed a step.
+TEST_F(Inspect, Counts)
+{
+    struct owner *owner = slab->owner;
+    expect_broken_by(owner->used_bytes, owner->used_bytes + 16, "law 9: bytes in use of an owner", owner);
+    expect_broken_by(owner->carved_bytes, owner->carved_bytes - 16, "law 9: carved bytes of an owner", owner);
+    hak_free(hak_malloc(PAGE_BYTES)); // one is free and dirty
+    purge_count_claim(1, 1, false);
+    expect_broken("law 9: pages in use", nullptr);
+    purge_count_free(1, 8);
+    test::inspected();
+    uint64_t clean = superslab->free_pages & ~superslab->dirty_pages;
+    ASSERT_NE(clean, 0u);
+    expect_broken_by(superslab->dirty_pages, superslab->dirty_pages | (clean & -clean), "law 9: free dirty pages",
+                     nullptr);
+    purge_count_claim(1, 1, true);
+    purge_count_free(1, 8);
+    expect_broken("law 9: pages of runs", nullptr);
+    purge_count_claim(1, 1, false);
+    purge_count_free(1, 0);
+    test::inspected();
+}
+
 // Law 8, and law 4, of each heap of the program's own.
 TEST_F(Inspect, HeapsOfTheProgramsOwn)
 {
@@ -149,8 +173,18 @@ TEST_F(Inspect, HeapsOfTheProgramsOwn)
     for (hak_heap *heap : heaps) {
         for (size_t i = 0; i < 5 * PAGE_BYTES / 1024; i++) hak_heap_malloc(heap, 1024);
         hak_free(hak_heap_malloc(heap, 100));
+        for (size_t bytes : {2 * PAGE_BYTES, RUN_BYTES_MAX + PAGE_BYTES}) hak_heap_malloc(heap, bytes);
     }
     for (hak_heap *heap : heaps) {
+        const char *bins = "law 9: bytes in the bins of a heap", *large = "law 9: bytes of large blocks of a heap";
+        struct block *binned = heap->heads[sizeclass_of(100)];
+        ASSERT_NE(binned, nullptr);
+        expect_broken_by(heap->binned_bytes, heap->binned_bytes + 16, bins, heap);
+        expect_broken_by(binned->next, binned, bins, heap); /* a circle ends by its bound */
+        expect_broken_by(heap->large_bytes, heap->large_bytes - PAGE_BYTES, large, heap);
+        expect_broken_by(heap->huges->next, heap->huges, large, heap);
+        expect_broken_by(heap->runs, (struct slab *)nullptr, large, heap);
+        expect_broken_by(heap->huges, (struct huge_link *)nullptr, large, heap);
         const char *full = "law 8: `full` holds the heap's slabs that can give no block";
         struct slab *first = heap->full, *second = first->next;
         ASSERT_NE(first, second);

@@ -97,7 +97,11 @@ TEST_F(PoolThreads, FreedPagesAreOfferedToSearchesThatTheyCanServe)
         std::vector<Claimed> all = {{full.range, SUPERSLAB_PAGES - pages, true}};
         os_fault_install(1, true);
         const auto next = [](uint32_t wanted) { return Claimed{pool_claim(wanted, 1, true), wanted, true}; };
+        hints_cleared = 0;
+        hak_sync_point_hook = count_cleared;
         for (Claimed run; (run = next(2 * pages)).range.superslab != nullptr;) all.push_back(run);
+        hak_sync_point_hook = nullptr;
+        if (VALIDATE) EXPECT_GT(hints_cleared, 0) << "the last search comes to what is full now";
         os_fault_remove();
         free_run({end, pages, true});
         os_fault_install(1, true);

@@ -130,6 +130,7 @@ struct ClaimMap::Leaf {
 template <typename Visit> void ClaimMap::each_leaf(Visit visit) const
 {
     constexpr std::size_t part = kRootCount / kRootParts;
+    static_assert(kRootCount % kRootParts == 0);
     for (std::size_t i = 0; i < kRootParts; ++i) {
         if (!has_leaf_[i].load(std::memory_order_relaxed)) continue;
         for (std::size_t k = i * part; k < (i + 1) * part; ++k)

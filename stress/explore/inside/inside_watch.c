@@ -87,8 +87,11 @@ bool inside_guard_free(void *block)
 {
     sigjmp_buf here;
     HAK_MINE(survived) = &here;
-    bool is_freed = sigsetjmp(here, 0) == 0;
-    if (is_freed) guard_free(block);
+    bool is_freed = false;
+    if (sigsetjmp(here, 0) == 0) {
+        guard_free(block);
+        is_freed = true;
+    }
     HAK_MINE(survived) = NULL;
     guard_misuse_forget();
     return is_freed;
