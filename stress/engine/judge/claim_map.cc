@@ -180,6 +180,7 @@ ClaimMap::Leaf *ClaimMap::leaf_at(std::size_t root_index)
     if (leaf != nullptr) [[likely]]
         return leaf;
     Leaf *fresh = static_cast<Leaf *>(map_or_exit(sizeof(Leaf)));
+    // Relaxed: who looks for leaves meanwhile may miss one that has just come, as it may without this.
     has_leaf_[root_index / (kRootCount / kRootParts)].store(true, std::memory_order_relaxed);
     if (root_[root_index].compare_exchange_strong(leaf, fresh, std::memory_order_release, std::memory_order_acquire))
         return fresh;

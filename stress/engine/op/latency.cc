@@ -58,14 +58,37 @@ std::uint64_t Latency::percentile(Call call, double share) const
     return std::min(bucket_limit(bucket), max_[call]);
 }
 
+namespace {
+
+struct Moment {
+    std::uint64_t ns = 0, ticks = 0;
+};
+
+// Both clocks at one time: of several readings the one between whose two of CLOCK_MONOTONIC the least time passed, since
+// the thread may lose its processor in between.
+Moment moment()
+{
+    Moment best;
+    std::uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 16; ++i) {
+        const std::uint64_t before = now_ns(), ticks = latency_ticks(), took = now_ns() - before;
+        if (took >= least) continue;
+        least = took;
+        best = {before, ticks};
+    }
+    return best;
+}
+
+} // namespace
+
 double latency_ns_per_tick()
 {
     static const double value = [] {
-        const std::uint64_t start_ns = now_ns(), start = latency_ticks();
-        std::uint64_t end_ns = start_ns;
-        while (end_ns - start_ns < 1'000'000) end_ns = now_ns();
-        const std::uint64_t ticks = latency_ticks() - start;
-        return ticks == 0 ? 1.0 : static_cast<double>(end_ns - start_ns) / static_cast<double>(ticks);
+        const Moment start = moment();
+        while (now_ns() - start.ns < 1'000'000) {}
+        const Moment end = moment();
+        if (end.ticks == start.ticks) return 1.0;
+        return static_cast<double>(end.ns - start.ns) / static_cast<double>(end.ticks - start.ticks);
     }();
     return value;
 }

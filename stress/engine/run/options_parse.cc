@@ -286,7 +286,8 @@ ParseOutcome options_parse(int argc, const char *const *argv)
     for (const Scenario &scenario : scenarios()) {
         CLI::App &command = *app.add_subcommand(scenario.name, scenario.purpose);
         // Options for all 25 would take half the time of a short run, which parses them twice.
-        if (std::strcmp(scenario.name, argv[1]) != 0) continue;
+        const auto is_named = [&scenario](const char *word) { return std::strcmp(scenario.name, word) == 0; };
+        if (std::none_of(argv + 1, argv + argc, is_named)) continue; // --help may come first
         add_common(command, raw);
         if (scenario.own_options == nullptr) continue;
         raw.own[scenario.name] = scenario.own_options();
