@@ -12,6 +12,7 @@ extern "C" {
 #include "heap/heap.h"
 #include "os/meta.h"
 #include "os/os_fault.h"
+#include "report/failfast.h"
 #include "report/settings.h"
 #include "slab/validate.h"
 }
