@@ -1,7 +1,6 @@
 /* crash_origin.c: see crash_origin.h. */
 #include "crash/crash_origin.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,7 +46,6 @@ static void keep(struct kept *kept, const char *path)
     for (;;) {
         size_t room = kept->room - kept->length;
         ssize_t count = read(fd, room > 0 ? kept->bytes + kept->length : &more, room > 0 ? room : 1);
-        if (count < 0 && errno == EINTR) continue;
         if (count <= 0) break;
         kept->is_cut = room == 0;
         if (kept->is_cut) break;

@@ -300,7 +300,7 @@ static void write_process(void)
 static void write_number_at(enum record_field field, const uint64_t *number)
 {
     uint64_t value;
-    if (number != NULL && os_peek(number, &value, sizeof value)) record_number(&writer, field, value);
+    if (os_peek(number, &value, sizeof value)) record_number(&writer, field, value);
 }
 
 static void write_reproduce(void *unused)
