@@ -3,6 +3,12 @@
 #include "heap/heap_test_support.h"
 
 #include <algorithm>
+#include <map>
+
+extern "C" {
+#include "slab/slab.h"
+#include "superslab/pagemap.h"
+}
 
 namespace {
 
@@ -179,6 +185,43 @@ TEST_F(Defrag, LeavesWhatIsDense)
             for (char *&block : blocks) moved += move_past_caches(block, 100);
         EXPECT_LT(moved, 1000u);
         for (char *block : blocks) hak_free(block);
+    }));
+}
+
+// A move looks at the first sixteen slabs of the class and no further.
+TEST_F(Defrag, AMoveLooksAtSixteenSlabs)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(1024);
+        std::map<slab *, std::vector<char *>> of;
+        while (of.size() < 24) {
+            char *block = filled(1024, 1);
+            of[slab_of(block)].push_back(block);
+        }
+        slab *than = of.begin()->first;
+        const auto leave = [&](slab *slab, size_t count) {
+            std::vector<char *> &blocks = of[slab];
+            for (; blocks.size() > count; blocks.pop_back()) hak_free(blocks.back());
+        };
+        for (auto &[slab, blocks] : of) leave(slab, slab == than ? slab->capacity / 4 : slab->capacity / 2);
+        for (int i = 0; i < 2 * 4096; i++) (void)hak_defrag_hint(of[than].front()); // sorted, and not to be soon
+        std::vector<slab *> order;
+        slab *const first = tcache_self()->heap->owner.slabs[c];
+        for (slab *next = first; next != first || order.empty(); next = next->next) order.push_back(next);
+        ASSERT_GT(order.size(), 17u);
+        ASSERT_GT(std::find(order.begin(), order.end(), than) - order.begin(), 16);
+        for (int i = 0; i < 15; i++) leave(order[i], 1);
+        hak_purge();
+        ASSERT_EQ(tcache_self()->heap->owner.slabs[c], first);
+        void *moved = hak_defrag_move(of[than].back());
+        ASSERT_NE(moved, nullptr);
+        EXPECT_EQ(slab_of(moved), order[15]);
+        of[than].pop_back();
+        of[order[15]].push_back((char *)moved);
+        leave(order[15], 1);
+        hak_purge();
+        EXPECT_EQ(hak_defrag_move(of[than].back()), nullptr) << "the next would do, but it is the seventeenth";
+        for (auto &[slab, blocks] : of) leave(slab, 0);
     }));
 }
 

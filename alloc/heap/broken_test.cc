@@ -20,7 +20,7 @@ extern "C" {
 
 namespace {
 
-constexpr uint32_t CLASS_64 = 4, CLASS_1024 = 64;
+constexpr uint32_t CLASS_64 = 4;
 
 class BrokenDeathTest : public test::HeapTest {
   protected:

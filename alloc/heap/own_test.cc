@@ -45,6 +45,9 @@ TEST_F(Own, EveryKindOfBlock)
             held.back().fill();
         }
     }
+    void *aligned = hak_heap_aligned_alloc(heap, SMALL_BYTES_MAX, 100);
+    EXPECT_EQ(hak_malloc_usable_size(aligned), (size_t)SMALL_BYTES_MAX) << "the largest class is aligned so";
+    hak_free(aligned);
     bool zero = true;
     hak_free(own_alloc(heap, GRANULE_BYTES, 100, &zero));
     EXPECT_FALSE(zero) << "a block of a slab may hold what the last one did";

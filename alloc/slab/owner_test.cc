@@ -6,6 +6,8 @@
 extern "C" {
 #include "base/sync_point.h"
 #include "cache/tcache.h"
+#include "hakmem/hakmem.h"
+#include "os/meta.h"
 #include "slab/owner.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
@@ -64,6 +66,12 @@ TEST(Owner, RegisterToTheLastIdAndNoFurther)
         EXPECT_FALSE(owner_register(same));
         EXPECT_EQ(owner_count(), HEAPS_MAX - 1u);
         EXPECT_EQ(same->id, HEAPS_MAX - 1u);
+        while (owner_adopt() != nullptr) {}
+        const auto serves_a_thread = [] { test::in_thread([] { hak_free(hak_malloc(100)); }); };
+        serves_a_thread();
+        auto *before = static_cast<char *>(meta_alloc(64));
+        serves_a_thread();
+        EXPECT_EQ(static_cast<char *>(meta_alloc(64)), before + 64) << "no heap is made that has no place in the table";
     }));
 }
 

@@ -319,6 +319,24 @@ TEST_F(ValidateDeathTest, ACircleInAFreeList)
     hak_free(block);
 }
 
+TEST_F(ValidateDeathTest, AMagazineOfAnotherClassDoesNotGoBack)
+{
+    const uint32_t c = sizeclass_of(2048);
+    std::vector<char *> blocks(2 * sizeclass_credit(c) + 1);
+    for (char *&block : blocks) block = alloc(2048);
+    char *other = alloc(500);
+    EXPECT_DEATH(
+        {
+            for (char *block : blocks) hak_free(block);
+            block *magazine = tcache_self()->heap->parking[c].magazines;
+            link_set(&magazine->next_magazine, (block *)other);
+            hak_purge();
+        },
+        report("next_link_range", other));
+    for (char *block : blocks) hak_free(block);
+    hak_free(other);
+}
+
 // A list that another thread posts: every link is checked, up to the address behind the slab's last block, and the last
 // one ends the list.
 TEST_F(ValidateDeathTest, APostedListThatIsWrong)

@@ -6,6 +6,7 @@
 #include <vector>
 
 extern "C" {
+#include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -216,6 +217,27 @@ TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
     int full_rounds = 0;
     while (purge_calls_of(big_swing_of_full_slabs) > 0) ASSERT_LT(++full_rounds, 20) << "it does not learn";
     EXPECT_LT(2 * full_rounds, rounds);
+}
+
+// The same where a heap of the program's own is destroyed: its slabs count as far as they were used.
+TEST_F(Purge, SlabsOfDestroyedHeapsTeachByTheirFill)
+{
+    if (VALIDATE) GTEST_SKIP() << "the debug-validation build keeps the pages of destroyed heaps";
+    const auto swings = [](int blocks) {
+        pool_purge_all();
+        for (int i = 0; i < 2; i++) {
+            std::vector<hak_heap *> heaps(128);
+            for (hak_heap *&heap : heaps) {
+                heap = hak_heap_new();
+                for (int block = 0; block < blocks; block++) hak_heap_malloc(heap, SMALL_BYTES_MAX);
+            }
+            for (hak_heap *heap : heaps) hak_heap_destroy(heap);
+        }
+        return purge_keep_pages();
+    };
+    const size_t little = swings(1), half = swings(8), full = swings(16);
+    EXPECT_GT(half, 3 * little);
+    EXPECT_GT(full, half + half / 2);
 }
 
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
