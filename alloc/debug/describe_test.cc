@@ -18,7 +18,14 @@ uint64_t number_of(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
-class Describe : public test::HeapTest {};
+class Describe : public test::HeapTest {
+  protected:
+    void SetUp() override
+    {
+        HeapTest::SetUp();
+        hak_free(hak_malloc(1)); // so that this thread has a heap
+    }
+};
 
 describe_place place_of(uint64_t address)
 {

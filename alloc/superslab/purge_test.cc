@@ -1,4 +1,5 @@
-// purge_test.cc: the limit on the number of free pages that keep their memory, and what it learns.
+// purge_test.cc: the limit on the number of free pages that keep their memory, and what it learns. More than 400 lines:
+// all tests share the swings that teach it.
 #include "base/test_support.h"
 
 #include <algorithm>
