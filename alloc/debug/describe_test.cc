@@ -9,6 +9,8 @@
 extern "C" {
 #include "cache/tcache.h"
 #include "debug/describe.h"
+#include "slab/slab.h"
+#include "superslab/pagemap.h"
 }
 
 namespace {
@@ -176,6 +178,29 @@ TEST_F(Describe, ASlabsOwnList)
     EXPECT_EQ(place_of(number_of(blocks[1])).list_value, 0u);
     link = sound;
     for (size_t i = 1; i < blocks.size(); i += 2) hak_free(blocks[i]);
+}
+
+// The list is walked to the link of its last block, where it has all blocks of the slab.
+TEST_F(Describe, AListOfAllBlocksOfASlab)
+{
+    std::vector<void **> blocks = {static_cast<void **>(hak_malloc(4096))};
+    slab *slab = slab_of(reinterpret_cast<block *>(blocks[0]));
+    while (slab->carved_count < slab->capacity || slab->listed) {
+        blocks.push_back(static_cast<void **>(hak_malloc(4096)));
+        if (slab_of(reinterpret_cast<block *>(blocks.back())) != slab) slab = slab_of((block *)blocks.back());
+    }
+    std::vector<void **> list;
+    for (size_t i = 0; i < slab->capacity; i++)
+        list.push_back(reinterpret_cast<void **>(place_of(number_of(blocks.back())).slab_start + i * 4096));
+    for (size_t i = 0; i + 1 < list.size(); i++) *list[i] = list[i + 1];
+    ASSERT_EQ(slab->free, nullptr);
+    slab->free = reinterpret_cast<block *>(list[0]);
+    *list.back() = reinterpret_cast<void *>(0x123450);
+    describe_place place = place_of(number_of(list[0]));
+    EXPECT_EQ(place.list_word, number_of(list.back()));
+    EXPECT_EQ(place.list_value, 0x123450u);
+    slab->free = nullptr;
+    for (void **block : blocks) hak_free(block);
 }
 
 // A sound heap has no bad link, whatever was freed. Each way to spoil a link is reported, with its address.

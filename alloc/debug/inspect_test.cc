@@ -180,6 +180,9 @@ TEST_F(Inspect, HeapsOfTheProgramsOwn)
         struct block *binned = heap->heads[sizeclass_of(100)];
         ASSERT_NE(binned, nullptr);
         expect_broken_by(heap->binned_bytes, heap->binned_bytes + 16, bins, heap);
+        uint32_t last = CLASS_COUNT - 1;
+        while (heap->heads[last] == nullptr) last--;
+        expect_broken_by(heap->binned_bytes, heap->binned_bytes - sizeclass_bytes(last), bins, heap);
         expect_broken_by(binned->next, binned, bins, heap); /* a circle ends by its bound */
         expect_broken_by(heap->large_bytes, heap->large_bytes - PAGE_BYTES, large, heap);
         expect_broken_by(heap->huges->next, heap->huges, large, heap);

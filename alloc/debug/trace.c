@@ -249,10 +249,10 @@ void trace_add_thread(struct text *text, uint32_t thread)
     ssize_t got = file < 0 ? 0 : read(file, name, sizeof name);
     if (file >= 0) close(file);
     errno = saved;
-    if (got > 0 && name[got - 1] == '\n') got--;
+    if (got < 2) return; /* no such thread, or it has no name but the newline */
+    got--;
     for (ssize_t i = 0; i < got; i++)
         if (name[i] < ' ' || name[i] > '~') name[i] = '?';
-    if (got <= 0) return;
     text_add(text, " (");
     text_add_bytes(text, name, (size_t)got);
     text_add(text, ")");

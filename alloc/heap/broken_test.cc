@@ -60,6 +60,7 @@ void tell_suspect(int)
     test::in_thread([&] { elsewhere = describe_bad_link(&suspect); });
     bool first = describe_bad_link(&suspect);
     fprintf(stderr, "class %u: %s\n", suspect.class_index, suspect.text);
+    first &= suspect.value == *(const uint64_t *)suspect.word;
     _exit(!elsewhere && first && !describe_bad_link(&suspect) ? 7 : 8);
 }
 
