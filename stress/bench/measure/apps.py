@@ -2,6 +2,7 @@
 compared with libc's malloc within a round."""
 
 import pathlib
+import platform
 import statistics
 import tempfile
 
@@ -60,21 +61,29 @@ def prepare(found, folder):
     return folders
 
 
+def variables(subject, program):
+    """For libc's malloc libc itself is preloaded: Debian's redis-server is linked with jemalloc, which would come first."""
+    libc = {"LD_PRELOAD": "libc.so.6"} if not subject.path and platform.libc_ver()[0] == "glibc" else {}
+    return {**libc, **program.environment}
+
+
 def attempt(runner, case, program, subject, folder, number):
     """One run. A malloc that is not ours and does not survive is left out of the case."""
     if subject.name in case["failed"]:
         return
     command = program.words(folder)
-    environment = {**subject.environment(), **program.environment}
+    added = variables(subject, program)
     try:
-        result = process.run(command, environment, subject.path, folder, program.stdin, program.server)
+        result = process.run(
+            command, {**subject.environment(), **added}, subject.path, folder, program.stdin, program.server
+        )
     except Broken as fault:
         if subject.ours:
             fault = Broken(f"{program.name} on {subject.name}: {fault}")
         leave_out(case, subject, program.name, fault, case["runs"])
         return
     case["runs"][subject.name].append(result)
-    settings = [f"{name}={value}" for name, value in program.environment.items()]
+    settings = [f"{name}={value}" for name, value in added.items()]
     runner.runs.append(
         {
             "allocator": subject.name,

@@ -1,11 +1,13 @@
 """Tests of ci/bench apps and tails: what is made of the runs, and what a run of a program says."""
 
 import pathlib
+import platform
+import subprocess
 import sys
 import tempfile
 import unittest
 
-from measure import apps, process, programs, servers, tails
+from measure import apps, process, programs, servers, subjects, tails
 from measure.fault import Broken
 
 
@@ -88,6 +90,15 @@ class Programs(unittest.TestCase):
             for word in [*program.command, program.stdin]:
                 if word.startswith(str(programs.ROOT)):
                     self.assertTrue(pathlib.Path(word).is_file(), word)
+
+    def test_libc_comes_before_a_malloc_that_the_program_is_linked_with(self):
+        python = programs.programs()[0]
+        system = apps.variables(subjects.Subject("system"), python)
+        self.assertEqual(system["PYTHONMALLOC"], "malloc")
+        self.assertNotIn("LD_PRELOAD", apps.variables(subjects.Subject("x", "/x.so"), python))
+        if platform.libc_ver()[0] == "glibc":
+            done = subprocess.run(["/bin/true"], env=system, capture_output=True, check=True)
+            self.assertEqual((system["LD_PRELOAD"], done.stderr), ("libc.so.6", b""))
 
     def test_latencies_of_redis_benchmark(self):
         section = (
