@@ -23,7 +23,7 @@ struct defrag {
 /* The slab of a block of this thread's heap; NULL: it is another kind of block, or another heap's. */
 static struct slab *slab_of_own(const struct tcache *tcache, const void *pointer)
 {
-    if (VALIDATE || SANITIZED || tcache->heap == NULL || tcache->state != THREAD_LIVE) return NULL;
+    if (VALIDATE || SANITIZED || tcache->heap == NULL) return NULL;
     uint32_t mixed_tag = pagemap_tag_checked(pointer) ^ tcache->tag;
     if (mixed_tag >> TAG_OWNER_SHIFT != 0 || mixed_tag == CLASS_EMPTY || mixed_tag >= CLASS_COUNT) return NULL;
     return slab_of(pointer);

@@ -333,8 +333,8 @@ struct block *slab_take_one(struct slab *slab)
     return block;
 }
 
-/* Distributes the slabs over RANKS lists by how full they are, and joins these. A slab without a block in use stays the
- * last. */
+/* Distributes the slabs over RANKS lists by how full they are, and joins these. Each has a block in use: slab_release_empty
+ * has just run. */
 struct slab_sums slab_sort(struct owner *owner, uint32_t class_index)
 {
     enum { RANKS = 32 };
@@ -345,7 +345,7 @@ struct slab_sums slab_sort(struct owner *owner, uint32_t class_index)
         uint32_t used_count = used_get(slab);
         sums.used_count += used_count;
         sums.capacity += slab->capacity;
-        uint32_t rank = used_count == 0 ? RANKS - 1 : (RANKS - 2) - used_count * (RANKS - 2) / slab->capacity;
+        uint32_t rank = (RANKS - 1) - used_count * (RANKS - 1) / slab->capacity;
         slab->next = ranks[rank];
         ranks[rank] = slab;
     }
