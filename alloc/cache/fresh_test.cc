@@ -263,6 +263,21 @@ TEST(Fresh, TheWindowInPlaceOfTheFlatMap)
         }));
 }
 
+TEST(Fresh, AMapThatCannotBeReadIsGivenBack)
+{
+    SKIP_UNDER_SANITIZER("its own memory stands where the window is");
+    EXPECT_TRUE(test::in_child([] {
+        pagemap_test_window_bits = 36; // 4 MiB of tables
+        const size_t before = test::address_space_bytes();
+        os_fault_install(2, false);
+        EXPECT_NE(pagemap_start(), 0);
+        os_fault_remove();
+        EXPECT_LT(test::address_space_bytes(), before + test::MIB);
+        use_everything_in_threads();
+        EXPECT_TRUE(pagemap_is_window());
+    }));
+}
+
 TEST(Fresh, TheWindowsSearchEndsAtItsTopAndWithTheSystemsMemory)
 {
     SKIP_UNDER_SANITIZER("its own memory stands where the window is");

@@ -179,6 +179,23 @@ TEST_F(GuardRate, WhatTheUnwinderAllocatesIsNotSampled)
     });
 }
 
+// The two sampled kinds share a word: threads that set one half each, at once, leave the other as it is.
+TEST_F(GuardRate, EachHalfOfTheWordKeepsWhatWasSet)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::atomic<int> ready{0};
+        test::in_threads(2, [&](int thread) {
+            ready++;
+            while (ready < 2) {}
+            for (uint32_t i = 1; i <= 300000 && !HasFailure(); i++) {
+                thread == 0 ? guard_sample_set(i) : sampling_profile_set(i);
+                ASSERT_EQ((uint32_t)(sampling_now() >> (thread == 0 ? 0 : 32)), i);
+            }
+            thread == 0 ? guard_sample_set(0) : sampling_profile_set(0);
+        });
+    }));
+}
+
 // After the destructor that gives up its heap, a thread borrows one for each call.
 TEST_F(GuardRate, AThreadThatHasEndedIsServed)
 {

@@ -48,6 +48,12 @@ TEST_F(GuardReport, MisuseEndsTheProcess)
     expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 112); });
     expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) - 4096); }); // before the first slot
     expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 40000); }); // behind the last slot
+    expect_abort(8, [] { // there too, whatever lies behind the slots' records: here the queue of free ones, 2, 1, 0 ...
+        void *blocks[8];
+        for (void *&block : blocks) block = guard_alloc(16);
+        for (int i : {2, 1, 0, 3, 4, 5, 6, 7}) hak_free(blocks[i]);
+        hak_free(as_bytes(blocks[7]) + 2 * os_page_bytes());
+    });
     expect_abort(2, [] {
         void *block = guard_alloc(100);
         hak_free(block);
@@ -99,7 +105,7 @@ TEST_F(GuardReport, AWildWriteHasHitTheRecords)
             if (memcmp(at, &allocated, sizeof allocated) != 0) continue;
             auto *event = reinterpret_cast<guard_event *>(const_cast<char *>(at));
             event[0].count = GUARD_FRAMES + 1; // allocated
-            event[1].count = UINT32_MAX;       // freed
+            event[1].count = UINT32_MAX; // freed
             hits++;
         }
         ASSERT_EQ(hits, 1u);

@@ -2,6 +2,8 @@
 // guard_rate_test.cc tests how often malloc returns one, guard_report_test.cc misuse.
 #include "guard/guard_test_support.h"
 
+#include <sys/mman.h>
+
 extern "C" {
 #include "os/lock.h"
 #include "os/os.h"
@@ -361,4 +363,21 @@ TEST_F(Guard, AsManySlotsAsFit)
         EXPECT_LE(pages, ((size_t)1 << 30) / PAGE_BYTES);
         EXPECT_GE(pages, ((size_t)1 << 29) / PAGE_BYTES);
     });
+}
+
+// Wherever there is room, the range lies in one GiB of addresses, whose tags alone are backed.
+TEST_F(Guard, TheRangeLiesInOneGiB)
+{
+    constexpr size_t step_bytes = 128 * test::MIB;
+    std::vector<void *> gaps;
+    for (int i = 0; i < 8; i++) {
+        with(1u << 24, 0, [] {
+            const char *const first = as_bytes(guard_alloc(16)), *last = first;
+            while (pagemap_tag_checked(last + PAGE_BYTES) == CLASS_GUARD) last += PAGE_BYTES;
+            EXPECT_EQ((uintptr_t)first >> 30, (uintptr_t)last >> 30);
+        });
+        gaps.push_back(mmap(nullptr, step_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        ASSERT_NE(gaps.back(), MAP_FAILED);
+    }
+    for (void *gap : gaps) munmap(gap, step_bytes);
 }

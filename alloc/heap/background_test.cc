@@ -249,9 +249,11 @@ TEST_F(Background, AChildHasNoneAndMayStartOne)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();
     EXPECT_EQ(hak_background(true), 0);
+    EXPECT_TRUE(within(20, [] { return background_rounds() > 0; }));
     for (int i = 0; i < 20; i++) {
         EXPECT_TRUE(test::in_child([] {
             EXPECT_FALSE(background_is_on());
+            EXPECT_EQ(background_rounds(), 0u) << "its own";
             EXPECT_EQ(status("SigBlk"), "");
             hak_free(hak_malloc(5000));
             EXPECT_EQ(hak_background(true), 0);

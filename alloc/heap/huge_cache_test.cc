@@ -1,5 +1,5 @@
 // huge_cache_test.cc: what loops teach the cache of mappings: how much it keeps, and how long; what it counts as given
-// back.
+// back. More than 400 lines: all are loops of one model, and share its clock.
 #include "heap/heap_test_support.h"
 
 #include <sys/mman.h>
@@ -291,6 +291,7 @@ TEST_F(HugeLoop, ADropLeavesNothing)
         char *first = allocated(8 * MIB), *second = allocated(8 * MIB);
         for (char *each : {first, second}) hak_free(each);
         EXPECT_TRUE(huge_cache_any());
+        EXPECT_TRUE(huge_cache_has(first) && huge_cache_has(second + 8 * MIB - 1));
         EXPECT_GT(huge_learned().keep_bytes, 0u);
         huge_cache_drop();
         EXPECT_FALSE(huge_cache_any());
@@ -397,4 +398,21 @@ TEST_F(HugeLoop, WhatIsGivenBackIsCountedBeforeAnotherThreadTakesItsDescriptor)
     EXPECT_NE(other, nullptr);
     EXPECT_FALSE(is_mapped(refused));
     hak_free(other);
+}
+
+class HugeLearned : public HugeLoop {}; // in a process of its own, whose ticks are not far ahead of the clock
+
+// What a run before has learned is not forgotten in the first rounds, used or not.
+TEST_F(HugeLearned, WhatIsKnownAtFirstStaysForTheFirstRounds)
+{
+    hak_free(allocated(8 * MIB));
+    huge_keep_at_first({3 * MIB, 0});
+    const uint64_t end_ms = os_now_ms() + LEARNED_ROUNDS * PURGE_DELAY_MS;
+    ASSERT_LT(now, end_ms - 2 * PURGE_DELAY_MS) << "run it alone: --gtest_filter=HugeLearned.*";
+    for (int delays : {2, 1}) {
+        huge_tick(now = end_ms - (uint64_t)delays * PURGE_DELAY_MS);
+        EXPECT_EQ(huge_learned().keep_bytes, 3 * MIB);
+    }
+    huge_tick(now = end_ms + 3 * PURGE_DELAY_MS);
+    EXPECT_EQ(huge_learned().keep_bytes, 0u);
 }

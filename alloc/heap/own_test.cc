@@ -1,4 +1,5 @@
 // own_test.cc: heaps of the program's own: every kind of block, limits, threads, faults, and the price of destroy.
+// More than 400 lines: each kind of block meets each of these here.
 #include "heap/own_test_support.h"
 
 #include <sys/mman.h>
@@ -7,6 +8,7 @@
 #include <mutex>
 
 extern "C" {
+#include "os/os.h"
 #include "os/os_fault.h"
 }
 
@@ -313,6 +315,37 @@ TEST_F(Own, ThreadsFreeLargeBlocksAtOnce)
         test::in_threads(2, [&](int) {
             for (int i = 0; i < test::rounds(20000); i++) hak_free(hak_heap_malloc(heap, size));
         });
+    expect_empty(heap);
+    hak_heap_destroy(heap);
+}
+
+// To unmap a huge block may take long. Other threads use its heap meanwhile.
+TEST_F(Own, TheHeapIsFreeWhileAHugeBlockGoesBack)
+{
+    static const os_ops *before;
+    static hak_heap *heap;
+    static std::atomic<bool> is_done;
+    static std::thread other;
+    heap = hak_heap_new();
+    is_done = false;
+    void *huge = hak_heap_malloc(heap, 100 * test::MIB); // too large for the cache
+    os_ops slow = *(before = os);
+    slow.release = [](void *start, size_t size_bytes) {
+        if (!other.joinable()) {
+            other = std::thread([] {
+                hak_free(hak_heap_malloc(heap, 100));
+                is_done = true;
+            });
+            for (int i = 0; i < 1000 && !is_done; i++) usleep(10000);
+            EXPECT_TRUE(is_done);
+        }
+        return before->release(start, size_bytes);
+    };
+    os = &slow;
+    hak_free(huge);
+    os = before;
+    ASSERT_TRUE(other.joinable());
+    other.join();
     expect_empty(heap);
     hak_heap_destroy(heap);
 }

@@ -277,6 +277,30 @@ TEST_F(Stats, AFileWithDescriptorZero)
     }));
 }
 
+// Two signals that come to two threads at once: what each asks for is due.
+TEST_F(Stats, NoSignalIsLostBesideAnother)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE) && stats_signal_start(SIGUSR2, PROFILE_DUE));
+        struct sigaction action;
+        ASSERT_EQ(sigaction(SIGUSR1, nullptr, &action), 0);
+        std::atomic<int> arrived{0};
+        const auto await = [&](int count) {
+            arrived++;
+            for (int spins = 0; arrived < count; spins++)
+                if (spins > 10000) std::this_thread::yield(); // where there is one processor
+        };
+        test::in_threads(2, [&](int thread) {
+            for (int i = 0; i < test::rounds(10000); i++) {
+                action.sa_handler(thread == 0 ? SIGUSR1 : SIGUSR2); // the kernel would call it less often
+                await(4 * i + 2);
+                if (thread == 0) EXPECT_EQ(stats_signal_due.exchange(0), (uint32_t)(STATS_DUE | PROFILE_DUE));
+                await(4 * i + 4);
+            }
+        });
+    }));
+}
+
 TEST_F(Stats, WhatBinsAndTheCacheOfMappingsHaveLearned)
 {
     EXPECT_TRUE(test::in_child([] {

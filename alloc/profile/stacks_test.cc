@@ -150,6 +150,23 @@ class Stacks : public testing::Test {
     }
 };
 
+// Before libgcc's unwinder is found, as where it is missing, libc's finds the same functions.
+class Unwind : public testing::Test {}; // in a process of its own
+
+TEST_F(Unwind, BothUnwindersFindTheSame)
+{
+    if (SANITIZED) GTEST_SKIP() << "builds with a sanitizer do not profile";
+    os_frame frames[2][8];
+    size_t counts[2];
+    for (int i = 0; i < 2; i++) {
+        counts[i] = os_unwind(frames[i], 8);
+        os_unwind_start();
+    }
+    EXPECT_GE(counts[0], 1u);
+    ASSERT_EQ(counts[0], counts[1]);
+    for (size_t i = 1; i < counts[0]; i++) EXPECT_EQ(frames[0][i].return_address, frames[1][i].return_address) << i;
+}
+
 // Stacks of few functions, so that most paths branch, on threads whose stacks lie elsewhere.
 TEST_F(Stacks, AreTheUnwindersOwn)
 {

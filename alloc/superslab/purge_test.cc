@@ -359,6 +359,21 @@ TEST_F(Purge, WhatIsRefusedIsNotTriedAtEachFree)
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
 
+// With a delay of 0 a free tries what is free in its own superslab, and no others.
+TEST_F(Purge, WithoutADelayAFreePurgesItsSuperslabAlone)
+{
+    os_ops refusing = *os;
+    const os_ops *inner = os;
+    refusing.purge = [](void *, size_t) { return EINVAL; };
+    pool_set_purge_delay_ms(0);
+    os = &refusing;
+    big_swing();
+    ASSERT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
+    EXPECT_EQ(purge_calls_of([] { swing(1, true); }), 1u);
+    os = inner;
+    pool_set_purge_delay_ms(PURGE_DELAY_MS);
+}
+
 // Nobody was on a slow path for four delays: the next one gives back what is idle, without a round to mark it first.
 TEST_F(Purge, AfterAPauseWhatIsIdleGoesBackAtOnce)
 {
