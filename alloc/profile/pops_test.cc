@@ -116,6 +116,32 @@ TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
     }));
 }
 
+// What a heap has when the next thread takes it is not counted, in any class.
+TEST_F(Pops, AnHeirCountsFromItsStart)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
+        hak_purge();
+        test::in_thread([] {
+            for (const auto &[align_bytes, size_bytes] : {std::pair(16, 16), {128, 1024}}) {
+                std::vector<void *> blocks(5 * sizeclass_credit(1));
+                for (void *&block : blocks) block = hak_aligned_alloc(align_bytes, size_bytes);
+                for (void *block : blocks) hak_free(block);
+            }
+        });
+        test::in_thread([] {
+            hak_free(hak_malloc(2048));
+            const tcache *self = tcache_self();
+            for (const uint32_t c : {1u, (uint32_t)CLASS_COUNT - 1}) {
+                const pops_class &state = self->heap->pops->classes[c];
+                EXPECT_GT(state.bin, 0) << c;
+                EXPECT_EQ(state.uncounted_below, state.bin) << c;
+                EXPECT_EQ(state.credit, self->credits[c]) << c;
+            }
+        });
+    }));
+}
+
 // With means that are often reached no block is lost, whatever is set aside.
 TEST_F(Pops, WhatIsSetAsideStaysTheClasss)
 {
