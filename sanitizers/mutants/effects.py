@@ -17,6 +17,7 @@ import re
 # What a macro does with its arguments, as a function would.
 READERS = ("HAK_LIKELY", "HAK_UNLIKELY", "HAK_MINE", "LOAD", "offsetof", "sizeof", "alignof", "static_assert")
 WRITERS = ("STORE",)
+PURE = re.compile(r"__builtin_(popcount|ctz|clz|bswap|expect)\w*")
 ATOMIC = re.compile(r"(?:__)?atomic_(?P<what>load|store|fetch|add_fetch|sub_fetch|or_fetch)\w*")
 ORDER = re.compile(r"(?:memory_order|__ATOMIC)_(\w+)")
 
@@ -138,7 +139,7 @@ class Reader:
             self.effect.read_target(self.target_of(arguments[0]))
         elif function.type != "identifier":
             self.effect.any = True
-        elif name not in READERS:
+        elif name not in READERS and PURE.fullmatch(name) is None:
             self.effect.calls.append((name, [self.target_of(each) for each in arguments]))
 
     def walk(self, node):

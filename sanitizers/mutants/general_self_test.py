@@ -103,7 +103,7 @@ __attribute__((constructor)) static void starve(void) { setrlimit(RLIMIT_AS, &(s
 """
 TEST = "add_test(NAME unit/{0} COMMAND alloc-tests {0})\n"
 CMAKE = (
-    "cmake_minimum_required(VERSION 3.25)\nproject(toy C)\nenable_testing()\n"
+    "cmake_minimum_required(VERSION 3.25)\nset(CMAKE_C_COMPILER clang-19)\nproject(toy C)\nenable_testing()\n"
     "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})\nset(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
     "add_executable(alloc-tests alloc/toy.c)\ntarget_compile_options(alloc-tests PRIVATE -include ${CMAKE_SOURCE_DIR}/starve.h)\nadd_subdirectory(stress/crash)\n"
     f"foreach(name {' '.join(name for name in sample.SETS['alloc'].targets() if '/' not in name)})\n"
@@ -412,9 +412,8 @@ def check_followed(root, work, problems):
 
 def check_precompiled(drive, root, work, problems):
     """A precompiled header that does not compile is named."""
-    text = CMAKE.replace("project(", "set(CMAKE_C_COMPILER clang-19)\nproject(")
     (root / "CMakeLists.txt").write_text(
-        text + "target_precompile_headers(alloc-tests PRIVATE alloc/early.h)\n", encoding="utf-8"
+        CMAKE + "target_precompile_headers(alloc-tests PRIVATE alloc/early.h)\n", encoding="utf-8"
     )
     (root / "alloc" / "early.h").write_text("#error too early\n", encoding="utf-8")
     (root / "alloc" / "new.c").unlink()  # no command compiles it: it would be taken for good

@@ -291,6 +291,8 @@ class Function:
         near = self.after(node)
         if near is None or near.type != "expression_statement" or not self.depends(node, near):
             return
+        if any(re.fullmatch(r"\(void\)\s*\w+;", self.text(each)) for each in (node, near)):
+            return  # it does nothing
         self.add("swap_neighbours", node.start_byte, near.end_byte, f"{self.text(near)} {self.text(node)}", "stmt")
 
     def publish(self, node):
