@@ -88,19 +88,6 @@ static void say(struct text *text)
 
 /* --- the file --------------------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const char *bytes, size_t size_bytes)
-{
-    while (size_bytes > 0) {
-        ssize_t count = write(fd, bytes, size_bytes);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return errno;
-        if (count == 0) return EIO;
-        bytes += count;
-        size_bytes -= (size_t)count;
-    }
-    return 0;
-}
-
 static void path_make(struct text *path, unsigned number)
 {
     path->length = 0;
@@ -129,7 +116,7 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
         if (fd < 0 && errno != EEXIST) break;
     }
     if (fd < 0) return errno;
-    int error = write_all(fd, bytes, size_bytes);
+    int error = os_write_all(fd, bytes, size_bytes);
     if (close(fd) != 0 && error == 0) error = errno;
     if (error == EFBIG) {
         /* The limit on file sizes also sends SIGXFSZ. Take it, so that it does not end a program that survives. */

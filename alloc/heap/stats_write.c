@@ -130,16 +130,7 @@ struct writer {
 
 static void flush(struct writer *writer)
 {
-    const char *at = writer->bytes;
-    while (writer->text.length > 0 && writer->error == 0) {
-        ssize_t written = write(writer->fd, at, writer->text.length);
-        if (written < 0) {
-            if (errno != EINTR) writer->error = errno;
-            continue;
-        }
-        at += written;
-        writer->text.length -= (size_t)written;
-    }
+    if (writer->error == 0) writer->error = os_write_all(writer->fd, writer->bytes, writer->text.length);
     writer->text.length = 0;
 }
 

@@ -255,6 +255,19 @@ size_t os_resident_bytes(void *start, size_t size_bytes)
     return bytes;
 }
 
+int os_write_all(int fd, const void *bytes, size_t size_bytes)
+{
+    const char *at = bytes, *end = at + size_bytes;
+    int saved = errno, error = 0;
+    while (at < end && error == 0) {
+        ssize_t count = write(fd, at, (size_t)(end - at));
+        if (count > 0) at += count;
+        else if (count == 0 || errno != EINTR) error = count == 0 ? EIO : errno;
+    }
+    errno = saved;
+    return error;
+}
+
 void os_write_error(const char *text, size_t size_bytes)
 {
     int saved = errno;

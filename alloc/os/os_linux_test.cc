@@ -258,35 +258,40 @@ TEST_F(OsLinux, WriteError)
 }
 
 // A signal may end a write before the end of the text. The rest follows.
-TEST_F(OsLinux, WriteErrorToItsEnd)
+TEST_F(OsLinux, WritesToTheEnd)
 {
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const auto room = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
-    std::string text, told;
-    while (text.size() < 3 * room) text += std::to_string(text.size()) + " ";
     struct sigaction action = {}, before;
     action.sa_handler = [](int) {};
     ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
-    const int standard_error = dup(STDERR_FILENO);
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[1]);
-    std::thread writer([&text] {
-        os_write_error(text.data(), text.size());
-        close(STDERR_FILENO); // so that the reader comes to an end
-    });
-    int waits = 0;
-    while (waits < static_cast<int>(room) && ioctl(ends[0], FIONREAD, &waits) == 0) std::this_thread::yield();
-    pthread_kill(writer.native_handle(), SIGUSR1); // what it has written is in the pipe, which is full
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    char bytes[4096];
-    for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;) told.append(bytes, static_cast<size_t>(got));
-    writer.join();
-    dup2(standard_error, STDERR_FILENO);
-    close(standard_error);
-    close(ends[0]);
+    for (bool is_error : {true, false}) {
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        const auto room = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
+        std::string text, told;
+        while (text.size() < 3 * room) text += std::to_string(text.size()) + " ";
+        const int standard_error = dup(STDERR_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[1]);
+        std::thread writer([&text, is_error] {
+            if (is_error) os_write_error(text.data(), text.size());
+            else EXPECT_EQ(os_write_all(STDERR_FILENO, text.data(), text.size()), 0);
+            close(STDERR_FILENO); // so that the reader comes to an end
+        });
+        int waits = 0;
+        while (waits < static_cast<int>(room) && ioctl(ends[0], FIONREAD, &waits) == 0) std::this_thread::yield();
+        for (int i = 0; i < (is_error ? 1 : 2); i++) { // the second comes where a write has written nothing yet
+            pthread_kill(writer.native_handle(), SIGUSR1); // what it has written is in the pipe, which is full
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+        char bytes[4096];
+        for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;) told.append(bytes, static_cast<size_t>(got));
+        writer.join();
+        dup2(standard_error, STDERR_FILENO);
+        close(standard_error);
+        close(ends[0]);
+        EXPECT_EQ(told, text);
+    }
     sigaction(SIGUSR1, &before, nullptr);
-    EXPECT_EQ(told, text);
     errno = ERRNO_BEFORE;
 }
 
@@ -381,6 +386,7 @@ const struct {
      },
      EINVAL},
     {"os_resident_bytes", SYS_mincore, [](auto &r) { return os_resident_bytes(r.used, 2 * PAGE_BYTES) == 0; }},
+    {"os_write_all", SYS_write, [](auto &) { return os_write_all(STDERR_FILENO, "lost", 4) == REFUSED; }},
     {"os_write_error", SYS_write,
      [](auto &) {
          os_write_error("lost", 4);

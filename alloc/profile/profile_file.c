@@ -1,9 +1,9 @@
 /* profile_file.c: see profile_file.h. */
 #include "profile/profile_file.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "os/os.h"
 
 /* --- a gzip file ------------------------------------------------------------------------------------------ */
 
@@ -18,16 +18,7 @@ static struct {
 
 static void file_write(const void *bytes, size_t count)
 {
-    const char *at = bytes;
-    while (count > 0 && file.error == 0) {
-        ssize_t written = write(file.fd, at, count);
-        if (written < 0) {
-            if (errno != EINTR) file.error = errno;
-            continue;
-        }
-        at += written;
-        count -= (size_t)written;
-    }
+    if (file.error == 0) file.error = os_write_all(file.fd, bytes, count);
 }
 
 static void crc_add(const unsigned char *bytes, size_t count)
