@@ -319,6 +319,25 @@ TEST_F(Own, ThreadsFreeLargeBlocksAtOnce)
     hak_heap_destroy(heap);
 }
 
+// The limit stays as it is while another thread has the heap's lock: an allocation reads it more than once.
+TEST_F(Own, TheLimitChangesUnderTheLock)
+{
+    hak_heap *heap = hak_heap_new();
+    std::atomic<bool> is_begun{false};
+    lock_word_acquire(&heap->lock, LOCK_OWN);
+    std::thread setter([&] {
+        is_begun = true;
+        hak_heap_limit_set(heap, test::MIB);
+    });
+    while (!is_begun) usleep(1000);
+    usleep(20000);
+    EXPECT_EQ(heap->limit_bytes, SIZE_MAX);
+    lock_word_release(&heap->lock, LOCK_OWN);
+    setter.join();
+    EXPECT_EQ(hak_heap_limit_get(heap), test::MIB);
+    hak_heap_destroy(heap);
+}
+
 // To unmap a huge block may take long. Other threads use its heap meanwhile.
 TEST_F(Own, TheHeapIsFreeWhileAHugeBlockGoesBack)
 {
