@@ -194,6 +194,10 @@ TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
     uint32_t active = visit_idle().active;
     test::in_thread([] { hak_free(hak_malloc(700)); });
     EXPECT_EQ(visit_idle().active, active) << "a heap that no thread holds is not active";
+    for (int i = 0; i < 3; i++) round();
+    active = visit_idle().active;
+    Sleeper heir([] { hak_free(hak_malloc(700)); });
+    EXPECT_EQ(visit_idle().active, active + 1) << "a thread that has just taken such a heap is";
     hak_clock_hook = nullptr;
 }
 

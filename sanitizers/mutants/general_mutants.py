@@ -355,7 +355,7 @@ class General:
                             f"{mutant.file}:{mutant.line} {mutant.operator} passes {what}; {len(slow)} slow ones wait"
                         )
             begin = time.monotonic()
-            for number, (verdict, what) in self.judge.together(waiting).items():
+            for number, (verdict, what) in self.judge.together(waiting, lambda number: numbered[number].file).items():
                 end(numbered[number], verdict, what, (time.monotonic() - begin) / len(waiting))
         return rows
 

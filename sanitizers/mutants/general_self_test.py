@@ -561,8 +561,16 @@ def check_together(folder, problems):
     script.chmod(0o755)
     test = trial.Test("slow", [str(script)], str(folder), {}, {}, seconds=1.0)
     judging = judge.Judge(2, problems.append, lambda: False)
-    for numbers, killed in ((range(1, 9), [7]), ((3, 4), []), ((7, 9), []), ([7], [7])):
-        found = judging.together({number: [test] for number in numbers})
+    for numbers, killed, of_one in (
+        (range(1, 9), [7], ()),
+        ((3, 4), [], ()),
+        ((7, 9), [], ()),
+        ((7, 9), [7], (7, 9)),
+        ([7], [7], ()),
+    ):
+        found = judging.together(
+            {number: [test] for number in numbers}, lambda number, of_one=of_one: number in of_one or number
+        )
         if sorted(found) != list(numbers) or [number for number in found if found[number][0] == "killed"] != killed:
             problems.append(f"mutants {list(numbers)} together: {found}, expected killed {killed}")
 

@@ -2,7 +2,7 @@
 
 What the first QUICK_SECONDS of tests do not kill waits. Then each slow test runs with up to TOGETHER such mutants at
 once, and where it fails, with each half of them, down to the one that is killed. A mutant may hide what another does, so
-this can lose a kill; it cannot invent one.
+this can lose a kill; it cannot invent one. Mutants of one file are kept apart: of one statement only one can take effect.
 """
 
 import collections
@@ -43,8 +43,24 @@ class Judge:
             return "same", "the compiler makes the same code", []
         return ("" if slow else "SURVIVED"), f"{len(quick)} tests come to it", slow
 
-    def together(self, waiting):
-        """{number: (verdict, by what)} of {number: slow tests}: each test with many mutants at once."""
+    @staticmethod
+    def groups(numbers, place):
+        """Of at most TOGETHER numbers each, no two of one place."""
+        found = []
+        for number in numbers:
+            for places, group in found:
+                if len(group) < TOGETHER and place(number) not in places:
+                    break
+            else:
+                places, group = set(), []
+                found.append((places, group))
+            places.add(place(number))
+            group.append(number)
+        return [group for _, group in found]
+
+    def together(self, waiting, place):
+        """{number: (verdict, by what)} of {number: slow tests}: each test with many mutants at once. place(number): of the
+        mutants of one place only one may run."""
         verdicts, left = {}, {number: len(slow) for number, slow in waiting.items()}
         changing = threading.Lock()
         of_test = collections.defaultdict(list)
@@ -70,8 +86,8 @@ class Judge:
 
         def one(name):
             numbers = of_test[name]
-            for at in range(0, len(numbers), TOGETHER):
-                killed(tests[name], numbers[at : at + TOGETHER])
+            for group in self.groups(numbers, place):
+                killed(tests[name], group)
             if not self.is_late():
                 with changing:
                     for number in numbers:
