@@ -244,6 +244,11 @@ TEST_F(Inspect, PendingBlocks)
     slab->used_count = used;
     slab->carved_count = (uint16_t)(slab->carved_count + used);
     EXPECT_EQ(slab->remote, word);
+    int bit = 0;
+    for (; bit < 64 && remote_is_queued(slab); bit++) slab->remote = word ^ (uint64_t)1 << bit;
+    ASSERT_FALSE(remote_is_queued(slab)) << "no bit says that it is queued";
+    expect_broken("law 2: blocks are pending on a queued slab, and in use", start);
+    slab->remote = word;
     hak_purge();
     test::inspected();
     block = hak_malloc(208);
