@@ -362,9 +362,9 @@ TEST_F(Own, TheHeapIsFreeWhileAHugeBlockGoesBack)
     };
     os = &slow;
     hak_free(huge);
-    os = before;
     ASSERT_TRUE(other.joinable());
     other.join();
+    os = before;
     expect_empty(heap);
     hak_heap_destroy(heap);
 }

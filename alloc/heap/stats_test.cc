@@ -280,6 +280,7 @@ TEST_F(Stats, AFileWithDescriptorZero)
 // Two signals that come to two threads at once: what each asks for is due.
 TEST_F(Stats, NoSignalIsLostBesideAnother)
 {
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
     EXPECT_TRUE(test::in_child([] {
         ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE) && stats_signal_start(SIGUSR2, PROFILE_DUE));
         struct sigaction action;
