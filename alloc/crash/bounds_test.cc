@@ -29,7 +29,9 @@ class CrashBounds : public testing::Test {
             action.sa_handler = [](int) {};
             ASSERT_EQ(sigaction(SIGFPE, &action, nullptr), 0);
             EXPECT_EQ(hak_crash_handler_install(directory.c_str()), expected);
+            errno = 77;
             for (int i = 0; i < count; i++) raise(SIGFPE);
+            EXPECT_EQ(errno, 77);
         });
     }
     const std::string top =

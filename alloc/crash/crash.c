@@ -200,9 +200,7 @@ static void call_previous(struct sigaction *action, int signal_number, siginfo_t
     struct sigaction now = *action;
     if ((now.sa_flags & (int)SA_RESETHAND) != 0) *action = (struct sigaction){.sa_handler = SIG_DFL};
     sigset_t blocked;
-    sigemptyset(&blocked);
-    memcpy(&blocked, &((ucontext_t *)signal_context)->uc_sigmask, _NSIG / 8); /* the kernel wrote only these */
-    sigorset(&blocked, &blocked, &now.sa_mask);
+    sigorset(&blocked, &((const ucontext_t *)signal_context)->uc_sigmask, &now.sa_mask);
     if ((now.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal_number);
     pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     if ((now.sa_flags & SA_SIGINFO) != 0) {

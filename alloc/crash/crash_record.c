@@ -27,7 +27,6 @@
 
 enum {
     FRAMES_MAX = 128,
-    FRAMES_OWN_MAX = 16, /* frames of the handler and the unwinder, above the frame that crashed */
     MODULES_BYTES_MAX = 64 * 1024,
     OPERATIONS_BYTES_MAX = 96 * 1024,
     TEXT_BYTES_MAX = 4096,
@@ -92,12 +91,10 @@ static void write_backtrace(const void *signal_context)
     uint64_t pc = registers[OS_REGISTER_PC].value;
     record_open(&writer, RECORD_backtrace);
     record_add_number(&writer, pc);
-    frames.count = 0;
     int next = 0;
     bool found = false;
     if (crash_try(unwind, NULL))
-        while (!found && next < FRAMES_OWN_MAX && next + 1 < frames.count)
-            found = (uint64_t)(uintptr_t)frames.of_handler[next++] == pc;
+        while (!found && next + 1 < frames.count) found = (uint64_t)(uintptr_t)frames.of_handler[next++] == pc;
     if (found) {
         for (int i = next; i < frames.count; i++) record_add_number(&writer, (uint64_t)(uintptr_t)frames.of_handler[i]);
     } else {

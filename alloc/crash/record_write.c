@@ -76,7 +76,7 @@ void record_open(struct record_writer *writer, enum record_field field)
 
 bool record_add(struct record_writer *writer, const void *bytes, size_t size_bytes)
 {
-    if (writer->field_at == 0 || size_bytes > record_room(writer)) {
+    if (size_bytes > record_room(writer)) {
         record_cut(writer, writer->field);
         return false;
     }

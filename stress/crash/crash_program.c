@@ -64,15 +64,21 @@ PLAINLY static void overwrite_title(char **argv)
     memset(environ[0], ' ', strlen(environ[0]));
 }
 
-/* Calls address 0 on a chain of three frames: the second lies above the first, the third below both. */
-PLAINLY static void call_on_falling_frames(void)
+/* Calls this address, where no code is, on a chain of three frames: the second lies above the first, the third below
+ * both. A high address gets a page that can be read. */
+PLAINLY static void call_on_falling_frames(uint64_t address)
 {
 #if defined __x86_64__
     static uint64_t frames[] = {0,         0x1111000, 0,
                                 0x2222000, 0,         0x3333000}; /* of each: the next one, the return address */
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    if (address >= 0x10000000 && mmap((void *)(uintptr_t)address, 4096, PROT_READ, flags, -1, 0) == MAP_FAILED)
+        _exit(3);
     frames[2] = (uint64_t)(uintptr_t)&frames[4];
     frames[4] = (uint64_t)(uintptr_t)&frames[0];
-    __asm__ volatile("movq %0, %%rbp\n\txorl %%eax, %%eax\n\tcall *%%rax" : : "r"(&frames[2]) : "rax", "memory");
+    __asm__ volatile("movq %0, %%rbp\n\tcall *%%rax" : : "r"(&frames[2]), "a"(address) : "memory");
+#else
+    (void)address;
 #endif
 }
 
@@ -384,13 +390,16 @@ static void directory_gone(void)
     write_null();
 }
 
-/* From now on the system refuses to open files, with an error that libc has no name for, as a sandbox may. */
-static void unnamed_error(void)
+/* From now on the system does not execute this call, except on standard error, and returns this error, as a sandbox may.
+ * With error 0 the call returns 0. */
+static void crash_refused(unsigned call, unsigned error)
 {
     struct sock_filter filter[] = {
         {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
-        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | 1000},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 3, call},
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, STDERR_FILENO},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | error},
         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
     };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
@@ -439,7 +448,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "queued") == 0) sigqueue(getpid(), SIGSEGV, (union sigval){0});
     if (strcmp(how, "divide") == 0) return divide(&(int){0});
     if (strcmp(how, "no_instruction") == 0) run_no_instruction();
-    if (strcmp(how, "falling_frames") == 0) call_on_falling_frames();
+    if (strcmp(how, "falling_frames") == 0 && argc > 2) call_on_falling_frames(strtoull(argv[2], NULL, 0));
     if (strcmp(how, "title") == 0) {
         overwrite_title(argv);
         write_null();
@@ -462,7 +471,8 @@ int main(int argc, char **argv)
     if (strcmp(how, "context") == 0) with_context(write_operations);
     if (strcmp(how, "bad_context") == 0) with_context(crash_in_operations);
     if (strcmp(how, "directory_gone") == 0) directory_gone();
-    if (strcmp(how, "unnamed_error") == 0) unnamed_error();
+    if (strcmp(how, "unnamed_error") == 0) crash_refused(SYS_openat, 1000); /* libc has no name for it */
+    if (strcmp(how, "write_nothing") == 0) crash_refused(SYS_write, 0);
     if (strcmp(how, "name_in_use") == 0) name_in_use();
     if (strcmp(how, "many_modules") == 0) many_modules();
     if (strcmp(how, "refuse") == 0) refuse();

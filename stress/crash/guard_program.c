@@ -101,6 +101,15 @@ static void write_where_writes_are_forbidden(char *at)
     write_at(at);
 }
 
+/* A signal that was sent, with the block's address where a fault has its own: a sender has a process and a user there.
+ */
+static void send_instead_of_a_fault(void *block)
+{
+    siginfo_t info = {.si_code = SI_QUEUE, .si_signo = SIGSEGV};
+    info.si_addr = block;
+    if (syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGSEGV, &info) != 0) _exit(11);
+}
+
 static sigjmp_buf survived;
 
 static void on_survive(int signal_number)
@@ -132,6 +141,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "free_inside") == 0) free(block + 16);
     if (strcmp(how, "free_past_end") == 0) free(block + ROUNDED_BYTES);
     free_elsewhere(block);
+    if (strcmp(how, "sent") == 0) send_instead_of_a_fault(block);
     if (strcmp(how, "read_after") == 0) return read_at(block + 8);
     if (strcmp(how, "write_after") == 0) write_at(block + 1000);
     if (strcmp(how, "free_twice") == 0) free_here(block);
