@@ -10,6 +10,7 @@ extern "C" {
 #include "os/os_fault.h"
 #include "profile/pops.h"
 #include "profile/profile.h"
+#include "slab/owner.h"
 #include "superslab/pagemap.h"
 }
 
@@ -122,6 +123,7 @@ TEST_F(Pops, AnHeirCountsFromItsStart)
     EXPECT_TRUE(test::in_child([] {
         ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
         hak_purge();
+        while (owner_adopt() != nullptr) {} // so that the second thread gets the heap of the first
         test::in_thread([] {
             for (const auto &[align_bytes, size_bytes] : {std::pair(16, 16), {128, 1024}}) {
                 std::vector<void *> blocks(5 * sizeclass_credit(1));
