@@ -406,13 +406,14 @@ class HugeLearned : public HugeLoop {}; // in a process of its own, whose ticks 
 TEST_F(HugeLearned, WhatIsKnownAtFirstStaysForTheFirstRounds)
 {
     hak_free(allocated(8 * MIB));
+    const uint64_t before_ms = os_now_ms() + LEARNED_ROUNDS * PURGE_DELAY_MS;
     huge_keep_at_first({3 * MIB, 0});
-    const uint64_t end_ms = os_now_ms() + LEARNED_ROUNDS * PURGE_DELAY_MS;
-    ASSERT_LT(now, end_ms - 2 * PURGE_DELAY_MS) << "run it alone: --gtest_filter=HugeLearned.*";
+    const uint64_t after_ms = os_now_ms() + LEARNED_ROUNDS * PURGE_DELAY_MS;
+    ASSERT_LT(now, before_ms - 2 * PURGE_DELAY_MS) << "run it alone: --gtest_filter=HugeLearned.*";
     for (int delays : {2, 1}) {
-        huge_tick(now = end_ms - (uint64_t)delays * PURGE_DELAY_MS);
+        huge_tick(now = before_ms - (uint64_t)delays * PURGE_DELAY_MS);
         EXPECT_EQ(huge_learned().keep_bytes, 3 * MIB);
     }
-    huge_tick(now = end_ms + 3 * PURGE_DELAY_MS);
+    huge_tick(now = after_ms + 3 * PURGE_DELAY_MS);
     EXPECT_EQ(huge_learned().keep_bytes, 0u);
 }
