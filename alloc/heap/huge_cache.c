@@ -259,7 +259,7 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
 struct huge *huge_cache_take_old(uint64_t before_ms)
 {
     struct huge *old = NULL;
-    if (cache_count > 0 && cached_bytes > keep()) {
+    if (cached_bytes > keep()) {
         uint32_t oldest = cache_oldest();
         if (cache[oldest]->cached_ms < before_ms) old = cache_remove(oldest);
         if (old != NULL) note_released(old->mapped_bytes);

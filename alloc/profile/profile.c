@@ -139,9 +139,7 @@ static HAK_COLD void step_dump(void)
     if (!atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
-    int saved = errno;
     profile_dump_next("step");
-    errno = saved;
 }
 
 /* Ends the caller's hold of the lock. block_bytes: of the class's blocks, as many as the sample counts for. */
