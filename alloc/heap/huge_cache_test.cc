@@ -417,3 +417,18 @@ TEST_F(HugeLearned, WhatIsKnownAtFirstStaysForTheFirstRounds)
     huge_tick(now = after_ms + 3 * PURGE_DELAY_MS);
     EXPECT_EQ(huge_learned().keep_bytes, 0u);
 }
+
+// As many bytes as it may keep stay where a block takes more than the peak of before.
+TEST_F(HugeLearned, JustWhatItKeepsStays)
+{
+    huge_purge_all();
+    char *blocks[] = {allocated(4 * MIB), allocated(4 * MIB)};
+    const size_t kept = huge_figures().live_bytes;
+    huge_keep_at_first({kept, 0});
+    for (char *block : blocks) hak_free(block);
+    ASSERT_EQ(huge_figures().cached_bytes, kept);
+    char *more = allocated(64 * MIB);
+    EXPECT_EQ(huge_figures().cached_bytes, kept);
+    hak_free(more);
+    huge_purge_all();
+}

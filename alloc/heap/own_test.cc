@@ -50,6 +50,9 @@ TEST_F(Own, EveryKindOfBlock)
     void *aligned = hak_heap_aligned_alloc(heap, SMALL_BYTES_MAX, 100);
     EXPECT_EQ(hak_malloc_usable_size(aligned), (size_t)SMALL_BYTES_MAX) << "the largest class is aligned so";
     hak_free(aligned);
+    aligned = hak_heap_aligned_alloc(heap, RUN_BYTES_MAX, PAGE_BYTES);
+    EXPECT_EQ(pagemap_tag_checked(aligned), (uint32_t)CLASS_OWN) << "the largest run is aligned so";
+    hak_free(aligned);
     bool zero = true;
     hak_free(own_alloc(heap, GRANULE_BYTES, 100, &zero));
     EXPECT_FALSE(zero) << "a block of a slab may hold what the last one did";
@@ -205,6 +208,27 @@ TEST_F(Own, TheLimitHolds)
     }
     EXPECT_FALSE(asked);
     hak_limit_callback(nullptr, nullptr);
+}
+
+// Where other classes' blocks make room at the limit, a slab that is not carved to its end gives more.
+TEST_F(Own, ASlabIsUsedToItsEndAtTheLimit)
+{
+    hak_heap *heap = hak_heap_new();
+    hak_heap_limit_set(heap, 100000);
+    const uint32_t c = sizeclass_of(1008);
+    std::vector<void *> blocks, others;
+    blocks.push_back(hak_heap_malloc(heap, 1008));
+    while (void *other = hak_heap_malloc(heap, 2048)) others.push_back(other);
+    for (void *other : others) hak_free(other);
+    for (int i = 0; i < 40; i++) {
+        blocks.push_back(hak_heap_malloc(heap, 1008));
+        ASSERT_NE(blocks.back(), nullptr);
+    }
+    const slab *first = heap->owner.slabs[c];
+    EXPECT_EQ(first->next, first) << "it has one slab";
+    for (void *block : blocks) hak_free(block);
+    expect_empty(heap);
+    hak_heap_destroy(heap);
 }
 
 // Threads allocate from a few heaps, and free and resize each other's blocks.

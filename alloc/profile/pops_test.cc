@@ -1,4 +1,5 @@
-// pops_test.cc: the laws of pops.h, for workloads of one class.
+// pops_test.cc: the laws of pops.h, for workloads of one class. More than 400 lines: all of them hold the same state to
+// the same laws.
 #include "heap/heap_test_support.h"
 
 #include <functional>
@@ -144,6 +145,32 @@ TEST_F(Pops, AnHeirCountsFromItsStart)
     }));
 }
 
+// The end of a thread takes back what was set aside, in the first class and the last.
+TEST_F(Pops, NothingIsSetAsideInAHeapWithoutAThread)
+{
+    EXPECT_TRUE(test::in_child([] {
+        static heap *ended;
+        static size_t aside[2];
+        test::in_thread([] {
+            profile_start((uint64_t)1 << 50, 7);
+            std::vector<void *> blocks;
+            for (int i = 0; i < 10; i++)
+                for (const auto &[align_bytes, size_bytes] : {std::pair(16, 16), {128, 1024}})
+                    blocks.push_back(hak_aligned_alloc(align_bytes, size_bytes));
+            profile_start(1, 7); // each entry is chosen
+            hak_purge();
+            hak_free(hak_malloc(2048));
+            for (void *block : blocks) hak_free(block);
+            ended = tcache_self()->heap;
+            aside[0] = cached(1).aside, aside[1] = cached(CLASS_COUNT - 1).aside;
+        });
+        for (const uint32_t c : {1u, (uint32_t)CLASS_COUNT - 1}) {
+            EXPECT_GT(aside[c != 1], 0u) << c;
+            for (const block *lists : ended->pops->classes[c].aside) EXPECT_EQ(lists, nullptr) << c;
+        }
+    }));
+}
+
 // With means that are often reached no block is lost, whatever is set aside.
 TEST_F(Pops, WhatIsSetAsideStaysTheClasss)
 {
@@ -171,27 +198,36 @@ TEST_F(Pops, WhatIsSetAsideStaysTheClasss)
 // Where a bin's list finds no room and goes back to its slabs, what was set aside of it does too.
 TEST_F(Pops, AListThatGoesBackTakesItsChoices)
 {
-    EXPECT_TRUE(test::in_child([] {
-        const uint32_t c = sizeclass_of(2048);
-        ASSERT_EQ(profile_start(60000, 7), 0);
-        hak_purge();
-        std::vector<void *> blocks(40 * sizeclass_credit(c));
-        for (void *&block : blocks) block = hak_malloc(2048);
-        const tcache *self = tcache_self();
-        const pops_class &state = self->heap->pops->classes[c];
-        int with_choices = 0;
-        for (void *block : blocks) {
-            const bool parks = self->credits[c] == 0 && state.kept == 0 && self->heads[c] != nullptr;
-            const bool has_choices = parks && state.aside[state.bin] != nullptr;
-            const uint32_t parked = self->heap->parked;
-            hak_free(block);
-            if (!has_choices || self->heap->parked != parked) continue;
-            with_choices++;
-            const struct block *aside = state.aside[state.bin];
-            ASSERT_TRUE(aside == nullptr || ((void *)aside == block && link_get(&aside->next_magazine) == nullptr));
-        }
-        EXPECT_GT(with_choices, 0);
-    }));
+    for (const bool is_long : {false, true}) // by the long way round, each time
+        EXPECT_TRUE(test::in_child([=] {
+            const uint32_t c = sizeclass_of(2048);
+            ASSERT_EQ(profile_start(60000, 7), 0);
+            hak_purge();
+            std::vector<void *> blocks(40 * sizeclass_credit(c));
+            for (void *&block : blocks) block = hak_malloc(2048);
+            tcache *self = tcache_self();
+            const pops_class &state = self->heap->pops->classes[c];
+            size_t live = 0, other = SIZE_MAX;
+            for (void *block : blocks) live += tag_slab_class(pagemap_tag(block)) == c;
+            int with_choices = 0;
+            for (void *block : blocks) {
+                const bool parks = self->credits[c] == 0 && state.kept == 0 && self->heads[c] != nullptr;
+                const bool has_choices = parks && state.aside[state.bin] != nullptr;
+                const uint32_t parked = self->heap->parked;
+                live -= tag_slab_class(pagemap_tag(block)) == c;
+                if (is_long) self->pops = nullptr;
+                hak_free(block);
+                const Cached now = cached(c);
+                const size_t of_class = (live + now.blocks + now.aside) * sizeclass_bytes(c);
+                if (other == SIZE_MAX) other = owner_used_bytes(&self->heap->owner) - of_class;
+                ASSERT_EQ(owner_used_bytes(&self->heap->owner), of_class + other);
+                if (!has_choices || self->heap->parked != parked) continue;
+                with_choices++;
+                const struct block *aside = state.aside[state.bin];
+                ASSERT_TRUE(aside == nullptr || ((void *)aside == block && link_get(&aside->next_magazine) == nullptr));
+            }
+            EXPECT_GT(with_choices, 0);
+        }));
 }
 
 // Fills magazines of the class, then lets each entry be chosen. Returns what is first of the choices of the bin's list.
@@ -239,6 +275,20 @@ TEST_F(Pops, WithoutMemoryWhatIsSetAsideServes)
     }));
 }
 
+// A child that is forked in the unwinder may have lost its heap. Its malloc is served.
+TEST_F(Pops, WithoutAHeapABlockIsServed)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1, 7), 0);
+        test::in_thread([] {
+            ASSERT_EQ(tcache_self()->heap, nullptr);
+            void *block = pops_unsampled(sizeclass_of(2048));
+            EXPECT_NE(block, nullptr);
+            hak_free(block);
+        });
+    }));
+}
+
 // A visit takes the magazines with their choices, and leaves the bin's list its own. The next slow path is a malloc.
 TEST_F(Pops, AVisitLeavesTheBinsChoices)
 {
@@ -277,6 +327,49 @@ TEST_F(Pops, AVisitLeavesTheBinsChoicesToAPark)
         EXPECT_EQ((void *)state.aside[0], last) << "its list is the magazine now";
         expect_laws(c);
         for (void *block : blocks) hak_free(block);
+    }));
+}
+
+// Whether the rest of a list is counted stays with the bin's list where a visit takes the magazines.
+TEST_F(Pops, AVisitLeavesWhatIsCounted)
+{
+    for (const bool is_uncounted : {false, true})
+        EXPECT_TRUE(test::in_child([=] {
+            const uint32_t c = sizeclass_of(2048);
+            bin_with_a_choice(c);
+            pops_class &state = tcache_self()->heap->pops->classes[c];
+            const uint8_t of_bin = (uint8_t)(1u << state.bin);
+            state.uncounted_last = is_uncounted ? of_bin : (uint8_t)~of_bin;
+            state.left = (uint64_t)1 << 40; // no other entry is chosen
+            pops_arm(tcache_self(), &state, c);
+            test::in_thread([] { hak_purge_all(); });
+            void *block = hak_malloc(2048);
+            bool had_list;
+            tcache_self()->credits[c] = 0;
+            pops_park_any(tcache_self(), block, c, &had_list);
+            EXPECT_EQ(state.uncounted_last, is_uncounted ? 1 : 0);
+        }));
+}
+
+// A visit between the two halves of a free that parks nothing takes the magazines: so go all choices.
+TEST_F(Pops, AVisitWithinAFree)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t c = sizeclass_of(2048);
+        bin_with_a_choice(c);
+        tcache *self = tcache_self();
+        test::in_thread([] { hak_purge_all(); });
+        const auto other = [&] {
+            const Cached now = cached(c);
+            return owner_used_bytes(&self->heap->owner) - (now.blocks + now.aside) * sizeclass_bytes(c);
+        };
+        const size_t before = other();
+        pops_parked_any(self, c, false);
+        EXPECT_EQ(other(), before) << "none is lost";
+        expect_laws(c);
+        size_t choices = 0; // the bin's first block enters again, and is chosen
+        for (const block *lists : self->heap->pops->classes[c].aside) choices += lists != nullptr;
+        EXPECT_LE(choices, 1u);
     }));
 }
 

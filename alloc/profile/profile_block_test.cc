@@ -329,6 +329,22 @@ TEST_F(ProfileBlock, Fork)
     }));
 }
 
+// Each free takes out its own sample, also where many share a bucket of the table.
+TEST_F(ProfileBlock, ManySamplesAtOnce)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1, 7), 0); // every block
+        hak_free(hak_malloc(1000));
+        std::vector<std::pair<void *, size_t>> blocks;
+        for (size_t i = 0; i < 100000; i++) blocks.emplace_back(hak_malloc(1 + i % 128), 1 + i % 128);
+        uint64_t used_bytes = profile_used_bytes();
+        for (const auto &[block, size] : blocks) {
+            hak_free(block);
+            ASSERT_EQ(profile_used_bytes(), used_bytes -= size);
+        }
+    }));
+}
+
 // A sampled block has its class's size and stays in place where another would.
 TEST_F(ProfileBlock, SampledBlock)
 {
@@ -349,7 +365,17 @@ TEST_F(ProfileBlock, SampledBlock)
             EXPECT_TRUE(test::is_aligned(aligned, align));
             hak_free(aligned);
         }
+        void *last = hak_aligned_alloc(128, SMALL_LINEAR_BYTES_MAX);
+        EXPECT_EQ(pagemap_tag_checked(last), (uint32_t)CLASS_PROFILE);
+        EXPECT_EQ(hak_malloc_usable_size(last), (size_t)SMALL_LINEAR_BYTES_MAX) << "of the last class";
+        hak_free(last);
+        const uint64_t used_bytes = profile_used_bytes();
+        EXPECT_EQ(hak_malloc(PTRDIFF_MAX), nullptr);
+        EXPECT_EQ(profile_used_bytes(), used_bytes) << "what the system refuses is no sample";
         profile_stop();
+        void *large = hak_malloc(RUN_BYTES_MAX);
+        EXPECT_EQ(profile_used_bytes(), used_bytes) << "none is chosen any more";
+        hak_free(large);
         for (int i = 0; i < 2000; i++) hak_free(hak_malloc(1000));
         void *plain = hak_malloc(1000);
         EXPECT_NE(pagemap_tag_checked(plain), (uint32_t)CLASS_PROFILE);

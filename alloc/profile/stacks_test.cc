@@ -19,6 +19,7 @@ namespace {
 struct Program {
     std::vector<unsigned> steps;
     std::vector<size_t> sizes; // of what each keeps on the stack
+    int more = 0;              // functions below them
 };
 
 void compare()
@@ -30,6 +31,13 @@ void compare()
     lock_release(LOCK_PROFILE);
     ASSERT_EQ(site->count, (uint32_t)count);
     for (int i = 0; i < count; i++) ASSERT_EQ(site->frames[i], (uintptr_t)unwound[i + 1]) << "frame " << i;
+}
+
+__attribute__((noinline)) void compare_below(int more)
+{
+    if (more == 0) compare();
+    else compare_below(more - 1);
+    __asm__ volatile("");
 }
 
 void run(const Program &program, size_t at);
@@ -97,7 +105,7 @@ constexpr Step STEPS[] = {plain, of_any_size, aligned, aligned_of_any_size, busy
 
 __attribute__((noinline)) void run(const Program &program, size_t at)
 {
-    if (at == program.steps.size()) compare();
+    if (at == program.steps.size()) compare_below(program.more);
     else STEPS[program.steps[at]](program, at);
     __asm__ volatile("");
 }
@@ -205,6 +213,15 @@ TEST_F(Stacks, Deep)
         uint64_t before = unwound();
         run(program, 0);
         EXPECT_EQ(unwound(), before);
+        // Another function far out is seen up to the outermost frame of the site.
+        for (program.more = 0; program.more < 3; program.more++)
+            for (unsigned &step : program.steps) {
+                step = 0;
+                run(program, 0);
+                step = 5;
+                run(program, 0);
+                step = 0;
+            }
     });
 }
 
