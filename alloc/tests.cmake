@@ -9,7 +9,7 @@ set(TESTS
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
     cache/borrow_test.cc cache/cancel_test.cc cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
-    heap/background_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/options_test.cc heap/own_fork_test.cc heap/own_test.cc
+    heap/background_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/options_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
     heap/realloc_test.cc heap/stats_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
@@ -26,7 +26,7 @@ set(VALIDATE_TESTS
     os/hooks_test.cc os/maps_test.cc
     report/report_test.cc
     slab/validate_test.cc
-    cache/fork_lock_test.cc cache/fork_step_test.cc heap/gaps_test.cc
+    cache/fork_lock_test.cc cache/fork_step_test.cc cache/gaps_test.cc
     debug/counters_test.cc debug/frame_death_test.cc debug/frame_test.cc debug/stray_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
 # Modules that the last of these loads. The one with delete has the older table of names.

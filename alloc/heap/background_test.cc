@@ -221,7 +221,7 @@ uint64_t ms_to_next_round()
 
 } // namespace
 
-// While there is nothing to do, rounds are four delays apart. A round that finds free pages with memory, a cached mapping
+// While there is nothing to do, rounds are four delays apart. A round that finds free pages with memory, a cached mapping,
 // an orphan with parked lists, or a thread that was on a slow path, is followed by the next one after a single delay.
 TEST_F(Background, RestsWhileThereIsNothingToDo)
 {

@@ -1,0 +1,155 @@
+// own_limit_test.cc: heaps of the program's own at their limit, and where the system has no memory.
+#include "heap/own_test_support.h"
+
+#include <unistd.h>
+
+extern "C" {
+#include "os/os_fault.h"
+}
+
+namespace {
+
+using test::own_draw_size;
+using test::own_figures_of;
+using test::OwnHeld;
+
+class OwnLimit : public test::OwnTest {};
+
+TEST_F(OwnLimit, TheLimitHolds)
+{
+    bool asked = false;
+    hak_limit_callback([](size_t, void *context) { return *(bool *)context = true, false; }, &asked);
+    for (size_t limit : {size_t{100000}, 3 * test::MIB, 20 * test::MIB}) {
+        hak_heap *heap = hak_heap_new();
+        hak_heap_limit_set(heap, limit);
+        EXPECT_EQ(hak_heap_limit_get(heap), limit);
+        test::Rng rng(limit);
+        for (int round = 0; round < 10; round++) {
+            std::vector<OwnHeld> held;
+            for (int failures = 0; failures < 20;) {
+                OwnHeld each{nullptr, own_draw_size(rng), rng.next()};
+                errno = 0;
+                each.block = hak_heap_malloc(heap, each.size);
+                ASSERT_LE(own_figures_of(heap).resident_bytes, limit);
+                if (each.block == nullptr) {
+                    EXPECT_EQ(errno, ENOMEM);
+                    failures++;
+                    continue;
+                }
+                each.fill();
+                held.push_back(each);
+            }
+            uint64_t used_bytes = 0;
+            for (const OwnHeld &each : held) used_bytes += hak_malloc_usable_size(each.block);
+            EXPECT_EQ(own_figures_of(heap).used_bytes, used_bytes);
+            EXPECT_GT(used_bytes, limit / 8) << "of " << limit;
+            rng.shuffle(held);
+            for (const OwnHeld &each : held) {
+                ASSERT_TRUE(each.holds());
+                hak_free(each.block);
+            }
+        }
+        expect_empty(heap);
+        hak_heap_destroy(heap);
+    }
+    EXPECT_FALSE(asked);
+    hak_limit_callback(nullptr, nullptr);
+}
+
+// Where other classes' blocks make room at the limit, a slab that is not carved to its end gives more.
+TEST_F(OwnLimit, ASlabIsUsedToItsEndAtTheLimit)
+{
+    hak_heap *heap = hak_heap_new();
+    hak_heap_limit_set(heap, 100000);
+    const uint32_t c = sizeclass_of(1008);
+    std::vector<void *> blocks, others;
+    blocks.push_back(hak_heap_malloc(heap, 1008));
+    while (void *other = hak_heap_malloc(heap, 2048)) others.push_back(other);
+    for (void *other : others) hak_free(other);
+    for (int i = 0; i < 40; i++) {
+        blocks.push_back(hak_heap_malloc(heap, 1008));
+        ASSERT_NE(blocks.back(), nullptr);
+    }
+    const slab *first = heap->owner.slabs[c];
+    EXPECT_EQ(first->next, first) << "it has one slab";
+    for (void *block : blocks) hak_free(block);
+    expect_empty(heap);
+    hak_heap_destroy(heap);
+}
+
+// Every call to the system fails once, or for ever from then on, until all of it runs without a failure.
+TEST_F(OwnLimit, NothingIsLostWhenTheSystemRefuses)
+{
+    hak_heap *heap = hak_heap_new();
+    int asked = 0;
+    hak_limit_callback([](size_t, void *context) { return ++*(int *)context, false; }, &asked);
+    for (bool for_ever : {false, true}) {
+        for (uint64_t nth = 1, failures = 1; failures > 0; nth++) {
+            std::vector<OwnHeld> held;
+            asked = 0;
+            os_fault_install(nth, for_ever);
+            auto keep = [&](void *block, size_t size) {
+                EXPECT_EQ(asked, block == nullptr) << "the callback is asked where nothing else helps";
+                asked = 0;
+                if (block == nullptr) return;
+                held.push_back({block, size, held.size()});
+                held.back().fill();
+            };
+            for (size_t size : {20u, 1000u, 9000u, 32768u})
+                for (int i = 0; i < 10; i++) keep(hak_heap_malloc(heap, size), size);
+            for (int i = 0; i < 8; i++) keep(hak_heap_malloc(heap, RUN_BYTES_MAX), RUN_BYTES_MAX);
+            for (size_t mib : {3, 9}) keep(hak_heap_calloc(heap, 1, mib << 20), mib << 20);
+            keep(hak_heap_aligned_alloc(heap, 8 << 20, 100), 100);
+            for (size_t i = 0; i < held.size(); i += 3) {
+                // A huge block whose move fails may leave its target behind, since kernels differ (os->move).
+                if (held[i].size > RUN_BYTES_MAX) continue;
+                size_t size = held[i].size * 2;
+                void *block = hak_realloc(held[i].block, size);
+                asked = 0;
+                if (block == nullptr) continue;
+                held[i] = {block, size, i};
+                held[i].fill();
+            }
+            failures = os_fault_failures();
+            os_fault_remove();
+            uint64_t used_bytes = 0;
+            for (const OwnHeld &each : held) {
+                ASSERT_TRUE(each.holds()) << nth;
+                used_bytes += hak_malloc_usable_size(each.block);
+            }
+            ASSERT_EQ(own_figures_of(heap).used_bytes, used_bytes) << nth;
+            if (nth % 2 == 0) {
+                hak_heap_free_all(heap);
+            } else {
+                for (const OwnHeld &each : held) hak_free(each.block);
+            }
+            if (VALIDATE) own_dead_free_all();
+            expect_empty(heap);
+            test::inspected();
+            hak_purge();
+        }
+    }
+    hak_limit_callback(nullptr, nullptr);
+    hak_heap_destroy(heap);
+}
+
+// The limit stays as it is while another thread has the heap's lock: an allocation reads it more than once.
+TEST_F(OwnLimit, TheLimitChangesUnderTheLock)
+{
+    hak_heap *heap = hak_heap_new();
+    std::atomic<bool> is_begun{false};
+    lock_word_acquire(&heap->lock, LOCK_OWN);
+    std::thread setter([&] {
+        is_begun = true;
+        hak_heap_limit_set(heap, test::MIB);
+    });
+    while (!is_begun) usleep(1000);
+    usleep(20000);
+    EXPECT_EQ(heap->limit_bytes, SIZE_MAX);
+    lock_word_release(&heap->lock, LOCK_OWN);
+    setter.join();
+    EXPECT_EQ(hak_heap_limit_get(heap), test::MIB);
+    hak_heap_destroy(heap);
+}
+
+} // namespace
