@@ -9,6 +9,7 @@
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "heap/own_inside.h"
+#include "profile/profile.h"
 #include "report/settings.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
@@ -32,6 +33,7 @@ void stats_get(struct hak_stats *out)
 {
     *out = (struct hak_stats){.heap_count = owner_count(), .orphan_count = owner_orphan_count()};
     pool_for_each(count_superslab, out);
+    out->small_bytes += profile_slot_bytes();
     struct pool_figures pool = pool_figures();
     struct huge_figures huge = huge_figures();
     size_t claimed_bytes = pool.claimed_pages * PAGE_BYTES;

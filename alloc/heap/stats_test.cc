@@ -331,6 +331,35 @@ TEST_F(Stats, WhatBinsAndTheCacheOfMappingsHaveLearned)
     }));
 }
 
+// Sampled small blocks lie outside the slabs: each counts with its class's bytes until it is freed, and its slot is
+// resident. Runs and huge blocks are counted where they lie, sampled or not.
+TEST_F(Stats, SampledBlocksCountAsTheOthers)
+{
+    if (VALIDATE || SANITIZED) GTEST_SKIP() << "this build takes no heap profile";
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1, 7), 0); // every block
+        hak_free(hak_malloc(1000));
+        hak_purge();
+        const hak_stats before = get();
+        hak_figures resident_before, resident;
+        hak_figures_get(&resident_before, sizeof resident_before);
+        std::vector<void *> blocks;
+        for (int i = 0; i < 100; i++) blocks.push_back(hak_malloc(1000));
+        hak_figures_get(&resident, sizeof resident);
+        EXPECT_GE(get().small_bytes, before.small_bytes + 100u * 1008);
+        EXPECT_LE(get().small_bytes, before.small_bytes + 101u * 1008 + CARVE_BYTES)
+            << "and the one that a sample stands for";
+        EXPECT_GE(resident.resident_bytes, resident_before.resident_bytes + 100u * 1008);
+        const size_t small_bytes = get().small_bytes;
+        blocks.push_back(hak_malloc(100000));
+        blocks.push_back(hak_malloc(3 * MIB));
+        EXPECT_EQ(get().small_bytes, small_bytes);
+        for (void *block : blocks) hak_free(block);
+        hak_purge();
+        EXPECT_EQ(get().small_bytes, before.small_bytes);
+    }));
+}
+
 TEST_F(Stats, Figures)
 {
     std::vector<void *> blocks;

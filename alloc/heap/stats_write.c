@@ -89,8 +89,8 @@ static void collect(struct hak_figures *out)
     out->mapped_bytes = stats.reserved_bytes;
     out->committed_bytes = limit_committed_bytes();
     out->committed_peak_bytes = limit_committed_peak_bytes();
-    out->resident_bytes =
-        carved_bytes + stats.run_bytes + stats.dirty_bytes + stats.huge_bytes + stats.huge_cached_bytes;
+    out->resident_bytes = carved_bytes + profile_slot_bytes() + stats.run_bytes + stats.dirty_bytes + stats.huge_bytes +
+                          stats.huge_cached_bytes;
     out->used_bytes = stats.small_bytes + stats.run_bytes + stats.huge_bytes;
     out->dirty_bytes = stats.dirty_bytes;
     out->huge_cached_bytes = stats.huge_cached_bytes;

@@ -42,7 +42,7 @@ struct sample {
 
 _Atomic(uint32_t) profile_was_started;
 static _Atomic(uint32_t) generation; /* odd: on */
-static _Atomic(uint64_t) mean, seed, seeds, used_bytes, step;
+static _Atomic(uint64_t) mean, seed, seeds, used_bytes, slot_bytes, step;
 static _Atomic(uint64_t) step_next = UINT64_MAX; /* that many bytes in use: none */
 
 static _Atomic(struct sample *) *samples; /* buckets; made at the first start */
@@ -101,6 +101,11 @@ uint64_t profile_used_bytes(void)
     return relaxed(&used_bytes);
 }
 
+uint64_t profile_slot_bytes(void)
+{
+    return relaxed(&slot_bytes);
+}
+
 struct profile_class_figures profile_class_figures(uint32_t class_index)
 {
     const struct class_terms *terms = &class_terms[class_index];
@@ -152,6 +157,7 @@ static inline void sample_enter(struct sample *sample, struct profile_site *site
     sample->bytes = bytes;
     sample->wasted_bytes = wasted_bytes;
     sample->terms = terms;
+    add(&slot_bytes, terms->size_bytes); /* 0 for runs and huge blocks */
     add(&terms->live_objects_16, objects_16);
     add(&terms->live_wasted_bytes, wasted_bytes);
     add(&site->objects_16, objects_16);
@@ -183,6 +189,7 @@ static void sample_leave(uintptr_t address)
     add(&site->freed_objects_16, objects_16);
     add(&site->freed_bytes, bytes);
     add(&used_bytes, -bytes);
+    add(&slot_bytes, -(uint64_t)terms->size_bytes);
     add(&terms->live_objects_16, -objects_16);
     add(&terms->live_wasted_bytes, -wasted_bytes);
     sample->next = *free_list;

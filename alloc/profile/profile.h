@@ -63,6 +63,9 @@ void profile_large_freed(void *pointer);
 /* The estimate of the bytes in use. */
 uint64_t profile_used_bytes(void);
 
+/* Exactly: the bytes of the live blocks in slots. They are in no slab, so no slab counts them. */
+uint64_t profile_slot_bytes(void);
+
 /* Estimates for the live blocks of a class that were allocated while sampling was on: how many there are, and the bytes
  * by which the class is larger than what was asked for. */
 struct profile_class_figures {
