@@ -201,6 +201,36 @@ TEST(PageMap, ThreadsEnterNeighbouringGiBsAtOnce)
     for (int child = 0; child < 20; child++) ASSERT_TRUE(test::in_child(enter)); // a slice is entered once in a process
 }
 
+// Below what the kernel has placed at the start, part of the map is readable from the start. It can be entered in every
+// GiB there, at the end of that part, and further below.
+TEST(PageMap, EveryGiBIsEnteredWhereTheReadablePartEnds)
+{
+    if (!SPARSE_MAP || pagemap_is_window()) GTEST_SKIP() << "it is reserved whole";
+    ASSERT_TRUE(test::in_child([] {
+        enum { GIBS = 160 }; // more than are readable: pagemap.c
+        void *placed = os->reserve(nullptr, PAGE_BYTES, PAGE_BYTES);
+        os->release(placed, PAGE_BYTES);
+        const uintptr_t gib = (uintptr_t)1 << 30, high = (uintptr_t)placed / gib * gib;
+        static uintptr_t place;
+        system_ops = os;
+        os_ops ops = *os;
+        ops.reserve = [](void *wanted, size_t bytes, size_t align_bytes) {
+            return wanted == nullptr ? reinterpret_cast<void *>(place)
+                                     : system_ops->reserve(wanted, bytes, align_bytes);
+        };
+        os = &ops;
+        for (uintptr_t i = 1; i <= GIBS && i * gib < high; i++) {
+            place = high - i * gib;
+            char *start = static_cast<char *>(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES));
+            ASSERT_EQ(start, address(place)) << i;
+            pagemap_tag_set(start, SUPERSLAB_PAGES, CLASS_RUN);
+            EXPECT_EQ(pagemap_tag_checked(start + SUPERSLAB_BYTES - 1), (uint32_t)CLASS_RUN) << i;
+            pagemap_tag_set(start, SUPERSLAB_PAGES, 0);
+        }
+        os = system_ops;
+    }));
+}
+
 TEST(PageMap, WhatTheHeapEnters)
 {
     char *small = static_cast<char *>(hak_malloc(100));
