@@ -16,6 +16,7 @@ enum {
     LIMIT_SHARE = 16, /* the whole map may take at most 1/16 of the process's limit on address space */
     GIB_SHIFT = 30,
     SHOWN_MAX = 4,
+    SPARSE_BITS = SPARSE_MAP ? FULL_BITS : 0, /* of a sparse map; 0: there is none */
 };
 
 static_assert(((size_t)PAGE_BYTES / sizeof(pagemap_tag_cell) << PAGE_SHIFT) == (size_t)1 << GIB_SHIFT,
@@ -35,7 +36,6 @@ static _Atomic(uint64_t) backed[SLICES / 64 + 1];
 static uint64_t own[SLICES / 64 + 1];
 static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
-static bool is_sparse; /* slices are mapped when they are backed, but for those that are shown */
 static struct {
     size_t first, end; /* slices of tags, so GiBs of addresses */
 } shown[SHOWN_MAX];
@@ -127,9 +127,14 @@ static int sparse_reserve(void)
     if (placed != NULL) show_around(start, placed, PLACED_BEFORE, PLACED_BEHIND);
     show_around(start, (const void *)os_program_address(), 1, PROGRAM);
     show_around(start, (const void *)os_stack_address(), STACK, 1);
-    is_sparse = true;
     map_begin(start, FULL_BITS);
     return 0;
+}
+
+/* Whether slices are mapped when they are backed, except those that are shown. */
+static bool is_sparse(void)
+{
+    return map_bits == SPARSE_BITS;
 }
 
 static bool is_shown(size_t slice)
@@ -143,7 +148,7 @@ static bool is_shown(size_t slice)
  * other thread may see the bit late, as if it had asked before. */
 static bool is_mapped(const void *cell)
 {
-    if (!is_sparse) return true;
+    if (!is_sparse()) return true;
     size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
     return (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
 }
@@ -184,7 +189,7 @@ static bool back_cell(const void *cell)
     /* acquire: pairs with the release below: a thread that finds the bit set may write. Two threads may both commit,
      * which does no harm. */
     if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
-    if (is_sparse && !is_shown(slice)) return back_slice(slice);
+    if (is_sparse() && !is_shown(slice)) return back_slice(slice);
     if (os->commit(table + slice * PAGE_BYTES, PAGE_BYTES) != 0) return false;
     atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
     return true;
