@@ -8,6 +8,7 @@
 extern "C" {
 #include "os/os.h"
 #include "os/os_fault.h"
+#include "superslab/limit.h"
 #include "superslab/pagemap.h"
 }
 
@@ -219,6 +220,23 @@ TEST_F(Pool, Extend)
     EXPECT_FALSE(pool_extend(s, 60, 4, 5)) << "beyond the superslab";
     EXPECT_EQ(pool_figures().claimed_pages, before.claimed_pages + 64);
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
+    free_run(run);
+}
+
+// A run that grows in place claims memory like any other, up to the limit to the byte.
+TEST_F(Pool, ExtendAtTheLimit)
+{
+    Claimed run = claim(64);
+    superslab *s = run.range.superslab;
+    pool_free(s, 20, 10, 0);
+    pool_purge_all();
+    limit_set(limit_committed_bytes() + 5 * PAGE_BYTES);
+    EXPECT_FALSE(pool_extend(s, 0, 20, 26));
+    EXPECT_EQ(pool_figures().claimed_pages, before.claimed_pages + 54);
+    EXPECT_TRUE(pool_extend(s, 0, 20, 25));
+    EXPECT_FALSE(pool_extend(s, 0, 25, 26));
+    limit_set(SIZE_MAX);
+    EXPECT_TRUE(pool_extend(s, 0, 25, 30));
     free_run(run);
 }
 

@@ -145,6 +145,47 @@ TEST_F(PoolThreads, AThreadThatMetAnotherStillFindsWhatLiesBelow)
     });
 }
 
+// It met the other one in the last superslab of a chunk: its searches begin with the first of the next chunk, and go on
+// below.
+TEST_F(PoolThreads, AThreadThatMetAnotherAtTheEndOfAChunkMovesToTheNextChunk)
+{
+    SKIP_WITHOUT_VALIDATE(); // a hook acts as the other thread
+    test::in_thread([] {
+        constexpr uint32_t CHUNK = 64;
+        static Claimed other;
+        std::vector<Claimed> rest;
+        do rest.push_back(claim(SUPERSLAB_PAGES));
+        while (!rest.back().range.made || rest.back().range.superslab->index < CHUNK); // all below are there
+        while (pool_figures().claimed_pages < pool_figures().superslab_count * SUPERSLAB_PAGES)
+            rest.push_back(claim(1));
+        // Three pages are free: two of the last superslab of the first chunk, and one of the next.
+        for (Claimed &run : rest) {
+            const uint32_t index = run.range.superslab->index;
+            if (run.pages == SUPERSLAB_PAGES && (index == CHUNK - 1 || index == CHUNK)) {
+                free_run(run);
+                run = claim(SUPERSLAB_PAGES - (index < CHUNK ? 2 : 1), 1, false);
+                ASSERT_EQ(run.range.superslab->index, index);
+            }
+        }
+        const size_t count = pool_figures().superslab_count;
+        hak_sync_point_hook = [](const char *step) {
+            if (strcmp(step, "superslab_claim") != 0) return;
+            hak_sync_point_hook = nullptr;
+            other = claim(1);
+        };
+        const Claimed met = claim(1);
+        EXPECT_EQ(met.range.superslab->index, CHUNK - 1);
+        EXPECT_EQ(other.range.superslab, met.range.superslab) << "they did not meet";
+        free_run(other);
+        const Claimed next = claim(1), last = claim(1);
+        EXPECT_EQ(next.range.superslab->index, CHUNK);
+        EXPECT_EQ(last.range.superslab->index, CHUNK - 1);
+        EXPECT_EQ(pool_figures().superslab_count, count) << "it made one beside a free page";
+        for (const Claimed &run : {met, next, last}) free_run(run);
+        for (const Claimed &run : rest) free_run(run);
+    });
+}
+
 // Another thread takes the last page that a search was about to claim: the search moves on to the next superslab.
 TEST_F(PoolThreads, WhoComesTooLateMovesOn)
 {
