@@ -349,19 +349,22 @@ TEST_F(Slab, AFullSlabComesBackFirst)
 
 TEST_F(Slab, CarvingStartsElsewhereInEachSlab)
 {
-    uint32_t c = sizeclass_of(64);
-    std::set<uint32_t> lines; // of a cache of 4 KiB ways
-    std::vector<std::pair<slab *, std::vector<block *>>> all;
-    for (int i = 0; i < 32; i++) {
-        slab *s = slab_make(own, c);
-        ASSERT_LT(s->carve_start, s->capacity);
-        std::vector<block *> blocks = take_all(s);
-        lines.insert((uint32_t)((uintptr_t)blocks[0] % 4096 / 64));
-        all.emplace_back(s, blocks);
+    for (size_t bytes : {(size_t)64, (size_t)3584}) { // no block of 3584 bytes starts in a slab's last part
+        uint32_t c = sizeclass_of(bytes);
+        ASSERT_EQ(sizeclass_bytes(c), bytes);
+        std::set<uint32_t> lines; // of a cache of 4 KiB ways
+        std::vector<std::pair<slab *, std::vector<block *>>> all;
+        for (int i = 0; i < 32; i++) {
+            slab *s = slab_make(own, c);
+            ASSERT_LT(s->carve_start, s->capacity);
+            std::vector<block *> blocks = take_all(s);
+            lines.insert((uint32_t)((uintptr_t)blocks[0] % 4096 / 64));
+            all.emplace_back(s, blocks);
+        }
+        EXPECT_GT(lines.size(), bytes == 64 ? 16u : 4u) << bytes;
+        for (auto &[s, blocks] : all)
+            for (block *b : blocks) slab_give_back(s, b);
     }
-    EXPECT_GT(lines.size(), 16u);
-    for (auto &[s, blocks] : all)
-        for (block *b : blocks) slab_give_back(s, b);
 }
 
 TEST_F(Slab, NoMemory)
