@@ -4,6 +4,7 @@
 extern "C" {
 #include "cache/thread.h"
 #include "slab/owner.h"
+#include "slab/remote.h"
 #include "superslab/pagemap.h"
 }
 
@@ -138,7 +139,8 @@ TEST_F(Succession, AForkedChildGivesItBackToo)
     for (void *block : kept) hak_free(block);
 }
 
-// A thread that is forked away may have ended the rest of a heap and not counted that yet.
+// A thread that is forked away may have ended the rest of a heap and not counted that yet, or have taken a heap whose
+// rest it had yet to end: nobody holds that one in the child, and nobody will take it.
 TEST_F(Succession, AForkedChildCountsWhatRestsItself)
 {
     uint64_t small;
@@ -154,6 +156,9 @@ TEST_F(Succession, AForkedChildCountsWhatRestsItself)
     const uint32_t rest = warm->rest.exchange(REST_EMPTY);
     EXPECT_TRUE(test::in_child([] { EXPECT_FALSE(thread_any_warm()); }));
     warm->rest = rest;
+    ASSERT_TRUE(owner_adopt_this(&warm->owner));
+    EXPECT_TRUE(test::in_child([] { EXPECT_FALSE(thread_any_warm()); }));
+    remote_abandon(&warm->owner);
     for (void *block : kept) hak_free(block);
 }
 

@@ -107,11 +107,13 @@ TEST_F(Trace, AThreadsNameIsPrintableToItsEnd)
         prctl(PR_SET_NAME, "a ~\x1f\x7f");
         trace_add_thread(&text, gettid());
         EXPECT_EQ(std::string(bytes), std::to_string(gettid()) + " (a ~?\?)");
-        prctl(PR_SET_NAME, "");
-        text.length = 0;
-        memset(bytes, 0, sizeof bytes);
-        trace_add_thread(&text, gettid());
-        EXPECT_EQ(std::string(bytes), std::to_string(gettid()));
+        for (const auto &[name, shown] : {std::pair("x", " (x)"), std::pair("", "")}) {
+            prctl(PR_SET_NAME, name);
+            text.length = 0;
+            memset(bytes, 0, sizeof bytes);
+            trace_add_thread(&text, gettid());
+            EXPECT_EQ(std::string(bytes), std::to_string(gettid()) + shown);
+        }
     });
     for (size_t files : {(size_t)0, (size_t)1 << 10}) { // where no file can be opened; no such thread
         EXPECT_TRUE(test::in_child([files] {

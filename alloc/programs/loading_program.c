@@ -196,7 +196,8 @@ static void use_library(void *library)
 }
 
 /* A library in a namespace of its own has its own C library, which numbers thread-specific keys as this program's does,
- * while a thread has one array for the values of both. The values of this program must stay, if it leaves some free. */
+ * while a thread has one array for the values of both. The values of this program must stay, if it leaves some free.
+ * HAKMEM tries several keys, and keeps one of the 32 for which a thread has room. */
 static void use_library_in_namespace(const char *file)
 {
     enum { KEYS = 32, WITHOUT_VALUE = 20 };
@@ -204,9 +205,15 @@ static void use_library_in_namespace(const char *file)
     pthread_key_t keys[KEYS];
     for (int i = 0; i < KEYS; i++) check(pthread_key_create(&keys[i], NULL) == 0, "no thread-specific key");
     for (int i = WITHOUT_VALUE; i < KEYS; i++) pthread_setspecific(keys[i], &values[i]);
-    use_library(dlmopen(LM_ID_NEWLM, file, RTLD_NOW));
+    void *library = dlmopen(LM_ID_NEWLM, file, RTLD_NOW);
+    use_library(library);
     for (int i = WITHOUT_VALUE; i < KEYS; i++)
         check(pthread_getspecific(keys[i]) == &values[i], "the value of a key of another namespace was changed");
+    if (dlsym(library, "hak_version") == NULL) return;
+    int (*key_create)(pthread_key_t *, void (*)(void *)) =
+        (int (*)(pthread_key_t *, void (*)(void *)))symbol(library, "pthread_key_create");
+    for (int i = 0; i < KEYS - 1; i++)
+        check(key_create(&keys[i], NULL) == 0 && keys[i] < KEYS, "the library keeps more than one key");
 }
 
 /* The module's own pairs must match, and with `exchange` what crosses its border too. */

@@ -201,6 +201,20 @@ TEST(Report, WhereProcCannotBeReadTheProgramsEnvironmentServes)
     }));
 }
 
+// A read that fails for good ends the reading, and nothing is known of the environment.
+TEST(Report, WhereProcFailsTheLevelIsTheDefault)
+{
+    if (!test::in_child([] { EXPECT_TRUE(test::refuse_call(SYS_read, EIO)); }))
+        GTEST_SKIP() << "the system takes no seccomp filter";
+    const auto body = [] {
+        ASSERT_TRUE(test::refuse_call(SYS_read, EIO));
+        errno = 7;
+        EXPECT_EQ(failfast_settings_read(), LEVEL_STANDARD);
+        EXPECT_EQ(errno, 7);
+    };
+    EXPECT_TRUE(test::in_child(body, 20));
+}
+
 // A report asks the system for this and that, and the program may go on from it.
 TEST(Report, AReportKeepsErrno)
 {
