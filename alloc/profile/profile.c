@@ -136,11 +136,10 @@ static uint64_t times(double weight, uint64_t value)
     return (uint64_t)(int64_t)(weight * (double)(int64_t)value + 0.5);
 }
 
-/* Writes a profile where the bytes in use have grown by the step. */
-static HAK_COLD void step_dump(void)
+/* Writes a profile, unless another thread does for the same step. `next` is the step_next that `used` bytes have reached;
+ * step_next only grows. */
+static HAK_COLD void step_dump(uint64_t used, uint64_t next)
 {
-    uint64_t next = relaxed(&step_next), used = relaxed(&used_bytes);
-    if (used < next || relaxed(&step) == 0) return;
     if (!atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
@@ -167,7 +166,8 @@ static inline void sample_enter(struct sample *sample, struct profile_site *site
     sample->next = first_in(bucket);
     atomic_store_explicit(bucket, sample, memory_order_relaxed);
     lock_release(LOCK_PROFILE);
-    if (HAK_UNLIKELY(used >= relaxed(&step_next))) step_dump();
+    uint64_t next = relaxed(&step_next);
+    if (HAK_UNLIKELY(used >= next)) step_dump(used, next);
 }
 
 /* Takes the sample of this address out, if there is one, and counts its block as freed. */
