@@ -237,6 +237,11 @@ foreach(library hakmem hakmem-validate)
   # Each of these makes a call at the start fail.
   hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_LEARNED=/dev/null/none
       HAKMEM_STATS_SIGNAL=9 HAKMEM_PROFILE=/dev/null/none HAKMEM_PROFILE_SIGNAL=9 PROGRAM $<TARGET_FILE:plain-program>)
+  # To start a profile, libc loads a library, for which there is no memory here. Step 1 of the program is errno, step 2 malloc.
+  set(test override/${library}-start-errno-limited)
+  hakmem_add_preload_test(${test} ${library} VARIABLES HAKMEM_LIMIT=64K HAKMEM_PROFILE=/dev/null/none
+      PROGRAM $<TARGET_FILE:plain-program>)
+  set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "step 2 failed")
 endforeach()
 
 # --- ways of loading -------------------------------------------------------------------------------------------
