@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "hakmem/crash.h"
 
@@ -21,14 +22,19 @@ class CrashBounds : public testing::Test {
         std::filesystem::directory_iterator all(directory);
         return static_cast<size_t>(std::distance(begin(all), end(all)));
     }
-    // In a child, which survives what it raises: installs the handler and raises a signal for each record.
+    // For a child, which survives what it raises.
+    void install(int expected)
+    {
+        struct sigaction action = {};
+        action.sa_handler = [](int) {};
+        ASSERT_EQ(sigaction(SIGFPE, &action, nullptr), 0);
+        EXPECT_EQ(hak_crash_handler_install(directory.c_str()), expected);
+    }
+    // In a child: installs the handler and raises a signal for each record.
     bool crashes(int count, int expected)
     {
         return test::in_child([&] {
-            struct sigaction action = {};
-            action.sa_handler = [](int) {};
-            ASSERT_EQ(sigaction(SIGFPE, &action, nullptr), 0);
-            EXPECT_EQ(hak_crash_handler_install(directory.c_str()), expected);
+            install(expected);
             errno = 77;
             for (int i = 0; i < count; i++) raise(SIGFPE);
             EXPECT_EQ(errno, 77);
@@ -73,6 +79,45 @@ TEST_F(CrashBounds, RecordsOfOneProcess)
         TearDown();
         SetUp();
     }
+}
+
+// NUMBERS_MAX: a process with an earlier one's id finds a free name if fewer than 1000 are taken, by records or by files
+// that were to become records.
+TEST_F(CrashBounds, NamesThatEarlierProcessesTook)
+{
+    const size_t most = 1000;
+    for (auto [end, taken] : {std::pair(".crash", most - 1), {".crash", most}, {".crash.tmp", most}}) {
+        EXPECT_TRUE(test::in_child([&, end = end, taken = taken] {
+            install(0);
+            const std::string process = std::to_string(getpid()),
+                              name = directory + "/hakmem-" + process + "-" + process;
+            for (size_t i = 0; i < taken; i++) std::ofstream(name + "-" + std::to_string(i) + end);
+            ASSERT_EQ(records(), taken);
+            testing::internal::CaptureStderr();
+            errno = 0;
+            raise(SIGFPE);
+            const std::string said = testing::internal::GetCapturedStderr();
+            EXPECT_EQ(said.find("-999.crash cannot be written: EEXIST") != said.npos, taken == most) << said;
+            EXPECT_EQ(records(), most);
+        })) << taken
+            << " " << end;
+        TearDown();
+        SetUp();
+    }
+}
+
+// Where the program has closed its standard input, the record gets descriptor 0.
+TEST_F(CrashBounds, DescriptorZero)
+{
+    EXPECT_TRUE(test::in_child([&] {
+        install(0);
+        close(STDIN_FILENO);
+        raise(SIGFPE);
+    }));
+    ASSERT_EQ(records(), 1u);
+    const std::filesystem::directory_entry record = *std::filesystem::directory_iterator(directory);
+    EXPECT_EQ(record.path().extension(), ".crash") << "it has not the name of one that is complete";
+    EXPECT_GT(record.file_size(), 0u);
 }
 
 // DIRECTORY_BYTES_MAX: the directory's name has at most 2048 bytes; PATH_BYTES_MAX has room for a record's name beyond.

@@ -106,17 +106,17 @@ static void path_make(struct text *path, unsigned number)
 static int file_write(struct text *path, const void *bytes, size_t size_bytes)
 {
     static struct text beside;
-    int fd = -1;
-    for (unsigned number = records; fd < 0 && number < records + NUMBERS_MAX; number++) {
+    int fd = -1, error = EEXIST;
+    for (unsigned number = records; error == EEXIST && number < records + NUMBERS_MAX; number++) {
         path_make(path, number);
         beside = *path;
         add(&beside, ".tmp");
         if (access(path->bytes, F_OK) == 0) continue;
         fd = open(beside.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0 && errno != EEXIST) break;
+        error = fd < 0 ? errno : 0;
     }
-    if (fd < 0) return errno;
-    int error = os_write_all(fd, bytes, size_bytes);
+    if (error != 0) return error;
+    error = os_write_all(fd, bytes, size_bytes);
     if (close(fd) != 0 && error == 0) error = errno;
     if (error == EFBIG) {
         /* The limit on file sizes also sends SIGXFSZ. Take it, so that it does not end a program that survives. */
