@@ -48,9 +48,8 @@ static void in_slab(const struct superslab *superslab, uint32_t page, uint32_t t
 {
     uint32_t class_index = tag_slab_class(tag), first;
     struct shape shape;
-    if (class_index == CLASS_EMPTY || class_index >= CLASS_COUNT ||
-        !slab_shape(superslab, page, reading, &shape, &first) || shape.class_index != class_index ||
-        shape.capacity == 0)
+    if (class_index == CLASS_EMPTY || !slab_shape(superslab, page, reading, &shape, &first) ||
+        shape.class_index != class_index || shape.capacity == 0)
         return;
     found->kind = RECORD_KIND_slab;
     found->class_index = class_index;
