@@ -75,6 +75,19 @@ TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
     release(block);
 }
 
+// Where the front is damaged the copy at the block's end is believed, unless it names a family that there is not.
+TEST_F(FrameDeathTest, ACopyOfNoFamilyIsOverwrittenToo)
+{
+    char *block = take(100);
+    const struct lookup at = heap_lookup(block);
+    char &family = at.start[at.bytes - 2]; // 0, as the alignment above it
+    for (int other : {(int)FAMILY_NEW_ARRAY, FAMILY_NEW_ARRAY + 1, 15})
+        EXPECT_DEATH((block[-16] ^= 1, family ^= static_cast<char>(other), release(block)),
+                     other <= FAMILY_NEW_ARRAY ? offset_report("write_before", -16, 100)
+                                               : "write_before: (.|\n)*and the block's end is overwritten too");
+    release(block);
+}
+
 // As the handler that writes a crash record: which block was kept of the find.
 static void print_kept(int)
 {

@@ -75,6 +75,39 @@ TEST_F(FrameTest, ReallocKeepsContentAndSize)
     EXPECT_EQ(frame_realloc(take(10), 0), nullptr);
 }
 
+// A run whose half is wanted stays, also where that half is the largest small block; for less it moves.
+TEST_F(FrameTest, ReallocLeavesARunOfWhichHalfIsUsed)
+{
+    static_assert(SMALL_BYTES_MAX == PAGE_BYTES / 2);
+    const size_t half = PAGE_BYTES / 2, frame = FRAME_FRONT_BYTES + FRAME_REAR_BYTES;
+    for (size_t whole : {half - 1, half, half + 1}) {
+        char *block = take(40000);
+        ASSERT_EQ(heap_lookup(block).bytes, 2 * half);
+        char *resized = static_cast<char *>(frame_realloc(block, whole - frame));
+        EXPECT_EQ(resized == block, whole >= half) << whole;
+        release(resized);
+    }
+}
+
+// A larger run moves to the largest small block, for which the quarantine gives up what waits.
+TEST_F(FrameTest, ReallocMovesALargerRunToTheLargestSmallBlock)
+{
+    const size_t size = SMALL_BYTES_MAX - (size_t)(FRAME_FRONT_BYTES + FRAME_REAR_BYTES);
+    char *run = take(100000), *waits = take(size);
+    const char *start = heap_lookup(waits).start;
+    os_fault_install(1, true);
+    std::vector<char *> others;
+    for (size_t each : {size, (size_t)100})
+        while (char *other = take(each)) others.push_back(other);
+    release(waits);
+    EXPECT_TRUE(quarantine_holds(start));
+    char *moved = static_cast<char *>(frame_realloc(run, size));
+    os_fault_remove();
+    EXPECT_EQ(heap_lookup(moved).start, start);
+    release(moved);
+    for (char *other : others) release(other);
+}
+
 TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
 {
     char *block = take(20000);
