@@ -93,9 +93,17 @@ TEST(Operators, OnlyThoseThatAModuleHas)
     }));
 }
 
-// A module that lacks a table has no names to be found by.
+// A module that lacks a table has no names to be found by; one that lacks them all is as a program that is linked
+// statically.
 TEST(Operators, AModuleWithoutATable)
 {
+    EXPECT_TRUE(test::in_child([] {
+        size_t count;
+        ElfW(Phdr) *all = headers(load(WITH_NEW), &count);
+        for (size_t i = 0; i < count; i++)
+            if (all[i].p_type == PT_DYNAMIC) all[i].p_type = PT_NULL;
+        EXPECT_FALSE(operators_elsewhere(OPERATORS_NEW));
+    }));
     for (ElfW(Sxword) tag : {DT_HASH, DT_SYMTAB, DT_STRTAB})
         EXPECT_TRUE(test::in_child([tag] {
             dynamic_entry(load(WITH_DELETE), tag)->d_tag = DT_DEBUG; // which nobody asks a module for
