@@ -55,6 +55,7 @@ set(EMULATOR_LACKS
     "Fresh.TheMapGrowsUnderThreads=ROOM"
     "Fresh.TheMapGrowsWithTheAddresses=ROOM"
     "FrameTest.AnAlignmentThatIsMostOfTheBlock=ROOM"
+    "StrayDeathTest.BehindAModulesData=MAPS"
     "ValidateDeathTest.Foreign=MAPS"
     "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 extern "C" {
+#include "os/maps.h"
 #include "report/failfast.h"
 }
 
@@ -55,6 +56,36 @@ TEST_F(StrayDeathTest, OutsideTheHeap)
         expect_report(__builtin_thread_pointer(), "foreign_pointer");
         expect_report(static_cast<char *>(__builtin_thread_pointer()) - 16, "stack_pointer");
     });
+}
+
+// A mapping that begins where a module's data end is its .bss, unless the kernel has a name for it: without random
+// addresses [heap] may begin there. Here a file stands for the module, and [vdso] for [heap].
+TEST_F(StrayDeathTest, BehindAModulesData)
+{
+    maps_entry vdso = {};
+    const auto is_vdso = [](const maps_entry *entry, void *found) {
+        if (std::string(entry->name) != "[vdso]") return false;
+        *static_cast<maps_entry *>(found) = *entry;
+        return true;
+    };
+    ASSERT_TRUE(maps_scan(is_vdso, &vdso));
+    const size_t bytes = vdso.high - vdso.low, room = PAGE_BYTES + std::max<size_t>(bytes, PAGE_BYTES);
+    const int file = memfd_create("module", MFD_CLOEXEC);
+    ASSERT_EQ(ftruncate(file, PAGE_BYTES), 0);
+    char *data = static_cast<char *>(mmap(nullptr, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_EQ(mmap(data, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0), data);
+    close(file);
+    char *behind = data + PAGE_BYTES;
+    expect_report(data, "static_pointer");
+    expect_report(behind, "static_pointer");
+    const auto moves = [&] { // for good, so in a child
+        void *low = reinterpret_cast<void *>(vdso.low);
+        return mremap(low, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, behind) == behind;
+    };
+    const bool can_move = bytes > 0 && test::in_child([&] { _exit(moves() ? 0 : 1); });
+    if (can_move) EXPECT_DEATH((moves(), hak_free(behind)), "failfast: foreign_pointer: ");
+    munmap(data, room);
+    if (!can_move) GTEST_SKIP() << "there is no [vdso] here, or the kernel has sealed it";
 }
 
 // Without the list of mappings the report says nothing of what is where the address points.
