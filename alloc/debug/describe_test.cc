@@ -9,6 +9,7 @@
 extern "C" {
 #include "cache/tcache.h"
 #include "debug/describe.h"
+#include "debug/lookup.h"
 #include "slab/slab.h"
 #include "superslab/pagemap.h"
 }
@@ -100,6 +101,31 @@ TEST_F(Describe, ASlabsPagesHaveMoreBytesThanItsBlocks)
     EXPECT_EQ(behind.state, (uint64_t)RECORD_STATE_outside);
     EXPECT_EQ(behind.block_start, 0u);
     EXPECT_EQ(behind.block_bytes, 0u);
+    hak_free(block);
+}
+
+// While a page changes hands its descriptor and its tag may disagree. No block is there then.
+TEST_F(Describe, ADescriptorThatDisagreesWithItsTag)
+{
+    void *block = hak_malloc(208);
+    struct slab *slab = slab_of(block);
+    ASSERT_EQ(slab->page_count, 1u);
+    const auto kind_with = [block](auto &member, uint32_t value) {
+        const auto sound = member;
+        member = static_cast<std::remove_reference_t<decltype(member)>>(value);
+        const record_kind kind = heap_lookup_any(block).kind;
+        EXPECT_EQ(heap_lookup(block).kind, kind);
+        EXPECT_EQ(place_of(number_of(block)).kind, (uint64_t)kind);
+        member = sound;
+        return kind;
+    };
+    EXPECT_EQ(kind_with(slab->class_index, slab->class_index), RECORD_KIND_slab);
+    EXPECT_EQ(kind_with(slab->class_index, slab->class_index + 1u), RECORD_KIND_free);
+    EXPECT_EQ(kind_with(slab->capacity, 0), RECORD_KIND_free);
+    const uint32_t tag = pagemap_tag(block);
+    pagemap_tag_set(superslab_page_start(superslab_of(slab), slab), 1, CLASS_OWN_DEAD);
+    EXPECT_EQ(kind_with(slab->class_index, CLASS_EMPTY), RECORD_KIND_free);
+    pagemap_tag_set(superslab_page_start(superslab_of(slab), slab), 1, tag);
     hak_free(block);
 }
 
