@@ -76,6 +76,7 @@ class General:
         self.venv = pathlib.Path(work) / "venv"
         self.saying = threading.Lock()
         self.deadline = None
+        self.left_out = 0  # tests that there was no time for
         self.judge = judge.Judge(self.jobs, self.note, self.is_late)
 
     # --- the log ---
@@ -219,8 +220,9 @@ class General:
         with self.saying:
             print(f"mutants: {text}", file=sys.stderr, flush=True)
 
-    def measured(self, digest):
-        """The tests, with their times and what they come to; kept for the next run with the same programs."""
+    def measured(self, digest, files):
+        """The tests, with their times and what they come to; kept for the next run with the same programs. The suites that
+        lie nearest to these files come first, where there may not be time for all."""
         folder = self.work / f"reached.{self.set}"
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
@@ -259,8 +261,7 @@ class General:
                     self.note(f"{test.name} is not used: {why}")
             return good
 
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            every = trial.read_tests(self.build, self.chosen.names())
+        def usable_of(every):
             usable = all_of(test for test in every if last(test) <= SPLIT_SECONDS)
             known = [test for test in every if last(test) > SPLIT_SECONDS]
             slow = known + [test for test in usable if test.seconds > SPLIT_SECONDS]
@@ -270,9 +271,16 @@ class General:
             alone = {part.name for part in good} | skipped
             # A case that fails alone may need the ones before it: then the whole runs, too.
             whole = [test for test in slow if any(part.name not in alone for part in cases.get(test.name, [test]))]
-            usable += good + all_of(whole)
+            return usable + good + all_of(whole)
+
+        every = trial.read_tests(self.build, self.chosen.names())
+        near = sample.near_suites(self.root, files) if self.deadline is not None else set()
+        first = [test for test in every if near & set(re.split(r"[/.]", test.name))]
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            usable = usable_of(first) + usable_of([test for test in every if test not in first])
+        self.left_out = len(late)
         if late:
-            self.note(f"{len(late)} tests or their cases are left out, to end in time")
+            self.note(f"{len(late)} tests or their cases are left out, to end in time; they may see what survives")
         times_file.write_text(json.dumps(times), encoding="utf-8")
         if not usable:
             raise Stop(f"no test of {self.build} can be used")
@@ -342,6 +350,11 @@ class General:
         def one(number):
             begin = time.monotonic()
             mutant = numbered[number]
+            if self.left_out and not any(test.comes_to(number) for test in tests):
+                self.note(
+                    f"{mutant.file}:{mutant.line} {mutant.operator} is not tried: no test that there was time for comes to it"
+                )
+                return number, "", "", [], 0
             verdict = self.judge.alone(number, tests, lambda: self.compiles_alike(mutant))
             return number, *verdict, time.monotonic() - begin
 
@@ -384,7 +397,7 @@ class General:
         if self.deadline is not None:  # on a busy machine the build alone may take as long: the tests get a half
             self.deadline = max(self.deadline, time.monotonic() + CHANGED_SECONDS / 2)
         built = hashlib.sha256((digest + "".join(each.key for each in numbered.values())).encode()).hexdigest()[:16]
-        tests = self.measured(built)
+        tests = self.measured(built, {each.file for each in numbered.values()})
         before_s = time.monotonic() - begin
         keys = {each.key for each in numbered.values()}
         known = {

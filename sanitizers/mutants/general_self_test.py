@@ -486,7 +486,7 @@ def check_equivalents(drive, root, work, problems):
     file.unlink()
 
 
-def check_changed(drive, root, problems):
+def check_changed(drive, root, work, problems):
     git = ["git", "-C", str(root), "-c", "user.name=n", "-c", "user.email=e"]
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
@@ -510,9 +510,31 @@ def check_changed(drive, root, problems):
     done = drive("--changed", "HEAD")
     if "alloc/new.c:3 " not in done.stdout:
         problems.append(f"--changed with a new file: {done.stdout}{done.stderr}")
+    times = work / "general" / "times.alloc.json"
+    times.write_text(
+        json.dumps({**json.loads(times.read_text(encoding="utf-8")), "unit/low": {"last": 1000}}), encoding="utf-8"
+    )
+    (root / "alloc" / "new.c").write_text(
+        "int one(int a)\n{\n    if (a < 6) return -1;\n    return a;\n}\n", encoding="utf-8"
+    )
+    done = drive("--changed", "HEAD")
+    if "1 tests or their cases are left out" not in done.stderr or "alloc/new.c" in done.stdout:
+        problems.append(f"--changed where a test takes too long: {done.stdout}{done.stderr}")
     done = drive("--changed", "nix")
     if done.returncode != 2 or len(done.stderr.splitlines()) != 1:
         problems.append(f"--changed nix: exit status {done.returncode}, said {done.stderr!r}")
+
+
+def check_near(root, problems):
+    """Which suites there is time for first."""
+    texts = {"beside": "", "other/user": '#include "toy.h"\n', "other/mine": '#include "toy/toy.h"\n', "other/more": ""}
+    for name, text in texts.items():
+        file = root / "alloc" / f"{name}_test.cc"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{text}TEST({file.stem.title()}, A)\n", encoding="utf-8")
+    found = sample.near_suites(root, {"alloc/toy.c", "alloc/unit/toy.c"})
+    if found != {"Beside_Test", "User_Test"}:
+        problems.append(f"the suites near alloc/toy.c: {found}")
 
 
 def check_shares(problems):
@@ -615,7 +637,8 @@ def run(driver_of, root_of_checkout):
         check_verdicts(drive, root, work, problems)
         check_retry(drive, root, work, problems)
         check_equivalents(drive, root, work, problems)
-        check_changed(drive, root, problems)
+        check_changed(drive, root, work, problems)
+        check_near(root, problems)
         for bad in (["--general", "0"], ["--retry"], ["--general", "2", "--all"], ["--general", "2", "--set", "nix"]):
             done = drive(*bad)
             if done.returncode != 2 or len(done.stderr.splitlines()) != 1:

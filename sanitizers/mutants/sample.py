@@ -101,6 +101,22 @@ def files_of(chosen, root):
     )
 
 
+def near_suites(root, files):
+    """The suites of GoogleTest whose file lies beside one of these files, or includes a header of their names."""
+    folders = {str(pathlib.Path(name).parent) for name in files}
+    headers = {re.sub(r"^(alloc|stress)/|[.]\w+$", "", name) for name in files}
+    found = set()
+    for name in tracked(root):
+        if not name.endswith("_test.cc"):
+            continue
+        text = (pathlib.Path(root) / name).read_text(encoding="utf-8")
+        if str(pathlib.Path(name).parent) in folders or headers & set(
+            re.findall(r'(?m)^#include "([\w/]+)[.]h"', text)
+        ):
+            found.update(re.findall(r"(?m)^TEST(?:_[FP])?\((\w+),", text))
+    return found
+
+
 def all_mutants(chosen, root):
     """{file: mutants}"""
     sources = [name for name in tracked(root) if name.startswith(chosen.folders) and re.search(r"\.(c|cc|h)$", name)]
