@@ -98,8 +98,7 @@ HAKMEM_API int hak_background(bool on) HAKMEM_NOTHROW;
 struct hak_stats {
     size_t reserved_bytes; /* address space held in superslabs and huge blocks */
     size_t slab_bytes; /* pages that back slabs of small blocks */
-    size_t
-        small_bytes; /* in small blocks that are live (without those of HAKMEM_GUARD_SAMPLE) or in a thread's cache */
+    size_t small_bytes; /* in small blocks, live or in a thread's cache; not those of HAKMEM_GUARD_SAMPLE */
     size_t run_bytes; /* in live page runs (32 KiB to 2 MiB) */
     size_t huge_count; /* live blocks above 2 MiB, and shorter ones with a mapping of their own */
     size_t huge_bytes; /* in them */
