@@ -1,6 +1,9 @@
 // bounds_test.cc: the bounds of crash records. sanitizers/bounds.txt says where the tests of the other bounds are.
 #include "base/test_support.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -118,6 +121,25 @@ TEST_F(CrashBounds, DescriptorZero)
     const std::filesystem::directory_entry record = *std::filesystem::directory_iterator(directory);
     EXPECT_EQ(record.path().extension(), ".crash") << "it has not the name of one that is complete";
     EXPECT_GT(record.file_size(), 0u);
+}
+
+// The limit on file sizes leaves no record behind, and its signal does not end a program that survives the first one.
+TEST_F(CrashBounds, SizeOfAFile)
+{
+    EXPECT_TRUE(test::in_child([&] {
+        install(0);
+        const int null = open("/dev/null", O_WRONLY); // so that no report ends at the limit
+        const int kept = dup(STDERR_FILENO);
+        dup2(null, STDERR_FILENO);
+        rlimit limit = {}, before = {};
+        ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+        limit = {1000, before.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        raise(SIGFPE);
+        setrlimit(RLIMIT_FSIZE, &before);
+        dup2(kept, STDERR_FILENO);
+    }));
+    EXPECT_EQ(records(), 0u);
 }
 
 // DIRECTORY_BYTES_MAX: the directory's name has at most 2048 bytes; PATH_BYTES_MAX has room for a record's name beyond.
