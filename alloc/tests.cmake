@@ -4,13 +4,13 @@
 set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
     os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/peek_test.cc
-    superslab/backing_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_test.cc
+    superslab/backing_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_teach_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc superslab/tight_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
     cache/borrow_test.cc cache/cancel_test.cc cache/fork_test.cc cache/succession_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
     heap/background_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/options_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
-    heap/realloc_test.cc heap/stats_test.cc
+    heap/realloc_test.cc heap/stats_test.cc heap/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
     entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc
@@ -19,7 +19,7 @@ set(TESTS
 set(RELEASE_TESTS
     guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
     profile/pops_test.cc profile/profile_block_test.cc profile/profile_test.cc profile/stacks_test.cc
-    cache/defrag_test.cc heap/broken_test.cc
+    cache/defrag_test.cc cache/broken_test.cc
     litmus/guard_litmus_test.cc)
 # Death tests, since a failed check ends the process.
 set(VALIDATE_TESTS
@@ -27,7 +27,7 @@ set(VALIDATE_TESTS
     report/report_test.cc
     slab/validate_test.cc
     cache/fork_lock_test.cc cache/fork_step_test.cc cache/gaps_test.cc
-    debug/counters_test.cc debug/frame_death_test.cc debug/frame_test.cc debug/stray_test.cc debug/trace_test.cc
+    debug/counters_test.cc debug/frame_death_test.cc debug/frame_test.cc debug/quarantine_test.cc debug/stray_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
 # Modules that the last of these loads. The one with delete has the older table of names.
 if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
@@ -56,7 +56,7 @@ include(emulator.cmake)
 # Suites that touch memory which is poisoned for the program: they act as layers of the heap, or damage its memory for
 # our own checks to find. They run with the poisoning by the heap switched off.
 set(BELOW_THE_PROGRAM
-    Pool PoolThreads Purge PurgeBesideGaps PurgeLearned Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote
+    Pool PoolThreads Purge PurgeBesideGaps PurgeLearned PurgeTeach Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote
     BrokenDeathTest FrameDeathTest ValidateDeathTest)
 
 # Adds a ctest test for every suite in the files.
@@ -153,7 +153,7 @@ endif()
 # The heap's own suites again, as if the system had larger pages. Each calls the system with ranges of whole pages, or ends.
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   foreach(page_bytes 16384 65536)
-    set(suites Superslab.*:PageMap.*:Pool.*:PoolThreads.*:Purge.*:Slab.*:TrimTimes.*:Large.*:Huge.*:Realloc.*:Api.*:Inspect.*)
+    set(suites Superslab.*:PageMap.*:Pool.*:PoolThreads.*:Purge.*:PurgeTeach.*:Slab.*:TrimTimes.*:Large.*:Huge.*:Realloc.*:Api.*:Inspect.*)
     if(page_bytes EQUAL 16384)
       string(APPEND suites ":Tight.*") # where pages have 64 KiB, a mapping is no shorter than a run
     endif()

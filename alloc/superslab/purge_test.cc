@@ -1,91 +1,7 @@
-// purge_test.cc: the limit on the number of free pages that keep their memory, and what it learns. More than 400 lines:
-// all tests share the swings that teach it.
-#include "base/test_support.h"
+// purge_test.cc: the limit on the number of free pages that keep their memory, what it learns and forgets.
+#include "superslab/purge_test_support.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <vector>
-
-extern "C" {
-#include "hakmem/hakmem.h"
-#include "os/os.h"
-#include "superslab/pool.h"
-#include "superslab/purge.h"
-}
-
-namespace {
-
-const uint32_t RUN_PAGES = 16;
-
-// Claims `runs` runs, touches them and frees them, which leaves dirty pages.
-void swing(int runs, bool from_top, uint32_t slab_eighths = 0)
-{
-    std::vector<page_range> ranges;
-    for (int i = 0; i < runs; i++) {
-        ranges.push_back(pool_claim(RUN_PAGES, 1, from_top));
-        ASSERT_NE(ranges.back().superslab, nullptr);
-        *superslab_page_start(ranges.back().superslab, &ranges.back().superslab->slabs[ranges.back().first]) = 1;
-    }
-    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, slab_eighths);
-}
-
-size_t purge_calls_of(void (*work)())
-{
-    static size_t calls;
-    static os_ops counting;
-    counting = *os;
-    static const os_ops *inner;
-    inner = os;
-    calls = 0;
-    counting.purge = [](void *start, size_t size_bytes) {
-        calls++;
-        return inner->purge(start, size_bytes);
-    };
-    os = &counting;
-    work();
-    os = inner;
-    return calls;
-}
-
-// A clock that runs ahead of the real one, so that only tick() advances the pool's time.
-uint64_t clock_ms = os_now_ms();
-
-void tick()
-{
-    clock_ms += PURGE_DELAY_MS;
-    ASSERT_TRUE(pool_tick(clock_ms));
-}
-
-class Purge : public testing::Test {
-  protected:
-    void SetUp() override
-    {
-        pool_set_purge_delay_ms(PURGE_DELAY_MS);
-        clock_ms = std::max(clock_ms, os_now_ms());
-        while (!pool_tick(clock_ms)) clock_ms += PURGE_DELAY_MS; // another test's clock ran ahead too
-        pool_purge_all();
-    }
-    void TearDown() override { pool_purge_all(); }
-};
-
-void big_swing()
-{
-    swing(64, true);
-} // 1024 pages, sixteen times what may always be kept
-void big_swing_of_slabs()
-{
-    swing(64, false, 1);
-} // little used
-void big_swing_of_half_full_slabs()
-{
-    swing(64, false, 4);
-}
-void big_swing_of_full_slabs()
-{
-    swing(64, false, 8);
-}
-
-} // namespace
+namespace test::purge {
 
 TEST_F(Purge, AFirstSwingIsNotKept)
 {
@@ -193,54 +109,6 @@ TEST_F(Purge, ATickGivesBackWhatIsNotKept)
     EXPECT_LT(purge_keep_pages(), learned / 8) << "half of it fades in each interval without use";
 }
 
-TEST_F(Purge, SlabsTeachAsMuchAsTheyAreUsed)
-{
-    big_swing();
-    big_swing();
-    size_t after_runs = pool_figures().dirty_pages;
-    pool_purge_all();
-    big_swing_of_slabs();
-    big_swing_of_slabs();
-    size_t after_slabs = pool_figures().dirty_pages;
-    EXPECT_LT(after_slabs, after_runs / 2);
-    EXPECT_GT(after_slabs, (size_t)DIRTY_PAGES_MIN / 2) << "it does not learn";
-    pool_purge_all();
-    big_swing_of_half_full_slabs();
-    big_swing_of_half_full_slabs();
-    EXPECT_GT(pool_figures().dirty_pages, 2 * after_slabs);
-    EXPECT_LT(pool_figures().dirty_pages, after_runs / 2);
-    pool_purge_all();
-    big_swing_of_slabs();
-    big_swing_of_slabs();
-    int rounds = 2;
-    while (purge_calls_of(big_swing_of_slabs) > 0) ASSERT_LT(++rounds, 100) << "it does not learn";
-    pool_purge_all();
-    int full_rounds = 0;
-    while (purge_calls_of(big_swing_of_full_slabs) > 0) ASSERT_LT(++full_rounds, 20) << "it does not learn";
-    EXPECT_LT(2 * full_rounds, rounds);
-}
-
-// The same where a heap of the program's own is destroyed: its slabs count as far as they were used.
-TEST_F(Purge, SlabsOfDestroyedHeapsTeachByTheirFill)
-{
-    if (VALIDATE) GTEST_SKIP() << "the debug-validation build keeps the pages of destroyed heaps";
-    const auto swings = [](int blocks) {
-        pool_purge_all();
-        for (int i = 0; i < 2; i++) {
-            std::vector<hak_heap *> heaps(128);
-            for (hak_heap *&heap : heaps) {
-                heap = hak_heap_new();
-                for (int block = 0; block < blocks; block++) hak_heap_malloc(heap, SMALL_BYTES_MAX);
-            }
-            for (hak_heap *heap : heaps) hak_heap_destroy(heap);
-        }
-        return purge_keep_pages();
-    };
-    const size_t little = swings(1), half = swings(8), full = swings(16);
-    EXPECT_GT(half, 3 * little);
-    EXPECT_GT(full, half + half / 2);
-}
-
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
 {
     for (int i = 0; i < 20; i++) big_swing();
@@ -283,56 +151,6 @@ TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
         tick();
     }
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
-}
-
-// Slabs teach no more than the most pages that were in use in this interval. The interval before does not count, whether a
-// tick or an explicit purge ended it.
-TEST_F(Purge, SlabsTeachUpToThePeakOfTheirInterval)
-{
-    for (bool by_tick : {true, false}) {
-        swing(128, true); // the peak of the interval before
-        by_tick ? tick() : (void)pool_purge_all();
-        const size_t peak = pool_figures().claimed_pages + 64 * RUN_PAGES;
-        for (int i = 0; i < 10; i++) big_swing_of_full_slabs();
-        EXPECT_EQ(purge_keep_pages(), peak + DIRTY_PAGES_MIN) << "by a tick: " << by_tick;
-        pool_purge_all();
-    }
-}
-
-// Runs teach no more than twice the most pages that were in runs in this interval.
-TEST_F(Purge, RunsTeachUpToTwiceThePeakOfTheirInterval)
-{
-    for (bool by_tick : {true, false}) {
-        swing(128, true); // the peak of the interval before
-        by_tick ? tick() : (void)pool_purge_all();
-        for (int i = 0; i < 3; i++) big_swing_of_slabs();
-        std::vector<page_range> slabs, runs;
-        while (purge_dirty_pages() > 0) slabs.push_back(pool_claim(RUN_PAGES, 1, false));
-        const size_t keep = purge_keep_pages();
-        ASSERT_GT(keep, 4u * RUN_PAGES + DIRTY_PAGES_MIN);
-        for (size_t peak = RUN_PAGES; 2 * peak + DIRTY_PAGES_MIN <= keep; peak += RUN_PAGES) {
-            runs.push_back(pool_claim(RUN_PAGES, 1, true));
-            ASSERT_EQ(purge_keep_pages(), keep) << peak << " pages, by a tick: " << by_tick;
-        }
-        for (int i = 0; i < 2; i++) runs.push_back(pool_claim(RUN_PAGES, 1, true));
-        EXPECT_GT(purge_keep_pages(), keep);
-        for (const page_range &each : slabs) pool_free(each.superslab, each.first, RUN_PAGES, 1);
-        for (const page_range &each : runs) pool_free(each.superslab, each.first, RUN_PAGES, 0);
-        pool_purge_all();
-    }
-}
-
-// After an explicit purge, slabs count as hardly used until some were freed, as at the start.
-TEST_F(Purge, AnExplicitPurgeForgetsHowFullSlabsWere)
-{
-    big_swing_of_full_slabs();
-    pool_purge_all();
-    big_swing(); // runs: of these, most go back
-    std::vector<page_range> slabs;
-    for (int i = 0; i < 40; i++) slabs.push_back(pool_claim(RUN_PAGES, 1, false));
-    EXPECT_GT(purge_keep_pages(), 30u * RUN_PAGES / 8);
-    EXPECT_LE(purge_keep_pages(), 40u * RUN_PAGES / 8);
-    for (const page_range &each : slabs) pool_free(each.superslab, each.first, RUN_PAGES, 8);
 }
 
 // Locked memory cannot be purged. One round shows it; then frees do not try again until a delay has passed, or an explicit
@@ -450,3 +268,5 @@ TEST_F(Purge, CountsBalance)
     EXPECT_EQ(pool_figures().claimed_pages, claimed);
     EXPECT_EQ(pool_figures().dirty_pages, RUN_PAGES);
 }
+
+} // namespace test::purge

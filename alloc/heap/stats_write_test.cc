@@ -1,0 +1,188 @@
+// stats_write_test.cc: what is written follows the figures, in each format, and where it cannot be written.
+#include "heap/heap_test_support.h"
+
+#include <fcntl.h>
+
+extern "C" {
+#include "heap/stats_write.h"
+#include "profile/profile.h"
+}
+
+namespace {
+
+using test::MIB;
+
+class StatsWrite : public test::HeapTest {};
+
+TEST_F(StatsWrite, Print)
+{
+    void *block = hak_malloc(5 * MIB);
+    char *text = nullptr;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    hak_stats_print(stream);
+    fclose(stream);
+    std::string printed(text, length);
+    free(text);
+    for (const char *part : {"reserved", "slabs", "small blocks", "page runs", "5242880 bytes", "free, dirty", "heaps",
+                             "PURGE_DELAY_MS", "HUGE_CACHE_MIB", "STATS"})
+        EXPECT_NE(printed.find(part), std::string::npos) << part;
+    size_t lines = 0, at = 0;
+    for (size_t end; (end = printed.find('\n', at)) != std::string::npos; at = end + 1) {
+        EXPECT_EQ(printed.compare(at, 8, "hakmem: "), 0);
+        // Lines of the debug-validation build; counters_test.cc tests them.
+        bool counter =
+            printed.compare(at, 16, "hakmem: counter ") == 0 || printed.compare(at, 14, "hakmem: class ") == 0;
+        bool check = printed.find("hakmem: option FAILFAST", at) == at;
+        EXPECT_TRUE(VALIDATE || (!counter && !check));
+        if (!counter && !check) lines++;
+    }
+    EXPECT_EQ(lines, 20u);
+    hak_free(block);
+}
+
+// What a report must say of these figures, to the byte.
+std::string expected_report(int format, const hak_figures &of, bool is_profiled)
+{
+    std::string all = format == HAKMEM_STATS_JSON ? "{\n" : "";
+    const auto add = [&](const std::string &name, const std::string &kind, const std::string &meaning, uint64_t value) {
+        const std::string number = std::to_string(value), full = name + (kind == "counter" ? "_total" : "");
+        if (format == HAKMEM_STATS_TEXT) all += "hakmem: " + name + " " + number + "\n";
+        else if (format == HAKMEM_STATS_JSON) all += "  \"" + name + "\": " + number + ",\n";
+        else
+            all += "# HELP hakmem_" + full + " " + meaning + "\n# TYPE hakmem_" + full + " " + kind + "\nhakmem_" +
+                   full + " " + number + "\n";
+    };
+#define X(member, kind, meaning) add(#member, #kind, meaning, of.member);
+    HAKMEM_FIGURES(X)
+#undef X
+    const std::pair<std::string, std::string> names[] = {
+        {"slab_bytes", "pages of the class's slabs"},
+        {"used_blocks", "live, or in a cache"},
+        {"credit", "frees that a bin takes in the heap that has learned most"},
+        {"live_blocks", "estimate of the heap profile"},
+        {"wasted_bytes", "what rounding up adds to live blocks, estimate of the heap profile"}};
+    std::vector<std::string> classes, families;
+    for (const auto &[name, meaning] : names)
+        families.push_back("# HELP hakmem_class_" + name + " " + meaning + "\n# TYPE hakmem_class_" + name +
+                           " gauge\n");
+    if (!is_profiled) families.resize(3);
+    for (size_t i = 0; i + 1 < CLASS_COUNT; i++) {
+        if (of.classes[i].slab_bytes == 0 && of.class_live_blocks[i] == 0) continue;
+        const std::string bytes = std::to_string(of.classes[i].block_bytes);
+        const bool is_aligned = i + 1 >= CLASS_ALIGNED_FIRST;
+        const uint64_t figures[] = {of.classes[i].slab_bytes, of.classes[i].used_blocks, of.class_credits[i],
+                                    of.class_live_blocks[i], of.class_wasted_bytes[i]};
+        std::string line = "hakmem: class " + bytes + (is_aligned ? " aligned" : ""),
+                    object = "\n    {\"block_bytes\": " + bytes + ", \"aligned\": " + (is_aligned ? "true" : "false");
+        for (size_t which = 0; which < families.size(); which++) {
+            const std::string &name = names[which].first, number = std::to_string(figures[which]);
+            line += " " + name + " " + number;
+            object += ", \"" + name + "\": " + number;
+            families[which] += "hakmem_class_" + name + "{bytes=\"" + bytes + "\",aligned=\"" +
+                               (is_aligned ? "1" : "0") + "\"} " + number + "\n";
+        }
+        classes.push_back(format == HAKMEM_STATS_JSON ? (classes.empty() ? "" : ",") + object + "}" : line + "\n");
+    }
+    if (format == HAKMEM_STATS_JSON) all += "  \"classes\": [";
+    for (const std::string &each : format == HAKMEM_STATS_PROMETHEUS ? families : classes) all += each;
+    return all + (format == HAKMEM_STATS_JSON ? "\n  ]\n}\n" : "");
+}
+
+// Each format is the figures, to the byte: those of a heap at rest, of one at work, and beside a heap profile.
+TEST_F(StatsWrite, AReportSaysTheFigures)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::vector<void *> blocks;
+        for (int work = 0; work < 3; work++) {
+            const bool is_profiled = work == 2 && !VALIDATE && !SANITIZED;
+            for (void *block : blocks) hak_free(block);
+            blocks.clear();
+            if (is_profiled) ASSERT_EQ(profile_start(1, 7), 0); // every block
+            if (work > 0) blocks.push_back(hak_malloc(SMALL_BYTES_MAX)); // the last class before those of alignments
+            for (size_t size = 1; work > 0 && size < 3 * MIB; size = size * 3 / 2 + 1) {
+                blocks.push_back(hak_malloc(size));
+                blocks.push_back(hak_aligned_alloc(64, size));
+            }
+            for (int format : {HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON, HAKMEM_STATS_PROMETHEUS}) {
+                FILE *file = tmpfile();
+                hak_figures figures;
+                hak_figures_get(&figures, sizeof figures);
+                ASSERT_EQ(stats_write(fileno(file), format), 0);
+                std::string written(1 << 17, 0);
+                written.resize((size_t)pread(fileno(file), written.data(), written.size(), 0));
+                EXPECT_EQ(written, expected_report(format, figures, is_profiled)) << work << " " << format;
+                fclose(file);
+            }
+            EXPECT_EQ(stats_write(STDOUT_FILENO, HAKMEM_STATS_TEXT - 1), EINVAL);
+            EXPECT_EQ(stats_write(STDOUT_FILENO, HAKMEM_STATS_PROMETHEUS + 1), EINVAL);
+        }
+        for (void *block : blocks) hak_free(block);
+    }));
+}
+
+// Where standard error takes no more, nothing is said there about that either: the room that is left is not used.
+TEST_F(StatsWrite, AFullStandardErrorIsLeftAlone)
+{
+    EXPECT_TRUE(test::in_child([] {
+        int ends[2];
+        ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+        const std::string before((size_t)fcntl(ends[1], F_SETPIPE_SZ, PAGE_BYTES) - 300, 'x');
+        ASSERT_EQ(write(ends[1], before.data(), before.size()), (ssize_t)before.size());
+        const int kept = dup(STDERR_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        stats_signal_due |= STATS_DUE;
+        stats_signal_write(); // in parts of 512 bytes
+        dup2(kept, STDERR_FILENO);
+        std::string after(2 * before.size(), 0);
+        EXPECT_EQ(read(ends[0], after.data(), after.size()), (ssize_t)before.size());
+    }));
+}
+
+// Without a standard input the file gets descriptor 0: it is written whole, and closed.
+TEST_F(StatsWrite, AFileWithDescriptorZero)
+{
+    EXPECT_TRUE(test::in_child([] {
+        char path[] = "/tmp/hakmem-stats-XXXXXX";
+        close(mkstemp(path));
+        ASSERT_TRUE(stats_target_set((std::string("json:") + path).c_str()));
+        close(STDIN_FILENO);
+        stats_signal_due |= STATS_DUE;
+        stats_signal_write();
+        EXPECT_EQ(fcntl(STDIN_FILENO, F_GETFD), -1);
+        FILE *file = fopen(path, "r");
+        std::string text(1 << 16, 0);
+        text.resize(fread(text.data(), 1, text.size(), file));
+        fclose(file);
+        unlink(path);
+        EXPECT_EQ(text.substr(0, 2), "{\n");
+        EXPECT_EQ(text.substr(text.size() - 2), "}\n");
+    }));
+}
+
+// Two signals that come to two threads at once: what each asks for is due.
+TEST_F(StatsWrite, NoSignalIsLostBesideAnother)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE) && stats_signal_start(SIGUSR2, PROFILE_DUE));
+        struct sigaction action;
+        ASSERT_EQ(sigaction(SIGUSR1, nullptr, &action), 0);
+        std::atomic<int> arrived{0};
+        const auto await = [&](int count) {
+            arrived++;
+            for (int spins = 0; arrived < count; spins++)
+                if (spins > 10000) std::this_thread::yield(); // where there is one processor
+        };
+        test::in_threads(2, [&](int thread) {
+            for (int i = 0; i < test::rounds(10000); i++) {
+                action.sa_handler(thread == 0 ? SIGUSR1 : SIGUSR2); // the kernel would call it less often
+                await(4 * i + 2);
+                if (thread == 0) EXPECT_EQ(stats_signal_due.exchange(0), (uint32_t)(STATS_DUE | PROFILE_DUE));
+                await(4 * i + 4);
+            }
+        });
+    }));
+}
+
+} // namespace
