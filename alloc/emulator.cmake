@@ -57,7 +57,7 @@ set(EMULATOR_LACKS
     "FrameTest.AnAlignmentThatIsMostOfTheBlock=ROOM"
     "StrayDeathTest.BehindAModulesData=MAPS"
     "ValidateDeathTest.Foreign=MAPS"
-    "Trim.OtherThreadsFreeIntoHollowSlabs=TIME")
+    "TrimThreads.FreeIntoHollowSlabsOfAnother=TIME")
 
 # Seconds for a suite of unit tests. Under an emulator Fresh takes two minutes on a busy machine.
 set(SUITE_TIMEOUT 600)

@@ -341,7 +341,9 @@ TEST_F(TrimTimes, TheWaitDoublesUpToSixteenDelays)
     }
 }
 
-TEST_F(Trim, OtherThreadsFreeIntoHollowSlabs)
+class TrimThreads : public Trim {};
+
+TEST_F(TrimThreads, FreeIntoHollowSlabsOfAnother)
 {
     for (size_t size : {32u, 700u, 4096u}) {
         std::vector<Live> blocks = fill(size, BYTES / size);
