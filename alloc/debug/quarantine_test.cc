@@ -174,6 +174,25 @@ TEST_F(Quarantine, AsMuchWaitsAsAThreadHasBothFreedAndInUse)
     });
 }
 
+TEST_F(Quarantine, AShareBelowTheLeastIsTheLeast)
+{
+    for (size_t count : {30u, 60u}) {
+        test::in_thread([&] {
+            std::vector<char *> in_use;
+            for (size_t i = 0; i < count; i++) in_use.push_back(take(1000));
+            for (int i = 0; i < 1000; i++) release(take(1000));
+            const size_t bytes = heap_lookup(in_use[0]).bytes;
+            // For its heap what waits is in use too, so a quarter of that is a third of what the program has.
+            const size_t share = count * bytes / 3;
+            EXPECT_EQ(share < QUARANTINE_BYTES_MIN, count == 30) << share;
+            EXPECT_GT(share, QUARANTINE_BYTES_MIN / 2);
+            EXPECT_NEAR((double)bytes_that_wait(), (double)std::max<size_t>(share, QUARANTINE_BYTES_MIN),
+                        2.0 * (double)bytes);
+            for (char *block : in_use) release(block);
+        });
+    }
+}
+
 TEST_F(Quarantine, AChildGetsBackWhatWaitedInThreadsThatItHasNot)
 {
     std::atomic<int> ready{0};
