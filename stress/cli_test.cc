@@ -208,6 +208,17 @@ TEST(Cli, TellsItsVersion)
     EXPECT_THAT(result.out, StartsWith("hakmem-stress "));
 }
 
+// Some supervisors start their programs so. A child that ends well must not count as one that hangs.
+TEST(Cli, AParentMayHaveLeftSigchldIgnored)
+{
+    const SpawnResult result =
+        spawn_stress(with_subject({"fork", "--ops", "1000", "--threads", "2", "--seed", "1", "--watchdog", "6"}),
+                     "env --ignore-signal=CHLD ");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("\nverdict pass\n"));
+    EXPECT_THAT(result.out, testing::Not(HasSubstr("\n  forks      0,")));
+}
+
 TEST(Cli, LarsonTakesItsBoundsInEitherOrder)
 {
     const SpawnResult result =
