@@ -43,6 +43,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/subject/preload_path_test.cc
     engine/watch/work_clock_test.cc
     inject/repeat_test.cc
+    inject/tally_test.cc
     program/minimise_test.cc
     program/program_file_test.cc
     program/run_log_test.cc

@@ -51,7 +51,7 @@ void Tally::skipped(const std::string &scenario, const std::string &why)
 {
     ++skipped_;
     if (judged_.empty() || judged_.back().scenario != scenario) begin(scenario);
-    judged_.back().skip = why;
+    if (judged_.back().rules.empty()) judged_.back().skip = why; // a run before may have failed
     write_text(out_, fmt::format("{:<16} skipped: {}\n", scenario, why));
 }
 

@@ -1,0 +1,53 @@
+// What the runs of a scenario come to together.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "engine/base/file.h"
+#include "inject/inject.h"
+
+namespace stress::inject {
+namespace {
+
+class InjectTally : public testing::Test {
+  protected:
+    InjectTally()
+    {
+        settings_.kind = "signals";
+        settings_.allocator = "validate";
+        settings_.junit_path = testing::TempDir() + "inject-tally-" + std::to_string(getpid()) + ".xml";
+    }
+    ~InjectTally() override
+    {
+        unlink(settings_.junit_path.c_str());
+        close(out_);
+    }
+
+    std::string junit() const
+    {
+        std::string text;
+        EXPECT_EQ(file_read(settings_.junit_path, text), "");
+        return text;
+    }
+
+    Settings settings_;
+    int out_ = open("/dev/null", O_WRONLY | O_CLOEXEC);
+};
+
+// A run that a busy machine does not let end must not hide that another one failed.
+TEST_F(InjectTally, AFailureStaysOneWhereALaterRunIsSkipped)
+{
+    Tally tally(settings_, out_);
+    Outcome failed;
+    failed.failure = "overlap: two blocks";
+    EXPECT_TRUE(tally.failed({settings_, "mid", Schedule::Os, 400, {}, 2}, failed));
+    tally.skipped("mid", "slow: the run did not end");
+    tally.skipped("larson", "no signals here");
+    EXPECT_EQ(tally.finish(), 1);
+    EXPECT_THAT(junit(), testing::HasSubstr("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\""));
+    EXPECT_THAT(junit(), testing::HasSubstr("message=\"overlap: two blocks\""));
+}
+
+} // namespace
+} // namespace stress::inject
