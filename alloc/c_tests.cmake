@@ -60,11 +60,7 @@ endif()
 
 function(hakmem_add_override_test name)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set(timeout_s 60)
-  if(CMAKE_CROSSCOMPILING_EMULATOR)
-    set(timeout_s 300)
-  endif()
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${timeout_s})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
 endfunction()
 
 # The override is an object file, so that it replaces libc's malloc before any archive is searched.

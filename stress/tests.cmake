@@ -140,7 +140,7 @@ endif()
 if(NOT STRESS_SANITIZED AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   add_test(NAME stress-unit.golden COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/golden_check $<TARGET_FILE:hakmem-stress>
     ${PROJECT_SOURCE_DIR}/corpus)
-  set_tests_properties(stress-unit.golden PROPERTIES LABELS once TIMEOUT 300 COST 10)
+  set_tests_properties(stress-unit.golden PROPERTIES LABELS once TIMEOUT 900 COST 10)
 endif()
 
 # The page of a report, in a real browser.

@@ -10,12 +10,12 @@ if(NOT STRESS_SANITIZED)
   foreach(subject IN LISTS STRESS_SUBJECTS)
     foreach(kind IN ITEMS calls space signals)
       add_test(NAME inject.${kind}.${subject} COMMAND hakmem-stress inject ${kind} --allocator ${subject} --seed 42)
-      set_tests_properties(inject.${kind}.${subject} PROPERTIES LABELS inject TIMEOUT 600 SKIP_RETURN_CODE 77
+      set_tests_properties(inject.${kind}.${subject} PROPERTIES LABELS inject TIMEOUT 1200 SKIP_RETURN_CODE 77
         COST 10)
     endforeach()
     add_test(NAME inject.calls.${subject}.few
       COMMAND hakmem-stress inject calls --allocator ${subject} --seed 42 --calls 8)
-    set_tests_properties(inject.calls.${subject}.few PROPERTIES LABELS inject TIMEOUT 600 SKIP_RETURN_CODE 77
+    set_tests_properties(inject.calls.${subject}.few PROPERTIES LABELS inject TIMEOUT 1200 SKIP_RETURN_CODE 77
       COST 10)
   endforeach()
 endif()
