@@ -34,6 +34,20 @@ TEST(LineMap, TwoSeatsInALineAreFoundOnce)
     EXPECT_EQ(lines.shared_count(), 1u);
 }
 
+// No malloc puts more blocks into a line: none gives out less than 8 bytes.
+TEST(LineMap, ALineFullOfTheSmallestBlocksKeepsItsSeat)
+{
+    for (std::uint32_t seat : {0u, 1u, 2u, 3u}) {
+        LineMap lines;
+        for (std::uintptr_t offset = 0; offset < LineMap::kLineBytes; offset += 8)
+            EXPECT_EQ(lines.claim(at(kLine + offset), 8, seat).line, 0u);
+        lines.release(at(kLine + 16), 8);
+        const LineMap::Shared shared = lines.claim(at(kLine + 16), 8, 9);
+        EXPECT_EQ(shared.line, kLine);
+        EXPECT_EQ(shared.seat, seat);
+    }
+}
+
 std::size_t address_space_pages()
 {
     std::size_t pages = 0;
