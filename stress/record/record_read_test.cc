@@ -217,6 +217,14 @@ TEST(CrashRecord, HowTheProcessWasStarted)
     EXPECT_THAT(crash_json(empty, {}), HasSubstr("\"failfast\": null"));
 }
 
+TEST(CrashRecord, EmptyArgumentsStay)
+{
+    CrashRecord record;
+    ASSERT_EQ(record_read(whole(field(RECORD_arguments, std::string("a\0\0b\0\0", 6))), record), "");
+    EXPECT_THAT(record.list(RECORD_arguments), ElementsAre("a", "", "b", ""));
+    EXPECT_THAT(crash_text(record, {}), HasSubstr("was run as   a '' b ''\n"));
+}
+
 TEST(CrashRecord, TextAndJsonOfAnyContent)
 {
     CrashRecord record;
