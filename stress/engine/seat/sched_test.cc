@@ -208,6 +208,29 @@ void give_way_at_times(Worker &worker)
     one_is_over = std::count(worker.order->begin(), worker.order->end(), 1) == worker.steps;
 }
 
+// A lap gives out the tickets of the lap before again. One whose thread could not be started has no thread to join.
+TEST(Sched, ATicketWithoutAThreadJoinsNoneOfTheLapBefore)
+{
+    Outcome outcome;
+    std::atomic<bool> stop{false};
+    std::atomic<int> running{0};
+    Sched sched(3, stop);
+    static std::vector<pthread_t> joined;
+    joined.clear();
+    for (std::size_t refused : {std::size_t{0}, std::size_t{1}}) {
+        for (std::size_t i = 0; i < refused; ++i) sched.admit();
+        Worker worker{&sched, sched.admit(), 0, 20, pass_a_point, &outcome.order, &running, &outcome.collided, &stop};
+        pthread_t thread;
+        ASSERT_EQ(pthread_create(&thread, nullptr, worker_main, &worker), 0);
+        sched.admitted(worker.ticket, thread);
+        sched.run([](pthread_t ended) { joined.push_back(ended); });
+        EXPECT_EQ(joined, std::vector<pthread_t>{thread}) << refused;
+        joined.clear();
+        pthread_join(thread, nullptr);
+    }
+    EXPECT_EQ(outcome.order.size(), 40u);
+}
+
 // A seed that a build printed repeats on later ones: the schedules of a few seeds, under both policies.
 TEST(Sched, TheSchedulesOfTheseSeedsStay)
 {
