@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -149,6 +150,22 @@ TEST(Content, OfALargeBlockEndsAndBordersAreJudged)
         std::vector<unsigned char> spoiled = block;
         for (std::size_t i = from; i < from + size / 50; ++i) spoiled[i] ^= 0x5a;
         EXPECT_FALSE(content_holds(spoiled.data(), size, size, 4)) << from;
+    }
+}
+
+// No page is left out for good, wherever the block ends in its last one.
+TEST(Content, OfALargeBlockEachPageIsJudgedInTime)
+{
+    for (const std::size_t size : {kContentFullBytes + 8, kContentFullBytes + 2048, kContentFullBytes + 4095}) {
+        std::vector<bool> judged((size - 1) / kContentPageBytes + 1);
+        for (std::uint64_t generation = 0; generation < 400; ++generation)
+            content_parts(size, generation, [&judged, size](std::size_t from, std::size_t to) {
+                std::size_t page = (from + kContentPageBytes - 1) / kContentPageBytes;
+                while (std::min((page + 1) * kContentPageBytes, size) <= to && page < judged.size())
+                    judged[page++] = true;
+                return true;
+            });
+        for (std::size_t page = 0; page < judged.size(); ++page) EXPECT_TRUE(judged[page]) << size << " " << page;
     }
 }
 
