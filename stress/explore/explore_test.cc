@@ -335,7 +335,7 @@ TEST(ExploreReplay, EveryScheduleReplaysToTheSameRun)
 TEST(ExploreReplay, AScheduleOfAnotherProgramIsTold)
 {
     Shares shares;
-    for (const char *text : {"0:9,1,0", "0,0", "0,1,0"}) {
+    for (const char *text : {"0:9,1,0", "0,0", "0,1,0", "1,0:1,1:1,0"}) {
         std::string error;
         const auto schedule = schedule_parse(text, 2, error);
         ASSERT_TRUE(schedule);
