@@ -123,6 +123,18 @@ TEST_F(Capture, AChildOfAForkAndAProgramThatItBecomesHaveFilesOfTheirOwn)
     EXPECT_EQ(counts(directory + "/" + others[1]).size(), 11u);
 }
 
+// The name is for the last program: the logs of one process are numbered, and the tenth is not the second.
+TEST_F(Capture, TheNameIsForTheLastOfManyProgramsThatAProcessBecomes)
+{
+    const std::string again = directory + "/again";
+    ASSERT_EQ(file_replace(again, "#!/bin/sh\n[ $1 = 0 ] && exec \"$2\" kinds\nexec \"$0\" $(($1 - 1)) \"$2\"\n", 0700),
+              "");
+    const SpawnResult result = spawn_stress({"capture", "-o", trace, "--", again, "11", calls});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 13);
+    EXPECT_EQ(counts(trace).size(), 11u) << result.out;
+}
+
 TEST_F(Capture, AKilledProgramLeavesAFileThatReplays)
 {
     const SpawnResult result = capture("killed");
