@@ -31,6 +31,15 @@ size_t backing_collapsed(void)
 /* superslab.seen_full */
 enum { NOT_FULL, FULL_ONCE, TRIED };
 
+/* A round looks at superslabs from this index on. Where it could not look at all that are full, the next one continues
+ * there: those that are full and not resident would use up each round otherwise. */
+static _Atomic(uint32_t) look_from;
+
+struct look {
+    uint32_t left; /* how many superslabs the round may look at yet */
+    uint32_t from, next_from;
+};
+
 static void seen_full_set(struct superslab *superslab, uint8_t seen)
 {
     if (atomic_load_explicit(&superslab->seen_full, memory_order_relaxed) != seen)
@@ -41,15 +50,15 @@ static void seen_full_set(struct superslab *superslab, uint8_t seen)
  * memory whose content it does not change. */
 static void visit_full(struct superslab *superslab, void *context)
 {
-    uint32_t *left = context;
+    struct look *look = context;
     char *base = superslab_base(superslab);
     uint8_t seen = atomic_load_explicit(&superslab->seen_full, memory_order_relaxed);
     if (base == NULL || atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) != 0) {
         seen_full_set(superslab, NOT_FULL);
     } else if (seen == NOT_FULL) {
         seen_full_set(superslab, FULL_ONCE);
-    } else if (seen == FULL_ONCE && *left > 0) {
-        --*left;
+    } else if (seen == FULL_ONCE && superslab->index >= look->from && look->left > 0) {
+        if (--look->left == 0) look->next_from = superslab->index + 1;
         if (os_resident_bytes(base, SUPERSLAB_BYTES) < SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16) return;
         if (os_collapse(base, SUPERSLAB_BYTES) == 0) atomic_fetch_add_explicit(&collapsed, 1, memory_order_relaxed);
         seen_full_set(superslab, TRIED);
@@ -58,8 +67,9 @@ static void visit_full(struct superslab *superslab, void *context)
 
 void backing_round(void)
 {
-    uint32_t left = HUGE_ROUND_SUPERSLABS;
-    pool_for_each(visit_full, &left);
+    struct look look = {.left = HUGE_ROUND_SUPERSLABS, .from = atomic_load_explicit(&look_from, memory_order_relaxed)};
+    pool_for_each(visit_full, &look);
+    atomic_store_explicit(&look_from, look.next_from, memory_order_relaxed);
 }
 
 /* --- at start --------------------------------------------------------------------------------------- */

@@ -186,6 +186,29 @@ TEST_F(Backing, OneRoundMakesAFew)
     }));
 }
 
+// Superslabs that are full of memory which is not touched come first in each walk. They must not use up every round.
+TEST_F(Backing, ThoseThatAreNotResidentDoNotKeepOthersFromIt)
+{
+    SKIP_UNDER_SANITIZER("it keeps its own state of each page");
+    const std::string refusal = no_huge_pages();
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
+    EXPECT_TRUE(test::in_child([] {
+        const page_range first = superslab_claim_whole();
+        for (int i = 0; i < 2 * HUGE_ROUND_SUPERSLABS; i++) superslab_claim_whole();
+        const page_range last = superslab_claim_whole();
+        touch(last, SUPERSLAB_BYTES);
+        backing_set_huge_policy(HUGE_FULL);
+        for (int i = 0; i < 3; i++) tick();
+        EXPECT_EQ(backing_collapsed(), 0u) << "two rounds look at the others";
+        tick();
+        EXPECT_EQ(backing_collapsed(), 1u);
+        // The walk begins again: what has become resident is found.
+        touch(first, SUPERSLAB_BYTES);
+        for (int i = 0; i < 2; i++) tick();
+        EXPECT_EQ(backing_collapsed(), 2u);
+    }));
+}
+
 // A superslab is seen to be full when the heap grows; not where the system refuses to let it grow, and only as wanted.
 TEST_F(Backing, OnlyANewSuperslabIsARound)
 {
