@@ -241,6 +241,27 @@ TEST_F(OsLinux, WaitAndWake)
     errno = ERRNO_BEFORE; // the thread library has set it
 }
 
+// Times of a second and more too: the system refuses a time with that many nanoseconds, and the wait would end at once.
+TEST_F(OsLinux, WaitsForAsLongAsItIsAskedTo)
+{
+    uint32_t word = 0;
+    os_wait_ms(&word, 0, 1); // ends by itself
+    static std::atomic<uint32_t> state;
+    for (uint32_t ms : {60000u, 60007u}) {
+        state = 0;
+        std::thread waiter([ms] {
+            os_wait_ms(reinterpret_cast<uint32_t *>(&state), 0, ms);
+            state = 2;
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        uint32_t waits = 0;
+        EXPECT_TRUE(state.compare_exchange_strong(waits, 1)) << ms << " ms, and it waits no more";
+        os_wake_one(reinterpret_cast<uint32_t *>(&state));
+        waiter.join();
+    }
+    errno = ERRNO_BEFORE; // the thread library has set it
+}
+
 TEST_F(OsLinux, WriteError)
 {
     testing::internal::CaptureStderr();
