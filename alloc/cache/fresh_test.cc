@@ -311,6 +311,11 @@ TEST(Fresh, TheWindowsSearchEndsAtItsTopAndWithTheSystemsMemory)
         EXPECT_EQ(next(SUPERSLAB_BYTES), 0u);
         EXPECT_EQ(os_fault_remove(), 2u) << "one try there, and one anywhere";
         EXPECT_GT(next(SUPERSLAB_BYTES), high / 2) << "the next search continues behind the place that was refused";
+        skip_to(high - 4 * SUPERSLAB_BYTES);
+        void *last = mmap(reinterpret_cast<void *>(high - 4 * SUPERSLAB_BYTES), 4 * SUPERSLAB_BYTES, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        ASSERT_EQ(reinterpret_cast<uintptr_t>(last), high - 4 * SUPERSLAB_BYTES);
+        EXPECT_NE(next(SUPERSLAB_BYTES), 0u) << "the last places are taken, the first are free";
     }));
 }
 
