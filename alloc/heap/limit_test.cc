@@ -139,6 +139,11 @@ TEST_F(Limit, FreePagesWithMemoryMakeRoom)
         EXPECT_TRUE(limit_allows(dirty_bytes));
         EXPECT_EQ(purge_dirty_pages(), 0u);
         EXPECT_FALSE(limit_allows(dirty_bytes + 1));
+        limit_set(SIZE_MAX);
+        hak_free(hak_malloc(RUN_BYTES_MAX));
+        dirty_bytes = purge_dirty_pages() * PAGE_BYTES;
+        limit_set(limit_committed_bytes() + PAGE_BYTES);
+        EXPECT_TRUE(limit_allows(dirty_bytes + PAGE_BYTES)) << "they need not make all of the room";
     }));
 }
 
