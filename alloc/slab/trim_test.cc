@@ -10,6 +10,7 @@ extern "C" {
 #include "os/os.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
+#include "superslab/purge.h"
 #include "hakmem/validate.h"
 }
 
@@ -339,6 +340,18 @@ TEST_F(TrimTimes, TheWaitDoublesUpToSixteenDelays)
             EXPECT_TRUE(trims(true)) << delays;
         }
     }
+}
+
+TEST_F(Trim, WithoutADelayTrimmedMemoryThatIsWantedIsTrimmedAgain)
+{
+    static owner none = {}; // without slabs
+    pool_set_purge_delay_ms(0);
+    for (int again = 0; again < 8; again++) {
+        none.trimmed_is_wanted = true;
+        slab_trim_shrunk(&none);
+        EXPECT_FALSE(none.trimmed_is_wanted) << "it waits, after " << again;
+    }
+    pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
 
 class TrimThreads : public Trim {};
