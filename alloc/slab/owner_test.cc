@@ -102,6 +102,21 @@ TEST(Owner, AdoptFindsEveryOrphanAndThenNone)
     EXPECT_EQ(adopted, abandoned);
 }
 
+TEST(Owner, AdoptFindsTheFirstAndTheLastOfEachWord)
+{
+    EXPECT_TRUE(test::in_child([] {
+        while (owner_adopt() != nullptr) {}
+        for (uint32_t word = owner_count() / 64 + 1, end = word + 3; word < end; word++)
+            for (uint32_t id : {64 * word - 1, 64 * word, 64 * word + 1}) {
+                owner *last = nullptr;
+                while (owner_count() < id) last = make_owner();
+                ASSERT_TRUE(last != nullptr && owner_abandon(last));
+                EXPECT_EQ(owner_adopt(), last) << id;
+                EXPECT_EQ(owner_adopt(), nullptr);
+            }
+    }));
+}
+
 TEST(Owner, RacingAdoptersNeverShareOne)
 {
     constexpr int OWNERS = 70;
