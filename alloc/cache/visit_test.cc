@@ -228,6 +228,22 @@ TEST_F(Visit, WhatLiesFreeInSlabsOfAnIdleHeapGoesBack)
     hak_clock_hook = nullptr;
 }
 
+// Of every class: those of blocks that are aligned to more than a cache line are the last.
+TEST_F(Visit, AlignedBlocksOfASleepingThreadAreTrimmed)
+{
+    for (size_t size : {128u, 512u}) {
+        std::vector<void *> blocks((2 << 20) / size);
+        Sleeper sleeper([&] {
+            for (void *&block : blocks) block = hak_aligned_alloc(COLOURED_STEP_BYTES, size);
+            for (size_t i = 0; i < blocks.size() / 2; i++) // half of it, so that the thread does not trim by itself
+                if (i % (PAGE_BYTES / size) != 0) hak_free(std::exchange(blocks[i], nullptr));
+        });
+        ASSERT_GE(slab_of(blocks.back())->class_index, (uint32_t)CLASS_ALIGNED_FIRST);
+        EXPECT_GE(visit_all(), 512u << 10) << size << ": of 1 MiB";
+        for (void *block : blocks) hak_free(block);
+    }
+}
+
 // All of it at once: threads allocate, free, and end, while others visit them.
 TEST_F(Visit, WhileThreadsRunAndEnd)
 {
