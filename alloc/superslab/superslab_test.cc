@@ -160,6 +160,10 @@ TEST_F(Superslab, FreeMarksDirtyAndNotCold)
     EXPECT_EQ(s.cold_pages.load(), ~bits_range(0, 2));
     superslab_free(&s, 2, 2, false);
     EXPECT_EQ(s.dirty_pages.load(), bits_range(0, 2));
+    ASSERT_TRUE(superslab_claim_at(&s, 0, 2));
+    s.cold_pages = ~0ull;
+    superslab_free(&s, 0, 2, true);
+    EXPECT_EQ(s.cold_pages.load(), ~bits_range(0, 2)) << "they were dirty, and have been used again";
 }
 
 TEST_F(Superslab, ThreadsThatFreeSideBySideKeepEachOthersMarks)
