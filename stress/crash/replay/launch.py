@@ -100,6 +100,7 @@ class Budget:
 def become_worker():
     """Returns in the process that does the work. The other process ends here, with the worker's exit status."""
     prctl = ctypes.CDLL(None).prctl
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as a parent may leave it, no process tells how it ended
     # Blocked until the processes can act on them, so that no signal is lost between the two.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     first = os.getpid()
