@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cache/thread.h"
@@ -118,14 +117,6 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
     if (error != 0) return error;
     error = os_write_all(fd, bytes, size_bytes);
     if (close(fd) != 0 && error == 0) error = errno;
-    if (error == EFBIG) {
-        /* The limit on file sizes also sends SIGXFSZ. Take it, so that it does not end a program that survives. */
-        const struct timespec at_once = {.tv_sec = 0};
-        sigset_t one;
-        sigemptyset(&one);
-        sigaddset(&one, SIGXFSZ);
-        sigtimedwait(&one, NULL, &at_once);
-    }
     if (error == 0 && rename(beside.bytes, path->bytes) != 0) error = errno;
     if (error != 0) unlink(beside.bytes);
     return error;

@@ -137,8 +137,7 @@ static int write_file(const char *path, const struct learned *learned)
     unlink(path); /* of a process that had this id and was killed */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return errno;
-    ssize_t written = write(fd, learned, sizeof *learned);
-    int error = written == (ssize_t)sizeof *learned ? 0 : written < 0 ? errno : ENOSPC;
+    int error = os_write_all(fd, learned, sizeof *learned);
     if (close(fd) != 0 && error == 0) error = errno;
     return error;
 }

@@ -95,7 +95,8 @@ int os_populate(void *start, size_t size_bytes);
 /* How many bytes of a range are resident; 0 where that cannot be known. size_bytes at most SUPERSLAB_BYTES. */
 size_t os_resident_bytes(void *start, size_t size_bytes);
 
-/* Writes all of the bytes, in as many calls as that takes. Returns 0 or an errno value. Async-signal-safe. */
+/* Writes all of the bytes, in as many calls as that takes. Returns 0 or an errno value. Async-signal-safe. The limit on file
+ * sizes is EFBIG, here and below, and not its signal. */
 int os_write_all(int fd, const void *bytes, size_t size_bytes);
 
 /* Writes text to standard error without stdio, in one call where the system takes it whole. */

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -255,15 +257,51 @@ size_t os_resident_bytes(void *start, size_t size_bytes)
     return bytes;
 }
 
+/* With EFBIG the limit on file sizes sends SIGXFSZ, which would end the program for a file of ours. Between these two it
+ * waits, and the second takes it; but one that waited before is the program's. */
+struct size_signal {
+    sigset_t mask;
+    bool waited;
+};
+
+static sigset_t size_signal_alone(void)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGXFSZ);
+    return one;
+}
+
+static struct size_signal size_signal_hold(void)
+{
+    const sigset_t one = size_signal_alone();
+    struct size_signal held;
+    sigset_t waiting;
+    pthread_sigmask(SIG_BLOCK, &one, &held.mask);
+    sigpending(&waiting);
+    held.waited = sigismember(&waiting, SIGXFSZ) == 1;
+    return held;
+}
+
+static void size_signal_let_go(const struct size_signal *held, bool may_wait)
+{
+    const sigset_t one = size_signal_alone();
+    const struct timespec at_once = {.tv_sec = 0};
+    if (may_wait && !held->waited) sigtimedwait(&one, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &held->mask, NULL);
+}
+
 int os_write_all(int fd, const void *bytes, size_t size_bytes)
 {
     const char *at = bytes, *end = at + size_bytes;
     int saved = errno, error = 0;
+    const struct size_signal held = size_signal_hold();
     while (at < end && error == 0) {
         ssize_t count = write(fd, at, (size_t)(end - at));
         if (count > 0) at += count;
         else if (count == 0 || errno != EINTR) error = count == 0 ? EIO : errno;
     }
+    size_signal_let_go(&held, error == EFBIG);
     errno = saved;
     return error;
 }
@@ -271,11 +309,13 @@ int os_write_all(int fd, const void *bytes, size_t size_bytes)
 void os_write_error(const char *text, size_t size_bytes)
 {
     int saved = errno;
+    const struct size_signal held = size_signal_hold();
     while (size_bytes > 0) {
         ssize_t written = write(STDERR_FILENO, text, size_bytes);
         if (written <= 0) break;
         text += written;
         size_bytes -= (size_t)written;
     }
+    size_signal_let_go(&held, errno == EFBIG);
     errno = saved;
 }

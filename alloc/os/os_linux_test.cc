@@ -316,6 +316,44 @@ TEST_F(OsLinux, WritesToTheEnd)
     errno = ERRNO_BEFORE;
 }
 
+// At the limit on file sizes they fail, and the signal that it sends does not come. One that the program blocks, and that
+// has come before, stays.
+TEST_F(OsLinux, TheLimitOnFileSizesIsAnError)
+{
+    for (bool waits : {false, true}) {
+        EXPECT_TRUE(test::in_child([waits] {
+            sigset_t one, mask, pending;
+            sigemptyset(&one);
+            sigaddset(&one, SIGXFSZ);
+            signal(SIGXFSZ, SIG_DFL);
+            pthread_sigmask(waits ? SIG_BLOCK : SIG_UNBLOCK, &one, nullptr);
+            if (waits) raise(SIGXFSZ);
+            char path[] = "/tmp/hakmem-limit-XXXXXX";
+            const int fd = mkstemp(path), standard_error = dup(STDERR_FILENO);
+            unlink(path);
+            rlimit before = {};
+            ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+            const rlimit limit = {1000, before.rlim_max};
+            ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+            const std::string text(1001, 'x');
+            errno = ERRNO_BEFORE;
+            EXPECT_EQ(os_write_all(fd, text.data(), text.size()), EFBIG);
+            EXPECT_EQ(errno, ERRNO_BEFORE);
+            dup2(fd, STDERR_FILENO);
+            os_write_error("lost", 4);
+            EXPECT_EQ(errno, ERRNO_BEFORE);
+            dup2(standard_error, STDERR_FILENO);
+            setrlimit(RLIMIT_FSIZE, &before);
+            EXPECT_EQ(lseek(fd, 0, SEEK_END), 1000) << "what there was room for";
+            pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+            EXPECT_EQ(sigismember(&mask, SIGXFSZ), waits);
+            sigpending(&pending);
+            EXPECT_EQ(sigismember(&pending, SIGXFSZ), waits);
+        }));
+    }
+    errno = ERRNO_BEFORE;
+}
+
 // --- every function of os.h, when the kernel refuses its call ---
 
 namespace {
