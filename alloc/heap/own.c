@@ -57,10 +57,11 @@ static bool may_use(const struct hak_heap *heap, const char *call)
 
 /* --- heaps ---------------------------------------------------------------------------------------------- */
 
-/* Takes LOCK_OWN_HEAPS. If another thread held it when this process was forked, the spare bodies are lost. */
-static void heaps_lock(void)
+void own_heaps_lock(void)
 {
-    if (lock_acquire(LOCK_OWN_HEAPS)) spare_count = 0;
+    if (!lock_acquire(LOCK_OWN_HEAPS)) return;
+    spare_count = 0;
+    if (VALIDATE) own_dead_drop();
 }
 
 /* Under LOCK_OWN_HEAPS. A body that was never used, or was emptied by destroy. */
@@ -85,7 +86,7 @@ static struct hak_heap *body_take(void)
 struct hak_heap *own_new(void)
 {
     if (!thread_process_start()) return no_memory();
-    heaps_lock();
+    own_heaps_lock();
     if (!fork_handler_set) fork_handler_set = pthread_atfork(NULL, NULL, own_fork_child) == 0;
     struct hak_heap *heap = fork_handler_set ? body_take() : NULL;
     if (heap != NULL) {
@@ -157,7 +158,7 @@ void own_destroy(struct hak_heap *heap)
     if (heap == NULL || (VALIDATE && !may_use(heap, "hak_heap_destroy"))) return;
     atomic_store_explicit(&heap->live, false, memory_order_relaxed);
     empty(heap);
-    heaps_lock();
+    own_heaps_lock();
     heap->next_spare = NULL;
     if (spare_count++ == 0) spare_first = heap;
     else spare_last->next_spare = heap;

@@ -31,16 +31,21 @@ void own_dead_put(struct superslab *superslab, uint32_t first, uint32_t pages, u
     char *start = superslab_base(superslab) + (size_t)first * PAGE_BYTES;
     pagemap_tag_set(start, pages, CLASS_OWN_DEAD);
     os->purge(start, (size_t)pages * PAGE_BYTES);
-    if (lock_acquire(LOCK_OWN_HEAPS)) oldest = count = page_count = 0; /* torn: those pages are lost */
+    own_heaps_lock();
     while (count == OWN_DEAD_RANGES_MAX || (count > 0 && page_count + pages > OWN_DEAD_PAGES_MAX)) leave();
     ranges[(oldest + count++) % OWN_DEAD_RANGES_MAX] = (struct range){superslab, first, pages, slab_eighths};
     page_count += pages;
     lock_release(LOCK_OWN_HEAPS);
 }
 
+void own_dead_drop(void)
+{
+    oldest = count = page_count = 0;
+}
+
 size_t own_dead_bytes(void)
 {
-    lock_acquire(LOCK_OWN_HEAPS);
+    own_heaps_lock();
     size_t bytes = (size_t)page_count * PAGE_BYTES;
     lock_release(LOCK_OWN_HEAPS);
     return bytes;
@@ -48,7 +53,7 @@ size_t own_dead_bytes(void)
 
 void own_dead_free_all(void)
 {
-    lock_acquire(LOCK_OWN_HEAPS);
+    own_heaps_lock();
     while (count > 0) leave();
     lock_release(LOCK_OWN_HEAPS);
 }

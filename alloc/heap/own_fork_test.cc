@@ -194,6 +194,21 @@ TEST_F(OwnFork, AChildLosesTheListOfDestroyedHeapsThatWasBeingChanged)
             sync_lock_hook = nullptr;
             for (int i = 0; i < 2; i++) make_and_destroy(40);
         }));
+        // Whichever of the two lists is asked for first, both are lost.
+        EXPECT_TRUE(test::in_child([&] {
+            sync_lock_hook = nullptr;
+            hak_heap *const newest = own_first();
+            EXPECT_NE(hak_heap_new(), nullptr);
+            EXPECT_EQ(own_first()->next, newest);
+            EXPECT_EQ(own_dead_bytes(), 0u);
+        }));
+        EXPECT_TRUE(test::in_child([&] {
+            sync_lock_hook = nullptr;
+            hak_heap *const newest = own_first();
+            EXPECT_EQ(own_dead_bytes(), 0u);
+            EXPECT_NE(hak_heap_new(), nullptr);
+            EXPECT_EQ(own_first()->next, newest) << "a body of the torn list";
+        }));
         own_let_go = true;
         thread.join();
         make_and_destroy(40);

@@ -47,6 +47,10 @@ struct hak_heap *own_first(void);
 void own_lock(struct hak_heap *heap);
 void own_unlock(struct hak_heap *heap);
 
+/* Takes LOCK_OWN_HEAPS. If another thread held it when this process was forked, the spare bodies of heaps are lost, and so
+ * are the pages that are remembered (below). */
+void own_heaps_lock(void);
+
 /* The caller does not hold the lock. *at_limit: why the result is NULL; otherwise the system has no memory. */
 void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limit);
 void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero, bool *at_limit);
@@ -79,6 +83,9 @@ void own_dead_put(struct superslab *superslab, uint32_t first, uint32_t pages, u
 
 /* Frees them now. */
 void own_dead_free_all(void);
+
+/* Under LOCK_OWN_HEAPS: forgets them. */
+void own_dead_drop(void);
 
 /* Bytes of the pages that are remembered. */
 size_t own_dead_bytes(void);
