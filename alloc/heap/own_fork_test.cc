@@ -166,6 +166,39 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
     }
 }
 
+// Another thread had counted a block that it had not made yet: the child's heap, which no thread was changing, does not
+// count it.
+TEST_F(OwnFork, AChildDoesNotCountABlockThatWasNeverMade)
+{
+    SKIP_WITHOUT_VALIDATE();
+    SKIP_UNDER_SANITIZER("its own threads and locks are not those of the child");
+    EXPECT_TRUE(test::in_child([&] {
+        hak_heap *heap = hak_heap_new();
+        void *held = hak_heap_malloc(heap, 3u << 20);
+        const uint64_t used_bytes = own_figures_of(heap).used_bytes;
+        own_rank = LOCK_HUGE;
+        own_gives_back = own_holds = own_let_go = false;
+        sync_lock_hook = own_hold;
+        std::thread thread([&] {
+            own_may_hold = 1;
+            hak_free(hak_heap_malloc(heap, 5u << 20));
+        });
+        while (!own_holds) usleep(100);
+        EXPECT_GT(own_figures_of(heap).used_bytes, used_bytes);
+        EXPECT_TRUE(test::in_child([&] {
+            sync_lock_hook = nullptr;
+            EXPECT_EQ(own_figures_of(heap).used_bytes, used_bytes);
+            hak_free(held);
+            EXPECT_EQ(own_figures_of(heap).used_bytes, 0u);
+        }));
+        own_let_go = true;
+        thread.join();
+        sync_lock_hook = nullptr;
+        hak_free(held);
+        hak_heap_destroy(heap);
+    }));
+}
+
 // Another thread was taking a body of a destroyed heap: the child has none of them, and makes new ones.
 TEST_F(OwnFork, AChildLosesTheListOfDestroyedHeapsThatWasBeingChanged)
 {
