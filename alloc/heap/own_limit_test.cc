@@ -77,6 +77,27 @@ TEST_F(OwnLimit, ASlabIsUsedToItsEndAtTheLimit)
     hak_heap_destroy(heap);
 }
 
+// What lies free is less than the block needs, and so is the room below the limit; both together are enough.
+TEST_F(OwnLimit, WhatLiesFreeAndTheRoomThatIsThereMakeABlock)
+{
+    hak_heap *heap = hak_heap_new();
+    std::vector<void *> blocks;
+    for (size_t i = 0; i < 2 * PAGE_BYTES / 2048; i++) blocks.push_back(hak_heap_malloc(heap, 2048));
+    for (void *block : blocks) hak_free(block);
+    const size_t free_bytes = own_figures_of(heap).resident_bytes / PAGE_BYTES * PAGE_BYTES;
+    ASSERT_GE(free_bytes, (size_t)PAGE_BYTES);
+    hak_heap_limit_set(heap, own_figures_of(heap).resident_bytes + 12 * PAGE_BYTES);
+    const size_t frame_bytes = 64; // at most, where blocks have frames
+    void *most = hak_heap_malloc(heap, 10 * PAGE_BYTES - frame_bytes);
+    void *rest = hak_heap_malloc(heap, 2 * PAGE_BYTES + free_bytes - frame_bytes);
+    EXPECT_NE(most, nullptr);
+    EXPECT_NE(rest, nullptr);
+    hak_free(most);
+    hak_free(rest);
+    expect_empty(heap);
+    hak_heap_destroy(heap);
+}
+
 // Every call to the system fails once, or for ever from then on, until all of it runs without a failure.
 TEST_F(OwnLimit, NothingIsLostWhenTheSystemRefuses)
 {
