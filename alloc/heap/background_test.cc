@@ -131,6 +131,9 @@ TEST_F(Background, CannotStart)
         EXPECT_NE(hak_background(true), 0);
         EXPECT_EQ(errno, 7);
         EXPECT_FALSE(background_is_on());
+        sigset_t mask;
+        pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+        EXPECT_EQ(sigismember(&mask, SIGTERM), 0) << "the caller's signals are blocked for good";
         EXPECT_EQ(hak_background(false), 0);
         _exit(testing::Test::HasFailure());
     }));
