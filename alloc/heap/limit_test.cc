@@ -385,6 +385,9 @@ TEST_F(Limit, IsReadFromCgroups)
         v2.put("/sys/fs/cgroup/memory.max", "1000000\n");
         EXPECT_TRUE(bound_read("50%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 500000u) << "in a container the cgroup is the root";
+        v2.put("/proc/self/cgroup", "0::/a\n");
+        EXPECT_TRUE(bound_read("50%", v2.path.c_str(), &bytes));
+        EXPECT_EQ(bytes, 500000u) << "or is below it, and the root has the container's limit";
     }
     Root v1;
     v1.put("/proc/self/cgroup", "12:cpu,cpuacct:/x\n7:hugetlb,memory:/m/n\n1:name=systemd:/y\n");
