@@ -215,4 +215,26 @@ TEST_F(Quarantine, AChildGetsBackWhatWaitedInThreadsThatItHasNot)
     for (std::thread &other : others) other.join();
 }
 
+// The ring of the thread that forked is taken in the child too, whose thread has another id there.
+TEST_F(Quarantine, AChildKeepsItsRingFromItsOtherThreads)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    char *block = take(100);
+    release(block);
+    const char *start = heap_lookup(block).start;
+    EXPECT_TRUE(test::in_child([&] {
+        std::atomic<int> ready{0};
+        std::vector<std::thread> others;
+        for (int i = 0; i < 8; i++) // more than there are rings of earlier threads
+            others.emplace_back([&] {
+                release(take(10));
+                ready++;
+                while (ready != 8) std::this_thread::yield();
+            });
+        for (std::thread &other : others) other.join();
+        EXPECT_TRUE(quarantine_holds(start)) << "another thread has emptied the ring";
+    }));
+    EXPECT_TRUE(quarantine_holds(start));
+}
+
 } // namespace test::frames
