@@ -139,6 +139,29 @@ TEST_F(GuardRate, SamplesThatAreDueAreBounded)
         }
 }
 
+// Samples that are due while no slot is free are dropped: when there are slots again, they do not come all at once.
+TEST_F(GuardRate, SamplesWithoutASlotAreDropped)
+{
+    const uint32_t slots = 64;
+    with(slots, 100, [] {
+        std::vector<void *> sampled;
+        while (sampled.size() < slots) {
+            void *block = hak_malloc(64);
+            if (test::is_sampled(block)) sampled.push_back(block);
+            else hak_free(block);
+        }
+        std::vector<void *> blocks;
+        for (uint32_t i = 0; i < slots * 100; i++) blocks.push_back(hak_aligned_alloc(32, 200)); // as above
+        blocks.push_back(hak_malloc(3000)); // of a class whose bin is empty
+        EXPECT_FALSE(test::is_sampled(blocks.back()));
+        for (void *block : sampled) hak_free(block);
+        size_t in_a_row = 0;
+        for (; test::is_sampled(blocks.emplace_back(hak_malloc(2500))); in_a_row++) {}
+        EXPECT_LE(in_a_row, 12u);
+        for (void *block : blocks) hak_free(block);
+    });
+}
+
 namespace {
 
 const os_ops *guard_below;
