@@ -306,6 +306,20 @@ TEST_F(ProfileBlock, ALoopOfSampledBlocksTakesNoMoreMemory)
     }));
 }
 
+// How far the next sample of runs and huge blocks is was drawn with the mean before, and is drawn again.
+TEST_F(ProfileBlock, ANewMeanHoldsForRunsAtOnce)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1ull << 40, 7), 0);
+        hak_free(hak_malloc(100000));
+        EXPECT_EQ(profile_used_bytes(), 0u);
+        ASSERT_EQ(profile_start(1, 7), 0); // every block
+        void *block = hak_malloc(100000);
+        EXPECT_EQ(profile_used_bytes(), 100000u);
+        hak_free(block);
+    }));
+}
+
 // Samples that are live at the fork are the child's too, and both go on.
 TEST_F(ProfileBlock, Fork)
 {
