@@ -120,6 +120,8 @@ TEST(CrashModules, TheBuildIdIsThatOfItsNoteAlone)
         EXPECT_EQ(build_id_of({{other, NT_GNU_BUILD_ID, "not it"}}, load_is_last), "");
         EXPECT_EQ(build_id_of({}, load_is_last), "");
         EXPECT_EQ(build_id_of({id}, load_is_last, 4), "") << "a note that is cut off";
+        EXPECT_EQ(build_id_of({id, {other, 1, std::string(2000, 'x')}}, load_is_last), "identity")
+            << "of notes that are longer than what is read";
     }
     const size_t most = MODULE_BUILD_ID_MAX;
     EXPECT_EQ(build_id_of({id}, false, 0, 62), "identity") << "64 headers are read";
