@@ -219,6 +219,15 @@ TEST(Cli, AParentMayHaveLeftSigchldIgnored)
     EXPECT_THAT(result.out, testing::Not(HasSubstr("\n  forks      0,")));
 }
 
+// As for a service. The results of runs must not get the number of the stream.
+TEST(Cli, StandardInputMayBeClosed)
+{
+    const SpawnResult result =
+        spawn_stress(with_subject({"all", "--scenario", "mid", "--ops", "1000", "--seed", "1"}), "exec <&-; ");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("\n1 passed, 0 failed, 0 skipped\n"));
+}
+
 TEST(Cli, LarsonTakesItsBoundsInEitherOrder)
 {
     const SpawnResult result =

@@ -1,5 +1,6 @@
 // hakmem-stress: runs a scenario on a malloc, checks every block, and prints a verdict. Exit status: 0 pass, 1 fail, 2
 // bad input, 3 a verdict whose results were lost, 77 skipped.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -47,6 +48,14 @@ void write_report(const Options &options, const Result &result)
     if (!fault.empty()) result_lost("--report: " + fault);
 }
 
+// Takes the numbers of standard streams that the parent has closed, which a file of results would get otherwise: a child
+// whose streams are put there would lose it. Writing fails as before, and other programs find them closed.
+void hold_streams()
+{
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 int run(int argc, char **argv)
 {
     if (argc == 2 && std::string(argv[1]) == "--version") {
@@ -88,11 +97,12 @@ int run(int argc, char **argv)
     return execute(execution, plan);
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {
     // Where the parent left it ignored, the system reaps each child by itself and keeps no status: a wait for one fails.
     signal(SIGCHLD, SIG_DFL);
+    hold_streams();
     return verdict_status(run(argc, argv));
 }
