@@ -308,14 +308,5 @@ int os_write_all(int fd, const void *bytes, size_t size_bytes)
 
 void os_write_error(const char *text, size_t size_bytes)
 {
-    int saved = errno;
-    const struct size_signal held = size_signal_hold();
-    while (size_bytes > 0) {
-        ssize_t written = write(STDERR_FILENO, text, size_bytes);
-        if (written <= 0) break;
-        text += written;
-        size_bytes -= (size_t)written;
-    }
-    size_signal_let_go(&held, errno == EFBIG);
-    errno = saved;
+    os_write_all(STDERR_FILENO, text, size_bytes); /* there is nobody to tell of an error */
 }
