@@ -128,6 +128,7 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
     for (bool gives_back : {false, true}) {
         for (int nth = 1; nth <= 6; nth++) {
             hak_heap *heap = hak_heap_new(), *beside = hak_heap_new();
+            hak_heap_limit_set(heap, 1u << 30);
             fill_and_empty_pages(heap);
             std::vector<OwnHeld> held, held_beside;
             for (size_t size : {20u, 3000u, 12000u, 32000u, 100000u, 3u << 20})
@@ -154,6 +155,7 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
                     EXPECT_GE(figures.resident_bytes, figures.used_bytes);
                     EXPECT_GE(figures.used_bytes, (size_t)3 << 20);
                 }
+                EXPECT_EQ(hak_heap_limit_get(heap), 1u << 30);
                 use_and_empty(heap, held);
                 use_and_empty(beside, held_beside);
             })) << nth;
