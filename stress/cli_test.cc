@@ -219,6 +219,14 @@ TEST(Cli, AParentMayHaveLeftSigchldIgnored)
     EXPECT_THAT(result.out, testing::Not(HasSubstr("\n  forks      0,")));
 }
 
+// SIGSYS among them, by which the filter of system calls asks.
+TEST(Cli, AParentMayHaveLeftSignalsBlocked)
+{
+    const std::vector<std::string> words = with_subject({"inject", "calls", "mid", "--calls", "1", "--seed", "1"});
+    const SpawnResult plain = spawn_stress(words), blocked = spawn_stress(words, "env --block-signal ");
+    EXPECT_EQ(plain.exit_code, blocked.exit_code) << plain.out << blocked.out;
+}
+
 // As for a service. The results of runs must not get the number of the stream.
 TEST(Cli, StandardInputMayBeClosed)
 {

@@ -56,6 +56,15 @@ void hold_streams()
         if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+// Blocked, as a parent may leave them, they would end a run without a report, or the filter that fails system calls.
+void faults_unblock()
+{
+    sigset_t faults;
+    sigemptyset(&faults);
+    for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGSYS}) sigaddset(&faults, number);
+    sigprocmask(SIG_UNBLOCK, &faults, nullptr);
+}
+
 int run(int argc, char **argv)
 {
     if (argc == 2 && std::string(argv[1]) == "--version") {
@@ -104,5 +113,6 @@ int main(int argc, char **argv)
     // Where the parent left it ignored, the system reaps each child by itself and keeps no status: a wait for one fails.
     signal(SIGCHLD, SIG_DFL);
     hold_streams();
+    faults_unblock();
     return verdict_status(run(argc, argv));
 }
