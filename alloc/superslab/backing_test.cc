@@ -19,7 +19,8 @@ namespace {
 
 using test::MIB;
 
-uint64_t clock_ms = os_now_ms();
+constexpr uint64_t AHEAD_MS = 3600 * 1000; // of the real clock, which must not overtake a test on a busy machine
+uint64_t clock_ms = os_now_ms() + AHEAD_MS;
 
 void tick()
 {
@@ -32,7 +33,7 @@ class Backing : public testing::Test {
     void SetUp() override
     {
         pool_purge_all();
-        clock_ms = std::max(clock_ms, os_now_ms());
+        clock_ms = std::max(clock_ms, os_now_ms() + AHEAD_MS);
         while (!pool_tick(clock_ms)) clock_ms += PURGE_DELAY_MS;
     }
 };
