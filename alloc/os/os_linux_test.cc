@@ -1,10 +1,6 @@
-// os_linux_test.cc: the contract in os.h, clause by clause, against the kernel itself. More than 400 lines: the contract has
-// that many clauses, and each function is in the list of refusals at the end.
+// os_linux_test.cc: the contract in os.h, clause by clause, against the kernel itself. os_write_test.cc has what it writes.
 #include "base/test_support.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -260,98 +256,6 @@ TEST_F(OsLinux, WaitsForAsLongAsItIsAskedTo)
         waiter.join();
     }
     errno = ERRNO_BEFORE; // the thread library has set it
-}
-
-TEST_F(OsLinux, WriteError)
-{
-    testing::internal::CaptureStderr();
-    os_write_error("one\ntwo", 7);
-    os_write_error("", 0);
-    std::string written = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(written, "one\ntwo");
-    errno = ERRNO_BEFORE;
-    int standard_error = dup(STDERR_FILENO);
-    close(STDERR_FILENO);
-    os_write_error("lost", 4);
-    EXPECT_EQ(errno, ERRNO_BEFORE);
-    dup2(standard_error, STDERR_FILENO);
-    close(standard_error);
-}
-
-// A signal may end a write before the end of the text. The rest follows.
-TEST_F(OsLinux, WritesToTheEnd)
-{
-    struct sigaction action = {}, before;
-    action.sa_handler = [](int) {};
-    ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
-    for (bool is_error : {true, false}) {
-        int ends[2];
-        ASSERT_EQ(pipe(ends), 0);
-        const auto room = static_cast<size_t>(fcntl(ends[1], F_SETPIPE_SZ, 4096));
-        std::string text, told;
-        while (text.size() < 3 * room) text += std::to_string(text.size()) + " ";
-        const int standard_error = dup(STDERR_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[1]);
-        std::thread writer([&text, is_error] {
-            if (is_error) os_write_error(text.data(), text.size());
-            else EXPECT_EQ(os_write_all(STDERR_FILENO, text.data(), text.size()), 0);
-            close(STDERR_FILENO); // so that the reader comes to an end
-        });
-        int waits = 0;
-        while (waits < static_cast<int>(room) && ioctl(ends[0], FIONREAD, &waits) == 0) std::this_thread::yield();
-        for (int i = 0; i < 2; i++) { // the second comes where a write has written nothing yet
-            pthread_kill(writer.native_handle(), SIGUSR1); // what it has written is in the pipe, which is full
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-        char bytes[4096];
-        for (ssize_t got; (got = read(ends[0], bytes, sizeof bytes)) > 0;) told.append(bytes, static_cast<size_t>(got));
-        writer.join();
-        dup2(standard_error, STDERR_FILENO);
-        close(standard_error);
-        close(ends[0]);
-        EXPECT_EQ(told, text);
-    }
-    sigaction(SIGUSR1, &before, nullptr);
-    errno = ERRNO_BEFORE;
-}
-
-// At the limit on file sizes they fail, and the signal that it sends does not come. One that the program blocks, and that
-// has come before, stays.
-TEST_F(OsLinux, TheLimitOnFileSizesIsAnError)
-{
-    for (bool waits : {false, true}) {
-        EXPECT_TRUE(test::in_child([waits] {
-            sigset_t one, mask, pending;
-            sigemptyset(&one);
-            sigaddset(&one, SIGXFSZ);
-            signal(SIGXFSZ, SIG_DFL);
-            pthread_sigmask(waits ? SIG_BLOCK : SIG_UNBLOCK, &one, nullptr);
-            if (waits) raise(SIGXFSZ);
-            char path[] = "/tmp/hakmem-limit-XXXXXX";
-            const int fd = mkstemp(path), standard_error = dup(STDERR_FILENO);
-            unlink(path);
-            rlimit before = {};
-            ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-            const rlimit limit = {1000, before.rlim_max};
-            ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-            const std::string text(1001, 'x');
-            errno = ERRNO_BEFORE;
-            EXPECT_EQ(os_write_all(fd, text.data(), text.size()), EFBIG);
-            EXPECT_EQ(errno, ERRNO_BEFORE);
-            dup2(fd, STDERR_FILENO);
-            os_write_error("lost", 4);
-            EXPECT_EQ(errno, ERRNO_BEFORE);
-            dup2(standard_error, STDERR_FILENO);
-            setrlimit(RLIMIT_FSIZE, &before);
-            EXPECT_EQ(lseek(fd, 0, SEEK_END), 1000) << "what there was room for";
-            pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-            EXPECT_EQ(sigismember(&mask, SIGXFSZ), waits);
-            sigpending(&pending);
-            EXPECT_EQ(sigismember(&pending, SIGXFSZ), waits);
-        }));
-    }
-    errno = ERRNO_BEFORE;
 }
 
 // --- every function of os.h, when the kernel refuses its call ---
