@@ -128,13 +128,7 @@ TEST_F(Counters, LargeAndHuge)
 TEST_F(Counters, Printed)
 {
     hak_free(hak_malloc(BYTES));
-    char *text = nullptr;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    hak_stats_print(stream);
-    fclose(stream);
-    std::string all(text, size);
-    free(text);
+    const std::string all = test::printed(hak_stats_print);
     for (const char *name : {"counter refill_magazine", "counter free_posted", "class   2048", "free_own="})
         EXPECT_NE(all.find(name), std::string::npos) << name << "\n" << all;
 }
@@ -158,13 +152,7 @@ TEST_F(Counters, EachClassHasItsLine)
         wanted += "hakmem: class " + std::string(6 - name.size(), ' ') + name +
                   (c >= CLASS_ALIGNED_FIRST && c < CLASS_COUNT ? " aligned" : "") + counted + "\n";
     }
-    char *text = nullptr;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    counters_print(stream);
-    fclose(stream);
-    std::string all(text, size);
-    free(text);
+    const std::string all = test::printed(counters_print);
     EXPECT_EQ(all.substr(all.find("hakmem: class")), wanted);
 }
 

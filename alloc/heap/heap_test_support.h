@@ -37,6 +37,19 @@ inline void expect_at_rest(uint64_t live_small = 0, uint64_t live_runs = 0)
         EXPECT_LE(pool_figures().superslab_count, (uint32_t)EMPTY_SUPERSLABS_MIN) << "address space was lost";
 }
 
+// What a function writes to a stream.
+inline std::string printed(void (*print)(FILE *))
+{
+    char *text = nullptr;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    print(stream);
+    fclose(stream);
+    std::string all(text, length);
+    free(text);
+    return all;
+}
+
 // Of the process, as RLIMIT_AS counts it.
 inline size_t address_space_bytes()
 {

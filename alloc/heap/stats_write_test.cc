@@ -17,13 +17,7 @@ class StatsWrite : public test::HeapTest {};
 TEST_F(StatsWrite, Print)
 {
     void *block = hak_malloc(5 * MIB);
-    char *text = nullptr;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    hak_stats_print(stream);
-    fclose(stream);
-    std::string printed(text, length);
-    free(text);
+    const std::string printed = test::printed(hak_stats_print);
     for (const char *part : {"reserved", "slabs", "small blocks", "page runs", "5242880 bytes", "free, dirty", "heaps",
                              "PURGE_DELAY_MS", "HUGE_CACHE_MIB", "STATS"})
         EXPECT_NE(printed.find(part), std::string::npos) << part;
