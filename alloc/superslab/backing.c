@@ -31,8 +31,9 @@ size_t backing_collapsed(void)
 /* superslab.seen_full */
 enum { NOT_FULL, FULL_ONCE, TRIED };
 
-/* A round looks at superslabs from this index on. Where it could not look at all that are full, the next one continues
- * there: those that are full and not resident would use up each round otherwise. */
+/* A round looks at superslabs from this index on. Where one has used up what it may look at, the next continues behind it:
+ * those that are full and not resident would use up each round otherwise. relaxed: pool_tick makes one round at a time, and
+ * an old index only changes whose turn it is. */
 static _Atomic(uint32_t) look_from;
 
 struct look {
