@@ -326,7 +326,9 @@ static void write_to_target(void)
 void stats_at_exit(void)
 {
     if (target_path[0] == '\0') {
+        const struct os_size_signal held = os_size_signal_hold();
         hak_stats_print(stderr);
+        os_size_signal_release(&held);
     } else {
         write_to_target();
     }

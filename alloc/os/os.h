@@ -6,6 +6,7 @@
  * allocator, or allocates. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -95,8 +96,17 @@ int os_populate(void *start, size_t size_bytes);
 /* How many bytes of a range are resident; 0 where that cannot be known. size_bytes at most SUPERSLAB_BYTES. */
 size_t os_resident_bytes(void *start, size_t size_bytes);
 
-/* Writes all of the bytes, in as many calls as that takes. Returns 0 or an errno value. Async-signal-safe. The limit on file
- * sizes is EFBIG, here and below, and not its signal. */
+/* A write beyond the limit on file sizes is EFBIG, and also sends SIGXFSZ, which would end the program for a text of ours.
+ * Between these two calls of one thread it waits, and the second takes it; but one that waited before is the program's. The
+ * two functions below call them. */
+struct os_size_signal {
+    sigset_t mask; /* of before */
+    bool is_held, waited;
+};
+struct os_size_signal os_size_signal_hold(void);
+void os_size_signal_release(const struct os_size_signal *held);
+
+/* Writes all of the bytes, in as many calls as that takes. Returns 0 or an errno value. Async-signal-safe. */
 int os_write_all(int fd, const void *bytes, size_t size_bytes);
 
 /* Writes text to standard error without stdio, in one call where the system takes it whole. */

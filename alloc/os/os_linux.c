@@ -257,13 +257,6 @@ size_t os_resident_bytes(void *start, size_t size_bytes)
     return bytes;
 }
 
-/* With EFBIG the limit on file sizes sends SIGXFSZ, which would end the program for a file of ours. Between these two it
- * waits, and the second takes it; but one that waited before is the program's. */
-struct size_signal {
-    sigset_t mask;
-    bool waited;
-};
-
 static sigset_t size_signal_alone(void)
 {
     sigset_t one;
@@ -272,36 +265,39 @@ static sigset_t size_signal_alone(void)
     return one;
 }
 
-static struct size_signal size_signal_hold(void)
+struct os_size_signal os_size_signal_hold(void)
 {
     const sigset_t one = size_signal_alone();
-    struct size_signal held;
+    int saved = errno;
+    struct os_size_signal held = {.waited = true}; /* where that cannot be known, it is left alone */
     sigset_t waiting;
-    pthread_sigmask(SIG_BLOCK, &one, &held.mask);
-    sigpending(&waiting);
-    held.waited = sigismember(&waiting, SIGXFSZ) == 1;
+    held.is_held = pthread_sigmask(SIG_BLOCK, &one, &held.mask) == 0;
+    if (sigpending(&waiting) == 0) held.waited = sigismember(&waiting, SIGXFSZ) == 1;
+    errno = saved;
     return held;
 }
 
-static void size_signal_let_go(const struct size_signal *held, bool may_wait)
+void os_size_signal_release(const struct os_size_signal *held)
 {
     const sigset_t one = size_signal_alone();
     const struct timespec at_once = {.tv_sec = 0};
-    if (may_wait && !held->waited) sigtimedwait(&one, NULL, &at_once);
-    pthread_sigmask(SIG_SETMASK, &held->mask, NULL);
+    int saved = errno;
+    if (held->is_held && !held->waited) sigtimedwait(&one, NULL, &at_once);
+    if (held->is_held) pthread_sigmask(SIG_SETMASK, &held->mask, NULL);
+    errno = saved;
 }
 
 int os_write_all(int fd, const void *bytes, size_t size_bytes)
 {
     const char *at = bytes, *end = at + size_bytes;
     int saved = errno, error = 0;
-    const struct size_signal held = size_signal_hold();
+    const struct os_size_signal held = os_size_signal_hold();
     while (at < end && error == 0) {
         ssize_t count = write(fd, at, (size_t)(end - at));
         if (count > 0) at += count;
         else if (count == 0 || errno != EINTR) error = count == 0 ? EIO : errno;
     }
-    size_signal_let_go(&held, error == EFBIG);
+    os_size_signal_release(&held);
     errno = saved;
     return error;
 }
