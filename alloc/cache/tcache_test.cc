@@ -92,6 +92,9 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
         credits_at_first(self);
         uint32_t start = self->heap->parking[c].credit, most = sizeclass_credit_grown(c);
         ASSERT_EQ(start, sizeclass_credit(c));
+        credit_grow(self->heap, c); // of small blocks not to the most
+        heap_credits_decay(self->heap);
+        ASSERT_EQ(self->heap->parking[c].credit, start) << size;
         for (int round = 0; round < 40; round++) {
             uint32_t before = self->heap->parking[c].credit;
             give_back(take(size, 4 * most)); // parks lists and takes them back
