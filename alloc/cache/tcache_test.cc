@@ -247,6 +247,18 @@ TEST_F(Tcache, AThreadWhoseOwnListsSufficeTakesWhatOthersGaveBack)
     EXPECT_FALSE(remote_is_pending(&self->heap->owner));
 }
 
+// The heap shrinks with that at once, since the thread may sleep next.
+TEST_F(Tcache, WhatOthersGaveBackShrinksTheHeapAtTheNextPark)
+{
+    std::vector<void *> blocks = take(512, 2 * SHRINK_BYTES_MIN / 512);
+    void *own = hak_malloc(64);
+    test::in_thread([&] { give_back(blocks); });
+    ASSERT_FALSE(owner_has_shrunk(&self->heap->owner));
+    self->credits[sizeclass_of(64)] = 0;
+    hak_free(own); // parks
+    EXPECT_LT(self->heap->owner.used_bytes_peak, (size_t)SHRINK_BYTES_MIN) << "since the last shrink";
+}
+
 TEST_F(Tcache, FlushGivesEverythingBack)
 {
     std::vector<void *> blocks;
