@@ -125,6 +125,20 @@ TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
     for (void *block : kept) hak_free(block);
 }
 
+// Of all of the dead, in one round.
+TEST_F(Succession, TheTickGivesBackWhatEachOfThemHad)
+{
+    std::atomic<int> ready{0};
+    test::in_threads(3, [&](int) { // each has a heap of its own
+        hak_free(hak_malloc(300));
+        ready++;
+        while (ready < 3) std::this_thread::yield();
+    });
+    ASSERT_GE(thread_warm_count(), 2u);
+    for (int i = 0; i < 2; i++) thread_tick();
+    EXPECT_FALSE(thread_any_warm());
+}
+
 TEST_F(Succession, AForkedChildGivesItBackToo)
 {
     uint64_t small;
