@@ -122,26 +122,36 @@ TEST(Lock, ReleasingOneThatIsNotHeldDies)
 
 TEST(Lock, TheChildIsToldOnceOfALockThatAnotherThreadHeld)
 {
-    std::atomic<int> stage = 0;
-    std::thread holder([&] {
-        lock_acquire(LOCK_POOL);
-        stage = 1;
-        while (stage < 2) pause_ms(1);
+    for (int waiters : {0, 1}) {
+        std::atomic<int> stage = 0;
+        std::thread holder([&] {
+            lock_acquire(LOCK_POOL);
+            stage = 1;
+            while (stage < 2) pause_ms(1);
+            lock_release(LOCK_POOL);
+        });
+        while (stage < 1) pause_ms(1);
+        std::vector<std::thread> waiting;
+        for (int i = 0; i < waiters; i++)
+            waiting.emplace_back([] {
+                lock_acquire(LOCK_POOL);
+                lock_release(LOCK_POOL);
+            });
+        pause_ms(20 * waiters); // they sleep by now, most likely
+        EXPECT_TRUE(test::in_child([] {
+            lock_all_reset(); // in a program that allocates the heap's atfork handler has done so already
+            for (int rank = 0; rank < LOCK_COUNT; rank++) {
+                bool torn = lock_acquire((lock_rank)rank);
+                EXPECT_EQ(torn, rank == LOCK_POOL) << rank;
+                lock_release((lock_rank)rank);
+            }
+            EXPECT_FALSE(lock_acquire(LOCK_POOL)) << "told twice";
+            lock_release(LOCK_POOL);
+        }));
+        stage = 2;
+        holder.join();
+        for (std::thread &each : waiting) each.join();
+        EXPECT_FALSE(lock_acquire(LOCK_POOL)) << "the parent has nothing to mend";
         lock_release(LOCK_POOL);
-    });
-    while (stage < 1) pause_ms(1);
-    EXPECT_TRUE(test::in_child([] {
-        lock_all_reset(); // in a program that allocates the heap's atfork handler has done so already
-        for (int rank = 0; rank < LOCK_COUNT; rank++) {
-            bool torn = lock_acquire((lock_rank)rank);
-            EXPECT_EQ(torn, rank == LOCK_POOL) << rank;
-            lock_release((lock_rank)rank);
-        }
-        EXPECT_FALSE(lock_acquire(LOCK_POOL)) << "told twice";
-        lock_release(LOCK_POOL);
-    }));
-    stage = 2;
-    holder.join();
-    EXPECT_FALSE(lock_acquire(LOCK_POOL)) << "the parent has nothing to mend";
-    lock_release(LOCK_POOL);
+    }
 }
