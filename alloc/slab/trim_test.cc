@@ -178,6 +178,23 @@ TEST_F(Trim, AHollowSlabIsTrimmedFurther)
     }
 }
 
+// So are those behind slabs in the list that have nothing more to give back.
+TEST_F(Trim, EachHollowSlabIsTrimmedFurther)
+{
+    const size_t size = std::max<size_t>(4096, os_page_bytes()); // a block is a page of the system
+    if (size > SMALL_BYTES_MAX) GTEST_SKIP() << "no small block is that long";
+    std::vector<Live> kept = thin_out(fill(size, BYTES / size), 8); // two in most slabs
+    hak_purge();
+    const owner &own = tcache_self()->heap->owner;
+    const size_t idle_bytes = owner_idle_bytes(&own);
+    for (size_t i = 0; i < kept.size(); i++)
+        if (i % 4 == 1) hak_free(kept[i].block);
+    hak_purge();
+    EXPECT_EQ(owner_idle_bytes(&own), idle_bytes);
+    for (size_t i = 0; i < kept.size(); i++)
+        if (i % 4 != 1) hak_free(kept[i].block);
+}
+
 TEST_F(Trim, AHeapThatShrinksTrimsItself)
 {
     SKIP_UNDER_SANITIZER("its own memory hides what goes back");
