@@ -231,6 +231,36 @@ TEST(PageMap, EveryGiBIsEnteredWhereTheReadablePartEnds)
     }));
 }
 
+// A part of the map for which there was no memory once is entered later.
+TEST(PageMap, WhatWasRefusedIsEnteredLater)
+{
+    if (!SPARSE_MAP || pagemap_is_window()) GTEST_SKIP() << "it is reserved whole";
+    ASSERT_TRUE(test::in_child([] {
+        enum { GIBS_BELOW = 300 }; // more than are readable from the start
+        void *placed = os->reserve(nullptr, PAGE_BYTES, PAGE_BYTES);
+        os->release(placed, PAGE_BYTES);
+        const uintptr_t gib = (uintptr_t)1 << 30;
+        static uintptr_t place;
+        static int refusals;
+        place = ((uintptr_t)placed / gib - GIBS_BELOW) * gib;
+        refusals = 1;
+        system_ops = os;
+        os_ops ops = *os;
+        ops.reserve = [](void *wanted, size_t bytes, size_t align_bytes) {
+            return wanted == nullptr ? reinterpret_cast<void *>(place)
+                                     : system_ops->reserve(wanted, bytes, align_bytes);
+        };
+        ops.commit = [](void *start, size_t bytes) {
+            return refusals-- > 0 ? ENOMEM : system_ops->commit(start, bytes);
+        };
+        ops.release = [](void *, size_t) { return 0; };
+        os = &ops;
+        EXPECT_EQ(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES), nullptr);
+        EXPECT_EQ(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES), address(place));
+        os = system_ops;
+    }));
+}
+
 TEST(PageMap, WhatTheHeapEnters)
 {
     char *small = static_cast<char *>(hak_malloc(100));
