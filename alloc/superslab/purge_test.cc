@@ -177,6 +177,29 @@ TEST_F(Purge, WhatIsRefusedIsNotTriedAtEachFree)
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
 
+// Beside locked memory a round misses its goal, and yet the next free purges what it can.
+TEST_F(Purge, BesideLockedMemoryTheRestGoesBack)
+{
+    static const char *locked;
+    static const os_ops *inner;
+    inner = os;
+    os_ops refusing = *os;
+    refusing.purge = [](void *start, size_t size_bytes) {
+        const char *at = static_cast<const char *>(start);
+        return at >= locked && at < locked + SUPERSLAB_BYTES ? EINVAL : inner->purge(start, size_bytes);
+    };
+    pool_set_purge_delay_ms(60'000);
+    page_range whole = pool_claim(SUPERSLAB_PAGES, 1, true);
+    ASSERT_NE(whole.superslab, nullptr);
+    locked = superslab_base(whole.superslab);
+    os = &refusing;
+    pool_free(whole.superslab, 0, SUPERSLAB_PAGES, 0);
+    swing(16, true);
+    EXPECT_LE(pool_figures().dirty_pages, (size_t)SUPERSLAB_PAGES);
+    os = inner;
+    pool_set_purge_delay_ms(PURGE_DELAY_MS);
+}
+
 // With a delay of 0 a free tries what is free in its own superslab, and no others.
 TEST_F(Purge, WithoutADelayAFreePurgesItsSuperslabAlone)
 {
