@@ -127,6 +127,23 @@ TEST_F(Tight, ALimitThatIsRaisedCountsLater)
     }));
 }
 
+TEST_F(Tight, ALimitThatIsLoweredCountsAtOnce)
+{
+    EXPECT_TRUE(test::in_child([] {
+        Blocks blocks;
+        fill_superslabs(blocks, GIB / TIGHT_SHARE / SUPERSLAB_BYTES + 1);
+        blocks.push_back(hak_malloc(100000));
+        EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_RUN);
+        fill_superslabs(blocks, 1);
+        test::limit_address_space(GIB);
+        blocks.push_back(hak_malloc(100000));
+        EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_HUGE);
+        test::limit_address_space(RLIM_INFINITY);
+        free_all(blocks);
+        test::expect_at_rest();
+    }));
+}
+
 // TIGHT_MAPPINGS_MAX blocks of 100,000 bytes would take all of this limit.
 TEST_F(Tight, BlocksOfWhichTheMappingsWouldBeTooManyStayRuns)
 {
