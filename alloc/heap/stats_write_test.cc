@@ -154,6 +154,32 @@ TEST_F(StatsWrite, AFileWithDescriptorZero)
     }));
 }
 
+// A call in which the program waits continues after the signal.
+TEST_F(StatsWrite, ASignalInterruptsNoCallOfTheProgram)
+{
+    EXPECT_TRUE(test::in_child([] {
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE));
+        const pid_t sender = fork();
+        if (sender == 0) {
+            for (int i = 0; i < 100; i++) {
+                kill(getppid(), SIGUSR1);
+                usleep(1000);
+            }
+            _exit(write(ends[1], "x", 1) == 1 ? 0 : 1);
+        }
+        char byte = 0;
+        const ssize_t got = read(ends[0], &byte, 1);
+        const int error = errno;
+        int status = 0;
+        while (waitpid(sender, &status, 0) < 0 && errno == EINTR) {}
+        EXPECT_EQ(got, 1) << strerror(error);
+        EXPECT_EQ(status, 0);
+        EXPECT_EQ(stats_signal_due.exchange(0), (uint32_t)STATS_DUE);
+    }));
+}
+
 // Two signals that come to two threads at once: what each asks for is due.
 TEST_F(StatsWrite, NoSignalIsLostBesideAnother)
 {
