@@ -348,6 +348,32 @@ TEST_F(Huge, RefusedByTheSystem)
     hak_free(block);
 }
 
+// The system may have unmapped the target of a move that it refuses. What another thread has mapped there since stays.
+TEST_F(Huge, ARefusedMoveLeavesItsTargetToOthers)
+{
+    if (MSAN) GTEST_SKIP() << "no block is moved";
+    static char *others;
+    const os_ops *const before = os;
+    os_ops refuses = *before;
+    refuses.grow = [](void *, size_t, size_t) { return ENOMEM; };
+    refuses.move = [](void *, size_t, void *target, size_t bytes) {
+        others = static_cast<char *>(
+            mmap(target, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+        return ENOMEM;
+    };
+    char *block = alloc(8 * MIB);
+    test::pattern_fill(block, 8 * MIB, 6, STEP);
+    os = &refuses;
+    char *grown = resize(block, 16 * MIB);
+    os = before;
+    ASSERT_NE(grown, nullptr);
+    EXPECT_TRUE(test::pattern_holds(grown, 8 * MIB, 6, STEP));
+    ASSERT_NE(others, nullptr);
+    EXPECT_TRUE(is_mapped(others) && grown != others) << "another's mapping is gone";
+    os->release(others, 16 * MIB);
+    hak_free(grown);
+}
+
 TEST_F(Huge, TheCacheIsGivenUpWhenTheSystemRefuses)
 {
     hak_free(alloc(8 * MIB));
