@@ -9,6 +9,7 @@ extern "C" {
 #include "os/os_fault.h"
 #include "profile/pops.h"
 #include "profile/profile.h"
+#include "profile/profile_file.h"
 #include "profile/profile_write.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
@@ -65,6 +66,33 @@ TEST_F(ProfileBlock, WhatAFullDeviceRefusesIsTheResult)
         EXPECT_EQ(profile_write("/dev/null"), 0) << "the next one begins again";
         EXPECT_EQ(errno, 7);
     }));
+}
+
+// The file's last block says that it is the last, also where the one before it was full to the byte.
+TEST_F(ProfileBlock, AFileOfWholeBlocksHasAnEnd)
+{
+    constexpr size_t head = 4; // of a field of this length: its number, and three bytes of length
+    for (size_t bytes : {32767, 32768, 32769, 65535, 65536, 65537}) {
+        FILE *file = tmpfile();
+        profile_file_begin(fileno(file));
+        const std::string all(bytes - head, 'x');
+        profile_put_bytes(6, all.data(), all.size());
+        ASSERT_EQ(profile_file_end(), 0);
+        std::string written(1 << 18, 0);
+        written.resize((size_t)pread(fileno(file), written.data(), written.size(), 0));
+        fclose(file);
+        size_t at = 10, content = 0; // behind gzip's header
+        bool is_last = false;
+        while (!is_last && at + 5 <= written.size()) {
+            is_last = written[at] == 1;
+            const size_t length = (size_t)(uint8_t)written[at + 1] | (size_t)(uint8_t)written[at + 2] << 8;
+            content += length;
+            at += 5 + length;
+        }
+        EXPECT_TRUE(is_last) << bytes;
+        EXPECT_EQ(content, bytes);
+        EXPECT_EQ(at + 8, written.size()) << "the sum and the length follow";
+    }
 }
 
 // A prefix of every length that fits is taken whole, also after a longer one; the files count on.
@@ -317,6 +345,21 @@ TEST_F(ProfileBlock, ANewMeanHoldsForRunsAtOnce)
         void *block = hak_malloc(100000);
         EXPECT_EQ(profile_used_bytes(), 100000u);
         hak_free(block);
+    }));
+}
+
+// A resized block has one sample, that of its new size, whether it grows or shrinks.
+TEST_F(ProfileBlock, AResizedHugeBlockIsCountedOnce)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(1, 7), 0); // every block
+        void *block = hak_malloc(8 * test::MIB);
+        for (size_t size : {16 * test::MIB, 3 * test::MIB, 5 * test::MIB}) {
+            block = hak_realloc(block, size);
+            EXPECT_EQ(profile_used_bytes(), size);
+        }
+        hak_free(block);
+        EXPECT_EQ(profile_used_bytes(), 0u);
     }));
 }
 
