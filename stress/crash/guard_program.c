@@ -1,6 +1,7 @@
 /* guard_program.c: misuses a sampled block in the way that its argument names; guard_test runs it with
  * HAKMEM_GUARD_SAMPLE set and reads the record. First it prints the block's address as "block ADDRESS", and its threads
  * as "main ID" and "helper ID". */
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -117,6 +118,13 @@ static void on_survive(int signal_number)
     siglongjmp(survived, signal_number);
 }
 
+/* Asks for a directory that is refused, then for a good one. */
+static void install_after_a_refusal(void)
+{
+    if (hak_crash_handler_install("/proc/self/exe") != ENOTDIR) _exit(12);
+    if (hak_crash_handler_install(getenv("DIRECTORY")) != 0) _exit(13);
+}
+
 /* Survives the abort of a free through a handler after hakmem's, then crashes again for another reason. */
 static void abort_after(void *freed)
 {
@@ -142,7 +150,8 @@ int main(int argc, char **argv)
     if (strcmp(how, "free_past_end") == 0) free(block + ROUNDED_BYTES);
     free_elsewhere(block);
     if (strcmp(how, "sent") == 0) send_instead_of_a_fault(block);
-    if (strcmp(how, "read_after") == 0) return read_at(block + 8);
+    if (strcmp(how, "refused_first") == 0) install_after_a_refusal();
+    if (strcmp(how, "read_after") == 0 || strcmp(how, "refused_first") == 0) return read_at(block + 8);
     if (strcmp(how, "write_after") == 0) write_at(block + 1000);
     if (strcmp(how, "free_twice") == 0) free_here(block);
     if (strcmp(how, "abort_after") == 0) abort_after(block);
