@@ -144,6 +144,21 @@ static void child(void)
     _exit(WTERMSIG(status) == SIGSEGV ? 0 : 4);
 }
 
+/* A child that installs the handler itself, and crashes. */
+static void child_installs(void)
+{
+    pid_t process = fork();
+    if (process == 0) {
+        hak_crash_handler_remove();
+        if (hak_crash_handler_install(getenv("HAKMEM_CRASH_DIR")) != 0) _exit(5);
+        write_null();
+    }
+    int status;
+    tell("child", (uint64_t)process);
+    if (waitpid(process, &status, 0) != process || !WIFSIGNALED(status)) _exit(3);
+    _exit(WTERMSIG(status) == SIGSEGV ? 0 : 4);
+}
+
 static pthread_barrier_t together;
 
 static void *crash_together(void *argument)
@@ -390,6 +405,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "bad_link") == 0) bad_link();
     if (strcmp(how, "freed_twice") == 0) freed_twice();
     if (strcmp(how, "child") == 0) child();
+    if (strcmp(how, "child_installs") == 0) child_installs();
     if (strcmp(how, "two_threads") == 0) two_threads();
     if (strcmp(how, "second_waits") == 0) second_waits();
     if (strcmp(how, "previous") == 0) previous(0);
