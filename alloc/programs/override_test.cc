@@ -3,6 +3,7 @@
 // library that is expected.
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -184,6 +185,19 @@ TEST(Override, GlibcsControls)
         EXPECT_EQ(narrow.fordblks, (int)wide.fordblks);
         EXPECT_EQ(narrow.keepcost, (int)wide.keepcost);
         if (!is_live) EXPECT_GT(wide.keepcost, 0u);
+    }
+    if (expected_library() != nullptr) { // what no int can say is said as the largest
+        pid_t child = fork();
+        if (child == 0) {
+            const bool has_vast = opaque(malloc((size_t)3 << 30)) != nullptr;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+            _exit(has_vast && mallinfo().hblkhd == INT_MAX ? 0 : 1);
+#pragma GCC diagnostic pop
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
     }
     int trimmed = malloc_trim(0), again = malloc_trim(0);
     EXPECT_TRUE(trimmed == 0 || trimmed == 1);
