@@ -181,6 +181,16 @@ TEST_F(OracleTest, ReallocThatLosesAByte)
     EXPECT_EQ(only_rule(), rule::kReallocContent);
 }
 
+TEST_F(OracleTest, ReallocThatLosesAByteOfItsLastWord)
+{
+    const Block old = block(0, 29), fresh = block(0, 64);
+    ASSERT_TRUE(accept(old));
+    ASSERT_TRUE(oracle.before_realloc(old, kWitness));
+    memory[28] ^= 1;
+    EXPECT_FALSE(oracle.after_realloc(old, fresh, 64, kWitness));
+    EXPECT_EQ(only_rule(), rule::kReallocContent);
+}
+
 TEST_F(OracleTest, ReallocMayLoseWhatItDrops)
 {
     const Block old = block(0, 64), fresh = block(0, 32);
