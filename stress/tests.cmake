@@ -41,6 +41,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/run/options_parse_test.cc
     engine/run/result_test.cc
     engine/subject/preload_path_test.cc
+    engine/watch/stack_test.cc
     engine/watch/work_clock_test.cc
     inject/repeat_test.cc
     inject/tally_test.cc
