@@ -235,6 +235,29 @@ TEST(ExploreLocks, ALockProtects)
     EXPECT_GT(result.schedules, 100u);
 }
 
+TEST(ExploreLocks, AnyOfThoseThatWaitMayBeNext)
+{
+    static unsigned tried, done;
+    static bool both_wait;
+    std::set<unsigned> next;
+    Program program = program_of(3, [&](unsigned thread) {
+        ++tried;
+        shared.lock();
+        if (both_wait) next.insert(thread);
+        both_wait = false;
+        shared.unlock();
+        both_wait = thread == 0 && tried == 3 && done == 0;
+        ++done;
+    });
+    program.reset = [] {
+        reset_words();
+        tried = done = 0;
+        both_wait = false;
+    };
+    EXPECT_EQ(all_of(program, 1).failure.rule, nullptr);
+    EXPECT_EQ(next, (std::set<unsigned>{1, 2}));
+}
+
 TEST(ExploreLocks, Deadlock)
 {
     const auto body = [](unsigned thread) {
