@@ -88,6 +88,17 @@ TEST_F(ConfirmedRuns, OnlyTheRulesOfEachRunStand)
                 HasSubstr("  failure: mappings: why mappings\n  not confirmed: memory_return: in run 2: r\n"));
 }
 
+// None of the rules that the first run broke is forgotten where the second one passes.
+TEST_F(ConfirmedRuns, EachRuleThatIsNotConfirmedIsKept)
+{
+    const std::string both = "echo '{\"verdict\": \"fail\", \"failures\": [{\"rule\": \"mappings\", \"detail\": "
+                             "\"m\"}, {\"rule\": \"memory_return\", \"detail\": \"r\"}]}' >\"$json\"; exit 1";
+    EXPECT_EQ(run_of(both, "passes").code, 0);
+    ASSERT_EQ(result().unconfirmed.size(), 2u);
+    EXPECT_EQ(result().unconfirmed[0].rule, "mappings");
+    EXPECT_EQ(result().unconfirmed[1].rule, "memory_return");
+}
+
 // A run that memory_bound ends may not come to the laps that plateau needs.
 TEST_F(ConfirmedRuns, MemoryBoundSpeaksForPlateau)
 {
