@@ -59,8 +59,11 @@ class History:
             rows, last = [], {}
             for call in self.before(moment):
                 if call.operation != FREED:
-                    last[call.block] = Block(call)
-                    rows.append(last[call.block])
+                    block, before = Block(call), last.get(call.block)
+                    if before and block.bytes > block.usable_bytes:
+                        block.bytes = before.bytes  # realloc was refused, and the block stayed
+                    last[call.block] = block
+                    rows.append(block)
                 elif call.block in last and last[call.block].freed is None:
                     last[call.block].freed = call
             self.moments[moment] = rows
