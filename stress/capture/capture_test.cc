@@ -178,6 +178,15 @@ TEST_F(Capture, TheReplayTouchesWhatTheProgramTouched)
     EXPECT_LT(figure("peak_rss_bytes") - figure("start_rss_bytes"), 60u) << "64 + 40 MiB if all were touched";
 }
 
+// The log is a sparse file of 32 GiB, and a write beyond the limit would kill the program.
+TEST_F(Capture, ALimitOnTheSizeOfFilesIsKept)
+{
+    const SpawnResult result = spawn_stress({"capture", "-o", trace, "--", calls, "kinds"}, "ulimit -S -f 100000; ");
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(counts(trace).size(), 11u) << result.out;
+}
+
 TEST_F(Capture, ALimitOfCallsCutsTheFileNotTheProgram)
 {
     const SpawnResult result = capture("threads", {"--calls", "500"});
