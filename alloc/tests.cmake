@@ -3,7 +3,7 @@
 
 set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
-    os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/os_write_test.cc os/peek_test.cc
+    os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/os_refused_test.cc os/os_write_test.cc os/peek_test.cc
     superslab/backing_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_teach_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc superslab/tight_test.cc
     slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_test.cc
@@ -18,7 +18,7 @@ set(TESTS
 # Tests of the release build only.
 set(RELEASE_TESTS
     guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
-    profile/pops_test.cc profile/profile_block_test.cc profile/profile_test.cc profile/stacks_test.cc
+    profile/pops_test.cc profile/profile_block_test.cc profile/profile_file_test.cc profile/profile_test.cc profile/stacks_test.cc
     cache/defrag_test.cc cache/broken_test.cc
     litmus/guard_litmus_test.cc)
 # Death tests, since a failed check ends the process.

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,17 @@ inline const char *sanitizer()
 inline bool under_thread_sanitizer()
 {
     return sanitizer() != nullptr && strcmp(sanitizer(), "ThreadSanitizer") == 0;
+}
+
+// Whether a mapping holds the page of `address`. Keeps errno.
+inline bool is_mapped(const void *address)
+{
+    const int saved = errno;
+    const uintptr_t page = reinterpret_cast<uintptr_t>(address) & ~((uintptr_t)getpagesize() - 1);
+    unsigned char in_core;
+    const bool is = mincore(reinterpret_cast<void *>(page), 1, &in_core) == 0;
+    errno = saved;
+    return is;
 }
 
 // Fewer rounds under a sanitizer, which slows every access.

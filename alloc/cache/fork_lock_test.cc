@@ -145,10 +145,6 @@ TEST_F(ForkLock, MappingsToTryAgainAreTheParents)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();
     char *block = static_cast<char *>(hak_malloc(8 * test::MIB));
-    const auto is_mapped = [block] {
-        unsigned char in_core;
-        return mincore(block, 1, &in_core) == 0;
-    };
     os_ops refusing = *os;
     const os_ops *inner = os;
     refusing.release = [](void *, size_t) { return ENOMEM; };
@@ -156,7 +152,7 @@ TEST_F(ForkLock, MappingsToTryAgainAreTheParents)
     hak_free(block);
     hak_purge();
     os = inner;
-    ASSERT_TRUE(is_mapped());
+    ASSERT_TRUE(test::is_mapped(block));
     const auto release_one = [] {
         hak_free(hak_malloc(4 * test::MIB));
         hak_purge(); // tries again what the system refused
@@ -171,12 +167,12 @@ TEST_F(ForkLock, MappingsToTryAgainAreTheParents)
     while (!holds) usleep(100);
     EXPECT_TRUE(test::in_child([&] {
         release_one();
-        EXPECT_TRUE(is_mapped());
+        EXPECT_TRUE(test::is_mapped(block));
     }));
     let_go = true;
     holder.join();
     release_one();
-    EXPECT_FALSE(is_mapped());
+    EXPECT_FALSE(test::is_mapped(block));
 }
 
 // Forks while other threads wait for a lock that one thread holds.

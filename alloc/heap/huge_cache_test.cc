@@ -13,6 +13,7 @@ extern "C" {
 
 namespace {
 
+using test::is_mapped;
 using test::MIB;
 
 class HugeLoop : public test::HeapTest {
@@ -33,11 +34,6 @@ class HugeLoop : public test::HeapTest {
         HeapTest::TearDown();
     }
     static char *allocated(size_t size) { return static_cast<char *>(hak_malloc(size)); }
-    static bool is_mapped(char *start)
-    {
-        unsigned char in_core;
-        return mincore(start, 1, &in_core) == 0;
-    }
     // Replaces random blocks of 2 to 32 MiB. Returns the calls for memory of the second half.
     static uint64_t replace(size_t live, int pairs)
     {

@@ -11,6 +11,7 @@ extern "C" {
 
 namespace {
 
+using test::is_mapped;
 using test::MIB;
 
 constexpr size_t GIB = 1024 * MIB;
@@ -23,15 +24,6 @@ char *alloc(size_t size)
 char *resize(char *block, size_t size)
 {
     return static_cast<char *>(hak_realloc(block, size));
-}
-
-bool is_mapped(const char *start)
-{
-    unsigned char in_core;
-    int saved = errno;
-    bool mapped = mincore(const_cast<char *>(start), 1, &in_core) == 0;
-    errno = saved;
-    return mapped;
 }
 
 class Huge : public test::HeapTest {
@@ -346,32 +338,6 @@ TEST_F(Huge, RefusedByTheSystem)
     EXPECT_TRUE(test::pattern_holds(block, 8 * MIB, 5, STEP));
     EXPECT_EQ(huge_figures().live_bytes, 8 * MIB);
     hak_free(block);
-}
-
-// The system may have unmapped the target of a move that it refuses. What another thread has mapped there since stays.
-TEST_F(Huge, ARefusedMoveLeavesItsTargetToOthers)
-{
-    if (MSAN) GTEST_SKIP() << "no block is moved";
-    static char *others;
-    const os_ops *const before = os;
-    os_ops refuses = *before;
-    refuses.grow = [](void *, size_t, size_t) { return ENOMEM; };
-    refuses.move = [](void *, size_t, void *target, size_t bytes) {
-        others = static_cast<char *>(
-            mmap(target, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
-        return ENOMEM;
-    };
-    char *block = alloc(8 * MIB);
-    test::pattern_fill(block, 8 * MIB, 6, STEP);
-    os = &refuses;
-    char *grown = resize(block, 16 * MIB);
-    os = before;
-    ASSERT_NE(grown, nullptr);
-    EXPECT_TRUE(test::pattern_holds(grown, 8 * MIB, 6, STEP));
-    ASSERT_NE(others, nullptr);
-    EXPECT_TRUE(is_mapped(others) && grown != others) << "another's mapping is gone";
-    os->release(others, 16 * MIB);
-    hak_free(grown);
 }
 
 TEST_F(Huge, TheCacheIsGivenUpWhenTheSystemRefuses)

@@ -207,6 +207,32 @@ TEST_F(Realloc, ShrinkingWithoutMemoryKeepsTheBlock)
     hak_free(block);
 }
 
+// The system may have unmapped the target of a move that it refuses. What another thread has mapped there since stays.
+TEST_F(Realloc, ARefusedMoveLeavesItsTargetToOthers)
+{
+    if (MSAN) GTEST_SKIP() << "no block is moved";
+    static char *others;
+    const os_ops *const before = os;
+    os_ops refuses = *before;
+    refuses.grow = [](void *, size_t, size_t) { return ENOMEM; };
+    refuses.move = [](void *, size_t, void *target, size_t bytes) {
+        others = static_cast<char *>(
+            mmap(target, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+        return ENOMEM;
+    };
+    char *block = static_cast<char *>(hak_malloc(8 * test::MIB));
+    test::pattern_fill(block, 8 * test::MIB, 6, 4096);
+    os = &refuses;
+    char *grown = static_cast<char *>(hak_realloc(block, 16 * test::MIB));
+    os = before;
+    ASSERT_NE(grown, nullptr);
+    EXPECT_TRUE(test::pattern_holds(grown, 8 * test::MIB, 6, 4096));
+    ASSERT_NE(others, nullptr);
+    EXPECT_TRUE(test::is_mapped(others) && grown != others) << "another's mapping is gone";
+    os->release(others, 16 * test::MIB);
+    hak_free(grown);
+}
+
 TEST_F(Realloc, ABlockOfAnotherThread)
 {
     for (size_t size : test::all_kinds_of_sizes()) {
