@@ -175,7 +175,9 @@ TEST_P(EachClaimMap, ALargeBlockCostsNoPagesOfBits)
     ASSERT_EQ(map.claim(at(kBase), std::uintptr_t{3} << 30), 0u);
     EXPECT_LE(map.resident_bytes(), 3 * 4096u);
     EXPECT_EQ(map.claim(at(kBase + (std::uintptr_t{2} << 30) + 16), 16) != 0, true);
+    EXPECT_EQ(map.resident_bytes(), 4 * 4096u) << "the page of the claim that was refused";
     EXPECT_EQ(map.release(at(kBase), std::uintptr_t{3} << 30), 0u);
+    EXPECT_EQ(map.resident_bytes(), 4 * 4096u) << "it stays when the block goes";
 }
 
 INSTANTIATE_TEST_SUITE_P(, EachClaimMap, testing::Values(ClaimMap::Callers::kAnyThread, ClaimMap::Callers::kOneThread),
