@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "program/ops_for_test.h"
 
@@ -130,6 +132,11 @@ TEST_F(RunLogs, AFullLogCountsWhatItDrops)
     EXPECT_EQ(RunLog::open(fd).dropped(), 3u);
     seat(2).begun = seat(2).done = 0;
     EXPECT_EQ(merged(), text);
+    std::vector<std::uint64_t> stamps(kRoom);
+    std::iota(stamps.begin(), stamps.end(), 1);
+    write(1, text.c_str(), stamps);
+    seat(1).begun = seat(1).done = kRoom + 2;
+    EXPECT_EQ(merged(), text) << "nothing behind what is there, also of a seeded run";
 }
 
 TEST_F(RunLogs, KeepTheSettingsAndTheEnding)
