@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -72,6 +76,31 @@ TEST(WorkClock, ThreadsThatSpinAreSeen)
     stop = true;
     for (std::thread &thread : threads) thread.join();
     while (others_runnable_count() != 0) usleep(1000); // a joined thread may still be ending
+}
+
+// The system lists the children of each thread.
+TEST(TreeFigures, HaveTheChildOfAnyThread)
+{
+    if (access("/proc/self/task", R_OK) != 0 || access("/proc/thread-self/children", R_OK) != 0)
+        GTEST_SKIP() << "this system does not list children";
+    std::atomic<pid_t> child{0};
+    std::atomic<bool> seen{false};
+    std::thread other([&] {
+        const pid_t forked = fork();
+        if (forked == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;) pause();
+        }
+        child = forked;
+        while (!seen) usleep(100);
+    });
+    while (child == 0) usleep(100);
+    const Processes found = tree_figures(getpid()).processes;
+    EXPECT_NE(std::find(found.begin(), found.end(), child), found.end());
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    seen = true;
+    other.join();
 }
 
 TEST(WorkClock, TheProcessorsAreThoseThatItMayRunOn)
