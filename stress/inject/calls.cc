@@ -51,8 +51,7 @@ Outcome count(Task &task)
     return outcome;
 }
 
-// Fails call 1, 2, ... until a run has no call left to fail. Under the system's scheduler runs differ, so it does not
-// stop before `calls` either.
+// Fails call 1, 2, ... until a run has no call left to fail.
 std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
 {
     std::uint64_t failures = 0;
@@ -62,7 +61,7 @@ std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
         const Outcome outcome = run_judged(task, row.kept);
         row.add(outcome);
         if (tally.failed(task, outcome)) ++failures;
-        else if (outcome.failed_calls == 0 && call > row.calls) break;
+        else if (calls_are_over(outcome, call, row.calls)) break;
     }
     return failures;
 }
@@ -81,6 +80,11 @@ void alone(Task task, Tally::Row &row, Tally &tally)
 }
 
 } // namespace
+
+bool calls_are_over(const Outcome &outcome, std::uint64_t call, std::uint64_t counted)
+{
+    return outcome.failed_calls == 0 && call > counted;
+}
 
 void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
 {

@@ -129,6 +129,10 @@ class Tally {
     Row sum_;
 };
 
+// Whether no call is left to be made to fail, once call `call` was to fail in a run. The run without a fault made
+// `counted`. Runs under the system's scheduler differ, and one that was too slow tells of no call; neither is the last.
+bool calls_are_over(const Outcome &outcome, std::uint64_t call, std::uint64_t counted);
+
 // One scenario each.
 void calls_of(const Settings &settings, const std::string &scenario, Tally &tally);
 void space_of(const Settings &settings, const std::string &scenario, Tally &tally);

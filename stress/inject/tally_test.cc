@@ -49,5 +49,20 @@ TEST_F(InjectTally, AFailureStaysOneWhereALaterRunIsSkipped)
     EXPECT_THAT(junit(), testing::HasSubstr("message=\"overlap: two blocks\""));
 }
 
+// Neither a run that did not end in time nor one that made fewer calls than the first ends the search.
+TEST(InjectCalls, EachIsMadeToFail)
+{
+    Outcome failed, slow, none;
+    failed.calls = 3;
+    failed.failed_calls = 1;
+    slow.skip = "slow: the run did not end";
+    none.calls = 2;
+    EXPECT_FALSE(calls_are_over(failed, 3, 2)) << "it made one more";
+    for (const Outcome &outcome : {slow, none}) {
+        EXPECT_FALSE(calls_are_over(outcome, 3, 3));
+        EXPECT_TRUE(calls_are_over(outcome, 4, 3));
+    }
+}
+
 } // namespace
 } // namespace stress::inject
