@@ -11,6 +11,7 @@
 #include <regex>
 
 #include "engine/base/build.h"
+#include "engine/base/file.h"
 #include "engine/base/spawn_for_test.h"
 #include "engine/subject/fault_os.h"
 #include "engine/team/thread_life.h"
@@ -121,6 +122,28 @@ TEST(Renew, StartsASuccessorEachTime)
     EXPECT_GT(laps_x_seats, 0);
     EXPECT_EQ(laps_x_seats % 3, 0);
     EXPECT_LE(laps_x_seats, 3 * 16);
+}
+
+// Runs a file of ops.
+SpawnResult run_text(const std::string &text, std::vector<std::string> more = {})
+{
+    const std::string path = testing::TempDir() + "hakmem-process-ops-" + std::to_string(getpid()) + ".txt";
+    EXPECT_EQ(file_replace(path, text), "");
+    more.insert(more.begin(), {"run", path, "--allocator", "system"});
+    SpawnResult result = spawn_stress(more);
+    unlink(path.c_str());
+    return result;
+}
+
+// The queue of a seat's ended threads has 256 places. It is emptied while another seat waits for this one.
+TEST(Renew, MoreThreadsThanCanWaitToBeJoined)
+{
+    const SpawnResult result =
+        run_text("threads 2\nschedule os\nfree(b0);\nrepeat 300 step 0 {\n    T1: renew(return, 0);\n}\n"
+                 "T1: b0 = malloc(1);\nfree(b0);\n",
+                 {"--watchdog", "5"});
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("2 threads (302 started)"));
 }
 
 TEST(SmallStack, IsTheLeastAndWhatWeNeed)
