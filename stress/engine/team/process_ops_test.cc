@@ -146,6 +146,14 @@ TEST(Renew, MoreThreadsThanCanWaitToBeJoined)
     EXPECT_THAT(result.out, HasSubstr("2 threads (302 started)"));
 }
 
+// The stream drops what it still held of that line. The blocks take the memory that the malloc has.
+TEST(GetLine, BeginsAgainAfterOneThatWasRefused)
+{
+    const SpawnResult result = run_text("limit_memory(1);\nrepeat 800 step 1 {\n    b0 = malloc(100000);\n}\n"
+                                        "getline(1000000);\nlimit_memory(0);\ngetline(5);\n");
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
 TEST(SmallStack, IsTheLeastAndWhatWeNeed)
 {
     EXPECT_GE(small_stack_bytes(), static_cast<std::size_t>(PTHREAD_STACK_MIN));
