@@ -185,6 +185,10 @@ TEST_F(Capture, ALimitOnTheSizeOfFilesIsKept)
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.err, "");
     EXPECT_EQ(counts(trace).size(), 11u) << result.out;
+    const SpawnResult none = spawn_stress({"capture", "-o", trace, "--", calls, "kinds"}, "ulimit -S -f 100; ");
+    EXPECT_EQ(none.exit_code, 2);
+    EXPECT_THAT(none.err, HasSubstr("nothing was recorded: ")) << "where there is no room for a log";
+    EXPECT_FALSE(file_exists(trace + ".logs"));
 }
 
 TEST_F(Capture, ALimitOfCallsCutsTheFileNotTheProgram)

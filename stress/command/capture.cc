@@ -56,7 +56,10 @@ void logs_close(const std::string &directory)
     for (const std::string &name : directory_names(directory)) {
         const int fd = open((directory + "/" + name).c_str(), O_RDWR | O_CLOEXEC);
         if (fd < 0) continue;
-        void *start = mmap(nullptr, CAPTURE_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        struct stat status{};
+        const bool has_head = fstat(fd, &status) == 0 && status.st_size >= CAPTURE_HEAD_BYTES; // else reading it kills
+        void *start =
+            !has_head ? MAP_FAILED : mmap(nullptr, CAPTURE_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         if (start == MAP_FAILED) continue;
         auto *head = static_cast<capture_head *>(start);
@@ -154,8 +157,9 @@ int convert_all(const std::string &directory, const std::string &output, pid_t m
     rmdir(directory.c_str());
     if (written != 0) return 0;
     return bad_input(
-        "nothing was recorded: the program never calls malloc, is linked statically, has special rights, or clears its "
-        "environment; a program that links libc dynamically and reads LD_PRELOAD can be recorded");
+        "nothing was recorded: the program never calls malloc, is linked statically, has special rights, clears its "
+        "environment, or may not write a file of 16 MiB (ulimit -f); a program that links libc dynamically and reads "
+        "LD_PRELOAD can be recorded");
 }
 
 // The process whose trace gets the name, where nobody has waited for it: the one with the smallest number.
