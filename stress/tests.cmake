@@ -66,6 +66,7 @@ set_source_files_properties(scenario/scenario_test.cc PROPERTIES COMPILE_OPTIONS
 add_dependencies(stress-test hakmem-stress)
 if(TARGET capture-recorder)
   add_executable(capture-calls capture/calls_for_test.c)
+  target_include_directories(capture-calls PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(capture-calls PRIVATE Threads::Threads)
   target_compile_options(capture-calls PRIVATE -O0 -fno-builtin)
   target_sources(stress-test PRIVATE capture/capture_test.cc program/trace_file_test.cc)
@@ -130,6 +131,9 @@ if(NOT STRESS_SANITIZED AND TARGET hakmem_static)
   add_library(write-faults MODULE command/write_faults.c)
   target_compile_options(write-faults PRIVATE -Wall -Wextra -Wshadow -Wundef)
   add_dependencies(write-faults hakmem-stress hakmem canary-overlap)
+  if(TARGET capture-recorder) # a disk that is nearly full
+    add_dependencies(stress-test write-faults)
+  endif()
   foreach(command IN ITEMS larson speed scenario-report all soak conform run record show shrink report inject)
     add_test(NAME stress-unit.write-faults.${command} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/write_faults_test
       $<TARGET_FILE:hakmem-stress> $<TARGET_FILE:write-faults> $<TARGET_FILE:canary-overlap> ${command})

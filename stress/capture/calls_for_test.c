@@ -7,12 +7,17 @@
  *            this program again as `kinds`
  *   touches  large blocks: 64 MiB of which 1 MiB is written, 40 MiB written whole, 1 MiB that grows to 48 of which 3
  *            are written; and 32 MiB from calloc, 2 MiB written, which stays
+ *   closed   allocates until its log is closed
  *   killed   allocates kBlocks blocks in two threads and kills itself in the middle of more */
 #define _GNU_SOURCE
+#include "capture/capture_log.h"
+
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -116,6 +121,25 @@ static void killed(void)
     kill(getpid(), SIGKILL);
 }
 
+/* capture closes a log by taking its room. A shell may have begun one in this process before. */
+static void closed(void)
+{
+    char path[2][4096];
+    struct capture_head head;
+    free(malloc(5001));
+    for (int image = 0; image < 2; ++image)
+        snprintf(path[image], sizeof path[image], "%s/%d%s", getenv(CAPTURE_DIRECTORY), getpid(),
+                 image == 0 ? "-2" : "");
+    const int fd = open(path[access(path[0], R_OK) == 0 ? 0 : 1], O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 20000; ++i) {
+        free(malloc(5002));
+        if (pread(fd, &head, sizeof head, 0) != sizeof head) exit(1);
+        if (head.count > head.room) exit(0);
+        usleep(1000);
+    }
+    exit(1);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc == 2 ? argv[1] : "";
@@ -123,6 +147,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "kinds") == 0) kinds();
     else if (strcmp(mode, "fork") == 0) fork_once(argv[0]);
     else if (strcmp(mode, "touches") == 0) touches();
+    else if (strcmp(mode, "closed") == 0) closed();
     else if (strcmp(mode, "killed") == 0) killed();
     else return 2;
     return 0;

@@ -191,6 +191,20 @@ TEST_F(Capture, ALimitOnTheSizeOfFilesIsKept)
     EXPECT_FALSE(file_exists(trace + ".logs"));
 }
 
+// From then on. The program waits for the line that says so, and begins another one, which waits for its log's end.
+TEST_F(Capture, NoProcessIsRecordedWhereTheDiskIsNearlyFull)
+{
+    const std::string full = directory + "/full",
+                      library = program.substr(0, program.rfind('/')) + "/libwrite-faults.so";
+    const std::string script = ": >\"$1\"; until grep -q \"nearly full\" /proc/self/fd/2; do sleep 0.01; done; "
+                               "\"$0\" closed";
+    const SpawnResult result = spawn_stress({"capture", "-o", trace, "--", "sh", "-c", script, calls, full},
+                                            "LD_PRELOAD='" + library + "' WRITE_FAULT_FULL='" + full + "' ");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("later calls are not in it"));
+    EXPECT_EQ(result.err.find("ended with"), std::string::npos) << result.err;
+}
+
 TEST_F(Capture, ALimitOfCallsCutsTheFileNotTheProgram)
 {
     const SpawnResult result = capture("threads", {"--calls", "500"});

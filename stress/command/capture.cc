@@ -80,14 +80,15 @@ bool disk_is_full(const std::string &directory)
 // Waits for the program, and keeps an eye on the disk.
 int watch(pid_t child, const std::string &directory)
 {
-    bool full = false;
+    bool told = false;
     for (int status = 0;;) {
         if (waitpid(child, &status, WNOHANG) == child) return status;
-        if (!full && disk_is_full(directory)) {
-            full = true;
-            logs_close(directory);
-            write_text(STDERR_FILENO, "hakmem-stress: capture: the disk of '" + directory +
-                                          "' is nearly full: the program continues, and is no longer recorded\n");
+        if (disk_is_full(directory)) {
+            logs_close(directory); // each time: a process that begins now has a new log
+            if (!told)
+                write_text(STDERR_FILENO, "hakmem-stress: capture: the disk of '" + directory +
+                                              "' is nearly full: the program continues, and is no longer recorded\n");
+            told = true;
         }
         const timespec pause{0, 5'000'000};
         nanosleep(&pause, nullptr);

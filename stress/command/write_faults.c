@@ -4,6 +4,7 @@
 //   WRITE_FAULT_UNDER    the directory of the results; those of children of a campaign (/proc/self/fd/3) count too
 //   WRITE_FAULT_COUNTER  a file of 8 bytes: how many such calls there were
 //   WRITE_FAULT_AT       N; 0: none fails
+//   WRITE_FAULT_FULL     a file: while it is there, statvfs says that no disk has room
 //   WRITE_FAULT_KIND     fail: the call fails, as on a full or broken disk; interrupt: SIGINT arrives before the call
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -105,4 +107,14 @@ int close(int fd)
 int rename(const char *from, const char *to)
 {
     return (int)(is_result(to) && due() ? fail(EIO) : syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+int statvfs(const char *path, struct statvfs *disk)
+{
+    int (*real)(const char *, struct statvfs *);
+    *(void **)&real = dlsym(RTLD_NEXT, "statvfs");
+    const char *full = getenv("WRITE_FAULT_FULL");
+    int result = real(path, disk);
+    if (result == 0 && full != NULL && access(full, F_OK) == 0) disk->f_bavail = 0;
+    return result;
 }
