@@ -47,6 +47,12 @@ TEST(Meta, ARangeIsUsedToItsLastLine)
     EXPECT_EQ(calls_for(8, RANGE / 8), 2u);
     EXPECT_EQ(calls_for(1, RANGE / 8 + 1), 2u);
     EXPECT_EQ(calls_for(1, LINE), 2u) << "eight have filled the range";
+    // Where the system refuses the next range, the rest of this one still serves who needs no more.
+    os_fault_install(1, true);
+    for (int i = 0; i < 7; i++) EXPECT_NE(meta_alloc(RANGE / 8), nullptr);
+    EXPECT_EQ(meta_alloc(RANGE / 8), nullptr);
+    EXPECT_NE(meta_alloc(LINE), nullptr);
+    os_fault_remove();
 }
 
 // Several ranges' worth: a thread that lost count of what is left would write beyond the end of one.
