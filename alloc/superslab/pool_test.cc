@@ -137,6 +137,9 @@ TEST_F(Pool, BooksOfMoreThanTwoChunks)
     for (const Claimed &run : runs) free_run(run);
     pool_purge_all();
     EXPECT_EQ(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN);
+    // The books of those that are gone serve again, in each chunk.
+    for (Claimed &run : runs) EXPECT_LT((run = claim(SUPERSLAB_PAGES)).range.superslab->index, MOST);
+    for (const Claimed &run : runs) free_run(run);
 }
 
 TEST_F(Pool, DirtyIsBoundedAndPurgeAllEndsIt)
