@@ -60,6 +60,21 @@ TEST_F(Thread, TheNextThreadAdoptsTheHeap)
     EXPECT_EQ(second, first);
 }
 
+// A dead thread's empty bins are no reason to keep the slab that others empty later.
+TEST_F(Thread, WhereNothingWasCachedTheTickGivesEmptySlabsBack)
+{
+    void *block = nullptr;
+    test::in_thread([&] {
+        block = hak_malloc(CARVE_BYTES); // a refill carves just one
+        EXPECT_EQ(tcache_self()->heads[sizeclass_of(CARVE_BYTES)], nullptr);
+    });
+    test::in_thread([&] { hak_free(block); });
+    EXPECT_EQ(test::inspected().empty_slab_count, 1u);
+    thread_tick();
+    thread_tick();
+    EXPECT_EQ(test::inspected().empty_slab_count, 0u);
+}
+
 TEST_F(Thread, ASuccessorFindsThePredecessorsBlocksLocal)
 {
     void *block = nullptr;
