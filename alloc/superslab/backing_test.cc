@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 extern "C" {
 #include "os/os.h"
@@ -132,6 +133,17 @@ TEST_F(Backing, PrewarmStopsAtTheLimit)
         EXPECT_EQ(backing_prewarm(64 * MIB), 8 * MIB);
         limit_set(SIZE_MAX);
         EXPECT_EQ(purge_claimed_pages(), 0u) << "all of it is free";
+    }));
+}
+
+TEST_F(Backing, WhatTheSystemDoesNotFaultInIsFree)
+{
+    if (!test::in_child([] { EXPECT_TRUE(test::refuse_call(SYS_madvise, EPERM)); }))
+        GTEST_SKIP() << "the system has no filter of calls";
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_TRUE(test::refuse_call(SYS_madvise, EPERM));
+        EXPECT_EQ(backing_prewarm(64 * MIB), 0u);
+        EXPECT_EQ(purge_claimed_pages(), 0u);
     }));
 }
 
