@@ -6,6 +6,8 @@
 extern "C" {
 #include "profile/profile.h"
 #include "slab/slab.h"
+#include "superslab/limit.h"
+#include "superslab/pagemap.h"
 }
 
 namespace {
@@ -103,6 +105,31 @@ TEST_F(Borrow, WhatARefillMayBorrow)
     void *block = hak_malloc(sizeclass_bytes(last));
     EXPECT_EQ(bytes_of(block), sizeclass_bytes(last));
     hak_free(block);
+}
+
+// Where there is no fresh memory, the count does not keep a class from what lies idle. None of the blocks that are freed here
+// covers a page of the system, so that a trim leaves them.
+TEST_F(Borrow, WithoutFreshMemoryAllThatLiesIdleIsLent)
+{
+    const size_t most = 4608 / BORROWED_BYTES;
+    std::vector<void *> kept = take(5120, 16 * most), idle;
+    for (void *&block : kept) {
+        slab *of = slab_of(block);
+        const auto offset = (size_t)((char *)block - slab_start((superslab *)pagemap_descriptor(block), of));
+        if (offset / 5120 % 4 == 1) idle.push_back(std::exchange(block, nullptr));
+    }
+    ASSERT_GT(idle.size(), 2 * most);
+    give_back(idle);
+    hak_purge();
+    limit_set(limit_committed_bytes());
+    std::vector<void *> blocks;
+    while (void *block = hak_malloc(4608)) blocks.push_back(block);
+    limit_set(SIZE_MAX);
+    EXPECT_EQ(std::set<void *>(blocks.begin(), blocks.end()), std::set<void *>(idle.begin(), idle.end()));
+    blocks.push_back(hak_malloc(4608));
+    EXPECT_EQ(bytes_of(blocks.back()), 4608u) << "fresh";
+    give_back(blocks);
+    give_back(kept);
 }
 
 // An idle list of such a heap may belong to a choice (profile/pops.h).
