@@ -8,6 +8,7 @@
 extern "C" {
 #include "base/sizeclass.h"
 #include "hakmem/hakmem.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "superslab/pagemap.h"
 }
@@ -259,6 +260,38 @@ TEST(PageMap, WhatWasRefusedIsEnteredLater)
         EXPECT_EQ(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES), address(place));
         os = system_ops;
     }));
+}
+
+// A thread that the fork has caught in the map may have mapped the slice that the child wants, or not yet.
+TEST(PageMap, AChildEntersTheGiBThatAnotherThreadWasEntering)
+{
+    if (!SPARSE_MAP || pagemap_is_window()) GTEST_SKIP() << "it is reserved whole";
+    hak_free(hak_malloc(16)); // the heap looks after its locks in a child
+    std::atomic<int> stage = 0;
+    std::thread holder([&] {
+        lock_acquire(LOCK_MAP);
+        for (stage = 1; stage < 2;) std::this_thread::yield();
+        lock_release(LOCK_MAP);
+    });
+    while (stage < 1) std::this_thread::yield();
+    for (bool was_mapped : {false, true})
+        EXPECT_TRUE(test::in_child([was_mapped] {
+            static bool is_mapped;
+            is_mapped = was_mapped;
+            system_ops = os;
+            os_ops ops = *os;
+            ops.reserve = [](void *wanted, size_t bytes, size_t align_bytes) -> void * {
+                if (wanted == nullptr) return reinterpret_cast<void *>((uintptr_t)1 << 43); // far from what is readable
+                void *slice = system_ops->reserve(wanted, bytes, align_bytes);
+                return std::exchange(is_mapped, false) ? nullptr : slice;
+            };
+            os = &ops;
+            void *start = pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
+            os = system_ops;
+            EXPECT_EQ(start, address((uintptr_t)1 << 43));
+        })) << was_mapped;
+    stage = 2;
+    holder.join();
 }
 
 TEST(PageMap, WhatTheHeapEnters)
