@@ -1,6 +1,7 @@
 /* backing.c: see backing.h. The figures and settings order nothing: relaxed everywhere. */
 #include "superslab/backing.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -61,8 +62,11 @@ static void visit_full(struct superslab *superslab, void *context)
     } else if (seen == FULL_ONCE && superslab->index >= look->from && look->left > 0) {
         if (--look->left == 0) look->next_from = superslab->index + 1;
         if (os_resident_bytes(base, SUPERSLAB_BYTES) < SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16) return;
-        if (os_collapse(base, SUPERSLAB_BYTES) == 0) atomic_fetch_add_explicit(&collapsed, 1, memory_order_relaxed);
-        seen_full_set(superslab, TRIED);
+        const int error = os_collapse(base, SUPERSLAB_BYTES);
+        if (error == 0) atomic_fetch_add_explicit(&collapsed, 1, memory_order_relaxed);
+        /* These two may pass: the system is busy with one of the pages, or the group of processes is at its limit. After
+         * another error a further try would only make the system move memory about again. */
+        if (error != EAGAIN && error != EBUSY) seen_full_set(superslab, TRIED);
     }
 }
 

@@ -29,6 +29,13 @@ void tick()
     EXPECT_TRUE(pool_tick(clock_ms));
 }
 
+// The next round, and those that follow while the system is busy with a page and refuses.
+void tick_until_collapsed(size_t superslabs)
+{
+    for (int round = 0; round < 50 && (round == 0 || backing_collapsed() < superslabs); round++) tick();
+    EXPECT_EQ(backing_collapsed(), superslabs);
+}
+
 class Backing : public testing::Test {
   protected:
     void SetUp() override
@@ -161,15 +168,13 @@ TEST_F(Backing, FullSuperslabsBecomeHugePages)
         touch(partly, SUPERSLAB_BYTES - PAGE_BYTES);
         tick();
         EXPECT_EQ(backing_collapsed(), 0u) << "full in one round only";
-        tick();
-        EXPECT_EQ(backing_collapsed(), 1u);
+        tick_until_collapsed(1);
         EXPECT_GE(huge_bytes(superslab_base(full.superslab)), (size_t)SUPERSLAB_BYTES);
         EXPECT_EQ(os_resident_bytes(superslab_base(sparse.superslab), SUPERSLAB_BYTES),
                   SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16 - os_page_bytes())
             << "a superslab with room costs no memory";
         touch(sparse, SUPERSLAB_BYTES - SUPERSLAB_BYTES / 16);
-        tick();
-        EXPECT_EQ(backing_collapsed(), 2u) << "all but a sixteenth is resident";
+        tick_until_collapsed(2); // all but a sixteenth is resident
         tick();
         EXPECT_EQ(backing_collapsed(), 2u) << "each once";
         // Free for a round and full again: again, once.
@@ -178,9 +183,32 @@ TEST_F(Backing, FullSuperslabsBecomeHugePages)
         full = superslab_claim_whole();
         touch(full, SUPERSLAB_BYTES);
         tick();
-        tick();
-        EXPECT_EQ(backing_collapsed(), 3u);
+        tick_until_collapsed(3);
     }));
+}
+
+// A refusal that may pass is tried again in the next round, another one is not.
+TEST_F(Backing, WhatWasRefusedForTheMomentIsTriedAgain)
+{
+    SKIP_UNDER_SANITIZER("it keeps its own state of each page");
+    const std::string refusal = no_huge_pages();
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
+    if (!test::in_child([] { _exit(test::refuse_call(SYS_madvise, EAGAIN) ? 0 : 1); }))
+        GTEST_SKIP() << "the kernel lets no process refuse calls to itself (seccomp)";
+    for (const auto &[error, again] : {std::pair{EAGAIN, 1}, {EBUSY, 1}, {ENOMEM, 0}, {EINVAL, 0}})
+        EXPECT_TRUE(test::in_child([error, again] {
+            touch(superslab_claim_whole(), SUPERSLAB_BYTES);
+            backing_set_huge_policy(HUGE_FULL);
+            tick();
+            bool can = false;
+            test::in_threads(1, [&](int) {
+                can = test::refuse_call(SYS_madvise, error); // to this thread alone
+                tick();
+            });
+            EXPECT_TRUE(can);
+            EXPECT_EQ(backing_collapsed(), 0u);
+            tick_until_collapsed(again);
+        }));
 }
 
 TEST_F(Backing, OneRoundMakesAFew)
