@@ -2,6 +2,7 @@
 #include "heap/heap_test_support.h"
 
 extern "C" {
+#include "os/lock.h"
 #include "os/os_fault.h"
 #include "profile/profile.h"
 #include "profile/profile_file.h"
@@ -59,6 +60,38 @@ TEST_F(ProfileFile, AFileOfWholeBlocksHasAnEnd)
         EXPECT_EQ(content, bytes);
         EXPECT_EQ(at + 8, written.size()) << "the sum and the length follow";
     }
+}
+
+// A dump that another one is being written beside waits for it, also where both have the same path.
+TEST_F(ProfileFile, AFileIsEmptiedByTheOneWhoseTurnItIs)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_EQ(profile_start(64, 7), 0);
+        char path[] = "/tmp/hakmem-dump-XXXXXX";
+        const int fd = mkstemp(path);
+        ASSERT_EQ(write(fd, "being written", 13), 13);
+        std::atomic<pid_t> id = 0;
+        lock_acquire(LOCK_DUMP);
+        std::thread other([&] {
+            id = gettid();
+            EXPECT_EQ(profile_write(path), 0);
+        });
+        char state = 0;
+        for (int tries = 0; state != 'S' && tries < 10000; tries++) {
+            usleep(500);
+            FILE *stat = fopen(("/proc/self/task/" + std::to_string(id) + "/stat").c_str(), "r");
+            if (stat == nullptr) continue;
+            EXPECT_EQ(fscanf(stat, "%*d (%*[^)]) %c", &state), 1);
+            fclose(stat);
+        }
+        EXPECT_EQ(state, 'S') << "it does not wait";
+        EXPECT_EQ(lseek(fd, 0, SEEK_END), 13) << "it is emptied while it is written";
+        lock_release(LOCK_DUMP);
+        other.join();
+        EXPECT_GT(lseek(fd, 0, SEEK_END), 100);
+        close(fd);
+        unlink(path);
+    }));
 }
 
 // A prefix of every length that fits is taken whole, also after a longer one; the files count on.

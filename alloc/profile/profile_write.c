@@ -221,19 +221,19 @@ static int put_profile(void)
 
 int profile_write(const char *path)
 {
-    int saved = errno, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        int refused = errno;
-        errno = saved;
-        return refused;
+    const int saved = errno;
+    lock_acquire(LOCK_DUMP); /* before the file is emptied: it may be the one that is being written */
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        profile_file_begin(fd);
+        error = put_profile();
+        const int file_error = profile_file_end(), close_error = close(fd) != 0 ? errno : 0;
+        if (error == 0) error = file_error != 0 ? file_error : close_error;
     }
-    lock_acquire(LOCK_DUMP);
-    profile_file_begin(fd);
-    int error = put_profile(), file_error = profile_file_end();
     lock_release(LOCK_DUMP);
-    if (close(fd) != 0 && file_error == 0) file_error = errno;
     errno = saved;
-    return error != 0 ? error : file_error;
+    return error;
 }
 
 /* --- numbered files ---------------------------------------------------------------------------------------- */
