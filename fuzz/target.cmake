@@ -83,7 +83,7 @@ function(fuzz_target name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INSTRUMENT" "CORPUS;MAX_LEN;DICTIONARY;SHAPE;SECONDS;SANITIZER"
     "SOURCES;OBJECTS;LIBRARIES")
   if(NOT arg_SECONDS)
-    set(arg_SECONDS 20)
+    set(arg_SECONDS 10)
   endif()
   fuzz_programs(${name})
   fuzz_finds(${name} finds)

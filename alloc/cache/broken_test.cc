@@ -201,7 +201,7 @@ TEST_F(FreedAtOnce, ARunOrAHugeBlock)
 {
     if (SANITIZED) GTEST_SKIP() << "the sanitizer reports the double free";
     for (size_t size : {3 * test::MIB, test::MIB}) {
-        for (int round = 0; round < test::rounds(500); round++) {
+        for (int round = 0; round < test::rounds(200); round++) {
             void *block = hak_malloc(size);
             std::atomic<int> waiting{2};
             test::in_threads(2, [&](int) {

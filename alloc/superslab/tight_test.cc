@@ -269,7 +269,7 @@ TEST_F(Tight, ThreadsAtTheLimit)
         test::in_threads(3, [&](int thread) {
             test::Rng rng((uint64_t)thread);
             std::vector<std::pair<char *, size_t>> held(400);
-            for (int i = 0; i < test::rounds(20000); i++) {
+            for (int i = 0; i < test::rounds(8000); i++) {
                 auto &[block, size] = held[rng.below(held.size())];
                 size_t next = rng.below(8) != 0 ? rng.between(SMALL_BYTES_MAX + 1, 400000) : rng.between(1, 3 << 20);
                 if (block != nullptr) ASSERT_TRUE(test::pattern_holds(block, size, size, 4096));

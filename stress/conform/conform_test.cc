@@ -56,11 +56,11 @@ const std::set<std::string> kSlow = {
     "large-out-of-address-space", "phases-of-other-sizes", "late-free-of-large",      "calloc-from-the-system",
     "exit-with-workers",          "address-space",         "caches-of-ended-threads", "growing-and-shrinking"};
 
-// The bug's own check, those that may fail too, and every fourth of the others, different ones for each bug. This shows
+// The bug's own check, those that may fail too, and every twelfth of the others, different ones for each bug. This shows
 // a bug that a foreign check finds; running all checks on all bugs would take minutes.
 std::vector<std::string> arguments_for(const Canary &canary)
 {
-    constexpr std::size_t share = 4;
+    constexpr std::size_t share = 12;
     std::vector<std::string> arguments = {
         "conform", "--allocator", canary_path(canary.bug), "--json", "-", "--deadline", "3"};
     std::size_t turn = std::hash<std::string_view>{}(canary.bug);
