@@ -284,7 +284,8 @@ static void *resize_large(struct hak_heap *heap, void *pointer, size_t usable_by
     size_t more_bytes = size_bytes > usable_bytes ? size_bytes - usable_bytes : 0;
     bool is_run = pagemap_tag(pointer) == CLASS_OWN;
     more_bytes = (more_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    if (!own_large_count(heap, more_bytes, true)) return NULL;
+    /* One that shrinks is always taken: a lowered limit may be below what is in use. */
+    if (more_bytes != 0 && !own_large_count(heap, more_bytes, true)) return NULL;
     void *resized = pointer;
     if (is_run) {
         if (SANITIZED) heap_tell_shorter(pointer, usable_bytes, size_bytes);

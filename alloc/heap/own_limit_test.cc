@@ -154,6 +154,24 @@ TEST_F(OwnLimit, NothingIsLostWhenTheSystemRefuses)
     hak_heap_destroy(heap);
 }
 
+// Where the limit was lowered below what is in use, blocks that shrink give back what they had.
+TEST_F(OwnLimit, LargeBlocksShrinkAboveTheLimit)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {size_t{RUN_BYTES_MAX}, 20 * test::MIB}) {
+        OwnHeld held{hak_heap_malloc(heap, size), size / 5, size};
+        held.fill();
+        hak_heap_limit_set(heap, PAGE_BYTES);
+        EXPECT_EQ(hak_heap_realloc(heap, held.block, held.size), held.block);
+        EXPECT_EQ(own_figures_of(heap).resident_bytes, (held.size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+        EXPECT_TRUE(held.holds());
+        EXPECT_EQ(hak_heap_realloc(heap, held.block, held.size + PAGE_BYTES), nullptr) << "the limit holds";
+        hak_heap_limit_set(heap, SIZE_MAX);
+        hak_free(held.block);
+    }
+    hak_heap_destroy(heap);
+}
+
 // The limit stays as it is while another thread has the heap's lock: an allocation reads it more than once.
 TEST_F(OwnLimit, TheLimitChangesUnderTheLock)
 {
