@@ -371,6 +371,24 @@ TEST_F(HugeLoop, TheNumberOfMappingsToKeepIsBounded)
     }
 }
 
+// With the bytes to keep ends their number of mappings, also where the bytes of all of them are within the limit.
+TEST_F(HugeLoop, TheNumberFallsWithTheBytesToKeep)
+{
+    huge_set_cache_bytes(1024 * MIB);
+    std::vector<char *> blocks(HUGE_KEEP_ENTRIES);
+    for (char *&block : blocks) block = allocated(3 * MIB);
+    huge_keep_at_first({64 * MIB, huge_figures().live_bytes / 2});
+    size_t most = 0;
+    for (char *block : blocks) {
+        hak_free(block);
+        most = std::max(most, huge_figures().cached_bytes);
+    }
+    EXPECT_GE(most, HUGE_KEEP_ENTRIES / 2 * 3 * MIB);
+    EXPECT_EQ(huge_figures().cached_bytes, HUGE_CACHE_ENTRIES * 3 * MIB);
+    huge_purge_all();
+    huge_set_cache_bytes(HUGE_CACHE_BYTES_MAX);
+}
+
 // A descriptor belongs to another thread's block as soon as its mapping is gone: while the ones that were refused are
 // tried again, for one.
 TEST_F(HugeLoop, WhatIsGivenBackIsCountedBeforeAnotherThreadTakesItsDescriptor)
