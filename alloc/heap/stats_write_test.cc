@@ -180,6 +180,15 @@ TEST_F(StatsWrite, ASignalInterruptsNoCallOfTheProgram)
     }));
 }
 
+TEST_F(StatsWrite, OneSignalMayAskForBoth)
+{
+    EXPECT_TRUE(test::in_child([] {
+        ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE) && stats_signal_start(SIGUSR1, PROFILE_DUE));
+        raise(SIGUSR1);
+        EXPECT_EQ(stats_signal_due.load(), (uint32_t)(STATS_DUE | PROFILE_DUE));
+    }));
+}
+
 // Two signals that come to two threads at once: what each asks for is due.
 TEST_F(StatsWrite, NoSignalIsLostBesideAnother)
 {
