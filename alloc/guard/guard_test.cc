@@ -188,12 +188,13 @@ TEST_F(Guard, CallocIsZeroAndSizedFreesTakeIt)
     with(4, 1, [] {
         int seen = 0;
         for (int i = 0; i < 20000; i++) {
-            void *block = hak_calloc(3, 70);
-            ASSERT_TRUE(test::is_zero(block, 210));
-            memset(block, 'x', 210);
+            const size_t bytes = i % 4 < 2 ? 210 : 1100; // whose class has 1152
+            void *block = hak_calloc(1, bytes);
+            ASSERT_TRUE(test::is_zero(block, bytes));
+            memset(block, 'x', bytes);
             seen += is_sampled(block);
-            if (i % 2 == 0) hak_free_sized(block, 210);
-            else hak_free_aligned_sized(block, 16, 210);
+            if (i % 2 == 0) hak_free_sized(block, bytes);
+            else hak_free_aligned_sized(block, 16, bytes);
         }
         EXPECT_GT(seen, 100);
     });
