@@ -331,7 +331,11 @@ TEST_F(Guard, SystemThatRefuses)
         EXPECT_TRUE(block != nullptr && other != nullptr) << "no slot was lost";
         os_fault_install(1, true);
         hak_free(block); // the page stays readable; all else works
+        EXPECT_EQ(guard_alloc(100), nullptr);
         os_fault_remove();
+        guard_history history;
+        EXPECT_TRUE(guard_find(reinterpret_cast<uintptr_t>(block), &history));
+        EXPECT_EQ(history.freed.thread, (uint32_t)gettid()) << "it is still the block that was freed here";
         EXPECT_EQ(guard_alloc(100), block);
     });
     EXPECT_TRUE(test::in_child([] {
