@@ -283,6 +283,33 @@ TEST(Report, AThreadWaitsWhereItMayNotAskForAnother)
     wait_for_a_report(false);
 }
 
+// A child that is forked during another thread's report has the buffer, though that thread lives on in its parent.
+TEST(Report, AChildWaitsForNoThreadOfItsParent)
+{
+    SKIP_UNDER_SANITIZER("its runtime starts no thread in a forked child");
+    EXPECT_TRUE(test::in_child([] {
+        setenv("HAKMEM_FAILFAST", "report", 1);
+        level_without_files();
+        ASSERT_TRUE(failfast_goes_on());
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+        static std::atomic<bool> reports{false}, may_end{false};
+        hooks.failfast_explain = [](text *, uint32_t, failfast_find *) {
+            reports = true;
+            while (!may_end) std::this_thread::yield();
+        };
+        std::thread other([] { failfast_refused(FAILFAST_law, nullptr, "of a thread"); });
+        while (!reports) std::this_thread::yield();
+        EXPECT_TRUE(test::in_child(
+            [] {
+                may_end = true;
+                failfast_refused(FAILFAST_law, nullptr, "of a child");
+            },
+            60));
+        may_end = true;
+        other.join();
+    }));
+}
+
 // ENTRY_BYTES_MAX (512) of explain_next.c, the entry's zero byte included.
 TEST(Report, ThePreloadedLibraryIsNamedUpToItsBound)
 {
