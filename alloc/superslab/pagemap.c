@@ -34,6 +34,9 @@ enum {
 };
 static _Atomic(uint64_t) backed[SLICES / 64 + 1];
 static uint64_t own[SLICES / 64 + 1];
+/* The slice that is being mapped, plus 1; and that of a thread which a fork has caught at it, for the child: the thread may
+ * have mapped it, and told nobody (LOCK_MAP). */
+static size_t entering, caught;
 static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
 static struct {
@@ -170,10 +173,15 @@ static bool back_slice(size_t slice)
 {
     char *start = table + slice * PAGE_BYTES;
     uint64_t bit = 1ull << slice % 64;
-    /* Whom the fork has caught in here may have mapped it, and told nobody. */
-    bool is_caught = lock_acquire(LOCK_MAP);
-    if ((own[slice / 64] & bit) == 0 && (os->reserve(start, PAGE_BYTES, PAGE_BYTES) != NULL || is_caught))
-        own[slice / 64] |= bit; /* for good, also where it cannot be committed now */
+    if (lock_acquire(LOCK_MAP)) caught = entering;
+    if ((own[slice / 64] & bit) == 0) {
+        entering = slice + 1;
+        if (os->reserve(start, PAGE_BYTES, PAGE_BYTES) != NULL || caught == slice + 1)
+            own[slice / 64] |= bit; /* for good, also where it cannot be committed now */
+        /* A child that is forked here must find one of the two. */
+        atomic_signal_fence(memory_order_release);
+        entering = 0;
+    }
     bool is_backed = (own[slice / 64] & bit) != 0 && os->commit(start, PAGE_BYTES) == 0;
     /* release: as in back_cell. */
     if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);

@@ -8,7 +8,6 @@
 extern "C" {
 #include "base/sizeclass.h"
 #include "hakmem/hakmem.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "superslab/pagemap.h"
 }
@@ -262,36 +261,70 @@ TEST(PageMap, WhatWasRefusedIsEnteredLater)
     }));
 }
 
-// A thread that the fork has caught in the map may have mapped the slice that the child wants, or not yet.
+namespace {
+
+// Stops a thread at the slice that it enters, before it is mapped or afterwards.
+struct Stop {
+    static inline thread_local bool is_due;
+    static inline bool maps_first, is_foreign;
+    static inline std::atomic<int> stage;
+    static inline uintptr_t place;
+
+    static void wait()
+    {
+        for (stage = 1; stage < 2;) std::this_thread::yield();
+    }
+    static void *reserve(void *wanted, size_t bytes, size_t align_bytes)
+    {
+        if (wanted == nullptr) return reinterpret_cast<void *>(place);
+        if (is_foreign) return nullptr;
+        const bool waits = std::exchange(is_due, false);
+        if (waits && !maps_first) wait();
+        void *slice = system_ops->reserve(wanted, bytes, align_bytes);
+        if (waits && maps_first) wait();
+        return slice;
+    }
+};
+
+} // namespace
+
+// A thread that the fork has caught may have mapped the slice that the child wants, or not yet. The child may want others
+// first, and leaves alone what is not ours at their places.
 TEST(PageMap, AChildEntersTheGiBThatAnotherThreadWasEntering)
 {
     if (!SPARSE_MAP || pagemap_is_window()) GTEST_SKIP() << "it is reserved whole";
     hak_free(hak_malloc(16)); // the heap looks after its locks in a child
-    std::atomic<int> stage = 0;
-    std::thread holder([&] {
-        lock_acquire(LOCK_MAP);
-        for (stage = 1; stage < 2;) std::this_thread::yield();
-        lock_release(LOCK_MAP);
-    });
-    while (stage < 1) std::this_thread::yield();
-    for (bool was_mapped : {false, true})
-        EXPECT_TRUE(test::in_child([was_mapped] {
-            static bool is_mapped;
-            is_mapped = was_mapped;
-            system_ops = os;
-            os_ops ops = *os;
-            ops.reserve = [](void *wanted, size_t bytes, size_t align_bytes) -> void * {
-                if (wanted == nullptr) return reinterpret_cast<void *>((uintptr_t)1 << 43); // far from what is readable
-                void *slice = system_ops->reserve(wanted, bytes, align_bytes);
-                return std::exchange(is_mapped, false) ? nullptr : slice;
+    constexpr uintptr_t FAR = (uintptr_t)1 << 38; // no two such addresses have a slice in common
+    uintptr_t next = (uintptr_t)1 << 43; // of GiBs that are not readable at the start
+    system_ops = os;
+    os_ops ops = *os;
+    ops.reserve = Stop::reserve;
+    os = &ops;
+    for (bool maps_first : {false, true}) {
+        Stop::maps_first = maps_first;
+        Stop::stage = 0;
+        Stop::place = next;
+        std::thread caught([] {
+            Stop::is_due = true;
+            pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
+        });
+        while (Stop::stage < 1) std::this_thread::yield();
+        EXPECT_TRUE(test::in_child([next] {
+            const auto enters = [](uintptr_t at) {
+                Stop::place = at;
+                return pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES) == address(at);
             };
-            os = &ops;
-            void *start = pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
-            os = system_ops;
-            EXPECT_EQ(start, address((uintptr_t)1 << 43));
-        })) << was_mapped;
-    stage = 2;
-    holder.join();
+            Stop::is_foreign = true;
+            EXPECT_FALSE(enters(next + FAR));
+            Stop::is_foreign = false;
+            EXPECT_TRUE(enters(next + FAR)) << "what others had there is gone";
+            EXPECT_TRUE(enters(next));
+        })) << maps_first;
+        Stop::stage = 2;
+        caught.join();
+        next += 2 * FAR;
+    }
+    os = system_ops;
 }
 
 TEST(PageMap, WhatTheHeapEnters)
