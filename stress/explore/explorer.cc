@@ -59,6 +59,7 @@ Explorer::~Explorer()
 void Explorer::prepare(const ExploreScenario &scenario, unsigned threads, ExploreStart start)
 {
     fresh_.restore();
+    arena_complaint_forget(); // the scenario before may have ended by it
     Fibers &fibers = runner_.fibers();
     fibers.forget();
     fibers.begin(threads + 1);

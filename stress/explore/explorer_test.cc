@@ -4,6 +4,7 @@
 #include <string>
 
 #include "explore/explore_test_support.h"
+#include "explore/inside/inside_watch.h"
 
 namespace stress {
 namespace {
@@ -74,6 +75,19 @@ TEST(Explorer, ABoundIsReachedOnlyWhereAllHeld)
         if (world.runner.outcome().preemptions == 1) world.runner.fail("toy", "with one");
     };
     EXPECT_EQ(explorer().explore(scenario, request).bound_reached, 0u);
+}
+
+// What the allocator asks of the system against its contract is a failure of that scenario alone.
+TEST(Explorer, ABreachIsTheScenariosOwn)
+{
+    ExploreScenario scenario = *explore_scenario("push-drain");
+    const ExploreRequest request{.threads = 2, .bound = 1, .seconds = 0};
+    scenario.check = [](World &) { inside_commit_unreserved(); };
+    const ExploreResult result = explorer().explore(scenario, request);
+    EXPECT_STREQ(result.sweep.failure.rule, "system");
+    EXPECT_STREQ(result.sweep.failure.detail, "commit of memory that is not reserved");
+    scenario.check = nullptr;
+    EXPECT_EQ(explorer().explore(scenario, request).sweep.failure.rule, nullptr);
 }
 
 } // namespace

@@ -263,3 +263,8 @@ const char *arena_complaint(void)
 {
     return complaint;
 }
+
+void arena_complaint_forget(void)
+{
+    complaint = NULL;
+}

@@ -46,8 +46,9 @@ void arena_fail(uint64_t nth, bool for_ever);
 /* The number of calls made to fail since the process began. */
 uint64_t arena_failed(void);
 
-/* The allocator's first breach of the contract of os/os.h; NULL: none. */
+/* The allocator's first breach of the contract of os/os.h since it was forgotten; NULL: none. */
 const char *arena_complaint(void);
+void arena_complaint_forget(void);
 
 #ifdef __cplusplus
 }

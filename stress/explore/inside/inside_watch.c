@@ -9,11 +9,13 @@
 #include "debug/frame_layout.h"
 #include "debug/lookup.h"
 #include "debug/quarantine.h"
+#include "explore/inside/arena.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/guard_sample.h"
 #include "heap/own_inside.h"
 #include "heap/stats_write.h"
+#include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
 #include "profile/sites.h"
@@ -178,4 +180,9 @@ void inside_stats_signal(void)
 void inside_dead_pages_free(void)
 {
     own_dead_free_all();
+}
+
+void inside_commit_unreserved(void)
+{
+    os->commit((char *)arena_start() + ((size_t)(ARENA_GIB - 1) << 30), PAGE_BYTES);
 }

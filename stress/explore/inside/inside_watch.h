@@ -69,6 +69,9 @@ void inside_stats_signal(void);
 /* Gives back the pages of destroyed heaps, which the checks remember. */
 void inside_dead_pages_free(void);
 
+/* A breach of the contract of os/os.h, for arena_complaint. */
+void inside_commit_unreserved(void);
+
 #ifdef __cplusplus
 }
 #endif
