@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,8 @@ struct learned {
     uint16_t credits[CLASS_COUNT];
 };
 
-static char path_kept[OPTIONS_PATH_BYTES]; /* "": nothing is written */
+enum { KEPT_BYTES = PATH_MAX + OPTIONS_PATH_BYTES };
+static char path_kept[KEPT_BYTES]; /* "": nothing is written */
 
 /* FNV-1a, 64 bits. */
 static uint64_t sum_of(struct learned learned)
@@ -43,7 +45,7 @@ static uint64_t sum_of(struct learned learned)
 
 static void say(const char *path, const char *what, int error, const char *then)
 {
-    char line[OPTIONS_PATH_BYTES + 192];
+    char line[KEPT_BYTES + 192];
     struct text text = {line, sizeof line - 1, 0};
     text_add(&text, "hakmem: HAKMEM_LEARNED=");
     text_add(&text, path);
@@ -80,6 +82,19 @@ static int read_file(const char *path, struct learned *out, size_t *length)
     return error;
 }
 
+/* A path from the current directory is kept from the root, since the program may change the former. */
+static void keep_path(const char *path)
+{
+    const int saved = errno;
+    size_t length = 0;
+    if (path[0] != '/' && getcwd(path_kept, PATH_MAX - 1) != NULL) {
+        length = strlen(path_kept);
+        path_kept[length++] = '/';
+    }
+    memcpy(path_kept + length, path, strlen(path) + 1);
+    errno = saved;
+}
+
 static void begin_with(const struct learned *learned)
 {
     purge_keep_at_first((size_t)(learned->keep_pages < KEEP_PAGES_MAX ? learned->keep_pages : KEEP_PAGES_MAX));
@@ -102,7 +117,7 @@ void learned_read(const char *path)
         say(path, "cannot be read", error, alone);
         return;
     }
-    memcpy(path_kept, path, strlen(path) + 1);
+    keep_path(path);
     if (error == ENOENT) return;
     bool has_version = length >= offsetof(struct learned, keep_pages);
     if (has_version && (learned.version != VERSION || learned.classes != CLASS_COUNT)) {
@@ -146,7 +161,7 @@ void learned_write(void)
 {
     if (path_kept[0] == '\0') return;
     int saved = errno;
-    char beside[OPTIONS_PATH_BYTES + 16];
+    char beside[KEPT_BYTES + 16];
     struct text text = {beside, sizeof beside - 1, 0};
     text_add(&text, path_kept);
     text_add(&text, ".");
