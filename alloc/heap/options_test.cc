@@ -132,6 +132,20 @@ TEST(Options, AmountsOfMemory)
         });
 }
 
+TEST(Options, ABadHeapProfileIsNone)
+{
+    for (std::string entry : {"HAKMEM_PROFILE=", "HAKMEM_PROFILE=,1K", "HAKMEM_PROFILE=p,", "HAKMEM_PROFILE=p,0",
+                              "HAKMEM_PROFILE=p,5%", "HAKMEM_PROFILE=p,1KB"})
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_EQ(said, "hakmem: " + entry + ": not PREFIX or PREFIX,BYTES; there is no heap profile\n");
+            EXPECT_EQ(option_profile_mean_bytes(), 0u);
+        });
+    reading({"HAKMEM_PROFILE=p%,1K"}, [](const std::string &said) {
+        EXPECT_EQ(said, "");
+        EXPECT_EQ(option_profile_mean_bytes(), 1024u);
+    });
+}
+
 TEST(Options, ALongBadValueIsCutOffButStaysOneLine)
 {
     std::string entry = "HAKMEM_STATS=" + std::string(5000, 'x');
