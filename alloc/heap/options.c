@@ -213,7 +213,7 @@ static bool profile_read(const char *text)
     size_t bytes = 0, length = strlen(text);
     const char *comma = strrchr(text, ',');
     if (comma != NULL) {
-        if (strchr(comma, '%') != NULL || !bound_read(comma + 1, "", &bytes) || bytes == 0) return false;
+        if (strchr(comma, '%') != NULL || !bound_read(comma + 1, "", &bytes)) return false;
         length = (size_t)(comma - text);
     }
     if (!profile_prefix_set(text, length)) return false;

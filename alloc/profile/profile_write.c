@@ -224,8 +224,10 @@ int profile_write(const char *path)
     const int saved = errno;
     lock_acquire(LOCK_DUMP); /* before the file is emptied: it may be the one that is being written */
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int error = fd < 0 ? errno : 0;
-    if (fd >= 0) {
+    int error;
+    if (fd < 0) {
+        error = errno;
+    } else {
         profile_file_begin(fd);
         error = put_profile();
         const int file_error = profile_file_end(), close_error = close(fd) != 0 ? errno : 0;
