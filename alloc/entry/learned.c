@@ -45,7 +45,7 @@ static uint64_t sum_of(struct learned learned)
 
 static void say(const char *path, const char *what, int error, const char *then)
 {
-    char line[KEPT_BYTES + 192];
+    static char line[KEPT_BYTES + 192]; /* not on the stack: the thread that ends the program may have a small one */
     struct text text = {line, sizeof line - 1, 0};
     text_add(&text, "hakmem: HAKMEM_LEARNED=");
     text_add(&text, path);
@@ -161,7 +161,7 @@ void learned_write(void)
 {
     if (path_kept[0] == '\0') return;
     int saved = errno;
-    char beside[KEPT_BYTES + 16];
+    static char beside[KEPT_BYTES + 16]; /* as in say */
     struct text text = {beside, sizeof beside - 1, 0};
     text_add(&text, path_kept);
     text_add(&text, ".");

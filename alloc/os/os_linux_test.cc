@@ -1,5 +1,5 @@
-// os_linux_test.cc: the contract in os.h, clause by clause, against the kernel itself. os_write_test.cc has
-// what it writes, os_refused_test.cc what it does where the kernel refuses a call.
+// os_linux_test.cc: the contract in os.h, clause by clause, against the kernel itself. os_write_test.cc has what it writes,
+// os_refused_test.cc what it does where the kernel refuses a call.
 #include "base/test_support.h"
 
 #include <sys/mman.h>

@@ -33,8 +33,8 @@ size_t backing_collapsed(void)
 enum { NOT_FULL, FULL_ONCE, TRIED };
 
 /* A round looks at superslabs from this index on. Where one has used up what it may look at, the next continues behind it:
- * those that are full and not resident would use up each round otherwise. relaxed: pool_tick makes one round at a time, and
- * an old index only changes whose turn it is. */
+ * those that are full and not resident would use up each round otherwise. relaxed: an old
+ * index only changes whose turn it is. */
 static _Atomic(uint32_t) look_from;
 
 struct look {

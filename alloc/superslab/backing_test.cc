@@ -36,6 +36,13 @@ void tick_until_collapsed(size_t superslabs)
     EXPECT_EQ(backing_collapsed(), superslabs);
 }
 
+constexpr char NO_FILTER[] = "the kernel lets no process refuse calls to itself (seccomp)";
+
+bool can_refuse_calls()
+{
+    return test::in_child([] { _exit(test::refuse_call(SYS_madvise, EPERM) ? 0 : 1); });
+}
+
 class Backing : public testing::Test {
   protected:
     void SetUp() override
@@ -145,8 +152,7 @@ TEST_F(Backing, PrewarmStopsAtTheLimit)
 
 TEST_F(Backing, WhatTheSystemDoesNotFaultInIsFree)
 {
-    if (!test::in_child([] { EXPECT_TRUE(test::refuse_call(SYS_madvise, EPERM)); }))
-        GTEST_SKIP() << "the system has no filter of calls";
+    if (!can_refuse_calls()) GTEST_SKIP() << NO_FILTER;
     EXPECT_TRUE(test::in_child([] {
         ASSERT_TRUE(test::refuse_call(SYS_madvise, EPERM));
         EXPECT_EQ(backing_prewarm(64 * MIB), 0u);
@@ -193,8 +199,7 @@ TEST_F(Backing, WhatWasRefusedForTheMomentIsTriedAgain)
     SKIP_UNDER_SANITIZER("it keeps its own state of each page");
     const std::string refusal = no_huge_pages();
     if (!refusal.empty()) GTEST_SKIP() << refusal;
-    if (!test::in_child([] { _exit(test::refuse_call(SYS_madvise, EAGAIN) ? 0 : 1); }))
-        GTEST_SKIP() << "the kernel lets no process refuse calls to itself (seccomp)";
+    if (!can_refuse_calls()) GTEST_SKIP() << NO_FILTER;
     for (const auto &[error, again] : {std::pair{EAGAIN, 1}, {EBUSY, 1}, {ENOMEM, 0}, {EINVAL, 0}})
         EXPECT_TRUE(test::in_child([error, again] {
             touch(superslab_claim_whole(), SUPERSLAB_BYTES);

@@ -70,7 +70,7 @@ class Process(unittest.TestCase):
         # It waits until its memory was sampled, with the block and without, which takes a while on a busy machine.
         code = (
             "import os, time\ndef wait():\n  open('due', 'x')\n  while os.path.exists('due'): time.sleep(0.05)\n"
-            "x = bytearray(b'x') * (48 << 20); wait(); del x; wait()"
+            "x = bytearray(b'x') * (48 << 20); wait(); del x; wait(); time.sleep(0.1)"
         )
         resident_kib = process.resident_kib
 
