@@ -5,10 +5,17 @@ set(hakmem_includes ${CMAKE_CURRENT_SOURCE_DIR}/include)
 
 hakmem_objects(alloc-tests-c 1 1 ${CORE} ${CHECKS} ${FAULTS})
 target_compile_options(alloc-tests-c PRIVATE -fno-omit-frame-pointer) # as hakmem-validate
-# Adds the hook and the inspector, for tests; the release library has neither.
-hakmem_objects(alloc-tests-release-c 0 1 ${CORE} base/sync_point.c debug/inspect.c ${FAULTS})
 hakmem_count(alloc-tests-c)
+# For tests of the release build: the objects of libhakmem.a, and the hook and the inspector, which it lacks.
+hakmem_objects(alloc-tests-release-c 0 1 base/sync_point.c debug/inspect.c ${FAULTS})
 hakmem_count(alloc-tests-release-c)
+set(core hakmem_core)
+if(HAKMEM_COVERAGE) # which does not count in libhakmem.a
+  set(core alloc-tests-core)
+  hakmem_objects(${core} 0 1 ${CORE})
+  hakmem_count(${core})
+endif()
+set(RELEASE_OBJECTS $<TARGET_OBJECTS:${core}> $<TARGET_OBJECTS:alloc-tests-release-c>)
 
 # Every program that the tests of this folder run.
 add_custom_target(alloc-programs)
@@ -40,7 +47,7 @@ function(hakmem_add_threads_test name program)
   endif()
 endfunction()
 set(threads programs/threads_program.c)
-hakmem_c_program(threads-hak ${threads} programs/calls_hak.c $<TARGET_OBJECTS:alloc-tests-release-c>)
+hakmem_c_program(threads-hak ${threads} programs/calls_hak.c ${RELEASE_OBJECTS})
 hakmem_c_program(threads-hak-validate ${threads} programs/calls_hak.c $<TARGET_OBJECTS:alloc-tests-c>)
 hakmem_add_threads_test(threads-hak threads-hak)
 foreach(level 1 2 3)
@@ -99,7 +106,7 @@ endforeach()
 # stacks: the program and the heap are one module here, and traces leave the heap's own module out.)
 set(frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
 hakmem_c_program(wrong-program programs/wrong_program.c programs/calls_malloc.c entry/malloc.c
-    $<TARGET_OBJECTS:alloc-tests-release-c>)
+    ${RELEASE_OBJECTS})
 hakmem_c_program(wrong-program-validate programs/wrong_program.c programs/calls_malloc.c entry/malloc.c
     $<TARGET_OBJECTS:alloc-tests-c>)
 target_compile_options(wrong-program PRIVATE ${frames})

@@ -2,7 +2,7 @@
 # of their strings for uninitialised memory. So there is no C++ here, but two C programs: threads_program
 # (c_tests.cmake), which fails if the allocator makes a decision by memory that it has not written; and msan_program,
 # which asks the sanitizer what it believes about the blocks that a program gets.
-hakmem_c_program(msan-program programs/msan_program.c $<TARGET_OBJECTS:alloc-tests-release-c>)
+hakmem_c_program(msan-program programs/msan_program.c ${RELEASE_OBJECTS})
 hakmem_c_program(msan-program-validate programs/msan_program.c $<TARGET_OBJECTS:alloc-tests-c>)
 
 function(hakmem_add_msan_test name program)

@@ -44,14 +44,15 @@ set_source_files_properties(${engine}/seat/interp.cc PROPERTIES COMPILE_OPTIONS 
 function(fuzz_machine suffix full_log2)
   set(name fuzz_machine${suffix})
   add_library(${name} STATIC op_machine.cc no_scheduler.cc
-    ${engine}/base/mapped.cc ${engine}/base/rng.cc ${engine}/op/content.cc ${engine}/op/latency.cc ${engine}/op/op.cc
+    ${engine}/base/mapped.cc ${engine}/op/content.cc ${engine}/op/latency.cc
     ${engine}/judge/claim_map.cc ${engine}/judge/failure.cc ${engine}/judge/line_map.cc ${engine}/judge/oracle.cc
     ${engine}/seat/interp.cc ${engine}/seat/schedule_mark.cc ${PROJECT_SOURCE_DIR}/stress/program/op_print.cc)
   fuzz_harness(${name})
   target_compile_definitions(${name} PRIVATE HAKMEM_STRESS_DIRECT=1 STRESS_CONTENT_FULL_LOG2=${full_log2})
   target_compile_options(${name} PRIVATE -fno-sanitize=all -O2
     -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-builtin-aligned_alloc)
-  target_link_libraries(${name} PUBLIC ${HAKMEM_FMT} explore_fibers)
+  target_link_libraries(${name} PUBLIC ${HAKMEM_FMT} explore_fibers fuzz_op)
+  hakmem_unity(${name})
 endfunction()
 fuzz_machine("" 15)
 fuzz_machine(_light 13) # for schedules, which depend on which blocks meet, not on their sizes
