@@ -123,7 +123,7 @@ class CleanCanary : public testing::TestWithParam<const char *> {};
 
 TEST_P(CleanCanary, Passes)
 {
-    Words more = {"--seconds", "0.7"};
+    Words more = {"--seconds", "0.3"};
     // glibc puts small blocks of two threads into one cache line, which only strict runs count as a fault.
     if (std::string(GetParam()) == "false-sharing") more.push_back("--no-strict");
     const SpawnResult result = run_on("none", GetParam(), more);

@@ -15,7 +15,7 @@ namespace stress::inject {
 namespace {
 
 struct InjectRaw {
-    std::string seed, threads, ops, calls_max, call, limit, seconds, signal_us, watchdog, schedule, shard;
+    std::string seed, threads, ops, calls_max, call, limit, signal_us, watchdog, schedule, shard;
 };
 
 CLI::Validator name_of(const std::vector<std::string> &names)
@@ -58,7 +58,7 @@ void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::v
     app.add_flag("--for-ever", s.for_ever, "with --call: all later calls fail too");
     app.add_option("--limit", raw.limit, "space: only one run, with this many bytes")
         ->check(whole_number(1, std::uint64_t{1} << 36));
-    app.add_option("--seconds", raw.seconds, "signals: of each run (default: 1)")->check(whole_number(1, 3600));
+    app.add_option("--seconds", s.seconds, "signals: of each run (default: 1)")->check(seconds_number(false));
     app.add_option("--period", raw.signal_us, "signals: microseconds between two (default: 100)")
         ->check(whole_number(10, 1'000'000));
     app.add_option("--schedule", raw.schedule,
@@ -86,7 +86,6 @@ std::string settle_injection(Settings &s, const InjectRaw &raw, const std::vecto
     take(raw.calls_max, s.calls_max);
     take(raw.call, s.call);
     take(raw.limit, s.limit_bytes);
-    take(raw.seconds, s.seconds);
     take(raw.signal_us, s.signal_us);
     take(raw.watchdog, s.watchdog_seconds);
     if ((s.call != 0 || s.for_ever) && s.kind != "calls") return "--call and --for-ever are for calls; leave them out";
