@@ -2,6 +2,7 @@
 #include "heap/own_test_support.h"
 
 extern "C" {
+#include "os/os.h"
 #include "os/os_fault.h"
 }
 
