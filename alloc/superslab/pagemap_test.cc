@@ -284,6 +284,11 @@ struct Stop {
         if (waits && maps_first) wait();
         return slice;
     }
+    static bool enters(uintptr_t at)
+    {
+        place = at;
+        return pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES) == address(at);
+    }
 };
 
 } // namespace
@@ -310,20 +315,54 @@ TEST(PageMap, AChildEntersTheGiBThatAnotherThreadWasEntering)
         });
         while (Stop::stage < 1) std::this_thread::yield();
         EXPECT_TRUE(test::in_child([next] {
-            const auto enters = [](uintptr_t at) {
-                Stop::place = at;
-                return pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES) == address(at);
-            };
             Stop::is_foreign = true;
-            EXPECT_FALSE(enters(next + FAR));
+            EXPECT_FALSE(Stop::enters(next + FAR));
             Stop::is_foreign = false;
-            EXPECT_TRUE(enters(next + FAR)) << "what others had there is gone";
-            EXPECT_TRUE(enters(next));
+            EXPECT_TRUE(Stop::enters(next + FAR)) << "what others had there is gone";
+            EXPECT_TRUE(Stop::enters(next));
         })) << maps_first;
         Stop::stage = 2;
         caught.join();
         next += 2 * FAR;
     }
+    os = system_ops;
+}
+
+// A slice that others had when it was wanted is not one that the fork has caught.
+TEST(PageMap, AChildLeavesAloneAGiBThatWasRefused)
+{
+    if (!SPARSE_MAP || pagemap_is_window()) GTEST_SKIP() << "it is reserved whole";
+    hak_free(hak_malloc(16)); // the heap looks after its locks in a child
+    constexpr uintptr_t MAPPED = (uintptr_t)1 << 44, REFUSED = MAPPED + ((uintptr_t)1 << 38);
+    static std::atomic<int> commits;
+    system_ops = os;
+    os_ops ops = *os;
+    Stop::stage = 0;
+    Stop::maps_first = false;
+    ops.reserve = Stop::reserve;
+    ops.commit = [](void *start, size_t bytes) {
+        const int commit = commits++;
+        if (commit == 0) return ENOMEM;
+        if (commit == 1) Stop::wait();
+        return system_ops->commit(start, bytes);
+    };
+    ops.release = [](void *, size_t) { return 0; };
+    os = &ops;
+    EXPECT_FALSE(Stop::enters(MAPPED));
+    Stop::is_foreign = true;
+    EXPECT_FALSE(Stop::enters(REFUSED));
+    Stop::is_foreign = false;
+    std::thread caught(
+        [&] { EXPECT_TRUE(Stop::enters(MAPPED)); }); // in a slice that is mapped and cannot be written yet
+    while (Stop::stage < 1) std::this_thread::yield();
+    EXPECT_TRUE(test::in_child([&] {
+        Stop::is_foreign = true;
+        const int before = commits;
+        EXPECT_FALSE(Stop::enters(REFUSED));
+        EXPECT_EQ(commits, before) << "others have it";
+    }));
+    Stop::stage = 2;
+    caught.join();
     os = system_ops;
 }
 
