@@ -15,7 +15,7 @@ Settings settings_of(const std::string &kind)
     settings.kind = kind;
     settings.allocator = "validate";
     settings.seed = 7;
-    settings.seconds = 5;
+    settings.seconds = 0.25;
     settings.signal_us = 250;
     settings.watchdog_seconds = 3;
     return settings;
@@ -88,7 +88,7 @@ TEST(InjectRepeat, OfSignals)
     EXPECT_EQ(read_back(task).signal_us, 250U);
     EXPECT_EQ(read_back(task).seconds, Settings().seconds) << "as many ops, however long they take";
     task.ops = 0;
-    EXPECT_EQ(read_back(task).seconds, 5);
+    EXPECT_EQ(read_back(task).seconds, 0.25);
 }
 
 }  // namespace
