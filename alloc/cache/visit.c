@@ -98,10 +98,12 @@ struct visit_found visit_idle(void)
             found.active++;
             continue;
         }
-        bool visited = atomic_load_explicit(&heap->rounds_visited, memory_order_relaxed) == seen_since(heap);
+        /* Read before the visit: what the thread does from then on calls for another visit. */
+        const uint32_t since = seen_since(heap);
+        bool visited = atomic_load_explicit(&heap->rounds_visited, memory_order_relaxed) == since;
         if (visited && !remote_is_pending(&heap->owner)) continue;
         if (!visit_caches(heap)) continue;
-        atomic_store_explicit(&heap->rounds_visited, seen_since(heap), memory_order_relaxed);
+        atomic_store_explicit(&heap->rounds_visited, since, memory_order_relaxed);
         found.given_back++;
         if (owner_idle_bytes(&heap->owner) > 0) visit_trim(heap);
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 extern "C" {
+#include "base/sync_point.h"
 #include "cache/visit.h"
 #include "os/os.h"
 #include "superslab/purge.h"
@@ -198,6 +199,45 @@ TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
     active = visit_idle().active;
     Sleeper heir([] { hak_free(hak_malloc(700)); });
     EXPECT_EQ(visit_idle().active, active + 1) << "a thread that has just taken such a heap is";
+    hak_clock_hook = nullptr;
+}
+
+// A thread that comes to a slow path during a visit to its heap works when the visit has ended, and sleeps again: it is
+// visited again.
+TEST_F(Visit, WhatAThreadDoesRightBehindAVisitCallsForAnother)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock, and stop the visitor
+    clock_take();
+    static std::binary_semaphore go{0}, done{0};
+    static const heap *theirs;
+    std::thread thread([] {
+        for (int i = 0; i < 2; i++) {
+            fill_and_free(512, 1 << 20);
+            theirs = tcache_self()->heap;
+            done.release();
+            go.acquire();
+        }
+    });
+    done.acquire();
+    for (int i = 0; i < 3; i++) round();
+    static bool has_woken;
+    has_woken = false;
+    hak_sync_point_hook = [](const char *step) {
+        if (has_woken || theirs->parked != 0 || strcmp(step, "lock_release") != 0) return;
+        has_woken = true;
+        go.release();
+        done.acquire();
+    };
+    EXPECT_GE(visit_idle().given_back, 1u);
+    hak_sync_point_hook = nullptr;
+    EXPECT_TRUE(has_woken);
+    if (!has_woken) go.release(), done.acquire();
+    EXPECT_GT(theirs->parked, 0u);
+    for (int i = 0; i < 3; i++) round();
+    visit_idle();
+    EXPECT_EQ(theirs->parked, 0u) << "it sleeps with full caches";
+    go.release();
+    thread.join();
     hak_clock_hook = nullptr;
 }
 
