@@ -116,6 +116,7 @@ TEST_F(Visit, DrainsWhatOthersFreedForASleepingThread)
     EXPECT_GE(get().small_bytes, 2u << 20) << "posted, and not drained";
     hak_purge_all();
     EXPECT_LE(get().small_bytes, (size_t)CARVE_BYTES) << "what the thread carved beyond";
+    EXPECT_EQ(test::inspected().empty_slab_count, 0u) << "the drain has emptied them";
 }
 
 // Staged frees stay with their thread until it is on a slow path in a later round of the tick.
