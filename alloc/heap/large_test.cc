@@ -75,6 +75,23 @@ TEST_F(Large, ResizesInPlace)
     hak_free(run);
 }
 
+// A run that was moved to grow has free pages behind it, also where no page was free and a superslab was made for it.
+TEST_F(Large, AMovedRunHasRoomInANewSuperslab)
+{
+    char *run = run_alloc(2 * PAGE_BYTES);
+    std::vector<char *> rest;
+    while (pool_figures().claimed_pages < pool_figures().superslab_count * SUPERSLAB_PAGES)
+        rest.push_back(run_alloc(PAGE_BYTES));
+    const size_t made = pool_figures().made_count;
+    run = static_cast<char *>(hak_realloc(run, 8 * PAGE_BYTES));
+    ASSERT_NE(run, nullptr);
+    ASSERT_EQ(pool_figures().made_count, made + 1);
+    char *grown = static_cast<char *>(hak_realloc(run, 16 * PAGE_BYTES));
+    EXPECT_EQ(grown, run) << "copied again";
+    hak_free(grown);
+    for (char *each : rest) hak_free(each);
+}
+
 TEST_F(Large, DoesNotGrowOverANeighbour)
 {
     char *whole = run_alloc(20 * PAGE_BYTES);
