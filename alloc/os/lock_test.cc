@@ -155,3 +155,27 @@ TEST(Lock, TheChildIsToldOnceOfALockThatAnotherThreadHeld)
         lock_release(LOCK_POOL);
     }
 }
+
+TEST(Lock, TheChildFindsALockInAnObjectThatWasHeld)
+{
+    for (bool is_waited_for : {false, true}) {
+        lock_word word = {};
+        lock_word_acquire(&word, LOCK_OWN);
+        const uint32_t held = word.state;
+        std::thread waiter;
+        if (is_waited_for) {
+            waiter = std::thread([&] {
+                lock_word_acquire(&word, LOCK_OWN);
+                lock_word_release(&word, LOCK_OWN);
+            });
+            while (word.state == held) pause_ms(1);
+        }
+        lock_word of_child = {};
+        of_child.state = word.state.load();
+        EXPECT_TRUE(lock_word_reset(&of_child)) << is_waited_for;
+        EXPECT_FALSE(lock_word_reset(&of_child)) << "it is free now";
+        lock_word_release(&word, LOCK_OWN);
+        if (is_waited_for) waiter.join();
+        EXPECT_FALSE(lock_word_reset(&word));
+    }
+}
