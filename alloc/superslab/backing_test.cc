@@ -216,6 +216,30 @@ TEST_F(Backing, WhatWasRefusedForTheMomentIsTriedAgain)
         }));
 }
 
+// After a refusal for good the superslab is left alone, in the rounds after the next too.
+TEST_F(Backing, WhatWasRefusedForGoodIsNotLookedAtAgain)
+{
+    SKIP_UNDER_SANITIZER("it keeps its own state of each page");
+    if (!can_refuse_calls()) GTEST_SKIP() << NO_FILTER;
+    for (int error : {ENOMEM, EINVAL})
+        EXPECT_TRUE(test::in_child([error] {
+            const page_range full = superslab_claim_whole();
+            touch(full, SUPERSLAB_BYTES);
+            ASSERT_EQ(os_resident_bytes(superslab_base(full.superslab), SUPERSLAB_BYTES), (size_t)SUPERSLAB_BYTES);
+            backing_set_huge_policy(HUGE_FULL);
+            ASSERT_TRUE(test::refuse_call(SYS_madvise, error));
+            tick();
+            const uint8_t once = full.superslab->seen_full;
+            tick();
+            const uint8_t refused = full.superslab->seen_full;
+            EXPECT_NE(refused, once) << "it was looked at";
+            for (int i = 0; i < 3; i++) {
+                tick();
+                EXPECT_EQ(full.superslab->seen_full, refused);
+            }
+        }));
+}
+
 TEST_F(Backing, OneRoundMakesAFew)
 {
     SKIP_UNDER_SANITIZER("it keeps its own state of each page");
