@@ -4,8 +4,10 @@
 #include <pthread.h>
 
 extern "C" {
+#include "base/sync_point.h"
 #include "cache/thread.h"
 #include "slab/owner.h"
+#include "slab/slab.h"
 }
 
 namespace {
@@ -309,4 +311,32 @@ TEST_F(Thread, PurgeReachesTheHeapsOfTheDead)
     EXPECT_EQ(stats.slab_bytes, 0u);
     EXPECT_EQ(stats.dirty_bytes, 0u);
     EXPECT_EQ(thread_flush_orphans(), owner_orphan_count());
+}
+
+// Blocks that are freed for an orphan while a thread looks at it, and leaves it, are drained, and it is an orphan again.
+TEST_F(Thread, AnOrphanThatIsNotTakenIsDrained)
+{
+    SKIP_WITHOUT_VALIDATE();
+    std::vector<void *> own, theirs;
+    for (int i = 0; i < 500; i++) own.push_back(hak_malloc(1000));
+    test::in_thread([&] {
+        for (int i = 0; i < 100; i++) theirs.push_back(hak_malloc(1000));
+    });
+    owner *orphan = slab_of(theirs[0])->owner;
+    ASSERT_TRUE(owner_is_orphan(orphan));
+    static void *late;
+    late = theirs.back();
+    theirs.pop_back();
+    hak_sync_point_hook = [](const char *step) {
+        if (late == nullptr || strcmp(step, "owner_abandon") != 0) return;
+        test::in_thread([block = std::exchange(late, nullptr)] { hak_free(block); });
+    };
+    thread_succeed(tcache_self(), orphan);
+    hak_sync_point_hook = nullptr;
+    EXPECT_EQ(late, nullptr) << "the step was not met";
+    EXPECT_NE(my_owner(), orphan->id);
+    EXPECT_TRUE(owner_is_orphan(orphan)) << "nobody can take it any more";
+    EXPECT_FALSE(remote_is_pending(orphan));
+    for (void *block : own) hak_free(block);
+    for (void *block : theirs) hak_free(block);
 }
