@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "base/policy.h"
+#include "base/sync_point.h"
 #include "superslab/purge.h"
 
 static _Atomic(size_t) hard = SIZE_MAX, soft = SIZE_MAX;
@@ -38,9 +39,13 @@ size_t limit_committed_bytes(void)
 
 void limit_note_peak(void)
 {
-    size_t bytes = limit_committed_bytes();
-    if (bytes > atomic_load_explicit(&peak_bytes, memory_order_relaxed))
-        atomic_store_explicit(&peak_bytes, bytes, memory_order_relaxed);
+    size_t bytes = limit_committed_bytes(), peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
+    while (bytes > peak) { /* another thread may note a higher one meanwhile */
+        sync_point("limit_note_peak");
+        if (atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, bytes, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return;
+    }
 }
 
 size_t limit_committed_peak_bytes(void)

@@ -9,6 +9,7 @@ extern "C" {
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/os_fault.h"
+#include "superslab/limit.h"
 }
 
 namespace {
@@ -265,4 +266,25 @@ TEST_F(PoolThreads, WhoWaitedForTheLockSearchesAgain)
     EXPECT_EQ(again.range.superslab, all.back().range.superslab);
     for (const Claimed &run : all) free_run(run);
     all.clear();
+}
+
+// Two threads have a new peak of committed memory at once: the lower one, noted last, is none.
+TEST_F(PoolThreads, ThePeakIsTheHigherOfTwo)
+{
+    SKIP_WITHOUT_VALIDATE();
+    EXPECT_TRUE(test::in_child([] {
+        static bool is_due;
+        is_due = true;
+        const size_t peak = limit_committed_peak_bytes(), to_peak = peak - limit_committed_bytes();
+        hak_sync_point_hook = [](const char *step) {
+            if (strcmp(step, "limit_note_peak") != 0 || !std::exchange(is_due, false)) return;
+            limit_count_huge(test::MIB); // as another thread
+            limit_count_huge(-test::MIB);
+        };
+        limit_count_huge(to_peak + PAGE_BYTES);
+        hak_sync_point_hook = nullptr;
+        EXPECT_FALSE(is_due);
+        limit_count_huge(-(to_peak + PAGE_BYTES));
+        EXPECT_EQ(limit_committed_peak_bytes(), peak + PAGE_BYTES + test::MIB);
+    }));
 }
