@@ -181,3 +181,26 @@ TEST_F(ForkAtStep, BetweenPostAndQueueOfAnOrphan)
         each.clear();
     }
 }
+
+// Another thread posts what it has staged, as on its first slow path in a round of the tick, and has come to the first list.
+TEST_F(ForkAtStep, BetweenTwoStagesThatArePosted)
+{
+    static std::vector<void *> blocks;
+    for (size_t size : {512u, 1024u, 2048u})
+        for (int i = 0; i < 5; i++) blocks.push_back(hak_malloc(size));
+    fork_at(
+        "remote_post",
+        [] {
+            for (void *block : blocks) hak_free(block);
+            remote_post_all(&tcache_self()->heap->staging);
+        },
+        [] {
+            for (uint32_t id = 1; id <= owner_count(); id++) {
+                auto *heap = reinterpret_cast<struct heap *>(owner_with_id(id));
+                if (heap->tcache != nullptr) continue;
+                for (const stage &each : heap->staging.stages)
+                    EXPECT_EQ(each.count, 0u) << "staged, and nobody posts it";
+            }
+        });
+    blocks.clear();
+}

@@ -94,8 +94,8 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
 void remote_post_all(struct staging *staging)
 {
     if (!staging->used) return; /* so that a thread's end need not read the whole table */
-    staging->used = false;
     for (uint32_t i = 0; i < STAGES; i++) stage_post(staging, &staging->stages[i]);
+    staging->used = false; /* last: a child that is forked before posts the rest */
 }
 
 /* --- the owner ----------------------------------------------------------------------------------- */
