@@ -52,6 +52,7 @@ static void abandon_dead(void)
         if (dead == NULL) continue;
         bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
         if (whole) {
+            remote_recount(&heap->staging);
             thread_abandon_heap(dead);
         } else {
             atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);

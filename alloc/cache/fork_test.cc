@@ -10,6 +10,7 @@
 extern "C" {
 #include "cache/thread.h"
 #include "slab/owner.h"
+#include "slab/remote.h"
 }
 
 namespace {
@@ -226,4 +227,34 @@ TEST_F(Fork, HandlersOfTheProgramAllocate)
     }));
     EXPECT_EQ(handler_runs, 2);
     handlers_on = false;
+}
+
+// Another thread has put a block on a list that it stages, and not counted it yet.
+TEST_F(Fork, BetweenAStagedBlockAndItsCount)
+{
+    static std::vector<void *> blocks;
+    static stage *staged;
+    for (int i = 0; i < 5; i++) blocks.push_back(hak_malloc(512));
+    const uint64_t used = test::inspected().used_blocks;
+    std::atomic<int> step{0};
+    std::thread thread([&] {
+        hak_free(hak_malloc(100)); // the thread takes a heap
+        for (void *block : blocks) hak_free(block);
+        for (stage &each : tcache_self()->heap->staging.stages)
+            if (each.count != 0) staged = &each;
+        step = 1;
+        while (step < 2) std::this_thread::yield();
+    });
+    while (step < 1) std::this_thread::yield();
+    ASSERT_EQ(staged->count, 5u);
+    staged->count = 4;
+    EXPECT_TRUE(test::in_child([used] {
+        hak_purge();
+        EXPECT_LE(test::inspected().used_blocks, used - 5);
+        hak_free(hak_malloc(512));
+    }));
+    staged->count = 5;
+    step = 2;
+    thread.join();
+    blocks.clear();
 }

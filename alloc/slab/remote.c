@@ -174,6 +174,19 @@ void remote_forget_pending(struct owner *owner)
     atomic_store_explicit(&owner->pending, NULL, memory_order_relaxed);
 }
 
+void remote_recount(struct staging *staging)
+{
+    if (!staging->used) return;
+    for (uint32_t i = 0; i < STAGES; i++) {
+        struct stage *stage = &staging->stages[i];
+        if (stage->count == 0) continue;
+        const struct block *block = stage->head;
+        for (uint32_t counted = 1; counted < stage->count && block != stage->tail; counted++)
+            block = link_get(&block->next);
+        if (block != stage->tail) stage->count++;
+    }
+}
+
 void remote_requeue(struct slab *slab)
 {
     if ((atomic_load_explicit(&slab->remote, memory_order_relaxed) & REMOTE_QUEUED) != 0)

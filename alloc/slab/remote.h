@@ -47,8 +47,10 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
  * returned instead, and its blocks stay in use. Only the thread that holds the owner may call it. */
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 
-/* For the child after fork. remote_forget_pending empties an owner's queue; remote_requeue queues a slab that has
- * posted blocks. */
+/* For the child after fork. remote_recount counts a block that a thread which the child lacks had put on a stage's list
+ * and not counted yet. remote_forget_pending empties an owner's queue; remote_requeue queues a slab that has posted
+ * blocks. */
+void remote_recount(struct staging *staging);
 void remote_forget_pending(struct owner *owner);
 void remote_requeue(struct slab *slab);
 
