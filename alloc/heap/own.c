@@ -129,6 +129,9 @@ static void slabs_discard(struct slab **list, bool are_runs)
 static void empty(struct hak_heap *heap)
 {
     own_lock(heap);
+    /* A purge by another thread may have given the lock back a moment ago and not looked at the list again (own_unlock).
+     * relaxed: nobody posts now. */
+    atomic_store_explicit(&heap->posted, NULL, memory_order_relaxed);
     memset(heap->heads, 0, sizeof heap->heads);
     heap->binned_bytes = 0;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)

@@ -223,6 +223,28 @@ TEST_F(Own, ThreadsFreeLargeBlocksAtOnce)
     hak_heap_destroy(heap);
 }
 
+// A block was freed while another thread purged the heap. That thread has given the lock back, and has not yet looked
+// whether a block was posted meanwhile.
+TEST_F(Own, AllGoesBackWithABlockThatIsStillPosted)
+{
+    hak_heap *heap = hak_heap_new();
+    for (size_t size : {100u, 20000u}) {
+        void *block = hak_heap_malloc(heap, size), *kept = hak_heap_malloc(heap, size);
+        std::thread([=] {
+            own_lock(heap);
+            std::thread([=] { hak_free(block); }).join();
+            lock_word_release(&heap->lock, LOCK_OWN);
+        }).join();
+        ASSERT_EQ((void *)heap->posted, block);
+        hak_heap_free_all(heap);
+        EXPECT_EQ((void *)heap->posted, nullptr);
+        EXPECT_EQ(own_figures_of(heap).used_bytes, 0u);
+        test::inspected();
+        EXPECT_EQ(own_figures_of(heap).committed_bytes, 0u) << kept;
+    }
+    hak_heap_destroy(heap);
+}
+
 // To unmap a huge block may take long. Other threads use its heap meanwhile.
 TEST_F(Own, TheHeapIsFreeWhileAHugeBlockGoesBack)
 {
