@@ -4,6 +4,7 @@
 extern "C" {
 #include "heap/huge.h"
 #include "heap/options.h"
+#include "profile/profile_write.h"
 #include "superslab/pool.h"
 }
 
@@ -140,6 +141,14 @@ TEST(Options, ABadHeapProfileIsNone)
             EXPECT_EQ(said, "hakmem: " + entry + ": not PREFIX or PREFIX,BYTES; there is no heap profile\n");
             EXPECT_EQ(option_profile_mean_bytes(), 0u);
         });
+    char folder[] = "/tmp/hakmem-options-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    for (const char *bytes : {",", ",0", ",5%"})
+        reading({"HAKMEM_PROFILE=" + std::string(folder) + "/p" + bytes}, [](const std::string &said) {
+            EXPECT_NE(said, "");
+            profile_dump_next("exit");
+        });
+    EXPECT_EQ(rmdir(folder), 0) << "a file has the prefix that was refused";
     reading({"HAKMEM_PROFILE=p%,1K"}, [](const std::string &said) {
         EXPECT_EQ(said, "");
         EXPECT_EQ(option_profile_mean_bytes(), 1024u);
