@@ -92,12 +92,15 @@ TEST_F(StatsWrite, AReportSaysTheFigures)
             const bool is_profiled = work == 2 && !VALIDATE && !SANITIZED;
             for (void *block : blocks) hak_free(block);
             blocks.clear();
+            hak_purge_all(); // bins with blocks would serve the next ones, and none is sampled
             if (is_profiled) ASSERT_EQ(profile_start(1, 7), 0); // every block
             if (work > 0) blocks.push_back(hak_malloc(SMALL_BYTES_MAX)); // the last class before those of alignments
             for (size_t size = 1; work > 0 && size < 3 * MIB; size = size * 3 / 2 + 1) {
                 blocks.push_back(hak_malloc(size));
                 blocks.push_back(hak_aligned_alloc(64, size));
             }
+            if (is_profiled) hak_purge_all(); // the slabs go, of which only sampled blocks were wanted
+            bool any_without_slab = false;
             for (int format : {HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON, HAKMEM_STATS_PROMETHEUS}) {
                 FILE *file = tmpfile();
                 hak_figures figures;
@@ -107,7 +110,10 @@ TEST_F(StatsWrite, AReportSaysTheFigures)
                 written.resize((size_t)pread(fileno(file), written.data(), written.size(), 0));
                 EXPECT_EQ(written, expected_report(format, figures, is_profiled)) << work << " " << format;
                 fclose(file);
+                for (size_t i = 0; i + 1 < CLASS_COUNT; i++)
+                    any_without_slab |= figures.classes[i].slab_bytes == 0 && figures.class_live_blocks[i] != 0;
             }
+            EXPECT_EQ(any_without_slab, is_profiled) << work;
             EXPECT_EQ(stats_write(STDOUT_FILENO, HAKMEM_STATS_TEXT - 1), EINVAL);
             EXPECT_EQ(stats_write(STDOUT_FILENO, HAKMEM_STATS_PROMETHEUS + 1), EINVAL);
         }
