@@ -34,6 +34,7 @@ TEST_F(ProfileFile, WhatAFullDeviceRefusesIsTheResult)
         }
         EXPECT_EQ(profile_write("/dev/null"), 0) << "the next one begins again";
         EXPECT_EQ(errno, 7);
+        EXPECT_EQ(dup(STDOUT_FILENO), STDIN_FILENO) << "a file is still open";
     }));
 }
 
