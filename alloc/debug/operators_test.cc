@@ -75,6 +75,7 @@ TEST(Operators, OnlyThoseThatAModuleHas)
         ASSERT_NE(gnu_hash(module), nullptr) << dlerror();
         EXPECT_FALSE(operators_elsewhere(OPERATORS_DELETE));
         EXPECT_TRUE(operators_elsewhere(OPERATORS_NEW));
+        EXPECT_FALSE(operators_elsewhere(OPERATORS_DELETE)) << "those that were found are not of this kind";
         dlclose(module);
         EXPECT_TRUE(operators_elsewhere(OPERATORS_NEW)) << "its blocks may outlive it";
     }));
@@ -84,6 +85,7 @@ TEST(Operators, OnlyThoseThatAModuleHas)
         EXPECT_EQ(gnu_hash(module), nullptr) << "it is there to have the older table";
         EXPECT_FALSE(operators_elsewhere(OPERATORS_NEW));
         EXPECT_TRUE(operators_elsewhere(OPERATORS_DELETE));
+        EXPECT_FALSE(operators_elsewhere(OPERATORS_NEW));
     }));
     EXPECT_TRUE(test::in_child([] {
         uint32_t *table = gnu_hash(load(WITH_NEW));
