@@ -215,6 +215,41 @@ TEST_F(FrameTest, ASizeThatNoBlockCanHaveIsReportedAtLevelThree)
     failfast_goes_on_read = goes_on;
 }
 
+// A later report that comes from no such call must not name this one.
+TEST_F(FrameTest, ACallThatIsRefusedLeavesNoName)
+{
+    const int level = failfast_level_read, goes_on = failfast_goes_on_read;
+    failfast_level_read = LEVEL_TRACES;
+    failfast_goes_on_read = 1;
+    static void *block, *of_new, *outside;
+    static hak_heap *heap;
+    block = take(100);
+    of_new = take(100, 0, false, FAMILY_NEW);
+    outside = &block;
+    heap = hak_heap_new();
+    hak_heap_destroy(heap);
+    release(block);
+    const std::pair<const char *, void (*)()> calls[] = {
+        {"free", [] { hak_free(block); }},
+        {"free of another family", [] { hak_free(of_new); }},
+        {"free outside", [] { heap_free(outside); }},
+        {"realloc", [] { EXPECT_EQ(hak_realloc(block, 10), nullptr); }},
+        {"realloc of another family", [] { EXPECT_EQ(hak_realloc(of_new, 10), nullptr); }},
+        {"realloc outside", [] { EXPECT_EQ(heap_realloc(outside, 10), nullptr); }},
+        {"usable size", [] { EXPECT_EQ(hak_malloc_usable_size(block), 0u); }},
+        {"heap_malloc", [] { EXPECT_EQ(hak_heap_malloc(heap, 10), nullptr); }},
+        {"heap_free_all", [] { hak_heap_free_all(heap); }}};
+    for (const auto &[name, call] : calls) {
+        testing::internal::CaptureStderr();
+        call();
+        EXPECT_NE(testing::internal::GetCapturedStderr(), "") << name;
+        EXPECT_EQ(failfast_call_set(nullptr), nullptr) << name;
+    }
+    release(of_new, FAMILY_NEW);
+    failfast_level_read = level;
+    failfast_goes_on_read = goes_on;
+}
+
 TEST_F(FrameTest, LookupFindsTheWholeOfABlock)
 {
     for (size_t size : {(size_t)100, (size_t)5000, (size_t)200000, (size_t)20 << 20}) {
