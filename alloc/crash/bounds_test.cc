@@ -2,6 +2,7 @@
 #include "base/test_support.h"
 
 #include <fcntl.h>
+#include <setjmp.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -12,6 +13,8 @@
 
 extern "C" {
 #include "crash/crash.h"
+#include "guard/guard.h"
+#include "guard/guard_report.h"
 }
 
 namespace {
@@ -70,6 +73,24 @@ TEST_F(CrashBounds, TheNextInstallationHasItsOwnDirectory)
     }));
     EXPECT_TRUE(std::filesystem::is_empty(other));
     EXPECT_EQ(records(), 2u) << "the other directory and a record";
+}
+
+// A handler for sampled blocks alone writes no record. It forgets a bad free too, so that no later record names that.
+TEST_F(CrashBounds, WithoutADirectoryAMisuseIsForgottenToo)
+{
+    EXPECT_TRUE(test::in_child([&] {
+        static sigjmp_buf survived;
+        struct sigaction action = {};
+        action.sa_handler = [](int) { siglongjmp(survived, 1); };
+        ASSERT_EQ(sigaction(SIGABRT, &action, nullptr), 0);
+        ASSERT_TRUE(guard_start(2));
+        crash_start_for_guards();
+        guard_history history;
+        testing::internal::CaptureStderr();
+        if (sigsetjmp(survived, 1) == 0) guard_misused(guard_alloc(100), RECORD_FINDING_freed_twice);
+        EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+        EXPECT_FALSE(guard_misuse(&history));
+    }));
 }
 
 // RECORDS_MAX: a process that survives its crashes writes 16 records.
