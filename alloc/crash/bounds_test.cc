@@ -150,7 +150,8 @@ TEST_F(CrashBounds, SizeOfAFile)
     EXPECT_TRUE(test::in_child([&] {
         install(0);
         const int null = open("/dev/null", O_WRONLY); // so that no report ends at the limit
-        const int kept = dup(STDERR_FILENO);
+        const int kept = dup(STDERR_FILENO), next = dup(null);
+        close(next);
         dup2(null, STDERR_FILENO);
         rlimit limit = {}, before = {};
         ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -159,6 +160,7 @@ TEST_F(CrashBounds, SizeOfAFile)
         raise(SIGFPE);
         setrlimit(RLIMIT_FSIZE, &before);
         dup2(kept, STDERR_FILENO);
+        EXPECT_EQ(dup(null), next) << "the file is still open";
     }));
     EXPECT_EQ(records(), 0u);
 }
