@@ -75,6 +75,66 @@ TEST_F(CrashBounds, TheNextInstallationHasItsOwnDirectory)
     EXPECT_EQ(records(), 2u) << "the other directory and a record";
 }
 
+// The program's handlers were put over ours and call it. Ours is removed, and installed again over those, as a program does
+// that wants another directory; at last the program takes its own out, too. Each signal still has one record and reaches
+// each handler once.
+TEST_F(CrashBounds, InstalledAgainOverHandlersThatCallOurs)
+{
+    EXPECT_TRUE(test::in_child([&] {
+        static int first, calls[2];
+        static struct sigaction ours[2];
+        size_t crashes = 0;
+        auto put = [](auto handler, struct sigaction *before) {
+            struct sigaction action = {};
+            action.sa_flags = SA_SIGINFO;
+            action.sa_sigaction = handler;
+            EXPECT_EQ(sigaction(SIGFPE, &action, before), 0);
+        };
+        auto install_again = [&] {
+            hak_crash_handler_remove();
+            EXPECT_EQ(hak_crash_handler_install(directory.c_str()), 0);
+        };
+        auto crash = [&](int first_called, int second_called) {
+            first = calls[0] = calls[1] = 0;
+            raise(SIGFPE);
+            EXPECT_EQ(first, 1);
+            EXPECT_EQ(calls[0], first_called);
+            EXPECT_EQ(calls[1], second_called);
+            EXPECT_EQ(records(), ++crashes);
+        };
+        put([](int, siginfo_t *, void *) { first++; }, nullptr);
+        install_again();
+        put(
+            [](int n, siginfo_t *i, void *c) {
+                if (++calls[0] < 9) ours[0].sa_sigaction(n, i, c);
+            },
+            &ours[0]);
+        crash(1, 0);
+        for (int again = 0; again < 2; again++) {
+            install_again();
+            crash(1, 0);
+        }
+        put(
+            [](int n, siginfo_t *i, void *c) {
+                if (++calls[1] < 9) ours[1].sa_sigaction(n, i, c);
+            },
+            &ours[1]);
+        crash(1, 1);
+        install_again();
+        crash(1, 1);
+        for (int inner : {1, 0}) {
+            hak_crash_handler_remove();
+            ASSERT_EQ(sigaction(SIGFPE, &ours[inner], nullptr), 0);
+            EXPECT_EQ(hak_crash_handler_install(directory.c_str()), 0);
+            crash(inner, 0);
+        }
+        hak_crash_handler_remove();
+        raise(SIGFPE);
+        EXPECT_EQ(first, 2);
+        EXPECT_EQ(records(), crashes);
+    }));
+}
+
 // A handler for sampled blocks alone writes no record. It forgets a bad free too, so that no later record names that.
 TEST_F(CrashBounds, WithoutADirectoryAMisuseIsForgottenToo)
 {

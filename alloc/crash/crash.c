@@ -37,7 +37,15 @@ enum {
 };
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-static struct sigaction previous[SIGNALS];
+/* There are two handlers, which do the same. Where the program has put one of its own over ours, that one stays when ours
+ * is removed, and may go on calling ours. The next installation then puts the other of the two on top: ours calls the one
+ * that it has replaced, so the same one would call itself, by way of the program's, for ever. */
+enum { HANDLERS = 2 };
+static struct {
+    struct sigaction previous[HANDLERS]; /* what each has replaced */
+    bool is_below[HANDLERS]; /* it was removed, and may still be called */
+    int last; /* the one that was installed last */
+} of_signal[SIGNALS];
 static bool installed;
 static char directory[DIRECTORY_BYTES_MAX + 1]; /* empty: no records, only reports of sampled blocks */
 static unsigned records; /* number written; only the writer uses it */
@@ -201,12 +209,19 @@ static void call_previous(struct sigaction *action, int signal_number, siginfo_t
     }
 }
 
-/* Does what would have happened without us. */
-static void go_on(uint64_t me, int signal_number, siginfo_t *info, void *signal_context)
+/* -1: it is none of ours, and a handler of the program's calls us with it. */
+static int index_of(int signal_number)
 {
-    struct sigaction *action = NULL;
-    for (int i = 0; i < SIGNALS; i++)
-        if (signals[i] == signal_number) action = &previous[i];
+    int i = SIGNALS - 1;
+    while (i >= 0 && signals[i] != signal_number) i--;
+    return i;
+}
+
+/* Does what would have happened without us. */
+static void go_on(int which, uint64_t me, int signal_number, siginfo_t *info, void *signal_context)
+{
+    int i = index_of(signal_number);
+    struct sigaction *action = i >= 0 ? &of_signal[i].previous[which] : NULL;
     bool is_sent = info->si_code <= 0; /* by kill, raise or abort: those can be ignored, a fault cannot */
     if (action == NULL || action->sa_handler == SIG_DFL || (action->sa_handler == SIG_IGN && !is_sent)) {
         /* This thread stays the writer, so that no other one ends the process first. */
@@ -217,7 +232,19 @@ static void go_on(uint64_t me, int signal_number, siginfo_t *info, void *signal_
     if (action->sa_handler != SIG_IGN) call_previous(action, signal_number, info, signal_context);
 }
 
-static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
+static int which_is_on_top(int i);
+
+/* Whether this one of the two writes the record. The other has written it where that is on top, or was installed last,
+ * and has then called a handler of the program's, which has called here. */
+static bool is_to_report(int which, int signal_number)
+{
+    int i = index_of(signal_number);
+    if (i < 0) return true;
+    int top = which_is_on_top(i);
+    return which == (top >= 0 ? top : of_signal[i].last);
+}
+
+static void on_signal(int which, int signal_number, siginfo_t *info, void *signal_context)
 {
     int saved = errno;
     uint64_t me = self();
@@ -226,11 +253,29 @@ static void on_signal(int signal_number, siginfo_t *info, void *signal_context)
         end_by_default(signal_number, info);
         return;
     }
-    if (crash_writer_take(me)) report(signal_number, info, signal_context);
+    if (is_to_report(which, signal_number) && crash_writer_take(me)) report(signal_number, info, signal_context);
     guard_misuse_forget();
     if (VALIDATE) failfast_kept_forget();
     errno = saved;
-    go_on(me, signal_number, info, signal_context);
+    go_on(which, me, signal_number, info, signal_context);
+}
+
+static void on_signal_0(int signal_number, siginfo_t *info, void *signal_context)
+{
+    on_signal(0, signal_number, info, signal_context);
+}
+
+static void on_signal_1(int signal_number, siginfo_t *info, void *signal_context)
+{
+    on_signal(1, signal_number, info, signal_context);
+}
+
+/* The one of ours that the system calls; -1: another handler, or none. */
+static int which_is_on_top(int i)
+{
+    struct sigaction now;
+    if (sigaction(signals[i], NULL, &now) != 0) return -1;
+    return now.sa_sigaction == on_signal_0 ? 0 : now.sa_sigaction == on_signal_1 ? 1 : -1;
 }
 
 /* --- installing ------------------------------------------------------------------------------------------- */
@@ -249,6 +294,23 @@ static int directory_set(const char *dir)
     return 0;
 }
 
+static void install_for(int i)
+{
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigfillset(&action.sa_mask);
+    for (int k = 0; k < SIGNALS; k++) sigdelset(&action.sa_mask, signals[k]);
+    int which = which_is_on_top(i);
+    bool is_there = which >= 0; /* the program has taken out the handler that was over it */
+    if (!is_there) which = of_signal[i].is_below[0] ? 1 : 0;
+    of_signal[i].last = which;
+    if (!is_there && !of_signal[i].is_below[which]) {
+        action.sa_sigaction = which == 0 ? on_signal_0 : on_signal_1;
+        sigaction(signals[i], NULL, &of_signal[i].previous[which]);
+        sigaction(signals[i], &action, NULL);
+    } /* else both are below handlers of the program's */
+    of_signal[i].is_below[which] = false;
+}
+
 static void install(void)
 {
     int saved = errno;
@@ -256,11 +318,7 @@ static void install(void)
     crash_stack_want(true);
     thread_watch(crash_stack);
     crash_stack(true);
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-    sigfillset(&action.sa_mask);
-    for (int i = 0; i < SIGNALS; i++) sigdelset(&action.sa_mask, signals[i]);
-    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &previous[i]);
-    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, NULL);
+    for (int i = 0; i < SIGNALS; i++) install_for(i);
     installed = true;
     errno = saved;
 }
@@ -285,9 +343,9 @@ void hak_crash_handler_remove(void)
     if (!installed) return;
     int saved = errno;
     for (int i = 0; i < SIGNALS; i++) {
-        struct sigaction now;
-        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_sigaction == on_signal)
-            sigaction(signals[i], &previous[i], NULL);
+        int which = which_is_on_top(i);
+        if (which >= 0) sigaction(signals[i], &of_signal[i].previous[which], NULL);
+        of_signal[i].is_below[which >= 0 ? which : of_signal[i].last] = which < 0;
     }
     crash_stack_want(false);
     installed = false;

@@ -27,8 +27,8 @@ extern "C" {
  * 2048 bytes, EALREADY when the handler is already installed. Any thread, but not while another one calls remove. */
 HAKMEM_API int hak_crash_handler_install(const char *dir) HAKMEM_NOTHROW;
 
-/* Restores the handlers that were there before. A signal whose handler was replaced in the meantime keeps the new one.
- * Does nothing when no handler is installed. */
+/* Restores the handlers that were there before. A signal whose handler was replaced in the meantime keeps the new one, which
+ * may go on calling ours; installed again, ours goes over it. Does nothing when no handler is installed. */
 HAKMEM_API void hak_crash_handler_remove(void) HAKMEM_NOTHROW;
 
 /* Facts that the program wants in its crash records. Every pointer may be NULL. The data behind the pointers is read
