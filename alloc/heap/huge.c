@@ -234,12 +234,23 @@ static bool resize_within(struct huge *huge, size_t size_bytes)
     return fits;
 }
 
+/* Gives back the end of a mapping, where the system takes it. */
+static void shrink(struct huge *huge, size_t mapped_bytes)
+{
+    size_t less = huge->mapped_bytes - mapped_bytes;
+    if (less == 0 || os->release(huge->start + mapped_bytes, less) != 0) return;
+    mapped_bytes_set(huge, mapped_bytes);
+    count_live(0, -less);
+    resize_within(huge, mapped_bytes);
+}
+
 static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool *zero)
 {
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, is_exact, &mapped_bytes)) return NULL;
     if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* each needs a cell of the page map */
     *zero = false;
+    bool fits = true;
     huge_lock();
     struct huge *huge = huge_cache_take(align_bytes, mapped_bytes);
     size_t new_bytes = is_exact ? mapped_bytes : huge_cache_new_bytes(mapped_bytes);
@@ -250,10 +261,12 @@ static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool *z
         if (huge == NULL && huge_purge_all() > 0) huge = map_new(align_bytes, mapped_bytes);
         if (huge == NULL) return NULL;
         count_live(1, huge->mapped_bytes);
-        resize_within(huge, mapped_bytes);
+        fits = resize_within(huge, mapped_bytes);
     }
     huge->is_exact = is_exact;
     enter(huge);
+    /* The soft limit is exceeded now, or another thread has purged: nothing may be to spare any more. */
+    if (HAK_UNLIKELY(!fits)) shrink(huge, mapped_bytes);
     return huge->start;
 }
 
@@ -298,15 +311,6 @@ size_t huge_usable_size(const void *pointer)
 }
 
 /* --- realloc -------------------------------------------------------------------------------------------- */
-
-static void shrink(struct huge *huge, size_t mapped_bytes)
-{
-    size_t less = huge->mapped_bytes - mapped_bytes;
-    if (less == 0 || os->release(huge->start + mapped_bytes, less) != 0) return;
-    mapped_bytes_set(huge, mapped_bytes);
-    count_live(0, -less);
-    resize_within(huge, mapped_bytes);
-}
 
 static bool move(struct huge *huge, size_t mapped_bytes)
 {

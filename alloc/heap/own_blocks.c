@@ -262,8 +262,9 @@ static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size
     if (start == NULL) return NULL;
     own_lock(heap);
     huge_add(heap, huge_link_of(start), start);
-    heap->large_bytes +=
-        huge_usable_size(start) - round_up(size_bytes, PAGE_BYTES); /* a cached mapping may be longer */
+    /* It is longer where the system does not take back the end of its mapping. */
+    heap->large_bytes += huge_usable_size(start) - round_up(size_bytes, PAGE_BYTES);
+    note_peak(heap);
     pagemap_tag_set(start, 1, CLASS_OWN_HUGE);
     own_unlock(heap);
     return start;

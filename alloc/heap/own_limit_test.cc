@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 extern "C" {
+#include "os/os.h"
 #include "os/os_fault.h"
+#include "superslab/limit.h"
 }
 
 namespace {
@@ -170,6 +172,41 @@ TEST_F(OwnLimit, LargeBlocksShrinkAboveTheLimit)
         hak_free(held.block);
     }
     hak_heap_destroy(heap);
+}
+
+// A new mapping is made longer than its block, for later blocks, and with it the soft limit is exceeded: then nothing is to
+// spare any more, and the block has the length that was asked for all the same. Only where the system does not take back the
+// rest the heap has more, and says so.
+TEST_F(OwnLimit, AHugeBlockHasNoMoreBeyondTheSoftLimit)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const size_t size = 4 * test::MIB + PAGE_BYTES, longer = 5 * test::MIB;
+        hak_heap *heap = hak_heap_new();
+        hak_heap_limit_set(heap, size);
+        for (bool is_exceeded : {false, true})
+            for (bool is_refused : {false, true}) {
+                huge_purge_all();
+                huge_keep_at_first({32 * test::MIB, 0});
+                const size_t committed_bytes = limit_committed_bytes();
+                if (is_exceeded) hak_limit_soft_set(committed_bytes + size);
+                const os_ops *before = os;
+                os_ops refusing = *os;
+                refusing.release = [](void *, size_t) { return ENOMEM; };
+                if (is_refused) os = &refusing;
+                void *block = hak_heap_malloc(heap, size);
+                os = before;
+                ASSERT_NE(block, nullptr);
+                EXPECT_EQ(limit_committed_bytes() - committed_bytes, is_exceeded && !is_refused ? size : longer);
+                const size_t usable = is_exceeded && is_refused ? longer : size;
+                EXPECT_EQ(hak_malloc_usable_size(block), usable);
+                hak_heap_figures figures = own_figures_of(heap);
+                EXPECT_EQ(figures.resident_bytes, usable);
+                EXPECT_EQ(figures.resident_peak_bytes, usable);
+                test::inspected();
+                hak_free(block);
+            }
+        hak_heap_destroy(heap);
+    }));
 }
 
 // The limit stays as it is while another thread has the heap's lock: an allocation reads it more than once.
