@@ -281,6 +281,22 @@ TEST_F(HugeLoop, TheRestOfTheHeapGrowsInThePlaceOfTheCache)
     for (char *block : {run, more[0], more[1]}) hak_free(block);
 }
 
+// What went back for a huge block is committed no more: other blocks may not grow by as much beside what is still cached.
+TEST_F(HugeLoop, TheRestOfTheHeapDoesNotGrowInThePlaceOfWhatWentBack)
+{
+    std::vector<char *> blocks{allocated(8 * MIB)};
+    for (char *each : {allocated(8 * MIB), allocated(8 * MIB)}) hak_free(each);
+    huge_cache_tick(now += PURGE_DELAY_MS, PURGE_DELAY_MS); // from here on the most is what is committed now
+    EXPECT_EQ(huge_figures().cached_bytes, 16 * MIB);
+    blocks.push_back(allocated(6 * MIB - PAGE_BYTES)); // one of the two goes back: 2 MiB and a page less
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    for (int i = 0; i < 3; i++) blocks.push_back(allocated(MIB)); // the third one's slow path sees two
+    EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
+    for (int i = 0; i < 2; i++) blocks.push_back(allocated(MIB));
+    EXPECT_EQ(huge_figures().cached_bytes, 0u);
+    for (char *block : blocks) hak_free(block);
+}
+
 // In the child of a fork that met the lock: nothing of the lists, which may be half changed, and nothing learned.
 TEST_F(HugeLoop, ADropLeavesNothing)
 {
