@@ -252,7 +252,7 @@ static void *realloc_moved(struct hak_heap *heap, const struct framed *framed, s
         release(framed, FAILFAST_realloc_freed);
         return moved;
     }
-    if (size_bytes > old_bytes) return NULL;
+    if (size_bytes > old_bytes || own_of(framed->start) != heap) return NULL;
     errno = saved; /* the old block is too large, but it will do */
     struct framed shorter = *framed;
     shorter.word.size_bytes = size_bytes;

@@ -8,6 +8,7 @@ extern "C" {
 #include "debug/describe.h"
 #include "debug/trace.h"
 #include "heap/heap.h"
+#include "heap/own_inside.h"
 #include "os/meta.h"
 #include "os/os_fault.h"
 #include "report/failfast.h"
@@ -127,6 +128,23 @@ TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
     EXPECT_EQ(frame_first_other(block, 100, 7), 100u);
     release(block);
     for (char *other : others) release(other);
+}
+
+// One that should move to another heap is not made shorter instead: it would stay in its own.
+TEST_F(FrameTest, ABlockThatCannotMoveToAHeapStaysAsItIs)
+{
+    hak_heap *heap = hak_heap_new(), *other = hak_heap_new();
+    hak_heap_limit_set(heap, 1);
+    for (void *block : {frame_alloc_in(other, 0, 1000, false), static_cast<void *>(take(1000))})
+        for (size_t size : {1000, 10}) {
+            errno = 0;
+            EXPECT_EQ(frame_realloc_in(heap, block, size), nullptr);
+            EXPECT_EQ(errno, ENOMEM);
+            EXPECT_EQ(frame_usable_size(block), 1000u);
+            if (size == 10) release(block);
+        }
+    for (hak_heap *each : {heap, other}) hak_heap_destroy(each);
+    own_dead_free_all();
 }
 
 // In place or elsewhere, small, a run or huge: reports tell the last size that was asked for, and who freed the old block.
