@@ -174,6 +174,24 @@ TEST_F(OwnLimit, LargeBlocksShrinkAboveTheLimit)
     hak_heap_destroy(heap);
 }
 
+// A block of another heap that has no room in this one stays where it is, and the caller learns it, whatever the size.
+TEST_F(OwnLimit, ABlockThatCannotMoveHereStaysInItsHeap)
+{
+    hak_heap *heap = hak_heap_new(), *other = hak_heap_new();
+    hak_heap_limit_set(heap, 1);
+    for (void *block : {hak_heap_malloc(other, 1000), hak_malloc(1000), hak_heap_malloc(other, 100000)})
+        for (size_t size : {hak_malloc_usable_size(block), size_t{10}}) {
+            hak_heap *before = own_of(block);
+            errno = 0;
+            EXPECT_EQ(hak_heap_realloc(heap, block, size), nullptr);
+            EXPECT_EQ(errno, ENOMEM);
+            EXPECT_EQ(own_of(block), before);
+            if (size == 10) hak_free(block);
+        }
+    expect_empty(other);
+    for (hak_heap *each : {heap, other}) hak_heap_destroy(each);
+}
+
 // A new mapping is made longer than its block, for later blocks, and with it the soft limit is exceeded: then nothing is to
 // spare any more, and the block has the length that was asked for all the same. Only where the system does not take back the
 // rest the heap has more, and says so.
