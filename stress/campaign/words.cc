@@ -7,17 +7,10 @@
 #include <locale>
 #include <sstream>
 
+#include "engine/base/shell_word.h"
+
 namespace stress {
 namespace {
-
-std::string quoted(const std::string &word)
-{
-    constexpr const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
-    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-    std::string text = "'";
-    for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return text + "'";
-}
 
 std::string two_units(std::uint64_t large, const char *large_unit, std::uint64_t small, const char *small_unit)
 {
@@ -34,7 +27,7 @@ std::string words_quoted(const std::vector<std::string> &words)
     std::string line;
     for (const std::string &word : words) {
         if (!line.empty()) line += ' ';
-        line += quoted(word);
+        line += shell_word(word);
     }
     return line;
 }

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <tuple>
 
 #include "engine/base/build.h"
+#include "engine/base/file.h"
 #include "engine/base/spawn_for_test.h"
 #include "program/program_file.h"
 
@@ -199,6 +201,26 @@ TEST_F(Commands, ARunUnderTheSystemsScheduleIsRecordedToo)
 std::string canary(const std::string &bug)
 {
     return canary_directory() + "/libcanary-" + bug + ".so";
+}
+
+// A file whose name a shell would not take as it is.
+TEST_F(Commands, ShrinkPrintsACommandThatAShellRuns)
+{
+    SKIP_WITHOUT_CANARIES();
+    spawn_stress({"record", "random-mixed", "--allocator", canary("overlap"), "--strict", "--schedule", "seeded",
+                  "--ops", "200000", "--seed", "7", "--threads", "2", "-o", ops});
+    const SpawnResult shrunk = spawn_stress({"shrink", ops, "--allocator", canary("overlap"), "-o", directory, "--name",
+                                             "it'\\''s `min`", "--seconds", "20"});
+    const std::string before = "; repeat with: ";
+    const std::size_t start = shrunk.out.find(before);
+    ASSERT_NE(start, shrunk.out.npos) << shrunk.out << shrunk.err;
+    const std::string output = directory + "/b.ops", command = shrunk.out.substr(start + before.size());
+    const int status = std::system((command.substr(0, command.find('\n')) + " >'" + output + "' 2>&1").c_str());
+    std::string said;
+    EXPECT_EQ(file_read(output, said), "");
+    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+    EXPECT_THAT(said, HasSubstr("failure: overlap: "));
+    for (const char *ending : {"ops", "txt"}) unlink((directory + "/it's `min`." + ending).c_str());
 }
 
 struct Bug {

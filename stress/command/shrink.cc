@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "campaign/words.h"
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"
@@ -126,11 +127,6 @@ std::string run_afresh(const char *program_name, const std::string &path, const 
     return log.ending().rule;
 }
 
-std::string quoted(const std::string &word)
-{
-    return word.find_first_of(" '\"\\$&;()<>|*?#") == std::string::npos ? word : "'" + word + "'";
-}
-
 // The comment at the head of the text form.
 Text explained(const Program &program, const std::string &reproduce, const std::string &detail)
 {
@@ -164,7 +160,7 @@ int write_result(Program program, const Verdict &verdict, const Arguments &argum
     if (std::string fault = program_write(path + ".ops", program_encode(program)); !fault.empty()) return lost(fault);
     const std::string afresh = run_afresh(program_name, path + ".ops", arguments, program.expected);
     const std::string reproduce =
-        std::string(program_name) + " run " + quoted(path + ".ops") + " --allocator " + quoted(arguments.allocator);
+        words_quoted({program_name, "run", path + ".ops", "--allocator", arguments.allocator});
     for (const auto &[ending, content] :
          {std::pair{".ops", program_encode(program)}, std::pair{".txt", explained(program, reproduce, verdict.detail)}})
         if (std::string fault = program_write(path + ending, content); !fault.empty()) return lost(fault);

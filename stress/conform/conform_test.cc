@@ -2,6 +2,7 @@
 // may fail beside it, and the list of checks covers every failure class that the suite claims.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -182,6 +183,16 @@ TEST(ConformEvidence, OfACrash)
     EXPECT_THAT(evidence_of(check), HasSubstr("in malloc_usable_size () from "));
     EXPECT_EQ(check["repeat"],
               "hakmem-stress conform --allocator " + canary_path("usable_null") + " --only usable-size-of-null");
+}
+
+TEST(ConformEvidence, TheCommandThatRepeatsItQuotesTheAllocator)
+{
+    const std::string link = testing::TempDir() + "conform a_link " + std::to_string(getpid()) + ".so";
+    ASSERT_EQ(symlink(canary_path("usable_null").c_str(), link.c_str()), 0);
+    const SpawnResult result = spawn_stress({"conform", "--allocator", link, "--only", "usable-size-of-null"});
+    unlink(link.c_str());
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("repeat with: hakmem-stress conform --allocator '" + link + "' --only "));
 }
 
 TEST(ConformEvidence, OfACrashInAnotherProgram)

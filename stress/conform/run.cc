@@ -11,6 +11,7 @@
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/base/shard.h"
+#include "engine/base/shell_word.h"
 #include "engine/base/verdict.h"
 
 namespace stress::conform {
@@ -42,7 +43,7 @@ std::string choose(const ConformOptions &options, std::vector<const Check *> &ch
 
 std::string repeat_command(const ConformOptions &options)
 {
-    std::string command = "hakmem-stress conform --allocator " + options.allocator;
+    std::string command = "hakmem-stress conform --allocator " + shell_word(options.allocator);
     if (options.deadline_seconds != ConformOptions().deadline_seconds)
         command += fmt::format(" --deadline {}", options.deadline_seconds);
     if (options.memory_cap_bytes != 0) command += fmt::format(" --memory-cap {}", options.memory_cap_bytes >> 20);

@@ -14,6 +14,7 @@
 #include <new>
 
 #include "engine/base/libc.h"
+#include "engine/base/shell_word.h"
 #include "engine/run/execute.h"
 #include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
@@ -211,7 +212,7 @@ std::string task_command(const Task &task)
 {
     const Settings &settings = task.settings;
     std::string text = fmt::format("hakmem-stress inject {} {} --allocator {} --seed {} --threads {}", settings.kind,
-                                   task.scenario, settings.allocator, settings.seed, task.threads);
+                                   task.scenario, shell_word(settings.allocator), settings.seed, task.threads);
     if (task.ops != 0) text += fmt::format(" --ops {}", task.ops);
     const bool of_signals = settings.kind == "signals";
     if (of_signals && task.ops == 0) text += fmt::format(" --seconds {}", settings.seconds);

@@ -49,6 +49,14 @@ TEST_F(InjectTally, AFailureStaysOneWhereALaterRunIsSkipped)
     EXPECT_THAT(junit(), testing::HasSubstr("message=\"overlap: two blocks\""));
 }
 
+// A shell reads the command as it was given.
+TEST_F(InjectTally, ACommandQuotesTheAllocator)
+{
+    settings_.allocator = "/a folder/lib.so";
+    EXPECT_THAT(task_command({settings_, "mid", Schedule::Os, 400, {}, 2}),
+                testing::StartsWith("hakmem-stress inject signals mid --allocator '/a folder/lib.so' --seed "));
+}
+
 // Neither a run that did not end in time nor one that made fewer calls than the first ends the search.
 TEST(InjectCalls, EachIsMadeToFail)
 {

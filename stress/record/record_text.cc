@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "engine/base/libc.h"
+#include "engine/base/shell_word.h"
 #include "record/record_report.h"
 
 namespace stress {
@@ -55,17 +56,6 @@ std::string printable(std::string_view text, bool lines = false)
         out += (byte >= 0x20 && byte != 0x7f) || (lines && c == '\n') ? c : '?';
     }
     return out;
-}
-
-// Quoted for a shell.
-std::string quoted(const std::string &word)
-{
-    if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                                "_@%+=:,./-") == std::string::npos)
-        return word;
-    std::string out = "'";
-    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
 }
 
 void add_line(std::string &out, const char *name, const std::string &text)
@@ -245,7 +235,7 @@ void add_repeat(std::string &out, const CrashRecord &record)
     std::string command;
     for (const std::string &word : record.list(RECORD_arguments)) {
         if (!command.empty()) command += ' ';
-        command += quoted(word);
+        command += shell_word(word);
     }
     for (const std::string &entry : record.list(RECORD_environment))
         for (const char *name : {"LD_PRELOAD=", "LD_LIBRARY_PATH=", "HAKMEM_"})

@@ -15,6 +15,7 @@
 #include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/file.h"
+#include "engine/base/shell_word.h"
 #include "engine/judge/remains.h"
 #include "engine/run/own_options.h"
 #include "engine/run/scenario.h"
@@ -309,20 +310,8 @@ ParseOutcome options_parse(int argc, const char *const *argv)
 
 std::string options_reproduce(int argc, const char *const *argv, const Options &options, std::uint64_t seed)
 {
-    constexpr const char *unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+";
     std::string command;
-    for (int i = 0; i < argc; ++i) {
-        const std::string word = argv[i];
-        const bool plain = !word.empty() && word.find_first_not_of(unquoted) == std::string::npos;
-        if (i > 0) command += ' ';
-        if (plain) {
-            command += word;
-            continue;
-        }
-        command += '\'';
-        for (char c : word) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        command += '\'';
-    }
+    for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + shell_word(argv[i]);
     if (!options.seed.has_value()) command += " --seed " + std::to_string(seed);
     return command;
 }
