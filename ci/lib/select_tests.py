@@ -123,7 +123,8 @@ def lint(build, tree):
 
 def changed(commit):
     git = ["git", "-C", str(ROOT)]
-    listed = subprocess.run([*git, "diff", "--name-only", commit], capture_output=True, text=True)
+    # Without --no-renames git names only the new path of a file that was moved.
+    listed = subprocess.run([*git, "diff", "--no-renames", "--name-only", commit], capture_output=True, text=True)
     if listed.returncode != 0:
         print(f"ci/test: git knows no commit '{commit}'", file=sys.stderr)
         return 2

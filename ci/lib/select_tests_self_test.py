@@ -1,0 +1,74 @@
+"""usage: select_tests_self_test.py
+
+Tests which tests a change and a tier select. Exit status 1 if one is wrong.
+"""
+
+import contextlib
+import io
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import select_tests
+
+
+class Tiers(unittest.TestCase):
+    TABLE = [select_tests.Row("default release soak[.]  a row"), select_tests.Row("all release slow$ another row")]
+
+    def tier(self, name, labels=()):
+        return select_tests.tier_of(self.TABLE, "release", name, set(labels))
+
+    def test_the_first_row_that_fits_decides(self):
+        self.assertEqual(
+            [self.tier("soak.slow"), self.tier("slow"), self.tier("slower")], ["default", "all", "default"]
+        )
+
+    def test_no_row_brings_a_soak_into_the_default_tier(self):
+        self.assertEqual([self.tier("soak.one", ["soak"]), self.tier("soak.two", ["nightly"])], ["all", "all"])
+
+
+class Changes(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hakmem-select-")
+        self.addCleanup(folder.cleanup)
+        self.root, before = pathlib.Path(folder.name), select_tests.ROOT
+        self.addCleanup(setattr, select_tests, "ROOT", before)
+        select_tests.ROOT = self.root
+        self.git("init", "--quiet")
+        self.write("stress/crash/moved.c", "int moved;\n" * 50)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "first")
+
+    def git(self, *words):
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", self.root, *who, *words], check=True, stdin=subprocess.DEVNULL)
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def changed(self):
+        """The targets, the expression for names, and the paths."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(select_tests.changed("HEAD"), 0)
+        return said.getvalue().splitlines()
+
+    def test_a_file_that_is_not_committed(self):
+        self.write("alloc/guard/new.c", "")
+        targets, match, paths = self.changed()
+        self.assertIn("guard-program", targets.split())
+        self.assertIn("crash[.]guard$", match)
+        self.assertEqual(paths, "alloc/guard/new.c")
+
+    def test_a_moved_file_concerns_both_folders(self):
+        (self.root / "fuzz").mkdir()
+        self.git("mv", "stress/crash/moved.c", "fuzz/moved.c")
+        targets, _, paths = self.changed()
+        self.assertEqual(paths, "fuzz/moved.c stress/crash/moved.c")
+        self.assertLessEqual({"fuzz-test", "crash-program"}, set(targets.split()))
+
+
+unittest.main()
