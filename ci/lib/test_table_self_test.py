@@ -51,6 +51,8 @@ TESTS = [
         "",
     ),
     ("unit/Parameters", gtest(("All/Parameters.One/0", None), ("All/Parameters.One/1", "odd")), 0, ""),
+    # Of a test that is run again, and of one whose name begins as another's: each has its own reason.
+    ("unit/Twice", gtest(("Twice.OneMore", "more"), ("Twice.One", None)) + gtest(("Twice.One", "again")), 0, ""),
     ("unit/Failed", gtest(("Failed.One", None), ("Failed.Two", "why not")), 1, ""),
     ("crash.guard", UNITTEST, 0, ""),
     ("plain", "skipped: a word of a test that ran\n", 0, ""),
@@ -58,16 +60,18 @@ TESTS = [
     ("long", "1234567890\n" * 10_000 + gtest(("Long.One", None), ("Long.Two", "at the end")), 0, ""),
 ]
 EXPECTED = """\
-toy 8 7 1 2 6 build/toy/Testing
+toy 9 8 1 2 8 build/toy/Testing
 skipped in toy, 1: no gdb | whole
 skipped in toy, 1: not here; nor there | unit/None
+skipped within a suite of toy, 1: again | unit/Twice.One
 skipped within a suite of toy, 1: at the end | long: Long.Two
+skipped within a suite of toy, 1: more | unit/Twice.OneMore
 skipped within a suite of toy, 1: no reason given, /r/a_test.cc:7: Skipped | unit/Part.Three
 skipped within a suite of toy, 1: odd | unit/Parameters: All/Parameters.One/1
 skipped within a suite of toy, 1: pages of 65536 bytes | crash.guard: test_before
 skipped within a suite of toy, 2: why not | unit/Part.Two, override/libc: Names.Two
 FAILED in toy: unit/Failed: failed
-7 passed, 1 failed, 2 skipped, 6 skipped within a suite
+8 passed, 1 failed, 2 skipped, 8 skipped within a suite
 """
 
 
@@ -109,7 +113,7 @@ def main():
             problems.append(f"exit status {status}, expected\n{EXPECTED}and got\n{text}")
         status, text = table(root, ["--test-output-size-passed", "100000"])
         cut = "FAILED in toy: long: passed, but its output was cut at 100000 bytes, so what it skipped is not known"
-        if status != 1 or cut not in text or "6 passed, 2 failed" not in text:
+        if status != 1 or cut not in text or "7 passed, 2 failed" not in text:
             problems.append(f"output that was cut: exit status {status}, and\n{text}")
     for problem in problems:
         print(f"self-test: {problem}")
