@@ -135,6 +135,11 @@ class Memory(unittest.TestCase):
             faults, _ = rss.judge({**self.FIGURES, row: worse}, ["hakmem"])
             self.assertEqual([fault.split(":")[0] for fault in faults], [f"hakmem, {row}"])
 
+    def test_the_worst_round_is_judged_by_its_own_figures(self):
+        rounds = [{"peak": 2100, "live": 1000}, {"peak": 2090, "live": 1100}]
+        self.assertEqual(rss.worst(rounds, "peak"), rounds[0])
+        self.assertEqual(len(rss.judge({"free-only": {"hakmem": rss.worst(rounds, "peak")}}, ["hakmem"])[0]), 1)
+
     def test_without_what_it_is_compared_with_a_row_is_not_judged(self):
         faults, open_ends = rss.judge({"larson-8": {"hakmem": {"peak": 1 << 30}}}, ["hakmem"])
         self.assertEqual(faults, [])
