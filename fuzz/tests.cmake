@@ -23,6 +23,9 @@ endforeach()
 ")
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/labels.cmake)
 
+add_test(NAME fuzz-unit.campaign COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/campaign/self_test.py)
+set_tests_properties(fuzz-unit.campaign PROPERTIES LABELS "fuzz;unit" TIMEOUT 300)
+
 # The traces of real programs as inputs: each is cut, and each of its inputs runs.
 if(STRESS_ZSTD)
 add_test(NAME fuzz.traces COMMAND sh -euc "rm -rf fuzz-traces
