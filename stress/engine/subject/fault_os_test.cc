@@ -14,6 +14,7 @@
 
 #include "engine/base/mapped.h"
 #include "engine/subject/inside.h"
+#include "engine/subject/scarcity.h"
 
 namespace stress {
 namespace {
@@ -77,6 +78,29 @@ TEST_F(FaultOs, FailsAllCallsFromTheNthOn)
                   fault_os_disarm();
                   REQUIRE(maps());
                   REQUIRE(counts.os_failures == 3);
+                  return 0;
+              }),
+              0);
+}
+
+// Armed for the process, memory is scarce from the first failure on: for that call alone, or until it is disarmed.
+TEST_F(FaultOs, MemoryIsScarceAsLongAsCallsFail)
+{
+    EXPECT_EQ(in_child([](ProcessCounts &) {
+                  static Scarcity scarcity;
+                  for (const bool for_ever : {false, true}) {
+                      fault_os_arm_process(scarcity, 2, for_ever);
+                      inside_subject = true;
+                      std::uint32_t mark = scarcity.mark();
+                      REQUIRE(maps() && !scarcity.since(mark));
+                      REQUIRE(!maps() && scarcity.since(mark));
+                      mark = scarcity.mark();
+                      REQUIRE(maps() != for_ever && scarcity.since(mark) == for_ever);
+                      inside_subject = false;
+                      const FaultOsCounts counts = fault_os_disarm_process();
+                      REQUIRE(counts.calls == 3 && counts.failures == (for_ever ? 2u : 1u));
+                      REQUIRE(scarcity.since(mark) == for_ever && !scarcity.since(scarcity.mark()));
+                  }
                   return 0;
               }),
               0);
