@@ -118,6 +118,7 @@ TEST_F(ConfirmedRuns, AFailureThatIsSeenOncePassesAndIsCounted)
     EXPECT_THAT(ended.out, HasSubstr("pass, 1 not confirmed"));
     EXPECT_THAT(ended.out, testing::EndsWith("1 passed, 0 failed, 0 skipped, 1 not confirmed\n"));
     EXPECT_EQ(result().verdict, RunVerdict::Pass);
+    EXPECT_EQ(result().ops_per_second, 2000) << "the figures are those of the run that passed";
     ASSERT_EQ(result().unconfirmed.size(), 1u);
     EXPECT_EQ(result().unconfirmed[0].rule, "plateau");
     EXPECT_THAT(text_of_file(options_.json_path), HasSubstr("\"not_confirmed\": 1, \"passed\": 1, \"failed\": 0"));
