@@ -129,6 +129,17 @@ TEST(InjectCanaryProof, NeedsARequestThatIsRefused)
                           " bytes more could be mapped; give a lower --limit\n"));
 }
 
+// Fewer ops are tried where a run makes more calls than asked for, and taken only where they make enough.
+TEST(InjectCanaryProof, KeepsTheCallsThatItNeeds)
+{
+    NEEDS_TRAPPED_CALLS();
+    for (const char *scenario : {"mid", "larson"}) {
+        const SpawnResult result = inject({"calls", scenario, "--calls", "4"}, "none");
+        EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+        EXPECT_THAT(result.out, testing::ContainsRegex(std::string(scenario) + " .* ops, ([4-9]|[1-9][0-9]+) calls, "));
+    }
+}
+
 // A few TiB less than the run without a limit asks for, since the harness maps some itself.
 TEST(InjectCanaryProof, NeedsALimitThatIsSet)
 {
