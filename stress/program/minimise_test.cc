@@ -31,7 +31,7 @@ Program random_program(std::size_t count, std::uint32_t threads)
 
 struct Minimised {
     Program program;
-    std::uint64_t tries = 0;
+    std::uint64_t tries = 0, unclamped = 0; // those of which a repeat is longer than what follows it
 };
 
 Minimised minimised(Program program, const std::function<bool(const OpList &)> &fails_when)
@@ -39,6 +39,9 @@ Minimised minimised(Program program, const std::function<bool(const OpList &)> &
     Minimised result;
     const auto fails = [&](const Program &trial) {
         ++result.tries;
+        OpList clamped = trial.ops;
+        repeats_clamp(clamped);
+        for (std::size_t i = 0; i < clamped.size(); ++i) result.unclamped += clamped[i].slot != trial.ops[i].slot;
         std::string note;
         return fails_when(repeats_expand(trial.ops, note));
     };
@@ -77,6 +80,18 @@ TEST(Minimise, CountsBecomeARepeat)
     EXPECT_EQ(m.program.ops.size(), 2u) << text_of(m.program);
     EXPECT_EQ(op_size(m.program.ops[0]), 997u);
     EXPECT_LT(m.tries, 400u);
+}
+
+// A file whose repeat is longer than what follows it cannot be read, so none is tried.
+TEST(Minimise, RepeatsEndWithinTheOps)
+{
+    Program program;
+    ASSERT_EQ(
+        program_parse("repeat 40 step 1 { b0 = malloc(1); free(b0); purge(); b1 = calloc(2, 3); free(b1); }", program),
+        "");
+    const Minimised m = minimised(std::move(program), [](const OpList &ops) { return ops.size() >= 60; });
+    EXPECT_EQ(m.unclamped, 0u);
+    EXPECT_LE(m.program.ops.size(), 3u) << text_of(m.program);
 }
 
 // One thread allocates the block and another frees it, a hundred times.
