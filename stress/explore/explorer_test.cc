@@ -1,10 +1,12 @@
 // Tests the explorer on the allocator's scenarios.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "explore/explore_test_support.h"
 #include "explore/inside/inside_watch.h"
+#include "explore/visits.h"
 
 namespace stress {
 namespace {
@@ -75,6 +77,25 @@ TEST(Explorer, ABoundIsReachedOnlyWhereAllHeld)
         if (world.runner.outcome().preemptions == 1) world.runner.fail("toy", "with one");
     };
     EXPECT_EQ(explorer().explore(scenario, request).bound_reached, 0u);
+}
+
+// What was noted in one scenario says nothing about the next one.
+TEST(Explorer, VisitsAreTheScenariosOwn)
+{
+    Visits visits;
+    for (const char *name : {"push-drain", "run-claim", "purge-reuse"}) {
+        Visits::begin();
+        explorer().explore(*explore_scenario(name), {.threads = 2, .bound = 1, .seconds = 0});
+        visits.add(name);
+    }
+    std::size_t two_sided = 0;
+    for (const Visits::Visit &visit : visits.all()) {
+        two_sided += visit.two_sided.size();
+        for (const std::string &name : visit.two_sided)
+            EXPECT_NE(std::find(visit.scenarios.begin(), visit.scenarios.end(), name), visit.scenarios.end())
+                << visit.site->function << ", line " << visit.site->line << ", in " << name;
+    }
+    EXPECT_GT(two_sided, 10u);
 }
 
 // What the allocator asks of the system against its contract is a failure of that scenario alone.
