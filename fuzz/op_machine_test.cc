@@ -124,6 +124,15 @@ TEST(OpMachine, MemoryThatTheSystemRefusesIsNoFailure)
     EXPECT_GT(refused, 4u);
 }
 
+TEST(OpMachine, TheSystemRefusesUntilItIsToldNotTo)
+{
+    Op fail = op(OpKind::FailOs, 0, 1);
+    fail.arg = 1;
+    const Op end = op(OpKind::FailOs, 0, 0), malloc = op(OpKind::Malloc, 0, 3 << 20);
+    EXPECT_GT(machine().run(std::vector<Op>{fail, malloc}, 1).refused, 0u);
+    EXPECT_EQ(machine().run(std::vector<Op>{fail, end, malloc}, 1).refused, 0u);
+}
+
 // Runs that fill much memory, and sometimes little: whatever a run leaves behind, calloc in the next one must return
 // zeros.
 TEST(OpMachine, NothingIsLeftOfTheRunBefore)
