@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "hakmem/crash.h"
+#include "hakmem/record.h"
 
 extern "C" {
 #include "crash/crash.h"
@@ -188,6 +191,54 @@ TEST_F(CrashBounds, NamesThatEarlierProcessesTook)
         TearDown();
         SetUp();
     }
+}
+
+// MODULES_BYTES_MAX: of modules beyond it the record says that some are missing; which of them the library is it says still.
+TEST_F(CrashBounds, ModulesBeyondTheBound)
+{
+    const std::string name = directory + "/" + std::string(200, 'm');
+    auto fields_of = [&](int modules) {
+        std::map<uint32_t, std::vector<std::string>> fields;
+        EXPECT_TRUE(test::in_child([&] {
+            install(0);
+            for (int i = 0; i < modules; i++) { // at low addresses, so that they are the first in the list
+                const std::string path = name + std::to_string(i);
+                const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+                ASSERT_EQ(ftruncate(fd, 4096), 0);
+                auto low = reinterpret_cast<void *>(0x10000000 + (uintptr_t)i * PAGE_BYTES);
+                ASSERT_NE(mmap(low, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0), MAP_FAILED);
+                close(fd);
+            }
+            raise(SIGFPE);
+        }));
+        for (const auto &file : std::filesystem::directory_iterator(directory)) {
+            if (file.path().extension() != ".crash") continue;
+            std::ifstream stream(file.path(), std::ios::binary);
+            const std::string all(std::istreambuf_iterator<char>(stream), {});
+            for (size_t at = RECORD_HEAD_BYTES; at + RECORD_FIELD_HEAD_BYTES <= all.size();) {
+                uint32_t head[2]; // id, length
+                memcpy(head, &all[at], sizeof head);
+                fields[head[0]].push_back(all.substr(at += RECORD_FIELD_HEAD_BYTES, head[1]));
+                at += head[1];
+            }
+        }
+        TearDown();
+        SetUp();
+        return fields;
+    };
+    auto few = fields_of(2), many = fields_of(300);
+    EXPECT_EQ(few.count(RECORD_cut), 0u);
+    ASSERT_EQ(many.count(RECORD_cut), 1u);
+    uint64_t cut;
+    ASSERT_EQ(many[RECORD_cut][0].size(), sizeof cut);
+    memcpy(&cut, many[RECORD_cut][0].data(), sizeof cut);
+    EXPECT_EQ(cut, 1ull << RECORD_module);
+    EXPECT_GT(many[RECORD_module].size(), 200u);
+    EXPECT_LT(many[RECORD_module].size(), 300u);
+    ASSERT_EQ(few[RECORD_library].size(), 1u);
+    EXPECT_EQ(many[RECORD_library], few[RECORD_library]);
+    EXPECT_EQ(many[RECORD_library_build_id], few[RECORD_library_build_id]);
+    EXPECT_EQ(many[RECORD_program_build_id], few[RECORD_program_build_id]);
 }
 
 // Where the program has closed its standard input, the record gets descriptor 0.
