@@ -57,10 +57,11 @@ TESTS = [
     ("crash.guard", UNITTEST, 0, ""),
     ("plain", "skipped: a word of a test that ran\n", 0, ""),
     ("whole", "whole: skipped: no gdb\n", 77, SKIPS_77),
+    ("unit/Gone", "", 0, 'set_tests_properties({} PROPERTIES REQUIRED_FILES "/no/such/file")\n'),
     ("long", "1234567890\n" * 10_000 + gtest(("Long.One", None), ("Long.Two", "at the end")), 0, ""),
 ]
 EXPECTED = """\
-toy 9 8 1 2 8 build/toy/Testing
+toy 10 8 2 2 8 build/toy/Testing
 skipped in toy, 1: no gdb | whole
 skipped in toy, 1: not here; nor there | unit/None
 skipped within a suite of toy, 1: again | unit/Twice.One
@@ -71,7 +72,8 @@ skipped within a suite of toy, 1: odd | unit/Parameters: All/Parameters.One/1
 skipped within a suite of toy, 1: pages of 65536 bytes | crash.guard: test_before
 skipped within a suite of toy, 2: why not | unit/Part.Two, override/libc: Names.Two
 FAILED in toy: unit/Failed: failed
-8 passed, 1 failed, 2 skipped, 8 skipped within a suite
+FAILED in toy: unit/Gone: Required Files Missing
+8 passed, 2 failed, 2 skipped, 8 skipped within a suite
 """
 
 
@@ -113,7 +115,7 @@ def main():
             problems.append(f"exit status {status}, expected\n{EXPECTED}and got\n{text}")
         status, text = table(root, ["--test-output-size-passed", "100000"])
         cut = "FAILED in toy: long: passed, but its output was cut at 100000 bytes, so what it skipped is not known"
-        if status != 1 or cut not in text or "7 passed, 2 failed" not in text:
+        if status != 1 or cut not in text or "7 passed, 3 failed" not in text:
             problems.append(f"output that was cut: exit status {status}, and\n{text}")
     for problem in problems:
         print(f"self-test: {problem}")
