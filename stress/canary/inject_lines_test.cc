@@ -61,6 +61,14 @@ TEST(InjectCanaryLoss, IsNotLookedForUnderTheSystemsScheduler)
     EXPECT_THAT(result.out, HasSubstr("1 scenarios, 0 skipped, 1 not looked at for loss: "));
 }
 
+// Also where it was not asked for, but a seeded run proves nothing. Whether a request is refused depends on the machine.
+TEST(InjectCanaryLoss, SaysSoWhereTheScheduleIsTheSystemsAfterAll)
+{
+    const SpawnResult result = inject({"space", "signals", "--limit", "12288"}, "oom_leak");
+    EXPECT_THAT(result.out, HasSubstr(", under the system's scheduler; not looked at for loss: what libc keeps"))
+        << result.err;
+}
+
 TEST(InjectCanaryLoss, IsNotLookedForInDlopen)
 {
     NEEDS_TRAPPED_CALLS();
@@ -150,5 +158,5 @@ TEST(InjectCanaryProof, NeedsALimitThatIsSet)
                                       "hard limit (ulimit -Hv)"));
 }
 
-}  // namespace
-}  // namespace stress
+} // namespace
+} // namespace stress
