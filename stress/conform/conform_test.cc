@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "conform/check.h"
+#include "conform/report.h"
+#include "engine/base/expect.h"
 #include "engine/base/spawn_for_test.h"
 
 namespace stress {
@@ -261,6 +263,28 @@ TEST(Conform, RefusesBadInputInOneLine)
     result = spawn_stress({"conform", "--allocator", canary_path("none"), "--json", "/no/such/directory/x"});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.err, HasSubstr("--json: cannot write '/no/such/directory/x'"));
+}
+
+// A check that was skipped, or too slow to judge, does not show that a known failure is mended.
+TEST(ConformExpect, OnlyAJudgedCheckCanBeMended)
+{
+    const conform::Check *check = conform::all_checks()[0];
+    Expectations known;
+    ASSERT_EQ(known.parse("known", std::string(check->id) + " fail # why", {check->id}), "");
+    const auto expected = [&](conform::Status status) {
+        conform::Finding finding{check, {}, 0, {}};
+        finding.verdict.status = status;
+        conform::finding_expect(finding, "system", known);
+        return finding.expected;
+    };
+    for (const conform::Status status : {conform::Status::Skip, conform::Status::Slow}) {
+        EXPECT_EQ(expected(status), "");
+        EXPECT_TRUE(known.mended().empty());
+    }
+    EXPECT_EQ(expected(conform::Status::Memory), "");
+    EXPECT_EQ(known.mended().size(), 1u);
+    EXPECT_EQ(expected(conform::Status::Fail), "why");
+    EXPECT_TRUE(known.mended().empty());
 }
 
 TEST(ConformList, CoversEveryClassOfFailure)
