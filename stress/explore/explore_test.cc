@@ -329,6 +329,23 @@ TEST(ExploreEnds, ARunThatDependsOnMoreThanItsSchedule)
     EXPECT_STREQ(all_of(program_of(2, body), 2).failure.rule, "repeat");
 }
 
+// The last run ends before it has come to the choice that it was to change.
+TEST(ExploreEnds, TheLastRunIsNoException)
+{
+    static std::uint64_t runs, last;
+    last = UINT64_MAX;
+    const auto body = [](unsigned thread) {
+        if (thread == 0) ++runs;
+        for (int i = 0; i < (runs == last ? 1 : 2); ++i) shared.store(i);
+    };
+    const auto sweep_again = [&body] {
+        runs = 0;
+        return all_of(program_of(2, body), 1);
+    };
+    last = sweep_again().runs - 1; // thread 1 is first in that run
+    EXPECT_STREQ(sweep_again().failure.rule, "repeat");
+}
+
 // --- schedules as text ----------------------------------------------------------------------------------------------
 
 TEST(ExploreReplay, EveryScheduleReplaysToTheSameRun)
