@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "engine/base/rng.h"
@@ -122,6 +124,28 @@ TEST(CrashRecord, WhatASampledBlockFound)
          {"\"finding\": \"use_after\"", "\"offset\": 104", "\"state\": \"freed\"", "\"pc\": \"0x401030\""})
         EXPECT_THAT(json, HasSubstr(part));
     EXPECT_THAT(crash_text(record, {}), HasSubstr("freed by thread 42")) << "without frames too";
+}
+
+extern "C" [[gnu::noinline, gnu::used]] void a_function_of_this_program() {}
+
+// A file that is not here any more costs the names of its own frames alone.
+TEST(CrashRecord, NamesAreThoseOfTheFilesThatAreHere)
+{
+    Dl_info here{};
+    const auto address = reinterpret_cast<std::uintptr_t>(&a_function_of_this_program);
+    ASSERT_NE(dladdr(reinterpret_cast<void *>(address), &here), 0);
+    const auto base = reinterpret_cast<std::uintptr_t>(here.dli_fbase);
+    CrashRecord record;
+    record.modules = {{0x1000, 0x1000, 0x2000, "", "/no/such/library.so"},
+                      {base, address, address + 1, "", std::filesystem::read_symlink("/proc/self/exe")}};
+    record.backtrace = {address, 0x1234};
+    const CrashFrames frames = crash_frames(record, true);
+    if (frames.note.find("install") != std::string::npos) GTEST_SKIP() << frames.note;
+    EXPECT_EQ(frames.note, "no names of functions in '/no/such/library.so': the file is not here");
+    ASSERT_EQ(frames.stack.size(), 2U);
+    ASSERT_EQ(frames.stack[0].lines.size(), 1U);
+    EXPECT_EQ(frames.stack[0].lines[0].function, "a_function_of_this_program");
+    EXPECT_EQ(frames.stack[1].module, "/no/such/library.so");
 }
 
 TEST(CrashRecord, GuardOfAnotherLengthIsRefused)
