@@ -11,7 +11,7 @@
 set -euo pipefail
 
 script_name=$(basename -- "$0")
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
 log() { printf '%s: %s\n' "$script_name" "$*" >&2; }
 die() { log "$*"; exit 1; }
