@@ -61,6 +61,18 @@ TEST_F(Borrow, ARefillBorrowsBeforeItTakesFreshMemory)
     }
 }
 
+// Fresh memory begins a new count, also where the class took it because nothing lay idle.
+TEST_F(Borrow, FreshMemoryBeginsANewCount)
+{
+    hak_purge();
+    hak_free(hak_malloc(5120));
+    const std::vector<void *> blocks = take(4608, 2);
+    EXPECT_EQ(bytes_of(blocks[0]), 5120u);
+    EXPECT_EQ(bytes_of(blocks[1]), 4608u) << "fresh";
+    EXPECT_EQ(self->heap->parking[sizeclass_of(4608)].borrowed, 0u);
+    give_back(blocks);
+}
+
 // One block of those on a slab's free list; the others stay there.
 TEST_F(Borrow, OneBlockOfASlabsFreeList)
 {
