@@ -356,3 +356,25 @@ TEST_F(Thread, ThePeakOfTheDeadDoesNotCount)
     EXPECT_TRUE(thread_any_warm());
     for (void *block : blocks) hak_free(block);
 }
+
+// A purge resets the credits of every orphan, of one that keeps nothing too.
+TEST_F(Thread, PurgeResetsTheCreditsOfTheDead)
+{
+    const uint32_t c = sizeclass_of(512);
+    std::vector<void *> kept;
+    heap *grown = nullptr;
+    test::in_thread([&] {
+        for (size_t bytes = 0; bytes <= ORPHAN_USED_BYTES_MAX; bytes += 16384) kept.push_back(hak_malloc(16384));
+        for (int round = 0; round < 10; round++) {
+            std::vector<void *> blocks;
+            for (uint32_t i = 0; i < 2 * sizeclass_credit_grown(c); i++) blocks.push_back(hak_malloc(512));
+            for (void *block : blocks) hak_free(block);
+        }
+        grown = tcache_self()->heap;
+    });
+    ASSERT_FALSE(thread_any_warm());
+    EXPECT_GT(parking_credit(&grown->parking[c]), sizeclass_credit(c));
+    hak_purge();
+    EXPECT_EQ(parking_credit(&grown->parking[c]), sizeclass_credit(c));
+    for (void *block : kept) hak_free(block);
+}
