@@ -138,6 +138,23 @@ TEST_F(CrashBounds, InstalledAgainOverHandlersThatCallOurs)
     }));
 }
 
+// A handler of the program's was put over ours and is gone: however often, the next installation has its record.
+TEST_F(CrashBounds, InstalledAgainAfterAHandlerThatIsGone)
+{
+    EXPECT_TRUE(test::in_child([&] {
+        signal(SIGFPE, SIG_IGN); // raised, it is ignored
+        for (size_t again = 0; again < 4; again++) {
+            EXPECT_EQ(hak_crash_handler_install(directory.c_str()), 0);
+            EXPECT_EQ(records(), again);
+            raise(SIGFPE);
+            EXPECT_EQ(records(), again + 1);
+            signal(SIGFPE, [](int) {});
+            hak_crash_handler_remove();
+            signal(SIGFPE, SIG_IGN);
+        }
+    }));
+}
+
 // A handler for sampled blocks alone writes no record. It forgets a bad free too, so that no later record names that.
 TEST_F(CrashBounds, WithoutADirectoryAMisuseIsForgottenToo)
 {
@@ -206,7 +223,8 @@ TEST_F(CrashBounds, ModulesBeyondTheBound)
                 const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
                 ASSERT_EQ(ftruncate(fd, 4096), 0);
                 auto low = reinterpret_cast<void *>(0x10000000 + (uintptr_t)i * PAGE_BYTES);
-                ASSERT_NE(mmap(low, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0), MAP_FAILED);
+                ASSERT_NE(mmap(low, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0), MAP_FAILED)
+                    << "is " << directory << " mounted without exec? TMPDIR names another place";
                 close(fd);
             }
             raise(SIGFPE);
@@ -233,7 +251,7 @@ TEST_F(CrashBounds, ModulesBeyondTheBound)
     ASSERT_EQ(many[RECORD_cut][0].size(), sizeof cut);
     memcpy(&cut, many[RECORD_cut][0].data(), sizeof cut);
     EXPECT_EQ(cut, 1ull << RECORD_module);
-    EXPECT_GT(many[RECORD_module].size(), 200u);
+    EXPECT_GT(many[RECORD_module].size(), 50u);
     EXPECT_LT(many[RECORD_module].size(), 300u);
     ASSERT_EQ(few[RECORD_library].size(), 1u);
     EXPECT_EQ(many[RECORD_library], few[RECORD_library]);

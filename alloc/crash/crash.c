@@ -299,6 +299,9 @@ static void install_for(int i)
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigfillset(&action.sa_mask);
     for (int k = 0; k < SIGNALS; k++) sigdelset(&action.sa_mask, signals[k]);
+    struct sigaction now;
+    if (sigaction(signals[i], NULL, &now) == 0 && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
+        of_signal[i].is_below[0] = of_signal[i].is_below[1] = false; /* no handler is left that could call ours */
     int which = which_is_on_top(i);
     bool is_there = which >= 0; /* the program has taken out the handler that was over it */
     if (!is_there) which = of_signal[i].is_below[0] ? 1 : 0;

@@ -28,7 +28,8 @@ extern "C" {
 HAKMEM_API int hak_crash_handler_install(const char *dir) HAKMEM_NOTHROW;
 
 /* Restores the handlers that were there before. A signal whose handler was replaced in the meantime keeps the new one, which
- * may go on calling ours; installed again, ours goes over it. Does nothing when no handler is installed. */
+ * may go on calling ours; installed again, ours goes over it. It does so once: beneath a second such handler it stays, and
+ * needs to be called from there. Does nothing when no handler is installed. */
 HAKMEM_API void hak_crash_handler_remove(void) HAKMEM_NOTHROW;
 
 /* Facts that the program wants in its crash records. Every pointer may be NULL. The data behind the pointers is read
