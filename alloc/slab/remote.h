@@ -48,7 +48,7 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 
 /* For the child after fork. remote_recount counts a block that a thread which the child lacks had put on a stage's list
- * and not counted yet. remote_forget_pending empties an owner's queue; remote_requeue queues a slab that has posted
+ * and not counted yet, but not the first of a list, whose head may not be set. remote_forget_pending empties an owner's queue; remote_requeue queues a slab that has posted
  * blocks. */
 void remote_recount(struct staging *staging);
 void remote_forget_pending(struct owner *owner);

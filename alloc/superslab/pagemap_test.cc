@@ -335,6 +335,7 @@ TEST(PageMap, AChildLeavesAloneAGiBThatWasRefused)
     hak_free(hak_malloc(16)); // the heap looks after its locks in a child
     constexpr uintptr_t MAPPED = (uintptr_t)1 << 44, REFUSED = MAPPED + ((uintptr_t)1 << 38);
     static std::atomic<int> commits;
+    commits = 0;
     system_ops = os;
     os_ops ops = *os;
     Stop::stage = 0;

@@ -5,6 +5,7 @@ Tests which tests a change and a tier select. Exit status 1 if one is wrong.
 
 import contextlib
 import io
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -32,6 +33,8 @@ class Changes(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="hakmem-select-")
         self.addCleanup(folder.cleanup)
+        of_caller = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("GIT_")}  # in a hook
+        self.addCleanup(os.environ.update, of_caller)
         self.root, before = pathlib.Path(folder.name), select_tests.ROOT
         self.addCleanup(setattr, select_tests, "ROOT", before)
         select_tests.ROOT = self.root
