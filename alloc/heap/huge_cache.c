@@ -238,18 +238,22 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
     size_t kept = keep();
     size_t bytes_max = kept > cache_bytes_max ? kept : cache_bytes_max;
     uint32_t entries_max = kept > 0 ? HUGE_KEEP_ENTRIES : HUGE_CACHE_ENTRIES;
-    if (huge->mapped_bytes > bytes_max / 2 || delay_ms == 0) {
-        if (delay_ms > 0) note_released(huge->mapped_bytes);
-        huge->next = NULL;
-        over = huge;
-    } else {
-        while (cache_count >= entries_max || cached_bytes + huge->mapped_bytes > bytes_max)
-            over = cache_remove_oldest(over);
+    bool is_cached = huge->mapped_bytes <= bytes_max / 2 && delay_ms > 0;
+    /* Also for a mapping that is not cached: the bytes to keep may have ended with the block. */
+    size_t more_bytes = is_cached ? huge->mapped_bytes : 0;
+    uint32_t more_entries = is_cached ? 1 : 0;
+    while (cache_count > 0 && (cache_count + more_entries > entries_max || cached_bytes + more_bytes > bytes_max))
+        over = cache_remove_oldest(over);
+    if (is_cached) {
         if (ASAN) sanitizer_close(huge->start, huge->mapped_bytes);
         cache[cache_count++] = huge;
         any_cached_set();
         cached_bytes += huge->mapped_bytes;
         huge->cached_ms = now_ms;
+    } else {
+        if (delay_ms > 0) note_released(huge->mapped_bytes);
+        huge->next = over;
+        over = huge;
     }
     note();
     committed_peak_update(limit_committed_bytes());
