@@ -9,9 +9,7 @@
 #include "slab/trim.h"
 #include "superslab/purge.h"
 
-/* Takes the heap from the thread that holds it, for one step of a visit. NULL: no thread holds it, or the thread is on a
- * slow path, or is the calling one. */
-static struct tcache *visit_begin(struct heap *heap)
+struct tcache *visit_begin(struct heap *heap)
 {
     lock_acquire(LOCK_VISIT);
     /* acquire: pairs with the release in heap_hold. */
@@ -27,7 +25,7 @@ static struct tcache *visit_begin(struct heap *heap)
     return NULL;
 }
 
-static void visit_end(struct tcache *holder)
+void visit_end(struct tcache *holder)
 {
     /* release: pairs with the acquire in tcache_busy_begin. */
     if ((atomic_exchange_explicit(&holder->busy, 0, memory_order_release) & BUSY_WAITED_FOR) != 0)

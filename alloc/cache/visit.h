@@ -14,6 +14,11 @@
 
 #include "cache/tcache.h"
 
+/* A step of a visit: takes the heap from the thread that holds it, and gives it back. NULL: no thread holds it, or the
+ * thread is on a slow path, or is the calling one. */
+struct tcache *visit_begin(struct heap *heap);
+void visit_end(struct tcache *holder);
+
 /* Visits the heaps of all threads except the calling one: gives back all that can be reached. Returns how many bytes
  * trims gave back to the system; pages that became free are the pool's, to be purged. Any thread, in the allocator's
  * slow paths or outside of it; not while it is in a heap or holds a lock. */

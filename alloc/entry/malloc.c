@@ -84,7 +84,7 @@ OVERRIDE size_t malloc_usable_size(void *block)
 OVERRIDE int malloc_trim(size_t pad_bytes)
 {
     (void)pad_bytes; /* for heaps that grow and shrink at their end; ours does not */
-    return hak_purge() > 0;
+    return hak_purge_all() > 0;
 }
 
 /* Not a cancellation point: everything is printed before a cancelled thread ends. */
@@ -109,7 +109,7 @@ OVERRIDE struct mallinfo2 mallinfo2(void)
 {
     struct hak_stats stats;
     hak_stats_get(&stats);
-    size_t used_bytes = stats.small_bytes + stats.run_bytes;
+    size_t used_bytes = stats.small_bytes - stats.small_cached_bytes + stats.run_bytes;
     size_t huge_bytes = stats.huge_bytes + stats.huge_cached_bytes;
     size_t arena_bytes = stats.reserved_bytes > huge_bytes ? stats.reserved_bytes - huge_bytes : 0;
     return (struct mallinfo2){
@@ -149,17 +149,17 @@ OVERRIDE int malloc_info(int options, FILE *stream)
     }
     struct hak_stats stats;
     hak_stats_get(&stats);
-    int written =
-        fprintf(stream,
-                "<malloc version=\"hakmem-1\">\n"
-                "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
-                "<reserved size=\"%zu\"/>\n"
-                "<slabs size=\"%zu\" used=\"%zu\"/>\n"
-                "<runs size=\"%zu\"/>\n"
-                "<huge size=\"%zu\" cached=\"%zu\"/>\n"
-                "<dirty size=\"%zu\"/>\n"
-                "</malloc>\n",
-                stats.heap_count, stats.orphan_count, stats.reserved_bytes, stats.slab_bytes, stats.small_bytes,
-                stats.run_bytes, stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes);
+    int written = fprintf(stream,
+                          "<malloc version=\"hakmem-1\">\n"
+                          "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
+                          "<reserved size=\"%zu\"/>\n"
+                          "<slabs size=\"%zu\" used=\"%zu\" cached=\"%zu\"/>\n"
+                          "<runs size=\"%zu\"/>\n"
+                          "<huge size=\"%zu\" cached=\"%zu\"/>\n"
+                          "<dirty size=\"%zu\"/>\n"
+                          "</malloc>\n",
+                          stats.heap_count, stats.orphan_count, stats.reserved_bytes, stats.slab_bytes,
+                          stats.small_bytes, stats.small_cached_bytes, stats.run_bytes, stats.huge_bytes,
+                          stats.huge_cached_bytes, stats.dirty_bytes);
     return written < 0 ? -1 : 0;
 }

@@ -2,6 +2,7 @@
 #include "heap/stats.h"
 
 #include "base/hooks.h"
+#include "cache/cached.h"
 #include "cache/thread.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
@@ -33,6 +34,8 @@ void stats_get(struct hak_stats *out)
 {
     *out = (struct hak_stats){.heap_count = owner_count(), .orphan_count = owner_orphan_count()};
     pool_for_each(count_superslab, out);
+    size_t cached = cached_bytes();
+    out->small_cached_bytes = cached < out->small_bytes ? cached : out->small_bytes; /* other threads run meanwhile */
     out->small_bytes += profile_slot_bytes();
     struct pool_figures pool = pool_figures();
     struct huge_figures huge = huge_figures();
@@ -54,13 +57,14 @@ void stats_print(FILE *stream)
             "hakmem: reserved      %14zu bytes\n"
             "hakmem: slabs         %14zu bytes\n"
             "hakmem: small blocks  %14zu bytes\n"
+            "hakmem: small, cached %14zu bytes\n"
             "hakmem: page runs     %14zu bytes\n"
             "hakmem: huge blocks   %14zu bytes\n"
             "hakmem: huge, cached  %14zu bytes\n"
             "hakmem: free, dirty   %14zu bytes\n"
             "hakmem: heaps         %14zu, of them orphans %zu\n",
-            stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.run_bytes, stats.huge_bytes,
-            stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count, stats.orphan_count);
+            stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.small_cached_bytes, stats.run_bytes,
+            stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count, stats.orphan_count);
     if (guard_sample_is_on() && guard_sample_rate_now() != 0) {
         struct guard_figures guard = guard_figures();
         fprintf(stream, "hakmem: sampled       %14llu blocks, %u of %u slots live\n", (unsigned long long)guard.sampled,

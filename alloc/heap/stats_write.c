@@ -92,6 +92,7 @@ static void collect(struct hak_figures *out)
     out->resident_bytes = carved_bytes + profile_slot_bytes() + stats.run_bytes + stats.dirty_bytes + stats.huge_bytes +
                           stats.huge_cached_bytes;
     out->used_bytes = stats.small_bytes + stats.run_bytes + stats.huge_bytes;
+    out->cached_bytes = stats.small_cached_bytes;
     out->dirty_bytes = stats.dirty_bytes;
     out->huge_cached_bytes = stats.huge_cached_bytes;
     out->learned_bytes = (uint64_t)pool.keep_pages * PAGE_BYTES;

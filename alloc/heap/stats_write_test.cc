@@ -31,7 +31,7 @@ TEST_F(StatsWrite, Print)
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;
     }
-    EXPECT_EQ(lines, 20u);
+    EXPECT_EQ(lines, 21u);
     hak_free(block);
 }
 

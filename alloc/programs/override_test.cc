@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <map>
 #include <new>
 #include <string>
@@ -352,4 +353,34 @@ TEST(OverrideThreads, ThreadLocalDestructorsAndStreams)
             for (int n = 0; n < 50; n++) map[std::to_string(n)] = std::string((size_t)n * 10, 'x');
             EXPECT_NE(opaque(strerror(123456)), nullptr); // libc allocates the text, and frees it at the thread's end
         }).join();
+}
+
+// malloc_trim takes what other threads have parked, too, and says whether memory went back; mallinfo2 counts it as free.
+TEST(Override, TrimReachesThreadsThatSleep)
+{
+    if (expected_library() == nullptr) GTEST_SKIP() << "of libhakmem's promises";
+    for (size_t size : {64u, 500u, 1000u, 3000u}) {
+        for (int threads : {1, 8}) {
+            std::barrier ready(threads + 1), over(threads + 1);
+            std::vector<std::thread> sleepers;
+            malloc_trim(0);
+            const size_t before = mallinfo2().uordblks;
+            for (int i = 0; i < threads; i++)
+                sleepers.emplace_back([&] {
+                    std::vector<void *> blocks((2u << 20) / size);
+                    for (void *&block : blocks) block = memset(malloc(size), 1, size);
+                    for (void *block : blocks) free(block);
+                    blocks = std::vector<void *>();
+                    ready.arrive_and_wait();
+                    over.arrive_and_wait();
+                });
+            ready.arrive_and_wait();
+            const size_t cached = mallinfo2().uordblks - before;
+            EXPECT_LT(cached, (size_t)threads * (160u << 10)) << size << ": a bin, and what a thread is";
+            EXPECT_EQ(malloc_trim(0), 1) << size << " bytes, " << threads << " threads";
+            EXPECT_EQ(malloc_trim(0), 0) << "all had gone back: " << size << " bytes, " << threads << " threads";
+            over.arrive_and_wait();
+            for (std::thread &thread : sleepers) thread.join();
+        }
+    }
 }

@@ -99,6 +99,7 @@ struct hak_stats {
     size_t reserved_bytes; /* address space held in superslabs and huge blocks */
     size_t slab_bytes; /* pages that back slabs of small blocks */
     size_t small_bytes; /* in small blocks, live or in a thread's cache; not those of HAKMEM_GUARD_SAMPLE */
+    size_t small_cached_bytes; /* of these, known to be free: see hak_figures.cached_bytes */
     size_t run_bytes; /* in live page runs (32 KiB to 2 MiB) */
     size_t huge_count; /* live blocks above 2 MiB, and shorter ones with a mapping of their own */
     size_t huge_bytes; /* in them */
@@ -145,7 +146,8 @@ HAKMEM_API void hak_stats_get(struct hak_stats *out) HAKMEM_NOTHROW;
     X(huge_learned_bytes, gauge, "in mappings that the cache has learned to keep, at most")          \
     X(classes_grown, gauge, "size classes whose bins have learned to take more frees")               \
     X(profile_mean_bytes, gauge, "bytes for each sample of the heap profile; 0: never on")           \
-    X(wasted_bytes, gauge, "what rounding up adds to live small blocks, by the heap profile")
+    X(wasted_bytes, gauge, "what rounding up adds to live small blocks, by the heap profile")        \
+    X(cached_bytes, gauge, "of used_bytes, known to be free in a cache")
 
 enum { HAKMEM_CLASSES_MAX = 128 };
 struct hak_class_figures {
@@ -157,7 +159,7 @@ struct hak_figures {
 #define HAKMEM_X(member, kind, meaning) uint64_t member;
     HAKMEM_FIGURES(HAKMEM_X)
 #undef HAKMEM_X
-    uint64_t reserved[10]; /* 0; later figures take their place, so that `classes` stays where it is */
+    uint64_t reserved[9]; /* 0; later figures take their place, so that `classes` stays where it is */
     struct hak_class_figures classes[HAKMEM_CLASSES_MAX];
     /* Of the class with the same index: how many frees a bin takes before its list is parked, in the heap that has
      * learned most. */
@@ -171,7 +173,11 @@ struct hak_figures {
     uint64_t class_live_blocks[HAKMEM_CLASSES_MAX];
     uint64_t class_wasted_bytes[HAKMEM_CLASSES_MAX];
 };
-/* Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */
+/* cached_bytes: what is parked in any heap, in the calling thread's bins, or freed by other threads and not drained yet. The
+ * bins of other threads (up to a list of each class) and what they have staged cannot be known: it counts as used. They
+ * are counted block by block.
+ *
+ * Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */
 HAKMEM_API size_t hak_figures_get(struct hak_figures *out, size_t size_bytes) HAKMEM_NOTHROW;
 
 /* Writes all figures to a file descriptor: as lines "hakmem: member value", as one JSON object, or in the Prometheus

@@ -1,0 +1,93 @@
+/* cached.c: see cached.h. */
+#include "cache/cached.h"
+
+#include "cache/visit.h"
+#include "slab/slab.h"
+#include "superslab/pool.h"
+
+/* Bytes of a list of free blocks. It may be damaged, as nothing has checked it: the walk ends at what is no block of the
+ * heap, and after as many blocks as the heap has in use. */
+static size_t list_bytes(const struct heap *heap, struct block *list, uint32_t class_index)
+{
+    size_t block_bytes = sizeclass_bytes(class_index), most_bytes = owner_used_bytes(&heap->owner), bytes = 0;
+    for (; list != NULL && bytes < most_bytes; list = link_get(&list->next)) {
+        if (pagemap_tag_checked(list) != (heap->owner.tag | class_index)) break;
+        bytes += block_bytes;
+    }
+    return bytes;
+}
+
+static size_t parked_bytes(const struct heap *heap, uint32_t class_index)
+{
+    size_t bytes = 0;
+    uint32_t count = heap->parking[class_index].count;
+    struct block *list = heap->parking[class_index].magazines;
+    for (; count > 0 && list != NULL; count--) {
+        size_t of_list = list_bytes(heap, list, class_index);
+        if (of_list == 0) break; /* no block: it has no link to the next list */
+        bytes += of_list;
+        list = link_get(&list->next_magazine);
+    }
+    return bytes;
+}
+
+static size_t own_bytes(struct tcache *tcache)
+{
+    size_t bytes = 0;
+    tcache_busy_begin(tcache);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        bytes +=
+            parked_bytes(tcache->heap, class_index) + list_bytes(tcache->heap, tcache->heads[class_index], class_index);
+    tcache_busy_end(tcache);
+    return bytes;
+}
+
+static size_t orphan_bytes(struct heap *heap)
+{
+    if (!owner_adopt_this(&heap->owner)) return 0;
+    size_t bytes = 0;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) bytes += parked_bytes(heap, class_index);
+    remote_abandon(&heap->owner);
+    return bytes;
+}
+
+static size_t visited_bytes(struct heap *heap)
+{
+    size_t bytes = 0;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        struct tcache *holder = visit_begin(heap);
+        if (holder == NULL) break;
+        bytes += parked_bytes(heap, class_index);
+        visit_end(holder);
+    }
+    return bytes;
+}
+
+static void count_posted(struct slab *slab, uint32_t class_index, void *context)
+{
+    *(size_t *)context += (size_t)remote_count(slab) * sizeclass_bytes(class_index);
+}
+
+static void count_superslab(struct superslab *superslab, void *context)
+{
+    slab_for_each(superslab, count_posted, context);
+}
+
+size_t cached_bytes(void)
+{
+    size_t bytes = 0;
+    pool_for_each(count_superslab, &bytes);
+    struct tcache *self = tcache_self();
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        if (heap == NULL) continue;
+        bool is_held = atomic_load_explicit(&heap->tcache, memory_order_relaxed) != NULL;
+        /* relaxed: the mark decides whether it may be entered. An orphan that is empty is left alone. */
+        bool is_empty = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_EMPTY;
+        bytes += heap == self->heap ? own_bytes(self)
+                 : is_held          ? visited_bytes(heap)
+                 : is_empty         ? 0
+                                    : orphan_bytes(heap);
+    }
+    return bytes;
+}
