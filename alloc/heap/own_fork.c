@@ -30,7 +30,7 @@ static void forget(struct hak_heap *heap)
 static void slab_adopt(struct hak_heap *heap, struct slab *slab)
 {
     slab->free = NULL;
-    slab->listed = slab->hollow = false;
+    slab->listed = slab->hollow = slab->drained = false;
     for (uint32_t page = 0; page < slab->page_count; page++) slab[page].hollow_pages = 0;
     slab->carved_count = slab->capacity;
     atomic_store_explicit(&slab->used_count, slab->capacity, memory_order_relaxed);

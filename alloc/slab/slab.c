@@ -114,6 +114,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     used_set(slab, 0);
     slab->carved_count = 0;
     slab->hollow = false;
+    slab->drained = false;
     slab->class_index = (uint8_t)class_index;
     slab->page_count = (uint8_t)pages;
     slab->page_index = (uint8_t)range.first;
@@ -243,11 +244,13 @@ static void read_ahead(const struct slab *slab, const char *start)
 
 /* Puts a free list in the order of the addresses. Blocks come back in the order in which they were freed, and that may be
  * any; a program that fills them again will read them in the order in which it got them, and the processor fetches
- * ahead of a walk through memory. (jemalloc gives a slab's lowest block first.) Only where a slab needs few bits. A list
- * that is damaged stays as it is: the debug-validation build finds it when a block is handed out. */
+ * ahead of a walk through memory. (jemalloc gives a slab's lowest block first.) Only slabs of one page are sorted, since they
+ * need few bits. A list with blocks that other threads freed stays as it is: each block lies in the cache of the thread
+ * that linked it, and a walk would wait for one after the other. A list that is damaged stays too: the debug-validation
+ * build finds it when a block is handed out. */
 static struct block *sorted(struct slab *slab, struct block *list, uint32_t count)
 {
-    if (slab->page_count != 1 || count < SORTED_MIN) return list;
+    if (slab->page_count != 1 || slab->drained || count < SORTED_MIN) return list;
     uint64_t bits[PAGE_BYTES / GRANULE_BYTES / 64] = {0};
     char *start = superslab_page_start(superslab_of(slab), slab);
     if (count >= slab->capacity / READ_AHEAD_PART) read_ahead(slab, start);
@@ -281,6 +284,7 @@ struct block *slab_take(struct slab *slab)
         uint32_t count = slab->carved_count - used_get(slab);
         list = sorted(slab, list, count);
         slab->free = NULL;
+        slab->drained = false;
         used_add(slab, count);
     } else if (HAK_UNLIKELY(slab->hollow)) {
         uint32_t count;
@@ -318,6 +322,7 @@ void slab_give_back_list(struct slab *slab, struct block *head, struct block *ta
 {
     if (slab->free != NULL) link_set(&tail->next, slab->free);
     slab->free = head;
+    slab->drained = true;
     slab_returned(slab, count);
 }
 
@@ -330,6 +335,7 @@ struct block *slab_take_one(struct slab *slab)
     slab->free = link_get(&block->next);
     used_add(slab, 1);
     if (slab->free == NULL && slab->carved_count == slab->capacity) list_remove(slab);
+    if (slab->free == NULL) slab->drained = false;
     return block;
 }
 

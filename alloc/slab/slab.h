@@ -44,7 +44,8 @@ static inline char *slab_start(const struct superslab *superslab, const struct s
 struct slab *slab_make(struct owner *owner, uint32_t class_index);
 
 /* Takes blocks from a listed slab: its whole free list, or else newly carved blocks. Returns a list of at least one
- * block, which ends in NULL. Where a slab is one page, a free list is in the order of the addresses. */
+ * block, which ends in NULL. A free list of a slab of one page is in the order of the addresses, unless other threads
+ * freed some of its blocks. */
 struct block *slab_take(struct slab *slab);
 
 /* For defragmentation (cache/defrag.h): brings the owner's list of a class into order, the fullest slabs first, and adds up
@@ -55,8 +56,8 @@ struct slab_sums {
 struct slab_sums slab_sort(struct owner *owner, uint32_t class_index);
 struct block *slab_take_one(struct slab *slab);
 
-/* Gives a block, or a list of count blocks, back to its slab. This may release the slab. tail is needed only if the
- * slab's free list is not empty. */
+/* Gives a block, or a list of count blocks that other threads freed, back to its slab. This may release the slab. tail is
+ * needed only if the slab's free list is not empty. */
 void slab_give_back(struct slab *slab, struct block *block);
 void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count);
 

@@ -202,6 +202,7 @@ size_t slab_trim(struct slab *slab)
     if (purge_rows(&at, &idle, &gone) == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
+    slab->drained = false; /* relink leaves the order of the addresses */
     uint32_t carved = used + relink(&at, &idle);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;

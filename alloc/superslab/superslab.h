@@ -28,8 +28,9 @@ struct slab {
     struct slab *next, *prev;    /* in the owner's list of slabs that can give blocks */
     _Atomic(uint16_t) used_count; /* blocks carved and not on `free`; any thread may read it */
     uint16_t carved_count;       /* blocks carved: from fresh memory, or again where the slab was hollow */
-    bool listed;                 /* in the owner's list */
-    bool hollow;                 /* some bit of its pages' hollow_pages is set: slab/trim.h */
+    bool listed : 1;             /* in the owner's list */
+    bool hollow : 1;             /* some bit of its pages' hollow_pages is set: slab/trim.h */
+    bool drained;                /* some blocks on `free` were freed by other threads */
     uint16_t hollow_pages;       /* of this page alone: a bit for each of the system's pages in it */
 
     /* fixed while the slab is in use */
