@@ -81,6 +81,7 @@ function(hakmem_link_program name)
 endfunction()
 
 hakmem_link_program(beside-program programs/beside_program.c)
+hakmem_link_program(hooked-linked programs/hooked_program.c)
 
 # Links the release objects built at -O0, as the preset debug does: a call to something that only the validating build
 # has must be gone even without an optimiser.

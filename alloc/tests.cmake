@@ -142,6 +142,11 @@ if(release_runs)
   hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
 endif()
 if(golden)
+  # Each call to the system goes through the test: see golden_test_support.cc.
+  target_link_options(alloc-tests-fresh PRIVATE LINKER:--wrap=call_system)
+  if(TARGET alloc-tests-fresh-release)
+    target_link_options(alloc-tests-fresh-release PRIVATE LINKER:--wrap=call_system)
+  endif()
   add_test(NAME unit/Golden.level3 COMMAND alloc-tests-fresh --gtest_filter=Golden.*:GoldenTools.*)
   set_tests_properties(unit/Golden.level3 PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT} ENVIRONMENT HAKMEM_FAILFAST_LEVEL=3)
 endif()
@@ -214,6 +219,9 @@ add_executable(plain-program programs/plain_program.c)
 target_include_directories(plain-program PRIVATE ${hakmem_includes})
 target_link_libraries(plain-program PRIVATE Threads::Threads)
 
+hakmem_c_program(hooked-program programs/hooked_program.c)
+set_target_properties(hooked-program PROPERTIES ENABLE_EXPORTS ON)
+
 add_dependencies(alloc-programs override-tests plain-program)
 hakmem_emulator_lacks(override OverrideNew lacking)
 hakmem_add_override_test(override/libc override-tests --gtest_filter=*${lacking})
@@ -241,6 +249,13 @@ foreach(library hakmem hakmem-validate)
   hakmem_add_preload_test(override/${library} ${library}
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
   hakmem_add_preload_test(override/${library}-without-cxx ${library} PROGRAM $<TARGET_FILE:plain-program> libstdc++)
+  set(files ${CMAKE_CURRENT_BINARY_DIR}/hooked-${library})
+  file(MAKE_DIRECTORY ${files})
+  hakmem_add_preload_test(override/${library}-hooked ${library} PROGRAM $<TARGET_FILE:hooked-program>)
+  hakmem_add_preload_test(override/${library}-hooked-options ${library} VARIABLES HAKMEM_BACKGROUND=1 HAKMEM_HUGE_PAGES=2
+      HAKMEM_GUARD_SAMPLE=1000 HAKMEM_CRASH_DIR=${files} HAKMEM_LEARNED=${files}/learned HAKMEM_STATS=json:${files}/stats
+      HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile HAKMEM_PROFILE_SIGNAL=12 HAKMEM_PREWARM=8M HAKMEM_PROFILE_STEP_MIB=1
+      PROGRAM $<TARGET_FILE:hooked-program>)
   # Each of these makes a call at the start fail.
   hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_LEARNED=/dev/null/none
       HAKMEM_STATS_SIGNAL=9 HAKMEM_PROFILE=/dev/null/none HAKMEM_PROFILE_SIGNAL=9 PROGRAM $<TARGET_FILE:plain-program>)

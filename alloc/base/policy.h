@@ -85,6 +85,9 @@ enum { PROFILES = HAKMEM_FIBERS || !(VALIDATE || SANITIZED) };
  * Not where a sanitizer, or the arena of coroutines, has that place. */
 enum { SPARSE_MAP = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THREAD && !HAK_SANITIZE_MEMORY };
 
+/* Whether the allocator enters the kernel by itself (os/call.h). A sanitizer, or the explorer, watches libc's functions. */
+enum { OWN_CALLS = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THREAD && !HAK_SANITIZE_MEMORY };
+
 /* For functions that read stack slots which the compiler wrote: MemorySanitizer counts those as not initialised. */
 #if __has_feature(memory_sanitizer)
 #define HAK_READS_FRAMES __attribute__((no_sanitize("memory")))

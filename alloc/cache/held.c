@@ -1,10 +1,8 @@
 /* held.c: see held.h. */
 #include "cache/held.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "cache/tcache.h"
+#include "os/call.h"
 #include "report/failfast.h"
 #include "report/settings.h"
 
@@ -12,9 +10,9 @@ void held_check(struct tcache *tcache)
 {
     if (failfast_level() == LEVEL_NONE) return;
     /* Plain system calls: libc's cached ids are in thread-local storage, which the two threads may share. */
-    int32_t thread = (int32_t)syscall(SYS_gettid);
+    int32_t thread = call_gettid();
     if (thread == tcache->kernel_thread) return;
-    int32_t process = (int32_t)syscall(SYS_getpid);
+    int32_t process = call_getpid();
     /* If the process differs, the caller is a child after fork or vfork, and no other thread of its process uses
      * this. */
     if (process == tcache->kernel_process)

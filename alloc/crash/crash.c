@@ -5,13 +5,10 @@
  * in the handler comes back here: inside a step of crash_try it only ends that step, elsewhere it ends the process. All
  * memory is static and nothing takes a lock, since the crash may have happened anywhere. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cache/thread.h"
@@ -23,6 +20,7 @@
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "hakmem/crash.h"
+#include "os/call.h"
 #include "os/libc.h"
 #include "os/os.h"
 #include "report/failfast.h"
@@ -100,9 +98,9 @@ static void path_make(struct text *path, unsigned number)
     path->length = 0;
     add(path, directory);
     add(path, "/hakmem-");
-    add_number(path, (uint64_t)getpid(), 10);
+    add_number(path, (uint64_t)call_getpid(), 10);
     add(path, "-");
-    add_number(path, (uint64_t)syscall(SYS_gettid), 10);
+    add_number(path, (uint64_t)call_gettid(), 10);
     add(path, "-");
     add_number(path, number, 10);
     add(path, ".crash");
@@ -118,15 +116,16 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
         path_make(path, number);
         beside = *path;
         add(&beside, ".tmp");
-        if (access(path->bytes, F_OK) == 0) continue;
-        fd = open(beside.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        error = fd < 0 ? errno : 0;
+        if (call_access(path->bytes, F_OK) == 0) continue;
+        fd = call_open(beside.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        error = fd < 0 ? -fd : 0;
     }
     if (error != 0) return error;
     error = os_write_all(fd, bytes, size_bytes);
-    if (close(fd) != 0 && error == 0) error = errno;
-    if (error == 0 && rename(beside.bytes, path->bytes) != 0) error = errno;
-    if (error != 0) unlink(beside.bytes);
+    const int close_error = -call_close(fd);
+    if (error == 0) error = close_error;
+    if (error == 0) error = -call_rename(beside.bytes, path->bytes);
+    if (error != 0) call_unlink(beside.bytes);
     return error;
 }
 
@@ -173,7 +172,7 @@ static void report(int signal_number, const siginfo_t *info, const void *signal_
 
 static uint64_t self(void)
 {
-    return (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid);
+    return (uint64_t)call_getpid() << 32 | (uint32_t)call_gettid();
 }
 
 /* Sends the signal to this thread again, with the same siginfo and the default action. It arrives when the handler
@@ -186,10 +185,8 @@ static void end_by_default(int signal_number, siginfo_t *info)
     pthread_sigmask(SIG_BLOCK, &one, NULL);
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(signal_number, &standard, NULL);
-    pid_t process = getpid();
-    pid_t thread = (pid_t)syscall(SYS_gettid);
-    if (syscall(SYS_rt_tgsigqueueinfo, process, thread, signal_number, info) != 0)
-        syscall(SYS_tgkill, process, thread, signal_number);
+    const int process = call_getpid(), thread = call_gettid();
+    if (call_rt_tgsigqueueinfo(process, thread, signal_number, info) != 0) call_tgkill(process, thread, signal_number);
 }
 
 /* Calls the handler that was there before ours, with the signals blocked that would be blocked without us: those that
@@ -284,12 +281,13 @@ static int which_is_on_top(int i)
 static int directory_set(const char *dir)
 {
     char absolute[PATH_MAX];
-    struct stat status;
+    struct stat status = {.st_mode = 0};
     if (realpath(dir, absolute) == NULL) return errno;
     if (strlen(absolute) > DIRECTORY_BYTES_MAX) return ENAMETOOLONG;
-    if (stat(absolute, &status) != 0) return errno;
-    if (!S_ISDIR(status.st_mode)) return ENOTDIR;
-    if (access(absolute, W_OK | X_OK) != 0) return errno;
+    int error = -call_stat(absolute, &status);
+    if (error == 0 && !S_ISDIR(status.st_mode)) error = ENOTDIR;
+    if (error == 0) error = -call_access(absolute, W_OK | X_OK);
+    if (error != 0) return error;
     strcpy(directory, absolute);
     return 0;
 }

@@ -2,12 +2,11 @@
 #include "crash/crash_modules.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "os/call.h"
 #include "os/peek.h"
 
 enum {
@@ -75,7 +74,7 @@ struct lines {
 static int next_byte(struct lines *lines)
 {
     if (lines->at == lines->end) {
-        ssize_t count = read(lines->fd, lines->bytes, sizeof lines->bytes);
+        intptr_t count = call_read(lines->fd, lines->bytes, sizeof lines->bytes);
         if (count <= 0) return -1;
         lines->at = 0;
         lines->end = (size_t)count;
@@ -141,7 +140,7 @@ static void module_done(bool has_code, void (*visit)(const struct module *, void
 
 static size_t modules_mapped(void (*visit)(const struct module *, void *), void *context)
 {
-    lines = (struct lines){.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    lines = (struct lines){.fd = call_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0)};
     size_t count = 0;
     bool has_code = false;
     module.path[0] = '\0';
@@ -158,7 +157,7 @@ static size_t modules_mapped(void (*visit)(const struct module *, void *), void 
         has_code = has_code || mapping.is_code;
     }
     module_done(has_code, visit, context, &count);
-    close(lines.fd);
+    call_close(lines.fd);
     return count;
 }
 

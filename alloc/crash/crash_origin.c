@@ -1,15 +1,13 @@
 /* crash_origin.c: see crash_origin.h. */
 #include "crash/crash_origin.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "crash/crash_modules.h"
 #include "crash/record_write.h"
+#include "os/call.h"
 
 enum {
     ARGUMENTS_BYTES_MAX = 16 * 1024,
@@ -36,28 +34,28 @@ static struct kept environment = {.bytes = environment_bytes, .room = sizeof env
 static char input[INPUT_BYTES_MAX];
 static size_t input_length;
 static struct looks program, library;
-static pid_t installed_process;
+static int installed_process;
 
 static void keep(struct kept *kept, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = call_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return;
     char more;
     for (;;) {
         size_t room = kept->room - kept->length;
-        ssize_t count = read(fd, room > 0 ? kept->bytes + kept->length : &more, room > 0 ? room : 1);
+        intptr_t count = call_read(fd, room > 0 ? kept->bytes + kept->length : &more, room > 0 ? room : 1);
         if (count <= 0) break;
         kept->is_cut = room == 0;
         if (kept->is_cut) break;
         kept->length += (size_t)count;
     }
-    close(fd);
+    call_close(fd);
 }
 
 static void look(struct looks *looks, const char *path)
 {
-    struct stat status;
-    if (stat(path, &status) != 0) return;
+    struct stat status = {.st_size = 0};
+    if (call_stat(path, &status) != 0) return;
     looks->is_known = true;
     looks->bytes = (uint64_t)status.st_size;
     looks->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
@@ -73,11 +71,11 @@ static void look_at_library(const struct module *module, void *unused)
 void origin_keep(void)
 {
     bool is_first = installed_process == 0;
-    installed_process = getpid();
+    installed_process = call_getpid();
     if (!is_first) return;
     keep(&arguments, "/proc/self/cmdline");
     keep(&environment, "/proc/self/environ");
-    ssize_t length = readlink("/proc/self/fd/0", input, sizeof input);
+    intptr_t length = call_readlink("/proc/self/fd/0", input, sizeof input);
     if (length > 0) input_length = (size_t)length;
     look(&program, "/proc/self/exe");
     modules_for_each(look_at_library, NULL);

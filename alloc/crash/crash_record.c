@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "guard/guard_report.h"
 #include "hakmem/crash.h"
 #include "hakmem/hakmem.h"
+#include "os/call.h"
 #include "os/libc.h"
 #include "os/peek.h"
 #include "os/registers.h"
@@ -272,7 +272,7 @@ static void write_modules(void)
 static void write_link(enum record_field field, const char *path)
 {
     static char target[TEXT_BYTES_MAX];
-    ssize_t length = readlink(path, target, sizeof target);
+    intptr_t length = call_readlink(path, target, sizeof target);
     if (length > 0) record_bytes(&writer, field, target, (size_t)length);
 }
 
@@ -280,10 +280,10 @@ static void write_process(void)
 {
     char name[16] = "";
     struct timespec now;
-    prctl(PR_GET_NAME, name);
+    call_prctl(PR_GET_NAME, (intptr_t)name, 0, 0, 0);
     clock_gettime(CLOCK_REALTIME, &now);
-    record_number(&writer, RECORD_process, (uint64_t)getpid());
-    record_number(&writer, RECORD_thread, (uint64_t)syscall(SYS_gettid));
+    record_number(&writer, RECORD_process, (uint64_t)call_getpid());
+    record_number(&writer, RECORD_thread, (uint64_t)call_gettid());
     record_bytes(&writer, RECORD_thread_name, name, strnlen(name, sizeof name));
     record_number(&writer, RECORD_time_ns, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
     record_text(&writer, RECORD_architecture, os_architecture());

@@ -1,13 +1,13 @@
 /* crash_stack.c: see crash_stack.h. */
 #include "crash/crash_stack.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include "base/policy.h"
+#include "os/call.h"
 #include "os/os.h"
 
 enum { STACK_BYTES = 128 * 1024 }; /* for the kernel's frame, the unwinder, and one previous handler */
@@ -24,15 +24,18 @@ void crash_stack_want(bool wanted)
 
 static void give(void)
 {
-    stack_t now;
+    stack_t now = {.ss_flags = 0};
     if (!atomic_load_explicit(&is_wanted, memory_order_relaxed)) return;
-    if (HAK_MINE(stack) != NULL || sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
+    if (HAK_MINE(stack) != NULL || call_sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
     size_t guard_bytes = os_page_bytes();
-    char *start = mmap(NULL, guard_bytes + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED) return;
+    const intptr_t mapped =
+        call_mmap(NULL, guard_bytes + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (call_failed(mapped)) return;
+    char *start = (char *)mapped;
     stack_t ours = {.ss_sp = start + guard_bytes, .ss_size = STACK_BYTES};
-    if (mprotect(start + guard_bytes, STACK_BYTES, PROT_READ | PROT_WRITE) != 0 || sigaltstack(&ours, NULL) != 0) {
-        munmap(start, guard_bytes + STACK_BYTES);
+    if (call_mprotect(start + guard_bytes, STACK_BYTES, PROT_READ | PROT_WRITE) != 0 ||
+        call_sigaltstack(&ours, NULL) != 0) {
+        call_munmap(start, guard_bytes + STACK_BYTES);
         return;
     }
     HAK_MINE(stack) = start;
@@ -42,21 +45,16 @@ static void give(void)
 static void take(void)
 {
     if (HAK_MINE(stack) == NULL) return;
-    stack_t now, none = {.ss_flags = SS_DISABLE};
+    stack_t now = {.ss_flags = 0}, none = {.ss_flags = SS_DISABLE};
     size_t guard_bytes = os_page_bytes();
-    bool is_ours = sigaltstack(NULL, &now) == 0 && now.ss_sp == HAK_MINE(stack) + guard_bytes;
-    if (is_ours && sigaltstack(&none, NULL) != 0) return; /* refused while this runs on the stack */
-    munmap(HAK_MINE(stack), guard_bytes + STACK_BYTES);
+    bool is_ours = call_sigaltstack(NULL, &now) == 0 && now.ss_sp == HAK_MINE(stack) + guard_bytes;
+    if (is_ours && call_sigaltstack(&none, NULL) != 0) return; /* refused while this runs on the stack */
+    call_munmap(HAK_MINE(stack), guard_bytes + STACK_BYTES);
     HAK_MINE(stack) = NULL;
 }
 
 void crash_stack(bool begins)
 {
-    int saved = errno;
-    if (begins) {
-        give();
-    } else {
-        take();
-    }
-    errno = saved;
+    if (begins) give();
+    else take();
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/sync_point.h"
+#include "os/call.h"
 
 enum { WAIT_MS = 2000 }; /* a thread waits at most this long for another one's record */
 
@@ -17,7 +18,7 @@ static void wait_a_moment(void)
     if (sync_points_are_hooked()) {
         sync_point("lock_wait");
     } else {
-        nanosleep(&moment, NULL);
+        call_nanosleep(&moment);
     }
 }
 

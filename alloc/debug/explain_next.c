@@ -2,12 +2,11 @@
 #include "debug/explain_next.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "debug/trace.h"
+#include "os/call.h"
 #include "report/text.h"
 
 enum { COMMAND_BYTES_MAX = 2048, ENTRY_BYTES_MAX = 512 };
@@ -22,12 +21,12 @@ static bool has_preload;
  * be read. */
 static size_t read_command(char *words)
 {
-    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); /* if that fails, so does read */
+    int file = call_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0); /* if that fails, so does read */
     size_t length = 0;
-    ssize_t got;
-    while ((got = read(file, words + length, COMMAND_BYTES_MAX - length)) > 0 || (got < 0 && errno == EINTR))
+    intptr_t got;
+    while ((got = call_read(file, words + length, COMMAND_BYTES_MAX - length)) > 0 || got == -EINTR)
         if (got > 0) length += (size_t)got;
-    close(file);
+    call_close(file);
     return length == COMMAND_BYTES_MAX || length == 0 || words[length - 1] != '\0' ? 0 : length;
 }
 
@@ -35,30 +34,28 @@ static size_t read_command(char *words)
 static bool read_preload(char *value)
 {
     static const char name[] = "LD_PRELOAD=";
-    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC); /* if that fails, so does read */
+    int file = call_open("/proc/self/environ", O_RDONLY | O_CLOEXEC, 0); /* if that fails, so does read */
     char chunk[ENTRY_BYTES_MAX], entry[ENTRY_BYTES_MAX];
     size_t length = 0;
-    ssize_t got;
+    intptr_t got;
     bool is_found = false;
-    while (!is_found && ((got = read(file, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)))
-        for (ssize_t i = 0; i < got && !is_found; i++) {
+    while (!is_found && ((got = call_read(file, chunk, sizeof chunk)) > 0 || got == -EINTR))
+        for (intptr_t i = 0; i < got && !is_found; i++) {
             if (length < sizeof entry) entry[length] = chunk[i];
             length++;
             if (chunk[i] != '\0') continue;
             is_found = length <= sizeof entry && strncmp(entry, name, sizeof name - 1) == 0;
             length = is_found ? length : 0;
         }
-    close(file);
+    call_close(file);
     if (is_found) memcpy(value, entry + sizeof name - 1, length - (sizeof name - 1));
     return is_found;
 }
 
 void explain_next_start(void)
 {
-    int saved = errno;
     command_bytes = read_command(command);
     has_preload = read_preload(preload_entry);
-    errno = saved;
 }
 
 static void add_words(struct text *text, const char *words, size_t length)

@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "cache/thread.h"
 #include "heap/heap.h"
 #include "heap/own.h"
+#include "os/call.h"
 #include "os/meta.h"
 #include "os/sanitizer.h"
 #include "report/failfast.h"
@@ -163,7 +162,7 @@ void quarantine_thread_ends(void)
 
 static int32_t thread_id(void)
 {
-    return (int32_t)syscall(SYS_gettid);
+    return call_gettid();
 }
 
 /* Empties the rings of threads that do not exist in the child. Each ring shows what its thread did up to some moment
@@ -178,10 +177,7 @@ void quarantine_after_fork(void)
 
 static bool is_gone(int32_t thread)
 {
-    int saved = errno;
-    bool gone = syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
-    errno = saved;
-    return gone;
+    return call_tgkill(call_getpid(), thread, 0) == -ESRCH;
 }
 
 /* Takes a ring that is free, or whose thread has ended without giving it up: a thread whose first free comes in its

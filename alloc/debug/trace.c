@@ -3,16 +3,13 @@
 
 #include <assert.h>
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/policy.h"
+#include "os/call.h"
 #include "os/libc.h"
 #include "os/maps.h"
 #include "os/peek.h"
@@ -109,7 +106,7 @@ static HAK_TLS int32_t kept_id;
 
 static int32_t thread_id(void)
 {
-    if (HAK_MINE(kept_id) == 0) HAK_MINE(kept_id) = (int32_t)syscall(SYS_gettid);
+    if (HAK_MINE(kept_id) == 0) HAK_MINE(kept_id) = call_gettid();
     return HAK_MINE(kept_id);
 }
 
@@ -207,7 +204,7 @@ void trace_here(struct failfast_event *event)
     uintptr_t addresses[TRACE_DEPTH];
     struct module module;
     capture(addresses);
-    copy_event(event, (int32_t)syscall(SYS_gettid), addresses);
+    copy_event(event, call_gettid(), addresses);
     for (uint32_t i = 1; i < event->count; i++) {
         find_module(event->frames[i], &module);
         if (!module.is_found) event->count = i;
@@ -239,19 +236,17 @@ void trace_add_thread(struct text *text, uint32_t thread)
     enum { NAME_BYTES = 16 }; /* with a newline; see TASK_COMM_LEN in prctl(2) */
     char path_bytes[48], name[NAME_BYTES];
     struct text path = {path_bytes, sizeof path_bytes - 1, 0};
-    int saved = errno;
     text_add_number(text, thread);
     text_add(&path, "/proc/self/task/");
     text_add_number(&path, thread);
     text_add(&path, "/comm");
     path_bytes[path.length] = '\0';
-    int file = open(path_bytes, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? 0 : read(file, name, sizeof name);
-    if (file >= 0) close(file);
-    errno = saved;
+    int file = call_open(path_bytes, O_RDONLY | O_CLOEXEC, 0);
+    intptr_t got = file < 0 ? 0 : call_read(file, name, sizeof name);
+    if (file >= 0) call_close(file);
     if (got < 2) return; /* no such thread, or it has no name but the newline */
     got--;
-    for (ssize_t i = 0; i < got; i++)
+    for (intptr_t i = 0; i < got; i++)
         if (name[i] < ' ' || name[i] > '~') name[i] = '?';
     text_add(text, " (");
     text_add_bytes(text, name, (size_t)got);

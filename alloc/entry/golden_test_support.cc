@@ -2,7 +2,6 @@
 #include "entry/golden_test_support.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -64,7 +63,6 @@ bool may(call what, uintptr_t address, size_t bytes, uint64_t detail)
     if (transcript != nullptr)
         fprintf(transcript, "%s %llx %zu %llx%s\n", CALL_NAMES[what], (unsigned long long)place_of(address), bytes,
                 (unsigned long long)detail, fails ? " fails" : "");
-    if (fails) errno = ENOMEM;
     return !fails;
 }
 
@@ -206,58 +204,48 @@ void phase(const char *name)
     for (auto &each : asked) each = {};
 }
 
-// Before libc's.
 extern "C" {
 
-void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept
+// The linker (--wrap) makes these of every call of os/call.h, and of the function itself.
+intptr_t __real_call_system(long number, intptr_t a, intptr_t b, intptr_t c, intptr_t d, intptr_t e, intptr_t f);
+
+intptr_t __wrap_call_system(long number, intptr_t a, intptr_t b, intptr_t c, intptr_t d, intptr_t e, intptr_t f)
 {
-    auto call = [&](void *place, int more) {
-        return reinterpret_cast<void *>(syscall(SYS_mmap, place, bytes, protection, flags | more, file, offset));
+    auto call = [&](intptr_t place, intptr_t flags) { return __real_call_system(number, place, b, c, flags, e, f); };
+    auto fails = [&](enum call what, size_t bytes, uint64_t detail) {
+        return is_on && !may(what, static_cast<uintptr_t>(a), bytes, detail);
     };
-    if (!is_on || file >= 0) return call(at, 0);
-    if (!may(CALL_mmap, reinterpret_cast<uintptr_t>(at), bytes, static_cast<uint64_t>(protection) << 32 | flags))
-        return MAP_FAILED;
-    if (at != nullptr) return call(at, 0);
-    if (bytes > lowest - (ARENA_END - ARENA_BYTES)) {
-        errno = ENOMEM;
-        return MAP_FAILED;
+    const auto start = static_cast<uintptr_t>(a);
+    const auto bytes = static_cast<size_t>(b);
+    switch (number) {
+    case SYS_mmap:
+        if (fails(CALL_mmap, bytes, static_cast<uint64_t>(c) << 32 | static_cast<uint64_t>(d))) return -ENOMEM;
+        if (!is_on || a != 0) return call(a, d);
+        if (bytes > lowest - (ARENA_END - ARENA_BYTES)) return -ENOMEM;
+        lowest = (lowest - bytes) & ~uintptr_t{4095};
+        return call(static_cast<intptr_t>(lowest), d | MAP_FIXED_NOREPLACE);
+    case SYS_munmap:
+        if (fails(CALL_munmap, bytes, 0)) return -ENOMEM;
+        if (is_on && start == lowest) lowest += bytes;
+        break;
+    case SYS_mprotect:
+        if (fails(CALL_mprotect, bytes, static_cast<uint64_t>(c))) return -ENOMEM;
+        break;
+    case SYS_madvise:
+        if (fails(CALL_madvise, bytes, static_cast<uint64_t>(c))) return -ENOMEM;
+        if (is_on && (c == MADV_HUGEPAGE || c == MADV_COLLAPSE_HERE)) return 0; // not every kernel has them
+        break;
+    case SYS_mremap:
+        if (fails(CALL_mremap, static_cast<size_t>(c),
+                  place_of(static_cast<uintptr_t>(e)) << 3 | static_cast<uint64_t>(d)))
+            return -ENOMEM;
+        break;
+    default: break;
     }
-    lowest = (lowest - bytes) & ~uintptr_t{4095};
-    return call(reinterpret_cast<void *>(lowest), MAP_FIXED_NOREPLACE);
+    return call(a, d);
 }
 
-int munmap(void *start, size_t bytes) noexcept
-{
-    if (is_on && !may(CALL_munmap, reinterpret_cast<uintptr_t>(start), bytes, 0)) return -1;
-    if (is_on && reinterpret_cast<uintptr_t>(start) == lowest) lowest += bytes;
-    return static_cast<int>(syscall(SYS_munmap, start, bytes));
-}
-
-int mprotect(void *start, size_t bytes, int protection) noexcept
-{
-    if (is_on && !may(CALL_mprotect, reinterpret_cast<uintptr_t>(start), bytes, protection)) return -1;
-    return static_cast<int>(syscall(SYS_mprotect, start, bytes, protection));
-}
-
-int madvise(void *start, size_t bytes, int advice) noexcept
-{
-    if (is_on && !may(CALL_madvise, reinterpret_cast<uintptr_t>(start), bytes, advice)) return -1;
-    if (is_on && (advice == MADV_HUGEPAGE || advice == MADV_COLLAPSE_HERE)) return 0; // not every kernel has them
-    return static_cast<int>(syscall(SYS_madvise, start, bytes, advice));
-}
-
-void *mremap(void *start, size_t old_bytes, size_t new_bytes, int flags, ...) noexcept
-{
-    va_list arguments;
-    va_start(arguments, flags);
-    void *target = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void *) : nullptr;
-    va_end(arguments);
-    if (is_on &&
-        !may(CALL_mremap, reinterpret_cast<uintptr_t>(start), new_bytes, place_of((uintptr_t)target) << 3 | flags))
-        return MAP_FAILED;
-    return reinterpret_cast<void *>(syscall(SYS_mremap, start, old_bytes, new_bytes, flags, target));
-}
-
+// Before libc's.
 int clock_gettime(clockid_t clock, struct timespec *time) noexcept
 {
     if (!is_on || clock != CLOCK_MONOTONIC_COARSE) return static_cast<int>(syscall(SYS_clock_gettime, clock, time));

@@ -2,18 +2,16 @@
 #include "entry/learned.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/sizeclass.h"
 #include "cache/credits.h"
 #include "heap/huge.h"
 #include "heap/options.h"
+#include "os/call.h"
 #include "os/libc.h"
 #include "os/os.h"
 #include "report/text.h"
@@ -65,34 +63,33 @@ static void say(const char *path, const char *what, int error, const char *then)
  * has, but at most one more than a whole file. */
 static int read_file(const char *path, struct learned *out, size_t *length)
 {
-    struct stat status;
+    struct stat status = {.st_mode = 0};
     char one_more;
-    int error = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return errno;
+    int error = 0, fd = call_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0) return -fd;
     *length = 0;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) error = EINVAL;
+    if (call_fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) error = EINVAL;
     while (error == 0 && *length <= sizeof *out) {
         bool is_whole = *length == sizeof *out;
-        ssize_t got = read(fd, is_whole ? &one_more : (char *)out + *length, is_whole ? 1 : sizeof *out - *length);
-        if (got < 0 && errno != EINTR) error = errno;
+        intptr_t got =
+            call_read(fd, is_whole ? &one_more : (char *)out + *length, is_whole ? 1 : sizeof *out - *length);
+        if (got < 0 && got != -EINTR) error = (int)-got;
         if (got == 0) break;
         if (got > 0) *length += (size_t)got;
     }
-    close(fd);
+    call_close(fd);
     return error;
 }
 
 /* A path from the current directory is kept from the root, since the program may change the former. */
 static void keep_path(const char *path)
 {
-    const int saved = errno;
     size_t length = 0;
-    if (path[0] != '/' && getcwd(path_kept, PATH_MAX - 1) != NULL) {
+    if (path[0] != '/' && call_getcwd(path_kept, PATH_MAX - 1) > 0) {
         length = strlen(path_kept);
         path_kept[length++] = '/';
     }
     memcpy(path_kept + length, path, strlen(path) + 1);
-    errno = saved;
 }
 
 static void begin_with(const struct learned *learned)
@@ -107,8 +104,7 @@ void learned_read(const char *path)
     static const char defaults[] = "the defaults apply", alone[] = "the defaults apply, and the file stays as it is";
     struct learned learned = {0};
     size_t length = 0;
-    int saved = errno, error = read_file(path, &learned, &length);
-    errno = saved;
+    int error = read_file(path, &learned, &length);
     if (error == 0 && length >= sizeof magic && memcmp(learned.magic, magic, sizeof magic) != 0) {
         say(path, "not a file of learned limits", 0, alone);
         return;
@@ -149,30 +145,27 @@ static struct learned collect(void)
 /* Returns an errno value. */
 static int write_file(const char *path, const struct learned *learned)
 {
-    unlink(path); /* of a process that had this id and was killed */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0) return errno;
-    int error = os_write_all(fd, learned, sizeof *learned);
-    if (close(fd) != 0 && error == 0) error = errno;
-    return error;
+    call_unlink(path); /* of a process that had this id and was killed */
+    int fd = call_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0) return -fd;
+    const int error = os_write_all(fd, learned, sizeof *learned), close_error = -call_close(fd);
+    return error != 0 ? error : close_error;
 }
 
 void learned_write(void)
 {
     if (path_kept[0] == '\0') return;
-    int saved = errno;
     static char beside[KEPT_BYTES + 16]; /* as in say */
     struct text text = {beside, sizeof beside - 1, 0};
     text_add(&text, path_kept);
     text_add(&text, ".");
-    text_add_number(&text, (uint64_t)getpid());
+    text_add_number(&text, (uint64_t)call_getpid());
     beside[text.length] = '\0';
     struct learned learned = collect();
     int error = write_file(beside, &learned);
-    if (error == 0 && rename(beside, path_kept) != 0) error = errno;
+    if (error == 0) error = -call_rename(beside, path_kept);
     if (error != 0) {
-        unlink(beside);
+        call_unlink(beside);
         say(path_kept, "cannot be written", error, "the next run begins without it");
     }
-    errno = saved;
 }

@@ -4,11 +4,10 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/bits.h"
 #include "base/sizeclass.h"
+#include "os/call.h"
 #include "os/libc.h"
 #include "os/lock.h"
 #include "os/meta.h"
@@ -81,7 +80,7 @@ static HAK_NOINLINE void event_set(struct guard_event *event)
     int count = os_backtrace(frames, GUARD_FRAMES + 1);
     event->count = count > 1 ? (uint32_t)count - 1 : 0;
     memcpy(event->frames, frames + 1, event->count * sizeof frames[0]);
-    event->thread = (uint32_t)syscall(SYS_gettid);
+    event->thread = (uint32_t)call_gettid();
 }
 
 void *guard_alloc(size_t size_bytes)

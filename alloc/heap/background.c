@@ -15,6 +15,7 @@
 #include "heap/huge.h"
 #include "heap/own.h"
 #include "heap/stats_write.h"
+#include "os/call.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "superslab/purge.h"
@@ -84,7 +85,7 @@ static uint32_t wait_ms(uint32_t rests)
 static void *run(void *unused)
 {
     (void)unused;
-    prctl(PR_SET_NAME, "hakmem", 0, 0, 0);
+    call_prctl(PR_SET_NAME, (intptr_t)"hakmem", 0, 0, 0);
     uint32_t rests = 0;
     while (atomic_load_explicit(&must_end, memory_order_relaxed) == 0) {
         os_wait_ms((uint32_t *)&must_end, 0, wait_ms(rests));

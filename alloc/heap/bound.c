@@ -2,7 +2,6 @@
 #include "heap/bound.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/policy.h"
+#include "os/call.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "report/text.h"
@@ -51,12 +51,12 @@ enum { PATH_BYTES_MAX = 1024, FILE_BYTES_MAX = 4096 };
 /* Reads a file into the buffer, as a string. False: it cannot be read. */
 static bool read_file(const char *path, char *bytes, size_t size)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = call_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (file < 0) return false;
     size_t length = 0;
-    for (ssize_t got; length < size - 1 && (got = read(file, bytes + length, size - 1 - length)) > 0;)
+    for (intptr_t got; length < size - 1 && (got = call_read(file, bytes + length, size - 1 - length)) > 0;)
         length += (size_t)got;
-    close(file);
+    call_close(file);
     bytes[length] = '\0';
     return length > 0;
 }

@@ -2,7 +2,6 @@
 #include "heap/stats_write.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +15,7 @@
 #include "heap/huge.h"
 #include "heap/own.h"
 #include "heap/stats.h"
+#include "os/call.h"
 #include "os/libc.h"
 #include "os/os.h"
 #include "profile/profile.h"
@@ -315,13 +315,11 @@ static void say_refused(int error)
 
 static void write_to_target(void)
 {
-    int saved = errno;
     bool is_file = target_path[0] != '\0';
-    int fd = is_file ? open(target_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
-    int error = fd < 0 ? errno : stats_write(fd, target_format);
+    int fd = is_file ? call_open(target_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
+    int error = fd < 0 ? -fd : stats_write(fd, target_format);
     if (error != 0 && is_file) say_refused(error);
-    if (is_file && fd >= 0) close(fd);
-    errno = saved;
+    if (is_file && fd >= 0) call_close(fd);
 }
 
 void stats_at_exit(void)

@@ -4,9 +4,9 @@
 #include "os/maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "os/call.h"
 
 enum { CHUNK_BYTES = 2048, LINE_BYTES = 128 + MAPS_NAME_BYTES };
 
@@ -63,9 +63,9 @@ static void scan_file(int file, maps_visit_fn *visit, void *context)
     char chunk[CHUNK_BYTES], line[LINE_BYTES + 1];
     struct maps_entry entry;
     size_t length = 0;
-    ssize_t got;
-    while ((got = read(file, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)) {
-        for (ssize_t i = 0; i < got; i++) {
+    intptr_t got;
+    while ((got = call_read(file, chunk, sizeof chunk)) > 0 || got == -EINTR) {
+        for (intptr_t i = 0; i < got; i++) {
             if (chunk[i] != '\n') {
                 if (length < LINE_BYTES) line[length++] = chunk[i];
                 continue;
@@ -79,13 +79,11 @@ static void scan_file(int file, maps_visit_fn *visit, void *context)
 
 bool maps_scan(maps_visit_fn *visit, void *context)
 {
-    int saved = errno;
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int file = call_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (file >= 0) {
         scan_file(file, visit, context);
-        close(file);
+        call_close(file);
     }
-    errno = saved;
     return file >= 0;
 }
 

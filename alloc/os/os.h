@@ -6,7 +6,6 @@
  * allocator, or allocates. */
 #pragma once
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -100,7 +99,7 @@ size_t os_resident_bytes(void *start, size_t size_bytes);
  * Between these two calls of one thread it waits, and the second takes it; but one that waited before is the program's. The
  * two functions below call them. */
 struct os_size_signal {
-    sigset_t mask; /* of before */
+    uint64_t mask; /* of before */
     bool is_held, waited;
 };
 struct os_size_signal os_size_signal_hold(void);

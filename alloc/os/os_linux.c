@@ -4,19 +4,17 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/sync_point.h"
+#include "os/call.h"
 #include "os/sanitizer.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -32,15 +30,15 @@ enum { MADV_POPULATE_WRITE_HERE = 23, MADV_COLLAPSE_HERE = 25 };
 
 static void *map_none(void *at, size_t size_bytes, int flags)
 {
-    void *start = mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-    return start == MAP_FAILED ? NULL : start;
+    intptr_t start = call_mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags);
+    return call_failed(start) ? NULL : (void *)start;
 }
 
 static void *reserve_at(void *at, size_t size_bytes)
 {
     void *start = map_none(at, size_bytes, MAP_FIXED_NOREPLACE);
     if (start != NULL && start != at) { /* a kernel before 4.17 ignores the flag and takes `at` as a hint */
-        munmap(start, size_bytes);
+        call_munmap(start, size_bytes);
         start = NULL;
     }
     return start;
@@ -52,7 +50,7 @@ static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
 {
     void *start = map_none(NULL, size_bytes, 0);
     if (start == NULL || ((uintptr_t)start & (align_bytes - 1)) == 0) return start;
-    munmap(start, size_bytes);
+    call_munmap(start, size_bytes);
 
     size_t wide_bytes;
     if (__builtin_add_overflow(size_bytes, align_bytes, &wide_bytes)) return NULL;
@@ -62,80 +60,62 @@ static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
     size_t after = align_bytes - before; /* a page at least: `before` is less than align_bytes */
     /* Cutting may leave one mapping more than before. If the system refuses that, the end stays reserved, which costs
      * address space and no memory. */
-    if (before > 0) munmap(wide, before);
-    munmap(wide + before + size_bytes, after);
+    if (before > 0) call_munmap(wide, before);
+    call_munmap(wide + before + size_bytes, after);
     return wide + before;
 }
 
 static void *linux_reserve(void *at, size_t size_bytes, size_t align_bytes)
 {
-    int saved = errno;
-    void *start = at != NULL ? reserve_at(at, size_bytes) : reserve_aligned(size_bytes, align_bytes);
-    errno = saved;
-    return start;
-}
-
-static int keep_errno(int failed, int saved)
-{
-    int error = failed ? errno : 0;
-    errno = saved;
-    return error;
+    return at != NULL ? reserve_at(at, size_bytes) : reserve_aligned(size_bytes, align_bytes);
 }
 
 static int linux_expose(void *start, size_t size_bytes)
 {
-    int saved = errno;
-    return keep_errno(mprotect(start, size_bytes, PROT_READ) != 0, saved);
+    return -call_mprotect(start, size_bytes, PROT_READ);
 }
 
 /* This and the calls that give memory back remove its poison for AddressSanitizer: the runtime, in gcc 12 at least,
  * does not do so when other code maps the same addresses later. */
 static int linux_commit(void *start, size_t size_bytes)
 {
-    int saved = errno;
     if (ASAN) sanitizer_open(start, size_bytes);
-    return keep_errno(mprotect(start, size_bytes, PROT_READ | PROT_WRITE) != 0, saved);
+    return -call_mprotect(start, size_bytes, PROT_READ | PROT_WRITE);
 }
 
 static int linux_purge(void *start, size_t size_bytes)
 {
-    int saved = errno;
-    return keep_errno(madvise(start, size_bytes, MADV_DONTNEED) != 0, saved);
+    return -call_madvise(start, size_bytes, MADV_DONTNEED);
 }
 
 /* Changes the protection instead of mapping over the old range: if the system refused the new mapping, the old one
  * might be gone. */
 static int linux_seal(void *start, size_t size_bytes)
 {
-    int saved = errno;
-    int failed = mprotect(start, size_bytes, PROT_NONE) != 0;
-    int error = keep_errno(failed, saved);
-    if (!failed) linux_purge(start, size_bytes); /* locked pages keep their memory, but cannot be touched */
+    int error = -call_mprotect(start, size_bytes, PROT_NONE);
+    if (error == 0) linux_purge(start, size_bytes); /* locked pages keep their memory, but cannot be touched */
     return error;
 }
 
 static int linux_release(void *start, size_t size_bytes)
 {
-    int saved = errno;
     if (ASAN) sanitizer_open(start, size_bytes); /* before another thread can map it */
-    return keep_errno(munmap(start, size_bytes) != 0, saved);
+    return -call_munmap(start, size_bytes);
 }
 
 static int linux_grow(void *start, size_t old_bytes, size_t new_bytes)
 {
-    int saved = errno;
-    int failed = mremap(start, old_bytes, new_bytes, 0) == MAP_FAILED;
-    if (ASAN && !failed) sanitizer_open((char *)start + old_bytes, new_bytes - old_bytes);
-    return keep_errno(failed, saved);
+    intptr_t stays = call_mremap(start, old_bytes, new_bytes, 0, NULL);
+    if (ASAN && !call_failed(stays)) sanitizer_open((char *)start + old_bytes, new_bytes - old_bytes);
+    return call_failed(stays) ? (int)-stays : 0;
 }
 
 static int linux_move(void *start, size_t old_bytes, void *target, size_t new_bytes)
 {
-    int saved = errno;
     if (ASAN) sanitizer_open(start, old_bytes);
     if (ASAN) sanitizer_open(target, new_bytes);
-    void *moved = mremap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    return keep_errno(moved == MAP_FAILED, saved);
+    intptr_t moved = call_mremap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    return call_failed(moved) ? (int)-moved : 0;
 }
 
 static size_t linux_page_bytes(void)
@@ -167,11 +147,9 @@ uint64_t os_now_ms(void)
 
 uint64_t os_address_space_limit_bytes(void)
 {
-    int saved = errno;
-    struct rlimit limit;
+    struct rlimit limit = {.rlim_cur = UINT64_MAX};
     static_assert(RLIM_INFINITY == UINT64_MAX, "no limit is the highest one");
-    bool known = getrlimit(RLIMIT_AS, &limit) == 0;
-    errno = saved;
+    bool known = call_getrlimit(RLIMIT_AS, &limit) == 0;
     return known ? limit.rlim_cur : UINT64_MAX;
 }
 
@@ -201,43 +179,33 @@ bool os_is_privileged(void)
 
 void os_wait(uint32_t *word, uint32_t value)
 {
-    int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_HERE, value, NULL, NULL, 0);
-    errno = saved;
+    call_futex(word, FUTEX_WAIT_HERE, value, NULL);
 }
 
 void os_wait_ms(uint32_t *word, uint32_t value, uint32_t ms)
 {
-    int saved = errno;
     struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-    syscall(SYS_futex, word, FUTEX_WAIT_HERE, value, &time, NULL, 0);
-    errno = saved;
+    call_futex(word, FUTEX_WAIT_HERE, value, &time);
 }
 
 void os_wake_one(uint32_t *word)
 {
-    int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_HERE, 1, NULL, NULL, 0);
-    errno = saved;
+    call_futex(word, FUTEX_WAKE_HERE, 1, NULL);
 }
 
 void os_advise_huge(void *start, size_t size_bytes)
 {
-    int saved = errno;
-    madvise(start, size_bytes, MADV_HUGEPAGE);
-    errno = saved;
+    call_madvise(start, size_bytes, MADV_HUGEPAGE);
 }
 
 int os_collapse(void *start, size_t size_bytes)
 {
-    int saved = errno;
-    return keep_errno(madvise(start, size_bytes, MADV_COLLAPSE_HERE) != 0, saved);
+    return -call_madvise(start, size_bytes, MADV_COLLAPSE_HERE);
 }
 
 int os_populate(void *start, size_t size_bytes)
 {
-    int saved = errno;
-    int error = keep_errno(madvise(start, size_bytes, MADV_POPULATE_WRITE_HERE) != 0, saved);
+    int error = -call_madvise(start, size_bytes, MADV_POPULATE_WRITE_HERE);
     if (error != EINVAL) return error;
     /* Linux before 5.14. Nobody else uses the range yet. */
     for (size_t at = 0; at < size_bytes; at += os_page_bytes()) {
@@ -249,56 +217,42 @@ int os_populate(void *start, size_t size_bytes)
 
 size_t os_resident_bytes(void *start, size_t size_bytes)
 {
-    unsigned char resident[SUPERSLAB_BYTES / 4096];
-    int saved = errno;
+    unsigned char resident[SUPERSLAB_BYTES / 4096] = {0};
     size_t page_bytes = os_page_bytes(), bytes = 0;
-    if (keep_errno(mincore(start, size_bytes, resident) != 0, saved) != 0) return 0;
+    if (call_mincore(start, size_bytes, resident) != 0) return 0;
     for (size_t i = 0; i < size_bytes / page_bytes; i++) bytes += (resident[i] & 1) != 0 ? page_bytes : 0;
     return bytes;
 }
 
-static sigset_t size_signal_alone(void)
-{
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, SIGXFSZ);
-    return one;
-}
+static const uint64_t size_signal_alone = 1ull << (SIGXFSZ - 1);
 
 struct os_size_signal os_size_signal_hold(void)
 {
-    const sigset_t one = size_signal_alone();
-    int saved = errno;
     struct os_size_signal held = {.waited = true}; /* where that cannot be known, it is left alone */
-    sigset_t waiting;
-    held.is_held = pthread_sigmask(SIG_BLOCK, &one, &held.mask) == 0;
-    if (sigpending(&waiting) == 0) held.waited = sigismember(&waiting, SIGXFSZ) == 1;
-    errno = saved;
+    uint64_t waiting = 0;
+    held.is_held = call_rt_sigprocmask(SIG_BLOCK, &size_signal_alone, &held.mask) == 0;
+    if (call_rt_sigpending(&waiting) == 0) held.waited = (waiting & size_signal_alone) != 0;
     return held;
 }
 
 void os_size_signal_release(const struct os_size_signal *held)
 {
-    const sigset_t one = size_signal_alone();
     const struct timespec at_once = {.tv_sec = 0};
-    int saved = errno;
-    if (held->is_held && !held->waited) sigtimedwait(&one, NULL, &at_once);
-    if (held->is_held) pthread_sigmask(SIG_SETMASK, &held->mask, NULL);
-    errno = saved;
+    if (held->is_held && !held->waited) call_rt_sigtimedwait(&size_signal_alone, &at_once);
+    if (held->is_held) call_rt_sigprocmask(SIG_SETMASK, &held->mask, NULL);
 }
 
 int os_write_all(int fd, const void *bytes, size_t size_bytes)
 {
     const char *at = bytes, *end = at + size_bytes;
-    int saved = errno, error = 0;
+    int error = 0;
     const struct os_size_signal held = os_size_signal_hold();
     while (at < end && error == 0) {
-        ssize_t count = write(fd, at, (size_t)(end - at));
+        intptr_t count = call_write(fd, at, (size_t)(end - at));
         if (count > 0) at += count;
-        else if (count == 0 || errno != EINTR) error = count == 0 ? EIO : errno;
+        else if (count != -EINTR) error = count == 0 ? EIO : (int)-count;
     }
     os_size_signal_release(&held);
-    errno = saved;
     return error;
 }
 

@@ -2,10 +2,9 @@
 #include "os/peek.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
+
+#include "os/call.h"
 
 enum { PIPE_PART_BYTES = 4096 }; /* a pipe takes this much at once */
 
@@ -13,33 +12,31 @@ enum { PIPE_PART_BYTES = 4096 }; /* a pipe takes this much at once */
  * reads them back. */
 static bool peek_through_pipe(const char *address, char *out, size_t size_bytes)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    int ends[2] = {-1, -1};
+    if (call_pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
     bool all = true;
     while (all && size_bytes > 0) {
         size_t part = size_bytes < PIPE_PART_BYTES ? size_bytes : PIPE_PART_BYTES;
-        ssize_t written = write(ends[1], address, part);
-        all = written > 0 && read(ends[0], out, (size_t)written) == written;
+        intptr_t written = call_write(ends[1], address, part);
+        all = written > 0 && call_read(ends[0], out, (size_t)written) == written;
         if (!all) break;
         address += written;
         out += written;
         size_bytes -= (size_t)written;
     }
-    close(ends[0]);
-    close(ends[1]);
+    call_close(ends[0]);
+    call_close(ends[1]);
     return all;
 }
 
 bool os_peek(const void *address, void *out, size_t size_bytes)
 {
-    int saved = errno;
     memset(out, 0, size_bytes);
     struct iovec local = {.iov_base = out, .iov_len = size_bytes};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size_bytes};
-    ssize_t count = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    intptr_t count = call_process_vm_readv(call_getpid(), &local, &remote);
     bool all = count >= 0 && (size_t)count == size_bytes;
-    if (count < 0 && errno != EFAULT) all = peek_through_pipe(address, out, size_bytes);
-    errno = saved;
+    if (count < 0 && count != -EFAULT) all = peek_through_pipe(address, out, size_bytes);
     return all;
 }
 

@@ -1,7 +1,6 @@
 /* sanitizer.c: see sanitizer.h. */
 #include "os/sanitizer.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/hooks.h"
+#include "os/call.h"
 
 #if HAK_SANITIZE_ADDRESS
 #include <sanitizer/asan_interface.h>
@@ -36,9 +36,7 @@ static void open_wide(const char *start, size_t bytes)
     __asan_get_shadow_mapping(&scale, &offset);
     uintptr_t first = round_up(((uintptr_t)start >> scale) + offset + 1, page_bytes);
     uintptr_t end = (((uintptr_t)(start + bytes) >> scale) + offset) & ~(page_bytes - 1);
-    int saved = errno;
-    bool gone = first < end && madvise((void *)first, end - first, MADV_DONTNEED) == 0;
-    errno = saved;
+    bool gone = first < end && call_madvise((void *)first, end - first, MADV_DONTNEED) == 0;
     if (!gone) {
         __asan_unpoison_memory_region(start, bytes);
         return;

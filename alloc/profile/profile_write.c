@@ -2,7 +2,6 @@
 #include "profile/profile_write.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
@@ -10,8 +9,9 @@
 
 #include "base/bits.h"
 #include "base/config.h"
-#include "os/lock.h"
+#include "os/call.h"
 #include "os/libc.h"
+#include "os/lock.h"
 #include "os/maps.h"
 #include "os/os.h"
 #include "profile/profile.h"
@@ -221,20 +221,18 @@ static int put_profile(void)
 
 int profile_write(const char *path)
 {
-    const int saved = errno;
     lock_acquire(LOCK_DUMP); /* before the file is emptied: it may be the one that is being written */
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int fd = call_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int error;
     if (fd < 0) {
-        error = errno;
+        error = -fd;
     } else {
         profile_file_begin(fd);
         error = put_profile();
-        const int file_error = profile_file_end(), close_error = close(fd) != 0 ? errno : 0;
+        const int file_error = profile_file_end(), close_error = -call_close(fd);
         if (error == 0) error = file_error != 0 ? file_error : close_error;
     }
     lock_release(LOCK_DUMP);
-    errno = saved;
     return error;
 }
 
@@ -254,12 +252,11 @@ bool profile_prefix_set(const char *new_prefix, unsigned long length)
 void profile_dump_next(const char *why)
 {
     if (prefix[0] == '\0') return;
-    int saved = errno;
     char path[sizeof prefix + 64], line[sizeof path + 64];
     struct text text = {.bytes = path, .size = sizeof path - 1};
     text_add(&text, prefix);
     text_add(&text, ".");
-    text_add_number(&text, (uint64_t)getpid()); /* a child's own */
+    text_add_number(&text, (uint64_t)call_getpid()); /* a child's own */
     text_add(&text, ".");
     text_add_number(&text, atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1);
     text_add(&text, ".");
@@ -278,7 +275,6 @@ void profile_dump_next(const char *why)
         text_add(&text, "\n");
         os_write_error(text.bytes, text.length);
     }
-    errno = saved;
 }
 
 /* --- leaks ---------------------------------------------------------------------------------------------------- */

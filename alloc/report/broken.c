@@ -3,10 +3,9 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/sizeclass.h"
+#include "os/call.h"
 #include "os/os.h"
 #include "report/text.h"
 
@@ -26,7 +25,7 @@ static _Atomic(int32_t) facts_thread; /* the thread that has them; 0: none */
 
 static bool facts_are_mine(void)
 {
-    int32_t self = (int32_t)syscall(SYS_gettid), holder = 0;
+    int32_t self = call_gettid(), holder = 0;
     /* relaxed: no other thread ever reads the facts. */
     return atomic_compare_exchange_strong_explicit(&facts_thread, &holder, self, memory_order_relaxed,
                                                    memory_order_relaxed) ||
@@ -55,7 +54,7 @@ struct broken_facts broken_take(void)
 {
     struct broken_facts taken = {.text = NULL};
     /* relaxed: only equality with this thread's own id matters, and this thread wrote that itself. */
-    if (atomic_load_explicit(&facts_thread, memory_order_relaxed) != (int32_t)syscall(SYS_gettid)) return taken;
+    if (atomic_load_explicit(&facts_thread, memory_order_relaxed) != call_gettid()) return taken;
     taken = facts;
     facts.text = NULL;
     return taken;

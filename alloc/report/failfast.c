@@ -2,16 +2,14 @@
 #include "report/failfast.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/hooks.h"
 #include "base/sync_point.h"
+#include "os/call.h"
 #include "os/os.h"
 #include "os/peek.h"
 #include "report/settings.h"
@@ -37,16 +35,16 @@ static _Atomic(int32_t) buffer_thread;
 
 static void buffer_take(void)
 {
-    int32_t self = (int32_t)syscall(SYS_gettid), holder = 0;
+    int32_t self = call_gettid(), holder = 0;
     /* acquire: pairs with the release in report. */
     while (!atomic_compare_exchange_weak_explicit(&buffer_thread, &holder, self, memory_order_acquire,
                                                   memory_order_relaxed)) {
         if (holder == self) abort(); /* a signal came during this thread's report, and its handler failed a check too */
         /* The holder may have been writing when this process was forked: it does not exist here, so take the buffer
          * from it. */
-        if (syscall(SYS_tgkill, getpid(), holder, 0) == 0 || errno != ESRCH) holder = 0;
+        if (call_tgkill(call_getpid(), holder, 0) != -ESRCH) holder = 0;
         if (sync_points_are_hooked()) sync_point("lock_wait");
-        else sched_yield(); /* until the other thread has written its report */
+        else call_sched_yield(); /* until the other thread has written its report */
     }
 }
 
@@ -73,7 +71,7 @@ static struct kept {
 
 static struct kept *kept_mine(void)
 {
-    int32_t self = (int32_t)syscall(SYS_gettid);
+    int32_t self = call_gettid();
     for (int i = 0; i < KEPT_MAX; i++) /* relaxed: a thread looks for the id that it wrote itself */
         if (atomic_load_explicit(&kept[i].thread, memory_order_relaxed) == self) return &kept[i];
     return NULL;
@@ -85,8 +83,8 @@ static struct kept *kept_take(void)
     for (int i = 0; i < KEPT_MAX && mine == NULL; i++) {
         int32_t nobody = 0;
         /* relaxed: no thread has written to it before. */
-        if (atomic_compare_exchange_strong_explicit(&kept[i].thread, &nobody, (int32_t)syscall(SYS_gettid),
-                                                    memory_order_relaxed, memory_order_relaxed))
+        if (atomic_compare_exchange_strong_explicit(&kept[i].thread, &nobody, call_gettid(), memory_order_relaxed,
+                                                    memory_order_relaxed))
             mine = &kept[i];
     }
     return mine;
@@ -147,7 +145,7 @@ static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find,
     if (explain != NULL) {
         explain(&text, kind, find);
     } else {
-        text_add_number(&text, (uint64_t)syscall(SYS_gettid));
+        text_add_number(&text, (uint64_t)call_gettid());
         text_add(&text, "\n");
     }
     if (failfast_goes_on())

@@ -2,10 +2,10 @@
 #include "report/settings.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "os/call.h"
 #include "os/os.h"
 
 enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry cannot have a valid value */
@@ -58,13 +58,13 @@ static void take_prefixed(const char *entry, struct settings *settings)
  * /proc. */
 static bool read_proc(struct settings *settings)
 {
-    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    int file = call_open("/proc/self/environ", O_RDONLY | O_CLOEXEC, 0);
     if (file < 0) return false;
     char chunk[CHUNK_BYTES], entry[ENTRY_BYTES_MAX + 1];
     size_t length = 0;
-    ssize_t got;
-    while ((got = read(file, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)) {
-        for (ssize_t i = 0; i < got; i++) {
+    intptr_t got;
+    while ((got = call_read(file, chunk, sizeof chunk)) > 0 || got == -EINTR) {
+        for (intptr_t i = 0; i < got; i++) {
             if (chunk[i] != '\0') {
                 if (length < ENTRY_BYTES_MAX) entry[length] = chunk[i];
                 length++;
@@ -75,17 +75,15 @@ static bool read_proc(struct settings *settings)
             length = 0;
         }
     }
-    close(file);
+    call_close(file);
     return true;
 }
 
 int failfast_settings_read(void)
 {
-    int saved = errno;
     struct settings settings = {LEVEL_STANDARD, 0};
     if (!os_is_privileged() && !read_proc(&settings) && environ != NULL)
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
-    errno = saved;
     /* relaxed: a thread that finds either one unread reads both again. */
     __atomic_store_n(&failfast_goes_on_read, settings.goes_on, __ATOMIC_RELAXED);
     __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELAXED);
