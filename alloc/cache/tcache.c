@@ -287,28 +287,44 @@ static bool majority_vote(struct tcache *tcache, uint32_t owner_tag)
     return false;
 }
 
-void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
+static void stage_block(struct tcache *tcache, struct block *block, uint32_t class_index)
 {
-    struct block *block = pointer;
-    uint32_t class_index = tag & TAG_CLASS_MASK;
-    if (VALIDATE) held_check(tcache);
-    if (HAK_UNLIKELY(tcache->heap == NULL) && !free_remote_start(tcache)) {
-        struct slab *slab = slab_of(block);
-        if (VALIDATE) counters_heapless_add(COUNTER_free_unstaged, class_index);
-        tcache->freed_owner = slab->owner;
-        remote_post(slab, block, block, 1);
-        return;
-    }
-    if (HAK_UNLIKELY(majority_vote(tcache, tag & ~(uint32_t)TAG_CLASS_MASK)))
-        thread_succeed(tcache, slab_of(block)->owner);
-    if (HAK_UNLIKELY(tcache->tag == (tag & ~(uint32_t)TAG_CLASS_MASK))) {
-        tcache_busy_begin(tcache); /* thread_succeed has just adopted the block's owner */
-        slab_give_back(slab_of(block), block);
-        tcache_busy_end(tcache);
-        return;
-    }
     if (VALIDATE) counter_add(&tcache->heap->owner.counters, COUNTER_free_staged, class_index);
     remote_stage(&tcache->heap->staging, block, class_index);
+}
+
+/* A free by a thread without a heap, or one that makes the thread a successor: it may have adopted the block's owner. */
+static HAK_NOINLINE void free_remote_rare(struct tcache *tcache, struct block *block, uint32_t tag, bool succeeds)
+{
+    struct slab *slab = slab_of(block);
+    uint32_t class_index = tag & TAG_CLASS_MASK, owner_tag = tag - class_index;
+    if (tcache->heap == NULL) {
+        if (!free_remote_start(tcache)) {
+            if (VALIDATE) counters_heapless_add(COUNTER_free_unstaged, class_index);
+            tcache->freed_owner = slab->owner;
+            remote_post(slab, block, block, 1);
+            return;
+        }
+        succeeds = majority_vote(tcache, owner_tag);
+    }
+    if (succeeds) thread_succeed(tcache, slab->owner);
+    if (tcache->tag != owner_tag) {
+        stage_block(tcache, block, class_index);
+        return;
+    }
+    tcache_busy_begin(tcache);
+    slab_give_back(slab, block);
+    tcache_busy_end(tcache);
+}
+
+/* The rare cases are in a function of their own, so that this one saves no registers. */
+void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
+{
+    if (VALIDATE) held_check(tcache);
+    bool has_heap = HAK_LIKELY(tcache->heap != NULL);
+    bool succeeds = has_heap && majority_vote(tcache, tag & ~(uint32_t)TAG_CLASS_MASK);
+    if (HAK_UNLIKELY(!has_heap || succeeds)) free_remote_rare(tcache, pointer, tag, succeeds);
+    else stage_block(tcache, pointer, tag & TAG_CLASS_MASK);
 }
 
 void tcache_empty_bin(struct tcache *tcache, uint32_t class_index)

@@ -72,23 +72,45 @@ static void stage_post(struct staging *staging, struct stage *stage)
     remote_post(slab, stage->head, stage->tail, count);
 }
 
-void remote_stage(struct staging *staging, struct block *block, uint32_t class_index)
+HAK_INLINE void stage_push(struct stage *stage, struct block *block)
 {
-    uintptr_t page = (uintptr_t)block >> PAGE_SHIFT;
-    struct stage *stage = &staging->stages[(page ^ page >> 6) % STAGES];
-    if (stage->count == 0 || stage->page != page) {
-        stage_post(staging, stage);
-        stage->page = page;
-        stage->count_max = sizeclass_stage_blocks(class_index);
-        stage->head = NULL;
-        stage->tail = block;
-        staging->used = true;
-    }
     link_set(&block->next, stage->head);
     stage->head = block;
     /* The count is written last: a child that is forked here must not find it above the length of the list. */
     atomic_signal_fence(memory_order_release);
-    if (++stage->count >= stage->count_max) stage_post(staging, stage);
+    stage->count++;
+}
+
+static HAK_NOINLINE void stage_post_full(struct staging *staging, struct stage *stage)
+{
+    stage_post(staging, stage);
+}
+
+/* The first block of a page. What another page has staged here is posted. */
+static HAK_NOINLINE void stage_begin(struct staging *staging, struct stage *stage, struct block *block,
+                                     uint32_t class_index)
+{
+    stage_post(staging, stage);
+    stage->page = (uintptr_t)block >> PAGE_SHIFT;
+    stage->count_max = sizeclass_stage_blocks(class_index);
+    stage->head = NULL;
+    stage->tail = block;
+    staging->used = true;
+    stage_push(stage, block);
+    if (stage->count >= stage->count_max) stage_post(staging, stage);
+}
+
+/* Each remote free comes here. The rare cases are in functions of their own, so that this one saves no registers. */
+void remote_stage(struct staging *staging, struct block *block, uint32_t class_index)
+{
+    uintptr_t page = (uintptr_t)block >> PAGE_SHIFT;
+    struct stage *stage = &staging->stages[(page ^ page >> 6) % STAGES];
+    if (HAK_UNLIKELY(stage->count == 0 || stage->page != page)) {
+        stage_begin(staging, stage, block, class_index);
+        return;
+    }
+    stage_push(stage, block);
+    if (HAK_UNLIKELY(stage->count >= stage->count_max)) stage_post_full(staging, stage);
 }
 
 void remote_post_all(struct staging *staging)
