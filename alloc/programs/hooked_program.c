@@ -23,14 +23,14 @@ __attribute__((noreturn)) static void hooked(const char *name)
 }
 
 /* Functions of libc that make a system call. Their types do not matter here, since none returns. */
-#define CALLS(X)                                                                                                 \
-    X(access)                                                                                                    \
-    X(brk)                                                                                                       \
-    X(close) X(creat) X(fstat) X(getcwd) X(getpid) X(getrlimit) X(getrlimit64) X(gettid) X(lseek) X(madvise)     \
-        X(mincore) X(mmap) X(mmap64) X(mprotect) X(mremap) X(munmap) X(nanosleep) X(open) X(open64) X(openat)    \
-            X(openat64) X(pipe) X(pipe2) X(prctl) X(pread) X(prlimit) X(prlimit64) X(process_vm_readv) X(pwrite) \
-                X(read) X(readlink) X(rename) X(sbrk) X(sched_yield) X(sigaltstack) X(sigpending) X(sigprocmask) \
-                    X(sigtimedwait) X(stat) X(syscall) X(tgkill) X(unlink) X(usleep) X(write) X(writev)
+// clang-format off
+#define CALLS(X)                                                                                                       \
+    X(access) X(brk) X(close) X(creat) X(fstat) X(getcwd) X(getpid) X(getrlimit) X(getrlimit64) X(gettid) X(lseek)     \
+    X(madvise) X(mincore) X(mmap) X(mmap64) X(mprotect) X(mremap) X(munmap) X(nanosleep) X(open) X(open64) X(openat)   \
+    X(openat64) X(pipe) X(pipe2) X(prctl) X(pread) X(prlimit) X(prlimit64) X(process_vm_readv) X(pwrite) X(read)       \
+    X(readlink) X(rename) X(sbrk) X(sched_yield) X(sigaltstack) X(sigpending) X(sigprocmask) X(sigtimedwait) X(stat)   \
+    X(syscall) X(tgkill) X(unlink) X(usleep) X(write) X(writev)
+// clang-format on
 #define X(name)                                   \
     extern long hook_##name(void) __asm__(#name); \
     __attribute__((used)) long hook_##name(void)  \
