@@ -71,10 +71,10 @@ template <class Work, class Child> void fork_at(const char *step, Work work, Chi
 
 TEST_F(ForkAtStep, WhileAnotherThreadHoldsALockOrChangesItsHeap)
 {
-    for (const char *step : {"lock_acquire", "lock_release", "superslab_claim", "hint_clear", "superslab_free",
+    for (const char *step : {"lock_acquire", "lock_release", "superslab_claim", "index_lower", "superslab_free",
                              "slab_release", "remote_drain", "owner_abandon"}) {
         std::vector<void *> full;
-        if (strcmp(step, "hint_clear") == 0) // fill a superslab to its last page
+        if (strcmp(step, "index_lower") == 0) // fill a superslab to its last page
             for (int i = 0; i < 128; i++) full.push_back(hak_malloc(PAGE_BYTES));
         fork_at(
             step,

@@ -2,31 +2,17 @@
 #include "superslab/pool.h"
 
 #include "base/bits.h"
-#include "base/sync_point.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
 #include "superslab/backing.h"
+#include "superslab/index.h"
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 
-enum {
-    CHUNK_SUPERSLABS = 64,
-    CHUNKS_MAX = 1 << 14, /* 4 TiB */
-    HINT_LEVELS = 7,      /* 1, 2, 4, ... 64 pages in a row */
-    LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8,
-};
-
-struct chunk {
-    _Atomic(uint64_t) present; /* bit i: superslab i has address space */
-    _Atomic(uint64_t) hint[HINT_LEVELS];
-    struct superslab superslabs[CHUNK_SUPERSLABS];
-};
-
-static _Atomic(struct chunk *) chunks[CHUNKS_MAX];
-static _Atomic(uint32_t) chunk_count;
+enum { LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8 };
 
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count;
@@ -38,52 +24,8 @@ static _Atomic(uint64_t) limit_bytes = UINT64_MAX, limit_read_ms;
  * is the one behind, so that in time each thread uses superslabs of its own. */
 static HAK_TLS uint32_t run_start;
 
-static struct chunk *chunk_at(uint32_t index)
-{
-    /* relaxed: the caller got the index from the count that published the chunk, or from a superslab in it. */
-    return atomic_load_explicit(&chunks[index], memory_order_relaxed);
-}
-
-static struct chunk *chunk_of(const struct superslab *superslab)
-{
-    return chunk_at(superslab->index / CHUNK_SUPERSLABS);
-}
-
-/* --- hints --------------------------------------------------------------------------------- */
-
-/* Pages became free: sets the superslab's bit at every level that it can serve now. */
-void pool_offer(struct superslab *superslab)
-{
-    struct chunk *chunk = chunk_of(superslab);
-    uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
-    uint64_t runs = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst);
-    for (uint32_t level = 0; runs != 0; level++) {
-        /* seq_cst load after the seq_cst free: either this load sees that hint_clear cleared the bit, or hint_clear's
-         * second look sees the freed pages. */
-        if ((atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst) & bit) == 0)
-            atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
-        if (level == HINT_LEVELS - 1) break;
-        runs &= runs >> (1u << level); /* now the starts of runs of twice the length */
-    }
-}
-
-static bool has_run(struct superslab *superslab, uint32_t level)
-{
-    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst);
-    return bits_runs(free_pages, 1u << level) != 0;
-}
-
-/* A search for 2^level pages in this superslab found none: clears its hint. */
-static void hint_clear(struct superslab *superslab, uint32_t level)
-{
-    struct chunk *chunk = chunk_of(superslab);
-    uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
-    if (has_run(superslab, level)) return; /* it has such a run, but too short or misaligned for that search */
-    /* seq_cst: see pool_offer. */
-    atomic_fetch_and_explicit(&chunk->hint[level], ~bit, memory_order_seq_cst);
-    sync_point("hint_clear");
-    if (has_run(superslab, level)) atomic_fetch_or_explicit(&chunk->hint[level], bit, memory_order_seq_cst);
-}
+/* The superslab of this thread's last claim: its word of the index may be too high until the thread claims elsewhere. */
+static HAK_TLS struct superslab *claimed_last;
 
 /* --- claim --------------------------------------------------------------------------------- */
 
@@ -91,6 +33,14 @@ static void count_claim(const struct page_range *range, uint32_t pages, uint64_t
 {
     purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)), is_run);
     limit_note_peak();
+}
+
+static void note_claimed(struct superslab *superslab)
+{
+    struct superslab *last = HAK_MINE(claimed_last);
+    if (superslab == last) return;
+    HAK_MINE(claimed_last) = superslab;
+    if (last != NULL) index_lower(last);
 }
 
 /* Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
@@ -101,6 +51,7 @@ static bool claim_from(struct superslab *superslab, const struct page_need *need
     int first = superslab_claim(superslab, need, &range->zero, &contended);
     if (contended) HAK_MINE(run_start) = superslab->index + 1;
     if (first < 0) return false;
+    note_claimed(superslab);
     range->superslab = superslab;
     range->first = (uint32_t)first;
     /* relaxed: the bits of our pages are ours. */
@@ -109,28 +60,13 @@ static bool claim_from(struct superslab *superslab, const struct page_need *need
     return true;
 }
 
-/* Bits of the superslabs of a chunk that are at or after `start`, or before it. */
-static uint64_t chunk_part(uint32_t chunk_index, uint32_t start, bool before)
+static bool search_part(uint32_t start, uint32_t end, const struct page_need *need, struct page_range *range)
 {
-    uint32_t first = chunk_index * CHUNK_SUPERSLABS;
-    uint64_t from = start <= first ? ~0ull : start - first < CHUNK_SUPERSLABS ? ~0ull << (start - first) : 0;
-    return before ? ~from : from;
-}
-
-static bool search_part(uint32_t start, bool before, const struct page_need *need, struct page_range *range)
-{
-    uint32_t level = log2_floor(need->pages + need->room_pages);
-    /* acquire: pairs with chunk_make, so that all `count` chunks are seen. */
-    uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
-    for (uint32_t i = 0; i < count; i++) {
-        struct chunk *chunk = chunk_at(i);
-        uint64_t hints = atomic_load_explicit(&chunk->hint[level], memory_order_seq_cst) & chunk_part(i, start, before);
-        while (hints != 0) {
-            struct superslab *superslab = &chunk->superslabs[__builtin_ctzll(hints)];
-            hints &= hints - 1;
-            if (claim_from(superslab, need, range)) return true;
-            hint_clear(superslab, level);
-        }
+    uint32_t byte = index_byte(need->align_pages), least = need->pages + need->room_pages;
+    for (uint32_t index = start; (index = index_find(byte, least, index)) < end; index++) {
+        struct superslab *superslab = superslab_at(index);
+        if (claim_from(superslab, need, range)) return true;
+        index_lower(superslab);
     }
     return false;
 }
@@ -138,42 +74,30 @@ static bool search_part(uint32_t start, bool before, const struct page_need *nee
 static bool search(const struct page_need *need, struct page_range *range)
 {
     uint32_t start = need->from_top ? HAK_MINE(run_start) : 0; /* searches for slabs start at the bottom */
-    if (search_part(start, false, need, range)) return true;
-    return start > 0 && search_part(start, true, need, range);
+    if (search_part(start, INDEX_NONE, need, range)) return true;
+    return start > 0 && search_part(0, start, need, range);
 }
 
 /* --- new superslabs, under the POOL lock ----------------------------------------------------- */
 
-static struct chunk *chunk_make(uint32_t index)
-{
-    if (index >= CHUNKS_MAX) return NULL;
-    struct chunk *chunk = meta_alloc(sizeof *chunk);
-    if (chunk == NULL) return NULL;
-    atomic_store_explicit(&chunks[index], chunk, memory_order_relaxed);
-    /* release: publishes the chunk; pairs with the acquires of the count. */
-    atomic_store_explicit(&chunk_count, index + 1, memory_order_release);
-    return chunk;
-}
-
-/* Returns a descriptor without address space, a new one if need be. */
+/* Returns a descriptor without address space, a new one if need be. The index is set here and not for the whole chunk at
+ * once, which would touch 64 pages in a program that needs one. It is written only once, since threads that found the
+ * superslab before it was released may still read it. */
 static struct superslab *descriptor_take(void)
 {
-    uint32_t count = atomic_load_explicit(&chunk_count, memory_order_relaxed);
-    uint32_t index = 0, first = 0;
-    for (; index < count; index++) {
-        /* acquire: pairs with the release in pool_release, which does not hold the lock. */
-        uint64_t absent = ~atomic_load_explicit(&chunk_at(index)->present, memory_order_acquire);
-        if (absent == 0) continue;
-        first = (uint32_t)__builtin_ctzll(absent);
-        break;
+    uint32_t index = 0;
+    while ((index = index_find(INDEX_ABSENT, 1, index)) != INDEX_NONE) {
+        /* acquire: pairs with the clearing in pool_release, which does not hold the lock. */
+        uint64_t present = atomic_load_explicit(&chunk_at(index / CHUNK_SUPERSLABS)->present, memory_order_acquire);
+        if ((present >> index % CHUNK_SUPERSLABS & 1) == 0) break;
+        index_lower(superslab_at(index)); /* the word was too high */
     }
-    struct chunk *chunk = index < count ? chunk_at(index) : chunk_make(index);
-    if (chunk == NULL) return NULL;
-    struct superslab *superslab = &chunk->superslabs[first];
-    /* The index is set here and not for the whole chunk at once, which would touch 64 pages in a program that needs
-     * one. It is written only once, since threads that found the superslab before it was released may still read it. */
-    uint32_t own_index = index * CHUNK_SUPERSLABS + first;
-    if (superslab->index != own_index) superslab->index = own_index;
+    if (index == INDEX_NONE) {
+        index = chunk_count() * CHUNK_SUPERSLABS;
+        if (chunk_make() == NULL) return NULL;
+    }
+    struct superslab *superslab = superslab_at(index);
+    if (superslab->index != index) superslab->index = index;
     return superslab;
 }
 
@@ -216,7 +140,8 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
     atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
     atomic_store_explicit(&superslab->free_pages, ~bits_range(first, need->pages), memory_order_seq_cst);
-    pool_offer(superslab);
+    index_raise(superslab);
+    index_lower(superslab); /* it is not absent any more */
     *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
     count_claim(range, need->pages, 0, need->from_top);
     return true;
@@ -273,6 +198,7 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
     uint32_t more = new_pages - old_pages;
     if (HAK_UNLIKELY(!limit_allows((size_t)more * PAGE_BYTES))) return false;
     if (!superslab_claim_at(superslab, first + old_pages, more)) return false;
+    note_claimed(superslab);
     struct page_range range = {.superslab = superslab, .first = first + old_pages};
     count_claim(&range, more, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), true);
     return true;
@@ -287,7 +213,7 @@ void pool_release(struct superslab *superslab)
     if (!superslab_claim_at(superslab, 0, SUPERSLAB_PAGES)) return;
     if (atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) != 0) {
         superslab_free(superslab, 0, SUPERSLAB_PAGES, false); /* used since the caller looked */
-        pool_offer(superslab);
+        index_raise(superslab);
         return;
     }
     char *base = superslab_base(superslab);
@@ -298,21 +224,23 @@ void pool_release(struct superslab *superslab)
         if (ASAN) sanitizer_root(base, SUPERSLAB_BYTES);
         pagemap_descriptor_set(base, superslab);
         superslab_free(superslab, 0, SUPERSLAB_PAGES, false);
-        pool_offer(superslab);
+        index_raise(superslab);
         return;
     }
     atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
     atomic_fetch_sub_explicit(&superslab_count, 1, memory_order_relaxed);
-    /* release: the descriptor may be reused. Pairs with the acquire in descriptor_take. */
+    /* seq_cst: before the word of the index, see index_raise. The word publishes that the descriptor may be reused. */
     atomic_fetch_and_explicit(&chunk_of(superslab)->present, ~(1ull << superslab->index % CHUNK_SUPERSLABS),
-                              memory_order_release);
+                              memory_order_seq_cst);
+    index_raise(superslab);
+    index_lower(superslab);
 }
 
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
 {
     purge_count_free(pages, slab_eighths); /* before another thread can claim the pages and subtract them again */
-    superslab_free(superslab, first, pages, true);
-    pool_offer(superslab);
+    uint64_t free_pages = superslab_free(superslab, first, pages, true);
+    index_raise_run(superslab, free_pages, first, pages);
     purge_after_free(superslab);
 }
 
@@ -330,8 +258,7 @@ struct pool_figures pool_figures(void)
 
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context)
 {
-    /* acquire: pairs with chunk_make. */
-    uint32_t count = atomic_load_explicit(&chunk_count, memory_order_acquire);
+    uint32_t count = chunk_count();
     for (uint32_t i = 0; i < count; i++) {
         struct chunk *chunk = chunk_at(i);
         /* acquire: pairs with superslab_make. */
@@ -342,9 +269,9 @@ void pool_for_each(void (*visit)(struct superslab *superslab, void *context), vo
 
 void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context)
 {
-    /* acquire, twice: as in pool_for_each. */
-    for (uint32_t i = atomic_load_explicit(&chunk_count, memory_order_acquire); i-- > 0;) {
+    for (uint32_t i = chunk_count(); i-- > 0;) {
         struct chunk *chunk = chunk_at(i);
+        /* acquire: as in pool_for_each. */
         uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
         while (present != 0) {
             uint32_t index = log2_floor(present);

@@ -1,8 +1,7 @@
 /* pool.h: all superslabs, and the search for free pages among them.
  *
- * Superslabs are kept in chunks of 64. Each chunk has words of hints: bit i of hint[k] is set if superslab i may have
- * 2^k free pages in a row. A set bit may be wrong, which costs a look. A clear bit is never wrong for long: the thread
- * that clears it looks again afterwards. A search takes no lock; only making a superslab takes the POOL lock.
+ * index.h says how a search finds the first superslab that can serve it. A search takes no lock; only making a superslab
+ * takes the POOL lock.
  *
  * purge.h says how long free pages keep their memory. */
 #pragma once
@@ -47,7 +46,5 @@ struct pool_figures pool_figures(void);
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context);
 void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context);
 
-/* For the purge. pool_offer makes searches look at a superslab in which pages became free. pool_release gives up the
- * address space of a superslab if all of it is free and clean. */
-void pool_offer(struct superslab *superslab);
+/* For the purge: gives up the address space of a superslab if all of it is free and clean. */
 void pool_release(struct superslab *superslab);

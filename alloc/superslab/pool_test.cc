@@ -1,4 +1,4 @@
-// pool_test.cc: the search for pages over many superslabs, its hints, and the purge, by one thread. pool_threads_test.cc has
+// pool_test.cc: the search for pages over many superslabs, and the purge, by one thread. pool_threads_test.cc has
 // those that meet.
 #include "superslab/pool_test_support.h"
 
@@ -193,7 +193,7 @@ TEST_F(Pool, PagesFreedSinglyAreFoundAsARun)
         rng.shuffle(order);
         for (uint32_t page : order) {
             if (page == order.back() && pages > 1) {
-                // One page is missing: the search finds nothing here and clears the hint.
+                // One page is missing: the search finds nothing here and lowers the superslab's word.
                 rest.push_back(claim(pages));
                 ASSERT_NE(rest.back().range.superslab, full.range.superslab);
                 if (pages < 64) rest.push_back(claim(64 - pages)); // fills the new superslab

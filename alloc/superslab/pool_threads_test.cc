@@ -63,7 +63,7 @@ TEST_F(PoolThreads, ThreadsNeverShareAPage)
     EXPECT_EQ(shared, 0);
 }
 
-TEST_F(PoolThreads, HintsLeadThreadsToWhatIsFree)
+TEST_F(PoolThreads, TheIndexLeadsThreadsToWhatIsFree)
 {
     // Threads that never hold more than what fits must not make more and more superslabs.
     test::in_threads(4, [](int thread) {
@@ -78,11 +78,11 @@ TEST_F(PoolThreads, HintsLeadThreadsToWhatIsFree)
 
 namespace {
 
-int hints_cleared;
+int words_lowered;
 
-void count_cleared(const char *step)
+void count_lowered(const char *step)
 {
-    hints_cleared += strcmp(step, "hint_clear") == 0;
+    words_lowered += strcmp(step, "index_lower") == 0;
 }
 
 } // namespace
@@ -98,19 +98,19 @@ TEST_F(PoolThreads, FreedPagesAreOfferedToSearchesThatTheyCanServe)
         std::vector<Claimed> all = {{full.range, SUPERSLAB_PAGES - pages, true}};
         os_fault_install(1, true);
         const auto next = [](uint32_t wanted) { return Claimed{pool_claim(wanted, 1, true), wanted, true}; };
-        hints_cleared = 0;
-        hak_sync_point_hook = count_cleared;
+        words_lowered = 0;
+        hak_sync_point_hook = count_lowered;
         for (Claimed run; (run = next(2 * pages)).range.superslab != nullptr;) all.push_back(run);
         hak_sync_point_hook = nullptr;
-        if (VALIDATE) EXPECT_GT(hints_cleared, 0) << "the last search comes to what is full now";
+        if (VALIDATE) EXPECT_GT(words_lowered, 0) << "the last search comes to what is full now";
         os_fault_remove();
         free_run({end, pages, true});
         os_fault_install(1, true);
-        hints_cleared = 0;
-        hak_sync_point_hook = count_cleared;
+        words_lowered = 0;
+        hak_sync_point_hook = count_lowered;
         EXPECT_EQ(next(2 * pages).range.superslab, nullptr) << pages;
         hak_sync_point_hook = nullptr;
-        EXPECT_EQ(hints_cleared, 0) << pages;
+        EXPECT_EQ(words_lowered, 0) << pages;
         const Claimed again = next(pages);
         EXPECT_NE(again.range.superslab, nullptr) << pages;
         os_fault_remove();
@@ -218,8 +218,8 @@ TEST_F(PoolThreads, WhoComesTooLateMovesOn)
         });
 }
 
-// A purger holds the pages that it purges. Who searches meanwhile finds the superslab full and clears its hints, so the
-// purger sets them again.
+// A purger holds the pages that it purges. Who searches meanwhile finds the superslab full and clears its words of the index, so the
+// purger raises it again.
 TEST_F(PoolThreads, AfterAPurgeTheNextSearchFindsThePages)
 {
     static std::vector<Claimed> rest;

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "superslab/backing.h"
+#include "superslab/index.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
 
@@ -159,7 +160,7 @@ static uint32_t purge_superslab(struct superslab *superslab, enum what what)
     uint64_t cold = atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed);
     uint64_t wanted = what == ALL ? idle : idle & cold;
     uint32_t purged = wanted != 0 ? superslab_purge(superslab, wanted) : 0;
-    if (wanted != 0) pool_offer(superslab); /* a search may have found it full while we held its pages */
+    if (wanted != 0) index_raise(superslab); /* a search may have found it full while we held its pages */
     if (purged > 0) count_purged(purged);
     atomic_store_explicit(&superslab->cold_pages, idle & ~wanted, memory_order_relaxed);
     return purged;

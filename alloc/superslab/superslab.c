@@ -33,7 +33,7 @@ int superslab_claim(struct superslab *superslab, const struct page_need *need, b
         sync_point("superslab_claim");
         /* acquire: pairs with the release in superslab_free, so the last owner's writes to the pages and their
          * descriptors come before ours. seq_cst, since a search that finds nothing must be ordered against a free that
-         * sets no hint: see hint_clear in pool.c. */
+         * does not raise the index: see index_raise. */
         if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages, free_pages & ~range,
                                                    memory_order_seq_cst, memory_order_relaxed)) {
             *contended = true;
@@ -61,7 +61,7 @@ bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pa
     return false;
 }
 
-void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty)
+uint64_t superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty)
 {
     uint64_t range = bits_range(first, pages);
     if (dirty) {
@@ -75,7 +75,7 @@ void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages,
     sync_point("superslab_free");
     /* release: publishes the pages' content and descriptors to the next claim. seq_cst: see
      * superslab_claim. */
-    atomic_fetch_or_explicit(&superslab->free_pages, range, memory_order_seq_cst);
+    return atomic_fetch_or_explicit(&superslab->free_pages, range, memory_order_seq_cst) | range;
 }
 
 uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted)

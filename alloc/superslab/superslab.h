@@ -107,8 +107,8 @@ int superslab_claim(struct superslab *superslab, const struct page_need *need, b
 /* Claims exactly [first, first + pages) if all are free. */
 bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages);
 
-/* Frees claimed pages; dirty says whether they may hold data. */
-void superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty);
+/* Frees claimed pages; dirty says whether they may hold data. Returns which pages of the superslab were free then. */
+uint64_t superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty);
 
 /* Purges those of the `wanted` pages that are free and dirty. Returns how many. */
 uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted);

@@ -49,7 +49,7 @@ const ExploreScenario kRunClaim{
 
 const ExploreScenario kRunHint{
     .name = "run-hint",
-    .hunts = "free pages that no search finds: a hint cleared while pages become free",
+    .hunts = "free pages that no search finds: a word of the index lowered while pages become free",
     .threads_max = 3,
     .setup = [](World &world) { world.in(world.stranger(), all_of_it); },
     .body =
