@@ -28,6 +28,8 @@ typedef void thread_watch_fn(bool begins);
 typedef void cache_watch_fn(void *tcache, bool begins);
 
 struct hooks {
+    /* In every build. */
+    void (*background_after_fork)(void); /* in the child: the library's thread is gone */
     /* Under VALIDATE. */
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */
     void (*thread_before_end)(void); /* a thread ends, and has its heap still */

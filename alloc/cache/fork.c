@@ -7,6 +7,7 @@
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "os/lock.h"
+#include "report/writer.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
@@ -72,4 +73,6 @@ void fork_child(void)
     }
     thread_recount_warm();
     if (VALIDATE) hooks.thread_after_fork();
+    writer_after_fork();
+    hooks.background_after_fork();
 }

@@ -8,6 +8,7 @@
 #include "debug/quarantine.h"
 #include "debug/sanitizer_report.h"
 #include "debug/trace.h"
+#include "heap/background.h"
 
 static void thread_after_fork(void)
 {
@@ -17,6 +18,7 @@ static void thread_after_fork(void)
 }
 
 struct hooks hooks = {
+    .background_after_fork = background_after_fork,
     .heap_tick = VALIDATE ? quarantine_sweep : NULL,
     .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,
     .thread_after_fork = VALIDATE ? thread_after_fork : NULL,

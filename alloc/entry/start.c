@@ -17,6 +17,7 @@
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "report/writer.h"
 #include "superslab/backing.h"
 
 /* Starts the sampling of blocks. It installs the crash handler too, since that reports the faults which sampled blocks
@@ -80,6 +81,14 @@ static void profile_begin(void)
     else if (signal != 0 && !stats_signal_start(signal, PROFILE_DUE)) os_write_error(refused, sizeof refused - 1);
 }
 
+/* Options that ask for files before exit have them written by a thread of the library's own. */
+static void files_begin(void)
+{
+    bool has_steps = option_value(OPTION_PROFILE_SIGNAL) != 0 || option_value(OPTION_PROFILE_STEP_MIB) != 0;
+    if (option_value(OPTION_STATS_SIGNAL) != 0 || (PROFILES && option_profile_mean_bytes() != 0 && has_steps))
+        background_write_files();
+}
+
 static void profile_end(void)
 {
     if (!profile_may_have()) return;
@@ -98,14 +107,23 @@ __attribute__((constructor)) static void start(void)
     if (options_learned_path() != NULL) learned_read(options_learned_path());
     prewarm_begin();
     background_begin();
+    files_begin();
     stats_begin();
     profile_begin();
 }
 
-__attribute__((destructor)) static void finish(void)
+/* Text of the figures goes through stdio, which may allocate: not while blocks are sampled, see own_stack_call. */
+static void write_last(void *unused)
 {
-    background_set(false);
+    (void)unused;
     profile_end();
+    profile_stop();
     learned_write();
     if (option_value(OPTION_STATS) != 0) stats_at_exit();
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+    background_end();
+    writer_run(write_last, NULL);
 }

@@ -2,9 +2,7 @@
 #include "heap/background.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 
@@ -18,10 +16,11 @@
 #include "os/call.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/own_thread.h"
+#include "report/writer.h"
 #include "superslab/purge.h"
 
 enum {
-    STACK_BYTES = (64 + 192 * (HAK_SANITIZE_ADDRESS || HAK_SANITIZE_THREAD || HAK_SANITIZE_MEMORY)) * 1024,
     WAIT_MS_MIN = 50,
     WAIT_MS_MAX = 1000,
     RESTS = 8, /* after this number of rounds that found nothing it waits longer */
@@ -29,10 +28,9 @@ enum {
 
 /* Under LOCK_BACKGROUND. */
 static pthread_t thread;
-static bool is_on, fork_handler_set;
+static bool has_thread, is_on, writes_files;
 
-static _Atomic(uint32_t) must_end; /* the thread sleeps on it. Orders nothing, since join does: relaxed */
-static _Atomic(uint64_t) rounds;   /* relaxed */
+static _Atomic(uint64_t) rounds; /* relaxed */
 
 /* --- the rounds of slow paths ---------------------------------------------------------------------------------- */
 
@@ -43,7 +41,7 @@ HAK_NOINLINE void tick_round(struct tcache *tcache)
     tcache->tick_rounds = pool_tick_rounds();
     atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
     remote_post_all(&tcache->heap->staging);
-    if (HAK_UNLIKELY(stats_signal_is_due())) stats_signal_write();
+    if (HAK_UNLIKELY(writer_is_due_here())) stats_write_due();
 }
 
 /* There is idle memory: gives back what has been idle for a delay. */
@@ -82,69 +80,89 @@ static uint32_t wait_ms(uint32_t rests)
     return ms < WAIT_MS_MIN ? WAIT_MS_MIN : ms > WAIT_MS_MAX ? WAIT_MS_MAX : ms;
 }
 
-static void *run(void *unused)
+/* Writes what is due. Returns whether the thread must end. */
+static bool write_due(void)
+{
+    bool must_end = writer_take(END_DUE) != 0;
+    stats_write_due();
+    return must_end;
+}
+
+static void *run_rounds(void *unused)
 {
     (void)unused;
     call_prctl(PR_SET_NAME, (intptr_t)"hakmem", 0, 0, 0);
     uint32_t rests = 0;
-    while (atomic_load_explicit(&must_end, memory_order_relaxed) == 0) {
-        os_wait_ms((uint32_t *)&must_end, 0, wait_ms(rests));
-        if (atomic_load_explicit(&must_end, memory_order_relaxed) != 0) break;
-        if (stats_signal_is_due()) stats_signal_write();
+    for (;;) {
+        os_wait_ms((uint32_t *)&writer_due, 0, wait_ms(rests));
+        if (write_due()) return NULL;
         rests = make_round() ? 0 : rests + 1;
     }
+}
+
+/* The same without rounds: no option and no call asks for them. */
+static void *run_files(void *unused)
+{
+    (void)unused;
+    call_prctl(PR_SET_NAME, (intptr_t)"hakmem", 0, 0, 0);
+    do os_wait((uint32_t *)&writer_due, 0);
+    while (!write_due());
     return NULL;
 }
 
-/* The child has no thread but the calling one. The lock is free again: see lock_all_reset. */
-static void fork_child(void)
+/* --- its begin and its end ----------------------------------------------------------------------------------------- */
+
+void background_after_fork(void)
 {
-    is_on = false;
+    has_thread = is_on = false; /* the lock is free again: see lock_all_reset */
     atomic_store_explicit(&rounds, 0, memory_order_relaxed);
 }
 
-static int start(void)
+static void set_thread(bool is_there)
 {
-    atomic_store_explicit(&must_end, 0, memory_order_relaxed);
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
+    has_thread = is_there;
+    atomic_store_explicit(&writer_has_thread, is_there, memory_order_relaxed);
+}
+
+/* Replaces the thread by one that does what is wanted now. Under the lock. */
+static int change(bool rounds_wanted, bool files_wanted)
+{
+    if (has_thread) {
+        writer_want(END_DUE);
+        own_thread_join(thread);
+        set_thread(false);
+    }
+    writes_files = files_wanted;
+    is_on = false;
+    if (!rounds_wanted && !files_wanted) return 0;
+    int error = own_thread_start(&thread, rounds_wanted ? run_rounds : run_files, NULL);
     if (error != 0) return error;
-    size_t stack_bytes = STACK_BYTES > (size_t)PTHREAD_STACK_MIN ? STACK_BYTES : (size_t)PTHREAD_STACK_MIN;
-    pthread_attr_setstacksize(&attributes, stack_bytes);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it */
-    error = pthread_create(&thread, &attributes, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error;
+    set_thread(true);
+    is_on = rounds_wanted;
+    return 0;
 }
 
 int background_set(bool on)
 {
     if (!thread_process_start()) return ENOMEM;
-    int saved = errno, error = 0;
     lock_acquire(LOCK_BACKGROUND);
-    if (on && !fork_handler_set) fork_handler_set = pthread_atfork(NULL, NULL, fork_child) == 0;
-    if (on && !fork_handler_set) {
-        error = ENOMEM;
-    } else if (on && !is_on) {
-        error = start();
-        is_on = error == 0;
-    } else if (!on && is_on) {
-        atomic_store_explicit(&must_end, 1, memory_order_relaxed);
-        os_wake_one((uint32_t *)&must_end);
-        pthread_join(thread, NULL);
-        is_on = false;
-    }
+    int error = on != is_on ? change(on, writes_files) : 0;
     lock_release(LOCK_BACKGROUND);
-    errno = saved;
     return error;
 }
 
-void background_wake(void)
+void background_write_files(void)
 {
-    os_wake_one((uint32_t *)&must_end);
+    lock_acquire(LOCK_BACKGROUND);
+    if (!writes_files) change(is_on, true);
+    lock_release(LOCK_BACKGROUND);
+}
+
+void background_end(void)
+{
+    lock_acquire(LOCK_BACKGROUND);
+    change(false, false);
+    lock_release(LOCK_BACKGROUND);
 }
 
 bool background_is_on(void)

@@ -11,6 +11,7 @@ extern "C" {
 #include "heap/huge.h"
 #include "heap/own_inside.h"
 #include "os/os.h"
+#include "os/own_thread.h"
 #include "superslab/purge.h"
 }
 
@@ -121,7 +122,7 @@ TEST_F(Background, CannotStart)
         ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
         pthread_attr_t small;
         pthread_attr_init(&small);
-        pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
+        pthread_attr_setstacksize(&small, own_thread_stack_bytes()); // libc gives it no stack that is much larger
         pthread_t waits;
         // Until no stack of a thread that has ended is left.
         for (int i = 0; i < 100 && pthread_create(

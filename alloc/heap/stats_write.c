@@ -21,6 +21,7 @@
 #include "profile/profile.h"
 #include "profile/profile_write.h"
 #include "report/text.h"
+#include "report/writer.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
 #include "superslab/backing.h"
@@ -283,8 +284,8 @@ int stats_write(int fd, int format)
 /* --- at exit, at a signal ------------------------------------------------------------------------------- */
 
 static char target_path[1024]; /* "": standard error */
+static char target_name[4 * sizeof target_path]; /* with ids, of at most 7 digits; in a job */
 static int target_format;
-_Atomic(uint32_t) stats_signal_due;
 static int stats_signal, profile_signal;
 
 bool stats_target_set(const char *target)
@@ -298,12 +299,29 @@ bool stats_target_set(const char *target)
     return true;
 }
 
+/* The file's name for this process: each %p is its id. */
+static void target_name_make(void)
+{
+    struct text text = {target_name, sizeof target_name - 1, 0};
+    char one[2] = "";
+    for (const char *at = target_path; *at != '\0'; at++) {
+        if (at[0] == '%' && at[1] == 'p') {
+            text_add_number(&text, (uint64_t)call_getpid());
+            at++;
+        } else {
+            one[0] = *at;
+            text_add(&text, one);
+        }
+    }
+    target_name[text.length] = '\0';
+}
+
 static void say_refused(int error)
 {
-    char line[sizeof target_path + 128];
+    static char line[sizeof target_name + 128];
     struct text text = {line, sizeof line - 1, 0};
     text_add(&text, "hakmem: HAKMEM_STATS: ");
-    text_add(&text, target_path);
+    text_add(&text, target_name);
     text_add(&text, " cannot be written");
     if (os_error_name(error) != NULL) {
         text_add(&text, ", ");
@@ -316,7 +334,8 @@ static void say_refused(int error)
 static void write_to_target(void)
 {
     bool is_file = target_path[0] != '\0';
-    int fd = is_file ? call_open(target_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
+    if (is_file) target_name_make();
+    int fd = is_file ? call_open(target_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
     int error = fd < 0 ? -fd : stats_write(fd, target_format);
     if (error != 0 && is_file) say_refused(error);
     if (is_file && fd >= 0) call_close(fd);
@@ -336,24 +355,33 @@ void stats_at_exit(void)
 static void on_signal(int signal)
 {
     uint32_t due = (signal == stats_signal ? STATS_DUE : 0u) | (signal == profile_signal ? PROFILE_DUE : 0u);
-    atomic_fetch_or_explicit(&stats_signal_due, due, memory_order_relaxed);
     pool_tick_force();
-    background_wake();
+    writer_want(due);
 }
 
 bool stats_signal_start(int signal, uint32_t what)
 {
     *(what == STATS_DUE ? &stats_signal : &profile_signal) = signal;
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     int saved = errno;
     bool is_caught = sigaction(signal, &action, NULL) == 0;
     errno = saved;
     return is_caught;
 }
 
-void stats_signal_write(void)
+static void write_taken(void *unused)
 {
-    uint32_t due = atomic_exchange_explicit(&stats_signal_due, 0, memory_order_relaxed);
+    (void)unused;
+    uint32_t due = writer_take(STATS_DUE | PROFILE_DUE | STEP_DUE);
     if ((due & STATS_DUE) != 0) write_to_target();
     if ((due & PROFILE_DUE) != 0) profile_dump_next("signal");
+    if ((due & STEP_DUE) != 0) profile_dump_next("step");
+}
+
+void stats_write_due(void)
+{
+    const uint32_t files = STATS_DUE | PROFILE_DUE | STEP_DUE;
+    /* Again, if a thread that found this one writing has left something. */
+    while ((atomic_load_explicit(&writer_due, memory_order_relaxed) & files) != 0)
+        if (!writer_try(write_taken, NULL)) return;
 }

@@ -6,6 +6,7 @@
 extern "C" {
 #include "heap/stats_write.h"
 #include "profile/profile.h"
+#include "report/writer.h"
 }
 
 namespace {
@@ -131,8 +132,8 @@ TEST_F(StatsWrite, AFullStandardErrorIsLeftAlone)
         ASSERT_EQ(write(ends[1], before.data(), before.size()), (ssize_t)before.size());
         const int kept = dup(STDERR_FILENO);
         dup2(ends[1], STDERR_FILENO);
-        stats_signal_due |= STATS_DUE;
-        stats_signal_write(); // in parts of 512 bytes
+        writer_due |= STATS_DUE;
+        stats_write_due(); // in parts of 512 bytes
         dup2(kept, STDERR_FILENO);
         std::string after(2 * before.size(), 0);
         EXPECT_EQ(read(ends[0], after.data(), after.size()), (ssize_t)before.size());
@@ -147,8 +148,8 @@ TEST_F(StatsWrite, AFileWithDescriptorZero)
         close(mkstemp(path));
         ASSERT_TRUE(stats_target_set((std::string("json:") + path).c_str()));
         close(STDIN_FILENO);
-        stats_signal_due |= STATS_DUE;
-        stats_signal_write();
+        writer_due |= STATS_DUE;
+        stats_write_due();
         EXPECT_EQ(fcntl(STDIN_FILENO, F_GETFD), -1);
         FILE *file = fopen(path, "r");
         std::string text(1 << 16, 0);
@@ -182,7 +183,7 @@ TEST_F(StatsWrite, ASignalInterruptsNoCallOfTheProgram)
         while (waitpid(sender, &status, 0) < 0 && errno == EINTR) {}
         EXPECT_EQ(got, 1) << strerror(error);
         EXPECT_EQ(status, 0);
-        EXPECT_EQ(stats_signal_due.exchange(0), (uint32_t)STATS_DUE);
+        EXPECT_EQ(writer_due.exchange(0), (uint32_t)STATS_DUE);
     }));
 }
 
@@ -191,7 +192,7 @@ TEST_F(StatsWrite, OneSignalMayAskForBoth)
     EXPECT_TRUE(test::in_child([] {
         ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE) && stats_signal_start(SIGUSR1, PROFILE_DUE));
         raise(SIGUSR1);
-        EXPECT_EQ(stats_signal_due.load(), (uint32_t)(STATS_DUE | PROFILE_DUE));
+        EXPECT_EQ(writer_due.load(), (uint32_t)(STATS_DUE | PROFILE_DUE));
     }));
 }
 
@@ -213,7 +214,7 @@ TEST_F(StatsWrite, NoSignalIsLostBesideAnother)
             for (int i = 0; i < test::rounds(10000); i++) {
                 action.sa_handler(thread == 0 ? SIGUSR1 : SIGUSR2); // the kernel would call it less often
                 await(4 * i + 2);
-                if (thread == 0) EXPECT_EQ(stats_signal_due.exchange(0), (uint32_t)(STATS_DUE | PROFILE_DUE));
+                if (thread == 0) EXPECT_EQ(writer_due.exchange(0), (uint32_t)(STATS_DUE | PROFILE_DUE));
                 await(4 * i + 4);
             }
         });

@@ -82,6 +82,17 @@ bool lock_acquire(enum lock_rank rank)
     return torn;
 }
 
+bool lock_try(enum lock_rank rank)
+{
+    struct lock *lock = &locks[rank];
+    sync_point("lock_try");
+    if (!try(lock)) return false;
+    if (VALIDATE) rank_check(rank);
+    lock->torn = false;
+    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
+    return true;
+}
+
 void lock_release(enum lock_rank rank)
 {
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);

@@ -15,7 +15,7 @@ enum lock_rank {
     LOCK_BACKGROUND, /* start and end of the background thread */
     LOCK_START, /* the process's first use of the heap */
     LOCK_BOUND, /* the callback at the limit */
-    LOCK_DUMP, /* the file of a heap profile */
+    LOCK_DUMP, /* the job that writes files (report/writer.h) */
     LOCK_VISIT, /* a visit to another thread's heap (cache/visit.h) */
     LOCK_HEAPS, /* a new heap */
     LOCK_OWN, /* one of the program's own heaps (heap/own.h): a lock_word in each */
@@ -33,6 +33,9 @@ enum lock_rank {
  * this process was forked: the data that it protects may be half changed. */
 bool lock_acquire(enum lock_rank rank);
 void lock_release(enum lock_rank rank);
+
+/* False at once if a thread holds it, the caller included. */
+bool lock_try(enum lock_rank rank);
 
 /* In the child after fork: frees every lock, and marks those that were held. */
 void lock_all_reset(void);

@@ -15,10 +15,11 @@
 #include "os/unwind.h"
 #include "profile/poisson.h"
 #include "profile/pops.h"
-#include "profile/profile_write.h"
 #include "profile/sites.h"
 #include "profile/stacks.h"
+#include "report/writer.h"
 #include "superslab/pagemap.h"
+#include "superslab/purge.h"
 
 enum {
     SAMPLE_BUCKETS_LOG2 = 16,
@@ -136,14 +137,15 @@ static uint64_t times(double weight, uint64_t value)
     return (uint64_t)(int64_t)(weight * (double)(int64_t)value + 0.5);
 }
 
-/* Writes a profile, unless another thread does for the same step. `next` is the step_next that `used` bytes have reached;
+/* Has a profile written, unless another thread has for the same step. `next` is the step_next that `used` bytes have reached;
  * step_next only grows. */
 static HAK_COLD void step_dump(uint64_t used, uint64_t next)
 {
     if (!atomic_compare_exchange_strong_explicit(&step_next, &next, used + relaxed(&step), memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
-    profile_dump_next("step");
+    pool_tick_force();
+    writer_want(STEP_DUE);
 }
 
 /* Ends the caller's hold of the lock. block_bytes: of the class's blocks, as many as the sample counts for. */

@@ -73,5 +73,5 @@ struct profile_class_figures {
 };
 struct profile_class_figures profile_class_figures(uint32_t class_index);
 
-/* When the bytes in use have grown by this many since the last such dump, the sampling thread writes one. 0: never. */
+/* When the bytes in use have grown by this many since the last such profile, one is due (report/writer.h). 0: never. */
 void profile_step_set(uint64_t step_bytes);

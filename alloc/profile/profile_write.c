@@ -11,13 +11,13 @@
 #include "base/config.h"
 #include "os/call.h"
 #include "os/libc.h"
-#include "os/lock.h"
 #include "os/maps.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_file.h"
 #include "profile/sites.h"
 #include "report/text.h"
+#include "report/writer.h"
 
 /* Fields of Profile. */
 enum {
@@ -219,21 +219,35 @@ static int put_profile(void)
     return error;
 }
 
+/* In a job. */
+static int write_file(const char *path)
+{
+    const int fd = call_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) return -fd;
+    profile_file_begin(fd);
+    int error = put_profile();
+    const int file_error = profile_file_end(), close_error = -call_close(fd);
+    if (error == 0) error = file_error != 0 ? file_error : close_error;
+    return error;
+}
+
+struct dump {
+    const char *path;
+    int error;
+};
+
+static void write_dump(void *context)
+{
+    struct dump *dump = context;
+    dump->error = write_file(dump->path);
+}
+
+/* The file is emptied in the job, since it may be the one that is being written. */
 int profile_write(const char *path)
 {
-    lock_acquire(LOCK_DUMP); /* before the file is emptied: it may be the one that is being written */
-    const int fd = call_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int error;
-    if (fd < 0) {
-        error = -fd;
-    } else {
-        profile_file_begin(fd);
-        error = put_profile();
-        const int file_error = profile_file_end(), close_error = -call_close(fd);
-        if (error == 0) error = file_error != 0 ? file_error : close_error;
-    }
-    lock_release(LOCK_DUMP);
-    return error;
+    struct dump dump = {.path = path};
+    writer_run(write_dump, &dump);
+    return dump.error;
 }
 
 /* --- numbered files ---------------------------------------------------------------------------------------- */
@@ -252,7 +266,7 @@ bool profile_prefix_set(const char *new_prefix, unsigned long length)
 void profile_dump_next(const char *why)
 {
     if (prefix[0] == '\0') return;
-    char path[sizeof prefix + 64], line[sizeof path + 64];
+    static char path[sizeof prefix + 64], line[sizeof path + 64]; /* one job at a time */
     struct text text = {.bytes = path, .size = sizeof path - 1};
     text_add(&text, prefix);
     text_add(&text, ".");
@@ -263,7 +277,7 @@ void profile_dump_next(const char *why)
     text_add(&text, why);
     text_add(&text, ".pb.gz");
     path[text.length] = '\0';
-    int error = profile_write(path);
+    int error = write_file(path);
     if (error != 0) {
         text = (struct text){.bytes = line, .size = sizeof line};
         text_add(&text, "hakmem: HAKMEM_PROFILE: the file cannot be written: ");

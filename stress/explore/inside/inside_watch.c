@@ -20,6 +20,7 @@
 #include "profile/profile_write.h"
 #include "profile/sites.h"
 #include "report/settings.h"
+#include "report/writer.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 
