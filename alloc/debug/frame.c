@@ -58,9 +58,8 @@ bool frame_size_fits(size_t count, size_t size_bytes)
 
 static char *obtain(struct hak_heap *heap, size_t front, size_t whole, bool zero)
 {
-    bool is_zero;
     if (heap != NULL && zero && front == FRAME_FRONT_BYTES) return own_calloc(heap, 1, whole);
-    if (heap != NULL) return own_alloc(heap, front, whole, &is_zero);
+    if (heap != NULL) return own_alloc(heap, front, whole, false);
     return zero && front == FRAME_FRONT_BYTES ? heap_calloc(1, whole) : heap_alloc_aligned(front, whole);
 }
 

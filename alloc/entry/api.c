@@ -216,9 +216,8 @@ struct hak_heap *hak_heap_new(void)
 
 void *hak_heap_malloc(struct hak_heap *heap, size_t size_bytes)
 {
-    bool zero;
     if (VALIDATE && frames_on()) return frame_alloc_in(heap, 0, size_bytes, false);
-    return own_alloc(heap, 0, size_bytes, &zero);
+    return own_alloc(heap, 0, size_bytes, false);
 }
 
 void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t size_bytes)
@@ -230,13 +229,12 @@ void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t size_bytes)
 
 void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes)
 {
-    bool zero;
     if (!is_power_of_two(align_bytes)) {
         errno = EINVAL;
         return NULL;
     }
     if (VALIDATE && frames_on()) return frame_alloc_in(heap, align_bytes, size_bytes, false);
-    return own_alloc(heap, align_bytes, size_bytes, &zero);
+    return own_alloc(heap, align_bytes, size_bytes, false);
 }
 
 void *hak_heap_realloc(struct hak_heap *heap, void *block, size_t size_bytes)

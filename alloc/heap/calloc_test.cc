@@ -1,7 +1,11 @@
 // calloc_test.cc: every byte is zero, whatever the memory held before.
 #include "heap/heap_test_support.h"
 
+#include <sys/mman.h>
+
 extern "C" {
+#include "heap/huge.h"
+#include "os/os_fault.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 }
@@ -30,6 +34,22 @@ void dirty_then_check(size_t size, bool purge)
         blocks.push_back(block);
     }
     for (void *block : blocks) hak_free(block);
+}
+
+// How many of the system's pages of a block are resident.
+size_t resident_pages(const char *block, size_t size)
+{
+    const size_t page = (size_t)getpagesize();
+    std::vector<unsigned char> in_core((size + page - 1) / page);
+    EXPECT_EQ(mincore(const_cast<char *>(block), size, in_core.data()), 0);
+    size_t pages = 0;
+    for (unsigned char each : in_core) pages += each & 1u;
+    return pages;
+}
+
+char *zeroed(size_t size)
+{
+    return static_cast<char *>(hak_calloc(1, size));
 }
 
 } // namespace
@@ -118,4 +138,93 @@ TEST_F(Calloc, ToTheEndOfWhatMayBeUsed)
             for (void *block : blocks) hak_free(block);
         }
     }
+}
+
+// A run is written as far as its block goes, by the program and by calloc: the rest of its last page takes no memory, in
+// however many rounds.
+TEST_F(Calloc, OfARunTouchesNoPageBehindTheBlock)
+{
+    SKIP_UNDER_SANITIZER("it marks each byte of a block");
+    if (VALIDATE) GTEST_SKIP() << "frames take all of a block";
+    const size_t page = (size_t)getpagesize();
+    for (size_t size = SMALL_BYTES_MAX + 1; size <= RUN_BYTES_MAX; size += size / 5 + 977) {
+        hak_purge_all();
+        for (int round = 0; round < 4; round++) {
+            char *block = round % 2 == 0 ? zeroed(size) : static_cast<char *>(hak_malloc(size));
+            if (round % 2 == 0) ASSERT_TRUE(test::is_zero(block, size, 64)) << size;
+            memset(block, 0xff, size);
+            EXPECT_EQ(resident_pages(block, (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES),
+                      (size + page - 1) / page)
+                << size << ", round " << round;
+            hak_free(block);
+        }
+    }
+}
+
+// What the program may use is zero, whatever used the pages before: a longer or shorter block, one whose whole length was
+// used, a resized one, small blocks.
+TEST_F(Calloc, IsZeroAsFarAsTheProgramMayUse)
+{
+    test::Rng rng;
+    for (int i = 0; i < test::rounds(3000); i++) {
+        char *before = static_cast<char *>(hak_malloc(rng.between(SMALL_BYTES_MAX / 2, 6 * PAGE_BYTES)));
+        if (rng.below(3) == 0)
+            before = static_cast<char *>(hak_realloc(before, rng.between(SMALL_BYTES_MAX, 6 * PAGE_BYTES)));
+        memset(before, 0xff, hak_malloc_usable_size(before));
+        hak_free(before);
+        const size_t size = rng.between(SMALL_BYTES_MAX + 1, 6 * PAGE_BYTES);
+        char *block = zeroed(size);
+        if (SANITIZED) {
+            ASSERT_TRUE(test::is_zero(block, size, 16)) << i;
+        } else {
+            ASSERT_TRUE(test::is_zero(block, hak_malloc_usable_size(block), 16)) << i;
+        }
+        memset(block, 0xff, size); // the next round may find the rest as it is
+        hak_free(block);
+        if (rng.below(2) == 0) {
+            block = static_cast<char *>(hak_malloc(rng.between(SMALL_BYTES_MAX + 1, 6 * PAGE_BYTES)));
+            memset(block, 0xff, 100);
+            hak_free(block);
+        }
+    }
+}
+
+// Of a cached mapping with little in it: one call to the system, whatever its length, and no memory but for what the program
+// touches. One that is full of data is cleared in place.
+TEST_F(Calloc, OfACachedMappingCostsWhatItHolds)
+{
+    SKIP_UNDER_SANITIZER("it marks each byte of a block");
+    if (VALIDATE) GTEST_SKIP() << "junk is written into freed blocks";
+    huge_set_cache_bytes(256 * test::MIB);
+    const size_t page = (size_t)getpagesize();
+    for (size_t mib : {3u, 5u, 16u, 64u}) {
+        for (size_t touched : {0u, 2u, 40u}) {
+            hak_purge_all();
+            const size_t size = mib * test::MIB;
+            for (int round = 0; round < 3; round++) {
+                os_fault_install(0, false);
+                char *block = zeroed(size);
+                const uint64_t calls = os_fault_remove();
+                if (round > 0) EXPECT_LE(calls, 1u) << mib << " MiB";
+                ASSERT_TRUE(test::is_zero(block, page)) << mib;
+                for (size_t i = 0; i < touched; i++) {
+                    char *at = block + i * (size / touched);
+                    ASSERT_EQ(*at, 0) << mib << ", " << i;
+                    *at = 1;
+                }
+                EXPECT_LE(resident_pages(block, size), touched + 16) << mib << " MiB, round " << round;
+                hak_free(block);
+            }
+        }
+        char *block = static_cast<char *>(hak_malloc(mib * test::MIB));
+        memset(block, 0xff, mib * test::MIB);
+        hak_free(block);
+        os_fault_install(0, false);
+        char *again = zeroed(mib * test::MIB);
+        EXPECT_EQ(os_fault_remove(), 0u);
+        EXPECT_EQ(again, block) << "the mapping was cached";
+        EXPECT_TRUE(test::is_zero(again, mib * test::MIB, 64));
+        hak_free(again);
+    }
+    huge_set_cache_bytes(HUGE_CACHE_BYTES_MAX);
 }

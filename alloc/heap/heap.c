@@ -112,10 +112,10 @@ static void count_large(enum counter counter, bool is_run)
     }
 }
 
-static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
+static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed)
 {
     bool is_run;
-    void *pointer = large_alloc_any(align_bytes, size_bytes, grows, zero, &is_run);
+    void *pointer = large_alloc_any(align_bytes, size_bytes, grows, zeroed, &is_run);
     count_large(COUNTER_alloc_large, is_run);
     return pointer;
 }
@@ -162,17 +162,17 @@ void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
     else park_plain(pointer, tcache, (uint32_t)class_index);
 }
 
-/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. grows, *zero: see large_alloc. */
-static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
+/* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. grows, zeroed: see large_alloc. */
+static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed)
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
     tick(tcache_self());
-    void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zero);
+    void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
     if (HAK_UNLIKELY(pointer == NULL)) {
         heap_purge_all(); /* gives back what is kept for reuse; then try again */
         do {
-            pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zero);
+            pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
         } while (pointer == NULL && bound_ask(size_bytes));
     }
     if (HAK_UNLIKELY(profile_may_have()) && pointer != NULL) profile_large_allocated(pointer, size_bytes);
@@ -181,8 +181,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
 
 void *heap_alloc_large(size_t size_bytes)
 {
-    bool zero;
-    return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, false, &zero), size_bytes);
+    return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, false, false), size_bytes);
 }
 
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
@@ -191,8 +190,7 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
     /* The slow path gets a size that is never sampled, since it does not know the alignment. */
     if (align_bytes <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX)
         return heap_given(heap_alloc_class(SMALL_BYTES_MAX, sizeclass_of_aligned(size_bytes, align_bytes)), size_bytes);
-    bool zero;
-    return heap_given(alloc_pages(align_bytes, size_bytes, false, &zero), size_bytes);
+    return heap_given(alloc_pages(align_bytes, size_bytes, false, false), size_bytes);
 }
 
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
@@ -239,10 +237,8 @@ void *heap_calloc(size_t count, size_t size_bytes)
         if (HAK_LIKELY(block != NULL)) memset(block, 0, to_clear(block, total_bytes));
         return block;
     }
-    bool zero;
-    void *pointer = heap_given(alloc_pages(GRANULE_BYTES, total_bytes, false, &zero), total_bytes);
-    if (pointer != NULL && !zero) memset(pointer, 0, to_clear(pointer, total_bytes));
-    if (MSAN && pointer != NULL && zero) sanitizer_zeroed(pointer, total_bytes);
+    void *pointer = heap_given(alloc_pages(GRANULE_BYTES, total_bytes, false, true), total_bytes);
+    if (MSAN && pointer != NULL) sanitizer_zeroed(pointer, total_bytes);
     return pointer;
 }
 
@@ -337,9 +333,9 @@ static void *resize_pages(void *pointer, uint32_t class_index, size_t usable_byt
 
 static void *realloc_move(void *pointer, size_t usable_bytes, size_t size_bytes)
 {
-    bool grows = size_bytes > usable_bytes && size_bytes > SMALL_BYTES_MAX, zero;
+    bool grows = size_bytes > usable_bytes && size_bytes > SMALL_BYTES_MAX;
     void *moved =
-        grows ? heap_given(alloc_pages(GRANULE_BYTES, size_bytes, true, &zero), size_bytes) : heap_alloc(size_bytes);
+        grows ? heap_given(alloc_pages(GRANULE_BYTES, size_bytes, true, false), size_bytes) : heap_alloc(size_bytes);
     if (moved == NULL) return NULL;
     if (ASAN) sanitizer_open(pointer, usable_bytes); /* all of it: the heap does not know the size that was asked for */
     memcpy(moved, pointer, usable_bytes < size_bytes ? usable_bytes : size_bytes);

@@ -244,19 +244,18 @@ static void shrink(struct huge *huge, size_t mapped_bytes)
     resize_within(huge, mapped_bytes);
 }
 
-static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool *zero)
+static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool zeroed)
 {
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, is_exact, &mapped_bytes)) return NULL;
     if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* each needs a cell of the page map */
-    *zero = false;
-    bool fits = true;
+    bool fits = true, is_cached = true;
     huge_lock();
     struct huge *huge = huge_cache_take(align_bytes, mapped_bytes);
     size_t new_bytes = is_exact ? mapped_bytes : huge_cache_new_bytes(mapped_bytes);
     lock_release(LOCK_HUGE);
     if (huge == NULL) {
-        *zero = true;
+        is_cached = false;
         huge = map_new(align_bytes, new_bytes);
         if (huge == NULL && huge_purge_all() > 0) huge = map_new(align_bytes, mapped_bytes);
         if (huge == NULL) return NULL;
@@ -264,20 +263,21 @@ static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool *z
         fits = resize_within(huge, mapped_bytes);
     }
     huge->is_exact = is_exact;
+    if (zeroed && is_cached) huge_cache_clear(huge);
     enter(huge);
     /* The soft limit is exceeded now, or another thread has purged: nothing may be to spare any more. */
     if (HAK_UNLIKELY(!fits)) shrink(huge, mapped_bytes);
     return huge->start;
 }
 
-void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero)
+void *huge_alloc(size_t align_bytes, size_t size_bytes, bool zeroed)
 {
-    return alloc(align_bytes, size_bytes, false, zero);
+    return alloc(align_bytes, size_bytes, false, zeroed);
 }
 
-void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool *zero)
+void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool zeroed)
 {
-    return alloc(align_bytes, size_bytes, true, zero);
+    return alloc(align_bytes, size_bytes, true, zeroed);
 }
 
 void huge_free(void *pointer)

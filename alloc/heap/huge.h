@@ -10,11 +10,11 @@
 
 #include "superslab/pagemap.h"
 
-/* *zero: every byte reads as zero. NULL when the system has no memory, or the sum overflows. */
-void *huge_alloc(size_t align_bytes, size_t size_bytes, bool *zero);
+/* zeroed: as for large_alloc. NULL when the system has no memory, or the sum overflows. */
+void *huge_alloc(size_t align_bytes, size_t size_bytes, bool zeroed);
 
 /* The same for a block that large_alloc could serve too: its mapping ends with the system's page. */
-void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool *zero);
+void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool zeroed);
 
 void huge_free(void *pointer);
 size_t huge_usable_size(const void *pointer);

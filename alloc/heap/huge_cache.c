@@ -2,10 +2,12 @@
 #include "heap/huge_cache.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/policy.h"
+#include "os/os.h"
 #include "os/sanitizer.h"
 #include "superslab/limit.h"
 
@@ -203,6 +205,29 @@ struct huge *huge_cache_take(size_t align_bytes, size_t size_bytes)
         note();
     }
     return taken;
+}
+
+/* Whether most of a mapping holds data: some places of it do. It reads no memory in that the system has not given. */
+static bool is_dense(const char *start, size_t bytes)
+{
+    enum { PROBES = 8, PROBE_BYTES = 64 };
+    uint32_t with_data = 0;
+    for (uint32_t i = 0; i < PROBES; i++) {
+        const uint64_t *at =
+            (const void *)(start + ((bytes / PROBES * i + bytes / (2 * PROBES)) & ~(os_page_bytes() - 1)));
+        uint64_t any = 0;
+        for (uint32_t word = 0; word < PROBE_BYTES / sizeof *at; word++) any |= at[word];
+        with_data += any != 0;
+    }
+    return 2 * with_data >= PROBES;
+}
+
+void huge_cache_clear(const struct huge *huge)
+{
+    size_t usable_bytes = huge->mapped_bytes - huge->slack_bytes;
+    if (ASAN) sanitizer_open(huge->start, huge->mapped_bytes);
+    if (!MSAN && !is_dense(huge->start, usable_bytes) && os->purge(huge->start, huge->mapped_bytes) == 0) return;
+    memset(huge->start, 0, usable_bytes);
 }
 
 size_t huge_cache_new_bytes(size_t size_bytes)

@@ -39,6 +39,10 @@ struct huge {
 /* Takes the smallest cached mapping that fits, and counts it as live; NULL if there is none. */
 struct huge *huge_cache_take(size_t align_bytes, size_t size_bytes);
 
+/* Makes a mapping that was taken read as zero. If little of it holds data, its memory goes back: that costs what is resident,
+ * and leaves resident what the program will touch. Outside of the lock. */
+void huge_cache_clear(const struct huge *huge);
+
 /* How long a new mapping for a block should be: while the cache has bytes to keep, one of four lengths a doubling, so
  * that it can serve more blocks later. size_bytes is a multiple of PAGE_BYTES above RUN_BYTES_MAX / 2. */
 size_t huge_cache_new_bytes(size_t size_bytes);

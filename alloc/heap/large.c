@@ -1,8 +1,12 @@
 /* large.c: see large.h. */
 #include "heap/large.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "heap/huge.h"
+#include "os/os.h"
+#include "os/sanitizer.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
@@ -14,8 +18,73 @@ static uint32_t pages_for(size_t size_bytes)
     return pages > 0 ? pages : 1; /* a size of 0, with an alignment above the small blocks' */
 }
 
+/* --- what reads as zero ----------------------------------------------------------------------------------- */
+
+/* A run's last page is seldom used to its end. hollow_pages of that page says which of the system's pages behind the block
+ * read as zero, if its bit in partial_pages is set. So calloc clears the block and no more, and the rest of a page that was
+ * never touched stays so. This holds after the run is freed, too, until the page is claimed again. used_count of a run is 1
+ * once the program may use all of it. */
+
+static uint16_t os_pages_behind(size_t used_bytes)
+{
+    uint32_t first = (uint32_t)((used_bytes + os_page_bytes() - 1) / os_page_bytes());
+    return (uint16_t)(~0u << first);
+}
+
+static void expose(struct slab *run, bool is_exposed)
+{
+    /* relaxed: threads that share the block may ask for its size at the same time; free comes after them. */
+    atomic_store_explicit(&run->used_count, is_exposed, memory_order_relaxed);
+}
+
+static uint16_t zero_bits(const struct page_range *range, const struct slab *run, uint32_t page)
+{
+    if ((range->dirty >> page & 1) == 0) return (uint16_t)~0u;
+    return (range->partial >> page & 1) != 0 ? run[page].hollow_pages : 0;
+}
+
+static void page_clear(char *page, uint16_t zero)
+{
+    size_t os_bytes = os_page_bytes();
+    for (size_t at = 0; at < PAGE_BYTES; at += os_bytes) {
+        size_t end = at;
+        while (end < PAGE_BYTES && (zero >> end / os_bytes & 1) == 0) end += os_bytes;
+        if (end == at) continue;
+        if (ASAN) sanitizer_open(page + at, end - at);
+        memset(page + at, 0, end - at);
+        at = end;
+    }
+}
+
+static void last_page_set(struct slab *run, uint16_t zero)
+{
+    uint32_t last = run->page_count - 1u;
+    if (zero != 0) run[last].hollow_pages = zero;
+    superslab_partial_set(superslab_of(run), run->page_index, run->page_count,
+                          zero != 0 ? 1ull << (run->page_index + last) : 0);
+}
+
+/* Begins a run of claimed pages for a block of size_bytes. */
+static void run_begin(const struct page_range *range, struct slab *run, char *start, size_t size_bytes, bool zeroed)
+{
+    uint32_t last = run->page_count - 1u;
+    uint16_t zero = zero_bits(range, run, last);
+    if (zeroed && range->dirty != 0)
+        for (uint32_t i = 0; i <= last; i++) page_clear(start + (size_t)i * PAGE_BYTES, zero_bits(range, run, i));
+    if (zeroed) zero = (uint16_t)~0u;
+    last_page_set(run, zero & os_pages_behind(size_bytes - (size_t)last * PAGE_BYTES));
+    expose(run, VALIDATE); /* frames take all of a block */
+}
+
+void large_end(struct slab *run)
+{
+    if (atomic_load_explicit(&run->used_count, memory_order_relaxed) != 0) last_page_set(run, 0);
+}
+
+/* --- alloc and free ----------------------------------------------------------------------------------------- */
+
 /* is_tight: whether the block should have a mapping of its own, and got nothing here; NULL: it must be a run. */
-HAK_INLINE void *run_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero, bool *is_tight)
+HAK_INLINE void *run_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, bool *is_tight)
 {
     uint32_t pages = pages_for(size_bytes);
     uint32_t align_pages = pages_for(align_bytes), room_pages = grows ? pages : 0;
@@ -35,38 +104,41 @@ HAK_INLINE void *run_alloc(size_t align_bytes, size_t size_bytes, bool grows, bo
     char *start = superslab_page_start(range.superslab, run);
     pagemap_tag_set(start, 1, CLASS_RUN);
     if (VALIDATE) validate_alloc_run(start);
-    *zero = range.zero;
+    run_begin(&range, run, start, size_bytes, zeroed);
     return start;
 }
 
-void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero)
+void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed)
 {
-    return run_alloc(align_bytes, size_bytes, grows, zero, NULL);
+    return run_alloc(align_bytes, size_bytes, grows, zeroed, NULL);
 }
 
-void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool *zero, bool *is_run)
+void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, bool *is_run)
 {
     *is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
-    if (!*is_run) return huge_alloc(align_bytes, size_bytes, zero);
+    if (!*is_run) return huge_alloc(align_bytes, size_bytes, zeroed);
     bool is_tight;
-    void *start = run_alloc(align_bytes, size_bytes, grows, zero, &is_tight);
+    void *start = run_alloc(align_bytes, size_bytes, grows, zeroed, &is_tight);
     if (HAK_LIKELY(!is_tight)) return start;
-    start = huge_alloc_exact(align_bytes, size_bytes, zero);
+    start = huge_alloc_exact(align_bytes, size_bytes, zeroed);
     *is_run = start == NULL;
     /* The system may have refused one mapping more, and not the address space. */
-    return start != NULL ? start : large_alloc(align_bytes, size_bytes, grows, zero);
+    return start != NULL ? start : large_alloc(align_bytes, size_bytes, grows, zeroed);
 }
 
 void large_free(void *pointer)
 {
     struct slab *run = slab_of(pointer);
     if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_RUN))) return; /* another thread is freeing it too */
+    large_end(run);
     pool_free(superslab_of(run), run->page_index, run->page_count, 0);
 }
 
 size_t large_usable_size(const void *pointer)
 {
-    return (size_t)slab_of(pointer)->page_count * PAGE_BYTES;
+    struct slab *run = slab_of(pointer);
+    expose(run, true);
+    return (size_t)run->page_count * PAGE_BYTES;
 }
 
 bool large_resize(void *pointer, size_t size_bytes)
@@ -74,11 +146,13 @@ bool large_resize(void *pointer, size_t size_bytes)
     struct slab *run = slab_of(pointer);
     uint32_t old_pages = run->page_count;
     uint32_t new_pages = pages_for(size_bytes);
+    last_page_set(run, 0);
     if (new_pages < old_pages) {
         run->page_count = (uint8_t)new_pages;
         pool_free(superslab_of(run), run->page_index + new_pages, old_pages - new_pages, 0);
     } else if (new_pages > old_pages) {
         if (!pool_extend(superslab_of(run), run->page_index, old_pages, new_pages)) return false;
+        superslab_partial_set(superslab_of(run), run->page_index, new_pages, 0);
         run->page_count = (uint8_t)new_pages;
     }
     return true;

@@ -6,15 +6,21 @@
 #include <stddef.h>
 
 /* size_bytes and align_bytes are at most RUN_BYTES_MAX. A block that grows is put where it has room to double in place,
- * so that a program that makes it longer again and again copies it seldom. *zero: every byte reads as zero. NULL when
- * the system has no memory. */
-void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool *zero);
+ * so that a program that makes it longer again and again copies it seldom. zeroed: every byte that the program may use
+ * reads as zero. NULL when the system has no memory. */
+void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed);
 
 /* The same for any size and alignment. The block is a huge one above RUN_BYTES_MAX, and may be one where address space is
  * short (page_range.is_tight): *is_run is false then. */
-void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool *zero, bool *is_run);
+void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, bool *is_run);
 
 void large_free(void *pointer);
+
+/* For who frees the pages of a run without large_free: called before. */
+struct slab;
+void large_end(struct slab *run);
+
+/* From this call on the program may use all of that. */
 size_t large_usable_size(const void *pointer);
 
 /* Shrinks a run in place, or grows it in place if the pages behind it are free. False if they are not. */

@@ -105,6 +105,7 @@ static void pages_discard(struct slab *slab, uint32_t slab_eighths)
     struct superslab *superslab = superslab_of(slab);
     uint32_t first = slab->page_index, pages = slab->page_count;
     char *start = superslab_page_start(superslab, slab);
+    if (slab_eighths == 0) large_end(slab);
     if (SANITIZED) sanitizer_returned(start, (size_t)pages * PAGE_BYTES);
     if (VALIDATE) {
         validate_discarded(start, pages);
@@ -213,27 +214,26 @@ size_t own_purge_idle(void)
 
 /* --- blocks --------------------------------------------------------------------------------------------- */
 
-static void *alloc_once(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero, bool *at_limit)
+static void *alloc_once(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed, bool *at_limit)
 {
     if (size_bytes > SMALL_BYTES_MAX || align_bytes > SMALL_BYTES_MAX)
-        return own_large_alloc(heap, align_bytes, size_bytes, zero, at_limit);
+        return own_large_alloc(heap, align_bytes, size_bytes, zeroed, at_limit);
     if (size_bytes == 0) size_bytes = 1;
     uint32_t class_index =
         align_bytes <= GRANULE_BYTES ? sizeclass_of(size_bytes) : sizeclass_of_aligned(size_bytes, align_bytes);
     return own_small_alloc(heap, class_index, at_limit);
 }
 
-void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero)
+void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
 {
-    *zero = false;
     if (VALIDATE && !may_use(heap, "hak_heap_malloc")) return no_memory();
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     bool at_limit = false;
-    void *block = alloc_once(heap, align_bytes, size_bytes, zero, &at_limit);
+    void *block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
     if (HAK_UNLIKELY(block == NULL && !at_limit)) { /* the system has no memory, or the process is at its limit */
         heap_purge_all();
         do {
-            block = alloc_once(heap, align_bytes, size_bytes, zero, &at_limit);
+            block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
         } while (block == NULL && !at_limit && bound_ask(size_bytes));
     }
     return block != NULL ? heap_given(block, size_bytes) : no_memory();
@@ -242,12 +242,11 @@ void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bo
 void *own_calloc(struct hak_heap *heap, size_t count, size_t size_bytes)
 {
     size_t total_bytes;
-    bool zero;
     if (__builtin_mul_overflow(count, size_bytes, &total_bytes)) return no_memory();
-    void *block = own_alloc(heap, GRANULE_BYTES, total_bytes, &zero);
+    void *block = own_alloc(heap, GRANULE_BYTES, total_bytes, true);
     if (block == NULL) return NULL;
-    if (!zero) memset(block, 0, SANITIZED ? total_bytes : own_usable_size(block));
-    if (MSAN && zero) sanitizer_zeroed(block, total_bytes);
+    if (total_bytes <= SMALL_BYTES_MAX) memset(block, 0, SANITIZED ? total_bytes : own_usable_size(block));
+    else if (MSAN) sanitizer_zeroed(block, total_bytes);
     return block;
 }
 
@@ -320,11 +319,11 @@ void *own_realloc(struct hak_heap *heap, void *pointer, size_t size_bytes)
 {
     if (VALIDATE && !may_use(heap, "hak_heap_realloc")) return no_memory();
     size_t usable_bytes = heap_usable_size(pointer);
-    bool zero, is_own = own_of(pointer) == heap;
+    bool is_own = own_of(pointer) == heap;
     void *resized = is_own ? resize_in_place(heap, pointer, usable_bytes, size_bytes) : NULL;
     if (resized != NULL) return heap_told_resized(resized, usable_bytes, size_bytes);
     int saved = errno;
-    void *moved = own_alloc(heap, GRANULE_BYTES, size_bytes, &zero);
+    void *moved = own_alloc(heap, GRANULE_BYTES, size_bytes, false);
     if (moved == NULL && size_bytes <= usable_bytes && is_own) { /* the old block is too large, but it will do */
         errno = saved;
         return heap_told_resized(pointer, usable_bytes, size_bytes);

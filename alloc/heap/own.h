@@ -24,7 +24,7 @@ struct hak_figures;
 
 /* As the functions hak_heap_... of hakmem.h. *zero: every byte of the block reads as zero. */
 struct hak_heap *own_new(void);
-void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero);
+void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed);
 void *own_calloc(struct hak_heap *heap, size_t count, size_t size_bytes);
 void own_free_all(struct hak_heap *heap);
 void own_destroy(struct hak_heap *heap);

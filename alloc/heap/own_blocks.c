@@ -246,10 +246,10 @@ bool own_large_count(struct hak_heap *heap, size_t bytes, bool limited)
     return fits;
 }
 
-static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero)
+static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
 {
     if (size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX) {
-        char *start = large_alloc(align_bytes, size_bytes, false, zero);
+        char *start = large_alloc(align_bytes, size_bytes, false, zeroed);
         if (start == NULL) return NULL;
         own_lock(heap);
         slab_of(start)->owner = &heap->owner;
@@ -258,7 +258,7 @@ static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size
         own_unlock(heap);
         return start;
     }
-    char *start = huge_alloc(align_bytes, size_bytes, zero);
+    char *start = huge_alloc(align_bytes, size_bytes, zeroed);
     if (start == NULL) return NULL;
     own_lock(heap);
     huge_add(heap, huge_link_of(start), start);
@@ -270,14 +270,14 @@ static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size
     return start;
 }
 
-void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero, bool *at_limit)
+void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed, bool *at_limit)
 {
     if (size_bytes == 0) size_bytes = 1;
     size_t bytes = round_up(size_bytes, PAGE_BYTES);
     *at_limit = !own_large_count(heap, bytes, true);
     if (*at_limit) return NULL;
     tick();
-    void *start = large_alloc_counted(heap, align_bytes, size_bytes, zero);
+    void *start = large_alloc_counted(heap, align_bytes, size_bytes, zeroed);
     if (start == NULL) own_large_count(heap, -bytes, false);
     return start;
 }

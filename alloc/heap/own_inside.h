@@ -53,7 +53,7 @@ void own_heaps_lock(void);
 
 /* The caller does not hold the lock. *at_limit: why the result is NULL; otherwise the system has no memory. */
 void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limit);
-void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool *zero, bool *at_limit);
+void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed, bool *at_limit);
 void own_small_free(struct hak_heap *heap, struct block *block);
 void own_run_free(struct hak_heap *heap, void *start);
 void own_huge_free(void *start);

@@ -56,6 +56,11 @@ static bool claim_from(struct superslab *superslab, const struct page_need *need
     range->first = (uint32_t)first;
     /* relaxed: the bits of our pages are ours. */
     uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    uint64_t partial = atomic_load_explicit(&superslab->partial_pages, memory_order_relaxed);
+    uint64_t mine = bits_range(range->first, need->pages);
+    range->dirty = (dirty & mine) >> range->first;
+    range->partial = (partial & mine) >> range->first;
+    if (!need->from_top) superslab_partial_set(superslab, range->first, need->pages, 0); /* a slab will use them */
     count_claim(range, need->pages, dirty, need->from_top);
     return true;
 }

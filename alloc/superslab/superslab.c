@@ -46,6 +46,16 @@ int superslab_claim(struct superslab *superslab, const struct page_need *need, b
     }
 }
 
+void superslab_partial_set(struct superslab *superslab, uint32_t first, uint32_t pages, uint64_t bits)
+{
+    /* relaxed: as for dirty_pages. Reading them first can save a write to a shared word. */
+    uint64_t old = atomic_load_explicit(&superslab->partial_pages, memory_order_relaxed) & bits_range(first, pages);
+    if (HAK_UNLIKELY((old & ~bits) != 0))
+        atomic_fetch_and_explicit(&superslab->partial_pages, ~(old & ~bits), memory_order_relaxed);
+    if (HAK_UNLIKELY((bits & ~old) != 0))
+        atomic_fetch_or_explicit(&superslab->partial_pages, bits & ~old, memory_order_relaxed);
+}
+
 bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages)
 {
     if (first + pages > SUPERSLAB_PAGES) return false;

@@ -37,8 +37,8 @@ struct slab {
     uint8_t class_index;
     uint8_t page_count;
     uint8_t page_offset; /* pages from the first page of the slab or run to this one */
-    uint8_t page_index;  /* index of this page in its superslab */
-    uint16_t capacity;   /* blocks in the slab */
+    uint8_t page_index; /* index of this page in its superslab */
+    uint16_t capacity; /* blocks in the slab */
     uint16_t carve_start; /* index of the block that was carved first */
     struct owner *owner;
 
@@ -50,14 +50,15 @@ struct slab {
 static_assert(sizeof(struct slab) == 64, "one cache line a page");
 
 struct superslab {
-    _Atomic(uint64_t) free_pages;  /* bit set: nobody owns the page */
+    _Atomic(uint64_t) free_pages; /* bit set: nobody owns the page */
     _Atomic(uint64_t) dirty_pages; /* bit set: may hold data; written by the page's owner */
-    _Atomic(uint64_t) cold_pages;  /* free and dirty since the last round of the purge */
-    _Atomic(char *) base;         /* fixed while it has address space; NULL while it has none */
-    _Atomic(uint64_t) *live_bits;  /* VALIDATE: a bit for each granule, set where a live block starts */
-    uint32_t index;               /* in the pool */
-    _Atomic(uint8_t) seen_full;   /* by rounds of the tick: superslab/backing.c */
-    char pad[19];
+    _Atomic(uint64_t) cold_pages; /* free and dirty since the last round of the purge */
+    _Atomic(char *) base; /* fixed while it has address space; NULL while it has none */
+    _Atomic(uint64_t) *live_bits; /* VALIDATE: a bit for each granule, set where a live block starts */
+    uint32_t index; /* in the pool */
+    _Atomic(uint8_t) seen_full; /* by rounds of the tick: superslab/backing.c */
+    char pad[11];
+    _Atomic(uint64_t) partial_pages; /* bit set: dirty, but hollow_pages says what reads as zero: heap/large.c */
     struct slab slabs[SUPERSLAB_PAGES];
 };
 
@@ -103,6 +104,9 @@ struct page_need {
  * *zero says whether all of them read as zero. Sets *contended if another thread changed the word meanwhile. Any
  * thread; lock-free. */
 int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *zero, bool *contended);
+
+/* Sets one bit of partial_pages, 0: none, and clears the others of [first, first + pages), which the caller owns. */
+void superslab_partial_set(struct superslab *superslab, uint32_t first, uint32_t pages, uint64_t bits);
 
 /* Claims exactly [first, first + pages) if all are free. */
 bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pages);
