@@ -142,7 +142,6 @@ endforeach()
 
 # In a tree for another processor no other lint looks at the libraries.
 if(CMAKE_CROSSCOMPILING AND TARGET hakmem)
-  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
   set(libraries hakmem hakmem-validate)
   if(TARGET hakmem-nodeepbind)
     list(APPEND libraries hakmem-nodeepbind)

@@ -2,8 +2,6 @@
 # (programs/sanitized_program.c), with the release and the validating objects. Only in trees with a sanitizer; each has
 # its own cases.
 
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
-
 function(hakmem_sanitized_program name)
   add_executable(${name} programs/sanitized_program.c ${ARGN})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include)

@@ -7,11 +7,6 @@
 set(pgo_folder ${CMAKE_BINARY_DIR}/pgo)
 set(profile ${pgo_folder}/hakmem.profdata)
 
-string(REGEX MATCH "^[0-9]+" clang_major ${CMAKE_C_COMPILER_VERSION})
-find_program(HAKMEM_PROFDATA NAMES llvm-profdata-${clang_major} llvm-profdata)
-if(NOT HAKMEM_PROFDATA)
-  message(FATAL_ERROR "HAKMEM_PGO needs llvm-profdata-${clang_major}: install llvm-${clang_major}, or -DHAKMEM_PGO=OFF")
-endif()
 
 # --- with counters -----------------------------------------------------------------------------------
 

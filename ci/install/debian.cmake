@@ -1,4 +1,4 @@
-# The Debian packages: cmake --workflow --preset debian.
+# The Debian packages: cmake --preset debian, then the target package.
 #   libhakmem0     component library
 #   libhakmem-dev  component development
 #   hakmem-tools   component suite
@@ -11,7 +11,6 @@ endif()
 set(HAKMEM_MAINTAINER "${maintainer}" CACHE STRING "Maintainer of the Debian packages; default: DEBFULLNAME <DEBEMAIL>")
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
-find_program(HAKMEM_GZIP gzip REQUIRED)
 set(changelog ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz)
 execute_process(COMMAND ${HAKMEM_GZIP} -9nc ${PROJECT_SOURCE_DIR}/docs/changelog.md OUTPUT_FILE ${changelog}
   COMMAND_ERROR_IS_FATAL ANY)

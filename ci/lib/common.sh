@@ -27,19 +27,23 @@ need() {
 # The script's opening comment, without the interpreter line and the comment marks.
 help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 
-# configure_and_build TREE [TARGET...]: configures a preset of CMakePresets.json and builds it in build/TREE.
+# configure_and_build TREE [TARGET...]: configures a preset of CMakePresets.json, with the words of $configure_options, and
+# builds it in build/TREE.
+configure_options=()
 configure_and_build() {
     local tree=$1
     shift
     local targets=()
     if [ $# -gt 0 ]; then targets=(--target "$@"); fi
-    (cd "$root" && cmake --preset "$tree" && cmake --build "build/$tree" "${targets[@]}")
+    (cd "$root" && cmake --preset "$tree" "${configure_options[@]}" && cmake --build "build/$tree" "${targets[@]}")
 }
 
-# build_with_progress TREE [TARGET...]: the same, for a person who waits: a line on stderr at first and every 10 s, and the
-# whole output if it fails.
+# build_with_progress TREE TARGET...: the same, for a person who waits: a line on stderr at first and every 10 s. If it fails,
+# the lines of ci/dependencies.cmake, else the whole output. The targets are no tests. So a fresh tree gets none, which need
+# more packages and time to configure. One that has tests keeps them, and `cmake --preset TREE` makes them.
 build_with_progress() {
-    local line output='' next=$((SECONDS + 10))
+    local line output='' next=$((SECONDS + 10)) configure_options=(-DHAKMEM_TESTS=OFF)
+    if grep -qs '^HAKMEM_TESTS:[A-Z]*=ON' "$root/build/$1/CMakeCache.txt"; then configure_options=(); fi
     log "building build/$1"
     while IFS= read -r line; do
         output+=$line$'\n'
@@ -48,5 +52,7 @@ build_with_progress() {
             next=$((SECONDS + 10))
         fi
     done < <(configure_and_build "$@" 2>&1)
-    wait $! || { log "build failed: $output"; return 2; }
+    wait $! && return
+    if line=$(grep '^hakmem: .* Install: ' <<<"$output"); then printf '%s\n' "$line" >&2; else log "build failed: $output"; fi
+    return 2
 }

@@ -10,7 +10,6 @@
 if(STRESS_SANITIZED OR NOT TARGET hakmem-validate)
   return() # nothing to preload
 endif()
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 set(MISUSES
   "double_free|double_free 100 same|2|stays"

@@ -9,14 +9,8 @@ set(PROGRAM_SOURCES
   program/run_log.cc
   program/trace_feed.cc
   program/trace_file.cc)
-# Frames of traces are compressed by libzstd, linked statically so that it takes no memory from the malloc under test. A
-# tree for another machine or another libc has none.
-find_library(STRESS_ZSTD libzstd.a)
-find_path(STRESS_ZSTD_INCLUDE zstd.h)
-if(STRESS_ZSTD AND STRESS_ZSTD_INCLUDE AND NOT CMAKE_CROSSCOMPILING)
+if(STRESS_ZSTD) # see ci/dependencies.cmake
   list(APPEND PROGRAM_SOURCES program/compress_zstd.cc)
 else()
-  message(STATUS "no libzstd: hakmem-stress is built without traces")
   list(APPEND PROGRAM_SOURCES program/compress_none.cc)
-  set(STRESS_ZSTD "")
 endif()
