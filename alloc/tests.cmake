@@ -13,7 +13,7 @@ set(TESTS
     heap/background_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/options_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
     heap/realloc_test.cc heap/stats_test.cc heap/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
-    crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
+    report/modules_test.cc crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
     entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # Tests of the release build only.
@@ -234,7 +234,27 @@ if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
       $<TARGET_FILE:profile-program>)
   hakmem_add_override_test(override/hakmem-profile ${check})
   hakmem_add_override_test(override/hakmem-profile-pprof ${check} ${PROJECT_SOURCE_DIR}/build/pprof)
-  set_tests_properties(override/hakmem-profile-pprof PROPERTIES SKIP_RETURN_CODE 77)
+  add_executable(modules-program programs/modules_program.c)
+  target_link_libraries(modules-program PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(alloc-programs modules-program)
+  # Two libraries that fit at the same place. Their stacks are whole at level 3, and their names are in the programs' files.
+  foreach(name plugin others)
+    add_library(modules-${name} MODULE programs/modules_plugin.c)
+    target_compile_definitions(modules-${name} PRIVATE NAME=${name} VALUE=$<IF:$<STREQUAL:${name},plugin>,2,3>)
+    set_target_properties(modules-${name} PROPERTIES PREFIX "")
+    add_dependencies(modules-program modules-${name})
+  endforeach()
+  foreach(name program plugin others)
+    target_compile_options(modules-${name} PRIVATE -Wall -Wextra -Wundef -Werror -g -O1 -fno-builtin -fno-omit-frame-pointer)
+    target_compile_definitions(modules-${name} PRIVATE _GNU_SOURCE)
+    target_link_options(modules-${name} PRIVATE -Wl,--build-id)
+  endforeach()
+  set(check ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/modules_check $<TARGET_FILE:hakmem>
+      $<TARGET_FILE:hakmem-validate> $<TARGET_FILE:modules-program> $<TARGET_FILE:modules-plugin>
+      $<TARGET_FILE:modules-others>)
+  hakmem_add_override_test(override/modules ${check})
+  hakmem_add_override_test(override/modules-pprof ${check} --pprof ${PROJECT_SOURCE_DIR}/build/pprof)
+  set_tests_properties(override/hakmem-profile-pprof override/modules-pprof PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 foreach(library hakmem hakmem-validate)
   add_dependencies(override-tests ${library})

@@ -19,8 +19,8 @@ extern "C" {
 
 namespace {
 
-constexpr const char *kNames[] = {"background", "start", "bound", "dump",    "visit", "heaps", "own",
-                                  "own_heaps",  "huge",  "guard", "profile", "pool",  "meta",  "map"};
+constexpr const char *kNames[] = {"background", "start", "bound",   "dump", "visit",   "heaps", "own", "own_heaps",
+                                  "huge",       "guard", "profile", "pool", "modules", "meta",  "map"};
 static_assert(std::size(kNames) == LOCK_COUNT);
 
 // The thread that the hook stops, and the lock at which it does.

@@ -24,7 +24,7 @@ static size_t remembered_count;
 
 /* --- headers in memory ------------------------------------------------------------------------- */
 
-static void read_build_id(uint64_t notes, uint64_t notes_bytes, struct module *module)
+static void read_build_id(uint64_t notes, uint64_t notes_bytes, struct crash_module *module)
 {
     static unsigned char bytes[NOTES_BYTES_MAX];
     if (notes_bytes > sizeof bytes) notes_bytes = sizeof bytes;
@@ -44,7 +44,7 @@ static void read_build_id(uint64_t notes, uint64_t notes_bytes, struct module *m
 }
 
 /* The module's first mapping holds the file's first bytes, where linkers put the headers. */
-static void read_headers(struct module *module)
+static void read_headers(struct crash_module *module)
 {
     ElfW(Ehdr) file;
     static ElfW(Phdr) headers[HEADERS_MAX]; /* static, since a signal stack may be small */
@@ -101,7 +101,7 @@ static uint64_t hexadecimal(struct lines *lines, int *stop)
 struct mapping {
     uint64_t start, end;
     bool is_code;
-    char path[MODULE_PATH_MAX];
+    char path[CRASH_PATH_MAX];
 };
 
 /* "start-end perms offset dev inode   path": the system writes all words but the last in each line. False at the end of
@@ -128,17 +128,17 @@ static bool next_mapping(struct lines *lines, struct mapping *mapping)
 /* Used only by the thread that writes the record. Static, since they are too large for its stack. */
 static struct lines lines;
 static struct mapping mapping;
-static struct module module;
+static struct crash_module module;
 
-static void module_done(bool has_code, void (*visit)(const struct module *, void *), void *context, size_t *count)
+static void module_done(bool has_code, void (*visit)(const struct crash_module *, void *), void *context, size_t *count)
 {
-    if (!has_code || *count == MODULES_MAX) return;
+    if (!has_code || *count == CRASH_MODULES_MAX) return;
     read_headers(&module);
     visit(&module, context);
     ++*count;
 }
 
-static size_t modules_mapped(void (*visit)(const struct module *, void *), void *context)
+static size_t modules_mapped(void (*visit)(const struct crash_module *, void *), void *context)
 {
     lines = (struct lines){.fd = call_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0)};
     size_t count = 0;
@@ -191,7 +191,7 @@ void modules_remember(void)
     dl_iterate_phdr(remember, NULL);
 }
 
-void modules_for_each(void (*visit)(const struct module *module, void *context), void *context)
+void modules_for_each(void (*visit)(const struct crash_module *module, void *context), void *context)
 {
     if (modules_mapped(visit, context) > 0) return;
     for (size_t i = 0; i < remembered_count; i++) {

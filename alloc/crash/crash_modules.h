@@ -6,18 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MODULE_BUILD_ID_MAX = 64, MODULE_PATH_MAX = 512, MODULES_MAX = 512 };
+enum { MODULE_BUILD_ID_MAX = 64, CRASH_PATH_MAX = 512, CRASH_MODULES_MAX = 512 };
 
-struct module {
+struct crash_module {
     uint64_t start, end; /* bounds of its mappings */
     uint64_t base;       /* address in memory - address in the file */
     size_t build_id_bytes;
     unsigned char build_id[MODULE_BUILD_ID_MAX];
-    char path[MODULE_PATH_MAX];
+    char path[CRASH_PATH_MAX];
 };
 
 /* Asks the dynamic linker for its list. Not async-signal-safe. */
 void modules_remember(void);
 
-/* Calls visit for each module, at most MODULES_MAX. The struct is valid only until visit returns. */
-void modules_for_each(void (*visit)(const struct module *module, void *context), void *context);
+/* Calls visit for each module, at most CRASH_MODULES_MAX. The struct is valid only until visit returns. */
+void modules_for_each(void (*visit)(const struct crash_module *module, void *context), void *context);

@@ -17,25 +17,25 @@ extern "C" {
 
 namespace {
 
-std::vector<module> modules()
+std::vector<crash_module> modules()
 {
-    std::vector<module> found;
-    modules_for_each(
-        [](const module *each, void *context) { static_cast<std::vector<module> *>(context)->push_back(*each); },
-        &found);
+    std::vector<crash_module> found;
+    modules_for_each([](const crash_module *each,
+                        void *context) { static_cast<std::vector<crash_module> *>(context)->push_back(*each); },
+                     &found);
     return found;
 }
 
-const module *with_start(const std::vector<module> &all, uint64_t start)
+const crash_module *with_start(const std::vector<crash_module> &all, uint64_t start)
 {
-    for (const module &each : all)
+    for (const crash_module &each : all)
         if (each.start == start) return &each;
     return nullptr;
 }
 
-const module *holding(const std::vector<module> &all, const void *address)
+const crash_module *holding(const std::vector<crash_module> &all, const void *address)
 {
-    for (const module &each : all)
+    for (const crash_module &each : all)
         if (each.start <= (uintptr_t)address && (uintptr_t)address < each.end) return &each;
     return nullptr;
 }
@@ -92,8 +92,8 @@ std::string build_id_of(const std::vector<Note> &notes, bool load_is_last, size_
     EXPECT_EQ(write(fd, page, sizeof page), (ssize_t)sizeof page);
     void *mapped = mmap(nullptr, sizeof page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
     close(fd);
-    const std::vector<module> all = modules();
-    const module *found = holding(all, mapped);
+    const std::vector<crash_module> all = modules();
+    const crash_module *found = holding(all, mapped);
     EXPECT_NE(found, nullptr);
     std::string id;
     if (found != nullptr) {
@@ -142,8 +142,8 @@ TEST(CrashModules, WithoutHeadersTheBaseIsTheStart)
     ASSERT_EQ(ftruncate(fd, 4096), 0);
     void *mapped = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
     close(fd);
-    const std::vector<module> all = modules();
-    const module *found = holding(all, mapped);
+    const std::vector<crash_module> all = modules();
+    const crash_module *found = holding(all, mapped);
     munmap(mapped, 4096);
     unlink(path);
     ASSERT_NE(found, nullptr);
@@ -155,17 +155,17 @@ TEST(CrashModules, WithoutHeadersTheBaseIsTheStart)
 TEST(CrashModules, WithoutTheSystemsMapsTheLinkersListServes)
 {
     modules_remember();
-    const std::vector<module> mapped = modules();
+    const std::vector<crash_module> mapped = modules();
     const auto libc = reinterpret_cast<const void *>(&strtoull), own = reinterpret_cast<const void *>(&modules);
     ASSERT_NE(holding(mapped, own), nullptr);
     EXPECT_TRUE(test::in_child([&] {
         rlimit none = {0, 0};
         ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0); // no file can be opened
-        const std::vector<module> remembered = modules();
+        const std::vector<crash_module> remembered = modules();
         ASSERT_NE(holding(remembered, own), nullptr);
         EXPECT_NE(holding(remembered, libc), nullptr);
-        for (const module &each : remembered) {
-            const module *same = with_start(mapped, each.start);
+        for (const crash_module &each : remembered) {
+            const crash_module *same = with_start(mapped, each.start);
             ASSERT_NE(same, nullptr) << each.path;
             EXPECT_EQ(each.base, same->base) << each.path;
             ASSERT_EQ(each.build_id_bytes, same->build_id_bytes) << each.path;
@@ -197,7 +197,7 @@ size_t listed()
 TEST(CrashModules, ABoundedNumberIsRemembered)
 {
     std::filesystem::path smallest; // of the libraries that are here
-    for (const module &each : modules())
+    for (const crash_module &each : modules())
         if (std::string(each.path).find(".so") != std::string::npos && std::filesystem::exists(each.path) &&
             (smallest.empty() || std::filesystem::file_size(each.path) < std::filesystem::file_size(smallest)))
             smallest = each.path;
@@ -214,7 +214,7 @@ TEST(CrashModules, ABoundedNumberIsRemembered)
             ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
             none = {0, before.rlim_max};
             ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0); // no file can be opened
-            const std::vector<module> seen = modules();
+            const std::vector<crash_module> seen = modules();
             EXPECT_EQ(seen.size(), std::min(count, most));
             if (count > before_copies && count <= most)
                 EXPECT_EQ(folder / std::to_string(count - 1), seen.back().path) << "the linker lists it last";

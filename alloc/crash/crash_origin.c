@@ -61,7 +61,7 @@ static void look(struct looks *looks, const char *path)
     looks->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
 }
 
-static void look_at_library(const struct module *module, void *unused)
+static void look_at_library(const struct crash_module *module, void *unused)
 {
     (void)unused;
     uint64_t here = (uint64_t)(uintptr_t)look_at_library;

@@ -237,7 +237,7 @@ static void try_to_write(void (*step)(void *), void *argument, enum record_field
 /* --- which process it was
  * ------------------------------------------------------------------------------------------ */
 
-static void write_module(const struct module *module, void *end)
+static void write_module(const struct crash_module *module, void *end)
 {
     /* An address of code, since .bss may be in a mapping without a name. */
     uint64_t here = (uint64_t)(uintptr_t)crash_record_make;

@@ -12,9 +12,11 @@
 
 /* What older releases of glibc lack: names of errors and signals, and mallinfo2. */
 #ifdef __GLIBC__
+#define LIBC_UNLOADS 1 /* dlclose may unload a file; musl keeps all */
 #define LIBC_HAS_NAMES __GLIBC_PREREQ(2, 32)
 #define LIBC_HAS_MALLINFO2 __GLIBC_PREREQ(2, 33)
 #else
+#define LIBC_UNLOADS 0
 #define LIBC_HAS_NAMES 0
 #define LIBC_HAS_MALLINFO2 0
 #endif

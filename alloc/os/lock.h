@@ -24,6 +24,7 @@ enum lock_rank {
     LOCK_GUARD, /* the queue of free guard slots */
     LOCK_PROFILE, /* the samples and sites of the heap profile */
     LOCK_POOL, /* a new superslab */
+    LOCK_MODULES, /* what is known of modules */
     LOCK_META, /* metadata memory */
     LOCK_MAP, /* a slice more of the page map */
     LOCK_COUNT,

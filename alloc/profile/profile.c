@@ -11,6 +11,7 @@
 #include "guard/guard_sample.h"
 #include "os/lock.h"
 #include "os/meta.h"
+#include "report/modules.h"
 #include "os/os.h"
 #include "os/unwind.h"
 #include "profile/poisson.h"
@@ -358,6 +359,7 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
     if (!PROFILES) return ENOTSUP;
     int saved = errno;
     os_unwind_start();
+    modules_start();
     lock_acquire(LOCK_PROFILE);
     bool is_ready = tables_make();
     if (is_ready) {

@@ -11,10 +11,11 @@
 #include "base/config.h"
 #include "os/call.h"
 #include "os/libc.h"
-#include "os/maps.h"
+#include "report/modules.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_file.h"
+#include "profile/profile_modules.h"
 #include "profile/sites.h"
 #include "report/text.h"
 #include "report/writer.h"
@@ -23,8 +24,6 @@
 enum {
     SAMPLE_TYPE = 1,
     SAMPLE = 2,
-    MAPPING = 3,
-    LOCATION = 4,
     STRING = 6,
     DROP_FRAMES = 7,
     TIME_NANOS = 9,
@@ -55,59 +54,12 @@ static void put_type(uint32_t field, enum string type, enum string unit)
     profile_put_message(field, &message);
 }
 
-/* --- mappings and locations ------------------------------------------------------------------------------- */
+/* --- locations ------------------------------------------------------------------------------- */
 
 /* pprof wants the address of the call; frames are return addresses. */
 static uint64_t location_of(uintptr_t frame)
 {
     return frame - 1;
-}
-
-enum { MAPPINGS_MAX = 1024 };
-
-static struct {
-    uintptr_t low, high;
-} mappings[MAPPINGS_MAX]; /* of code, by rising address */
-static uint32_t mapping_count;
-
-static bool put_mapping(const struct maps_entry *entry, void *context)
-{
-    (void)context;
-    if (!entry->is_code || entry->name[0] == '\0') return false;
-    if (mapping_count == MAPPINGS_MAX) return true;
-    profile_put_bytes(STRING, entry->name, strlen(entry->name));
-    struct message message = {0};
-    mappings[mapping_count].low = entry->low;
-    mappings[mapping_count].high = entry->high;
-    mapping_count++;
-    message_add(&message, 1, mapping_count);
-    message_add(&message, 2, entry->low);
-    message_add(&message, 3, entry->high);
-    message_add(&message, 4, entry->file_offset);
-    message_add(&message, 5, STRINGS + mapping_count - 1);
-    profile_put_message(MAPPING, &message);
-    return false;
-}
-
-static uint32_t mapping_of(uint64_t address)
-{
-    uint32_t low = 0, high = mapping_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (address >= mappings[middle].high) low = middle + 1;
-        else high = middle;
-    }
-    return low < mapping_count && address >= mappings[low].low ? low + 1 : 0;
-}
-
-static void put_location(uint64_t address)
-{
-    struct message message = {0};
-    uint32_t mapping = mapping_of(address);
-    message_add(&message, 1, address);
-    if (mapping != 0) message_add(&message, 2, mapping);
-    message_add(&message, 3, address);
-    profile_put_message(LOCATION, &message);
 }
 
 /* Sinks the first number of a heap of `count` to its place. */
@@ -147,7 +99,7 @@ static int put_locations(const struct profile_site *first)
             for (uint32_t i = 0; i < site->count; i++) addresses[used++] = location_of(site->frames[i]);
         sort(addresses, used);
         for (size_t i = 0; i < used; i++)
-            if (i == 0 || addresses[i] != addresses[i - 1]) put_location(addresses[i]);
+            if (i == 0 || addresses[i] != addresses[i - 1]) profile_put_location(addresses[i]);
     }
     os->release(addresses, bytes);
     return error;
@@ -212,8 +164,7 @@ static int put_profile(void)
     profile_put_number(DEFAULT_SAMPLE_TYPE, INUSE_SPACE);
     if (clock_gettime(CLOCK_REALTIME, &now) == 0)
         profile_put_number(TIME_NANOS, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
-    mapping_count = 0;
-    maps_scan(put_mapping, NULL);
+    profile_put_mappings(STRINGS);
     int error = put_locations(first);
     for (const struct profile_site *site = first; site != NULL; site = site->next) put_sample(site);
     return error;
@@ -297,17 +248,10 @@ enum { LEAKS_MAX = 50 };
 
 static void write_frame(uintptr_t frame)
 {
-    char line[MAPS_NAME_BYTES + 64];
+    char line[2 * MODULE_PATH_MAX + 64];
     struct text text = {.bytes = line, .size = sizeof line};
-    struct maps_entry entry;
     text_add(&text, "hakmem:     ");
-    text_add_address(&text, (const void *)(uintptr_t)location_of(frame));
-    if (maps_find((uintptr_t)location_of(frame), &entry)) {
-        text_add(&text, " ");
-        text_add(&text, entry.name);
-        text_add(&text, "+");
-        text_add_hex(&text, location_of(frame) - entry.low + entry.file_offset);
-    }
+    profile_add_place(&text, location_of(frame));
     text_add(&text, "\n");
     os_write_error(text.bytes, text.length);
 }

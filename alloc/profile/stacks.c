@@ -15,6 +15,7 @@
 enum {
     OWN_FRAMES_MAX = 4, /* functions of this file, and the one whose caller begins the stack */
     LEARNED_BYTES_MAX = 16 << 20, /* beyond that nothing is learned */
+    PART_BYTES = 64 << 10, /* of the memory for it */
     SAVED_BYTES = 64, /* where a function saves the frame pointer: so far below the end of its frame */
 };
 
@@ -32,13 +33,20 @@ struct step {
 struct trail {
     struct trail *next; /* of the same `others` */
     struct profile_site *site;
-    struct step *end; /* of steps */
+    struct step *end; /* of steps; behind them are the modules of its stack that may be unloaded */
+    uint32_t module_count;
     struct step steps[];
 };
 
 static struct trail *root; /* as `others` of a step before the first */
 static uintptr_t reach_bytes; /* all words of the tree lie below frame + reach_bytes */
-static uint32_t learned_bytes;
+
+/* The memory of the tree, in parts that are filled one after the other, and again when the tree is forgotten. */
+static struct part {
+    struct part *next;
+    size_t used_bytes;
+} *parts, *filling;
+static uint32_t part_bytes; /* of all parts */
 static uint64_t unwound;
 
 static uintptr_t load(uintptr_t address)
@@ -89,7 +97,7 @@ static HAK_NOINLINE void put_first(struct trail **others, struct trail *before, 
 }
 
 /* NULL: not seen before. room_bytes matters where is_within, a constant. */
-HAK_INLINE struct profile_site *find_in(bool is_within, uintptr_t frame, uintptr_t room_bytes)
+HAK_INLINE struct trail *find_in(bool is_within, uintptr_t frame, uintptr_t room_bytes)
 {
     for (struct trail **others = &root;;) {
         struct trail *trail = *others, *before = NULL;
@@ -103,7 +111,7 @@ HAK_INLINE struct profile_site *find_in(bool is_within, uintptr_t frame, uintptr
         if (before != NULL) put_first(others, before, trail);
         struct step *step = is_within ? follow_within(trail->steps + 1, trail->end, frame, room_bytes)
                                       : follow(trail->steps + 1, trail->end, frame);
-        if (step == trail->end) return trail->site;
+        if (step == trail->end) return trail;
         others = &step->others;
     }
 }
@@ -167,8 +175,37 @@ static bool is_same(const struct step *one, const struct step *other)
     return one->word == other->word && one->offset == other->offset && one->is_pointer == other->is_pointer;
 }
 
+static void tree_forget(void)
+{
+    root = NULL;
+    reach_bytes = 0;
+    for (struct part *part = parts; part != NULL; part = part->next) part->used_bytes = sizeof *part;
+    filling = parts;
+}
+
+/* NULL: there is no memory, or too much is in use. */
+static void *tree_alloc(size_t bytes)
+{
+    if (filling != NULL && filling->used_bytes + bytes > PART_BYTES) {
+        struct part *next = filling->next;
+        if (next != NULL) filling = next;
+    }
+    if (filling == NULL || filling->used_bytes + bytes > PART_BYTES) {
+        struct part *part = part_bytes < LEARNED_BYTES_MAX ? meta_alloc(PART_BYTES) : NULL;
+        if (part == NULL) return NULL;
+        part_bytes += PART_BYTES;
+        part->used_bytes = sizeof *part;
+        if (filling != NULL) filling->next = part;
+        else parts = part;
+        filling = part;
+    }
+    void *memory = (char *)filling + filling->used_bytes;
+    filling->used_bytes += bytes;
+    return memory;
+}
+
 /* Adds what the tree lacks of the path, by one store. */
-static void path_learn(struct profile_site *site)
+static void path_learn(struct profile_site *site, const struct site_modules *modules)
 {
     struct trail **others = &root;
     uint32_t known = 0;
@@ -186,13 +223,14 @@ static void path_learn(struct profile_site *site)
         others = &trail->steps[same].others;
     }
     uint32_t count = path.count - known;
-    size_t bytes = sizeof(struct trail) + count * sizeof path.steps[0];
-    struct trail *trail = learned_bytes + bytes <= LEARNED_BYTES_MAX ? meta_alloc(bytes) : NULL;
+    size_t steps_bytes = count * sizeof path.steps[0], modules_bytes = modules->count * sizeof modules->of[0];
+    struct trail *trail = tree_alloc(sizeof(struct trail) + steps_bytes + modules_bytes);
     if (trail == NULL) return;
-    learned_bytes += (uint32_t)bytes;
     memcpy(trail->steps, &path.steps[known], count * sizeof path.steps[0]);
     trail->site = site;
     trail->end = trail->steps + count;
+    trail->module_count = modules->count;
+    memcpy(trail->end, modules->of, modules_bytes);
     uintptr_t reach = path.steps[path.count - 1].offset + sizeof(uintptr_t);
     if (reach > reach_bytes) reach_bytes = reach;
     trail->next = *others;
@@ -225,23 +263,41 @@ static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t
     errno = saved;
     size_t site_count = count > skipped ? count - skipped : 0;
     if (site_count > PROFILE_FRAMES) site_count = PROFILE_FRAMES;
-    struct profile_site *site = site_of(frames + skipped, (uint32_t)site_count);
-    if (own != 0 && path_make(frame, frames + own, site_count + 1, room_bytes)) path_learn(site);
+    static struct site_modules modules; /* too large for small stacks */
+    struct profile_site *site = site_of(frames + skipped, (uint32_t)site_count, &modules);
+    if (own != 0 && modules.count <= SITE_MODULES_MAX && path_make(frame, frames + own, site_count + 1, room_bytes))
+        path_learn(site, &modules);
     return site;
+}
+
+/* Whether the modules of the stack are those with which it was learned. */
+static HAK_NOINLINE bool modules_are_still(const struct trail *trail)
+{
+    const struct site_module *modules = (const struct site_module *)trail->end;
+    for (uint32_t i = 0; i < trail->module_count; i++)
+        if (!modules_is_still(modules[i].place, modules[i].return_address)) return false;
+    return true;
+}
+
+static inline struct profile_site *site_in(const struct trail *trail, uintptr_t frame, uintptr_t room_bytes)
+{
+    if (HAK_LIKELY(trail != NULL)) {
+        if (HAK_LIKELY(trail->module_count == 0) || modules_are_still(trail)) return trail->site;
+        tree_forget();
+    }
+    return unwind_and_learn(frame, room_bytes);
 }
 
 static HAK_COLD struct profile_site *find_within(uintptr_t frame, uintptr_t room_bytes)
 {
-    struct profile_site *site = find_in(true, frame, room_bytes);
-    return site != NULL ? site : unwind_and_learn(frame, room_bytes);
+    return site_in(find_in(true, frame, room_bytes), frame, room_bytes);
 }
 
 struct profile_site *stack_site(uintptr_t frame)
 {
     uintptr_t room_bytes = room_above(frame);
     if (HAK_UNLIKELY(reach_bytes > room_bytes)) return find_within(frame, room_bytes);
-    struct profile_site *site = find_in(false, frame, room_bytes);
-    return HAK_LIKELY(site != NULL) ? site : unwind_and_learn(frame, room_bytes);
+    return site_in(find_in(false, frame, room_bytes), frame, room_bytes);
 }
 
 uint64_t stacks_unwound(void)

@@ -9,6 +9,9 @@
  *   which all of them are found is unwound the same way, and each word is read only after the words that decide where it
  *   lies were found.
  *
+ * The law holds as long as the code is the same. So a path that leads through modules which may be unloaded counts only
+ * while each of them is where it was when the path was learned. When one is not, the whole tree is forgotten.
+ *
  * Offsets and saved frame pointers are relative, so threads share the tree. A stack of which the unwinder does not say
  * where it read, or that has a function that aligns its frame with gcc's DRAP, is unwound each time. */
 #pragma once

@@ -235,7 +235,10 @@ TEST_F(Stacks, SitesUpToTheLast)
         std::vector<profile_site *> sites;
         auto of = [](size_t i) {
             os_frame frames[2] = {{0x1000 + 16 * i, 0, 0}, {0x2000, 0, 0}};
-            return site_of(frames, 2);
+            site_modules modules;
+            profile_site *site = site_of(frames, 2, &modules);
+            EXPECT_EQ(modules.count, 0u);
+            return site;
         };
         const size_t room = PROFILE_SITES_MAX - before;
         for (size_t i = 0; i < room + 10; i++) sites.push_back(of(i));

@@ -1,0 +1,165 @@
+// modules_test.cc: an address of code keeps its module. The plugins are copies of the smallest library that is mapped
+// here. What reports say of them is tested by programs/modules_check.
+#include "base/test_support.h"
+
+#include <dlfcn.h>
+#include <filesystem>
+#include <link.h>
+#include <sys/mman.h>
+
+extern "C" {
+#include "os/libc.h"
+#include "report/modules.h"
+}
+
+namespace {
+
+struct Lasting {
+    uintptr_t address;
+    const module_place *place;
+};
+
+Lasting lasting_of(uintptr_t address, modules_trust trust = MODULES_SURELY)
+{
+    Lasting found = {0, nullptr};
+    found.address = modules_lasting(address, trust, &found.place);
+    return found;
+}
+
+std::string path_of(uintptr_t lasting)
+{
+    const module *found = modules_find(lasting);
+    return found != nullptr ? found->path : "none";
+}
+
+const link_map *map_of(void *library)
+{
+    const link_map *map = nullptr;
+    EXPECT_EQ(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    return map;
+}
+
+// Makes copies of a library in a folder of its own.
+class Modules : public testing::Test {
+  protected:
+    void SetUp() override
+    {
+        char name[] = "/tmp/hakmem-modules-XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        folder = name;
+        dl_iterate_phdr(
+            [](dl_phdr_info *info, size_t, void *context) {
+                auto *found = static_cast<std::filesystem::path *>(context);
+                const std::filesystem::path path = info->dlpi_name;
+                const bool is_loader = path.filename().string().starts_with("ld-");
+                if (path.is_absolute() && !is_loader && exists(path) &&
+                    (found->empty() || file_size(path) < file_size(*found)))
+                    *found = path;
+                return 0;
+            },
+            &smallest);
+        if (smallest.empty()) GTEST_SKIP() << "this program is linked statically";
+        if (!LIBC_UNLOADS) GTEST_SKIP() << "this libc unloads nothing";
+        modules_start();
+    }
+    void TearDown() override { std::filesystem::remove_all(folder); }
+
+    void *load(int number)
+    {
+        const std::filesystem::path path = folder / std::to_string(number);
+        if (!exists(path)) copy_file(smallest, path);
+        void *library = dlopen(path.c_str(), RTLD_NOW);
+        EXPECT_NE(library, nullptr) << dlerror();
+        return library;
+    }
+
+    std::filesystem::path folder, smallest;
+};
+
+} // namespace
+
+TEST_F(Modules, TheProgramIsTheFirst)
+{
+    const auto here = reinterpret_cast<uintptr_t>(&lasting_of);
+    const Lasting found = lasting_of(here);
+    EXPECT_EQ(found.address, here);
+    EXPECT_EQ(found.place, nullptr) << "it is never unloaded";
+    ASSERT_GT(modules_count(), 1u);
+    EXPECT_EQ(modules_find(here), modules_get(0));
+    EXPECT_EQ(path_of(here), std::filesystem::read_symlink("/proc/self/exe").string());
+    const auto libc = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "getpid"));
+    EXPECT_EQ(lasting_of(libc).place, nullptr) << "the program needs it";
+    EXPECT_NE(path_of(libc).find("libc"), std::string::npos);
+    EXPECT_EQ(lasting_of(0x10000).address, 0x10000u);
+    EXPECT_EQ(path_of(0x10000), "none");
+}
+
+// Each pair of files, one after the other at one place, and each read as code on the stack or as a number that may be any.
+TEST_F(Modules, AnotherFileAtThePlaceHasARangeOfItsOwn)
+{
+    for (modules_trust trust : {MODULES_SURELY, MODULES_PERHAPS}) {
+        const bool is_sure = trust == MODULES_SURELY;
+        void *first = load(1);
+        const auto address = reinterpret_cast<uintptr_t>(map_of(first)->l_ld);
+        const Lasting before = lasting_of(address, trust);
+        ASSERT_NE(before.place, nullptr);
+        EXPECT_TRUE(modules_is_still(before.place, address));
+        EXPECT_EQ(path_of(before.address), folder / "1");
+        dlclose(first);
+        void *second = load(2);
+        ASSERT_EQ(reinterpret_cast<uintptr_t>(map_of(second)->l_ld), address) << "not at the same place";
+        // The copy has the same build id, so only its path tells it from the first.
+        const Lasting after = lasting_of(address, MODULES_SURELY);
+        EXPECT_FALSE(modules_is_still(before.place, address));
+        EXPECT_NE(after.address, before.address);
+        EXPECT_EQ(path_of(after.address), folder / "2");
+        EXPECT_EQ(path_of(before.address), folder / "1") << is_sure;
+        dlclose(second);
+        // Memory that is no module's, where one was.
+        const uintptr_t page = address & ~(uintptr_t)4095;
+        void *mapped = mmap(reinterpret_cast<void *>(page), 4096, PROT_READ,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        ASSERT_EQ(reinterpret_cast<uintptr_t>(mapped), page);
+        const Lasting nowhere = lasting_of(address, trust);
+        EXPECT_EQ(path_of(nowhere.address), "none");
+        EXPECT_EQ(modules_shown(nowhere.address), address);
+        munmap(mapped, 4096);
+        // The first one comes again: it is the module that it was.
+        first = load(1);
+        ASSERT_EQ(reinterpret_cast<uintptr_t>(map_of(first)->l_ld), address);
+        EXPECT_EQ(lasting_of(address).address, before.address);
+        EXPECT_TRUE(modules_is_still(before.place, address));
+        dlclose(first);
+    }
+}
+
+TEST_F(Modules, AFileThatIsLoadedElsewhereIsTheSame)
+{
+    void *library = load(1);
+    const auto address = reinterpret_cast<uintptr_t>(map_of(library)->l_ld);
+    const Lasting before = lasting_of(address);
+    void *start = reinterpret_cast<void *>(map_of(library)->l_addr);
+    dlclose(library);
+    ASSERT_EQ(mmap(start, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), start);
+    library = load(1);
+    const auto elsewhere = reinterpret_cast<uintptr_t>(map_of(library)->l_ld);
+    ASSERT_NE(elsewhere, address);
+    EXPECT_EQ(lasting_of(elsewhere).address, before.address);
+    dlclose(library);
+    munmap(start, 4096);
+}
+
+// As many are known as there is room for; the addresses of a file that is loaded later are in no module. (MODULES_MAX)
+TEST_F(Modules, BeyondTheLastOneAddressesAreInNoModule)
+{
+    EXPECT_TRUE(test::in_child([this] {
+        const int room = MODULES_MAX - static_cast<int>(modules_count());
+        for (int i = 0; i < room + 2; i++) {
+            const auto address = reinterpret_cast<uintptr_t>(map_of(load(i))->l_ld);
+            const Lasting found = lasting_of(address);
+            ASSERT_EQ(path_of(found.address), i < room ? (folder / std::to_string(i)).string() : "none");
+            std::filesystem::remove(folder / std::to_string(i));
+        }
+        EXPECT_EQ(modules_count(), static_cast<uint32_t>(MODULES_MAX));
+    }));
+}
