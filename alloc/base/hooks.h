@@ -1,8 +1,8 @@
 /* hooks.h: the calls from the layers that serve memory up to those that watch it, debug and crash. The lower layers do
  * not include the upper ones; they call through this table.
  *
- * debug/hooks.c defines the table. The entries that depend on the build are constants, so plain reads suffice. Each is
- * NULL in a build that lacks it, and its caller asks `if (VALIDATE)` or `if (ASAN)` first. The last three entries are set
+ * debug/hooks.c defines the table. All but the last three entries are constants, so plain reads suffice. Those that
+ * depend on the build are NULL in a build that lacks them, and the caller asks `if (VALIDATE)` or `if (ASAN)` first. The last three entries are set
  * while the program runs, atomically; NULL means that nothing watches. Only slow paths read the table. */
 #pragma once
 
@@ -28,8 +28,9 @@ typedef void thread_watch_fn(bool begins);
 typedef void cache_watch_fn(void *tcache, bool begins);
 
 struct hooks {
-    /* In every build. */
-    void (*background_after_fork)(void); /* in the child: the library's thread is gone */
+    /* In every build, for cache/fork.c, so that one handler of fork serves all layers. In the child: */
+    void (*own_after_fork)(void); /* marks heaps of the program's own that another thread was changing */
+    void (*background_after_fork)(void); /* the library's thread is gone */
     /* Under VALIDATE. */
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */
     void (*thread_before_end)(void); /* a thread ends, and has its heap still */

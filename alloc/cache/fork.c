@@ -72,6 +72,7 @@ void fork_child(void)
         if (remote_is_pending(owner)) remote_drain_orphan(owner);
     }
     thread_recount_warm();
+    hooks.own_after_fork();
     if (VALIDATE) hooks.thread_after_fork();
     writer_after_fork();
     hooks.background_after_fork();

@@ -85,7 +85,7 @@ bool thread_process_start(void)
         atomic_store_explicit(&started, true, memory_order_release);
     }
     lock_release(LOCK_START);
-    /* Not under the lock: glibc allocates for its 49th handler, which would come back here. */
+    /* Under no lock, since glibc allocates for its 49th handler. All layers share it: base/hooks.h. */
     if (first) pthread_atfork(NULL, NULL, fork_child);
     return done || first;
 }

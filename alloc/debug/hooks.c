@@ -9,6 +9,7 @@
 #include "debug/sanitizer_report.h"
 #include "debug/trace.h"
 #include "heap/background.h"
+#include "heap/own_inside.h"
 
 static void thread_after_fork(void)
 {
@@ -18,6 +19,7 @@ static void thread_after_fork(void)
 }
 
 struct hooks hooks = {
+    .own_after_fork = own_fork_child,
     .background_after_fork = background_after_fork,
     .heap_tick = VALIDATE ? quarantine_sweep : NULL,
     .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,

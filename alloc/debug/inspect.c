@@ -183,7 +183,7 @@ static void check_own_bytes(struct hak_inspect_report *report, const struct hak_
         large_bytes += (size_t)run->page_count * PAGE_BYTES;
     for (const struct huge_link *huge = heap->huges; huge != NULL && large_bytes <= heap->large_bytes;
          huge = huge->next)
-        large_bytes += huge_usable_size(huge->start);
+        large_bytes += huge_usable_of(huge);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
         for (const struct block *block = heap->heads[class_index]; block != NULL && binned_bytes <= heap->binned_bytes;
              block = link_get(&block->next))
@@ -233,6 +233,7 @@ bool hak_inspect(struct hak_inspect_report *report)
 {
     *report = (struct hak_inspect_report){.broken_law = NULL};
     struct counted counted = {.report = report};
+    own_mend_all();
     pool_for_each(check_superslab, &counted);
     check_counts(report, &counted);
     uint64_t queued_count = 0;

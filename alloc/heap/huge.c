@@ -306,8 +306,7 @@ bool huge_is_cached(const void *address)
 
 size_t huge_usable_size(const void *pointer)
 {
-    const struct huge *huge = pagemap_descriptor(pointer);
-    return atomic_load_explicit(&huge->usable_bytes, memory_order_relaxed);
+    return huge_usable_of(huge_link_of(pointer));
 }
 
 /* --- realloc -------------------------------------------------------------------------------------------- */

@@ -24,7 +24,6 @@ size_t huge_usable_size(const void *pointer);
 struct huge_link {
     struct hak_heap *heap;
     struct huge_link *next, *prev;
-    void *start;
 };
 static inline struct huge_link *huge_link_of(const void *pointer)
 {

@@ -369,3 +369,20 @@ struct huge_figures huge_cache_figures(void)
     return (struct huge_figures){
         .live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes, .slack_bytes = slack_bytes};
 }
+
+/* --- links ------------------------------------------------------------------------------------------------ */
+
+void *huge_start_of(const struct huge_link *link)
+{
+    return ((const struct huge *)link)->start; /* the link is the descriptor's first member */
+}
+
+size_t huge_usable_of(const struct huge_link *link)
+{
+    return atomic_load_explicit(&((const struct huge *)link)->usable_bytes, memory_order_relaxed);
+}
+
+bool huge_is_mapped(const struct huge_link *link)
+{
+    return pagemap_descriptor(huge_start_of(link)) == link;
+}

@@ -85,3 +85,11 @@ bool huge_cache_has(const void *address);
 bool huge_cache_any(void); /* a hint, also without the lock */
 void huge_cache_set_bytes(size_t bytes_max);
 struct huge_figures huge_cache_figures(void);
+
+/* --- links, which heap/own_inside.h reads without the HUGE lock --- */
+
+/* The block of a link, and what huge_usable_size says of it. A link holds them at every moment; the page map lacks the
+ * block while another thread moves it, and then huge_is_mapped is false. */
+void *huge_start_of(const struct huge_link *link);
+size_t huge_usable_of(const struct huge_link *link);
+bool huge_is_mapped(const struct huge_link *link);

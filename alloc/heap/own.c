@@ -2,7 +2,6 @@
 #include "heap/own.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "cache/thread.h"
@@ -26,7 +25,6 @@ enum { SPARES_MIN = VALIDATE ? 32 : 0 };
 static _Atomic(struct hak_heap *) all;
 static struct hak_heap *spare_first, *spare_last;
 static uint32_t spare_count;
-static bool fork_handler_set;
 
 static void *no_memory(void)
 {
@@ -87,8 +85,7 @@ struct hak_heap *own_new(void)
 {
     if (!thread_process_start()) return no_memory();
     own_heaps_lock();
-    if (!fork_handler_set) fork_handler_set = pthread_atfork(NULL, NULL, own_fork_child) == 0;
-    struct hak_heap *heap = fork_handler_set ? body_take() : NULL;
+    struct hak_heap *heap = body_take();
     if (heap != NULL) {
         heap->limit_bytes = SIZE_MAX;
         heap->peak_bytes = 0;
@@ -146,8 +143,8 @@ static void empty(struct hak_heap *heap)
     own_unlock(heap);
     for (struct huge_link *next; huge != NULL; huge = next) {
         next = huge->next;
-        if (SANITIZED) heap_tell_returned(huge->start);
-        huge_free(huge->start);
+        if (SANITIZED) heap_tell_returned(huge_start_of(huge));
+        huge_free(huge_start_of(huge));
     }
 }
 
@@ -191,7 +188,7 @@ size_t own_purge_all(void)
 {
     size_t bytes = 0;
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
-        if (!is_live(heap) || !lock_word_try(&heap->lock, LOCK_OWN)) continue;
+        if (!is_live(heap) || !own_try_lock(heap)) continue;
         bytes += own_give_back_unused(heap);
         own_unlock(heap);
     }
@@ -202,7 +199,7 @@ size_t own_purge_idle(void)
 {
     size_t bytes = 0;
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
-        if (!is_live(heap) || !lock_word_try(&heap->lock, LOCK_OWN)) continue;
+        if (!is_live(heap) || !own_try_lock(heap)) continue;
         bool is_idle = owner_used_bytes(&heap->owner) + heap->binned_bytes == heap->seen_bytes;
         if (is_idle && !heap->is_purged) bytes += own_give_back_unused(heap);
         heap->is_purged = is_idle;
@@ -287,7 +284,7 @@ static void *resize_large(struct hak_heap *heap, void *pointer, size_t usable_by
     bool is_run = pagemap_tag(pointer) == CLASS_OWN;
     more_bytes = (more_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     /* One that shrinks is always taken: a lowered limit may be below what is in use. */
-    if (more_bytes != 0 && !own_large_count(heap, more_bytes, true)) return NULL;
+    if (!own_large_begin(heap, more_bytes)) return NULL;
     void *resized = pointer;
     if (is_run) {
         if (SANITIZED) heap_tell_shorter(pointer, usable_bytes, size_bytes);
@@ -295,14 +292,10 @@ static void *resize_large(struct hak_heap *heap, void *pointer, size_t usable_by
     } else {
         resized = huge_realloc(pointer, size_bytes);
     }
-    size_t now_bytes = resized == NULL ? usable_bytes : is_run ? large_usable_size(resized) : huge_usable_size(resized);
-    own_large_count(heap, now_bytes - usable_bytes - more_bytes, false);
-    if (is_run) return resized;
     char *start = resized != NULL ? resized : pointer;
-    own_lock(heap);
-    huge_link_of(start)->start = start;
-    own_unlock(heap);
-    pagemap_tag_set(start, 1, CLASS_OWN_HUGE); /* huge_realloc may have set its own tag, even if it failed */
+    size_t now_bytes = is_run ? large_usable_size(start) : huge_usable_size(start);
+    if (!is_run) pagemap_tag_set(start, 1, CLASS_OWN_HUGE); /* huge_realloc may have set its own, even if it failed */
+    own_large_end(heap, now_bytes - usable_bytes - more_bytes);
     return resized;
 }
 

@@ -30,10 +30,12 @@ void own_list_remove(struct slab **list, struct slab *slab)
     if (*list == slab) *list = slab->next != slab ? slab->next : NULL;
 }
 
-static void huge_add(struct hak_heap *heap, struct huge_link *link, void *start)
+/* The list is whole by `next` at every moment, so that a child that is forked meanwhile can follow it. */
+static void huge_add(struct hak_heap *heap, struct huge_link *link)
 {
-    *link = (struct huge_link){.heap = heap, .next = heap->huges, .start = start};
+    *link = (struct huge_link){.heap = heap, .next = heap->huges};
     if (heap->huges != NULL) heap->huges->prev = link;
+    atomic_signal_fence(memory_order_release);
     heap->huges = link;
 }
 
@@ -49,6 +51,14 @@ static void huge_remove(struct hak_heap *heap, struct huge_link *link)
 void own_lock(struct hak_heap *heap)
 {
     lock_word_acquire(&heap->lock, LOCK_OWN);
+    if (HAK_UNLIKELY(heap->torn != OWN_WHOLE)) own_mend(heap);
+}
+
+bool own_try_lock(struct hak_heap *heap)
+{
+    if (!lock_word_try(&heap->lock, LOCK_OWN)) return false;
+    if (HAK_UNLIKELY(heap->torn != OWN_WHOLE)) own_mend(heap);
+    return true;
 }
 
 /* Gives a block back to its slab. */
@@ -220,9 +230,9 @@ void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limi
 
 void own_small_free(struct hak_heap *heap, struct block *block)
 {
-    if (!lock_word_try(&heap->lock, LOCK_OWN)) {
+    if (!own_try_lock(heap)) {
         post(heap, block);
-        if (!lock_word_try(&heap->lock, LOCK_OWN)) return; /* its holder drains */
+        if (!own_try_lock(heap)) return; /* its holder drains */
     } else {
         give_back(heap, block);
         if (HAK_UNLIKELY(owner_has_shrunk(&heap->owner))) {
@@ -235,15 +245,32 @@ void own_small_free(struct hak_heap *heap, struct block *block)
 
 /* --- runs and huge blocks ----------------------------------------------------------------------------- */
 
-/* Adds to the bytes of large blocks; negated, to subtract. False: at the limit. */
-bool own_large_count(struct hak_heap *heap, size_t bytes, bool limited)
+bool own_large_begin(struct hak_heap *heap, size_t more_bytes)
 {
     own_lock(heap);
-    bool fits = !limited || make_room(heap, bytes);
-    if (fits) heap->large_bytes += bytes;
-    note_peak(heap);
+    bool fits = more_bytes == 0 || make_room(heap, more_bytes);
+    if (fits) {
+        heap->large_bytes += more_bytes;
+        heap->large_changes++;
+        note_peak(heap);
+    }
     own_unlock(heap);
     return fits;
+}
+
+/* Under the lock. */
+static void change_end(struct hak_heap *heap, size_t bytes)
+{
+    heap->large_bytes += bytes;
+    heap->large_changes--;
+    note_peak(heap);
+}
+
+void own_large_end(struct hak_heap *heap, size_t bytes)
+{
+    own_lock(heap);
+    change_end(heap, bytes);
+    own_unlock(heap);
 }
 
 static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
@@ -255,17 +282,17 @@ static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size
         slab_of(start)->owner = &heap->owner;
         own_list_add(&heap->runs, slab_of(start));
         pagemap_tag_set(start, 1, CLASS_OWN);
+        change_end(heap, 0);
         own_unlock(heap);
         return start;
     }
     char *start = huge_alloc(align_bytes, size_bytes, zeroed);
     if (start == NULL) return NULL;
     own_lock(heap);
-    huge_add(heap, huge_link_of(start), start);
-    /* It is longer where the system does not take back the end of its mapping. */
-    heap->large_bytes += huge_usable_size(start) - round_up(size_bytes, PAGE_BYTES);
-    note_peak(heap);
+    huge_add(heap, huge_link_of(start));
     pagemap_tag_set(start, 1, CLASS_OWN_HUGE);
+    /* It is longer where the system does not take back the end of its mapping. */
+    change_end(heap, huge_usable_size(start) - round_up(size_bytes, PAGE_BYTES));
     own_unlock(heap);
     return start;
 }
@@ -274,21 +301,24 @@ void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_byt
 {
     if (size_bytes == 0) size_bytes = 1;
     size_t bytes = round_up(size_bytes, PAGE_BYTES);
-    *at_limit = !own_large_count(heap, bytes, true);
+    *at_limit = !own_large_begin(heap, bytes);
     if (*at_limit) return NULL;
     tick();
     void *start = large_alloc_counted(heap, align_bytes, size_bytes, zeroed);
-    if (start == NULL) own_large_count(heap, -bytes, false);
+    if (start == NULL) own_large_end(heap, -bytes);
     return start;
 }
 
 void own_run_free(struct hak_heap *heap, void *start)
 {
-    if (!pagemap_tag_take(start, CLASS_OWN)) return; /* another thread is freeing it too */
     own_lock(heap);
-    heap->large_bytes -= large_usable_size(start);
-    own_list_remove(&heap->runs, slab_of(start));
+    bool is_mine = pagemap_tag_take(start, CLASS_OWN); /* else another thread is freeing it too */
+    if (is_mine) {
+        heap->large_bytes -= large_usable_size(start);
+        own_list_remove(&heap->runs, slab_of(start));
+    }
     own_unlock(heap);
+    if (!is_mine) return;
     pagemap_tag_set(start, 1, CLASS_RUN);
     large_free(start);
 }
@@ -297,10 +327,12 @@ void own_huge_free(void *start)
 {
     struct huge_link *link = huge_link_of(start);
     struct hak_heap *heap = link->heap;
-    if (!pagemap_tag_take(start, CLASS_OWN_HUGE)) return;
     own_lock(heap);
-    heap->large_bytes -= huge_usable_size(start);
-    huge_remove(heap, link);
+    bool is_mine = pagemap_tag_take(start, CLASS_OWN_HUGE);
+    if (is_mine) {
+        heap->large_bytes -= huge_usable_of(link);
+        huge_remove(heap, link);
+    }
     own_unlock(heap);
-    huge_free(start);
+    if (is_mine) huge_free(start);
 }

@@ -1,11 +1,17 @@
 /* own_fork.c: heaps of the program's own in the child after fork.
  *
- * fork takes no locks (os/lock.h), so another thread may have been changing a heap. Its lists and books are then made
- * again from the page map and the descriptors, which are right at every moment: a slab has its tag when it is whole, and
- * loses it before its pages are freed. Which of its blocks were free is not known any more, so each counts as in use:
- * the child frees and uses its blocks as before, and what lay free in such slabs comes back with destroy or
- * hak_heap_free_all. A heap that no thread was changing is whole. Blocks that were posted are drained in both cases. The
- * child has one thread, so every access may be relaxed. */
+ * fork takes no locks (os/lock.h), so another thread may have been changing a heap. The child only looks at each heap and
+ * marks those; it writes to no other, so the cost is that of a read a heap. Who takes the lock of a marked heap first mends
+ * it, from what is right at every moment:
+ *
+ * - A slab or run has its tag when it is whole, and loses it before its pages are freed. So slabs and runs are found by the
+ *   page map. Which blocks of a slab were free is not known any more, so each counts as in use: the child frees and uses its
+ *   blocks as before, and what lay free in such slabs comes back with destroy or hak_heap_free_all.
+ * - The list of huge blocks is whole by `next`. A block that was being moved is in no page map, and the kernel may have moved
+ *   it or not. No thread of the child has it, so the child leaves its mapping alone.
+ * - large_bytes is the sum of these lists.
+ *
+ * A heap that no thread was changing is whole, but for blocks that were posted to it. */
 #include "heap/own_inside.h"
 
 #include <string.h>
@@ -14,13 +20,12 @@
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
 
-static void forget(struct hak_heap *heap)
+static void forget_slabs(struct hak_heap *heap)
 {
     memset(heap->owner.slabs, 0, sizeof heap->owner.slabs);
     memset(heap->heads, 0, sizeof heap->heads);
     heap->full = heap->runs = NULL;
-    heap->huges = NULL;
-    heap->binned_bytes = heap->slab_bytes = heap->large_bytes = 0;
+    heap->binned_bytes = heap->slab_bytes = 0;
     heap->owner.used_bytes_peak = 0;
     owner_used_bytes_set(&heap->owner, 0);
     atomic_store_explicit(&heap->owner.carved_bytes, 0, memory_order_relaxed);
@@ -57,38 +62,64 @@ static void adopt_pages(struct superslab *superslab, void *context)
     }
 }
 
-static void adopt_huges(struct hak_heap *heap)
+/* Keeps the huge blocks that are in the page map, and makes `prev` of each again. */
+static void mend_huges(struct hak_heap *heap)
 {
-    uintptr_t start = ((uintptr_t)1 << HAK_ADDRESS_BITS) - 1;
-    while (start > 0 && pagemap_descriptor_below((const void *)start, &start) != NULL) {
-        void *block = (void *)start--;
-        if (pagemap_tag_checked(block) != CLASS_OWN_HUGE || huge_link_of(block)->heap != heap) continue;
-        *huge_link_of(block) = (struct huge_link){.heap = heap, .next = heap->huges, .start = block};
-        if (heap->huges != NULL) heap->huges->prev = huge_link_of(block);
-        heap->huges = huge_link_of(block);
+    struct huge_link **end = &heap->huges, *prev = NULL;
+    for (struct huge_link *link; (link = *end) != NULL;) {
+        if (!huge_is_mapped(link)) {
+            *end = link->next;
+            continue;
+        }
+        pagemap_tag_set(huge_start_of(link), 1,
+                        CLASS_OWN_HUGE); /* it may have been on its way to this heap or out of it */
+        link->prev = prev;
+        prev = link;
+        end = &link->next;
     }
 }
 
-/* A thread that the child lacks may have counted a large block that it never made. */
 static void recount_large(struct hak_heap *heap)
 {
+    heap->large_changes = 0;
     heap->large_bytes = 0;
     for (struct slab *run = heap->runs; run != NULL; run = run->next != heap->runs ? run->next : NULL)
         heap->large_bytes += (size_t)run->page_count * PAGE_BYTES;
     for (const struct huge_link *huge = heap->huges; huge != NULL; huge = huge->next)
-        heap->large_bytes += huge_usable_size(huge->start);
+        heap->large_bytes += huge_usable_of(huge);
 }
 
+void own_mend(struct hak_heap *heap)
+{
+    if (heap->torn == OWN_TORN) {
+        forget_slabs(heap);
+        pool_for_each(adopt_pages, heap);
+    }
+    heap->torn = OWN_WHOLE;
+    mend_huges(heap);
+    recount_large(heap);
+}
+
+void own_mend_all(void)
+{
+    for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
+        if (heap->torn == OWN_WHOLE) continue;
+        own_lock(heap);
+        own_unlock(heap); /* drains */
+    }
+}
+
+/* The child has one thread, so every access may be relaxed. */
 void own_fork_child(void)
 {
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
         if (lock_word_reset(&heap->lock)) {
-            forget(heap);
-            pool_for_each(adopt_pages, heap);
-            adopt_huges(heap);
+            heap->torn = OWN_TORN;
+        } else if (heap->large_changes != 0) {
+            if (heap->torn == OWN_WHOLE) heap->torn = OWN_LARGE_TORN;
+        } else if (atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL && heap->torn == OWN_WHOLE) {
+            own_lock(heap);
+            own_unlock(heap); /* drains: the thread that posted them may have been about to */
         }
-        recount_large(heap);
-        own_lock(heap);
-        own_unlock(heap); /* drains */
     }
 }

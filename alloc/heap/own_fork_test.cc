@@ -4,6 +4,7 @@
 extern "C" {
 #include "base/sync_point.h"
 #include "os/lock.h"
+#include "os/os.h"
 }
 
 namespace {
@@ -166,6 +167,70 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
             use_and_empty(beside, held_beside);
         }
     }
+}
+
+// Stops at a call that moves a mapping, before the system has moved it or after.
+const os_ops *moved_below;
+std::atomic<bool> move_stops_after;
+thread_local bool may_move;
+
+void move_stop()
+{
+    may_move = false;
+    own_holds = true;
+    while (!own_let_go) usleep(100);
+}
+
+int stopping_move(void *start, size_t old_bytes, void *target, size_t new_bytes)
+{
+    if (may_move && !move_stops_after) move_stop();
+    int error = moved_below->move(start, old_bytes, target, new_bytes);
+    if (may_move) move_stop();
+    return error;
+}
+
+// Another thread moves a huge block: the page map lacks it, before the system has moved it and after. The child's heap
+// counts it until it is mended, and then lacks it; its other huge blocks are whole, on either side in the list.
+TEST_F(OwnFork, AHugeBlockIsBeingMoved)
+{
+    SKIP_UNDER_SANITIZER("its own threads and locks are not those of the child");
+    os_ops stopping = *os;
+    moved_below = os;
+    stopping.move = stopping_move;
+    for (bool after : {false, true})
+        for (size_t moved = 0; moved < 3; moved++) {
+            hak_heap *heap = hak_heap_new();
+            std::vector<OwnHeld> held;
+            for (size_t i = 0; i < 3; i++) {
+                held.push_back({hak_heap_malloc(heap, 5 * test::MIB), 5 * test::MIB, i});
+                held.back().fill();
+            }
+            // Nothing may lie free behind the block.
+            void *const behind = mmap((char *)held[moved].block + 5 * test::MIB, PAGE_BYTES, PROT_NONE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+            move_stops_after = after;
+            own_holds = own_let_go = false;
+            os = &stopping;
+            std::thread thread([&] {
+                may_move = true;
+                held[moved].block = hak_heap_realloc(heap, held[moved].block, 40 * test::MIB);
+                EXPECT_FALSE(may_move) << "it was not moved";
+                own_holds = true;
+            });
+            while (!own_holds) usleep(100);
+            EXPECT_TRUE(test::in_child([&] {
+                std::vector<OwnHeld> rest = held;
+                rest.erase(rest.begin() + (long)moved);
+                EXPECT_EQ(own_figures_of(heap).used_bytes, 10 * test::MIB);
+                use_and_empty(heap, rest);
+            })) << "block "
+                << moved << (after ? ", after" : ", before");
+            own_let_go = true;
+            thread.join();
+            os = moved_below;
+            if (behind != MAP_FAILED) munmap(behind, PAGE_BYTES);
+            use_and_empty(heap, held);
+        }
 }
 
 // Another thread had counted a block that it had not made yet: the child's heap, which no thread was changing, does not

@@ -5,16 +5,26 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-#include "heap/huge.h"
+#include "heap/huge_cache.h"
 #include "heap/own.h"
 #include "os/lock.h"
 #include "slab/owner.h"
+
+/* What a fork caught half-way in a heap. */
+enum own_torn {
+    OWN_WHOLE,
+    OWN_LARGE_TORN, /* large_bytes, and the place of a huge block */
+    OWN_TORN, /* a thread had the lock: all lists and books */
+};
 
 struct hak_heap {
     struct owner owner; /* first. Its tag is CLASS_OWN, its id 0 */
 
     /* Under the lock. */
     struct lock_word lock;
+    uint32_t large_changes; /* large blocks that threads are making or resizing */
+    enum own_torn torn; /* set in the child after fork. Who takes the lock first mends the heap: own_mend */
+    struct hak_heap *next; /* in the list of all; fixed. Beside the lock, since a forked child looks at both */
     struct block *heads[CLASS_COUNT]; /* bins: blocks that malloc takes first; their slabs count them as in use */
     size_t binned_bytes;
     struct slab *full; /* circular lists by next and prev */
@@ -29,7 +39,6 @@ struct hak_heap {
     struct hak_heap *next_spare;
 
     _Atomic(bool) live; /* relaxed: the lock orders it */
-    struct hak_heap *next; /* in the list of all; fixed */
 
     /* Blocks that were freed while another thread had the lock: a list that any thread pushes on. */
     alignas(64) _Atomic(struct block *) posted;
@@ -46,6 +55,7 @@ struct hak_heap *own_first(void);
 
 void own_lock(struct hak_heap *heap);
 void own_unlock(struct hak_heap *heap);
+bool own_try_lock(struct hak_heap *heap); /* false at once if another thread holds it */
 
 /* Takes LOCK_OWN_HEAPS. If another thread held it when this process was forked, the spare bodies of heaps are lost, and so
  * are the pages that are remembered (below). */
@@ -58,8 +68,10 @@ void own_small_free(struct hak_heap *heap, struct block *block);
 void own_run_free(struct hak_heap *heap, void *start);
 void own_huge_free(void *start);
 
-/* Adds to the bytes of large blocks; negated, to subtract. False: `limited`, and at the limit. */
-bool own_large_count(struct hak_heap *heap, size_t bytes, bool limited);
+/* Around each change of a large block: counts the bytes that it may take more, and what it took more or less in the end.
+ * False: at the limit. */
+bool own_large_begin(struct hak_heap *heap, size_t more_bytes);
+void own_large_end(struct hak_heap *heap, size_t bytes);
 
 /* Under the lock. Bytes of all blocks that were carved, of runs and of huge blocks: all that may be resident. */
 size_t own_resident_bytes(const struct hak_heap *heap);
@@ -71,8 +83,12 @@ size_t own_give_back_unused(struct hak_heap *heap);
 void own_list_add(struct slab **list, struct slab *slab);
 void own_list_remove(struct slab **list, struct slab *slab);
 
-/* In the child after fork: finds the slabs, runs and huge blocks of heaps that another thread was changing. */
+/* In the child after fork: marks the heaps that another thread was changing. */
 void own_fork_child(void);
+
+/* Under the lock of a torn heap: makes its lists and books again (heap/own_fork.c). own_mend_all does so for all. */
+void own_mend(struct hak_heap *heap);
+void own_mend_all(void);
 
 /* What is remembered of what heaps gave back all at once: this number of slabs and runs, with this number of pages. */
 enum { OWN_DEAD_RANGES_MAX = 1024, OWN_DEAD_PAGES_MAX = 4096 };

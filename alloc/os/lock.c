@@ -167,7 +167,7 @@ void lock_word_release(struct lock_word *word, enum lock_rank rank)
 bool lock_word_reset(struct lock_word *word)
 {
     /* relaxed: as in lock_all_reset. */
-    bool was_held = atomic_load_explicit(&word->state, memory_order_relaxed) != FREE;
+    if (atomic_load_explicit(&word->state, memory_order_relaxed) == FREE) return false;
     atomic_store_explicit(&word->state, FREE, memory_order_relaxed);
-    return was_held;
+    return true;
 }

@@ -53,5 +53,5 @@ void lock_word_acquire(struct lock_word *word, enum lock_rank rank);
 bool lock_word_try(struct lock_word *word, enum lock_rank rank);
 void lock_word_release(struct lock_word *word, enum lock_rank rank);
 
-/* In the child after fork: frees the lock. Returns whether a thread held it. */
+/* In the child after fork: frees the lock if a thread held it, and returns whether one did. Else it writes nothing. */
 bool lock_word_reset(struct lock_word *word);
