@@ -75,7 +75,7 @@ int run(int argc, char **argv)
         if (command->drives_others) reuse_memory();
         return command->main(argc, argv);
     }
-    ParseOutcome parsed = options_parse(argc, argv);
+    ParseOutcome parsed = options_parse(argc, argv, command_names());
     if (!parsed.run) {
         // The list of scenarios and the help of the whole program include the commands.
         const bool whole = argc > 1 && (std::string(argv[1]) == "list" || argv[1][0] == '-');

@@ -30,6 +30,14 @@ const Command *command_find(const std::string &name)
     return nullptr;
 }
 
+std::vector<std::string> command_names()
+{
+    std::vector<std::string> names;
+    for (const Command &command : kCommands)
+        if (command.purpose != nullptr) names.push_back(command.name);
+    return names;
+}
+
 std::string commands_text()
 {
     std::string text;

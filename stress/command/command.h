@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace stress {
 
@@ -14,6 +15,9 @@ struct Command {
 
 // nullptr if there is no command of this name.
 const Command *command_find(const std::string &name);
+
+// Those that are for a user.
+std::vector<std::string> command_names();
 
 // One line for each command, in the format in which `list` prints scenarios.
 std::string commands_text();

@@ -15,6 +15,7 @@
 #include "engine/base/build.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/file.h"
+#include "engine/base/nearest.h"
 #include "engine/base/shell_word.h"
 #include "engine/judge/remains.h"
 #include "engine/run/own_options.h"
@@ -237,14 +238,15 @@ std::string list_text()
 }
 
 // Finds an unknown scenario, which CLI11 would report as a stray argument.
-std::string unknown_scenario(int argc, const char *const *argv)
+std::string unknown_scenario(int argc, const char *const *argv, std::vector<std::string> names)
 {
     const std::string choices = "choose one that hakmem-stress list shows";
     if (argc < 2) return "no scenario given; " + choices;
     const std::string word = argv[1];
     if (word.empty() || word[0] != '-') {
         if (word == "list" || scenario_find(word) != nullptr) return "";
-        return "unknown scenario '" + word + "'; " + choices;
+        for (const Scenario &scenario : scenarios()) names.push_back(scenario.name);
+        return "unknown scenario '" + word + "'" + nearest_name(word, names) + "; " + choices;
     }
     return word == "-h" || word == "--help" ? "" : "the scenario comes first, not '" + word + "'; " + choices;
 }
@@ -275,9 +277,9 @@ ParseOutcome settle(CLI::App &app, Raw &raw)
 
 } // namespace
 
-ParseOutcome options_parse(int argc, const char *const *argv)
+ParseOutcome options_parse(int argc, const char *const *argv, const std::vector<std::string> &commands)
 {
-    const std::string unknown = unknown_scenario(argc, argv);
+    const std::string unknown = unknown_scenario(argc, argv, commands);
     if (!unknown.empty()) return refuse(unknown);
 
     Raw raw;

@@ -16,7 +16,7 @@ struct ParseOutcome {
     std::string text;  // for stdout if exit_code is 0, otherwise one line for stderr
 };
 
-ParseOutcome options_parse(int argc, const char *const *argv);
+ParseOutcome options_parse(int argc, const char *const *argv, const std::vector<std::string> &commands = {});
 
 // The command that repeats this run: the arguments as given, with --seed added if it was left out.
 std::string options_reproduce(int argc, const char *const *argv, const Options &options, std::uint64_t seed);

@@ -152,6 +152,32 @@ TEST_P(BadOptions, GiveOneLineAndStatusTwo)
     EXPECT_NE(outcome.text.find(GetParam().says), std::string::npos) << outcome.text;
 }
 
+// Each name with one byte left out, changed or put in at each place, and each with two bytes in the wrong order.
+TEST(Options, ASlipInANameIsToldTheNameThatIsNear)
+{
+    std::vector<std::string> names{"conform"};
+    for (const Scenario &scenario : scenarios()) names.push_back(scenario.name);
+    for (const std::string &name : names) {
+        for (std::size_t at = 0; at < name.size(); at++) {
+            std::string left_out = name, changed = name, put_in = name, turned = name;
+            left_out.erase(at, 1);
+            changed[at] = '#';
+            put_in.insert(at, 1, '#');
+            if (at > 0) std::swap(turned[at - 1], turned[at]);
+            for (const std::string &word : {left_out, changed, put_in, turned}) {
+                if (word == name || scenario_find(word) != nullptr || (word == turned && name.size() < 4)) continue;
+                const char *argv[] = {"hakmem-stress", word.c_str(), nullptr};
+                const ParseOutcome outcome = options_parse(2, argv, {"conform"});
+                EXPECT_EQ(outcome.exit_code, 2);
+                const std::string says = "unknown scenario '" + word + "'; the nearest name is " + name + ";";
+                EXPECT_NE(outcome.text.find(says), std::string::npos) << outcome.text;
+            }
+        }
+    }
+    const char *far[] = {"hakmem-stress", "bogus", nullptr};
+    EXPECT_EQ(options_parse(2, far).text.find("nearest"), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Each, BadOptions,
     testing::Values(Bad{{}, "no scenario"}, Bad{{"bogus"}, "unknown scenario 'bogus'"},
