@@ -197,9 +197,14 @@ void phase(const char *name)
         Row is = row_of(now), was = recorded(key);
         EXPECT_FALSE(was.empty()) << GOLDEN_FILE << " has no row " << key;
         for (const auto &[figure, value] : was) is.try_emplace(figure, "0");
+        std::string differ;
         for (const auto &[figure, value] : is)
             if (was.try_emplace(figure, "0").first->second != value)
-                ADD_FAILURE() << key << ": " << figure << " is " << value << ", golden.txt has " << was[figure];
+                differ += key + ": " + figure + " is " + value + ", golden.txt has " + was[figure] + "\n";
+        EXPECT_EQ(differ, "")
+            << "if that is meant, write the file again, and say in the commit why each figure moved:\n"
+               "rm " GOLDEN_FILE " && HAKMEM_TEST_GOLDEN_WRITE=" GOLDEN_FILE
+               " ctest --test-dir build/release -R 'unit.*/Golden'";
     }
     for (auto &each : asked) each = {};
 }
