@@ -28,8 +28,7 @@ static void give(void)
     if (!atomic_load_explicit(&is_wanted, memory_order_relaxed)) return;
     if (HAK_MINE(stack) != NULL || call_sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
     size_t guard_bytes = os_page_bytes();
-    const intptr_t mapped =
-        call_mmap(NULL, guard_bytes + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    const intptr_t mapped = call_mmap(NULL, guard_bytes + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
     if (call_failed(mapped)) return;
     char *start = (char *)mapped;
     stack_t ours = {.ss_sp = start + guard_bytes, .ss_size = STACK_BYTES};

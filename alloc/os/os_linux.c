@@ -1,5 +1,6 @@
-/* os_linux.c: os.h on Linux. A reservation is a private PROT_NONE mapping without swap accounting. commit makes it
- * writable; this is the call that strict overcommit refuses. */
+/* os_linux.c: os.h on Linux. A reservation is a private PROT_NONE mapping. commit makes it writable: then the system counts it
+ * as memory that it has promised, and may refuse (vm.overcommit_memory). With MAP_NORESERVE it would not count it, and so
+ * give blocks that no machine can hold. */
 #include "os/os.h"
 
 #include <assert.h>
@@ -30,7 +31,7 @@ enum { MADV_POPULATE_WRITE_HERE = 23, MADV_COLLAPSE_HERE = 25 };
 
 static void *map_none(void *at, size_t size_bytes, int flags)
 {
-    intptr_t start = call_mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags);
+    intptr_t start = call_mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags);
     return call_failed(start) ? NULL : (void *)start;
 }
 
