@@ -2,8 +2,6 @@
 #include "debug/trace.h"
 
 #include <assert.h>
-#include <elf.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,8 +10,9 @@
 #include "os/call.h"
 #include "os/libc.h"
 #include "os/maps.h"
-#include "os/peek.h"
 #include "report/failfast.h"
+#include "report/modules.h"
+#include "report/place.h"
 #include "report/settings.h"
 #include "report/text.h"
 
@@ -76,12 +75,22 @@ static uintptr_t stack_end(uintptr_t frame)
     return frame < first && first - frame < STACK_BYTES_MAX ? first : 0;
 }
 
+/* The lasting return address, by the module that the call is in. Only the first frame is sure to be one. */
+static uintptr_t lasting_of(uintptr_t return_address, bool is_sure, const struct module_place **known)
+{
+    const struct module_place *place = *known;
+    uintptr_t call = modules_lasting(return_address - 1, is_sure ? MODULES_SURELY : MODULES_PERHAPS, &place);
+    if (place != NULL) *known = place;
+    return call + 1;
+}
+
 /* Follows the chain of frame pointers. It must rise, and it ends in any value at all where the program was compiled
  * without frame pointers. */
 static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
     HAK_KEEP_FRAME_RECORD();
+    const struct module_place *known = NULL; /* where a frame's module is still loaded */
     uint32_t count = 0;
     while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame < end && end - frame >= 2 * sizeof frame) {
         const uintptr_t *words = (const uintptr_t *)frame + HAK_FRAME_RECORD;
@@ -89,7 +98,10 @@ static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
         /* Under ASan the program and the library are one module, so nothing is left out. */
         bool is_own = !ASAN && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
         if (!is_own && address < 4096) break;
-        if (!is_own) STORE(addresses[count++], address);
+        if (!is_own) {
+            STORE(addresses[count], lasting_of(address, count == 0, &known));
+            count++;
+        }
         if (next <= frame) break;
         frame = next;
     }
@@ -161,40 +173,38 @@ size_t trace_find(const void *block, struct failfast_event *allocated, struct fa
     return LOAD(record->size_bytes);
 }
 
-/* The file that an address is in. address - base is the number that addr2line expects. */
-struct module {
+/* The file that a call is in. address - base is the number that addr2line expects. */
+struct place {
     uintptr_t address, base;
+    const struct module *module; /* NULL: the dynamic linker has not loaded the file */
     bool is_found;
     char name[MAPS_NAME_BYTES];
 };
 
 static bool visit(const struct maps_entry *entry, void *context)
 {
-    struct module *module = context;
-    if (module->address < entry->low) return true;
-    if (entry->is_file && strcmp(entry->name, module->name) != 0) {
-        memcpy(module->name, entry->name, sizeof module->name);
-        module->base = entry->low - entry->file_offset;
+    struct place *place = context;
+    if (place->address < entry->low) return true;
+    if (entry->is_file && strcmp(entry->name, place->name) != 0) {
+        memcpy(place->name, entry->name, sizeof place->name);
+        place->base = entry->low - entry->file_offset;
     }
-    module->is_found = module->address < entry->high && entry->is_file;
-    return module->address < entry->high;
-}
-
-/* Whether a program is linked to fixed addresses: then addr2line expects the address itself. */
-static bool is_fixed(uintptr_t base)
-{
-    ElfW(Ehdr) file;
-    return os_peek((const void *)base, &file, sizeof file) && memcmp(file.e_ident, ELFMAG, SELFMAG) == 0 &&
-           file.e_type == ET_EXEC;
+    place->is_found = place->address < entry->high && entry->is_file;
+    return place->address < entry->high;
 }
 
 /* Looks up the byte before a return address: that one is part of the call, and the return address may be in the next
  * line. */
-static void find_module(uintptr_t return_address, struct module *module)
+static void find_place(uintptr_t return_address, struct place *place)
 {
-    *module = (struct module){.address = return_address - 1};
-    maps_scan(visit, module);
-    if (module->is_found && is_fixed(module->base)) module->base = 0;
+    *place = (struct place){.address = return_address - 1, .module = modules_find(return_address - 1)};
+    if (place->module == NULL) {
+        maps_scan(visit, place);
+        return;
+    }
+    place->is_found = true;
+    place->base = place->module->image.base;
+    memcpy(place->name, place->module->path, strnlen(place->module->path, sizeof place->name - 1));
 }
 
 /* Frames beyond the first are believed only as far as they are in a file: a caller without frame pointers leaves any
@@ -202,26 +212,28 @@ static void find_module(uintptr_t return_address, struct module *module)
 void trace_here(struct failfast_event *event)
 {
     uintptr_t addresses[TRACE_DEPTH];
-    struct module module;
+    struct place place;
     capture(addresses);
     copy_event(event, call_gettid(), addresses);
     for (uint32_t i = 1; i < event->count; i++) {
-        find_module(event->frames[i], &module);
-        if (!module.is_found) event->count = i;
+        find_place(event->frames[i], &place);
+        if (!place.is_found) event->count = i;
     }
 }
 
 static void add_place(struct text *text, uintptr_t return_address)
 {
-    struct module module;
-    find_module(return_address, &module);
+    struct place place;
+    find_place(return_address, &place);
     text_add(text, "hakmem:     ");
-    if (module.is_found) {
-        text_add(text, module.name);
+    if (place.module != NULL) {
+        place_add(text, place.module, place.address);
+    } else if (place.is_found) {
+        text_add(text, place.name);
         text_add(text, "+");
-        text_add_hex(text, module.address - module.base);
+        text_add_hex(text, place.address - place.base);
     } else {
-        text_add_address(text, (const void *)module.address);
+        text_add_address(text, (const void *)modules_shown(place.address));
     }
     text_add(text, "\n");
 }
@@ -289,12 +301,12 @@ enum { EVENTS_MAX = 3 };
 bool trace_add_command(struct text *text, const struct failfast_event *const *events, uint32_t event_count)
 {
     struct call calls[EVENTS_MAX * TRACE_DEPTH];
-    struct module module;
+    struct place place;
     uint32_t count = 0, best = 0, best_count = 0;
     for (uint32_t event = 0; event < event_count && event < EVENTS_MAX; event++)
         for (uint32_t i = 0; i < events[event]->count; i++) {
-            find_module(events[event]->frames[i], &module);
-            calls[count++] = (struct call){module.address, module.base, module.is_found};
+            find_place(events[event]->frames[i], &place);
+            calls[count++] = (struct call){place.address, place.base, place.is_found};
         }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t same = 0;
@@ -305,13 +317,13 @@ bool trace_add_command(struct text *text, const struct failfast_event *const *ev
         }
     }
     if (best_count == 0) return false;
-    find_module(calls[best].address + 1, &module);
+    find_place(calls[best].address + 1, &place);
     text_add(text, "addr2line -Cfipe ");
-    text_add_word(text, module.name);
+    text_add_word(text, place.name);
     for (uint32_t i = 0; i < count; i++) {
-        if (!calls[i].is_found || calls[i].base != module.base) continue;
+        if (!calls[i].is_found || calls[i].base != place.base) continue;
         text_add(text, " ");
-        text_add_hex(text, calls[i].address - module.base);
+        text_add_hex(text, calls[i].address - place.base);
     }
     return true;
 }

@@ -17,6 +17,7 @@
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "report/modules.h"
 #include "report/writer.h"
 #include "superslab/backing.h"
 
@@ -99,6 +100,7 @@ static void profile_end(void)
 __attribute__((constructor)) static void start(void)
 {
     thread_process_start();
+    if (VALIDATE) modules_start();
     if (VALIDATE) explain_start();
     if (VALIDATE) explain_next_start();
     options_read(os_is_privileged() ? NULL : environ);
