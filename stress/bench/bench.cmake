@@ -15,6 +15,7 @@ target_sources(bench_loops PRIVATE
   bench/mstress.cc
   bench/patterns.cc
   bench/rows.cc
+  bench/rptest.cc
   bench/team.cc)
 add_executable(hakmem-bench
   $<TARGET_OBJECTS:bench_loops>

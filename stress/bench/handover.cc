@@ -17,26 +17,26 @@ namespace {
 // full or empty, so the cache lines of the indices move only once in many blocks.
 class Ring {
   public:
-    void push(void *block)
+    void push(void *block, Seat &seat)
     {
         const std::uint64_t at = head_.load(std::memory_order_relaxed);
         while (at - tail_seen_ == kSlots) {
             // acquire: the consumer has read the slot. Pairs with the release in pop.
             tail_seen_ = tail_.load(std::memory_order_acquire);
-            if (at - tail_seen_ == kSlots) pause(push_tries_);
+            if (at - tail_seen_ == kSlots) pause(push_tries_, seat);
         }
         slots_[at % kSlots] = block;
         // release: publishes the slot and the block's word. Pairs with the acquire in pop.
         head_.store(at + 1, std::memory_order_release);
     }
 
-    void *pop()
+    void *pop(Seat &seat)
     {
         const std::uint64_t at = tail_.load(std::memory_order_relaxed);
         while (at == head_seen_) {
             // acquire: the slot and the block are visible. Pairs with the release in push.
             head_seen_ = head_.load(std::memory_order_acquire);
-            if (at == head_seen_) pause(pop_tries_);
+            if (at == head_seen_) pause(pop_tries_, seat);
         }
         void *const block = slots_[at % kSlots];
         // release: the slot has been read. Pairs with the acquire in push.
@@ -49,8 +49,9 @@ class Ring {
     static constexpr std::uint32_t kSpins = 64;
 
     // Gives up the core now and then, in case the other side waits for it.
-    static void pause(std::uint32_t &tries)
+    static void pause(std::uint32_t &tries, Seat &seat)
     {
+        if (seat.turn()) return;
         if (++tries % kSpins == 0) {
             sched_yield();
         } else {
@@ -67,20 +68,20 @@ class Ring {
     alignas(64) void *slots_[kSlots];
 };
 
-void produce(Ring &ring, Draw &draw, const Plan &plan, std::uint64_t pairs)
+void produce(Ring &ring, Seat &seat, Draw &draw, const Plan &plan, std::uint64_t pairs)
 {
     const std::uint64_t low = plan.low, range = plan.high - low + 1;
     for (; pairs != 0; --pairs) {
         const std::uint64_t drawn = draw.step();
         void *const block = malloc(low + Draw::low_part(drawn, range));
         store(block, drawn);
-        ring.push(block);
+        ring.push(block, seat);
     }
 }
 
-void consume(Ring &ring, std::uint64_t pairs)
+void consume(Ring &ring, Seat &seat, std::uint64_t pairs)
 {
-    for (; pairs != 0; --pairs) free(ring.pop());
+    for (; pairs != 0; --pairs) free(ring.pop(seat));
 }
 
 constexpr std::size_t kBatchBlocks = 4096;
@@ -108,10 +109,11 @@ class Batches {
         filled_.notify_all();
     }
 
-    void put(Batch *batch)
+    void put(Batch *batch, Seat &seat)
     {
+        seat.turn();
         std::unique_lock hold(lock_);
-        emptied_.wait(hold, [this] { return length_ < kLength; });
+        wait(hold, emptied_, seat, [this] { return length_ < kLength; });
         batch->next = first_;
         first_ = batch;
         ++length_;
@@ -119,10 +121,10 @@ class Batches {
     }
 
     // Null: the list is empty and no producer is left.
-    Batch *take()
+    Batch *take(Seat &seat)
     {
         std::unique_lock hold(lock_);
-        filled_.wait(hold, [this] { return first_ != nullptr || producers_ == 0; });
+        wait(hold, filled_, seat, [this] { return first_ != nullptr || producers_ == 0; });
         Batch *const batch = first_;
         if (batch == nullptr) return nullptr;
         first_ = batch->next;
@@ -134,6 +136,18 @@ class Batches {
   private:
     static constexpr int kLength = 100;
 
+    // Where the seats take turns, only another one's turn can change anything.
+    template <typename Condition>
+    static void wait(std::unique_lock<std::mutex> &hold, std::condition_variable &changed, Seat &seat, Condition holds)
+    {
+        while (!holds()) {
+            hold.unlock();
+            const bool others_ran = seat.turn();
+            hold.lock();
+            if (!others_ran) changed.wait(hold, holds);
+        }
+    }
+
     std::mutex lock_;
     std::condition_variable filled_, emptied_;
     Batch *first_ = nullptr;
@@ -144,7 +158,7 @@ class Batches {
 // The sizes of xmalloc-test up to 512 bytes. The distances grow, and not every size is a power of two.
 constexpr std::size_t kBatchSizes[] = {8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
 
-void allocate_batches(Batches &batches, Draw &draw, std::uint64_t pairs)
+void allocate_batches(Batches &batches, Seat &seat, Draw &draw, std::uint64_t pairs)
 {
     while (pairs != 0) {
         Batch *const batch = static_cast<Batch *>(malloc(sizeof(Batch)));
@@ -155,14 +169,14 @@ void allocate_batches(Batches &batches, Draw &draw, std::uint64_t pairs)
             batch->blocks[i] = block;
         }
         pairs -= batch->count;
-        batches.put(batch);
+        batches.put(batch, seat);
     }
     batches.end();
 }
 
-void free_batches(Batches &batches)
+void free_batches(Batches &batches, Seat &seat)
 {
-    while (Batch *const batch = batches.take()) {
+    while (Batch *const batch = batches.take(seat)) {
         for (std::size_t i = 0; i < batch->count; ++i) free(batch->blocks[i]);
         free(batch);
     }
@@ -174,20 +188,20 @@ double remote_free(const Plan &plan)
 {
     const std::uint32_t couples = plan.threads / 2;
     std::vector<Ring> rings(couples);
-    return Team(plan.threads).run([&](Seat &seat) {
+    return Team(plan.threads, plan.turns).run([&](Seat &seat) {
         const std::uint32_t couple = seat.index / 2;
         Ring &ring = rings[couple];
         const std::uint64_t warm_pairs = Plan::share(plan.warm_ops, couple, couples);
         const std::uint64_t pairs = Plan::share(plan.ops, couple, couples);
         if (seat.index % 2 == 0) {
             Draw draw(plan.seed, couple);
-            produce(ring, draw, plan, warm_pairs);
+            produce(ring, seat, draw, plan, warm_pairs);
             seat.start();
-            produce(ring, draw, plan, pairs);
+            produce(ring, seat, draw, plan, pairs);
         } else {
-            consume(ring, warm_pairs);
+            consume(ring, seat, warm_pairs);
             seat.start();
-            consume(ring, pairs);
+            consume(ring, seat, pairs);
         }
         seat.finish();
     });
@@ -199,16 +213,16 @@ double all_remote(const Plan &plan)
     Batches warm, timed;
     warm.begin(producers);
     timed.begin(producers);
-    return Team(plan.threads).run([&](Seat &seat) {
+    return Team(plan.threads, plan.turns).run([&](Seat &seat) {
         if (seat.index % 2 == 0) {
             Draw draw(plan.seed, seat.index);
-            allocate_batches(warm, draw, Plan::share(plan.warm_ops, seat.index / 2, producers));
+            allocate_batches(warm, seat, draw, Plan::share(plan.warm_ops, seat.index / 2, producers));
             seat.start();
-            allocate_batches(timed, draw, Plan::share(plan.ops, seat.index / 2, producers));
+            allocate_batches(timed, seat, draw, Plan::share(plan.ops, seat.index / 2, producers));
         } else {
-            free_batches(warm);
+            free_batches(warm, seat);
             seat.start();
-            free_batches(timed);
+            free_batches(timed, seat);
         }
         seat.finish();
     });

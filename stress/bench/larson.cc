@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <semaphore>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,8 +14,6 @@
 
 namespace bench {
 namespace {
-
-constexpr std::uint64_t kRoundsOfThread = 20000;
 
 // The state that a thread hands on. One thread at a time uses it; pthread_create and the semaphore order one after the
 // other.
@@ -82,8 +81,11 @@ void *link(void *of)
     const pthread_t before = chain.before;
     const bool before_stays = chain.before_stays;
     const Handover handover = chain.plan.handover;
-    const std::uint64_t pairs = chain.left < kRoundsOfThread ? chain.left : kRoundsOfThread;
-    if (joins && handover == Handover::kInTurn) pthread_join(before, nullptr);
+    const std::uint64_t pairs = std::min(chain.left, chain.plan.handover_pairs);
+    if (joins && handover == Handover::kInTurn) {
+        pthread_join(before, nullptr);
+        chain.seat.turn(); // the thread before had the turn until its end
+    }
     replace(chain, pairs);
     chain.left -= pairs;
     if (before_stays) chain.replaced.release();
@@ -107,7 +109,7 @@ void *link(void *of)
 
 double larson(const Plan &plan)
 {
-    return Team(plan.threads).run([&](Seat &seat) {
+    return Team(plan.threads, plan.turns).run([&](Seat &seat) {
         Chain chain{plan, seat, Draw(plan.seed, seat.index), std::vector<void *>(plan.count),
                     Plan::share(plan.warm_ops, seat.index, plan.threads)};
         for (void *&block : chain.window) {

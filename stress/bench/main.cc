@@ -22,7 +22,8 @@ struct Options {
     Plan plan;
     RssPlan rss{256, 2000, 1};
     CLI::Option *threads = nullptr, *ops = nullptr;
-    bool list_json = false;
+    std::uint64_t handover_pairs = Plan().handover_pairs;
+    bool list_json = false, turns = false;
 };
 
 int refuse(const std::string &text)
@@ -51,7 +52,10 @@ int run_row(const Options &options)
     if (threads % row->threads_step != 0)
         return refuse("--threads: " + options.row + " takes a multiple of " + std::to_string(row->threads_step) +
                       ", not " + std::to_string(threads));
-    const Plan plan = plan_of(*row, threads, options.ops->count() == 0 ? row->ops : given.ops, given.seed);
+    Plan plan = plan_of(*row, threads, options.ops->count() == 0 ? row->ops : given.ops, given.seed);
+    plan.handover_pairs = options.handover_pairs;
+    plan.turns = options.turns;
+    if (plan.turns) plan.handover = Handover::kInTurn;
     const double seconds = row->run(plan);
     const std::string fault = write_result(options.json, result_json(*row, plan, seconds));
     return fault.empty() ? 0 : fail(fault);
@@ -108,6 +112,10 @@ void add_options(CLI::App &run, CLI::App &rss, Options &options)
     options.ops =
         run.add_option("--ops", options.plan.ops, "pairs of malloc and free in the timed part, all threads together")
             ->check(whole_number(1, std::uint64_t{1} << 53));
+    run.add_option("--handover", options.handover_pairs,
+                   "pairs after which a thread of larson hands on (default 20000)")
+        ->check(whole_number(1, std::uint64_t{1} << 53));
+    run.add_flag("--turns", options.turns, "the threads take turns, so that counts of instructions repeat");
     run.add_option("--seed", options.plan.seed, "decides sizes and order (default 1)")
         ->check(whole_number(0, UINT64_MAX));
     run.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");

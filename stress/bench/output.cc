@@ -16,9 +16,9 @@ std::string rows_text()
 {
     std::string text;
     for (const Row &row : rows())
-        text += fmt::format("{:17} {:34} {} [{}]\n", row.name, row.shape, row.purpose, row.origin);
+        text += fmt::format("{:21} {:34} {} [{}]\n", row.name, row.shape, row.purpose, row.origin);
     text += "\nMemory rows, for hakmem-bench rss:\n";
-    for (const RssRow &row : rss_rows()) text += fmt::format("{:17} {}\n", row.name, row.purpose);
+    for (const RssRow &row : rss_rows()) text += fmt::format("{:21} {}\n", row.name, row.purpose);
     return text;
 }
 
@@ -32,7 +32,9 @@ std::string rows_json()
                        {"origin", row.origin},
                        {"threads", row.threads},
                        {"threads_step", row.threads_step},
-                       {"ops", row.ops}});
+                       {"ops", row.ops},
+                       {"bulk", row.bulk},
+                       {"count", row.count}});
     for (const RssRow &row : rss_rows()) rss.push_back({{"name", row.name}, {"purpose", row.purpose}});
     return Json{{"run", run}, {"rss", rss}}.dump(1) + "\n";
 }

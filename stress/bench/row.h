@@ -30,6 +30,8 @@ struct Plan {
     std::size_t low = 0, high = 0; // block sizes in bytes, both included
     std::uint32_t count = 0; // blocks of a working set, a batch or a window
     Handover handover = Handover::kFree; // of the timed part of larson
+    std::uint64_t handover_pairs = 20000; // after which a thread of larson hands its window on
+    bool turns = false; // one thread at a time, in a fixed order: Seat::turn. For counts, not for times
 
     // The share of worker `index` of `workers`; the shares add up to `total` exactly.
     static std::uint64_t share(std::uint64_t total, std::uint32_t index, std::uint32_t workers)
@@ -49,6 +51,7 @@ struct Row {
     std::size_t low, high;
     std::uint32_t count;
     double (*run)(const Plan &plan); // runs both parts; returns the seconds of the timed part
+    bool bulk = false; // the threads share `count`, and the warm-up is one round at most
 };
 
 std::span<const Row> rows();
@@ -70,10 +73,11 @@ double fifo(const Plan &plan);
 double random_order(const Plan &plan);
 double interleaved(const Plan &plan);
 double sh8(const Plan &plan);
-// larson.cc, handover.cc, mstress.cc:
+// larson.cc, handover.cc, mstress.cc, rptest.cc:
 double larson(const Plan &plan);
 double remote_free(const Plan &plan);
 double all_remote(const Plan &plan);
 double mstress(const Plan &plan);
+double rptest(const Plan &plan);
 
 } // namespace bench

@@ -16,6 +16,40 @@ constexpr char kOrder[] = "the orders in which programs free";
 constexpr std::size_t kKib = 1024, kMib = 1024 * kKib;
 constexpr std::uint64_t kMillion = 1000000;
 
+// What interpreters and compilers do: 12 sizes and numbers of blocks, each freed in three orders.
+constexpr char kBulkBy[] = "bulk: what compilers and interpreters do";
+#define BULK(size, name, count)                                                                                      \
+    {"bulk-" #size "-" name "-order",                                                                                \
+     kApart,                                                                                                         \
+     "allocates " name ", frees them in order",                                                                      \
+     kBulkBy,                                                                                                        \
+     1,                                                                                                              \
+     1,                                                                                                              \
+     4 * kMillion,                                                                                                   \
+     size,                                                                                                           \
+     size,                                                                                                           \
+     count,                                                                                                          \
+     fifo,                                                                                                           \
+     true},                                                                                                          \
+        {"bulk-" #size "-" name "-back",                                                                             \
+         kApart,                                                                                                     \
+         "allocates " name ", frees them backwards",                                                                 \
+         kBulkBy,                                                                                                    \
+         1,                                                                                                          \
+         1,                                                                                                          \
+         4 * kMillion,                                                                                               \
+         size,                                                                                                       \
+         size,                                                                                                       \
+         count,                                                                                                      \
+         lifo,                                                                                                       \
+         true},                                                                                                      \
+    {                                                                                                                \
+        "bulk-" #size "-" name "-random", kApart, "allocates " name ", frees them in a random order", kBulkBy, 1, 1, \
+            4 * kMillion, size, size, count, random_order, true                                                      \
+    }
+#define BULK_SIZES(name, count) \
+    BULK(16, name, count), BULK(64, name, count), BULK(256, name, count), BULK(1024, name, count)
+
 constexpr Row kRows[] = {
     {"mixed-128", kApart, kMixed, kMixedBy, 1, 1, 20 * kMillion, 16, 128, 256, random_mixed},
     {"mixed-256", kApart, kMixed, kMixedBy, 1, 1, 20 * kMillion, 16, 256, 256, random_mixed},
@@ -63,6 +97,11 @@ constexpr Row kRows[] = {
      "test-stress of mimalloc: Leijen 2018", 2, 1, 5 * kMillion, 8, 51200, 10000, mstress},
     {"sh8", kApart, "batches of 1000 in 12 sizes, freed four batches later in three orders", "sh8bench: MicroQuill", 1,
      1, 10 * kMillion, 16, 1000, 1000, sh8},
+    {"rptest", "each has two neighbours", "replaces random ones of 1000 blocks; one in eight goes to a neighbour",
+     "rpmalloc-benchmark: Jansson 2017", 2, 1, 10 * kMillion, 16, 16000, 1000, rptest},
+    BULK_SIZES("1k", 1000),
+    BULK_SIZES("100k", 100000),
+    BULK_SIZES("1m", 1000000),
 };
 
 }  // namespace
@@ -83,11 +122,12 @@ Plan plan_of(const Row &row, std::uint32_t threads, std::uint64_t ops, std::uint
     Plan plan;
     plan.threads = threads;
     plan.ops = ops;
-    plan.warm_ops = std::max(ops / 10, std::uint64_t{4} * threads * row.count);
+    plan.warm_ops =
+        std::max(ops / 10, row.bulk ? std::min<std::uint64_t>(ops, row.count) : std::uint64_t{4} * threads * row.count);
     plan.seed = seed;
     plan.low = row.low;
     plan.high = row.high;
-    plan.count = row.count;
+    plan.count = row.bulk ? std::max(1u, row.count / threads) : row.count;
     return plan;
 }
 

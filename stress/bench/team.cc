@@ -41,7 +41,7 @@ std::int64_t timed_faults()
 void Seat::start()
 {
     mark("timed");
-    team_.start_.arrive_and_wait();
+    if (!team_.takes_turns_) team_.start_.arrive_and_wait();
     started_faults_ = faults_now();
     started_ns_ = now_ns();
 }
@@ -53,7 +53,49 @@ void Seat::finish()
     mark("ended");
 }
 
-Team::Team(std::uint32_t threads) : start_(threads)
+bool Seat::turn()
+{
+    if (!team_.takes_turns_) return false;
+    team_.turns_.pass(index);
+    team_.turns_.wait(index);
+    return true;
+}
+
+void Turns::begin(std::uint32_t seat)
+{
+    const std::lock_guard hold(lock_);
+    now_ = seat;
+    changed_.notify_all();
+}
+
+void Turns::wait(std::uint32_t seat)
+{
+    std::unique_lock hold(lock_);
+    changed_.wait(hold, [&] { return now_ == seat; });
+}
+
+void Turns::pass(std::uint32_t seat)
+{
+    const std::lock_guard hold(lock_);
+    const std::size_t count = here_.size();
+    for (std::size_t i = 1; i <= count; ++i) {
+        now_ = static_cast<std::uint32_t>((seat + i) % count);
+        if (here_[now_]) break;
+    }
+    changed_.notify_all();
+}
+
+void Turns::leave(std::uint32_t seat)
+{
+    {
+        const std::lock_guard hold(lock_);
+        here_[seat] = false;
+    }
+    pass(seat);
+}
+
+Team::Team(std::uint32_t threads, bool takes_turns)
+    : start_(threads), takes_turns_(takes_turns && threads > 1), turns_(threads)
 {
     seats_.reserve(threads);
     for (std::uint32_t i = 0; i < threads; ++i) seats_.emplace_back(*this, i);
@@ -66,7 +108,14 @@ double Team::run(const std::function<void(Seat &)> &work)
     } else {
         std::vector<std::jthread> threads;
         threads.reserve(seats_.size());
-        for (Seat &seat : seats_) threads.emplace_back([&work, &seat] { work(seat); });
+        for (Seat &seat : seats_) {
+            threads.emplace_back([this, &work, &seat] {
+                if (takes_turns_) turns_.wait(seat.index);
+                work(seat);
+                if (takes_turns_) turns_.leave(seat.index);
+            });
+        }
+        turns_.begin(0);
     }
     std::int64_t first = seats_[0].started_ns_, last = seats_[0].finished_ns_;
     std::int64_t before = seats_[0].started_faults_, after = seats_[0].finished_faults_;

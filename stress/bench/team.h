@@ -2,8 +2,10 @@
 #pragma once
 
 #include <barrier>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "bench/row.h"
@@ -18,8 +20,12 @@ class Seat {
   public:
     Seat(Team &team, std::uint32_t number) : index(number), team_(team) {}
 
-    void start();  // waits for the whole team
+    void start();  // waits for the whole team, unless the seats take turns
     void finish();
+
+    // Lets the other seats run, each until it calls this or ends, and returns when it is this seat's turn again. False:
+    // the seats take no turns, and nothing was done.
+    bool turn();
 
     const std::uint32_t index;
 
@@ -33,9 +39,26 @@ class Seat {
 // Page faults of the process that needed no disk, in the timed part of the last run.
 std::int64_t timed_faults();
 
+// Says whose turn it is. The one that has it passes it on.
+class Turns {
+  public:
+    explicit Turns(std::uint32_t seats) : here_(seats, true) {}
+
+    void begin(std::uint32_t seat); // when all seats are there
+    void wait(std::uint32_t seat);
+    void pass(std::uint32_t seat);
+    void leave(std::uint32_t seat); // for good
+
+  private:
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::vector<bool> here_;
+    std::uint32_t now_ = UINT32_MAX;
+};
+
 class Team {
   public:
-    explicit Team(std::uint32_t threads);
+    explicit Team(std::uint32_t threads, bool takes_turns = false);
 
     // Runs the work in each seat, and returns the seconds from the first start to the last finish. A team of one uses
     // the calling thread, because mallocs treat a single-threaded program specially.
@@ -45,6 +68,8 @@ class Team {
     friend class Seat;
     std::vector<Seat> seats_;
     std::barrier<> start_;
+    const bool takes_turns_;
+    Turns turns_;
 };
 
 // A row without shared state: makes a `Loop` from the plan and the thread's number; its go(pairs) does the work.

@@ -8,7 +8,7 @@ import sys
 # Run as a folder, so the package itself is not in the path.
 sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from measure import apps, counts, figures, machine, rss, scale, subjects, syscalls, tails, times
+from measure import against, apps, counts, figures, machine, rss, scale, subjects, syscalls, tails, times
 from measure.fault import BadInput, Broken
 from measure.options import ROOT, parse
 from measure.runner import Runner
@@ -34,7 +34,7 @@ def rows_of(options, runner):
             raise BadInput(f"--rows: {', '.join(modules)} has no row '{row}'; there are {', '.join(every)}")
     chosen = {}
     for group, module in modules.items():
-        usual = module.usual_rows(runner)
+        usual = times.GATE_ROWS if options.gate else module.usual_rows(runner)
         wanted = [row for row in options.rows if row in known[group]] if options.rows else usual
         if wanted:
             chosen[group] = wanted
@@ -95,11 +95,15 @@ def main(arguments):
     named = subjects.check_names(options.allocators, options.build)
     if options.update and named and "hakmem" not in [name for name, _ in named]:
         raise BadInput("--update records hakmem: name it too, or leave out --allocator")
+    if options.against:
+        against.full_name(options.against)
     if options.only_check_options:
         return 0
     runner = Runner(options.build)
     chosen = subjects.choose(options.allocators, options.build)
     rows = rows_of(options, runner)
+    if options.against:
+        chosen.append(against.subject(options.against))
     for subject in chosen:
         subjects.prove(subject, runner.program)
     subjects.say_absent(options.allocators, options.build)  # not before: a refusal is one line

@@ -25,6 +25,8 @@ class Options:
     out: pathlib.Path
     build: pathlib.Path
     update: bool
+    gate: bool
+    against: str
     only_check_options: bool
 
 
@@ -65,6 +67,8 @@ def parse(arguments):
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--gate", action="store_true")
+    parser.add_argument("--against")
     parser.add_argument("--only-check-options", action="store_true")
     found = vars(parser.parse_args(arguments))
     group = found.pop("group")
@@ -75,6 +79,10 @@ def parse(arguments):
         raise BadInput("--update: only counts are recorded: ci/bench counts --update")
     if options.update and (options.rows or options.ops):
         raise BadInput("--update records all rows at the usual length: leave out --rows and --ops")
+    if options.gate and group != "times":
+        raise BadInput("--gate: only times has one: ci/bench times --gate")
+    if options.against and group not in ("counts", "times"):
+        raise BadInput("--against: ci/bench counts or ci/bench times compares with an older commit")
     check_files(options)
     return options
 

@@ -81,6 +81,43 @@ class Callgrind(unittest.TestCase):
         self.assertEqual(callgrind.own_events(lines, wanted), {"Ir": 2})
         self.assertEqual(callgrind.own_events(lines, wanted, unnamed=True), {"Ir": 42})
 
+    def test_roles(self):
+        lines = """events: Ir
+ob=(1) /lib/a.so
+fn=(1) refill
+5 2
+cfn=(2) remote_drain.llvm.12
+calls=3 1
+5 11
+cob=(2) /lib/libc.so.6
+cfn=(3) mmap
+calls=1 1
+5 100
+cfn=(2)
+calls=1 1
+5 4
+ob=(3) /bin/program
+fn=(4) main
+1 7
+cob=(1)
+cfn=(5) malloc
+calls=9 1
+1 300
+cfn=(4)
+calls=1 1
+1 999
+cob=(1)
+cfn=(6) operator delete(void*)
+calls=9 1
+1 40
+cob=(1)
+cfn=(7) operator new(unsigned long)
+calls=9 1
+1 5""".splitlines()
+        own = callgrind.Own((os.path.realpath("/lib/a.so"),), False)
+        found = callgrind.roles_of(callgrind.read(lines), own)
+        self.assertEqual(found, {"malloc": 305, "free": 40, "drain": 15})
+
     def test_what_is_no_callgrind_file_is_refused(self):
         for lines in ([], ["events: Ir", "ob=(7)", "1 2"], ["events: Ir", "ob=(1) /a", "1 2 3"], ["ob=(1) /a", "1 2"]):
             with self.assertRaises(callgrind.FormatError):

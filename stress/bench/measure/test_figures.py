@@ -102,16 +102,27 @@ class Counts(unittest.TestCase):
     def test_targets_and_recorded_figures(self):
         entry = {"target": {"instructions": 33, "l1_misses": 0.3}, "recorded": {"instructions": 30, "branches": 4}}
         good = {"instructions": 30.5, "branches": 4.1, "l1_misses": 0.3}
-        self.assertEqual(counts.missed(good, entry) + counts.grown(good, entry), [])
+        self.assertEqual(counts.missed(good, entry) + counts.grown("tight-64", good, entry), [])
         self.assertEqual(len(counts.missed({**good, "instructions": 33.01}, entry)), 1)
         self.assertEqual(len(counts.missed({**good, "l1_misses": 0.31}, entry)), 1)
         self.assertEqual(counts.missed({**good, "l1_misses": 0.3049}, entry), [])  # shown as 0.30
-        self.assertEqual(len(counts.grown({**good, "instructions": 30.51}, entry)), 1)
-        self.assertEqual(len(counts.grown({**good, "branches": 4.11}, entry)), 1)
+        self.assertEqual(len(counts.grown("tight-64", {**good, "instructions": 30.51}, entry)), 1)
+        self.assertEqual(len(counts.grown("tight-64", {**good, "branches": 4.11}, entry)), 1)
 
-    def test_every_row_of_the_file_has_targets(self):
+    def test_rows_with_threads_have_a_share_as_slack_and_roles_count(self):
+        entry = {"recorded": {"instructions": 100, "malloc": 60, "free": 2, "l1_misses": 1}}
+        good = {"instructions": 105.9, "malloc": 63.5, "free": 3, "l1_misses": 50}
+        self.assertEqual(counts.grown("larson/2", good, entry), [])
+        for event, figure in (("instructions", 106.1), ("malloc", 63.7), ("free", 3.1)):
+            self.assertEqual(len(counts.grown("larson/2", {**good, event: figure}, entry)), 1, event)
+        self.assertEqual(len(counts.grown("larson", good, entry)), 1)  # one thread: instructions are held to 0.5
+
+    def test_every_row_of_the_file_has_figures(self):
         for row, entry in counts.expectations().items():
-            self.assertTrue({"instructions", "branches"} <= set(entry["target"]) <= set(counts.EVENTS), row)
+            self.assertTrue(set(entry.get("target", {})) <= set(counts.EVENTS), row)
+            self.assertTrue({"instructions", "branches", *counts.ROLES} <= set(entry["recorded"]), row)
+            name, threads = counts.split(row)
+            self.assertTrue(threads == 1 or threads in counts.THREADS[name], row)
 
 
 class Memory(unittest.TestCase):

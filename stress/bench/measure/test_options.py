@@ -56,6 +56,12 @@ class Refused(unittest.TestCase):
         self.refused("not 'x'", "--threads", "1,x")
         self.refused("at most 1024 threads", "--threads", "1,1025")
 
+    def test_gate(self):
+        self.refused("--gate: only times", "counts", "--gate")
+        self.refused("--gate: only times", "--gate")
+        self.refused("--against: ci/bench counts or", "rss", "--against", "HEAD")
+        self.refused("--against no-such-commit: the checkout has no such", "times", "--against", "no-such-commit")
+
     def test_allocators(self):
         self.refused("neither NAME=PATH.so nor one of hakmem", "--allocator", "nomalloc")
         self.refused("there is no file /no/such.so", "--allocator", "mine=/no/such.so")

@@ -2,14 +2,23 @@
 
 import statistics
 
-from measure import ratios
+from measure import against, ratios
 from measure.fault import BadInput, Broken
 from measure.options import say
 from measure.runner import leave_out
 from measure.table import format_table
 
 ROUNDS = 5
-THREADS = {"larson": [1, 2, 4, 8], "remote-free": [2, 4], "all-remote": [2, 4], "mstress": [2, 4]}
+GATE_ROWS = ["larson", "mixed-1024", "remote-free"]  # the loops of other people's benchmarks that users quote
+GATE_ROUNDS = 9
+GATE_THREADS = [1, 2, 4, 8]
+THREADS = {
+    "larson": [1, 2, 4, 8],
+    "remote-free": [2, 4],
+    "all-remote": [2, 4],
+    "mstress": [2, 4],
+    "rptest": [2, 4],
+}
 THREADS_USUAL = [1, 2]
 # In some rows mallocs differ by a factor of twenty, and all do the same number of pairs. The fastest must run long
 # enough to be timed, and the slowest must not run too long.
@@ -21,12 +30,14 @@ def known_rows(runner):
     return list(runner.rows)
 
 
-usual_rows = known_rows
+def usual_rows(runner):
+    """All but those of a million blocks, which take a gigabyte."""
+    return [name for name, row in runner.rows.items() if not row["bulk"] or row["count"] < 10**6]
 
 
 def thread_counts(runner, row, wanted):
     """Of the wanted numbers of threads, those that the row accepts."""
-    counts = wanted or THREADS.get(row, THREADS_USUAL)
+    counts = wanted or THREADS.get(row, [1] if runner.rows[row]["bulk"] else THREADS_USUAL)
     return [count for count in counts if count % runner.rows[row]["threads_step"] == 0]
 
 
@@ -158,13 +169,37 @@ def show_means(judged, others):
     return "\n".join(lines)
 
 
+def show_gate(found, ours, names):
+    """One line a case and build of ours: against the best rival, and against the library of an older commit."""
+    rivals = [name for name in names if name not in ours and not against.is_older(name)]
+    older = [name for name in names if against.is_older(name)]
+    lines = []
+    for name in ours:
+        for case in found:
+            line = [case["row"], case["threads"], name, median(case, name)]
+            for group in (rivals, older):
+                best = ratios.best({other: case["ns"][other] for other in group if other in case["ns"]})
+                if best is None:
+                    line += ["-", "-", "-"]
+                    continue
+                ratio = ratios.compare(case["ns"][best], case["ns"][name])
+                line += [best, f"{ratio['median']:.2f}", f"{ratio['low']:.2f}-{ratio['high']:.2f}"]
+            lines.append(line)
+    header = ["row", "threads", "ours", "ns a pair", "best rival", "ratio", "quartiles", "older", "ratio", "quartiles"]
+    return "The harnesses: time of the other by ours within a round, above 1 ours is faster:\n" + format_table(
+        header, lines
+    )
+
+
 def run(runner, subjects, options, rows):
     names = [subject.name for subject in subjects]
     ours = [subject.name for subject in subjects if subject.ours]
     others = [name for name in names if name not in ours]
-    found = measure(
-        runner, subjects, cases(runner, rows, options.threads), options.rounds or ROUNDS, options.ops, "times"
-    )
+    rounds = options.rounds or (GATE_ROUNDS if options.gate else ROUNDS)
+    threads = options.threads or (GATE_THREADS if options.gate else [])
+    found = measure(runner, subjects, cases(runner, rows, threads), rounds, options.ops, "times")
+    if options.gate:
+        return {"rounds": rounds, "cases": found, "judged": {}, "means": {}}, show_gate(found, ours, names), None
     judged = {name: [judge(case, name, others) for case in found] for name in ours} if others else {}
     text = show(found, names, list(judged), judged)
     if judged:
@@ -174,7 +209,7 @@ def run(runner, subjects, options, rows):
             f"{ratios.ROUNDS_MIN} rounds\n" + show_means(judged, others)
         )
     data = {
-        "rounds": options.rounds or ROUNDS,
+        "rounds": rounds,
         "cases": found,
         "judged": judged,
         "means": {name: means(of_name, others) for name, of_name in judged.items()},
