@@ -61,8 +61,13 @@ static inline size_t os_page_bytes(void)
 /* Milliseconds since a fixed moment in the past. Never goes back; coarse. */
 uint64_t os_now_ms(void);
 
-/* How much address space the process may have (RLIMIT_AS); UINT64_MAX: no limit. */
+/* How much address space the process may have (RLIMIT_AS); UINT64_MAX: no limit. For the start of the heap: a filter that
+ * the program installs later (seccomp) may end a process that asks. */
 uint64_t os_address_space_limit_bytes(void);
+
+/* Whether size_bytes of address space can be had at once, as far as that can be known. Maps them for a moment, which no
+ * filter of a program that allocates can forbid. */
+bool os_has_space(size_t size_bytes);
 
 /* Some address in the program's own file, and so near its static data and the break; 0 where that is not known. */
 uintptr_t os_program_address(void);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -152,6 +153,17 @@ uint64_t os_address_space_limit_bytes(void)
     static_assert(RLIM_INFINITY == UINT64_MAX, "no limit is the highest one");
     bool known = call_getrlimit(RLIMIT_AS, &limit) == 0;
     return known ? limit.rlim_cur : UINT64_MAX;
+}
+
+/* A sanitizer would keep books on the mapping, which may have terabytes; and an arena of the explorer's has no limit. */
+bool os_has_space(size_t size_bytes)
+{
+    static _Atomic(bool) stays_mapped; /* the system takes nothing back: ask no more. relaxed: it orders nothing */
+    if (!OWN_CALLS || atomic_load_explicit(&stays_mapped, memory_order_relaxed)) return true;
+    void *start = map_none(NULL, size_bytes, 0);
+    if (start != NULL && call_munmap(start, size_bytes) != 0)
+        atomic_store_explicit(&stays_mapped, true, memory_order_relaxed);
+    return start != NULL;
 }
 
 /* What the kernel has told the process at its start. */

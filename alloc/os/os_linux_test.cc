@@ -234,6 +234,22 @@ TEST_F(OsLinux, AddressSpaceLimit)
     errno = ERRNO_BEFORE;
 }
 
+TEST_F(OsLinux, SpaceIsWhatTheLimitLeaves)
+{
+    SKIP_UNDER_SANITIZER("it is not asked there");
+    EXPECT_TRUE(os_has_space(size_t{1} << 44));
+    EXPECT_FALSE(os_has_space(size_t{1} << 50));
+    EXPECT_TRUE(test::in_child([] {
+        for (size_t size : {64 * MIB, 512 * MIB, 4096 * MIB}) { // the process itself takes less than the first
+            rlimit limit = {size, RLIM_INFINITY};
+            ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+            EXPECT_TRUE(os_has_space(size / 16));
+            EXPECT_FALSE(os_has_space(size));
+        }
+    }));
+    errno = ERRNO_BEFORE;
+}
+
 TEST_F(OsLinux, WaitAndWake)
 {
     uint32_t word = 1;

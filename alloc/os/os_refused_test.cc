@@ -68,6 +68,9 @@ const struct {
     {"os_now_ms", NONE, [](auto &) { return os_now_ms() > 0; }},
     {"os_address_space_limit_bytes", SYS_prlimit64,
      [](auto &) { return os_address_space_limit_bytes() == UINT64_MAX; }},
+    {"os_has_space", SYS_mmap, [](auto &) { return !os_has_space(PAGE_BYTES); }},
+    {"os_has_space", SYS_munmap, // it maps no more, since each would stay: it even says yes to more than there is
+     [](auto &) { return os_has_space(MIB) && os_has_space(size_t{1} << 60); }},
     {"os_program_address", NONE, [](auto &) { return os_program_address() != 0; }},
     {"os_stack_address", NONE, [](auto &r) { return os_stack_address() > (uintptr_t)&r; }},
     {"os_is_privileged", NONE, [](auto &) { return !os_is_privileged(); }},

@@ -43,6 +43,7 @@ static struct {
     size_t first, end; /* slices of tags, so GiBs of addresses */
 } shown[SHOWN_MAX];
 static _Atomic(uintptr_t) window_next;
+static uint64_t limit_at_start = UINT64_MAX;
 
 uint32_t pagemap_test_window_bits;
 
@@ -162,7 +163,8 @@ int pagemap_start(void)
 {
     if (pagemap_test_window_bits != 0) return map_reserve(pagemap_test_window_bits);
     /* Under a tight limit on address space the whole map would leave too little for the program. */
-    bool full = os_address_space_limit_bytes() / LIMIT_SHARE >= table_bytes(FULL_BITS);
+    limit_at_start = os_address_space_limit_bytes();
+    bool full = limit_at_start / LIMIT_SHARE >= table_bytes(FULL_BITS);
     int error = !full ? ENOMEM : SPARSE_MAP ? sparse_reserve() : map_reserve(FULL_BITS);
     for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--) error = map_reserve(bits);
     return error;
@@ -210,6 +212,11 @@ static bool back(uintptr_t address)
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     return back_cell((const void *)&tags[address >> PAGE_SHIFT]) &&
            back_cell((const void *)&descriptors[address >> SUPERSLAB_SHIFT]);
+}
+
+uint64_t pagemap_limit_bytes(void)
+{
+    return limit_at_start;
 }
 
 bool pagemap_is_window(void)

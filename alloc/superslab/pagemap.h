@@ -95,6 +95,9 @@ bool pagemap_was_ours(const void *address);
  * writable. */
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes);
 
+/* The process's limit on address space (RLIMIT_AS) when the map was made; UINT64_MAX: none. */
+uint64_t pagemap_limit_bytes(void);
+
 /* For inspection: true when the map covers only the window. */
 bool pagemap_is_window(void);
 

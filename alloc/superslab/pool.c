@@ -12,12 +12,15 @@
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 
-enum { LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8 };
+enum {
+    LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8,
+    SPACE_TRIED_LOG2 = 44, /* a limit above 16 TiB is none */
+};
 
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count;
 
-/* RLIMIT_AS when it was read last, and when that was. */
+/* The limit on address space that was found last, and when that was. */
 static _Atomic(uint64_t) limit_bytes = UINT64_MAX, limit_read_ms;
 
 /* The superslab where this thread's searches for runs begin. At first that is the first one. After a contended claim it
@@ -160,8 +163,21 @@ static bool is_near(uint64_t limit, size_t block_bytes)
     return taken > limit / TIGHT_SHARE && block_bytes >= limit / mappings_max;
 }
 
+/* A bound for how much address space the process may have, at most twice as much as it is, since nobody is asked for
+ * RLIMIT_AS after start: what superslabs take, and less than what is refused beside. UINT64_MAX: they take no large share. */
+static uint64_t limit_find(void)
+{
+    const uint64_t taken = (uint64_t)atomic_load_explicit(&superslab_count, memory_order_relaxed) * SUPERSLAB_BYTES;
+    uint64_t beside = (uint64_t)1 << SPACE_TRIED_LOG2;
+    if (taken < beside / TIGHT_SHARE) beside = taken * (TIGHT_SHARE - 1);
+    if (os_has_space(beside)) return UINT64_MAX;
+    while (beside > taken && !os_has_space(beside / 2)) beside /= 2;
+    const uint64_t at_start = pagemap_limit_bytes();
+    return taken + beside - 1 < at_start ? taken + beside - 1 : at_start;
+}
+
 /* Whether address space is short, and a new superslab for this run and its like would waste it. A superslab counts whole
- * against RLIMIT_AS. The limit is read when a superslab would be made, and once in TIGHT_READ_MS while none is. */
+ * against RLIMIT_AS. The limit is looked for when a superslab would be made, and once in TIGHT_READ_MS while none is. */
 static bool is_tight(const struct page_need *need)
 {
     if (need->block_bytes == 0) return false;
@@ -171,7 +187,7 @@ static bool is_tight(const struct page_need *need)
     uint64_t limit = atomic_load_explicit(&limit_bytes, memory_order_relaxed), now_ms = os_now_ms();
     bool is_recent = now_ms < atomic_load_explicit(&limit_read_ms, memory_order_relaxed) + TIGHT_READ_MS;
     if (is_recent && is_near(limit, need->block_bytes)) return true;
-    limit = os_address_space_limit_bytes();
+    limit = limit_find();
     atomic_store_explicit(&limit_bytes, limit, memory_order_relaxed);
     atomic_store_explicit(&limit_read_ms, now_ms, memory_order_relaxed);
     return is_near(limit, need->block_bytes);
