@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "os/os.h"
+#include "profile/profile.h"
 }
 
 namespace {
@@ -244,4 +245,41 @@ TEST_F(GuardRate, AThreadThatHasEndedIsServed)
         });
         EXPECT_EQ(served, (SMALL_BYTES_MAX - 1) / 100 + 1u);
     });
+}
+
+// Sampled blocks for guards beside a heap profile: each block is in one place, whichever of the two takes a malloc.
+TEST_F(GuardRate, AProfileAtOnce)
+{
+    if (SANITIZED) GTEST_SKIP() << "builds with a sanitizer do not profile";
+    for (uint32_t rate : {1, 3, 20, 100})
+        for (uint64_t mean : {1000, 16000, 64000})
+            with(64, rate, [=] {
+                ASSERT_EQ(profile_start(mean, 1), 0);
+                test::Rng rng(rate);
+                std::vector<std::pair<void *, size_t>> held(300);
+                uint32_t guarded = 0, profiled = 0;
+                for (int i = 0; i < 20000; i++) {
+                    const size_t at = rng.below(held.size());
+                    auto &[block, size] = held[at];
+                    if (block != nullptr) ASSERT_TRUE(test::pattern_holds(block, size, at)) << i;
+                    const size_t wanted = 1 + rng.below(rng.below(4) == 0 ? 4000 : 200);
+                    if (block == nullptr || rng.below(3) == 0) {
+                        block = hak_realloc(block, wanted);
+                        size = wanted;
+                        test::pattern_fill(block, size, at);
+                    } else {
+                        hak_free(block);
+                        block = nullptr;
+                        continue;
+                    }
+                    const uint32_t tag = pagemap_tag(block) & TAG_CLASS_MASK;
+                    guarded += tag == CLASS_GUARD;
+                    profiled += tag == CLASS_PROFILE;
+                }
+                EXPECT_TRUE(guarded > 0 && profiled > 0) << guarded << " " << profiled;
+                for (auto &[block, size] : held) hak_free(block);
+                profile_stop();
+                guard_sample_set(0);
+                test::expect_at_rest();
+            });
 }

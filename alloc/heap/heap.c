@@ -39,14 +39,12 @@ static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_i
     return block != NULL ? block : no_memory();
 }
 
-/* heap_refill while blocks are sampled for guards. */
-static HAK_COLD void *refill_guarded(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+/* heap_refill while blocks are sampled for guards, and not this malloc. */
+static HAK_COLD void *refill_guarded(struct tcache *tcache, uint32_t class_index)
 {
-    void *block = guard_sample_alloc(tcache, size_bytes);
-    if (block != NULL) return block;
     tick(tcache);
     struct guard_visit visit = guard_visit_begin(tcache, class_index);
-    block = tcache_refill(tcache, class_index);
+    void *block = tcache_refill(tcache, class_index);
     if (block == NULL) return refill_after_purge(tcache, class_index);
     guard_visit_refilled(visit, tcache, class_index);
     return block;
@@ -74,11 +72,12 @@ static HAK_NOINLINE void *refill_counted(size_t size_bytes, struct tcache *tcach
 
 static HAK_COLD void *refill_sampled_any(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
-    bool is_profiled = sampling_profile_is_on();
+    bool is_profiled = sampling_profile_is_on(), is_guarded = guard_sample_rate_now() != 0;
     void *block = is_profiled ? pops_refill_any(tcache, class_index, size_bytes) : NULL;
+    /* A block for a guard comes from no list: the profile must neither count it nor set it aside. */
+    if (block == NULL && is_guarded) block = guard_sample_alloc(tcache, size_bytes);
     if (block != NULL) return block;
-    block = guard_sample_rate_now() != 0 ? refill_guarded(size_bytes, tcache, class_index)
-                                         : refill_plain(size_bytes, tcache, class_index);
+    block = is_guarded ? refill_guarded(tcache, class_index) : refill_plain(size_bytes, tcache, class_index);
     return is_profiled ? pops_refilled_any(tcache, block, class_index, size_bytes) : block;
 }
 
