@@ -245,9 +245,28 @@ static size_t index_of(uintptr_t frame, const struct os_frame *frames, size_t co
     return 0;
 }
 
+/* What the unwinder finds, of one thread at a time; too large for small stacks. As many as threads ever unwound at once. */
+struct scratch {
+    struct scratch *next;
+    struct os_frame frames[PROFILE_FRAMES + OWN_FRAMES_MAX];
+};
+static struct scratch *free_scratch; /* under the lock */
+
+/* NULL: the system has no memory. */
+static struct scratch *scratch_take(void)
+{
+    struct scratch *scratch = free_scratch;
+    if (scratch == NULL) return meta_alloc(sizeof *scratch);
+    free_scratch = scratch->next;
+    return scratch;
+}
+
 static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t room_bytes)
 {
-    struct os_frame frames[PROFILE_FRAMES + OWN_FRAMES_MAX];
+    static struct site_modules modules; /* too large for small stacks; under the lock */
+    struct scratch *scratch = scratch_take();
+    if (scratch == NULL) return site_of(NULL, 0, &modules);
+    struct os_frame *frames = scratch->frames;
     int saved = errno;
     unwound++;
     lock_release(LOCK_PROFILE);
@@ -263,10 +282,11 @@ static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t
     errno = saved;
     size_t site_count = count > skipped ? count - skipped : 0;
     if (site_count > PROFILE_FRAMES) site_count = PROFILE_FRAMES;
-    static struct site_modules modules; /* too large for small stacks */
     struct profile_site *site = site_of(frames + skipped, (uint32_t)site_count, &modules);
     if (own != 0 && modules.count <= SITE_MODULES_MAX && path_make(frame, frames + own, site_count + 1, room_bytes))
         path_learn(site, &modules);
+    scratch->next = free_scratch;
+    free_scratch = scratch;
     return site;
 }
 
