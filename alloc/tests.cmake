@@ -223,6 +223,13 @@ target_link_libraries(plain-program PRIVATE Threads::Threads)
 hakmem_c_program(hooked-program programs/hooked_program.c)
 set_target_properties(hooked-program PROPERTIES ENABLE_EXPORTS ON)
 
+# With more thread-local data than a small stack has room for.
+foreach(bytes 16 50000 54000 58000 200000 3000000)
+  hakmem_c_program(stack-program-${bytes} programs/stack_program.c)
+  target_compile_definitions(stack-program-${bytes} PRIVATE MINE_BYTES=${bytes})
+  target_link_options(stack-program-${bytes} PRIVATE -Wl,-z,now)
+endforeach()
+
 add_dependencies(alloc-programs override-tests plain-program)
 hakmem_emulator_lacks(override OverrideNew lacking)
 hakmem_add_override_test(override/libc override-tests --gtest_filter=*${lacking})
@@ -263,6 +270,8 @@ foreach(library hakmem hakmem-validate)
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2 << 30,) * 2); bytearray(100 << 20)")
     hakmem_add_override_test(override/${library}-stats ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/stats_check $<TARGET_FILE:${library}>)
+    hakmem_add_override_test(override/${library}-stack ${Python3_EXECUTABLE}
+        ${CMAKE_CURRENT_SOURCE_DIR}/programs/stack_check $<TARGET_FILE:${library}> $<TARGET_FILE_DIR:stack-program-16>)
     hakmem_add_override_test(override/${library}-learned ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/learned_check $<TARGET_FILE:${library}>)
   endif()
