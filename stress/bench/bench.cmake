@@ -19,6 +19,7 @@ target_sources(bench_loops PRIVATE
   bench/team.cc)
 add_executable(hakmem-bench
   $<TARGET_OBJECTS:bench_loops>
+  bench/growth.cc
   bench/main.cc
   bench/output.cc
   bench/rss.cc

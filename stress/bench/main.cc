@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "bench/growth.h"
 #include "bench/output.h"
 #include "engine/base/cli_numbers.h"
 
@@ -21,6 +22,7 @@ struct Options {
     std::string json = "-";
     Plan plan;
     RssPlan rss{256, 2000, 1};
+    GrowthPlan growth;
     CLI::Option *threads = nullptr, *ops = nullptr;
     std::uint64_t handover_pairs = Plan().handover_pairs;
     bool list_json = false, turns = false;
@@ -82,6 +84,14 @@ int run_rss(const Options &options)
     return fault.empty() ? 0 : fail(fault);
 }
 
+int run_growth(const Options &options)
+{
+    const std::optional<std::uint64_t> calls = growth_run(options.growth);
+    if (!calls) return refuse("there is no pattern '" + options.growth.pattern + "'");
+    const std::string fault = write_result("-", "{\"calls\": " + std::to_string(*calls) + "}\n");
+    return fault.empty() ? 0 : fail(fault);
+}
+
 int run_list(const Options &options)
 {
     const std::string fault = write_result("-", options.list_json ? rows_json() : rows_text());
@@ -103,7 +113,7 @@ int run_where()
     return fault.empty() ? 0 : fail(fault);
 }
 
-void add_options(CLI::App &run, CLI::App &rss, Options &options)
+void add_options(CLI::App &run, CLI::App &rss, CLI::App &growth, Options &options)
 {
     using stress::whole_number;
     run.add_option("row", options.row, "a row of hakmem-bench list")->required();
@@ -119,6 +129,15 @@ void add_options(CLI::App &run, CLI::App &rss, Options &options)
     run.add_option("--seed", options.plan.seed, "decides sizes and order (default 1)")
         ->check(whole_number(0, UINT64_MAX));
     run.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");
+
+    growth.add_option("pattern", options.growth.pattern, "a pattern of stress/bench/growth.cc")->required();
+    growth.add_option("--live", options.growth.live, "how many of what the pattern grows")
+        ->check(whole_number(1, 1 << 30));
+    growth.add_option("--calls", options.growth.calls, "calls after that")->check(whole_number(1, 1 << 30));
+    growth.add_option("--from", options.growth.from, "the first call that is marked")->check(whole_number(0, 1 << 30));
+    growth.add_option("--to", options.growth.to, "the call behind the last")->check(whole_number(1, 1 << 30));
+    growth.add_option("--mark", options.growth.mark, "calls from one mark to the next")
+        ->check(whole_number(1, 1 << 30));
 
     rss.add_option("row", options.row, "a memory row of hakmem-bench list")->required();
     rss.add_option("--mib", options.rss.mib, "live set in MiB (default 256)")->check(whole_number(1, 1 << 20));
@@ -140,7 +159,9 @@ int main(int argc, char **argv)
     CLI::App &where = *app.add_subcommand("where", "the library that malloc and free of this process are in");
     CLI::App &run = *app.add_subcommand("run", "one row: nanoseconds for a malloc and a free, as JSON");
     CLI::App &rss = *app.add_subcommand("rss", "one memory row: KiB at named moments, as JSON");
-    add_options(run, rss, options);
+    CLI::App &growth =
+        *app.add_subcommand("growth", "one pattern of ci/lint/growth, with marks for callgrind and strace");
+    add_options(run, rss, growth, options);
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp &) {
@@ -151,5 +172,6 @@ int main(int argc, char **argv)
     }
     if (list.parsed()) return run_list(options);
     if (where.parsed()) return run_where();
+    if (growth.parsed()) return run_growth(options);
     return run.parsed() ? run_row(options) : run_rss(options);
 }

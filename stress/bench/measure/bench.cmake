@@ -1,7 +1,7 @@
 # Tests of ci/bench, and of what a malloc and a free of the release build may cost.
 
 set(bench ${PROJECT_SOURCE_DIR}/stress/bench/measure)
-foreach(part IN ITEMS apps callgrind figures options)
+foreach(part IN ITEMS apps callgrind figures growth options)
     hakmem_lint(bench_${part} ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_SOURCE_DIR}/stress/bench
         PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} -m unittest measure.test_${part})
 endforeach()
@@ -9,7 +9,9 @@ endforeach()
 # The counts are recorded for clang's plain release build; other builds have other counts.
 if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT HAKMEM_PGO)
     hakmem_lint(bench_counts Python3::Interpreter ${lint}/bench_counts ${CMAKE_BINARY_DIR})
-    set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 10)
+    set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
+    hakmem_lint(growth Python3::Interpreter ${lint}/growth ${CMAKE_BINARY_DIR})
+    set_tests_properties(lint.growth PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 COST 50)
 endif()
 
 # Runs every row briefly, on the system's malloc and on ours; then the whole command.
