@@ -13,6 +13,7 @@
 extern "C" {
 #include "base/config.h"
 #include "crash/crash_modules.h"
+#include "report/modules.h"
 }
 
 namespace {
@@ -20,9 +21,10 @@ namespace {
 std::vector<crash_module> modules()
 {
     std::vector<crash_module> found;
-    modules_for_each([](const crash_module *each,
-                        void *context) { static_cast<std::vector<crash_module> *>(context)->push_back(*each); },
-                     &found);
+    crash_modules_look();
+    crash_modules_for_each([](const crash_module *each,
+                              void *context) { static_cast<std::vector<crash_module> *>(context)->push_back(*each); },
+                           &found);
     return found;
 }
 
@@ -123,7 +125,7 @@ TEST(CrashModules, TheBuildIdIsThatOfItsNoteAlone)
         EXPECT_EQ(build_id_of({id, {other, 1, std::string(2000, 'x')}}, load_is_last), "identity")
             << "of notes that are longer than what is read";
     }
-    const size_t most = MODULE_BUILD_ID_MAX;
+    const size_t most = IMAGE_BUILD_ID_MAX;
     EXPECT_EQ(build_id_of({id}, false, 0, 62), "identity") << "64 headers are read";
     EXPECT_EQ(build_id_of({id}, false, 0, 63), "") << "and no more";
     for (size_t others : {2, 61, 62})
@@ -154,7 +156,7 @@ TEST(CrashModules, WithoutHeadersTheBaseIsTheStart)
 
 TEST(CrashModules, WithoutTheSystemsMapsTheLinkersListServes)
 {
-    modules_remember();
+    modules_start();
     const std::vector<crash_module> mapped = modules();
     const auto libc = reinterpret_cast<const void *>(&strtoull), own = reinterpret_cast<const void *>(&modules);
     ASSERT_NE(holding(mapped, own), nullptr);
@@ -193,8 +195,8 @@ size_t listed()
 
 } // namespace
 
-// As many modules are remembered as the linker lists, up to 128. (REMEMBERED_MAX)
-TEST(CrashModules, ABoundedNumberIsRemembered)
+// As many modules are listed as the linker lists, without /proc, up to 512. (CRASH_MODULES_MAX)
+TEST(CrashModules, ABoundedNumberIsListed)
 {
     std::filesystem::path smallest; // of the libraries that are here
     for (const crash_module &each : modules())
@@ -206,10 +208,10 @@ TEST(CrashModules, ABoundedNumberIsRemembered)
     ASSERT_NE(mkdtemp(folder_name), nullptr);
     const std::filesystem::path folder = folder_name;
     EXPECT_TRUE(test::in_child([&] {
-        const size_t most = 128, before_copies = listed();
+        const size_t most = CRASH_MODULES_MAX, before_copies = listed();
+        modules_start();
         for (size_t count = before_copies; count <= most + 1; count++) {
             ASSERT_EQ(listed(), count);
-            modules_remember();
             rlimit before, none;
             ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
             none = {0, before.rlim_max};

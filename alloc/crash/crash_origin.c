@@ -78,7 +78,8 @@ void origin_keep(void)
     intptr_t length = call_readlink("/proc/self/fd/0", input, sizeof input);
     if (length > 0) input_length = (size_t)length;
     look(&program, "/proc/self/exe");
-    modules_for_each(look_at_library, NULL);
+    crash_modules_look();
+    crash_modules_for_each(look_at_library, NULL);
 }
 
 static void write_kept(struct record_writer *writer, enum record_field field, const struct kept *kept)

@@ -24,6 +24,7 @@
 #include "os/peek.h"
 #include "os/registers.h"
 #include "report/failfast.h"
+#include "report/modules.h"
 
 enum {
     FRAMES_MAX = 128,
@@ -42,7 +43,7 @@ void crash_record_prepare(void)
 {
     void *frame;
     os_backtrace(&frame, 1);
-    modules_remember();
+    modules_start();
     origin_keep();
 }
 
@@ -141,8 +142,9 @@ static void write_guard(const struct guard_history *history)
     static_assert(sizeof numbers / sizeof numbers[0] == RECORD_GUARD_NUMBERS, "one for each in RECORD_GUARD");
     record_open(&writer, RECORD_guard);
     for (size_t i = 0; i < RECORD_GUARD_NUMBERS; i++) record_add_number(&writer, numbers[i]);
-    for (uint32_t i = 0; i < allocated->count; i++) record_add_number(&writer, allocated->frames[i]);
-    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, freed->frames[i]);
+    for (uint32_t i = 0; i < allocated->count; i++)
+        record_add_number(&writer, crash_modules_address(allocated->frames[i]));
+    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, crash_modules_address(freed->frames[i]));
     record_close_whole(&writer);
 }
 
@@ -179,8 +181,9 @@ static void write_failfast(void *unused)
     static_assert(sizeof numbers / sizeof numbers[0] == RECORD_FAILFAST_NUMBERS, "one for each in RECORD_FAILFAST");
     record_open(&writer, RECORD_failfast);
     for (size_t i = 0; i < RECORD_FAILFAST_NUMBERS; i++) record_add_number(&writer, numbers[i]);
-    for (uint32_t i = 0; i < allocated->count; i++) record_add_number(&writer, allocated->frames[i]);
-    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, freed->frames[i]);
+    for (uint32_t i = 0; i < allocated->count; i++)
+        record_add_number(&writer, crash_modules_address(allocated->frames[i]));
+    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, crash_modules_address(freed->frames[i]));
     write_short_text(find->name);
     write_short_text(find->text);
     write_short_text(find->call);
@@ -266,7 +269,7 @@ static void write_module(const struct crash_module *module, void *end)
 static void write_modules(void)
 {
     size_t end = writer.used_bytes + MODULES_BYTES_MAX;
-    modules_for_each(write_module, &end);
+    crash_modules_for_each(write_module, &end);
 }
 
 static void write_link(enum record_field field, const char *path)
@@ -322,6 +325,7 @@ static void write_operations(void *unused)
 const void *crash_record_make(int signal_number, const siginfo_t *info, const void *signal_context, size_t *size_bytes)
 {
     register_count = os_registers(signal_context, registers);
+    crash_modules_look();
     record_begin(&writer, buffer, sizeof buffer);
     record_number(&writer, RECORD_signal, (uint64_t)signal_number);
     record_number(&writer, RECORD_signal_code, (uint64_t)(int64_t)info->si_code);

@@ -13,6 +13,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/peek.h"
+#include "report/modules.h"
 #include "superslab/pagemap.h"
 
 enum { RANGE_BYTES_MAX = 1 << 30 }; /* one slice of the page map, which pagemap_reserve backs, holds its tags */
@@ -79,7 +80,10 @@ static HAK_NOINLINE void event_set(struct guard_event *event)
     void *frames[GUARD_FRAMES + 1]; /* one more for this function's own */
     int count = os_backtrace(frames, GUARD_FRAMES + 1);
     event->count = count > 1 ? (uint32_t)count - 1 : 0;
-    memcpy(event->frames, frames + 1, event->count * sizeof frames[0]);
+    for (uint32_t i = 0; i < event->count; i++) {
+        const struct module_place *place = NULL;
+        event->frames[i] = modules_lasting((uintptr_t)frames[i + 1] - 1, MODULES_SURELY, &place) + 1;
+    }
     event->thread = (uint32_t)call_gettid();
 }
 

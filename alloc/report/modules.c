@@ -49,7 +49,7 @@ static char folder[MODULE_PATH_MAX]; /* at the start */
 
 /* Under the lock, or at the start. Too large for small stacks. */
 static struct image_room room;
-static char name[MODULE_PATH_MAX], path[2 * MODULE_PATH_MAX];
+static char name[MODULE_PATH_MAX], path[MODULES_PATH_BYTES];
 
 uint32_t modules_count(void)
 {
@@ -90,20 +90,17 @@ static void program_path(uintptr_t address)
     name[length] = '\0';
 }
 
-/* Sets `path` from `name`. */
-static void path_make(void)
+void modules_path(const char *from, char to[MODULES_PATH_BYTES])
 {
-    size_t length = 0;
-    bool is_file = strchr(name, '/') != NULL; /* the kernel's own code has no folder */
-    if (is_file && name[0] != '/' && folder[0] != '\0') {
-        const char *rest = strncmp(name, "./", 2) == 0 ? name + 2 : name;
-        length = strlen(folder);
-        memcpy(path, folder, length);
-        if (path[length - 1] != '/') path[length++] = '/';
-        strcpy(path + length, rest);
-        return;
+    size_t length = strlen(folder);
+    bool is_relative = from[0] != '/' && strchr(from, '/') != NULL; /* the kernel's own code has no folder */
+    if (is_relative && length > 0) {
+        memcpy(to, folder, length);
+        to += length;
+        if (to[-1] != '/') *to++ = '/';
+        if (strncmp(from, "./", 2) == 0) from += 2;
     }
-    strcpy(path, name);
+    strcpy(to, from);
 }
 
 static bool overlaps(uintptr_t low, uintptr_t high)
@@ -175,7 +172,7 @@ static const struct module_place *place_make(const struct loaded *loaded)
     image.end = loaded->end;
     token_keep(place, &image);
     if (loaded_is_program(loaded)) program_path(loaded->start);
-    path_make();
+    modules_path(name, path);
     for (uint32_t i = 0; i < modules_count() && place->module == NULL; i++)
         if (is_same_module(modules[i], &image)) place->module = modules[i];
     if (place->module == NULL) place->module = module_make(&image);
@@ -214,6 +211,14 @@ static bool is_as_it_was(const struct module_place *place, const struct loaded *
     /* A process that may not ask believes that it is the same. */
     return !os_peek((const void *)place->token_at, token, place->token_bytes) ||
            memcmp(token, place->token, place->token_bytes) == 0;
+}
+
+const struct module *modules_known(const struct loaded *loaded)
+{
+    /* acquire: pairs with the release in place_make. */
+    const struct module_place *place = atomic_load_explicit(&places, memory_order_acquire);
+    while (place != NULL && !is_as_it_was(place, loaded, MODULES_PERHAPS)) place = place->next;
+    return place != NULL ? place->module : NULL;
 }
 
 static _Atomic(const struct module_place *) *slot_of(uintptr_t start)

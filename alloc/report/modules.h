@@ -18,7 +18,7 @@
 
 #include "report/image.h"
 
-enum { MODULES_MAX = 1024, MODULE_PATH_MAX = 512 };
+enum { MODULES_MAX = 1024, MODULE_PATH_MAX = 512, MODULES_PATH_BYTES = 2 * MODULE_PATH_MAX };
 
 struct module {
     struct image image; /* start, end, base and codes by lasting addresses */
@@ -53,3 +53,10 @@ uintptr_t modules_shown(uintptr_t lasting);
 /* All modules that were seen, the program first. index < modules_count(). Async-signal-safe. */
 uint32_t modules_count(void);
 const struct module *modules_get(uint32_t index);
+
+/* For crash records. The module of a file that is loaded; NULL: it was not seen before. Async-signal-safe, as the next. */
+struct loaded;
+const struct module *modules_known(const struct loaded *loaded);
+
+/* Makes a path of the name that the linker has, of at most MODULE_PATH_MAX bytes. */
+void modules_path(const char *name, char path[MODULES_PATH_BYTES]);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/base/program.h"
+#include "record/build_id.h"
 
 namespace stress {
 namespace {
@@ -95,6 +96,7 @@ std::vector<CrashFrame> frames_of(const CrashRecord &record, const std::vector<s
         const CrashModule *module = record.module_of(frame.is_return && pc > 0 ? pc - 1 : pc);
         if (module == nullptr) continue;
         frame.module = module->path;
+        frame.build_id = module->build_id;
         frame.offset = pc - module->base;
     }
     return frames;
@@ -102,19 +104,23 @@ std::vector<CrashFrame> frames_of(const CrashRecord &record, const std::vector<s
 
 std::string add_all_lines(const std::vector<std::vector<CrashFrame> *> &lists)
 {
-    std::map<std::string, std::vector<Asked>> modules;
+    std::map<std::pair<std::string, std::string>, std::vector<Asked>> modules; // by path and build id
     for (std::vector<CrashFrame> *list : lists)
         for (CrashFrame &frame : *list)
             if (frame.module.starts_with("/"))
-                modules[frame.module].push_back({&frame, frame.offset - (frame.is_return && frame.offset > 0 ? 1 : 0)});
+                modules[{frame.module, frame.build_id}].push_back(
+                    {&frame, frame.offset - (frame.is_return && frame.offset > 0 ? 1 : 0)});
     if (modules.empty()) return "";
     const std::string symbolizer = program_find({"llvm-symbolizer-19", "llvm-symbolizer", "addr2line"});
     if (symbolizer.empty())
         return "no names of functions: install llvm-symbolizer (package llvm) or addr2line (package binutils)";
     std::string note;
-    for (const auto &[module, asked] : modules) {
-        if (access(module.c_str(), R_OK) == 0) add_lines(symbolizer, module, asked);
-        else note = "no names of functions in '" + module + "': the file is not here";
+    for (const auto &[file, asked] : modules) {
+        const auto &[module, build_id] = file;
+        if (access(module.c_str(), R_OK) != 0) note = "no names of functions in '" + module + "': the file is not here";
+        else if (!build_id.empty() && file_build_id(module) != build_id)
+            note = "no names of functions in '" + module + "': the file here is another build";
+        else add_lines(symbolizer, module, asked);
     }
     return note;
 }

@@ -18,6 +18,7 @@ struct CrashFrame {
     std::uint64_t pc = 0;
     bool is_return = false;      // pc is where a call returns to, not where the thread stopped
     std::string module;          // path; empty: not in any file
+    std::string build_id;        // of the module; may be empty
     std::uint64_t offset = 0;    // offset in the module, as addr2line expects it
     std::vector<CrashLine> lines;  // innermost first: inlined functions, then the function itself; may be empty
 };
@@ -34,7 +35,7 @@ struct CrashFrames {
     std::string note;  // why there are no lines; empty: nothing to explain
 };
 
-// Gives lines only if symbolize is set, the module's file exists, and a symbolizer is installed. Reads a module's file
+// Gives lines only if symbolize is set, the module's file is there and has the build id of the record, and a symbolizer is installed. Reads a module's file
 // once for all frames, since debug information may be large.
 CrashFrames crash_frames(const CrashRecord &record, bool symbolize);
 
