@@ -2,6 +2,7 @@
 #include "heap/heap_test_support.h"
 
 #include <fcntl.h>
+#include <hakmem/crash.h>
 
 extern "C" {
 #include "heap/stats_write.h"
@@ -218,6 +219,84 @@ TEST_F(StatsWrite, NoSignalIsLostBesideAnother)
                 await(4 * i + 4);
             }
         });
+    }));
+}
+
+// Each %p of a file's name is the id of the process that writes it; nothing else in a name is special.
+TEST_F(StatsWrite, AFilesNameTakesTheProcess)
+{
+    char folder[] = "/tmp/hakmem-stats-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const struct {
+        const char *before, *after; // P: the id
+    } names[] = {{"%p", "P"},   {"a%p", "aP"}, {"%pa", "Pa"},  {"%p%p", "PP"},
+                 {"%%p", "%P"}, {"a%", "a%"},  {"%d%", "%d%"}, {"p", "p"}};
+    for (const auto &name : names)
+        for (int generation = 0; generation < 2; generation++) {
+            auto write_one = [&] {
+                ASSERT_TRUE(stats_target_set((std::string("json:") + folder + "/" + name.before).c_str()));
+                writer_due |= STATS_DUE;
+                stats_write_due();
+                std::string wanted = name.after;
+                for (size_t at; (at = wanted.find('P')) != std::string::npos;)
+                    wanted.replace(at, 1, std::to_string(getpid()));
+                wanted = std::string(folder) + "/" + wanted;
+                EXPECT_EQ(access(wanted.c_str(), F_OK), 0) << wanted;
+                unlink(wanted.c_str());
+            };
+            EXPECT_TRUE(test::in_child([&] {
+                if (generation == 0) write_one();
+                else EXPECT_TRUE(test::in_child(write_one)) << "not the name of the parent";
+            }));
+        }
+    EXPECT_EQ(rmdir(folder), 0) << "a file of another name is there";
+}
+
+// The longest name that is taken, with as many ids as it has room for, is not cut.
+TEST_F(StatsWrite, ALongNameIsNotCut)
+{
+    EXPECT_TRUE(test::in_child([] {
+        std::string name = "json:/";
+        while (name.size() < 5 + 1023 - 1) name += "%p";
+        ASSERT_TRUE(stats_target_set(name.c_str()));
+        EXPECT_FALSE(stats_target_set((name + "more").c_str()));
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        const int kept = dup(STDERR_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        writer_due |= STATS_DUE;
+        stats_write_due(); // a name that no file may have
+        dup2(kept, STDERR_FILENO);
+        std::string said(16384, 0);
+        said.resize((size_t)read(ends[0], said.data(), said.size()));
+        const std::string id = std::to_string(getpid());
+        std::string wanted = "hakmem: HAKMEM_STATS: /";
+        for (int i = 0; i < 510; i++) wanted += id;
+        EXPECT_EQ(said.substr(0, wanted.size()), wanted);
+        EXPECT_NE(said.find(" cannot be written"), std::string::npos);
+    }));
+}
+
+// A fiber's stack may be too small for a signal's frame.
+TEST_F(StatsWrite, EachHandlerOfOursRunsOnTheSignalStack)
+{
+    EXPECT_TRUE(test::in_child([] {
+        auto actions = [] {
+            std::vector<struct sigaction> now(65);
+            for (int signal = 1; signal < 65; signal++) sigaction(signal, nullptr, &now[(size_t)signal]);
+            return now;
+        };
+        const auto before = actions();
+        ASSERT_TRUE(stats_signal_start(SIGUSR1, STATS_DUE) && stats_signal_start(SIGUSR2, PROFILE_DUE));
+        ASSERT_EQ(hak_crash_handler_install("/tmp"), 0);
+        const auto after = actions();
+        int changed = 0;
+        for (size_t signal = 1; signal < 65; signal++) {
+            if (after[signal].sa_handler == before[signal].sa_handler) continue;
+            changed++;
+            EXPECT_TRUE((after[signal].sa_flags & SA_ONSTACK) != 0) << signal;
+        }
+        EXPECT_EQ(changed, 7);
     }));
 }
 
