@@ -35,9 +35,9 @@ static HAK_NOINLINE void switch_and_call(own_stack_fn *function, void *argument)
                      : "+r"(first)
                      : [top] "r"(top), [function] "r"(function)
                      : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-                       "x16", "x17", "x19", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10",
-                       "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24",
-                       "v25", "v26", "v27", "v28", "v29", "v30", "v31", "memory", "cc");
+                       "x16", "x17", "x18", "x19", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9",
+                       "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
+                       "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "memory", "cc");
 #elif defined(__riscv)
     register void *first __asm__("a0") = argument;
     __asm__ volatile("mv s1, sp\n\t"
