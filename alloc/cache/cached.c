@@ -46,7 +46,11 @@ static size_t orphan_bytes(struct heap *heap)
 {
     if (!owner_adopt_this(&heap->owner)) return 0;
     size_t bytes = 0;
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) bytes += parked_bytes(heap, class_index);
+    bool is_left = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        bytes += parked_bytes(heap, class_index);
+        if (is_left) bytes += list_bytes(heap, heap->left->heads[class_index], class_index);
+    }
     remote_abandon(&heap->owner);
     return bytes;
 }

@@ -53,8 +53,7 @@ static void abandon_dead(void)
         if (dead == NULL) continue;
         bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
         if (whole) {
-            remote_recount(&heap->staging);
-            thread_abandon_heap(dead);
+            thread_leave(dead);
         } else {
             atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
         }
@@ -68,8 +67,9 @@ void fork_child(void)
     pool_for_each(requeue_all, NULL);
     abandon_dead();
     for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (remote_is_pending(owner)) remote_drain_orphan(owner);
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        bool is_left = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;
+        if (!is_left && remote_is_pending(&heap->owner)) remote_drain_orphan(&heap->owner);
     }
     thread_recount_warm();
     hooks.own_after_fork();

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "base/sync_point.h"
+#include "cache/thread.h"
 #include "slab/owner.h"
 #include "slab/remote.h"
 }
@@ -195,6 +196,7 @@ TEST_F(ForkAtStep, BetweenTwoStagesThatArePosted)
             remote_post_all(&tcache_self()->heap->staging);
         },
         [] {
+            thread_settle_left();
             for (uint32_t id = 1; id <= owner_count(); id++) {
                 auto *heap = reinterpret_cast<struct heap *>(owner_with_id(id));
                 if (heap->tcache != nullptr) continue;

@@ -261,3 +261,98 @@ TEST_F(Fork, BetweenAStagedBlockAndItsCount)
     thread.join();
     blocks.clear();
 }
+
+namespace {
+
+// Page faults of a child until fork returns there, beside threads that have cached blocks of many classes: count of each.
+long faults_beside(int thread_count, size_t count)
+{
+    std::atomic<int> ready{0};
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < thread_count; i++)
+        threads.emplace_back([&] {
+            std::vector<char *> blocks;
+            for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index += 3) {
+                const size_t bytes = sizeclass_bytes(class_index);
+                // A multiple of what one credit parks, in two rounds, so that bins and magazines have some.
+                for (size_t n = 0; n < count * 4096 / bytes + 1; n++) {
+                    blocks.push_back(static_cast<char *>(hak_malloc(bytes)));
+                    *blocks.back() = 1;
+                }
+                for (char *block : blocks) hak_free(block);
+                blocks.clear();
+            }
+            ready++;
+            while (!done) usleep(1000);
+        });
+    while (ready < thread_count) usleep(1000);
+    int ends[2];
+    long faults = -1;
+    EXPECT_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rusage usage;
+        getrusage(RUSAGE_SELF, &usage);
+        const bool is_written = write(ends[1], &usage.ru_minflt, sizeof faults) == sizeof faults;
+        _exit(is_written ? 0 : 1);
+    }
+    int status;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(read(ends[0], &faults, sizeof faults), (ssize_t)sizeof faults);
+    close(ends[0]);
+    close(ends[1]);
+    done = true;
+    for (std::thread &thread : threads) thread.join();
+    return faults;
+}
+
+} // namespace
+
+// The child writes to no block of others, and to each heap of a thread that it lacks a fixed number of times.
+TEST_F(Fork, CostsNothingForBlocksThatOthersHaveCached)
+{
+    SKIP_UNDER_SANITIZER("its own memory is copied too");
+    for (int threads : {1, 8, 24}) {
+        const long with_few = faults_beside(threads, 0), with_many = faults_beside(threads, 64);
+        EXPECT_LE(with_many, with_few + 3 * threads + 8) << threads << " threads";
+        EXPECT_LE(with_many, 250 + 5 * threads) << threads << " threads";
+    }
+}
+
+// All that the threads had comes back: at once by a purge, by the tick one heap a round, or to the thread that adopts.
+TEST_F(Fork, WhatWasLeftComesBack)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    static std::vector<void *> staged;
+    for (int i = 0; i < 100; i++) staged.push_back(hak_malloc(700));
+    std::atomic<int> ready{0};
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; i++)
+        threads.emplace_back([&, i] {
+            for (size_t size : test::all_kinds_of_sizes()) hak_free(hak_malloc(size));
+            if (i == 0)
+                for (void *block : staged) hak_free(block); // of the forking thread's heap
+            ready++;
+            while (!done) usleep(1000);
+        });
+    while (ready < 3) usleep(1000);
+    EXPECT_TRUE(test::in_child([] { test::expect_at_rest(); }));
+    EXPECT_TRUE(test::in_child([] {
+        const uint32_t left = thread_warm_count();
+        EXPECT_GE(left, 3u);
+        thread_tick();
+        EXPECT_GE(thread_warm_count() + 1, left) << "a tick flushes one at most";
+        for (uint32_t i = 0; i < left + 2; i++) thread_tick();
+        EXPECT_EQ(thread_warm_count(), 0u);
+        test::expect_at_rest();
+    }));
+    EXPECT_TRUE(test::in_child([] {
+        test::in_threads(3, [](int) { test::use_all_kinds_of_sizes(1); });
+        test::expect_at_rest();
+    }));
+    done = true;
+    for (std::thread &thread : threads) thread.join();
+    staged.clear();
+}

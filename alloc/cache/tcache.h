@@ -60,6 +60,13 @@ enum heap_rest {
     REST_EMPTY, /* held by a thread, or an orphan without magazines */
     REST_WARM, /* an orphan with magazines */
     REST_COLD, /* a warm orphan after a round of the tick */
+    REST_LEFT, /* an orphan with all that a thread had which a forked child lacks: see thread_leave */
+};
+
+/* The bins of that thread. */
+struct left {
+    struct block *heads[CLASS_COUNT];
+    uint32_t credits[CLASS_COUNT];
 };
 
 /* A class's magazines, in one struct, so that a refill or a park touches one cache line of it. */
@@ -75,13 +82,13 @@ struct parking {
 };
 
 /* What a thread holds besides its bins. It passes from thread to thread together with the owner, its first member.
- * While no thread holds it, nothing is staged. */
+ * While no thread holds it, nothing is staged, unless it is REST_LEFT. */
 struct heap {
     struct owner owner;
     struct parking parking[CLASS_COUNT];
     uint32_t parked; /* number of magazines of all classes */
     struct staging staging;
-    _Atomic(uint32_t) rest; /* enum heap_rest; only its holder writes it, except WARM to COLD */
+    _Atomic(uint32_t) rest; /* enum heap_rest; only its holder writes it, except WARM to COLD, and LEFT */
     /* The cache of the thread that holds it; the child reads it after fork. It is NULL again before the thread's memory
      * is gone, and changes to NULL under LOCK_VISIT. */
     _Atomic(struct tcache *) tcache;
@@ -91,6 +98,7 @@ struct heap {
     uint64_t seen_ms; /* while the thread watches idle memory: when it was on a slow path last */
     struct defrag *defrag; /* how full the slabs are (cache/defrag.c); NULL: nobody has asked yet */
     struct pops *pops; /* what the heap profile counts (profile/pops.h); NULL: nothing yet */
+    struct left *left; /* of REST_LEFT. NULL: it was never left */
 };
 
 static inline uint32_t parking_credit(const struct parking *parking)

@@ -97,11 +97,50 @@ static void warm_count_change(uint32_t change)
     atomic_fetch_add_explicit(&warm_count, change, memory_order_relaxed);
 }
 
+void thread_leave(struct tcache *dead)
+{
+    struct heap *heap = dead->heap;
+    atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
+    if (heap->left == NULL) heap->left = meta_alloc(sizeof *heap->left);
+    if (heap->left == NULL) return;
+    memcpy(heap->left->heads, dead->heads, sizeof heap->left->heads);
+    memcpy(heap->left->credits, dead->credits, sizeof heap->left->credits);
+    atomic_store_explicit(&heap->rest, REST_LEFT, memory_order_relaxed);
+    owner_leave(&heap->owner);
+}
+
+static bool is_left(const struct heap *heap)
+{
+    return atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;
+}
+
+/* Makes a heap warm that was left and that the caller holds, as the thread that left it would have done at its end. */
+static HAK_COLD void heap_settle(struct heap *heap)
+{
+    struct tcache dead = {.heap = heap};
+    memcpy(dead.heads, heap->left->heads, sizeof dead.heads);
+    memcpy(dead.credits, heap->left->credits, sizeof dead.credits);
+    remote_recount(&heap->staging);
+    tcache_park_all(&dead);
+    atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
+}
+
+void thread_settle_left(void)
+{
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        if (heap == NULL || !is_left(heap) || !owner_adopt_this(&heap->owner)) continue;
+        if (is_left(heap)) heap_settle(heap);
+        remote_abandon(&heap->owner);
+    }
+}
+
 /* Ends the rest of a heap that the caller holds. True if the heap has magazines. */
 static bool heap_wake(struct heap *heap)
 {
     /* relaxed: taking the orphan's bit has acquired the heap. */
     if (atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_EMPTY) return false;
+    if (HAK_UNLIKELY(is_left(heap))) heap_settle(heap);
     atomic_store_explicit(&heap->rest, REST_EMPTY, memory_order_relaxed);
     warm_count_change(-1u);
     return true;
@@ -182,16 +221,19 @@ bool thread_any_warm(void)
 void thread_tick(void)
 {
     if (!thread_any_warm()) return;
+    bool one_was_left = false; /* of those that were left only one a round, since each may have much */
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct owner *owner = owner_with_id(id);
         if (owner == NULL || !owner_is_orphan(owner)) continue;
         uint32_t rest = REST_WARM;
         /* relaxed: the mark orders nothing. If the heap was adopted meanwhile, and perhaps left again, it is at worst
          * flushed a round too early. */
-        if (!atomic_compare_exchange_strong_explicit(&((struct heap *)owner)->rest, &rest, REST_COLD,
-                                                     memory_order_relaxed, memory_order_relaxed) &&
-            rest == REST_COLD)
-            orphan_flush(owner);
+        if (atomic_compare_exchange_strong_explicit(&((struct heap *)owner)->rest, &rest, REST_COLD,
+                                                    memory_order_relaxed, memory_order_relaxed) ||
+            rest == REST_EMPTY || (rest == REST_LEFT && one_was_left))
+            continue;
+        one_was_left = one_was_left || rest == REST_LEFT;
+        orphan_flush(owner);
     }
 }
 

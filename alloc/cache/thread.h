@@ -44,8 +44,16 @@ bool thread_any_warm(void);
 uint32_t thread_warm_count(void);
 uint32_t thread_count_warm(void);
 
-/* In the child after fork: counts the orphans that have something cached again. */
+/* In the child after fork. thread_leave makes an orphan of the heap of a thread that the child lacks, with the thread's
+ * cache. It walks nothing and touches no block, so its cost is that of a few writes to the heap: what that thread had
+ * cached, staged and not drained is looked at when the heap is adopted, or by the tick. If the system has no memory for the
+ * cache's list heads, the child leaves the heap alone, as one that was being changed. thread_recount_warm counts the
+ * orphans that have something cached again. */
+void thread_leave(struct tcache *dead);
 void thread_recount_warm(void);
+
+/* For inspection: makes warm orphans of all heaps that were left. */
+void thread_settle_left(void);
 
 /* Flushes every orphan. Returns how many there were. */
 uint32_t thread_flush_orphans(void);

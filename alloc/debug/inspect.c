@@ -233,6 +233,7 @@ bool hak_inspect(struct hak_inspect_report *report)
 {
     *report = (struct hak_inspect_report){.broken_law = NULL};
     struct counted counted = {.report = report};
+    thread_settle_left();
     own_mend_all();
     pool_for_each(check_superslab, &counted);
     check_counts(report, &counted);

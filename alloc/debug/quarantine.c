@@ -125,11 +125,6 @@ static bool empty(struct ring *ring)
     return any;
 }
 
-bool quarantine_empty(void)
-{
-    return HAK_MINE(mine) != NULL && empty(HAK_MINE(mine));
-}
-
 void quarantine_sweep(void)
 {
     if (HAK_MINE(mine) == NULL || failfast_level() < LEVEL_TRACES) return;
@@ -150,14 +145,19 @@ bool quarantine_holds(const char *start)
 
 /* --- the rings of threads ------------------------------------------------------------------------------------ */
 
+static void ring_give_up(struct ring *ring)
+{
+    /* release: pairs with the acquire in ring_claim, which then finds the ring empty. */
+    atomic_store_explicit(&ring->thread, 0, memory_order_release);
+}
+
 void quarantine_thread_ends(void)
 {
     struct ring *ring = HAK_MINE(mine);
     if (ring == NULL) return;
     empty(ring);
     HAK_MINE(mine) = NULL;
-    /* release: pairs with the acquire in ring_claim, which then finds the ring empty. */
-    atomic_store_explicit(&ring->thread, 0, memory_order_release);
+    ring_give_up(ring);
 }
 
 static int32_t thread_id(void)
@@ -165,14 +165,12 @@ static int32_t thread_id(void)
     return call_gettid();
 }
 
-/* Empties the rings of threads that do not exist in the child. Each ring shows what its thread did up to some moment
- * (cache/fork.h), so at worst the block that was just leaving is lost. */
+/* Frees the rings of threads that do not exist in the child. The thread that takes such a ring empties it. Each ring shows
+ * what its thread did up to some moment (cache/fork.h), so at worst the block that was just leaving is lost. */
 void quarantine_after_fork(void)
 {
-    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next) {
-        if (ring != HAK_MINE(mine)) empty(ring);
-        atomic_store_explicit(&ring->thread, ring == mine ? thread_id() : 0, memory_order_relaxed);
-    }
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next)
+        atomic_store_explicit(&ring->thread, ring == HAK_MINE(mine) ? thread_id() : 0, memory_order_relaxed);
 }
 
 static bool is_gone(int32_t thread)
@@ -189,6 +187,19 @@ static bool ring_claim(struct ring *ring)
     /* acquire: pairs with the release in quarantine_thread_ends. A thread that is gone writes no more. */
     return atomic_compare_exchange_strong_explicit(&ring->thread, &thread, thread_id(), memory_order_acquire,
                                                    memory_order_relaxed);
+}
+
+bool quarantine_empty(void)
+{
+    bool any = HAK_MINE(mine) != NULL && empty(HAK_MINE(mine));
+    /* In a forked child the rings of threads that it lacks may hold blocks. acquire: as in ring_take. */
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
+        if (waiting(ring) == 0 || atomic_load_explicit(&ring->thread, memory_order_relaxed) != 0 || !ring_claim(ring))
+            continue;
+        any = empty(ring) || any;
+        ring_give_up(ring);
+    }
+    return any;
 }
 
 static struct ring *ring_take(void)

@@ -207,9 +207,12 @@ TEST_F(Quarantine, AChildGetsBackWhatWaitedInThreadsThatItHasNot)
             while (!is_over) std::this_thread::yield();
         });
     while (ready != 2) std::this_thread::yield();
-    for (char *block : blocks) EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
+    std::vector<const char *> starts;
+    for (char *block : blocks) starts.push_back(heap_lookup(block).start);
+    for (const char *start : starts) EXPECT_TRUE(quarantine_holds(start));
     EXPECT_TRUE(test::in_child([&] {
-        for (char *block : blocks) EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
+        EXPECT_TRUE(quarantine_empty());
+        for (const char *start : starts) EXPECT_FALSE(quarantine_holds(start));
     }));
     is_over = true;
     for (std::thread &other : others) other.join();

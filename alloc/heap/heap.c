@@ -383,6 +383,7 @@ size_t heap_purge(void)
 {
     if (!thread_process_start()) return 0;
     struct tcache *tcache = tcache_self();
+    thread_settle_left(); /* first, since that posts blocks to this heap too */
     size_t trimmed_bytes = tcache->heap != NULL ? tcache_shrink(tcache) : 0;
     thread_flush_orphans();
     return trimmed_bytes + huge_purge_all() + pool_purge_all();

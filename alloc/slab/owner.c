@@ -90,6 +90,11 @@ bool owner_abandon(struct owner *owner)
     return !take(owner->id); /* if another thread took the owner, that one drains it */
 }
 
+void owner_leave(struct owner *owner)
+{
+    atomic_fetch_or_explicit(&orphans[owner->id / WORD_BITS], 1ull << owner->id % WORD_BITS, memory_order_relaxed);
+}
+
 uint32_t owner_orphan_count(void)
 {
     uint32_t orphan_count = 0;

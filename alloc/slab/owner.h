@@ -116,6 +116,9 @@ bool owner_adopt_this(struct owner *owner);
  * drain it, since no other thread would. */
 bool owner_abandon(struct owner *owner);
 
+/* In the child after fork: makes the owner of a thread that the child lacks an orphan, pending slabs or not. */
+void owner_leave(struct owner *owner);
+
 /* The owner with this id, NULL if there is none. Ids run from 1 to owner_count(). */
 struct owner *owner_with_id(uint32_t id);
 uint32_t owner_count(void);

@@ -193,7 +193,7 @@ bool remote_is_queued(const struct slab *slab)
 
 void remote_forget_pending(struct owner *owner)
 {
-    atomic_store_explicit(&owner->pending, NULL, memory_order_relaxed);
+    if (remote_is_pending(owner)) atomic_store_explicit(&owner->pending, NULL, memory_order_relaxed);
 }
 
 void remote_recount(struct staging *staging)

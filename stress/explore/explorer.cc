@@ -94,7 +94,8 @@ void Explorer::reset()
 
 void Explorer::judge(const ExploreScenario &scenario)
 {
-    world_.heaps_apart();
+    // The caches of threads that a child lacks lie as they were; child_judge looks when the child has threads.
+    if (!scenario.forks) world_.heaps_apart();
     if (scenario.check != nullptr) scenario.check(world_);
     if (scenario.forks) {
         child_judge(world_);
