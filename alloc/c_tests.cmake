@@ -82,6 +82,7 @@ endfunction()
 
 hakmem_link_program(beside-program programs/beside_program.c)
 hakmem_link_program(hooked-linked programs/hooked_program.c)
+target_link_libraries(hooked-linked PRIVATE ${override}) # without it the program's malloc is libc's
 
 # Links the release objects built at -O0, as the preset debug does: a call to something that only the validating build
 # has must be gone even without an optimiser.
