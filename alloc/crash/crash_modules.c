@@ -84,13 +84,13 @@ static void set_path(const char *path)
 static void add_loaded(const struct now *place, struct list *list)
 {
     static char name[CRASH_PATH_MAX], path[MODULES_PATH_BYTES];
-    image_read(place->start, &image, &room);
+    image_read(place->start, &image, &room, false);
     image.end = place->end;
     set_image(&image, 0);
     if (place->module != NULL) {
         set_path(place->module->path);
     } else {
-        loaded_name(&place->loaded, name, sizeof name);
+        loaded_name(&place->loaded, name, sizeof name, false);
         modules_path(name, path);
         set_path(path);
     }
@@ -108,7 +108,7 @@ static void file_done(struct files *files)
 {
     if (!files->has_code) return;
     uint64_t end = module.end;
-    image_read((uintptr_t)module.start, &image, &room);
+    image_read((uintptr_t)module.start, &image, &room, false);
     set_image(&image, 0);
     module.end = end;
     list_add(files->list);

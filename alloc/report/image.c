@@ -18,11 +18,19 @@ static const void *pointer(uintptr_t address)
     return (const void *)address; /* NOLINT: an address in the image */
 }
 
-static void read_build_id(uintptr_t notes, uint64_t notes_bytes, struct image *image, struct image_room *room)
+bool image_copy(uintptr_t from, void *to, size_t size_bytes, bool stays)
+{
+    if (!stays) return os_peek(pointer(from), to, size_bytes);
+    memcpy(to, pointer(from), size_bytes);
+    return true;
+}
+
+static void read_build_id(uintptr_t notes, uint64_t notes_bytes, struct image *image, struct image_room *room,
+                          bool stays)
 {
     unsigned char *bytes = room->notes;
     if (notes_bytes > sizeof room->notes) notes_bytes = sizeof room->notes;
-    if (!os_peek(pointer(notes), bytes, notes_bytes)) return;
+    if (!image_copy(notes, bytes, notes_bytes, stays)) return;
     for (uint64_t at = 0; at + sizeof(ElfW(Nhdr)) <= notes_bytes;) {
         ElfW(Nhdr) note;
         memcpy(&note, bytes + at, sizeof note);
@@ -47,16 +55,28 @@ static void add_segment(const ElfW(Phdr) * header, struct image *image)
         image->codes[image->code_count++] = (struct image_code){low, high, header->p_offset & ~(uint64_t)PAGE_MASK};
 }
 
-bool image_read(uintptr_t start, struct image *image, struct image_room *room)
+/* Whether a segment that can be read holds the notes. */
+static bool is_mapped(const ElfW(Phdr) * headers, size_t count, const ElfW(Phdr) * notes)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Phdr) *each = &headers[i];
+        if (each->p_type == PT_LOAD && (each->p_flags & PF_R) != 0 && notes->p_vaddr >= each->p_vaddr &&
+            notes->p_vaddr + notes->p_filesz <= each->p_vaddr + each->p_filesz)
+            return true;
+    }
+    return false;
+}
+
+bool image_read(uintptr_t start, struct image *image, struct image_room *room, bool stays)
 {
     ElfW(Ehdr) file;
     *image = (struct image){.start = start, .base = start};
-    if (!os_peek(pointer(start), &file, sizeof file) || memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
+    if (!image_copy(start, &file, sizeof file, stays) || memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
         file.e_phentsize != IMAGE_HEADER_BYTES)
         return false;
     memcpy(image->header, &file, sizeof file);
     size_t count = file.e_phnum < IMAGE_HEADERS_MAX ? file.e_phnum : IMAGE_HEADERS_MAX;
-    if (!os_peek(pointer(start + file.e_phoff), room->headers, count * IMAGE_HEADER_BYTES)) return false;
+    if (!image_copy(start + file.e_phoff, room->headers, count * IMAGE_HEADER_BYTES, stays)) return false;
     const ElfW(Phdr) *headers = (const ElfW(Phdr) *)room->headers;
     for (size_t i = 0; i < count; i++) {
         if (headers[i].p_type != PT_LOAD || headers[i].p_offset > PAGE_MASK) continue;
@@ -66,8 +86,10 @@ bool image_read(uintptr_t start, struct image *image, struct image_room *room)
     for (size_t i = 0; i < count; i++) {
         if (headers[i].p_type == PT_LOAD) add_segment(&headers[i], image);
         if (headers[i].p_type == PT_DYNAMIC) image->dynamic = image->base + headers[i].p_vaddr;
-        if (headers[i].p_type == PT_NOTE && image->build_id_bytes == 0)
-            read_build_id(image->base + headers[i].p_vaddr, headers[i].p_filesz, image, room);
+    }
+    for (size_t i = 0; i < count && image->build_id_bytes == 0; i++) {
+        if (headers[i].p_type != PT_NOTE || (stays && !is_mapped(headers, count, &headers[i]))) continue;
+        read_build_id(image->base + headers[i].p_vaddr, headers[i].p_filesz, image, room, stays);
     }
     return true;
 }

@@ -55,7 +55,7 @@ static uintptr_t dynamic_find(ElfW(Sxword) tag)
 void loaded_start(void)
 {
     static struct image_room room;
-    image_read(os_program_address() & ~(uintptr_t)PAGE_MASK, &program, &room);
+    image_read(os_program_address() & ~(uintptr_t)PAGE_MASK, &program, &room, false);
     dynamic_read(program.dynamic);
     list = dynamic_find(DT_DEBUG);
     void *found = dlsym != NULL && list != 0 ? dlsym(RTLD_DEFAULT, "_dl_find_object") : NULL;
@@ -86,7 +86,7 @@ static bool bounds_find(const struct link_map *map, struct loaded *each, struct 
     if (find_object != NULL) return find_quickly((uintptr_t)map->l_ld, each);
     struct image image;
     uintptr_t start = (uintptr_t)map->l_ld == program.dynamic ? program.start : map->l_addr;
-    if (!image_read(start, &image, room)) return false;
+    if (!image_read(start, &image, room, false)) return false;
     each->start = image.start;
     each->end = image.end;
     return true;
@@ -146,12 +146,18 @@ static void text_read(uintptr_t at, char *text, size_t size_bytes)
     else if (part >= size_bytes) os_peek(pointer(at), text, size_bytes - 1);
 }
 
-void loaded_name(const struct loaded *each, char *path, size_t size_bytes)
+void loaded_name(const struct loaded *each, char *path, size_t size_bytes, bool stays)
 {
     struct link_map map;
     path[0] = '\0';
-    if (loaded_is_program(each) || each->map == 0 || !os_peek(pointer(each->map), &map, sizeof map)) return;
-    text_read((uintptr_t)map.l_name, path, size_bytes);
+    if (loaded_is_program(each) || each->map == 0 || !image_copy(each->map, &map, sizeof map, stays)) return;
+    if (stays) {
+        size_t length = strnlen(map.l_name, size_bytes - 1);
+        memcpy(path, map.l_name, length);
+        path[length] = '\0';
+    } else {
+        text_read((uintptr_t)map.l_name, path, size_bytes);
+    }
 }
 
 /* --- what is never unloaded -------------------------------------------------------------------------------- */
@@ -170,7 +176,7 @@ static bool visit_kin(const struct loaded *each, void *context)
     struct link_map map = {0};
     (void)context;
     if (each->map != 0) os_peek(pointer(each->map), &map, sizeof map);
-    loaded_name(each, path, sizeof path);
+    loaded_name(each, path, sizeof path, false);
     const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
     uintptr_t own = (uintptr_t)(void (*)(void))loaded_start;
     kin[kin_count] = (struct kin){.loaded = *each, .dynamic = (uintptr_t)map.l_ld, .base = map.l_addr};

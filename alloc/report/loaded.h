@@ -37,8 +37,8 @@ void loaded_for_each(loaded_visit_fn *visit, void *context, struct image_room *r
 /* Whether it is the program itself. */
 bool loaded_is_program(const struct loaded *each);
 
-/* Copies its path as the linker has it; empty for the program. */
-void loaded_name(const struct loaded *each, char *path, size_t size_bytes);
+/* Copies its path as the linker has it; empty for the program. stays: see image.h. */
+void loaded_name(const struct loaded *each, char *path, size_t size_bytes, bool stays);
 
 /* Calls visit for what is never unloaded: the program, this library, and what they need. The last such call is the
  * program's. Only one thread may call it. */

@@ -160,15 +160,15 @@ static void token_keep(struct module_place *place, const struct image *image)
 }
 
 /* Under the lock, or at the start. */
-static const struct module_place *place_make(const struct loaded *loaded)
+static const struct module_place *place_make(const struct loaded *loaded, bool stays)
 {
     static struct image image;
-    loaded_name(loaded, name, sizeof name);
+    loaded_name(loaded, name, sizeof name, stays);
     struct module_place *place = meta_alloc(sizeof *place + strlen(name) + 1);
     if (place == NULL) return NULL;
     strcpy(place->name, name);
     place->loaded = *loaded;
-    image_read(loaded->start, &image, &room);
+    image_read(loaded->start, &image, &room, stays);
     image.end = loaded->end;
     token_keep(place, &image);
     if (loaded_is_program(loaded)) program_path(loaded->start);
@@ -231,7 +231,7 @@ static const struct module_place *place_of(const struct loaded *found, enum modu
 {
     const struct module_place *place = atomic_load_explicit(&places, memory_order_relaxed);
     while (place != NULL && !is_as_it_was(place, found, trust)) place = place->next;
-    if (place == NULL) place = place_make(found);
+    if (place == NULL) place = place_make(found, trust == MODULES_SURELY && loaded_is_quick());
     /* release: publishes the place. Pairs with the acquire in place_at. */
     atomic_store_explicit(slot_of(found->start), place, memory_order_release);
     return place;
@@ -292,7 +292,7 @@ bool modules_is_still(const struct module_place *place, uintptr_t address)
 static bool visit_fixed(const struct loaded *each, void *context)
 {
     uint32_t *count = context;
-    const struct module_place *place = place_make(each);
+    const struct module_place *place = place_make(each, false);
     if (place == NULL || place->shift != 0) return false;
     uint32_t at = (*count)++;
     for (; at > 0 && fixed[at - 1]->loaded.start > each->start; at--) fixed[at] = fixed[at - 1];

@@ -5,7 +5,11 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 extern "C" {
 #include "os/libc.h"
@@ -18,6 +22,11 @@ struct Lasting {
     uintptr_t address;
     const module_place *place;
 };
+
+bool quick()
+{
+    return dlsym(RTLD_DEFAULT, "_dl_find_object") != nullptr;
+}
 
 Lasting lasting_of(uintptr_t address, modules_trust trust = MODULES_SURELY)
 {
@@ -147,6 +156,26 @@ TEST_F(Modules, AFileThatIsLoadedElsewhereIsTheSame)
     EXPECT_EQ(lasting_of(elsewhere).address, before.address);
     dlclose(library);
     munmap(start, 4096);
+}
+
+// A filter of system calls may end a process that asks the system to read memory. A module on the stack is read in place.
+TEST_F(Modules, AModuleOnTheStackIsReadWithoutTheSystem)
+{
+    if (!quick()) GTEST_SKIP() << "this libc has no _dl_find_object";
+    EXPECT_TRUE(test::in_child([this] {
+        const auto address = reinterpret_cast<uintptr_t>(map_of(load(7))->l_ld);
+        sock_filter steps[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 2, 0),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pipe2, 1, 0),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        };
+        const sock_fprog filter = {std::size(steps), steps};
+        ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+        EXPECT_EQ(path_of(lasting_of(address).address), folder / "7");
+    }));
 }
 
 // As many are known as there is room for; the addresses of a file that is loaded later are in no module. (MODULES_MAX)
