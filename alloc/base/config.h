@@ -91,7 +91,6 @@ enum {
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 
     PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays */
-    VISIT_STEP_BYTES = 1 << 20, /* a visitor lets go of a heap when it has trimmed this much */
     VISIT_ROUNDS =
         1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */
     DIRTY_PAGES_MIN = 64, /* free pages that may keep their memory, however few pages are in use */
@@ -101,6 +100,13 @@ enum {
         4, /* a thread that was on no slow path for this number of delays has slept: what it has free is idle */
     TRIM_IDLE_BYTES_MIN =
         1 << 20, /* such a thread trims its heap if this much more lies free than the last trim left */
+    FLUSH_STEP_BLOCKS =
+        256, /* a heap that has shrunk gives back this many parked blocks in a slow path, and a list's rest */
+    CREDIT_OWING =
+        8, /* while a heap owes such work, its thread comes to a slow path after this many frees of a class */
+    TRIM_STEP_SLABS = 64, /* a step of a trim looks at this many slabs at most */
+    TRIM_STEP_CALLS = 3, /* it makes this many calls to the system at most */
+    TRIM_STEP_BLOCKS = 512, /* it looks at no further slab once it has walked this many free blocks */
     TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
     HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
     EMPTY_SUPERSLABS_MIN = 4, /* empty superslabs kept for the next burst: this many, or as many as are in use */

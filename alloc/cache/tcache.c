@@ -5,6 +5,7 @@
 #include "cache/borrow.h"
 #include "cache/credits.h"
 #include "cache/held.h"
+#include "cache/owed.h"
 #include "cache/thread.h"
 #include "os/os.h"
 #include "report/broken.h"
@@ -44,7 +45,7 @@ uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index)
     return now > least ? now : least;
 }
 
-/* --- visits, and pauses ----------------------------------------------------------------------------- */
+/* --- visits ---------------------------------------------------------------------------------------- */
 
 void tcache_busy_again(struct tcache *tcache)
 {
@@ -73,40 +74,32 @@ void tcache_busy_again(struct tcache *tcache)
     }
 }
 
-void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms)
-{
-    struct heap *heap = tcache->heap;
-    uint32_t delay_ms = purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS;
-    if (pause_ms < (uint64_t)PAUSE_DELAYS * delay_ms) return;
-    tcache_busy_begin(tcache);
-    size_t idle_bytes = owner_idle_bytes(&heap->owner);
-    if (idle_bytes < heap->owner.idle_bytes_kept) heap->owner.idle_bytes_kept = idle_bytes;
-    if (idle_bytes >= heap->owner.idle_bytes_kept + TRIM_IDLE_BYTES_MIN) slab_trim_shrunk(&heap->owner);
-    tcache_busy_end(tcache);
-}
-
 /* Walks a list once and gives each block to its slab. It ends even if the list is cyclic: slab_give_back ends the
  * process when a slab gets back more blocks than were in use. */
-void list_give_back(struct block *list)
+uint32_t list_give_back(struct block *list)
 {
-    while (list != NULL) {
+    uint32_t count = 0;
+    for (; list != NULL; count++) {
         struct block *block = list;
         list = link_get(&block->next);
         if (list != NULL) __builtin_prefetch(list);
         slab_give_back(slab_of(block), block);
     }
+    return count;
 }
 
-static void list_give_back_checked(struct block *list, uint32_t class_index)
+static uint32_t list_give_back_checked(struct block *list, uint32_t class_index)
 {
     if (VALIDATE) validate_list(list, class_index);
-    list_give_back(list);
+    return list_give_back(list);
 }
 
-/* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. */
+/* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. If the
+ * heap owes work, each slow path does a part of it. */
 static void watch_idle(struct tcache *tcache)
 {
-    if (tcache->watches_idle || owner_idle_bytes(&tcache->heap->owner) < TRIM_IDLE_BYTES_MIN) return;
+    struct heap *heap = tcache->heap;
+    if (tcache->watches_idle || (owner_idle_bytes(&heap->owner) < TRIM_IDLE_BYTES_MIN && !heap_owes(heap))) return;
     tcache->watches_idle = true;
     tcache->heap->seen_ms = os_now_ms();
 }
@@ -135,7 +128,10 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
     struct owner *owner = &heap->owner;
     if (remote_is_pending(owner)) {
         list = drain(tcache, class_index);
-        if (HAK_UNLIKELY(owner_has_shrunk(owner))) slab_trim_shrunk(owner);
+        if (HAK_UNLIKELY(owner_has_shrunk(owner))) {
+            slab_trim_shrunk(owner);
+            watch_idle(tcache);
+        }
         if (VALIDATE && list != NULL) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
         if (list != NULL) return list;
     }
@@ -188,12 +184,13 @@ bool heap_has_room(const struct heap *heap, uint32_t class_index)
 }
 
 /* Drains remote frees here too, since a thread whose own lists suffice makes no refill that would. If the heap has
- * shrunk, empties the caches and trims the slabs. */
+ * shrunk, begins to empty the caches and to trim the slabs. */
 static void settle(struct tcache *tcache, struct owner *owner)
 {
     if (HAK_UNLIKELY(remote_is_pending(owner))) drain(tcache, CLASS_EMPTY);
     if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
-    tcache_flush(tcache);
+    tcache_park_all(tcache);
+    heap_flush_begin(tcache->heap);
     slab_trim_shrunk(owner);
     watch_idle(tcache);
 }
@@ -236,10 +233,11 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     struct block *block = pointer;
     link_set(&block->next, NULL);
     tcache->heads[class_index] = block;
+    settle(tcache, &heap->owner);
     uint32_t credit = parking_credit(&heap->parking[class_index]);
     if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
+    if (HAK_UNLIKELY(heap_owes(heap)) && credit > CREDIT_OWING) credit = CREDIT_OWING;
     tcache->credits[class_index] = credit - 1u;
-    settle(tcache, &heap->owner);
     tcache_busy_end(tcache);
 }
 
@@ -370,6 +368,7 @@ void heap_magazines_give_back(struct heap *heap)
             list_give_back_checked(list, class_index);
         }
     }
+    heap->flush_class = 0;
 }
 
 void tcache_flush(struct tcache *tcache)

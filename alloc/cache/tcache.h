@@ -99,6 +99,9 @@ struct heap {
     struct defrag *defrag; /* how full the slabs are (cache/defrag.c); NULL: nobody has asked yet */
     struct pops *pops; /* what the heap profile counts (profile/pops.h); NULL: nothing yet */
     struct left *left; /* of REST_LEFT. NULL: it was never left */
+    /* The parked lists are being given back, in steps: the class that this has come to, 0: they are not; and how many of
+     * its lists are still to go. */
+    uint8_t flush_class, flush_lists;
 };
 
 static inline uint32_t parking_credit(const struct parking *parking)
@@ -144,8 +147,8 @@ void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
 void tcache_park_all(struct tcache *tcache);
 void tcache_unpark(struct tcache *tcache);
 
-/* Gives each block of a list to its slab. The caller is busy. */
-void list_give_back(struct block *list);
+/* Gives each block of a list to its slab. Returns how many they were. The caller is busy. */
+uint32_t list_give_back(struct block *list);
 
 /* Takes the parked list of a class that was parked last; NULL: there is none. Only the thread that holds the heap. */
 struct block *magazine_pop(struct heap *heap, uint32_t class_index);
@@ -162,10 +165,6 @@ void tcache_flush(struct tcache *tcache);
 
 /* As tcache_flush, and trims the slabs that are in use. Returns how many bytes that gave back to the system. */
 HAK_COLD size_t tcache_shrink(struct tcache *tcache);
-
-/* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies on the free lists of its
- * heap is idle: trims the slabs, if more lies there than the last trim left. */
-HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
 
 /* How many frees the class's bin takes. Each list in a row that goes back to its slabs halves that, since a thread that
  * frees more than it allocates needs no long lists, and the last one before it sleeps cannot be taken from it. */

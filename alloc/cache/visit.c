@@ -3,6 +3,7 @@
 
 #include "base/sync_point.h"
 #include "cache/credits.h"
+#include "cache/owed.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "slab/slab.h"
@@ -38,32 +39,36 @@ static uint32_t seen_since(struct heap *heap)
     return atomic_load_explicit(&heap->rounds_seen, memory_order_relaxed) + 1;
 }
 
-/* Gives back the parked lists and what other threads freed, and releases empty slabs. False: it could not be visited. */
+/* Gives back the parked lists and what other threads freed, and releases empty slabs. In steps of one list each, so that
+ * the thread, when it wakes, does not wait for all of them. False: it could not be visited. */
 static bool visit_caches(struct heap *heap)
 {
     struct tcache *holder = visit_begin(heap);
     if (holder == NULL) return false;
-    heap_magazines_give_back(heap);
     heap_credits_decay(heap);
     remote_drain(&heap->owner, CLASS_EMPTY);
-    slab_release_empty(&heap->owner);
+    heap_flush_begin(heap);
+    while (heap->flush_class != 0) {
+        heap_flush_step(heap);
+        visit_end(holder);
+        holder = visit_begin(heap);
+        if (holder == NULL) return false;
+    }
     visit_end(holder);
     return true;
 }
 
-/* In steps of some classes each, so that the thread, when it wakes, does not wait for all of them. */
+/* In steps too. The heap's thread may end the trim meanwhile, or begin another one: then that one is finished. */
 static size_t visit_trim(struct heap *heap)
 {
     size_t bytes = 0;
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT;) {
+    bool is_due = true;
+    for (bool first = true; is_due; first = false) {
         struct tcache *holder = visit_begin(heap);
         if (holder == NULL) return bytes;
-        for (size_t step_bytes = 0; class_index < CLASS_COUNT && step_bytes < VISIT_STEP_BYTES; class_index++) {
-            size_t trimmed_bytes = slab_trim_class(&heap->owner, class_index);
-            step_bytes += trimmed_bytes;
-            bytes += trimmed_bytes;
-        }
-        heap->owner.idle_bytes_kept = owner_idle_bytes(&heap->owner);
+        if (first) slab_trim_begin(&heap->owner);
+        bytes += slab_trim_step(&heap->owner);
+        is_due = slab_trim_is_due(&heap->owner);
         visit_end(holder);
     }
     return bytes;

@@ -239,6 +239,7 @@ void own_small_free(struct hak_heap *heap, struct block *block)
             flush_bins(heap);
             slab_trim_shrunk(&heap->owner);
         }
+        if (HAK_UNLIKELY(slab_trim_is_due(&heap->owner))) slab_trim_step(&heap->owner);
     }
     own_unlock(heap);
 }

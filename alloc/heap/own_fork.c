@@ -27,6 +27,8 @@ static void forget_slabs(struct hak_heap *heap)
     heap->full = heap->runs = NULL;
     heap->binned_bytes = heap->slab_bytes = 0;
     heap->owner.used_bytes_peak = 0;
+    heap->owner.trim_class = 0;
+    heap->owner.trim_at = NULL;
     owner_used_bytes_set(&heap->owner, 0);
     atomic_store_explicit(&heap->owner.carved_bytes, 0, memory_order_relaxed);
 }
@@ -35,7 +37,7 @@ static void forget_slabs(struct hak_heap *heap)
 static void slab_adopt(struct hak_heap *heap, struct slab *slab)
 {
     slab->free = NULL;
-    slab->listed = slab->hollow = slab->drained = false;
+    slab->listed = slab->hollow = slab->trimmed = slab->drained = false;
     for (uint32_t page = 0; page < slab->page_count; page++) slab[page].hollow_pages = 0;
     slab->carved_count = slab->capacity;
     atomic_store_explicit(&slab->used_count, slab->capacity, memory_order_relaxed);

@@ -51,6 +51,11 @@ struct owner {
     bool trimmed_is_wanted;
     uint8_t trims_wanted;
 
+    /* A trim that is under way: the class that it has come to, 0: none; and the slab that it looks at next, NULL: no
+     * other of that class. */
+    uint8_t trim_class;
+    struct slab *trim_at;
+
     _Atomic(uint64_t) events[OWNER_EVENT_COUNT]; /* relaxed */
 
     /* Whether one slab a class stays although no block of it is in use. False in an orphan that may never be

@@ -175,6 +175,7 @@ bool remote_drain_orphan(struct owner *owner)
     if (!owner_adopt_this(owner)) return false;
     remote_drain(owner, CLASS_EMPTY);
     if (!owner->keeps_empty && owner_has_shrunk(owner)) slab_trim_shrunk(owner);
+    if (slab_trim_is_due(owner)) slab_trim_step(owner);
     remote_abandon(owner);
     return true;
 }

@@ -48,6 +48,7 @@ static void list_insert(struct slab *slab, bool last)
 static void list_remove(struct slab *slab)
 {
     struct slab **first = &slab->owner->slabs[slab->class_index];
+    if (HAK_UNLIKELY(slab->owner->trim_at == slab)) slab->owner->trim_at = slab->next != *first ? slab->next : NULL;
     if (slab->next == slab) {
         *first = NULL;
     } else {
@@ -113,7 +114,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->free = NULL;
     used_set(slab, 0);
     slab->carved_count = 0;
-    slab->hollow = false;
+    slab->hollow = slab->trimmed = false;
     slab->drained = false;
     slab->class_index = (uint8_t)class_index;
     slab->page_count = (uint8_t)pages;
@@ -302,6 +303,7 @@ static void slab_returned(struct slab *slab, uint32_t count)
     if (VALIDATE) validate_returned(slab, count);
     uint32_t used_count = used_get(slab) - count;
     used_set(slab, used_count);
+    slab->trimmed = false;
     struct owner *owner = slab->owner;
     owner_used_bytes_set(owner, owner_used_bytes(owner) - (size_t)count * sizeclass_bytes(slab->class_index));
     if (!slab->listed) list_insert(slab, false);

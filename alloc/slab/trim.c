@@ -96,32 +96,55 @@ struct idle {
     uint64_t words[BLOCKS_MAX / WORD_BITS];
 };
 
-static void idle_set(struct idle *idle, uint32_t block)
+/* The bits of one word that stand for blocks in [first, end). */
+static uint64_t word_part(uint32_t word, uint32_t first, uint32_t end)
 {
-    idle->words[block / WORD_BITS] |= 1ull << block % WORD_BITS;
+    uint32_t start = word * WORD_BITS;
+    uint64_t from = first <= start ? ~0ull : ~0ull << (first - start);
+    uint64_t to = end >= start + WORD_BITS ? ~0ull : ~(~0ull << (end - start));
+    return from & to;
 }
 
-static bool idle_get(const struct idle *idle, uint32_t block)
+static void idle_set(struct idle *idle, uint32_t first, uint32_t end)
 {
-    return (idle->words[block / WORD_BITS] >> block % WORD_BITS & 1) != 0;
+    for (uint32_t word = first / WORD_BITS; word * WORD_BITS < end; word++)
+        idle->words[word] |= word_part(word, first, end);
 }
 
-static void idle_find(const struct layout *at, struct idle *idle)
+static void idle_clear(struct idle *idle, uint32_t first, uint32_t end)
 {
-    uint32_t count = 0;
+    for (uint32_t word = first / WORD_BITS; word * WORD_BITS < end; word++)
+        idle->words[word] &= ~word_part(word, first, end);
+}
+
+static bool idle_has(const struct idle *idle, uint32_t first, uint32_t end)
+{
+    for (uint32_t word = first / WORD_BITS; word * WORD_BITS < end; word++)
+        if ((~idle->words[word] & word_part(word, first, end)) != 0) return false;
+    return true;
+}
+
+/* Returns how many blocks are on the free list. */
+static uint32_t idle_find(const struct layout *at, struct idle *idle)
+{
+    uint32_t count = 0, capacity = at->slab->capacity;
     for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next)) {
         size_t index = ((size_t)((const char *)block - at->start) - at->colour) / at->block_bytes;
-        if (index >= at->slab->capacity || count++ == at->slab->capacity)
-            broken(BROKEN_free, at->slab->class_index, block);
-        idle_set(idle, (uint32_t)index);
+        if (index >= capacity || count++ == capacity) broken(BROKEN_free, at->slab->class_index, block);
+        idle->words[index / WORD_BITS] |= 1ull << index % WORD_BITS;
+    }
+    if (!at->slab->hollow) { /* what is not carved yet */
+        uint32_t first = (uint32_t)at->slab->carve_start + at->slab->carved_count,
+                 left = capacity - at->slab->carved_count;
+        if (first >= capacity) first -= capacity;
+        uint32_t end = first + left < capacity ? first + left : capacity;
+        if (left > 0) idle_set(idle, first, end);
+        if (left > end - first) idle_set(idle, 0, left - (end - first));
+        return count;
     }
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
-        for (uint32_t block = first_block(at, os_page); is_hollow(at, os_page) && block < end_block(at, os_page);
-             block++)
-            idle_set(idle, block);
-    if (at->slab->hollow) return;
-    for (uint32_t i = at->slab->carved_count; i < at->slab->capacity; i++) /* not carved yet */
-        idle_set(idle, (at->slab->carve_start + i) % at->slab->capacity);
+        if (is_hollow(at, os_page)) idle_set(idle, first_block(at, os_page), end_block(at, os_page));
+    return count;
 }
 
 /* os_page may be the one behind the slab's last, which cannot go: purge_rows stops there. */
@@ -129,9 +152,7 @@ static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os
 {
     uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
     if (block == end) return false; /* behind the last block: never used */
-    if (is_hollow(at, os_page)) return false;
-    while (block < end && idle_get(idle, block)) block++;
-    return block == end;
+    return !is_hollow(at, os_page) && idle_has(idle, block, end);
 }
 
 /* Whether the bits agree with the slab's used_count. They may not in a child that was forked during a free; such a slab
@@ -144,13 +165,13 @@ static bool idle_is_whole(const struct slab *slab, const struct idle *idle, uint
     return count == slab->capacity - used;
 }
 
-/* Purges the pages that can go, with one call for each row of them. Adds the pages that were purged to *gone. Returns
- * how many calls were made, failed ones included: a call that failed may still have purged a part, and the links in
- * it. */
-static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uint32_t *gone)
+/* Purges the pages that can go, with one call for each row of them, calls_max at most. Adds the pages that were purged to
+ * *gone. Returns how many calls were made, failed ones included: a call that failed may still have purged a part, and the
+ * links in it. */
+static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uint32_t calls_max, uint32_t *gone)
 {
     uint32_t calls = 0;
-    for (uint32_t first = 0; first < os_page_count(at); first++) {
+    for (uint32_t first = 0; first < os_page_count(at) && calls < calls_max; first++) {
         uint32_t end = first;
         while (can_go(at, idle, end)) end++;
         if (end == first) continue;
@@ -167,15 +188,18 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
 
 /* Builds the free list again from the idle blocks that touch no hollow page, in order of address. Returns how many they
  * are. */
-static uint32_t relink(const struct layout *at, const struct idle *idle)
+static uint32_t relink(const struct layout *at, struct idle *idle)
 {
+    for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
+        if (is_hollow(at, os_page)) idle_clear(idle, first_block(at, os_page), end_block(at, os_page));
     struct block **end = &at->slab->free;
     uint32_t count = 0;
-    for (uint32_t block = 0; block < at->slab->capacity; block++) {
-        if (!idle_get(idle, block) || touches_hollow(at, block)) continue;
-        link_set(end, block_at(at, block));
-        end = &link_get(end)->next;
-        count++;
+    for (uint32_t word = 0; word < BLOCKS_MAX / WORD_BITS; word++) {
+        for (uint64_t left = idle->words[word]; left != 0; left &= left - 1) {
+            link_set(end, block_at(at, word * WORD_BITS + (uint32_t)__builtin_ctzll(left)));
+            end = &link_get(end)->next;
+            count++;
+        }
     }
     link_set(end, NULL);
     return count;
@@ -188,48 +212,103 @@ static bool any_hollow(const struct slab *slab)
     return false;
 }
 
-size_t slab_trim(struct slab *slab)
+/* What a step of a trim may still do. */
+struct budget {
+    uint32_t slabs, calls, blocks;
+    bool has_more; /* the calls did not suffice for all rows of the last slab */
+};
+
+static const struct budget NO_BOUND = {UINT32_MAX, UINT32_MAX, UINT32_MAX, false};
+
+static void spend(uint32_t *left, uint32_t amount)
 {
+    *left -= amount < *left ? amount : *left;
+}
+
+static size_t trim(struct slab *slab, struct budget *left)
+{
+    left->has_more = false;
     if (slab->free == NULL) return 0;
     struct layout at = layout_of(slab);
     if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
     struct idle idle = {{0}};
-    idle_find(&at, &idle);
+    spend(&left->blocks, idle_find(&at, &idle));
     if (!idle_is_whole(slab, &idle, used)) return 0;
-    uint32_t gone = 0;
-    if (purge_rows(&at, &idle, &gone) == 0) return 0;
+    uint32_t gone = 0, calls = purge_rows(&at, &idle, left->calls, &gone);
+    left->has_more = calls == left->calls && gone > 0;
+    slab->trimmed =
+        calls == 0 || (gone > 0 && !left->has_more); /* if the system refused all, the next trim asks again */
+    spend(&left->calls, calls);
+    if (calls == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
-    slab->drained = false; /* relink leaves the order of the addresses */
-    uint32_t carved = used + relink(&at, &idle);
+    uint32_t listed = relink(&at, &idle), carved = used + listed;
+    spend(&left->blocks, listed);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;
     return (size_t)gone * at.os_bytes;
 }
 
-size_t slab_trim_class(struct owner *owner, uint32_t class_index)
+size_t slab_trim(struct slab *slab)
+{
+    struct budget left = NO_BOUND;
+    return trim(slab, &left);
+}
+
+void slab_trim_begin(struct owner *owner)
+{
+    owner->trim_class = 1;
+    owner->trim_at = owner->slabs[1];
+}
+
+/* The trim has looked at the slab: the next one is behind it in the list, unless that is the first. */
+static void trim_advance(struct owner *owner, struct slab *slab)
+{
+    /* If every slab is its successor's predecessor, the walk comes to the first slab again. */
+    if (slab->next->prev != slab) broken(BROKEN_slabs, owner->trim_class, slab);
+    owner->trim_at = slab->next != owner->slabs[owner->trim_class] ? slab->next : NULL;
+}
+
+static void trim_next_class(struct owner *owner)
+{
+    if (++owner->trim_class < CLASS_COUNT) {
+        owner->trim_at = owner->slabs[owner->trim_class];
+        return;
+    }
+    owner->trim_class = 0;
+    owner->idle_bytes_kept = owner_idle_bytes(owner);
+}
+
+static size_t trim_until(struct owner *owner, struct budget left)
 {
     size_t bytes = 0;
-    struct slab *first = owner->slabs[class_index], *slab = first;
-    if (first == NULL) return 0;
-    do {
-        bytes += slab_trim(slab);
-        /* If every slab is its successor's predecessor, the walk returns to the first slab. */
-        if (slab->next->prev != slab) broken(BROKEN_slabs, class_index, slab);
-        slab = slab->next;
-    } while (slab != first);
+    for (; slab_trim_is_due(owner) && left.slabs > 0; left.slabs--) {
+        struct slab *slab = owner->trim_at;
+        if (slab == NULL) {
+            trim_next_class(owner);
+            continue;
+        }
+        if (!slab->trimmed) {
+            bytes += trim(slab, &left);
+            if (left.has_more) return bytes; /* the next step begins with the rest of this slab */
+        }
+        trim_advance(owner, slab);
+        if (left.blocks == 0 || left.calls == 0) return bytes;
+    }
     return bytes;
+}
+
+size_t slab_trim_step(struct owner *owner)
+{
+    return trim_until(owner, (struct budget){TRIM_STEP_SLABS, TRIM_STEP_CALLS, TRIM_STEP_BLOCKS, false});
 }
 
 size_t slab_trim_all(struct owner *owner)
 {
-    size_t bytes = 0;
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
-        bytes += slab_trim_class(owner, class_index);
-    owner->idle_bytes_kept = owner_idle_bytes(owner);
-    return bytes;
+    slab_trim_begin(owner);
+    return trim_until(owner, NO_BOUND);
 }
 
 void slab_trim_shrunk(struct owner *owner)
@@ -239,12 +318,12 @@ void slab_trim_shrunk(struct owner *owner)
     if (owner->trimmed_is_wanted) {
         if (now_ms < owner->trimmed_ms + ((uint64_t)purge_delay_ms() << owner->trims_wanted)) return;
         if (owner->trims_wanted < TRIM_WAIT_LOG2_MAX) owner->trims_wanted++;
-    } else {
+    } else if (now_ms - owner->trimmed_ms >= purge_delay_ms()) { /* sooner, there was no time to want it */
         owner->trims_wanted = 0;
     }
     owner->trimmed_is_wanted = false;
     owner->trimmed_ms = now_ms;
-    slab_trim_all(owner);
+    slab_trim_begin(owner);
 }
 
 /* --- carving trimmed memory

@@ -15,12 +15,22 @@
 /* Trims one slab. Returns how many bytes went back to the system. */
 size_t slab_trim(struct slab *slab);
 
-/* Trims every slab in the owner's list of a class, or in all its lists. Returns how many bytes went back to the
- * system. */
-size_t slab_trim_class(struct owner *owner, uint32_t class_index);
+/* Trims every slab in the owner's lists to which blocks came back since the last trim. Returns how many bytes went back to
+ * the system. Its time grows with the heap, so malloc and free do not call it. */
 size_t slab_trim_all(struct owner *owner);
 
-/* As slab_trim_all, for an owner that owner_has_shrunk. If the heap has carved trimmed memory again since the last
+/* The same in steps of bounded time. slab_trim_begin starts a trim, and the caller sees to it that slab_trim_step is called
+ * while slab_trim_is_due. A step looks at TRIM_STEP_SLABS slabs, makes TRIM_STEP_CALLS calls to the system, or walks
+ * TRIM_STEP_BLOCKS blocks, at most, but for the rest of the last slab. */
+void slab_trim_begin(struct owner *owner);
+size_t slab_trim_step(struct owner *owner);
+
+static inline bool slab_trim_is_due(const struct owner *owner)
+{
+    return owner->trim_class != 0;
+}
+
+/* Begins a trim of an owner that owner_has_shrunk. If the heap has carved trimmed memory again since the last
  * trim, it waits a delay (purge_delay_ms) after that trim, since a loop with swings would otherwise make system calls
  * in each of them. The wait doubles each time this happens again, up to 16 delays. With a delay of 0 it always
  * trims. */

@@ -30,6 +30,7 @@ struct slab {
     uint16_t carved_count;       /* blocks carved: from fresh memory, or again where the slab was hollow */
     bool listed : 1;             /* in the owner's list */
     bool hollow : 1;             /* some bit of its pages' hollow_pages is set: slab/trim.h */
+    bool trimmed : 1;            /* a trim has looked at it, and no block came back since */
     bool drained;                /* some blocks on `free` were freed by other threads */
     uint16_t hollow_pages;       /* of this page alone: a bit for each of the system's pages in it */
 

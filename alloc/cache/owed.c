@@ -1,0 +1,57 @@
+/* owed.c: see owed.h. */
+#include "cache/owed.h"
+
+#include "slab/slab.h"
+#include "slab/trim.h"
+#include "slab/validate.h"
+#include "superslab/purge.h"
+
+static void flush_class_begin(struct heap *heap, uint32_t class_index)
+{
+    while (class_index < CLASS_COUNT && heap->parking[class_index].count == 0) class_index++;
+    if (class_index == CLASS_COUNT) {
+        heap->flush_class = 0;
+        slab_release_empty(&heap->owner);
+        return;
+    }
+    heap->flush_class = (uint8_t)class_index;
+    heap->flush_lists = heap->parking[class_index].count;
+}
+
+void heap_flush_begin(struct heap *heap)
+{
+    heap->flush_class = 1;
+    heap->flush_lists = heap->parking[1].count; /* if there is none, the first step finds out */
+}
+
+void heap_flush_step(struct heap *heap)
+{
+    for (uint32_t blocks = 0; heap->flush_class != 0 && blocks < FLUSH_STEP_BLOCKS;) {
+        uint32_t class_index = heap->flush_class;
+        struct block *list = magazine_pop(heap, class_index);
+        if (VALIDATE && list != NULL) validate_list(list, class_index);
+        if (list != NULL) blocks += list_give_back(list);
+        if (list == NULL || --heap->flush_lists == 0) flush_class_begin(heap, class_index + 1);
+    }
+}
+
+void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms)
+{
+    struct heap *heap = tcache->heap;
+    uint32_t delay_ms = purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS;
+    if (pause_ms < (uint64_t)PAUSE_DELAYS * delay_ms) return;
+    tcache_busy_begin(tcache);
+    size_t idle_bytes = owner_idle_bytes(&heap->owner);
+    if (idle_bytes < heap->owner.idle_bytes_kept) heap->owner.idle_bytes_kept = idle_bytes;
+    if (idle_bytes >= heap->owner.idle_bytes_kept + TRIM_IDLE_BYTES_MIN) slab_trim_shrunk(&heap->owner);
+    tcache_busy_end(tcache);
+}
+
+void tcache_pay(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    tcache_busy_begin(tcache);
+    if (heap->flush_class != 0) heap_flush_step(heap);
+    else slab_trim_step(&heap->owner);
+    tcache_busy_end(tcache);
+}

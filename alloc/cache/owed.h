@@ -1,0 +1,24 @@
+/* owed.h: what a heap owes when it has shrunk or idled: parked lists to give back, slabs to trim. It is paid in steps, on slow
+ * paths and in visits, so that no malloc or free does work that grows with the heap. Only the thread that holds the heap, or
+ * visits it, may call these functions. */
+#pragma once
+
+#include "cache/tcache.h"
+
+/* Whether the heap has put off work: parked lists to give back, or slabs to trim. */
+static inline bool heap_owes(const struct heap *heap)
+{
+    return (heap->flush_class | heap->owner.trim_class) != 0;
+}
+
+/* As heap_magazines_give_back, in steps: heap_flush_begin starts it, and each heap_flush_step gives back FLUSH_STEP_BLOCKS blocks, and the rest of
+ * the last list. The step behind the last list releases the slabs without a block in use. */
+void heap_flush_begin(struct heap *heap);
+void heap_flush_step(struct heap *heap);
+
+/* A step of the work that heap_owes. Slow paths call it. */
+HAK_COLD void tcache_pay(struct tcache *tcache);
+
+/* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies on the free lists of its
+ * heap is idle: trims the slabs, if more lies there than the last trim left. */
+HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);

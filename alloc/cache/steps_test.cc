@@ -1,0 +1,230 @@
+// steps_test.cc: one malloc or free does a bounded part of what a heap owes, whatever the heap's size; and all of it is done
+// in the end.
+#include "heap/heap_test_support.h"
+
+#include <utility>
+
+extern "C" {
+#include "base/sync_point.h"
+#include "cache/owed.h"
+#include "cache/visit.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "slab/slab.h"
+#include "slab/trim.h"
+#include "superslab/purge.h"
+}
+
+namespace {
+
+constexpr size_t CALLS_MAX = 4; // to the system, in one malloc or free
+
+class Steps : public test::HeapTest {
+  protected:
+    void SetUp() override
+    {
+        HeapTest::SetUp();
+        real_ = os;
+        counting_ = *os;
+        counting_.purge = [](void *start, size_t size_bytes) {
+            calls_++;
+            return real_->purge(start, size_bytes);
+        };
+        os = &counting_;
+    }
+    void TearDown() override
+    {
+        os = real_;
+        hak_clock_hook = nullptr;
+        HeapTest::TearDown();
+    }
+
+    static tcache *self() { return tcache_self(); }
+    static owner &own() { return self()->heap->owner; }
+
+    // The most calls to the system that one call of `work` made.
+    template <class Work> static void call(Work work)
+    {
+        calls_ = 0;
+        work();
+        worst_ = std::max(worst_, calls_);
+    }
+    static std::vector<void *> fill(size_t size, size_t bytes)
+    {
+        std::vector<void *> blocks(bytes / size);
+        for (void *&block : blocks) block = hak_malloc(size);
+        return blocks;
+    }
+    static void free_all(std::vector<void *> &blocks)
+    {
+        for (void *block : blocks) hak_free(block);
+        blocks.clear();
+    }
+    static void one_slow_path() { hak_free(hak_malloc(100000)); }
+
+    // Slow paths until the heap owes nothing. Returns how many it took.
+    static size_t pay_all()
+    {
+        size_t paths = 0;
+        for (; heap_owes(self()->heap) && paths < 100000; paths++) call(one_slow_path);
+        EXPECT_FALSE(heap_owes(self()->heap));
+        return paths;
+    }
+    static inline size_t calls_, worst_;
+    static inline uint64_t now_;
+
+  private:
+    static inline const os_ops *real_;
+    static inline os_ops counting_;
+};
+
+} // namespace
+
+// The heap falls below a quarter of its peak: no free empties all caches and trims all slabs. What is left to do then, later
+// calls do.
+TEST_F(Steps, AHeapThatShrinksPaysInParts)
+{
+    SKIP_UNDER_SANITIZER("its own memory hides what goes back");
+    for (size_t mib : {16, 128}) {
+        for (size_t size : {64, 512, 1000}) { // no slab comes to be empty
+            std::vector<void *> blocks = fill(size, mib << 20), kept;
+            worst_ = 0;
+            for (size_t i = 0; i < blocks.size(); i++) {
+                if (i % 40 == 0) kept.push_back(blocks[i]);
+                else call([&] { hak_free(blocks[i]); });
+            }
+            pay_all();
+            EXPECT_LE(worst_, CALLS_MAX) << mib << " MiB of " << size;
+            EXPECT_LE(slab_trim_all(&own()), own().used_bytes_peak) << "only what was freed since the last shrink";
+            free_all(kept);
+            pay_all();
+        }
+    }
+}
+
+// After a pause.
+TEST_F(Steps, AThreadThatComesBackPaysInParts)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+    now_ = os_now_ms();
+    hak_clock_hook = []() -> unsigned long long { return now_; };
+    size_t paths[2];
+    for (int larger = 0; larger < 2; larger++) {
+        std::vector<void *> blocks = fill(512, (larger ? 64u : 8u) << 20);
+        for (size_t i = 0; i < blocks.size(); i++) // not most of the peak, so the heap has not shrunk
+            if (i % 64 >= 24) hak_free(std::exchange(blocks[i], nullptr));
+        one_slow_path();
+        const size_t idle = owner_idle_bytes(&own());
+        worst_ = 0;
+        now_ += PAUSE_DELAYS * PURGE_DELAY_MS;
+        call(one_slow_path);
+        EXPECT_TRUE(heap_owes(self()->heap)) << "it has done all at once";
+        paths[larger] = pay_all();
+        EXPECT_LE(worst_, CALLS_MAX);
+        EXPECT_LE(owner_idle_bytes(&own()), idle * 3 / 4) << "rows of 20 KiB have no block in use";
+        test::inspected();
+        free_all(blocks);
+        hak_purge();
+    }
+    EXPECT_GT(paths[1], 4 * paths[0]);
+}
+
+// A trim leaves alone a slab that gave nothing and to which no block came back since. Its free list is cut short here, which a
+// look would find.
+TEST_F(Steps, ASlabThatGaveNothingIsNotLookedAtAgain)
+{
+    std::vector<void *> blocks = fill(64, 2 << 20);
+    for (size_t i = 1; i < blocks.size(); i += 2) hak_free(std::exchange(blocks[i], nullptr));
+    tcache_flush(self());
+    slab_trim_all(&own());
+    slab *freed_in = slab_of(blocks[0]);
+    const uint32_t class_index = freed_in->class_index;
+    const uint64_t trims = own().events[OWNER_EVENT_trims];
+    size_t slabs = 0;
+    slab *first = own().slabs[class_index], *each = first;
+    ASSERT_NE(first, nullptr);
+    std::vector<std::pair<slab *, block *>> cut;
+    do {
+        EXPECT_TRUE(each->trimmed || each->carved_count - each->used_count < 64) << "it has too little to be looked at";
+        if (each->trimmed) {
+            cut.emplace_back(each, each->free);
+            each->free = reinterpret_cast<block *>(16); // a walk would fault
+            slabs++;
+        }
+        each = each->next;
+    } while (each != first);
+    EXPECT_GT(slabs, 20u);
+    EXPECT_EQ(slab_trim_all(&own()), 0u);
+    for (const auto &[at, free] : cut) at->free = free;
+    EXPECT_EQ(own().events[OWNER_EVENT_trims], trims);
+    tcache_empty_bin(self(), class_index);
+    hak_free(std::exchange(blocks[0], nullptr));
+    tcache_empty_bin(self(), class_index);
+    EXPECT_FALSE(freed_in->trimmed) << "a block came back";
+    for (void *block : blocks) hak_free(block);
+}
+
+// A visitor lets go of the heap after each step.
+TEST_F(Steps, AVisitorHoldsAHeapForAPart)
+{
+    SKIP_WITHOUT_VALIDATE(); // a hook sees the lock of visits
+    std::vector<void *> blocks;
+    std::thread sleeper;
+    std::atomic<bool> is_asleep = false, is_over = false;
+    sleeper = std::thread([&] {
+        blocks = fill(512, 16 << 20);
+        for (size_t i = 0; i < blocks.size(); i++)
+            if (i % 64 >= 24) hak_free(std::exchange(blocks[i], nullptr));
+        is_asleep = true;
+        while (!is_over) std::this_thread::yield();
+    });
+    while (!is_asleep) std::this_thread::yield();
+    worst_ = calls_ = 0;
+    static size_t visits;
+    visits = 0;
+    sync_lock_hook = [](unsigned rank, bool gives_back) {
+        if (rank != LOCK_VISIT || gives_back) return;
+        worst_ = std::max(worst_, calls_);
+        calls_ = 0;
+        visits++;
+    };
+    EXPECT_GT(visit_all(), 2u << 20);
+    sync_lock_hook = nullptr;
+    EXPECT_LE(std::max(worst_, calls_), CALLS_MAX);
+    EXPECT_GT(visits, 50u);
+    is_over = true;
+    sleeper.join();
+    free_all(blocks);
+}
+
+// A trim that is under way passes on where its slab goes: to the next, to the end of the class, or to the next class.
+TEST_F(Steps, ATrimOutlivesTheSlabThatItHasComeTo)
+{
+    test::Rng rng;
+    for (int round = 0; round < test::rounds(30); round++) {
+        std::vector<void *> blocks = fill(1024, 8 << 20);
+        for (size_t i = 0; i < blocks.size(); i++)
+            if (i % 24 >= 12) hak_free(std::exchange(blocks[i], nullptr));
+        tcache_flush(self());
+        slab_trim_begin(&own());
+        for (int i = 0; i < 20; i++) slab_trim_step(&own());
+        ASSERT_TRUE(slab_trim_is_due(&own()));
+        for (int step = 0; slab_trim_is_due(&own()); step++) {
+            if (own().trim_at != nullptr && step % 3 == 0) { // the slab empties, or gives all that it has
+                const slab *at = own().trim_at;
+                const bool fills = rng.below(2) == 0;
+                for (void *&block : blocks)
+                    if (!fills && block != nullptr && slab_of(block) == at) hak_free(std::exchange(block, nullptr));
+                tcache_flush(self());
+                if (fills && own().trim_at != nullptr)
+                    for (int i = 0; i < 64; i++) blocks.push_back(hak_malloc(1024));
+            }
+            slab_trim_step(&own());
+            ASSERT_TRUE(own().trim_at == nullptr || own().trim_at->listed);
+            ASSERT_LT(step, 10000);
+        }
+        test::inspected();
+        free_all(blocks);
+        hak_purge();
+    }
+}
