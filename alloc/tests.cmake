@@ -14,7 +14,7 @@ set(TESTS
     heap/realloc_test.cc heap/stats_test.cc heap/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     report/modules_test.cc crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
-    entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/filter_test.cc entry/overcommit_test.cc
+    entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/failure_test.cc entry/filter_test.cc entry/overcommit_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # Tests of the release build only.
 set(RELEASE_TESTS

@@ -74,6 +74,14 @@ static size_t visit_trim(struct heap *heap)
     return bytes;
 }
 
+void visit_all_caches(void)
+{
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        if (heap != NULL) visit_caches(heap);
+    }
+}
+
 size_t visit_all(void)
 {
     size_t bytes = 0;

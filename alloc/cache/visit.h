@@ -24,6 +24,9 @@ void visit_end(struct tcache *holder);
  * slow paths or outside of it; not while it is in a heap or holds a lock. */
 size_t visit_all(void);
 
+/* The same without trims: what becomes free are whole pages. */
+void visit_all_caches(void);
+
 struct visit_found {
     uint32_t given_back; /* heaps visited */
     uint32_t active;     /* heaps whose threads were on a slow path lately */

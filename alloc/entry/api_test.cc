@@ -4,6 +4,7 @@
 #include <set>
 
 extern "C" {
+#include "heap/own_inside.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 }
@@ -138,6 +139,7 @@ TEST_F(Api, TheLargestSizeIsAskedOfTheSystem)
         hak_free(own);
     }
     hak_heap_destroy(heap);
+    if (VALIDATE) own_dead_free_all();
 }
 
 TEST_F(Api, MallocOfZero)

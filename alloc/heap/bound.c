@@ -8,11 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bits.h"
+#include "base/config.h"
 #include "base/policy.h"
+#include "cache/thread.h"
+#include "cache/visit.h"
+#include "heap/huge.h"
+#include "heap/own.h"
 #include "os/call.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "report/text.h"
+#include "superslab/limit.h"
+#include "superslab/pool.h"
+#include "superslab/purge.h"
 
 /* --- the callback ------------------------------------------------------------------------------------ */
 
@@ -42,6 +51,99 @@ bool bound_ask(size_t wanted_bytes)
     HAK_MINE(is_asking) = false;
     errno = saved;
     return again;
+}
+
+/* --- room ------------------------------------------------------------------------------------------------ */
+
+enum {
+    SHARE_LOG2 = 8,    /* caches are emptied again when this part of the heap may have come to them */
+    TRIES_MAX = 1024,  /* this number of failures later they are in any case */
+    LOOK_TRIES = 16,   /* each 16th failure looks into the bins */
+    DRAIN_BYTES = 4096 /* what other threads free at a time: a guess */
+};
+
+/* What had come to caches, as far as it is counted, when they were emptied last: to all, and to the bins of this thread. They
+ * order nothing: relaxed. */
+static _Atomic(uint64_t) cached_mark;
+static HAK_TLS uint64_t binned_mark;
+static _Atomic(uint32_t) tries = TRIES_MAX;
+
+static uint64_t cached_ever_bytes(void)
+{
+    uint64_t bytes = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct owner *owner = owner_with_id(id);
+        if (owner == NULL) continue;
+        bytes += CREDIT_BYTES * atomic_load_explicit(&owner->events[OWNER_EVENT_parks], memory_order_relaxed);
+        bytes += DRAIN_BYTES * atomic_load_explicit(&owner->events[OWNER_EVENT_drains], memory_order_relaxed);
+    }
+    return bytes;
+}
+
+/* Frees to the calling thread's bins since each was parked last. */
+static uint64_t binned_bytes(void)
+{
+    struct tcache *self = tcache_self();
+    uint64_t bytes = 0;
+    for (uint32_t class_index = 1; self->heap != NULL && class_index < CLASS_COUNT; class_index++) {
+        uint32_t credit = heap_credit_now(self->heap, class_index), left = self->credits[class_index];
+        if (credit > left) bytes += (uint64_t)(credit - left) * sizeclass_bytes(class_index);
+    }
+    return bytes;
+}
+
+static bool is_worth_while(void)
+{
+    uint64_t least = limit_committed_bytes() >> SHARE_LOG2;
+    if (least < CREDIT_BYTES) least = CREDIT_BYTES;
+    uint32_t tried = atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed);
+    uint64_t cached = cached_ever_bytes();
+    bool is_due = tried >= TRIES_MAX || thread_any_warm() ||
+                  cached >= atomic_load_explicit(&cached_mark, memory_order_relaxed) + least;
+    if (!is_due && tried % LOOK_TRIES != 0) return false;
+    uint64_t binned = binned_bytes(); /* walks all classes */
+    if (!is_due && binned >= HAK_MINE(binned_mark) && binned < HAK_MINE(binned_mark) + least) return false;
+    atomic_store_explicit(&cached_mark, cached, memory_order_relaxed);
+    atomic_store_explicit(&tries, 0, memory_order_relaxed);
+    HAK_MINE(binned_mark) = binned;
+    return true;
+}
+
+/* Whether the system would serve the block if it got back all that the heap can give. */
+static bool could_be_had(size_t wanted_bytes)
+{
+    size_t most_bytes = pool_figures().superslab_count * SUPERSLAB_BYTES + huge_figures().cached_bytes;
+    if (wanted_bytes <= most_bytes) return true;
+    size_t rest_bytes = round_up(wanted_bytes - most_bytes, PAGE_BYTES);
+    void *rest = os->reserve(NULL, rest_bytes, PAGE_BYTES);
+    if (rest == NULL) return false;
+    bool is_had = os->commit(rest, rest_bytes) == 0;
+    os->release(rest, rest_bytes);
+    return is_had;
+}
+
+/* Trims would help neither limit: they give memory back, and no pages of the heap or address space. */
+static void empty_caches(void)
+{
+    struct tcache *self = tcache_self();
+    visit_all_caches();
+    own_purge_all();
+    if (self->heap != NULL) tcache_flush(self);
+    thread_flush_orphans();
+}
+
+bool bound_make_room(size_t wanted_bytes)
+{
+    if (!thread_process_start() || wanted_bytes > limit_get()) return false;
+    bool by_limit = !limit_fits(wanted_bytes);
+    if (!by_limit && !could_be_had(wanted_bytes)) return false;
+    bool is_more = huge_any_cached() && huge_purge_all() > 0;
+    if (is_worth_while()) {
+        empty_caches();
+        is_more = true;
+    }
+    if (!by_limit && (is_more || purge_dirty_pages() != 0)) pool_purge_all();
+    return is_more || !by_limit;
 }
 
 /* --- the memory that the process may have --------------------------------------------------------------- */

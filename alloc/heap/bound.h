@@ -1,7 +1,8 @@
 /* bound.h: what happens at the limit of superslab/limit.h, and where the limit comes from.
  *
- * At the limit an allocation first takes back what is cached anywhere (heap_purge_all), then asks the program's callback
- * to free something, then fails with ENOMEM. */
+ * An allocation that the limit or the system refuses first takes back what is cached anywhere, then asks the program's
+ * callback to free something, then fails with ENOMEM. Failure is cheap: nothing is taken back for a size that cannot be had
+ * in any case, nor again before the threads may have cached something worth the work. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +11,9 @@
 /* As hak_limit_callback. */
 typedef bool bound_callback_fn(size_t wanted_bytes, void *context);
 void bound_callback_set(bound_callback_fn *callback, void *context);
+
+/* Makes room for an allocation that could not get its pages. True: there may be some now, so try again. */
+bool bound_make_room(size_t wanted_bytes);
 
 /* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
 bool bound_ask(size_t wanted_bytes);

@@ -29,14 +29,17 @@ static void *no_memory(void)
     return NULL;
 }
 
-/* The system has no memory: gives back everything that is kept for reuse, and tries again. */
+/* There is no page: takes back what is cached, asks the program, and tries again. */
 static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_index)
 {
-    heap_purge_all();
-    void *block = tcache_refill(tcache, class_index);
-    while (block == NULL && bound_ask(class_index != CLASS_EMPTY ? sizeclass_bytes(class_index) : GRANULE_BYTES))
-        block = tcache_refill(tcache, class_index);
-    return block != NULL ? block : no_memory();
+    if (class_index == CLASS_EMPTY) class_index = 1;
+    size_t slab_bytes = (size_t)sizeclass_slab_pages(class_index) * PAGE_BYTES;
+    bool is_asked = false;
+    do {
+        void *block = bound_make_room(slab_bytes) || is_asked ? tcache_refill(tcache, class_index) : NULL;
+        if (block != NULL) return block;
+    } while ((is_asked = bound_ask(sizeclass_bytes(class_index))));
+    return no_memory();
 }
 
 /* heap_refill while blocks are sampled for guards, and not this malloc. */
@@ -169,10 +172,11 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
     tick(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
     if (HAK_UNLIKELY(pointer == NULL)) {
-        heap_purge_all(); /* gives back what is kept for reuse; then try again */
+        bool is_asked = false;
         do {
-            pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
-        } while (pointer == NULL && bound_ask(size_bytes));
+            bool is_more = bound_make_room(size_bytes);
+            if (is_more || is_asked) pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+        } while (pointer == NULL && (is_asked = bound_ask(size_bytes)));
     }
     if (HAK_UNLIKELY(profile_may_have()) && pointer != NULL) profile_large_allocated(pointer, size_bytes);
     return pointer != NULL ? pointer : no_memory();

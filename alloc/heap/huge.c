@@ -257,7 +257,7 @@ static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool ze
     if (huge == NULL) {
         is_cached = false;
         huge = map_new(align_bytes, new_bytes);
-        if (huge == NULL && huge_purge_all() > 0) huge = map_new(align_bytes, mapped_bytes);
+        if (huge == NULL && new_bytes > mapped_bytes) huge = map_new(align_bytes, mapped_bytes);
         if (huge == NULL) return NULL;
         count_live(1, huge->mapped_bytes);
         fits = resize_within(huge, mapped_bytes);

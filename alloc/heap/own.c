@@ -88,6 +88,7 @@ struct hak_heap *own_new(void)
     struct hak_heap *heap = body_take();
     if (heap != NULL) {
         heap->limit_bytes = SIZE_MAX;
+        heap->kept_bytes = 0;
         heap->peak_bytes = 0;
         heap->is_purged = false; /* the heap that had this body before may have left it set */
         atomic_store_explicit(&heap->live, true, memory_order_relaxed);
@@ -228,10 +229,11 @@ void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bo
     bool at_limit = false;
     void *block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
     if (HAK_UNLIKELY(block == NULL && !at_limit)) { /* the system has no memory, or the process is at its limit */
-        heap_purge_all();
+        bool is_asked = false;
         do {
-            block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
-        } while (block == NULL && !at_limit && bound_ask(size_bytes));
+            bool is_more = bound_make_room(size_bytes);
+            if (is_more || is_asked) block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
+        } while (block == NULL && !at_limit && (is_asked = bound_ask(size_bytes)));
     }
     return block != NULL ? heap_given(block, size_bytes) : no_memory();
 }

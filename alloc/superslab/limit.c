@@ -59,11 +59,24 @@ static bool fits(size_t committed_bytes, size_t more_bytes)
     return committed_bytes <= limit_bytes && more_bytes <= limit_bytes - committed_bytes;
 }
 
+bool limit_fits(size_t more_bytes)
+{
+    return HAK_LIKELY(limit_get() == SIZE_MAX) || fits(limit_committed_bytes(), more_bytes);
+}
+
 bool limit_allows(size_t more_bytes)
 {
-    if (HAK_LIKELY(limit_get() == SIZE_MAX) || fits(limit_committed_bytes(), more_bytes)) return true;
-    /* A claim that finds free pages with memory commits nothing new, but that is not known before. */
-    if (purge_dirty_pages() != 0) pool_purge_all();
+    return limit_allows_beside(more_bytes, 0);
+}
+
+bool limit_allows_beside(size_t more_bytes, size_t claimed_dirty_pages)
+{
+    if (limit_fits(more_bytes)) return true;
+    size_t committed_bytes = limit_committed_bytes(), dirty_pages = purge_dirty_pages();
+    if (dirty_pages <= claimed_dirty_pages) return false;
+    size_t dirty_bytes = (dirty_pages - claimed_dirty_pages) * PAGE_BYTES;
+    if (dirty_bytes > committed_bytes || !fits(committed_bytes - dirty_bytes, more_bytes)) return false;
+    pool_purge_some((committed_bytes + more_bytes - limit_get() + PAGE_BYTES - 1) / PAGE_BYTES);
     return fits(limit_committed_bytes(), more_bytes);
 }
 

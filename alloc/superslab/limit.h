@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sets the limits in bytes; SIZE_MAX: none. Beyond the soft one free pages keep no memory. */
+/* Sets the limits in bytes; SIZE_MAX: none. Beyond the soft one at most SOFT_DIRTY_PAGES_MAX free pages keep memory. */
 void limit_set(size_t limit_bytes);
 void limit_soft_set(size_t limit_bytes);
 size_t limit_get(void);
@@ -20,8 +20,15 @@ size_t limit_soft_get(void);
 size_t limit_committed_bytes(void);
 size_t limit_committed_peak_bytes(void);
 
-/* Whether more_bytes may be committed. May purge free pages to make room. Not under a lock. */
+/* Whether more_bytes may be committed as things are. */
+bool limit_fits(size_t more_bytes);
+
+/* The same, and if not, purges as many free pages as that takes. Purges none where all of them would not do. Not under a
+ * lock. */
 bool limit_allows(size_t more_bytes);
+
+/* The same for a caller that has claimed free pages, claimed_dirty_pages of them with memory, and not counted them yet. */
+bool limit_allows_beside(size_t more_bytes, size_t claimed_dirty_pages);
 
 /* Whether the soft limit is exceeded. */
 bool limit_soft_exceeded(void);

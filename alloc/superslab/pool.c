@@ -48,6 +48,18 @@ static void note_claimed(struct superslab *superslab)
 
 /* Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
  * are freed: their owner will have written to them. */
+/* At the limit, pages were found that need more memory than there is: gives them back. */
+static HAK_COLD bool refuse(struct superslab *superslab, uint32_t first, uint32_t pages)
+{
+    uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & bits_range(first, pages);
+    size_t dirty_pages = (size_t)__builtin_popcountll(dirty);
+    if (limit_allows_beside((pages - dirty_pages) * PAGE_BYTES, dirty_pages)) return false;
+    superslab_free(superslab, first, pages, false);
+    index_raise(superslab);
+    return true;
+}
+
+/* Returns whether the search is over. range->superslab stays NULL if the limit has ended it. */
 static bool claim_from(struct superslab *superslab, const struct page_need *need, struct page_range *range)
 {
     bool contended = false;
@@ -55,6 +67,7 @@ static bool claim_from(struct superslab *superslab, const struct page_need *need
     if (contended) HAK_MINE(run_start) = superslab->index + 1;
     if (first < 0) return false;
     note_claimed(superslab);
+    if (HAK_UNLIKELY(need->at_limit) && refuse(superslab, (uint32_t)first, need->pages)) return true;
     range->superslab = superslab;
     range->first = (uint32_t)first;
     /* relaxed: the bits of our pages are ours. */
@@ -196,8 +209,10 @@ static bool is_tight(const struct page_need *need)
 struct page_range pool_claim_for(struct page_need need)
 {
     struct page_range range = {.superslab = NULL};
-    if (HAK_UNLIKELY(!limit_allows((size_t)need.pages * PAGE_BYTES))) return range;
+    size_t bytes = (size_t)need.pages * PAGE_BYTES;
+    need.at_limit = HAK_UNLIKELY(!limit_fits(bytes));
     if (search(&need, &range)) return range;
+    if (HAK_UNLIKELY(need.at_limit) && !limit_allows(bytes)) return range;
     range.is_tight = is_tight(&need);
     if (HAK_UNLIKELY(range.is_tight)) return range;
     lock_acquire(LOCK_POOL);

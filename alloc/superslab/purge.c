@@ -198,7 +198,7 @@ static size_t purge_round(enum what what, size_t dirty_pages_goal)
 
 static size_t dirty_pages_max(void)
 {
-    if (limit_soft_exceeded()) return 0;
+    if (limit_soft_exceeded()) return SOFT_DIRTY_PAGES_MAX;
     size_t share = purge_claimed_pages() >> DIRTY_SHARE_LOG2;
     size_t least = share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
     size_t keep = get(&pages_now.keep_eighths) / 8;
@@ -211,6 +211,7 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
     if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
     size_t goal = dirty_max / 2, least = get(&keep_eighths_least) / 8;
     if (goal < least) goal = least < dirty_max ? least : dirty_max;
+    if (limit_soft_exceeded()) goal = 0;
     size_t purged = purge_round(ALL, goal);
     set(&pages_now.early_pages, get(&pages_now.early_pages) + purged);
     /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
@@ -301,6 +302,15 @@ size_t pool_purge_all(void)
     set(&pages_now.run_pages_peak, 0);
     atomic_store_explicit(&useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
+}
+
+void pool_purge_some(size_t pages)
+{
+    uint64_t now_ms = os_now_ms();
+    if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return; /* as in purge_over_limit */
+    size_t dirty = purge_dirty_pages();
+    size_t purged = purge_round(ALL, dirty > pages ? dirty - pages : 0);
+    if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
 }
 
 void purge_keep_at_least(size_t pages)

@@ -33,6 +33,9 @@ void pool_tick_force(void);
 /* Purges every free page, and resets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);
 
+/* Purges at least this number of free pages, or all. Forgets nothing of what was learned. */
+void pool_purge_some(size_t pages);
+
 /* Sets the purge delay, in ms; 0 purges pages as they are freed. Called once, at start. */
 void pool_set_purge_delay_ms(uint32_t delay_ms);
 

@@ -30,6 +30,7 @@ class Superslab : public testing::Test {
                        .align_pages = align_pages,
                        .room_pages = room_pages,
                        .from_top = from_top,
+                       .at_limit = false,
                        .block_bytes = 0};
         return superslab_claim(&s, &need, &zero, &contended);
     }
@@ -285,6 +286,7 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
                                .align_pages = 1u << rng.below(3),
                                .room_pages = (uint32_t)rng.below(4),
                                .from_top = rng.below(2) != 0,
+                               .at_limit = false,
                                .block_bytes = 0};
                 int first = superslab_claim(&s, &need, &own_zero, &own_contended);
                 if (first < 0) continue;

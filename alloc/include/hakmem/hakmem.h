@@ -187,10 +187,10 @@ enum hak_stats_format { HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON, HAKMEM_STATS_PROME
 HAKMEM_API int hak_stats_write(int fd, enum hak_stats_format format) HAKMEM_NOTHROW;
 
 /* Bounds the bytes that the heap has committed (struct hak_figures); SIZE_MAX: no limit. Metadata, stacks, and memory
- * that the program maps itself are not counted. At the limit an allocation takes back what all threads cache, as
- * hak_purge_all does, then asks the callback, then fails with ENOMEM. Threads that allocate at one moment may pass the
+ * that the program maps itself are not counted. At the limit an allocation takes back what all threads cache, if
+ * that may be enough and it has not just been done, then asks the callback, then fails with ENOMEM. Threads that allocate at one moment may pass the
  * limit by what each asks for. A limit below what is committed takes nothing away; allocations fail until enough is
- * freed. Beyond the soft limit nothing fails, but free pages go back at once. HAKMEM_LIMIT and HAKMEM_LIMIT_SOFT set them
+ * freed. Beyond the soft limit nothing fails, but free pages go back at once, all but 2 MiB. HAKMEM_LIMIT and HAKMEM_LIMIT_SOFT set them
  * at start. */
 HAKMEM_API void hak_limit_set(size_t limit_bytes) HAKMEM_NOTHROW;
 HAKMEM_API size_t hak_limit_get(void) HAKMEM_NOTHROW;
