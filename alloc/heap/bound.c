@@ -117,7 +117,8 @@ static bool could_be_had(size_t wanted_bytes)
     size_t rest_bytes = round_up(wanted_bytes - most_bytes, PAGE_BYTES);
     void *rest = os->reserve(NULL, rest_bytes, PAGE_BYTES);
     if (rest == NULL) return false;
-    bool is_had = os->commit(rest, rest_bytes) == 0;
+    /* Above the page map is no use: pagemap_reserve gives it back. */
+    bool is_had = (uintptr_t)rest >> HAK_ADDRESS_BITS == 0 && os->commit(rest, rest_bytes) == 0;
     os->release(rest, rest_bytes);
     return is_had;
 }
