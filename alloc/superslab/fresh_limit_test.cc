@@ -6,6 +6,21 @@ extern "C" {
 #include "superslab/pagemap.h"
 }
 
+namespace {
+
+size_t address_space_peak_bytes()
+{
+    size_t kib = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    for (char line[256]; status != nullptr && fgets(line, sizeof line, status) != nullptr;)
+        sscanf(line, "VmPeak: %zu kB", &kib);
+    if (status != nullptr) fclose(status);
+    EXPECT_GT(kib, 0u);
+    return kib << 10;
+}
+
+} // namespace
+
 TEST(FreshLimit, TheFirstSuperslabsTakeRunsUnderAnyLimit)
 {
     SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
@@ -68,4 +83,23 @@ TEST(FreshLimit, FreedHugeMemoryServesSmallBlocksUnderALimit)
         hak_free(block);
         for (void *each : huge) hak_free(each);
     }));
+}
+
+// A mapping made to find the limit would take address space that other threads map meanwhile. The peak shows one.
+TEST(FreshLimit, NothingIsTriedUnderALimitThatWasThereAtTheStart)
+{
+    SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");
+    for (size_t limit : {(size_t)1 << 30, (size_t)8 << 30, (size_t)1 << 40})
+        EXPECT_TRUE(test::in_child([limit] {
+            const size_t before = address_space_peak_bytes();
+            test::limit_address_space(limit);
+            std::vector<void *> runs;
+            runs.reserve(1 << 12);
+            for (size_t i = 0; i < 2000; i++) runs.push_back(hak_malloc(i % 8 == 0 ? 100000 : PAGE_BYTES));
+            ASSERT_GT(pool_figures().superslab_count, (size_t)TIGHT_SUPERSLABS_MIN);
+            const size_t now = test::address_space_bytes(), peak = address_space_peak_bytes();
+            EXPECT_LE(peak, std::max(before, now) + 4 * SUPERSLAB_BYTES) << limit;
+            for (void *run : runs) hak_free(run);
+            test::expect_at_rest();
+        }));
 }

@@ -176,17 +176,19 @@ static bool is_near(uint64_t limit, size_t block_bytes)
     return taken > limit / TIGHT_SHARE && block_bytes >= limit / mappings_max;
 }
 
-/* A bound for how much address space the process may have, at most twice as much as it is, since nobody is asked for
- * RLIMIT_AS after start: what superslabs take, and less than what is refused beside. UINT64_MAX: they take no large share. */
+/* How much address space the process may have; nobody is asked for RLIMIT_AS after start. A process that begins with a limit
+ * has that one: a trial takes address space for a moment, which another thread would lack near the limit. For the others a
+ * bound, at most twice as much as it is, since one may have been set later: what superslabs take, and less than what is
+ * refused beside. UINT64_MAX: they take no large share. */
 static uint64_t limit_find(void)
 {
+    if (pagemap_limit_bytes() != UINT64_MAX) return pagemap_limit_bytes();
     const uint64_t taken = (uint64_t)atomic_load_explicit(&superslab_count, memory_order_relaxed) * SUPERSLAB_BYTES;
     uint64_t beside = (uint64_t)1 << SPACE_TRIED_LOG2;
     if (taken < beside / TIGHT_SHARE) beside = taken * (TIGHT_SHARE - 1);
     if (os_has_space(beside)) return UINT64_MAX;
     while (beside > taken && !os_has_space(beside / 2)) beside /= 2;
-    const uint64_t at_start = pagemap_limit_bytes();
-    return taken + beside - 1 < at_start ? taken + beside - 1 : at_start;
+    return taken + beside - 1;
 }
 
 /* Whether address space is short, and a new superslab for this run and its like would waste it. A superslab counts whole
