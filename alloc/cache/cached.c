@@ -62,7 +62,7 @@ static size_t visited_bytes(struct heap *heap)
         struct tcache *holder = visit_begin(heap);
         if (holder == NULL) break;
         bytes += parked_bytes(heap, class_index);
-        visit_end(holder);
+        if (visit_end(holder)) break;
     }
     return bytes;
 }

@@ -236,7 +236,10 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     settle(tcache, &heap->owner);
     uint32_t credit = parking_credit(&heap->parking[class_index]);
     if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
-    if (HAK_UNLIKELY(heap_owes(heap)) && credit > CREDIT_OWING) credit = CREDIT_OWING;
+    if (HAK_UNLIKELY(heap_owes(heap))) {
+        if (credit > CREDIT_OWING) credit = CREDIT_OWING;
+        watch_idle(tcache); /* a visit may have begun the work */
+    }
     tcache->credits[class_index] = credit - 1u;
     tcache_busy_end(tcache);
 }

@@ -26,12 +26,13 @@ struct tcache *visit_begin(struct heap *heap)
     return NULL;
 }
 
-void visit_end(struct tcache *holder)
+bool visit_end(struct tcache *holder)
 {
     /* release: pairs with the acquire in tcache_busy_begin. */
-    if ((atomic_exchange_explicit(&holder->busy, 0, memory_order_release) & BUSY_WAITED_FOR) != 0)
-        os_wake_one((uint32_t *)&holder->busy);
+    bool is_waited_for = (atomic_exchange_explicit(&holder->busy, 0, memory_order_release) & BUSY_WAITED_FOR) != 0;
+    if (is_waited_for) os_wake_one((uint32_t *)&holder->busy);
     lock_release(LOCK_VISIT);
+    return is_waited_for;
 }
 
 static uint32_t seen_since(struct heap *heap)
@@ -39,8 +40,9 @@ static uint32_t seen_since(struct heap *heap)
     return atomic_load_explicit(&heap->rounds_seen, memory_order_relaxed) + 1;
 }
 
-/* Gives back the parked lists and what other threads freed, and releases empty slabs. In steps of one list each, so that
- * the thread, when it wakes, does not wait for all of them. False: it could not be visited. */
+/* Gives back the parked lists and what other threads freed, and releases empty slabs. In steps of one list each. The visit
+ * ends at the first step that the thread has waited for, and the thread does the rest. False: it could not be visited, or the
+ * visit ended early. */
 static bool visit_caches(struct heap *heap)
 {
     struct tcache *holder = visit_begin(heap);
@@ -50,12 +52,9 @@ static bool visit_caches(struct heap *heap)
     heap_flush_begin(heap);
     while (heap->flush_class != 0) {
         heap_flush_step(heap);
-        visit_end(holder);
-        holder = visit_begin(heap);
-        if (holder == NULL) return false;
+        if (visit_end(holder) || (holder = visit_begin(heap)) == NULL) return false;
     }
-    visit_end(holder);
-    return true;
+    return !visit_end(holder);
 }
 
 /* In steps too. The heap's thread may end the trim meanwhile, or begin another one: then that one is finished. */
@@ -69,7 +68,7 @@ static size_t visit_trim(struct heap *heap)
         if (first) slab_trim_begin(&heap->owner);
         bytes += slab_trim_step(&heap->owner);
         is_due = slab_trim_is_due(&heap->owner);
-        visit_end(holder);
+        if (visit_end(holder)) return bytes;
     }
     return bytes;
 }

@@ -17,7 +17,9 @@
 /* A step of a visit: takes the heap from the thread that holds it, and gives it back. NULL: no thread holds it, or the
  * thread is on a slow path, or is the calling one. */
 struct tcache *visit_begin(struct heap *heap);
-void visit_end(struct tcache *holder);
+/* Returns whether the heap's thread has waited for the end of the step. Then the visitor must not begin another one at once:
+ * it would have the heap again before the thread wakes. */
+bool visit_end(struct tcache *holder);
 
 /* Visits the heaps of all threads except the calling one: gives back all that can be reached. Returns how many bytes
  * trims gave back to the system; pages that became free are the pool's, to be purged. Any thread, in the allocator's
@@ -29,7 +31,7 @@ void visit_all_caches(void);
 
 struct visit_found {
     uint32_t given_back; /* heaps visited */
-    uint32_t active;     /* heaps whose threads were on a slow path lately */
+    uint32_t active; /* heaps whose threads were on a slow path lately */
 };
 
 /* As visit_all, for heaps whose threads were on no slow path in the last VISIT_ROUNDS rounds of the tick: once after each

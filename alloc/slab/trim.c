@@ -244,6 +244,7 @@ static size_t trim(struct slab *slab, struct budget *left)
     if (calls == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
+    slab->drained = false; /* relink leaves the order of the addresses */
     uint32_t listed = relink(&at, &idle), carved = used + listed;
     spend(&left->blocks, listed);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
