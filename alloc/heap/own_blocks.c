@@ -51,13 +51,13 @@ static void huge_remove(struct hak_heap *heap, struct huge_link *link)
 void own_lock(struct hak_heap *heap)
 {
     lock_word_acquire(&heap->lock, LOCK_OWN);
-    if (HAK_UNLIKELY(heap->torn != OWN_WHOLE)) own_mend(heap);
+    if (HAK_UNLIKELY(heap->torn)) own_mend(heap);
 }
 
 bool own_try_lock(struct hak_heap *heap)
 {
     if (!lock_word_try(&heap->lock, LOCK_OWN)) return false;
-    if (HAK_UNLIKELY(heap->torn != OWN_WHOLE)) own_mend(heap);
+    if (HAK_UNLIKELY(heap->torn)) own_mend(heap);
     return true;
 }
 

@@ -93,11 +93,7 @@ static void recount_large(struct hak_heap *heap)
 
 void own_mend(struct hak_heap *heap)
 {
-    if (heap->torn == OWN_TORN) {
-        forget_slabs(heap);
-        pool_for_each(adopt_pages, heap);
-    }
-    heap->torn = OWN_WHOLE;
+    heap->torn = false;
     mend_huges(heap);
     recount_large(heap);
 }
@@ -105,7 +101,7 @@ void own_mend(struct hak_heap *heap)
 void own_mend_all(void)
 {
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
-        if (heap->torn == OWN_WHOLE) continue;
+        if (!heap->torn) continue;
         own_lock(heap);
         own_unlock(heap); /* drains */
     }
@@ -116,10 +112,13 @@ void own_fork_child(void)
 {
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
         if (lock_word_reset(&heap->lock)) {
-            heap->torn = OWN_TORN;
+            /* Now, and not when the heap is used: later, other threads may change the pages that this walk reads. */
+            forget_slabs(heap);
+            pool_for_each(adopt_pages, heap);
+            heap->torn = true;
         } else if (heap->large_changes != 0) {
-            if (heap->torn == OWN_WHOLE) heap->torn = OWN_LARGE_TORN;
-        } else if (atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL && heap->torn == OWN_WHOLE) {
+            heap->torn = true;
+        } else if (atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL && !heap->torn) {
             own_lock(heap);
             own_unlock(heap); /* drains: the thread that posted them may have been about to */
         }

@@ -10,20 +10,14 @@
 #include "os/lock.h"
 #include "slab/owner.h"
 
-/* What a fork caught half-way in a heap. */
-enum own_torn {
-    OWN_WHOLE,
-    OWN_LARGE_TORN, /* large_bytes, and the place of a huge block */
-    OWN_TORN, /* a thread had the lock: all lists and books */
-};
-
 struct hak_heap {
     struct owner owner; /* first. Its tag is CLASS_OWN, its id 0 */
 
     /* Under the lock. */
     struct lock_word lock;
     uint32_t large_changes; /* large blocks that threads are making or resizing */
-    enum own_torn torn; /* set in the child after fork. Who takes the lock first mends the heap: own_mend */
+    bool
+        torn; /* set in the child after fork: huge blocks and large_bytes are to be mended by who takes the lock first: own_mend */
     struct hak_heap *next; /* in the list of all; fixed. Beside the lock, since a forked child looks at both */
     struct block *heads[CLASS_COUNT]; /* bins: blocks that malloc takes first; their slabs count them as in use */
     size_t binned_bytes;
@@ -87,7 +81,7 @@ void own_list_remove(struct slab **list, struct slab *slab);
 /* In the child after fork: marks the heaps that another thread was changing. */
 void own_fork_child(void);
 
-/* Under the lock of a torn heap: makes its lists and books again (heap/own_fork.c). own_mend_all does so for all. */
+/* Under the lock of a torn heap: makes the list of huge blocks and large_bytes again (heap/own_fork.c). own_mend_all does so for all. */
 void own_mend(struct hak_heap *heap);
 void own_mend_all(void);
 
