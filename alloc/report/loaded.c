@@ -74,7 +74,7 @@ bool loaded_is_program(const struct loaded *each)
 
 static bool find_quickly(uintptr_t address, struct loaded *found)
 {
-    struct object object;
+    struct object object = {0}; /* the linker writes it, which MemorySanitizer does not see */
     if (find_object(pointer(address), &object) != 0) return false;
     *found = (struct loaded){object.start, object.end, object.map, object.frames};
     return true;
