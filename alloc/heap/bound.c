@@ -133,9 +133,18 @@ static void empty_caches(void)
     thread_flush_orphans();
 }
 
-bool bound_make_room(size_t wanted_bytes)
+/* What the pool or the system is asked for. */
+static size_t pages_bytes(size_t size_bytes)
 {
-    if (!thread_process_start() || wanted_bytes > limit_get()) return false;
+    if (size_bytes > SMALL_BYTES_MAX) return round_up(size_bytes, PAGE_BYTES);
+    return (size_t)sizeclass_slab_pages(sizeclass_of(size_bytes)) * PAGE_BYTES;
+}
+
+bool bound_make_room(size_t size_bytes)
+{
+    if (size_bytes > PTRDIFF_MAX || !thread_process_start()) return false;
+    size_t wanted_bytes = pages_bytes(size_bytes);
+    if (wanted_bytes > limit_get()) return false;
     bool by_limit = !limit_fits(wanted_bytes);
     if (!by_limit && !could_be_had(wanted_bytes)) return false;
     bool is_more = huge_any_cached() && huge_purge_all() > 0;
@@ -144,7 +153,8 @@ bool bound_make_room(size_t wanted_bytes)
         is_more = true;
     }
     if (!by_limit && (is_more || purge_dirty_pages() != 0)) pool_purge_all();
-    return is_more || !by_limit;
+    /* Another thread may be purging the pages that would do. */
+    return is_more || !by_limit || purge_dirty_pages() != 0;
 }
 
 /* --- the memory that the process may have --------------------------------------------------------------- */

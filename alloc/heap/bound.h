@@ -13,7 +13,7 @@ typedef bool bound_callback_fn(size_t wanted_bytes, void *context);
 void bound_callback_set(bound_callback_fn *callback, void *context);
 
 /* Makes room for an allocation that could not get its pages. True: there may be some now, so try again. */
-bool bound_make_room(size_t wanted_bytes);
+bool bound_make_room(size_t size_bytes);
 
 /* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
 bool bound_ask(size_t wanted_bytes);

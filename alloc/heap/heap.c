@@ -33,19 +33,19 @@ static void *no_memory(void)
 static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_index)
 {
     if (class_index == CLASS_EMPTY) class_index = 1;
-    size_t slab_bytes = (size_t)sizeclass_slab_pages(class_index) * PAGE_BYTES;
-    bool is_asked = false;
+    size_t block_bytes = sizeclass_bytes(class_index);
     do {
-        void *block = bound_make_room(slab_bytes) || is_asked ? tcache_refill(tcache, class_index) : NULL;
+        bound_make_room(block_bytes);
+        /* In any case: the refill that failed ended the count of borrowed blocks, so this one may borrow again. */
+        void *block = tcache_refill(tcache, class_index);
         if (block != NULL) return block;
-    } while ((is_asked = bound_ask(sizeclass_bytes(class_index))));
+    } while (bound_ask(block_bytes));
     return no_memory();
 }
 
 /* heap_refill while blocks are sampled for guards, and not this malloc. */
 static HAK_COLD void *refill_guarded(struct tcache *tcache, uint32_t class_index)
 {
-    tick(tcache);
     struct guard_visit visit = guard_visit_begin(tcache, class_index);
     void *block = tcache_refill(tcache, class_index);
     if (block == NULL) return refill_after_purge(tcache, class_index);
@@ -53,20 +53,24 @@ static HAK_COLD void *refill_guarded(struct tcache *tcache, uint32_t class_index
     return block;
 }
 
+HAK_INLINE void *refill_now(struct tcache *tcache, uint32_t class_index)
+{
+    void *block = tcache_refill(tcache, class_index);
+    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
+}
+
 /* It has the parameters of heap_refill, though it needs no size, so that they stay in their registers. */
 static HAK_NOINLINE void *refill_plain(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     (void)size_bytes;
     tick(tcache);
-    void *block = tcache_refill(tcache, class_index);
-    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
+    return refill_now(tcache, class_index);
 }
 
 /* heap_refill while only the heap profile samples, and not this malloc. */
 static HAK_NOINLINE void *refill_counted(size_t size_bytes, struct tcache *tcache, uint32_t class_index,
                                          struct pops_class *state)
 {
-    tick(tcache);
     void *block = tcache_refill(tcache, class_index);
     if (HAK_LIKELY(block != NULL)) return pops_refilled(tcache, state, block, class_index, size_bytes);
     block = refill_after_purge(tcache, class_index); /* which may have changed all, state too */
@@ -80,13 +84,15 @@ static HAK_COLD void *refill_sampled_any(size_t size_bytes, struct tcache *tcach
     /* A block for a guard comes from no list: the profile must neither count it nor set it aside. */
     if (block == NULL && is_guarded) block = guard_sample_alloc(tcache, size_bytes);
     if (block != NULL) return block;
-    block = is_guarded ? refill_guarded(tcache, class_index) : refill_plain(size_bytes, tcache, class_index);
+    block = is_guarded ? refill_guarded(tcache, class_index) : refill_now(tcache, class_index);
     return is_profiled ? pops_refilled_any(tcache, block, class_index, size_bytes) : block;
 }
 
-/* heap_refill while sampling is on. All calls are the last, so that a sample's stack has no frame of this library. */
-HAK_INLINE void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
+/* heap_refill while sampling is on. All other calls are the last, so that a sample's stack has no frame of this library. The
+ * tick comes first: it may give parked lists back, which the counts of the profile must see. */
+static HAK_NOINLINE void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
+    tick(tcache);
     struct pops_class *state = pops_ready(tcache, class_index);
     if (HAK_UNLIKELY(state == NULL || class_index == CLASS_EMPTY || pops_is_visited(tcache, state, class_index)))
         return refill_sampled_any(size_bytes, tcache, class_index);

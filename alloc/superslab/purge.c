@@ -306,11 +306,8 @@ size_t pool_purge_all(void)
 
 void pool_purge_some(size_t pages)
 {
-    uint64_t now_ms = os_now_ms();
-    if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return; /* as in purge_over_limit */
     size_t dirty = purge_dirty_pages();
-    size_t purged = purge_round(ALL, dirty > pages ? dirty - pages : 0);
-    if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
+    purge_round(ALL, dirty > pages ? dirty - pages : 0);
 }
 
 void purge_keep_at_least(size_t pages)
