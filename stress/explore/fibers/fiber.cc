@@ -317,7 +317,8 @@ long stress_fiber_syscall(long number, ...)
 
 ssize_t stress_fiber_write(int file, const void *bytes, std::size_t size_bytes)
 {
-    if (file != STDERR_FILENO || stress::fibers_now == nullptr || !stress::fibers_now->takes_report())
+    const std::string_view text(static_cast<const char *>(bytes), size_bytes);
+    if (file != STDERR_FILENO || stress::fibers_now == nullptr || !stress::fibers_now->takes_report(text))
         return write(file, bytes, size_bytes);
     return static_cast<ssize_t>(size_bytes);
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "explore/inside/site.h"
 
@@ -62,13 +63,17 @@ class Fibers {
     void keep();
     void forget();
 
-    // From now until forget(): what fibers write to standard error is counted instead.
-    void count_reports() { counts_reports_ = true; }
+    // From now until forget(): what fibers write to standard error is counted instead. A report is a write that begins so.
+    void count_reports(std::string_view begin = "")
+    {
+        counts_reports_ = true;
+        report_begin_ = begin;
+    }
     // Since begin().
     std::uint32_t reports() const { return reports_; }
-    bool takes_report()
+    bool takes_report(std::string_view text)
     {
-        reports_ += counts_reports_;
+        reports_ += counts_reports_ && text.starts_with(report_begin_);
         return counts_reports_;
     }
 
@@ -142,6 +147,7 @@ class Fibers {
     Passed passed_;
     bool counts_reports_ = false;
     std::uint32_t reports_ = 0;
+    std::string_view report_begin_;
     FiberPoint *on_point_ = nullptr;
     void *context_ = nullptr;
     unsigned char *pristine_ = nullptr;
