@@ -36,7 +36,7 @@ struct module_place {
     uint32_t token_bytes; /* bytes in the first page that tell one build from another */
     uintptr_t token_at;
     unsigned char token[TOKEN_BYTES_MAX];
-    char name[]; /* as the linker has it */
+    char name[]; /* as the linker has it, cut at MODULE_PATH_MAX - 1 bytes */
 };
 
 static const struct module *modules[MODULES_MAX];
@@ -207,7 +207,7 @@ static bool is_as_it_was(const struct module_place *place, const struct loaded *
     if (!LIBC_UNLOADS) return true;
     if (trust == MODULES_SURELY && loaded_is_quick())
         return memcmp((const void *)place->token_at, place->token, place->token_bytes) == 0 &&
-               strcmp(((const struct link_map *)found->map)->l_name, place->name) == 0;
+               strncmp(((const struct link_map *)found->map)->l_name, place->name, MODULE_PATH_MAX - 1) == 0;
     /* A process that may not ask believes that it is the same. */
     return !os_peek((const void *)place->token_at, token, place->token_bytes) ||
            memcmp(token, place->token, place->token_bytes) == 0;

@@ -158,6 +158,31 @@ TEST_F(Modules, AFileThatIsLoadedElsewhereIsTheSame)
     munmap(start, 4096);
 }
 
+// Only a part of a long name is kept. The place is found again all the same: each new one takes memory that stays.
+TEST_F(Modules, AFileIsOnePlaceWhateverItsNamesLength)
+{
+    const size_t folder_bytes = folder.string().size() + 1;
+    for (int bytes : {100, +MODULE_PATH_MAX - 2, +MODULE_PATH_MAX - 1, +MODULE_PATH_MAX, MODULE_PATH_MAX + 1, 2000}) {
+        std::filesystem::path path = folder;
+        for (size_t left = static_cast<size_t>(bytes) - folder_bytes; left > 0;) {
+            const size_t part = left > 202 ? 200 : left > 101 ? left / 2 : left;
+            path /= std::string(part, 'n');
+            left -= left > part ? part + 1 : part;
+        }
+        ASSERT_EQ(path.string().size(), static_cast<size_t>(bytes));
+        create_directories(path.parent_path());
+        copy_file(smallest, path);
+        void *library = dlopen(path.c_str(), RTLD_NOW);
+        ASSERT_NE(library, nullptr) << dlerror();
+        const auto address = reinterpret_cast<uintptr_t>(map_of(library)->l_ld);
+        const Lasting first = lasting_of(address);
+        ASSERT_NE(first.place, nullptr);
+        for (int again = 0; again < 3; again++) EXPECT_EQ(lasting_of(address).place, first.place) << bytes;
+        dlclose(library);
+        remove_all(folder / path.lexically_relative(folder).begin()->string());
+    }
+}
+
 // A filter of system calls may end a process that asks the system to read memory. A module on the stack is read in place.
 TEST_F(Modules, AModuleOnTheStackIsReadWithoutTheSystem)
 {
