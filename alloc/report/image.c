@@ -76,6 +76,8 @@ bool image_read(uintptr_t start, struct image *image, struct image_room *room, b
         return false;
     memcpy(image->header, &file, sizeof file);
     size_t count = file.e_phnum < IMAGE_HEADERS_MAX ? file.e_phnum : IMAGE_HEADERS_MAX;
+    /* Behind the first page may be a hole: the headers may lie in no segment. */
+    stays = stays && file.e_phoff <= PAGE_MASK + 1 - count * IMAGE_HEADER_BYTES;
     if (!image_copy(start + file.e_phoff, room->headers, count * IMAGE_HEADER_BYTES, stays)) return false;
     const ElfW(Phdr) *headers = (const ElfW(Phdr) *)room->headers;
     for (size_t i = 0; i < count; i++) {

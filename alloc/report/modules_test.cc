@@ -13,6 +13,7 @@
 
 extern "C" {
 #include "os/libc.h"
+#include "report/image.h"
 #include "report/modules.h"
 }
 
@@ -201,6 +202,33 @@ TEST_F(Modules, AModuleOnTheStackIsReadWithoutTheSystem)
         ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
         EXPECT_EQ(path_of(lasting_of(address).address), folder / "7");
     }));
+}
+
+// A file's program headers may lie where nothing of it is mapped. They are read if they can be, and nothing faults.
+TEST(ModulesImage, HeadersThatAreNotMapped)
+{
+    const auto memory =
+        static_cast<char *>(mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(static_cast<void *>(memory), MAP_FAILED);
+    ASSERT_EQ(mprotect(memory + 4096, 4096, PROT_NONE), 0);
+    static image_room room;
+    const auto start = reinterpret_cast<uintptr_t>(memory);
+    for (size_t count : {1, 2, 64})
+        for (size_t at : {64ul, 4096 - count * sizeof(ElfW(Phdr)), 4097 - count * sizeof(ElfW(Phdr)), 4096ul, 4097ul,
+                          8192ul - 56, -start + 8, -(size_t)8}) {
+            ElfW(Ehdr) header = {};
+            memcpy(header.e_ident, ELFMAG, SELFMAG);
+            header.e_phentsize = sizeof(ElfW(Phdr));
+            header.e_phnum = static_cast<uint16_t>(count);
+            header.e_phoff = at;
+            memcpy(memory, &header, sizeof header);
+            const bool is_mapped = at >= 64 && at + count * sizeof(ElfW(Phdr)) <= 4096 && at <= 4096;
+            for (bool stays : {false, true}) {
+                image found;
+                EXPECT_EQ(image_read(start, &found, &room, stays), is_mapped) << count << " " << at << " " << stays;
+            }
+        }
+    munmap(memory, 2 * 4096);
 }
 
 // As many are known as there is room for; the addresses of a file that is loaded later are in no module. (MODULES_MAX)
