@@ -86,7 +86,7 @@ static uint32_t wait_ms(uint32_t rests)
 static bool write_due(void)
 {
     bool must_end = writer_take(END_DUE) != 0;
-    stats_write_due();
+    stats_write_due_waiting(); /* not stats_write_due: what it leaves would wake this thread at once, again and again */
     return must_end;
 }
 

@@ -12,6 +12,7 @@ extern "C" {
 #include "heap/own_inside.h"
 #include "os/os.h"
 #include "os/own_thread.h"
+#include "report/writer.h"
 #include "superslab/purge.h"
 }
 
@@ -292,4 +293,36 @@ TEST_F(Background, APurgePassesAHeapInUse)
             for (hak_heap *heap : heaps) hak_heap_destroy(heap);
         }
     if (VALIDATE) own_dead_free_all();
+}
+
+// While another thread writes, the library's thread sleeps with what is due, and then writes it.
+TEST_F(Background, WaitsForAnotherThreadThatWrites)
+{
+    SKIP_UNDER_SANITIZER("threads are slow");
+    for (bool has_rounds : {false, true}) {
+        EXPECT_TRUE(test::in_child([&] {
+            static std::binary_semaphore begun{0}, may_end{0};
+            static std::atomic<int> asleep;
+            asleep = 0;
+            ASSERT_EQ(hak_background(has_rounds), 0);
+            background_write_files();
+            std::thread other([] {
+                auto job = [](void *) { begun.release(), may_end.acquire(); };
+                writer_run(job, nullptr);
+            });
+            begun.acquire();
+            writer_want(STEP_DUE); // no profile: it is only taken
+            for (int look = 0; look < 2000 && asleep < 20; look++) {
+                usleep(1000);
+                asleep = status("State").find("S (sleeping)") != std::string::npos ? asleep + 1 : 0;
+            }
+            EXPECT_EQ(asleep, 20) << has_rounds;
+            EXPECT_NE(writer_due.load() & STEP_DUE, 0u);
+            may_end.release();
+            other.join();
+            for (int look = 0; look < 5000 && writer_due != 0; look++) usleep(1000);
+            EXPECT_EQ(writer_due.load(), 0u);
+            background_end();
+        }));
+    }
 }

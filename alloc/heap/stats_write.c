@@ -378,10 +378,19 @@ static void write_taken(void *unused)
     if ((due & STEP_DUE) != 0) profile_dump_next("step");
 }
 
+static bool any_file_due(void)
+{
+    return (atomic_load_explicit(&writer_due, memory_order_relaxed) & (STATS_DUE | PROFILE_DUE | STEP_DUE)) != 0;
+}
+
 void stats_write_due(void)
 {
-    const uint32_t files = STATS_DUE | PROFILE_DUE | STEP_DUE;
     /* Again, if a thread that found this one writing has left something. */
-    while ((atomic_load_explicit(&writer_due, memory_order_relaxed) & files) != 0)
+    while (any_file_due())
         if (!writer_try(write_taken, NULL)) return;
+}
+
+void stats_write_due_waiting(void)
+{
+    while (any_file_due()) writer_run(write_taken, NULL);
 }

@@ -23,6 +23,9 @@ void stats_at_exit(void);
  * refuses. */
 bool stats_signal_start(int signal, uint32_t what);
 
-/* Writes what is due; in the background thread, or in a slow path of a process without it. Leaves it to another thread that
- * writes just then. Keeps errno. */
+/* Writes what is due, in a slow path of a process without the library's thread. Leaves it to another thread that writes just
+ * then. Keeps errno. */
 void stats_write_due(void);
+
+/* The same in the library's thread: waits for another thread that writes just then. */
+void stats_write_due_waiting(void);
