@@ -28,9 +28,15 @@ uint32_t writer_take(uint32_t of)
 static void signals_block(sigset_t *before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     sigset_t blocked;
     sigfillset(&blocked);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&blocked, faults[i]);
+    /* Those that end the program, if it has no handler: a write may wait for long, to a FIFO for one. */
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct sigaction action;
+        if (sigaction(ends[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL) sigdelset(&blocked, ends[i]);
+    }
     pthread_sigmask(SIG_BLOCK, &blocked, before);
 }
 

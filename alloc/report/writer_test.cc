@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 extern "C" {
 #include "base/policy.h"
@@ -21,7 +23,7 @@ bool is_blocked(int signal)
 }
 
 struct Seen {
-    bool on_own_stack = false, term_blocked = false, fault_blocked = false, another = true;
+    bool on_own_stack = false, user_blocked = false, fault_blocked = false, another = true;
 };
 
 void look(void *context)
@@ -29,7 +31,7 @@ void look(void *context)
     auto *seen = static_cast<Seen *>(context);
     const char here = 0;
     seen->on_own_stack = (uintptr_t)&here - (uintptr_t)own_stack < OWN_STACK_BYTES;
-    seen->term_blocked = is_blocked(SIGTERM);
+    seen->user_blocked = is_blocked(SIGUSR1);
     seen->fault_blocked = is_blocked(SIGSEGV);
     seen->another = writer_try([](void *) {}, nullptr);
     errno = EIO;
@@ -46,11 +48,39 @@ TEST(Writer, AJobIsOutOfTheProgramsReach)
         else writer_run(look, &seen);
         EXPECT_EQ(errno, 7);
         EXPECT_EQ(seen.on_own_stack, !HAKMEM_FIBERS && !SANITIZED);
-        EXPECT_TRUE(seen.term_blocked) << "a handler could leave the job by a jump";
+        EXPECT_TRUE(seen.user_blocked) << "a handler could leave the job by a jump";
         EXPECT_FALSE(seen.fault_blocked) << "a crash record could not be written";
         EXPECT_FALSE(seen.another) << "a job in a job";
-        EXPECT_FALSE(is_blocked(SIGTERM));
+        EXPECT_FALSE(is_blocked(SIGUSR1));
     }
+}
+
+// Each of them with each action. A job that waits without end ends with the program; a handler has to wait.
+TEST(Writer, ASignalThatEndsTheProgramEndsAJob)
+{
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+        for (const bool tries : {false, true})
+            for (const bool has_handler : {false, true}) {
+                const pid_t child = fork();
+                if (child == 0) {
+                    const rlimit no_core = {0, 0};
+                    setrlimit(RLIMIT_CORE, &no_core);
+                    struct sigaction action = {};
+                    if (has_handler) action.sa_handler = [](int) { _exit(1); };
+                    sigaction(signal, &action, nullptr);
+                    auto job = [](void *sent) {
+                        raise(*static_cast<int *>(sent));
+                        if (is_blocked(*static_cast<int *>(sent))) _exit(2);
+                    };
+                    if (tries) writer_try(job, &signal);
+                    else writer_run(job, &signal);
+                    _exit(3);
+                }
+                int status = 0;
+                ASSERT_EQ(waitpid(child, &status, 0), child);
+                if (has_handler) EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << signal << " " << status;
+                else EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << signal << " " << status;
+            }
 }
 
 // Registers that a function must preserve, in integers and in floating point, survive the change of stacks.
