@@ -11,6 +11,8 @@
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/policy.h"
+#include "base/sizeclass.h"
+#include "cache/tcache.h"
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "heap/huge.h"
@@ -155,6 +157,20 @@ bool bound_make_room(size_t size_bytes)
     if (!by_limit && (is_more || purge_dirty_pages() != 0)) pool_purge_all();
     /* Another thread may be purging the pages that would do. */
     return is_more || !by_limit || purge_dirty_pages() != 0;
+}
+
+void *bound_refill(struct tcache *tcache, uint32_t class_index)
+{
+    if (class_index == CLASS_EMPTY) class_index = 1;
+    size_t block_bytes = sizeclass_bytes(class_index);
+    do {
+        bound_make_room(block_bytes);
+        /* In any case: the refill that failed ended the count of borrowed blocks, so this one may borrow again. */
+        void *block = tcache_refill(tcache, class_index);
+        if (block != NULL) return block;
+    } while (bound_ask(block_bytes));
+    errno = ENOMEM;
+    return NULL;
 }
 
 /* --- the memory that the process may have --------------------------------------------------------------- */

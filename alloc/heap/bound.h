@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/policy.h"
 
 /* As hak_limit_callback. */
 typedef bool bound_callback_fn(size_t wanted_bytes, void *context);
@@ -14,6 +17,11 @@ void bound_callback_set(bound_callback_fn *callback, void *context);
 
 /* Makes room for an allocation that could not get its pages. True: there may be some now, so try again. */
 bool bound_make_room(size_t size_bytes);
+
+struct tcache;
+
+/* tcache_refill found no page: makes room, asks the program, and tries again. NULL with ENOMEM: in vain. */
+HAK_COLD void *bound_refill(struct tcache *tcache, uint32_t class_index);
 
 /* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
 bool bound_ask(size_t wanted_bytes);

@@ -29,26 +29,12 @@ static void *no_memory(void)
     return NULL;
 }
 
-/* There is no page: takes back what is cached, asks the program, and tries again. */
-static HAK_COLD void *refill_after_purge(struct tcache *tcache, uint32_t class_index)
-{
-    if (class_index == CLASS_EMPTY) class_index = 1;
-    size_t block_bytes = sizeclass_bytes(class_index);
-    do {
-        bound_make_room(block_bytes);
-        /* In any case: the refill that failed ended the count of borrowed blocks, so this one may borrow again. */
-        void *block = tcache_refill(tcache, class_index);
-        if (block != NULL) return block;
-    } while (bound_ask(block_bytes));
-    return no_memory();
-}
-
 /* heap_refill while blocks are sampled for guards, and not this malloc. */
 static HAK_COLD void *refill_guarded(struct tcache *tcache, uint32_t class_index)
 {
     struct guard_visit visit = guard_visit_begin(tcache, class_index);
     void *block = tcache_refill(tcache, class_index);
-    if (block == NULL) return refill_after_purge(tcache, class_index);
+    if (block == NULL) return bound_refill(tcache, class_index);
     guard_visit_refilled(visit, tcache, class_index);
     return block;
 }
@@ -56,7 +42,7 @@ static HAK_COLD void *refill_guarded(struct tcache *tcache, uint32_t class_index
 HAK_INLINE void *refill_now(struct tcache *tcache, uint32_t class_index)
 {
     void *block = tcache_refill(tcache, class_index);
-    return HAK_LIKELY(block != NULL) ? block : refill_after_purge(tcache, class_index);
+    return HAK_LIKELY(block != NULL) ? block : bound_refill(tcache, class_index);
 }
 
 /* It has the parameters of heap_refill, though it needs no size, so that they stay in their registers. */
@@ -73,7 +59,7 @@ static HAK_NOINLINE void *refill_counted(size_t size_bytes, struct tcache *tcach
 {
     void *block = tcache_refill(tcache, class_index);
     if (HAK_LIKELY(block != NULL)) return pops_refilled(tcache, state, block, class_index, size_bytes);
-    block = refill_after_purge(tcache, class_index); /* which may have changed all, state too */
+    block = bound_refill(tcache, class_index); /* which may have changed all, state too */
     return pops_refilled_any(tcache, block, class_index, size_bytes);
 }
 
