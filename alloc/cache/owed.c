@@ -44,6 +44,7 @@ void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms)
     size_t idle_bytes = owner_idle_bytes(&heap->owner);
     if (idle_bytes < heap->owner.idle_bytes_kept) heap->owner.idle_bytes_kept = idle_bytes;
     if (idle_bytes >= heap->owner.idle_bytes_kept + TRIM_IDLE_BYTES_MIN) slab_trim_shrunk(&heap->owner);
+    tcache->owes = heap_owes(heap);
     tcache_busy_end(tcache);
 }
 
@@ -52,6 +53,7 @@ void tcache_pay(struct tcache *tcache)
     struct heap *heap = tcache->heap;
     tcache_busy_begin(tcache);
     if (heap->flush_class != 0) heap_flush_step(heap);
-    else slab_trim_step(&heap->owner);
+    else if (slab_trim_is_due(&heap->owner)) slab_trim_step(&heap->owner);
+    tcache->owes = heap_owes(heap);
     tcache_busy_end(tcache);
 }

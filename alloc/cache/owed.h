@@ -16,7 +16,7 @@ static inline bool heap_owes(const struct heap *heap)
 void heap_flush_begin(struct heap *heap);
 void heap_flush_step(struct heap *heap);
 
-/* A step of the work that heap_owes. Slow paths call it. */
+/* A step of the work that heap_owes, if there is any left: a visit may have ended it. Slow paths call it while tcache->owes. */
 HAK_COLD void tcache_pay(struct tcache *tcache);
 
 /* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies on the free lists of its

@@ -99,7 +99,8 @@ static uint32_t list_give_back_checked(struct block *list, uint32_t class_index)
 static void watch_idle(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    if (tcache->watches_idle || (owner_idle_bytes(&heap->owner) < TRIM_IDLE_BYTES_MIN && !heap_owes(heap))) return;
+    tcache->owes = heap_owes(heap);
+    if (tcache->watches_idle || (owner_idle_bytes(&heap->owner) < TRIM_IDLE_BYTES_MIN && !tcache->owes)) return;
     tcache->watches_idle = true;
     tcache->heap->seen_ms = os_now_ms();
 }

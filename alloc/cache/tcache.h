@@ -37,6 +37,7 @@ struct tcache {
     uint32_t tick_rounds; /* rounds of the tick that the thread has seen */
     enum thread_state state;
     bool watches_idle; /* much of the heap is idle: each slow path reads the clock */
+    bool owes; /* heap_owes, as the thread has seen it: each slow path pays a part (cache/owed.h) */
     bool is_sampling; /* inside the unwinder for a sample of the heap profile, which may allocate (profile/stacks.c) */
     uint32_t early_frees; /* remote frees posted one by one before the thread had a heap */
     struct owner *freed_owner; /* owner of the last block freed early */

@@ -270,7 +270,7 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     if (heap_wake(heap)) tcache_unpark(tcache);
     tcache->tag = heap->owner.tag;
     heap->seen_ms = os_now_ms();
-    tcache->watches_idle = true; /* the first slow path finds out whether there is reason to */
+    tcache->watches_idle = tcache->owes = true; /* the first slow path finds out whether there is reason to */
     atomic_store_explicit(&heap->rounds_seen, pool_tick_rounds(), memory_order_relaxed);
     atomic_store_explicit(&heap->rounds_visited, 0, memory_order_relaxed);
     /* release: pairs with the acquire in visit_begin, which needs a cache that is whole. */

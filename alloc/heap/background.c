@@ -56,8 +56,8 @@ HAK_NOINLINE void tick_clock(struct tcache *tcache)
     uint64_t pause_ms = now_ms - heap->seen_ms;
     heap->seen_ms = now_ms;
     if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
-    if (HAK_UNLIKELY(heap_owes(heap))) tcache_pay(tcache);
-    tcache->watches_idle = heap_owes(heap) || owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
+    if (HAK_UNLIKELY(tcache->owes)) tcache_pay(tcache);
+    tcache->watches_idle = tcache->owes || owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
 }
 
 /* --- the thread's rounds --------------------------------------------------------------------------------------- */
