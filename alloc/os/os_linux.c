@@ -122,7 +122,11 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
 
 static size_t linux_page_bytes(void)
 {
+#ifdef __x86_64__
+    return 4096; /* the processor has no other */
+#else
     return (size_t)sysconf(_SC_PAGESIZE); /* no system call: libc reads the auxiliary vector */
+#endif
 }
 
 const struct os_ops os_linux_ops = {
