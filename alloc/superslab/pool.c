@@ -46,8 +46,6 @@ static void note_claimed(struct superslab *superslab)
     if (last != NULL) index_lower(last);
 }
 
-/* Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
- * are freed: their owner will have written to them. */
 /* At the limit, pages were found that need more memory than there is: gives them back. */
 static HAK_COLD bool refuse(struct superslab *superslab, uint32_t first, uint32_t pages)
 {
@@ -59,7 +57,10 @@ static HAK_COLD bool refuse(struct superslab *superslab, uint32_t first, uint32_
     return true;
 }
 
-/* Returns whether the search is over. range->superslab stays NULL if the limit has ended it. */
+/* Returns whether the search is over. range->superslab stays NULL if the limit has ended it.
+ *
+ * Claiming takes the dirty ones of the pages out of the count of free dirty pages. All of them count as dirty when they
+ * are freed: their owner will have written to them. */
 static bool claim_from(struct superslab *superslab, const struct page_need *need, struct page_range *range)
 {
     bool contended = false;
