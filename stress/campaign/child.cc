@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "engine/base/clock.h"
+#include "engine/watch/outside.h"
 #include "engine/watch/watcher.h"
 
 namespace stress {
@@ -211,20 +212,13 @@ void wait_until_end(const ChildSpec &spec, const ChildTick &tick, pid_t child, S
     out.take();
     err.take();
     if (killed) return;
-    outcome.end = WIFSIGNALED(status) ? ChildEnd::Signalled : ChildEnd::Exited;
+    outcome.end = killed_from_outside(status) ? ChildEnd::Outside
+                  : WIFSIGNALED(status)       ? ChildEnd::Signalled
+                                              : ChildEnd::Exited;
     outcome.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-} // namespace
-
-std::string child_words_forget(std::string text)
-{
-    const std::string ours = std::string(" --json ") + kChildJsonPath;
-    for (std::size_t at; (at = text.find(ours)) != std::string::npos;) text.erase(at, ours.size());
-    return text;
-}
-
-ChildOutcome child_run(const ChildSpec &spec, const ChildTick &tick)
+ChildOutcome child_try(const ChildSpec &spec, const ChildTick &tick)
 {
     ChildOutcome outcome;
     Stream out, err;
@@ -245,6 +239,27 @@ ChildOutcome child_run(const ChildSpec &spec, const ChildTick &tick)
     if (err.end.size() > kErrBytesMax) err.end.erase(0, err.end.size() - kErrBytesMax);
     outcome.err_end = child_words_forget(err.end);
     outcome.json = json_text(json.fd);
+    return outcome;
+}
+
+} // namespace
+
+std::string child_words_forget(std::string text)
+{
+    const std::string ours = std::string(" --json ") + kChildJsonPath;
+    for (std::size_t at; (at = text.find(ours)) != std::string::npos;) text.erase(at, ours.size());
+    return text;
+}
+
+ChildOutcome child_run(const ChildSpec &spec, const ChildTick &tick)
+{
+    const OutsideWatch outside;
+    ChildOutcome outcome;
+    for (unsigned tries = 0; tries < kOutsideTries; ++tries) {
+        outcome = child_try(spec, tick);
+        if (outcome.end != ChildEnd::Outside) return outcome;
+    }
+    outcome.stuck = outside.text();
     return outcome;
 }
 

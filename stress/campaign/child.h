@@ -26,13 +26,14 @@ struct ChildSpec {
     std::uint64_t memory_cap_bytes = 0; // 0: half of what the machine has available
 };
 
-enum class ChildEnd { Exited, Signalled, TimedOut, Slow, Memory, Interrupted, NotStarted };
+// Outside: SIGKILL that the driver did not send ended each try (engine/watch/outside.h).
+enum class ChildEnd { Exited, Signalled, TimedOut, Slow, Memory, Interrupted, Outside, NotStarted };
 
 struct ChildOutcome {
     ChildEnd end = ChildEnd::NotStarted;
     int code = 0; // exit status, signal number, or errno of a failed start
     double seconds = 0;
-    std::string stuck; // TimedOut, Slow, Memory: what was seen
+    std::string stuck; // TimedOut, Slow, Memory, Outside: what was seen
     std::string out_last_line, err_last_line;
     std::string err_end; // the end of stderr, at most 64 KiB: the report of a crash, with its stacks
     std::string json;

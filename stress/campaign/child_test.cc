@@ -100,6 +100,18 @@ TEST_F(Child, ThatWorksForLongIsSlow)
                 testing::HasSubstr("slow: the run did not end in 1.2 s, of which it had a processor"));
 }
 
+TEST_F(Child, KilledFromOutsideIsRunAgain)
+{
+    const std::string tries = temporary_.path("tries"), mark = temporary_.path("mark");
+    const RunRecord record = run("echo x >>'" + tries + "'; kill -KILL $$");
+    EXPECT_EQ(record.verdict, RunVerdict::Skip);
+    EXPECT_THAT(record.skip_reason, HasSubstr("inconclusive: SIGKILL from outside ended each of 3 runs; "));
+    EXPECT_EQ(text_of_file(tries), "x\nx\nx\n");
+    const RunRecord second =
+        run("[ -e '" + mark + "' ] || { touch '" + mark + "'; kill -KILL $$; }; echo \"$pass\" >\"$json\"");
+    EXPECT_EQ(second.verdict, RunVerdict::Pass) << outcome_.err_last_line;
+}
+
 TEST_F(Child, ThatTakesTooMuchMemoryIsStopped)
 {
     const ChildOutcome outcome =

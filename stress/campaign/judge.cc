@@ -1,6 +1,7 @@
 #include "campaign/judge.h"
 #include "engine/base/libc.h"
 #include "engine/judge/failure.h"
+#include "engine/run/monitor.h"
 
 #include <fmt/format.h>
 #include <string.h>
@@ -70,7 +71,7 @@ void judge_exit(const ChildOutcome &outcome, const std::string &fault, RunRecord
     }
     if (outcome.json.empty() || !fault.empty()) {
         // A run's own watchdog ends it with status 1, before any result.
-        const bool hang = outcome.code == 1 && outcome.err_last_line.find("watchdog") != std::string::npos;
+        const bool hang = outcome.code == 1 && outcome.err_end.find(kWatchdogWords) != std::string::npos;
         const std::string what =
             outcome.json.empty() ? "left no result" : "left a result that cannot be used: " + fault;
         fail(record, hang ? "hang" : "error", with_last_line(what + ", " + status, outcome));
@@ -108,6 +109,11 @@ RunRecord judge(const ChildOutcome &outcome, double timeout_seconds)
     case ChildEnd::Slow:
         record.verdict = RunVerdict::Skip;
         record.skip_reason = "slow: the run " + outcome.stuck;
+        record.failures.clear();
+        break;
+    case ChildEnd::Outside:
+        record.verdict = RunVerdict::Skip;
+        record.skip_reason = outcome.stuck;
         record.failures.clear();
         break;
     case ChildEnd::Interrupted: fail(record, "error", "interrupted"); break;

@@ -23,6 +23,7 @@ enum bug {
     CANARY_DESTRUCTOR_CRASH, /* free aborts after the malloc's own destructor of the thread has run */
     CANARY_OOM_CRASH,        /* touches memory that mmap refused to give */
     CANARY_OOM_FOR_EVER,     /* after one failure no request succeeds any more */
+    CANARY_OOM_HANG,         /* after one failure malloc waits for ever */
     CANARY_OOM_LOST,         /* realloc frees the block when it fails */
     CANARY_OOM_LEAK,         /* the next free after a failure does nothing; books.c shows it */
     CANARY_DEEP_STACK,       /* malloc needs 20 KiB of stack */
@@ -105,6 +106,7 @@ static void *strike_after(void *block)
     if (BUG == CANARY_OOM_CRASH && block == NULL) *(volatile char *)block = 0;
     has_failed |= block == NULL;
     loses_next |= block == NULL;
+    while (BUG == CANARY_OOM_HANG && has_failed) usleep(1000);
     if (BUG == CANARY_OOM_FOR_EVER && has_failed) {
         __libc_free(block);
         errno = ENOMEM;

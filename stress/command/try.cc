@@ -15,6 +15,7 @@
 #include "engine/base/clock.h"
 #include "engine/run/execute.h"
 #include "engine/watch/expendable.h"
+#include "engine/watch/outside.h"
 #include "engine/watch/watcher.h"
 
 namespace stress {
@@ -100,6 +101,14 @@ std::string Tries::wait(pid_t pid) const
 }
 
 Verdict Tries::once(const Program &program)
+{
+    for (unsigned tries = 1;; ++tries) {
+        const Verdict verdict = run_child(program);
+        if (verdict.how != "SIGKILL" || tries == kOutsideTries) return verdict;
+    }
+}
+
+Verdict Tries::run_child(const Program &program)
 {
     ++count;
     std::memset(static_cast<void *>(shared_), 0, sizeof(Shared));

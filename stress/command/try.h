@@ -42,6 +42,7 @@ class Tries {
 
   private:
     struct Shared;
+    Verdict run_child(const Program &program);
     [[noreturn]] void child(const Program &program);
     std::string wait(pid_t pid) const;
 

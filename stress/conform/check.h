@@ -13,17 +13,18 @@
 
 namespace stress::conform {
 
-// Slow and Memory are the runner's: the check did not end within a generous time, or took more memory than its cap.
-enum class Status { Pass, Fail, Skip, Slow, Memory };
+// Slow, Memory and Outside are the runner's: the check did not end within a generous time, took more memory than its cap,
+// or was killed by somebody else each time (engine/watch/outside.h).
+enum class Status { Pass, Fail, Skip, Slow, Memory, Outside };
 
 struct Verdict {
     Status status = Status::Pass;
-    char detail[320] = "";  // what was wrong, or why the check was skipped
+    char detail[320] = ""; // what was wrong, or why the check was skipped
 };
 
 struct Check {
     const char *id;
-    const char *purpose;     // what must hold
+    const char *purpose; // what must hold
     // Who says so: a standard, a manual, with what it says. "quality: ..." where none does, and the suite asks for it.
     const char *rule;
     const char *references; // where allocators had this bug: repo#number, a commit or a release

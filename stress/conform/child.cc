@@ -18,6 +18,7 @@
 #include "engine/base/libc.h"
 #include "engine/watch/expendable.h"
 #include "engine/watch/notice.h"
+#include "engine/watch/outside.h"
 #include "engine/watch/stack.h"
 
 namespace stress::conform {
@@ -172,11 +173,10 @@ Verdict judge(const Ending &ending, int output)
     const std::string after = line[0] != '\0' ? std::string(": ") + line : "";
     const int status = ending.status;
     if (ending.stuck != Stuck::No) return judge_stuck(ending, after);
-    if (WIFSIGNALED(status)) {
-        const char *by_system = WTERMSIG(status) == SIGKILL ? ", not from this program: memory may have run out" : "";
-        return fail("ended by SIG%s%s%s%s%s", signal_name(WTERMSIG(status)), by_system, ending.crash_text.c_str(),
+    if (killed_from_outside(status)) return {Status::Outside, ""};
+    if (WIFSIGNALED(status))
+        return fail("ended by SIG%s%s%s%s", signal_name(WTERMSIG(status)), ending.crash_text.c_str(),
                     doing_text().c_str(), after.c_str());
-    }
     if (!outcome->judged && !outcome->program)
         return fail("ended with status %d before the check was done%s%s", WEXITSTATUS(status), doing_text().c_str(),
                     after.c_str());
@@ -186,9 +186,7 @@ Verdict judge(const Ending &ending, int output)
     return verdict;
 }
 
-}  // namespace
-
-Finding run_in_child(const Check &check, const Subject &subject, const WatchLimits &limits)
+Finding run_once(const Check &check, const Subject &subject, const WatchLimits &limits)
 {
     const double start = now_seconds();
     if (outcome == nullptr && !shared_make()) return {&check, fail("the runner has no memory"), 0, {}};
@@ -206,6 +204,20 @@ Finding run_in_child(const Check &check, const Subject &subject, const WatchLimi
     close(output);
     if (verdict.status == Status::Pass || verdict.status == Status::Skip) ending.evidence.clear();
     return {&check, verdict, now_seconds() - start, ending.evidence};
+}
+
+}  // namespace
+
+Finding run_in_child(const Check &check, const Subject &subject, const WatchLimits &limits)
+{
+    const OutsideWatch outside;
+    Finding finding;
+    for (unsigned tries = 0; tries < kOutsideTries; ++tries) {
+        finding = run_once(check, subject, limits);
+        if (finding.verdict.status != Status::Outside) return finding;
+    }
+    std::snprintf(finding.verdict.detail, sizeof finding.verdict.detail, "%s", outside.text().c_str());
+    return finding;
 }
 
 void child_becomes_program()

@@ -230,6 +230,14 @@ TEST(ConformEvidence, OfASlowMalloc)
     EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr("did not end in 1.8 s, of which it had a processor for"));
 }
 
+// A kill from outside is no verdict on the malloc.
+TEST(ConformEvidence, OfAKillFromOutside)
+{
+    const auto check = check_json("killed", "realloc-too-large-keeps-block", {}, 77);
+    EXPECT_EQ(check["status"], "inconclusive");
+    EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr("SIGKILL from outside ended each of 3 runs; "));
+}
+
 TEST(ConformEvidence, OfAMallocThatTakesAllMemory)
 {
     const auto check = check_json("touch", "above-32-bits", {"--memory-cap", "300"}, 1);
@@ -265,7 +273,7 @@ TEST(Conform, RefusesBadInputInOneLine)
     EXPECT_THAT(result.err, HasSubstr("--json: cannot write '/no/such/directory/x'"));
 }
 
-// A check that was skipped, or too slow to judge, does not show that a known failure is mended.
+// A check without a verdict does not show that a known failure is mended.
 TEST(ConformExpect, OnlyAJudgedCheckCanBeMended)
 {
     const conform::Check *check = conform::all_checks()[0];
@@ -277,7 +285,7 @@ TEST(ConformExpect, OnlyAJudgedCheckCanBeMended)
         conform::finding_expect(finding, "system", known);
         return finding.expected;
     };
-    for (const conform::Status status : {conform::Status::Skip, conform::Status::Slow}) {
+    for (const conform::Status status : {conform::Status::Skip, conform::Status::Slow, conform::Status::Outside}) {
         EXPECT_EQ(expected(status), "");
         EXPECT_TRUE(known.mended().empty());
     }

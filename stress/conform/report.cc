@@ -15,6 +15,7 @@ const char *status_word(Status status)
     case Status::Skip: return "skip";
     case Status::Slow: return "slow";
     case Status::Memory: return "memory cap";
+    case Status::Outside: return "inconclusive";
     }
     return "?";
 }
@@ -41,7 +42,8 @@ std::string padded(std::string text, std::size_t width)
 void finding_expect(Finding &finding, const std::string &allocator, Expectations &expected)
 {
     const Status status = finding.verdict.status;
-    if (status == Status::Skip || status == Status::Slow) return; // it says nothing about the malloc
+    if (status == Status::Skip || status == Status::Slow || status == Status::Outside)
+        return; // it says nothing about the malloc
     std::vector<std::string> rules;
     if (status == Status::Fail) rules.push_back("fail");
     if (status == Status::Memory) rules.push_back("memory_cap");
@@ -61,6 +63,7 @@ Counts count_findings(const std::vector<Finding> &findings)
         counts.skipped += finding.verdict.status == Status::Skip;
         counts.slow += finding.verdict.status == Status::Slow;
         counts.memory += finding.verdict.status == Status::Memory;
+        counts.outside += finding.verdict.status == Status::Outside;
     }
     return counts;
 }
@@ -90,6 +93,7 @@ std::string counts_line(const Counts &counts)
            std::to_string(counts.skipped) + " skipped" +
            (counts.slow == 0 ? "" : ", " + std::to_string(counts.slow) + " slow") +
            (counts.memory == 0 ? "" : ", " + std::to_string(counts.memory) + " over the memory cap") +
+           (counts.outside == 0 ? "" : ", " + std::to_string(counts.outside) + " inconclusive") +
            (counts.known == 0 ? "" : ", " + std::to_string(counts.known) + " known to fail") + "\n";
 }
 
@@ -132,6 +136,7 @@ std::string findings_json(const std::string &allocator, const std::string &libra
         {"skipped", counts.skipped},
         {"slow", counts.slow},
         {"memory_cap", counts.memory},
+        {"inconclusive", counts.outside},
         {"verdict", counts_pass(counts) ? "pass" : "fail"},
         {"checks", checks},
     };

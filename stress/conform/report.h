@@ -19,7 +19,7 @@ struct Finding {
 };
 
 struct Counts {
-    int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0, known = 0;
+    int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0, known = 0, outside = 0;
 };
 
 // Asks whether the failure, if it is one, is known.
@@ -27,7 +27,7 @@ void finding_expect(Finding &finding, const std::string &allocator, Expectations
 
 Counts count_findings(const std::vector<Finding> &findings);
 
-// No check failed or was stopped at the memory cap. Slow checks and skipped ones accuse nobody.
+// No check failed or was stopped at the memory cap. Slow, skipped and inconclusive ones accuse nobody.
 bool counts_pass(const Counts &counts);
 
 // The verdict in one line; then the evidence, indented, and the command that repeats the check.

@@ -17,6 +17,8 @@
 namespace stress::conform {
 namespace {
 
+constexpr int kInconclusive = 77;
+
 int refuse(const std::string &what)
 {
     write_text(STDERR_FILENO, "hakmem-stress: " + what + "\n");
@@ -92,11 +94,12 @@ int conform_main(const ConformOptions &options, int out)
     write_text(text, counts_line(counts));
     const bool passed = counts_pass(counts) && mended.empty();
     const std::string json = findings_json(options.allocator, subject.library, repeat, findings);
-    verdict_reached(passed ? "pass" : "fail");
+    const bool inconclusive = passed && counts.outside != 0;
+    verdict_reached(inconclusive ? "inconclusive" : passed ? "pass" : "fail");
     if (std::string fault = result_write(options.json_path, json); !fault.empty()) result_lost("--json: " + fault);
     const std::string junit = findings_junit(options.allocator, repeat, findings, mended);
     if (std::string fault = result_write(options.junit_path, junit); !fault.empty()) result_lost("--junit: " + fault);
-    return passed ? 0 : 1;
+    return inconclusive ? kInconclusive : passed ? 0 : 1;
 }
 
 }  // namespace stress::conform

@@ -1,5 +1,6 @@
 #include "conform/support.h"
 #include "engine/base/libc.h"
+#include "engine/watch/outside.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -70,6 +71,7 @@ const char *judge_fork(pid_t child)
 {
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (killed_from_outside(status)) kill(getpid(), SIGKILL);  // no verdict: the runner makes the check again
     if (WIFSIGNALED(status)) return wrong_text("ended by SIG%s", signal_name(WTERMSIG(status)));
     return WEXITSTATUS(status) == 0
                ? nullptr

@@ -16,9 +16,11 @@
 #include "engine/base/libc.h"
 #include "engine/base/shell_word.h"
 #include "engine/run/execute.h"
+#include "engine/run/monitor.h"
 #include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
 #include "engine/watch/expendable.h"
+#include "engine/watch/outside.h"
 #include "engine/watch/stack.h"
 #include "engine/watch/watcher.h"
 #include "inject/inject.h"
@@ -133,8 +135,12 @@ std::string ending(int status)
         std::snprintf(said().skip, sizeof said().skip, "%s", last_line(last_words()).c_str());
         return "";
     }
-    if (WEXITSTATUS(status) != 0 && said().skip[0] == '\0')
-        return fmt::format("crash: the run ended with status {}: {}", WEXITSTATUS(status), last_words());
+    if (WEXITSTATUS(status) != 0 && said().skip[0] == '\0') {
+        const std::string words = last_words();
+        if (const std::size_t at = words.find(kWatchdogWords); at != std::string::npos)
+            return "hang: " + words.substr(at + std::strlen(kWatchdogWords));
+        return fmt::format("crash: the run ended with status {}: {}", WEXITSTATUS(status), words);
+    }
     return said().finished || said().skip[0] != '\0' ? "" : "crash: the run ended before its verdict";
 }
 
@@ -175,9 +181,8 @@ Outcome failed_to_run(const std::string &why)
     return outcome;
 }
 
-} // namespace
-
-Outcome run_once(const Task &task)
+// `outside`: nobody here ended the run, so the outcome says nothing.
+Outcome run_try(const Task &task, bool &outside)
 {
     std::memset(static_cast<void *>(&said()), 0, sizeof(Said));
     if (ftruncate(words_file(), 0) != 0 || lseek(words_file(), 0, SEEK_SET) != 0)
@@ -191,6 +196,7 @@ Outcome run_once(const Task &task)
     kill(-pid, SIGKILL); // children of the child; its id is still taken, because it has not been reaped yet
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    outside = stuck.empty() && killed_from_outside(status);
     const Said &from = said();
     Outcome outcome{stuck.empty() ? ending(status) : stuck,
                     from.skip,
@@ -206,6 +212,21 @@ Outcome run_once(const Task &task)
         outcome.skip = "slow: the run " + slow;
     }
     return outcome;
+}
+
+} // namespace
+
+Outcome run_once(const Task &task)
+{
+    const OutsideWatch watch;
+    for (unsigned tries = 0; tries < kOutsideTries; ++tries) {
+        bool outside = false;
+        const Outcome outcome = run_try(task, outside);
+        if (!outside) return outcome;
+    }
+    Outcome none;
+    none.skip = watch.text();
+    return none;
 }
 
 std::string task_command(const Task &task)

@@ -85,7 +85,8 @@ void Tally::done(const Row &row)
     const std::string ops = settings_.kind == "signals" ? "" : fmt::format("{} ops, ", row.ops);
     if (!row.unseen.empty()) ++unseen_;
     const std::string unseen = row.unseen.empty() ? "" : "; not looked at for loss: " + row.unseen;
-    const std::string slow = row.slow == 0 ? "" : fmt::format("; {} runs were too slow to judge", row.slow);
+    const std::string slow =
+        row.slow == 0 ? "" : fmt::format("; {} runs gave no verdict (slow, or killed from outside)", row.slow);
     write_text(out_,
                fmt::format("{:<16} {}{}{}{}{}\n", row.scenario, ops, figures(settings_, row), row.note, slow, unseen));
 }

@@ -15,7 +15,7 @@
 namespace stress {
 namespace {
 
-constexpr std::size_t kBigBytes = std::size_t{12} << 20;
+constexpr std::size_t kMappedBytes = std::size_t{12} << 20;
 
 struct Oom {
     LiveMix mix;
@@ -48,7 +48,7 @@ struct Oom {
             constexpr OpKind kinds[] = {OpKind::Malloc,  OpKind::Realloc, OpKind::Realloc,
                                         OpKind::Realloc, OpKind::Calloc,  OpKind::Free};
             const OpKind kind = kinds[mix.rng.below(std::size(kinds))];
-            op = op_normalise(op_make(kind, big_slot, draw_log(mix.rng, 32768, kBigBytes), 1)); // free has no size
+            op = op_normalise(op_make(kind, big_slot, draw_log(mix.rng, 32768, kMappedBytes), 1)); // free has no size
         } else if (mix.rng.one_in(30)) {
             op = op_make(OpKind::Purge, 0);
         } else {

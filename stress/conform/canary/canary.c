@@ -50,6 +50,7 @@
     X(SECURE)           /* obeys the environment under AT_SECURE */                           \
     X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                  \
     X(SPIN)             /* realloc to an impossible size never returns */                       \
+    X(KILLED)           /* realloc to an impossible size meets a SIGKILL, as from outside */  \
     X(SLUGGISH)         /* each malloc takes 60 ms of processor time */
 
 enum bug {
@@ -219,6 +220,7 @@ void *calloc(size_t count, size_t size_bytes)
 void *realloc(void *block, size_t size_bytes)
 {
     allocated = true;
+    if (BUG == CONFORM_KILLED && size_bytes > PTRDIFF_MAX) kill(getpid(), SIGKILL);
     while (BUG == CONFORM_SPIN && size_bytes > PTRDIFF_MAX) continue;
     if (BUG == CONFORM_REALLOC_32_BITS && size_bytes > UINT32_MAX && size_bytes < (size_t)1 << 40)
         size_bytes = (uint32_t)size_bytes;

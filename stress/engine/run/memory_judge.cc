@@ -6,6 +6,7 @@
 
 #include "engine/base/build.h"
 #include "engine/base/clock.h"
+#include "engine/subject/fault_os.h"
 #include "engine/subject/subject.h"
 
 namespace stress {
@@ -88,14 +89,16 @@ void MemoryJudge::await_return(Result &result, double run_seconds)
 
 void MemoryJudge::judge_resident(Result &result)
 {
-    result.memory_bound_bytes = memory_bound_bytes(result.peak_live_bytes, testbed_.options.threads);
+    const std::uint64_t unreturned_bytes = fault_os_unreturned_bytes();
+    result.memory_bound_bytes = memory_bound_bytes(result.peak_live_bytes, testbed_.options.threads) + unreturned_bytes;
     const std::uint64_t most = std::max(result.peak_rss_bytes, result.end_rss_bytes);
     if (most <= result.memory_bound_bytes) return;
-    testbed_.failures.add(rule::kMemoryBound, testbed_.witness(),
-                          "%llu bytes were resident for at most %llu live bytes; the bound is %llu",
-                          static_cast<unsigned long long>(most),
-                          static_cast<unsigned long long>(result.peak_live_bytes),
-                          static_cast<unsigned long long>(result.memory_bound_bytes));
+    testbed_.failures.add(
+        rule::kMemoryBound, testbed_.witness(),
+        "%llu bytes were resident for at most %llu live bytes; the bound is %llu, with %llu that "
+        "munmap and madvise refused to take",
+        static_cast<unsigned long long>(most), static_cast<unsigned long long>(result.peak_live_bytes),
+        static_cast<unsigned long long>(result.memory_bound_bytes), static_cast<unsigned long long>(unreturned_bytes));
 }
 
 void MemoryJudge::judge(Result &result, double run_seconds)

@@ -12,6 +12,7 @@
 #include "engine/base/verdict.h"
 #include "engine/judge/memory_law.h"
 #include "engine/seat/seat_report.h"
+#include "engine/subject/fault_os.h"
 #include "engine/team/thread_start.h"
 #include "engine/watch/figures.h"
 #include "engine/watch/self_stack.h"
@@ -132,7 +133,8 @@ bool Monitor::works(double waited_seconds)
 void Monitor::watch_memory(const MemorySample &sample)
 {
     constexpr std::uint64_t lag_bytes = std::uint64_t{1} << 30;
-    const std::uint64_t bound = 2 * memory_bound_bytes(meter_.peak_live_bytes(), seats_.size()) + lag_bytes;
+    const std::uint64_t bound =
+        2 * memory_bound_bytes(meter_.peak_live_bytes(), seats_.size()) + lag_bytes + fault_os_unreturned_bytes();
     if (sample.rss_bytes <= bound || failures_.any()) return;
     failures_.add(rule::kMemoryBound, seats_[0]->interp.witness(),
                   "memory runs away: %llu bytes are resident for at most %llu live bytes; stopped at %llu",
@@ -178,7 +180,7 @@ void Monitor::bark()
 {
     std::string detail = fmt::format("no op was completed for {} s; ops per thread:", settings_.watchdog_seconds);
     for (const Seat *seat : seats_) detail += fmt::format(" {}:{}", seat->index, read(seat->counters.ops));
-    write_text(STDERR_FILENO, (line_open_ ? "\r\033[K" : "") + ("hakmem-stress: watchdog: " + detail) + "\n");
+    write_text(STDERR_FILENO, (line_open_ ? "\r\033[K" : "") + (kWatchdogWords + detail) + "\n");
     // The threads' own stacks only where there are none from outside: they need the loader's lock, and no names.
     seat_report_all(STDERR_FILENO, seats_, !self_stack_write(STDERR_FILENO, "stacks:\n", getpid(), 0));
     write_text(STDERR_FILENO,

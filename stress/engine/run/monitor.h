@@ -19,6 +19,9 @@
 
 namespace stress {
 
+// What a run that hangs says on stderr before it ends with status 1.
+inline constexpr const char *kWatchdogWords = "hakmem-stress: watchdog: ";
+
 struct MonitorSettings {
     int progress_fd;          // where progress goes
     // 0: never. A run hangs in which no op is completed for this long while its threads use no processor time, or use

@@ -70,6 +70,7 @@ struct ProcessState {
     std::atomic<std::uint64_t> calls, failures;
 };
 constinit ProcessState process{};
+constinit std::atomic<std::uint64_t> unreturned_bytes{0}; // relaxed: a figure
 
 #if STRESS_X86_64
 
@@ -109,6 +110,8 @@ void on_trap(int, siginfo_t *info, void *context)
         r[REG_RAX] = stress_passed_call(number, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
     else if (number == SYS_brk) r[REG_RAX] = stress_passed_call(SYS_brk, 0, 0, 0, 0, 0, 0);
     else r[REG_RAX] = -ENOMEM;
+    if (r[REG_RAX] == -ENOMEM && (number == SYS_munmap || number == SYS_madvise))
+        unreturned_bytes.fetch_add(static_cast<std::uint64_t>(r[REG_RSI]), std::memory_order_relaxed);
     errno = before;
 }
 
@@ -237,6 +240,11 @@ FaultOsCounts fault_os_disarm_process()
     if (process.scarcity != nullptr && process.for_ever && counts.failures != 0) process.scarcity->end();
     process.scarcity = nullptr;
     return counts;
+}
+
+std::uint64_t fault_os_unreturned_bytes()
+{
+    return unreturned_bytes.load(std::memory_order_relaxed);
 }
 
 bool fault_os_process_is_armed()

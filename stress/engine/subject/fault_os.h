@@ -38,6 +38,9 @@ struct FaultOsCounts {
 FaultOsCounts fault_os_disarm_process();
 bool fault_os_process_is_armed();
 
+// How many bytes the subject wanted to give back to the system, by calls that were made to fail: they may stay resident.
+std::uint64_t fault_os_unreturned_bytes();
+
 // Limits RLIMIT_AS to what is mapped now plus this many bytes; 0: no limit. Returns 0 or an errno value.
 int memory_limit_set(std::uint64_t more_bytes);
 

@@ -1,5 +1,6 @@
 #include "engine/team/fork_child.h"
 
+#include <fmt/core.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,11 +14,13 @@
 
 #include "engine/base/build.h"
 #include "engine/base/clock.h"
+#include "engine/base/progress.h"
 #include "engine/base/libc.h"
 #include "engine/seat/sched.h"
 #include "engine/subject/whitebox.h"
 #include "engine/team/fork_park.h"
 #include "engine/team/thread_start.h"
+#include "engine/watch/outside.h"
 #include "engine/watch/self_stack.h"
 #include "engine/watch/watcher.h"
 
@@ -204,6 +207,12 @@ bool fork_child_wait(pid_t child, ForkReport &report, char (&why)[640])
         waitpid(child, nullptr, 0);
         std::snprintf(why, sizeof why, "%s, at %s", watcher.text(stuck).c_str(), phase);
         return stuck == Stuck::Slow;
+    }
+    if (killed_from_outside(status)) {
+        write_text(STDERR_FILENO, fmt::format("hakmem-stress: SIGKILL from outside ended a child of fork at {}; "
+                                              "it is not judged\n",
+                                              phase));
+        return true;
     }
     if (WIFSIGNALED(status))
         std::snprintf(why, sizeof why, "died by SIG%s at %s", signal_name(WTERMSIG(status)), phase);
