@@ -36,6 +36,7 @@ enum bug {
     CANARY_CALLOC_ZERO,     /* the last byte of a calloc block is not zero */
     CANARY_CALLOC_DIRTY,    /* calloc of one element takes every block for fresh memory from the system */
     CANARY_USABLE_SIZE,     /* malloc_usable_size returns too little */
+    CANARY_USABLE_MORE,     /* malloc_usable_size returns 16 bytes too much */
     CANARY_ERRNO,           /* free changes errno */
     CANARY_ERRNO_WAIT,      /* free leaves the errno of a futex that need not be waited for */
     CANARY_ENOMEM,          /* a failure does not set errno */
@@ -238,6 +239,7 @@ size_t malloc_usable_size(void *block)
     if (block == NULL) return 0;
     if (block == shared_block) return sizeof shared_block;
     const size_t size_bytes = libc_usable_size(true_start(block)) - (true_start(block) != block ? 8 : 0) - tag_bytes();
+    if (BUG == CANARY_USABLE_MORE) return size_bytes + 16;
     return strike(CANARY_USABLE_SIZE) && size_bytes > 128 ? size_bytes / 2 : size_bytes;
 }
 

@@ -1,7 +1,7 @@
 # One library for each planted bug, canary/libcanary-<name>.so beside the program; see canary.c. canary_test.cc names
 # the rule that must find it.
 set(STRESS_CANARIES none count overlap double_handout misaligned aligned_alloc aligned_large content header
-  realloc_content realloc_shrink calloc_zero calloc_dirty usable_size errno errno_wait enomem leak leak_slow
+  realloc_content realloc_shrink calloc_zero calloc_dirty usable_size usable_more errno errno_wait enomem leak leak_slow
   lost_remote retain mappings exhausted hang crash)
 
 function(stress_canary bug)

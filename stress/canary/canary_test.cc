@@ -88,6 +88,7 @@ const std::vector<Canary> &canaries()
         {"calloc_zero", "calloc_zero"},
         {"calloc_dirty", "calloc_zero"},
         {"usable_size", "usable_size"},
+        {"usable_more", "usable_size"},
         {"errno", "errno_kept"},
         {"errno_wait", "errno_kept"}, // strict runs take no errno of a wait; see AnErrnoOfAWaitEndsNoRun
         {"enomem", "enomem"},

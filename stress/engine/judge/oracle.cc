@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 #include "engine/base/libc.h"
 #include "engine/op/content.h"
@@ -71,6 +72,32 @@ bool Oracle::usable_ok(const Block &block, std::size_t usable_bytes, Witness wit
     return false;
 }
 
+// The bytes between the request and the usable size belong to the block. Claims them for a moment, so that a live block
+// in them shows. Writes their end in one op of 256, so that a malloc that keeps its own data there is damaged; not in
+// each op, since that is a crash, and a live block in them a message.
+bool Oracle::excess_ok(const Block &block, std::size_t usable_bytes, Witness witness)
+{
+    constexpr std::uintptr_t granule = 8, written_max = 64, writing_period = 256;
+    const auto start = reinterpret_cast<std::uintptr_t>(block.start);
+    const std::uintptr_t from = (start + block.size_bytes + granule - 1) / granule * granule;
+    const std::uintptr_t end = (start + usable_bytes) / granule * granule;
+    if (usable_bytes == kUsableUnknown || end <= from) return true;
+    auto *const excess = reinterpret_cast<unsigned char *>(from);
+    const std::size_t bytes = end - from;
+    const std::uintptr_t taken = ClaimMap::covers(excess, bytes) ? claims_.claim(excess, bytes) : from;
+    if (taken != 0) {
+        failures_.add(
+            rule::kUsableSize, witness,
+            "malloc_usable_size(%p) is %zu for a block of %zu bytes, which reaches into a live block at 0x%" PRIxPTR,
+            block.start, usable_bytes, block.size_bytes, taken);
+        return false;
+    }
+    const std::size_t written = bytes < written_max ? bytes : written_max;
+    if (witness.op % writing_period == writing_period - 1) std::memset(excess + bytes - written, 0xe5, written);
+    claims_.release(excess, bytes);
+    return true;
+}
+
 bool Oracle::content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes,
                         Witness witness)
 {
@@ -117,7 +144,7 @@ bool Oracle::allocated(const Block &block, std::size_t usable_bytes, bool from_c
         }
     }
     content_fill(block.start, block.size_bytes, block.generation);
-    return true;
+    return excess_ok(block, usable_bytes, witness);
 }
 
 bool Oracle::before_free(const Block &block, Witness witness)
@@ -152,7 +179,7 @@ bool Oracle::after_realloc(const Block &old, const Block &fresh, std::size_t usa
     const std::size_t kept = fresh.size_bytes < old.size_bytes ? fresh.size_bytes : old.size_bytes;
     if (!content_ok(rule::kReallocContent, old, fresh.start, kept, witness)) return false;
     content_fill(fresh.start, fresh.size_bytes, fresh.generation);
-    return true;
+    return excess_ok(fresh, usable_bytes, witness);
 }
 
 bool Oracle::realloc_refused(const Block &old, Witness witness)
@@ -191,4 +218,4 @@ void Oracle::exhausted(const char *call, std::size_t size_bytes, std::size_t ali
                   "%s of %zu bytes%s returned NULL with errno %s", call, size_bytes, aligned, ErrnoText(error).text);
 }
 
-}  // namespace stress
+} // namespace stress

@@ -37,7 +37,8 @@ class Oracle {
         if (lines_ != nullptr) lines_->leave(seat);
     }
 
-    // A fresh block: checks address, alignment, overlap, usable size, and zeros if it is from calloc. Then fills it.
+    // A fresh block: checks address, alignment, overlap, usable size (which may not reach into a live
+    // block), and zeros if it is from calloc. Then fills it.
     bool allocated(const Block &block, std::size_t usable_bytes, bool from_calloc, Witness witness);
 
     // Checks that the block still holds all of its content and was handed over once. Ends its claim.
@@ -73,6 +74,7 @@ class Oracle {
     bool content_ok(const char *rule, const Block &block, const void *start, std::size_t kept_bytes, Witness witness);
     bool claim_end(const Block &block, Witness witness);
     bool usable_ok(const Block &block, std::size_t usable_bytes, Witness witness);
+    bool excess_ok(const Block &block, std::size_t usable_bytes, Witness witness);
     bool line_ok(const Block &block, Witness witness);
 
     ClaimMap &claims_;

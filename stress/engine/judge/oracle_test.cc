@@ -51,6 +51,30 @@ class OracleTest : public testing::Test {
     Oracle oracle{claims, failures};
 };
 
+// The usable bytes end at the neighbour; one more granule is in it.
+TEST_F(OracleTest, UsableBytesReachIntoNoLiveBlock)
+{
+    const Block one = block(0, 20), next = block(48, 16);
+    ASSERT_TRUE(accept(next));
+    EXPECT_TRUE(oracle.allocated(one, 48, false, kWitness));
+    EXPECT_TRUE(oracle.before_free(next, kWitness));
+    ASSERT_TRUE(accept(block(96, 16)));
+    EXPECT_FALSE(oracle.allocated(block(64, 20), 40, false, kWitness));
+    EXPECT_EQ(only_rule(), rule::kUsableSize);
+}
+
+// What the malloc keeps in them is damaged.
+TEST_F(OracleTest, UsableBytesAreWrittenNowAndThen)
+{
+    for (std::uint64_t op = 0; op < 512; ++op) {
+        memory[47] = memory[48] = 0;
+        ASSERT_TRUE(oracle.allocated(block(0, 20), 48, false, {0, op}));
+        EXPECT_EQ(memory[47] != 0, op % 256 == 255) << op;
+        EXPECT_EQ(memory[48], 0);
+        ASSERT_TRUE(oracle.before_free(block(0, 20), kWitness));
+    }
+}
+
 TEST_F(OracleTest, ASoundLifePasses)
 {
     const Block one = block(0, 100), two = block(112, 100);
