@@ -68,12 +68,13 @@ static void last_page_set(struct slab *run, uint16_t zero)
 static void run_begin(const struct page_range *range, struct slab *run, char *start, size_t size_bytes, bool zeroed)
 {
     uint32_t last = run->page_count - 1u;
+    expose(run, VALIDATE); /* frames take all of a block */
+    if (HAK_LIKELY(!zeroed && (range->dirty >> last & 1) != 0 && range->partial == 0)) return;
     uint16_t zero = zero_bits(range, run, last);
     if (zeroed && range->dirty != 0)
         for (uint32_t i = 0; i <= last; i++) page_clear(start + (size_t)i * PAGE_BYTES, zero_bits(range, run, i));
     if (zeroed) zero = (uint16_t)~0u;
     last_page_set(run, zero & os_pages_behind(size_bytes - (size_t)last * PAGE_BYTES));
-    expose(run, VALIDATE); /* frames take all of a block */
 }
 
 void large_end(struct slab *run)

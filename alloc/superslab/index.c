@@ -21,6 +21,12 @@ static _Atomic(uint32_t) count;
 
 /* The levels from LEVEL_CHUNKS on, one behind the other. */
 static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) upper[UPPER_WORDS];
+static const uint32_t first_of_level[LEVELS] = {
+    [3] = CHUNKS_MAX,
+    [4] = CHUNKS_MAX + CHUNKS_MAX / 8,
+    [5] = CHUNKS_MAX + CHUNKS_MAX / 8 + CHUNKS_MAX / 64,
+    [6] = CHUNKS_MAX + CHUNKS_MAX / 8 + CHUNKS_MAX / 64 + CHUNKS_MAX / 512,
+};
 
 /* The level whose first line has all superslabs below it: words above it are not in use yet. */
 static _Atomic(uint32_t) top_level = 1;
@@ -56,6 +62,12 @@ static uint64_t highest(uint64_t one, uint64_t other)
     return (one & mask) | (other & ~mask);
 }
 
+/* Whether no byte of `word` is higher than that of `high`. */
+static bool covers(uint64_t high, uint64_t word)
+{
+    return (((high | TOPS) - word) & TOPS) == TOPS;
+}
+
 static uint64_t word_of_byte(uint32_t byte, uint64_t value)
 {
     return value << 8 * byte;
@@ -76,23 +88,32 @@ static uint32_t run_end(uint64_t free_pages, uint32_t first)
     return used == 0 ? SUPERSLAB_PAGES : first + (uint32_t)__builtin_ctzll(used);
 }
 
-/* What the superslab's word should be now. */
-static uint64_t word_of(struct superslab *superslab)
+/* What a superslab's word should say. */
+struct look {
+    uint64_t free_pages;
+    bool absent;
+};
+
+static struct look look_at(const struct superslab *superslab)
 {
-    uint64_t bit = 1ull << superslab->index % CHUNK_SUPERSLABS;
-    /* seq_cst, twice: the pages and the bit after the word, see index_raise. */
-    if ((atomic_load_explicit(&chunk_of(superslab)->present, memory_order_seq_cst) & bit) == 0)
-        return word_of_byte(INDEX_ABSENT, 1);
-    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst), word = 0;
-    for (uint64_t left = free_pages; left != 0;) {
+    /* seq_cst, twice: the pages and the bit after the word, see node_raise. A superslab that is absent has no free page. */
+    uint64_t present = atomic_load_explicit(&chunk_of(superslab)->present, memory_order_seq_cst);
+    return (struct look){
+        .free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_seq_cst),
+        .absent = (present >> superslab->index % CHUNK_SUPERSLABS & 1) == 0,
+    };
+}
+
+static uint64_t word_of(struct look look)
+{
+    if (look.absent) return word_of_byte(INDEX_ABSENT, 1);
+    uint64_t word = 0;
+    for (uint64_t left = look.free_pages; left != 0;) {
         uint32_t first = (uint32_t)__builtin_ctzll(left), end = run_end(left, first);
         word = highest(word, word_of_run(first, end));
         left &= ~bits_range(first, end - first);
     }
-    /* relaxed: set before the pages became free. */
-    bool dirty = (atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & free_pages) != 0;
-    uint32_t idle = dirty ? INDEX_DIRTY : free_pages == ~0ull ? INDEX_EMPTY : 0;
-    return word | word_of_byte(INDEX_IDLE, idle);
+    return word;
 }
 
 /* --- the tree ----------------------------------------------------------------------------------- */
@@ -102,10 +123,7 @@ static _Atomic(uint64_t) *node_at(uint32_t level, uint32_t index)
     if (level == 0) return &chunk_at(index / CHUNK_SUPERSLABS)->words[index % CHUNK_SUPERSLABS];
     const uint32_t groups = CHUNK_SUPERSLABS / INDEX_FAN;
     if (level == 1) return &chunk_at(index / groups)->groups[index % groups];
-    uint32_t first = 0;
-    for (uint32_t below = LEVEL_CHUNKS; below < level; below++)
-        first += CHUNKS_MAX >> FAN_LOG2 * (below - LEVEL_CHUNKS);
-    return &upper[first + index];
+    return &upper[first_of_level[level] + index];
 }
 
 static bool has(const _Atomic(uint64_t) *node, uint32_t byte, uint32_t least)
@@ -144,38 +162,18 @@ uint32_t index_find(uint32_t byte, uint32_t least, uint32_t from)
     return INDEX_NONE;
 }
 
-/* As index_find, to the left: before `at`. */
-uint32_t index_find_last(uint32_t byte, uint32_t least, uint32_t end)
-{
-    const uint32_t count_now = chunk_count() * CHUNK_SUPERSLABS;
-    uint32_t level = 0, at = end < count_now ? end : count_now;
-    while (at > 0) {
-        const _Atomic(uint64_t) *node = node_at(level, at - 1);
-        uint32_t left = (at - 1) % INDEX_FAN + 1;
-        while (left > 0 && !has(node, byte, least)) node--, at--, left--;
-        if (left > 0) {
-            if (level == 0) return at - 1;
-            level--;
-            at *= INDEX_FAN;
-            continue;
-        }
-        do {
-            level++;
-            at /= INDEX_FAN;
-        } while (at % INDEX_FAN == 0 && at > 0);
-    }
-    return INDEX_NONE;
-}
-
 /* Raises a node's word to `word`. Returns what it is then. */
 static uint64_t node_raise(_Atomic(uint64_t) *node, uint64_t word)
 {
     /* seq_cst: the word after what it stands for has changed. Either this load sees that node_lower lowered the word, or
      * node_lower's second look sees the change. */
-    uint64_t old = atomic_load_explicit(node, memory_order_seq_cst), high;
-    while ((high = highest(old, word)) != old &&
-           !atomic_compare_exchange_weak_explicit(node, &old, high, memory_order_seq_cst, memory_order_seq_cst)) {}
-    return high;
+    uint64_t old = atomic_load_explicit(node, memory_order_seq_cst);
+    while (!covers(old, word)) {
+        uint64_t high = highest(old, word);
+        if (atomic_compare_exchange_weak_explicit(node, &old, high, memory_order_seq_cst, memory_order_seq_cst))
+            return high;
+    }
+    return old;
 }
 
 /* Each node gets all of its child's word, so that it also has what a thread raised that is gone: a child of fork. */
@@ -190,21 +188,36 @@ static void raise(uint32_t level, uint32_t at, uint64_t word)
 
 void index_raise(struct superslab *superslab)
 {
-    raise(0, superslab->index, word_of(superslab));
+    raise(0, superslab->index, word_of(look_at(superslab)));
 }
 
 void index_raise_run(struct superslab *superslab, uint64_t free_pages, uint32_t first, uint32_t pages)
 {
     uint64_t used_below = ~free_pages & ~(~0ull << first);
     uint32_t start = used_below == 0 ? 0 : log2_floor(used_below) + 1;
-    uint64_t word = word_of_run(start, run_end(free_pages, first + pages - 1));
-    raise(0, superslab->index, word | word_of_byte(INDEX_IDLE, INDEX_DIRTY));
+    raise(0, superslab->index, word_of_run(start, run_end(free_pages, first + pages - 1)));
 }
 
-/* What the node's word should be now. */
-static uint64_t node_now(uint32_t level, uint32_t at, struct superslab *superslab)
+/* Whether the leaf's word was too high. */
+static bool leaf_lower(struct superslab *superslab)
 {
-    if (level == 0) return word_of(superslab);
+    _Atomic(uint64_t) *leaf = node_at(0, superslab->index);
+    uint64_t old = atomic_load_explicit(leaf, memory_order_seq_cst), now;
+    struct look look;
+    do {
+        look = look_at(superslab);
+        now = word_of(look);
+        if (covers(now, old)) return false;
+    } while (!atomic_compare_exchange_weak_explicit(leaf, &old, now, memory_order_seq_cst, memory_order_seq_cst));
+    sync_point("index_lower");
+    struct look again = look_at(superslab); /* see node_raise */
+    if (again.free_pages != look.free_pages || again.absent != look.absent) raise(0, superslab->index, word_of(again));
+    return true;
+}
+
+/* The highest of the children's words. */
+static uint64_t node_now(uint32_t level, uint32_t at)
+{
     const _Atomic(uint64_t) *child = node_at(level - 1, at * INDEX_FAN);
     uint64_t word = 0;
     for (uint32_t i = 0; i < INDEX_FAN; i++)
@@ -212,25 +225,26 @@ static uint64_t node_now(uint32_t level, uint32_t at, struct superslab *supersla
     return word;
 }
 
-/* False: the word was right. */
-static bool node_lower(uint32_t level, uint32_t at, struct superslab *superslab)
+/* Whether the node's word was too high. */
+static bool node_lower(uint32_t level, uint32_t at)
 {
     _Atomic(uint64_t) *node = node_at(level, at);
     uint64_t old = atomic_load_explicit(node, memory_order_seq_cst), now;
     do {
-        now = node_now(level, at, superslab);
-        if (highest(old, now) == now) return false;
+        now = node_now(level, at);
+        if (covers(now, old)) return false;
     } while (!atomic_compare_exchange_weak_explicit(node, &old, now, memory_order_seq_cst, memory_order_seq_cst));
     sync_point("index_lower");
-    uint64_t again = node_now(level, at, superslab); /* see node_raise */
-    if (highest(now, again) != now) raise(level, at, again);
+    uint64_t again = node_now(level, at); /* see node_raise */
+    if (!covers(now, again)) raise(level, at, again);
     return true;
 }
 
 void index_lower(struct superslab *superslab)
 {
-    uint32_t at = superslab->index;
-    for (uint32_t level = 0; node_lower(level, at, superslab); level++, at /= INDEX_FAN)
+    if (!leaf_lower(superslab)) return;
+    uint32_t level = 1, at = superslab->index / INDEX_FAN;
+    for (; node_lower(level, at); level++, at /= INDEX_FAN)
         if (level >= atomic_load_explicit(&top_level, memory_order_relaxed)) return;
 }
 
@@ -256,7 +270,7 @@ struct chunk *chunk_make(void)
         /* seq_cst: the level before the words below it. A thread that raises one of them and does not see the new level
          * has raised it before these loads. */
         atomic_store_explicit(&top_level, top, memory_order_seq_cst);
-        raise(top, 0, node_now(top, 0, NULL));
+        raise(top, 0, node_now(top, 0));
     }
     if (top >= LEVEL_CHUNKS) raise(LEVEL_CHUNKS, index, absent);
     return chunk;

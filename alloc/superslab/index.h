@@ -1,13 +1,14 @@
 /* index.h: finds a superslab by what lies free in it, in O(log) of how many there are. For the pool and the purge.
  *
  * Each superslab has a word of eight bytes. Byte k, k < INDEX_ALIGNS, is the length of the longest run of free pages that
- * starts at a multiple of 2^k. The bytes INDEX_IDLE and INDEX_ABSENT say what a purge and a new superslab look for. The
- * words are the leaves of a tree whose nodes have eight children: byte for byte a node's word is the highest of its
- * children's. A search goes through one line of eight words at each level.
+ * starts at a multiple of 2^k. The byte INDEX_ABSENT says what a new superslab looks for. The words are the leaves of a tree
+ * whose nodes have eight children: byte for byte a node's word is the highest of its children's. A search goes through one
+ * line of eight words at each level.
  *
  * A word may be too high, which costs a look. It is never too low for long: the thread that lowers it looks again
- * afterwards, at each level of the tree. A claim leaves its superslab's word too high until the thread claims elsewhere, so
- * that a loop on one superslab changes no word. Thus a search meets at most one such superslab for each thread.
+ * afterwards, at each level of the tree. A claim leaves its superslab's word too high; the first search that comes there and
+ * finds too little lowers it. Searches take the first superslab that can serve them, so the next one that the word misleads
+ * comes before any other claim behind it, and each claim costs one such look at most.
  *
  * The leaves and the nodes above them lie in the chunks of 64 superslabs, the other nodes in arrays of index.c. */
 #pragma once
@@ -24,11 +25,7 @@ enum {
     INDEX_FAN = 8,        /* children of a node: a cache line of words */
 
     INDEX_ALIGNS = 6, /* runs that start at a multiple of 1, 2, 4, 8, 16 or 32 pages */
-    INDEX_IDLE = 6,   /* byte: INDEX_EMPTY or INDEX_DIRTY, or 0 */
-    INDEX_ABSENT = 7, /* byte: 1 for a descriptor without address space */
-
-    INDEX_EMPTY = 1, /* every page is free, and none is dirty */
-    INDEX_DIRTY = 2, /* some free page is dirty */
+    INDEX_ABSENT = 6, /* byte: 1 for a descriptor without address space */
 };
 
 static const uint32_t INDEX_NONE = UINT32_MAX;
@@ -57,16 +54,14 @@ static inline struct superslab *superslab_at(uint32_t index)
     return &chunk_at(index / CHUNK_SUPERSLABS)->superslabs[index % CHUNK_SUPERSLABS];
 }
 
-/* The first superslab at or behind `from`, or the last one before `end`, whose byte is at least `least`; INDEX_NONE: there
- * is none. Any thread. */
+/* The first superslab at or behind `from` whose byte is at least `least`; INDEX_NONE: there is none. Any thread. */
 uint32_t index_find(uint32_t byte, uint32_t least, uint32_t from);
-uint32_t index_find_last(uint32_t byte, uint32_t least, uint32_t end);
 
 /* The byte that a search for runs with this alignment asks for. */
 uint32_t index_byte(uint32_t align_pages);
 
 /* Pages became free, or the address space went: raises the superslab's word, and the words above it. index_raise_run is for
- * [first, first + pages), of which at least one may be dirty, in a superslab whose free pages were `free_pages` then. */
+ * [first, first + pages), in a superslab whose free pages were `free_pages` then. */
 void index_raise(struct superslab *superslab);
 void index_raise_run(struct superslab *superslab, uint64_t free_pages, uint32_t first, uint32_t pages);
 

@@ -27,23 +27,13 @@ static _Atomic(uint64_t) limit_bytes = UINT64_MAX, limit_read_ms;
  * is the one behind, so that in time each thread uses superslabs of its own. */
 static HAK_TLS uint32_t run_start;
 
-/* The superslab of this thread's last claim: its word of the index may be too high until the thread claims elsewhere. */
-static HAK_TLS struct superslab *claimed_last;
-
 /* --- claim --------------------------------------------------------------------------------- */
 
 static void count_claim(const struct page_range *range, uint32_t pages, uint64_t dirty, bool is_run)
 {
-    purge_count_claim(pages, (uint32_t)__builtin_popcountll(dirty & bits_range(range->first, pages)), is_run);
+    uint64_t all = bits_range(range->first, pages);
+    purge_count_claim(pages, (dirty & all) == all ? pages : (uint32_t)__builtin_popcountll(dirty & all), is_run);
     limit_note_peak();
-}
-
-static void note_claimed(struct superslab *superslab)
-{
-    struct superslab *last = HAK_MINE(claimed_last);
-    if (superslab == last) return;
-    HAK_MINE(claimed_last) = superslab;
-    if (last != NULL) index_lower(last);
 }
 
 /* At the limit, pages were found that need more memory than there is: gives them back. */
@@ -67,7 +57,6 @@ static bool claim_from(struct superslab *superslab, const struct page_need *need
     int first = superslab_claim(superslab, need, &range->zero, &contended);
     if (contended) HAK_MINE(run_start) = superslab->index + 1;
     if (first < 0) return false;
-    note_claimed(superslab);
     if (HAK_UNLIKELY(need->at_limit) && refuse(superslab, (uint32_t)first, need->pages)) return true;
     range->superslab = superslab;
     range->first = (uint32_t)first;
@@ -237,7 +226,6 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
     uint32_t more = new_pages - old_pages;
     if (HAK_UNLIKELY(!limit_allows((size_t)more * PAGE_BYTES))) return false;
     if (!superslab_claim_at(superslab, first + old_pages, more)) return false;
-    note_claimed(superslab);
     struct page_range range = {.superslab = superslab, .first = first + old_pages};
     count_claim(&range, more, atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed), true);
     return true;

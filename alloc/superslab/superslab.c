@@ -8,9 +8,20 @@
 /* Bit i is set where `pages` free pages in a row start at page i, a multiple of align_pages. */
 static uint64_t starts(uint64_t free_pages, uint32_t pages, uint32_t align_pages)
 {
+    uint64_t found = bits_runs(free_pages, pages);
+    if (HAK_LIKELY(align_pages == 1)) return found;
     uint64_t aligned = 1; /* bit i for each multiple i of align_pages */
     for (uint32_t shift = align_pages; shift < SUPERSLAB_PAGES; shift *= 2) aligned |= aligned << shift;
-    return bits_runs(free_pages, pages) & aligned;
+    return found & aligned;
+}
+
+/* Where such pages may be claimed: dirty ones, if there are any. */
+static uint64_t candidates_of(const struct page_need *need, uint64_t free_pages, uint64_t dirty)
+{
+    uint64_t with_memory = starts(free_pages & dirty, need->pages, need->align_pages);
+    if (HAK_LIKELY(with_memory != 0 && need->room_pages == 0)) return with_memory;
+    uint64_t all = starts(free_pages, need->pages + need->room_pages, need->align_pages);
+    return (all & with_memory) != 0 ? all & with_memory : all;
 }
 
 static uint32_t choose(uint64_t candidates, bool from_top)
@@ -25,10 +36,9 @@ int superslab_claim(struct superslab *superslab, const struct page_need *need, b
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
     for (;;) {
         uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-        uint64_t candidates = starts(free_pages, pages + need->room_pages, need->align_pages);
+        uint64_t candidates = candidates_of(need, free_pages, dirty);
         if (candidates == 0) return -1;
-        uint64_t dirty_candidates = candidates & bits_runs(free_pages & dirty, pages);
-        uint32_t first = choose(dirty_candidates != 0 ? dirty_candidates : candidates, need->from_top);
+        uint32_t first = choose(candidates, need->from_top);
         uint64_t range = bits_range(first, pages);
         sync_point("superslab_claim");
         /* acquire: pairs with the release in superslab_free, so the last owner's writes to the pages and their
