@@ -30,7 +30,7 @@ void heap_flush_step(struct heap *heap)
         uint32_t class_index = heap->flush_class;
         struct block *list = magazine_pop(heap, class_index);
         if (VALIDATE && list != NULL) validate_list(list, class_index);
-        if (list != NULL) blocks += list_give_back(list);
+        if (list != NULL) blocks += slab_give_back_each(list);
         if (list == NULL || --heap->flush_lists == 0) flush_class_begin(heap, class_index + 1);
     }
 }

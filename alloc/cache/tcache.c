@@ -74,24 +74,10 @@ void tcache_busy_again(struct tcache *tcache)
     }
 }
 
-/* Walks a list once and gives each block to its slab. It ends even if the list is cyclic: slab_give_back ends the
- * process when a slab gets back more blocks than were in use. */
-uint32_t list_give_back(struct block *list)
-{
-    uint32_t count = 0;
-    for (; list != NULL; count++) {
-        struct block *block = list;
-        list = link_get(&block->next);
-        if (list != NULL) __builtin_prefetch(list);
-        slab_give_back(slab_of(block), block);
-    }
-    return count;
-}
-
 static uint32_t list_give_back_checked(struct block *list, uint32_t class_index)
 {
     if (VALIDATE) validate_list(list, class_index);
-    return list_give_back(list);
+    return slab_give_back_each(list);
 }
 
 /* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. If the
@@ -203,7 +189,7 @@ static HAK_NOINLINE void overflow(struct tcache *tcache, struct block *list, uin
     struct heap *heap = tcache->heap;
     if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
     owner_count_event(&heap->owner, OWNER_EVENT_overflows);
-    list_give_back(list);
+    slab_give_back_each(list);
     watch_idle(tcache);
     if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
 }

@@ -148,9 +148,6 @@ void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
 void tcache_park_all(struct tcache *tcache);
 void tcache_unpark(struct tcache *tcache);
 
-/* Gives each block of a list to its slab. Returns how many they were. The caller is busy. */
-uint32_t list_give_back(struct block *list);
-
 /* Takes the parked list of a class that was parked last; NULL: there is none. Only the thread that holds the heap. */
 struct block *magazine_pop(struct heap *heap, uint32_t class_index);
 

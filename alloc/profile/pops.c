@@ -9,6 +9,7 @@
 #include "profile/poisson.h"
 #include "profile/profile.h"
 #include "report/broken.h"
+#include "slab/slab.h"
 
 static inline uint64_t draw(struct pops *pops, uint32_t class_index)
 {
@@ -36,7 +37,7 @@ static void aside_give_back(struct pops_class *state, uint32_t of)
 {
     for (struct block *list = state->aside[of], *next; list != NULL; list = next) {
         next = link_get(&list->next_magazine);
-        list_give_back(list);
+        slab_give_back_each(list);
     }
     state->aside[of] = NULL;
     state->uncounted_last &= (uint8_t)~(1u << of);

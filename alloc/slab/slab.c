@@ -3,6 +3,7 @@
 
 #include "base/sync_point.h"
 #include "report/broken.h"
+#include "slab/sort.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
 #include "superslab/pool.h"
@@ -207,69 +208,37 @@ static struct block *block_at(char *start, uint32_t index, uint32_t block_bytes)
     return (struct block *)(void *)(start + (size_t)index * block_bytes);
 }
 
+/* Links the blocks from first to last, which follow each other in memory. */
+static void link_row(struct block *first, struct block *last, uint32_t block_bytes)
+{
+    while (first != last) {
+        struct block *next = block_at((char *)first, 1, block_bytes);
+        link_set(&first->next, next);
+        first = next;
+    }
+}
+
 static struct block *slab_carve(struct slab *slab)
 {
     uint32_t block_bytes = sizeclass_bytes(slab->class_index);
     uint32_t first = (uint32_t)slab->carve_start + slab->carved_count;
     if (first >= slab->capacity) first -= slab->capacity;
-    uint32_t end = part_end(slab, first), count = end - first;
+    uint32_t count = part_end(slab, first) - first, turn = carve_turn(slab, count);
 
-    char *start = slab_start(superslab_of(slab), slab);
-    uint32_t index = first + carve_turn(slab, count);
-    struct block *head = block_at(start, index, block_bytes);
-    struct block *block = head;
-    for (uint32_t i = 1; i < count; i++) {
-        if (++index == end) index = first;
-        link_set(&block->next, block_at(start, index, block_bytes));
-        block = link_get(&block->next);
+    char *start = slab_start(superslab_of(slab), slab) + (size_t)first * block_bytes;
+    struct block *head = block_at(start, turn, block_bytes), *tail = block_at(start, count - 1, block_bytes);
+    link_row(head, tail, block_bytes);
+    if (turn > 0) {
+        struct block *lowest = block_at(start, 0, block_bytes);
+        link_set(&tail->next, lowest);
+        tail = block_at(start, turn - 1, block_bytes);
+        link_row(lowest, tail, block_bytes);
     }
-    link_set(&block->next, NULL);
+    link_set(&tail->next, NULL);
     slab->carved_count = (uint16_t)(slab->carved_count + count);
     owner_carved_bytes_add(slab->owner, (size_t)count * block_bytes);
     used_add(slab, count);
     return head;
-}
-
-/* A free list that was not touched for long is a chain of cache misses, one after the other. Reads that do not depend on
- * each other miss at the same time. (Prefetches are dropped when too many are under way: measured, they saved half as
- * much.) Blocks in use are read too, and another processor may hold them, so the list must be half of the slab. Their
- * threads may write meanwhile: the values are not used. A page of the system that holds no memory is not read, since
- * that would be a page fault: so only where all of the slab is carved and none is hollow. */
-static void read_ahead(const struct slab *slab, const char *start)
-{
-    if (ASAN || TSAN || slab->hollow || slab->carved_count != slab->capacity) return;
-    uint32_t block_bytes = sizeclass_bytes(slab->class_index);
-    uint32_t step_bytes = block_bytes < CACHE_LINE_BYTES ? CACHE_LINE_BYTES : block_bytes;
-    for (uint32_t at = 0; at < PAGE_BYTES; at += step_bytes) (void)*(const volatile char *)(start + at);
-}
-
-/* Puts a free list in the order of the addresses. Blocks come back in the order in which they were freed, and that may be
- * any; a program that fills them again will read them in the order in which it got them, and the processor fetches
- * ahead of a walk through memory. (jemalloc gives a slab's lowest block first.) Only slabs of one page are sorted, since they
- * need few bits. A list with blocks that other threads freed stays as it is: each block lies in the cache of the thread
- * that linked it, and a walk would wait for one after the other. A list that is damaged stays too: the debug-validation
- * build finds it when a block is handed out. */
-static struct block *sorted(struct slab *slab, struct block *list, uint32_t count)
-{
-    if (slab->page_count != 1 || slab->drained || count < SORTED_MIN) return list;
-    uint64_t bits[PAGE_BYTES / GRANULE_BYTES / 64] = {0};
-    char *start = superslab_page_start(superslab_of(slab), slab);
-    if (count >= slab->capacity / READ_AHEAD_PART) read_ahead(slab, start);
-    for (struct block *block = list; block != NULL; block = link_get(&block->next)) {
-        size_t granule = ((uintptr_t)block - (uintptr_t)start) / GRANULE_BYTES;
-        if (granule >= PAGE_BYTES / GRANULE_BYTES || count-- == 0) return list;
-        bits[granule / 64] |= 1ull << granule % 64;
-    }
-    struct block *first = NULL, **link = &first;
-    for (uint32_t word = 0; word < PAGE_BYTES / GRANULE_BYTES / 64; word++) {
-        for (uint64_t left = bits[word]; left != 0; left &= left - 1) {
-            struct block *block = block_at(start, 64 * word + (uint32_t)__builtin_ctzll(left), GRANULE_BYTES);
-            link_set(link, block);
-            link = &block->next;
-        }
-    }
-    link_set(link, NULL);
-    return first;
 }
 
 struct block *slab_take(struct slab *slab)
@@ -283,7 +252,7 @@ struct block *slab_take(struct slab *slab)
     }
     if (list != NULL) {
         uint32_t count = slab->carved_count - used_get(slab);
-        list = sorted(slab, list, count);
+        list = slab_sorted(slab, list, count);
         slab->free = NULL;
         slab->drained = false;
         used_add(slab, count);
@@ -298,26 +267,36 @@ struct block *slab_take(struct slab *slab)
     return list;
 }
 
-static void slab_returned(struct slab *slab, uint32_t count)
+/* A slab that was not listed, or has no block in use any more. */
+static HAK_NOINLINE void returned_rare(struct slab *slab, uint32_t used_count)
+{
+    if (!slab->listed) list_insert(slab, false);
+    if (used_count == 0) slab_emptied(slab);
+    if ((int32_t)used_count < 0) returned_too_many(slab);
+}
+
+/* count blocks are on the slab's free list again. The owner's bytes in use are the caller's to count. */
+HAK_INLINE void slab_returned(struct slab *slab, uint32_t used_before, uint32_t count)
 {
     if (VALIDATE) validate_returned(slab, count);
-    uint32_t used_count = used_get(slab) - count;
+    uint32_t used_count = used_before - count;
     used_set(slab, used_count);
     slab->trimmed = false;
-    struct owner *owner = slab->owner;
-    owner_used_bytes_set(owner, owner_used_bytes(owner) - (size_t)count * sizeclass_bytes(slab->class_index));
-    if (!slab->listed) list_insert(slab, false);
-    if ((int32_t)used_count <= 0) { /* one test for both cases, since every freed block comes here */
-        if (HAK_UNLIKELY((int32_t)used_count < 0)) returned_too_many(slab);
-        slab_emptied(slab);
-    }
+    /* One test for both cases, since every freed block comes here. */
+    if (HAK_UNLIKELY((int32_t)used_count <= 0 || !slab->listed)) returned_rare(slab, used_count);
+}
+
+static void used_bytes_subtract(struct owner *owner, uint32_t class_index, uint32_t count)
+{
+    owner_used_bytes_set(owner, owner_used_bytes(owner) - (size_t)count * sizeclass_bytes(class_index));
 }
 
 void slab_give_back(struct slab *slab, struct block *block)
 {
     link_set(&block->next, slab->free);
     slab->free = block;
-    slab_returned(slab, 1);
+    used_bytes_subtract(slab->owner, slab->class_index, 1);
+    slab_returned(slab, used_get(slab), 1);
 }
 
 void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
@@ -325,7 +304,33 @@ void slab_give_back_list(struct slab *slab, struct block *head, struct block *ta
     if (slab->free != NULL) link_set(&tail->next, slab->free);
     slab->free = head;
     slab->drained = true;
-    slab_returned(slab, count);
+    used_bytes_subtract(slab->owner, slab->class_index, count);
+    slab_returned(slab, used_get(slab), count);
+}
+
+uint32_t slab_give_back_each(struct block *list)
+{
+    if (list == NULL) return 0;
+    const struct slab *of_first = slab_of(list);
+    struct owner *owner = of_first->owner;
+    uint32_t class_index = of_first->class_index, given_back = 0;
+    do {
+        struct slab *slab = slab_of(list);
+        struct block *tail = list, *next;
+        uintptr_t page = (uintptr_t)list & ~(uintptr_t)(PAGE_BYTES - 1);
+        uint32_t count = 1, used_before = used_get(slab);
+        while ((uintptr_t)(next = link_get(&tail->next)) - page < PAGE_BYTES && count < used_before) {
+            tail = next;
+            count++;
+        }
+        link_set(&tail->next, slab->free);
+        slab->free = list;
+        slab_returned(slab, used_before, count);
+        given_back += count;
+        list = next;
+    } while (list != NULL);
+    used_bytes_subtract(owner, class_index, given_back);
+    return given_back;
 }
 
 /* --- defragmentation ------------------------------------------------------------------------------ */

@@ -61,6 +61,11 @@ struct block *slab_take_one(struct slab *slab);
 void slab_give_back(struct slab *slab, struct block *block);
 void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count);
 
+/* Gives each block of a list to its slab, and returns how many they were. The blocks are of one class and owner. Blocks
+ * of one slab that follow each other go back in one step. It ends even if the list is cyclic: a step takes at most the
+ * blocks in use of the slab, and ends the process when there are none. */
+uint32_t slab_give_back_each(struct block *list);
+
 /* Takes a slab out of its owner's books, whatever blocks of it are in use. The caller clears its tags and frees its
  * pages. */
 void slab_discard(struct slab *slab);
