@@ -83,7 +83,9 @@ int run(int argc, char **argv)
         write_text(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
         return parsed.exit_code;
     }
-    const Options &options = parsed.options;
+    Options &options = parsed.options;
+    const Scenario *const scenario = scenario_find(options.scenario);
+    if (options.check && options.repeat == 1) options.repeat = scenario->defaults.repeat;
     if (!options.soak.empty()) {
         reuse_memory();
         return soak_main(argc, argv, options);
@@ -99,9 +101,9 @@ int run(int argc, char **argv)
     }
     write_text(STDERR_FILENO, options.note);
     const std::uint64_t seed = options.seed.has_value() ? *options.seed : seed_draw();
-    Plan plan = scenario_find(options.scenario)->plan({options, seed, options.threads});
+    Plan plan = scenario->plan({options, seed, options.threads});
     Execution execution{options, options.scenario, subject.support, seed, options_reproduce(argc, argv, options, seed)};
-    execution.plan_again = [&] { return scenario_find(options.scenario)->plan({options, seed, options.threads}); };
+    execution.plan_again = [&] { return scenario->plan({options, seed, options.threads}); };
     execution.after_run = [&](Result &result) { write_report(options, result); };
     return execute(execution, plan);
 }

@@ -42,6 +42,7 @@ enum bug {
     CANARY_ENOMEM,          /* a failure does not set errno */
     CANARY_LEAK,            /* free does nothing */
     CANARY_LEAK_SLOW,       /* one free in a hundred does nothing */
+    CANARY_LEAK_RARE,       /* one free in a thousand does nothing */
     CANARY_LOST_REMOTE,     /* a free by a thread that did not allocate the block does nothing */
     CANARY_RETAIN,          /* free memory is reused but never returned */
     CANARY_MAPPINGS,        /* sometimes leaves a mapping behind */
@@ -212,6 +213,7 @@ void free(void *block)
     count(&free_count);
     if (block == NULL || block == shared_block || BUG == CANARY_LEAK) return;
     if (BUG == CANARY_LEAK_SLOW && armed && ++calls % 100 == 0) return;
+    if (BUG == CANARY_LEAK_RARE && armed && ++calls % 1000 == 0) return;
     if (BUG == CANARY_LOST_REMOTE && armed && *tag_of(block) != thread_number()) return;
     if (BUG == CANARY_CONTENT && block == watched) watched = NULL;
     if (block == last_block) last_block = NULL;

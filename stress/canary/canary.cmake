@@ -2,7 +2,7 @@
 # the rule that must find it.
 set(STRESS_CANARIES none count overlap double_handout misaligned aligned_alloc aligned_large content header
   realloc_content realloc_shrink calloc_zero calloc_dirty usable_size usable_more errno errno_wait enomem leak leak_slow
-  lost_remote retain mappings exhausted hang crash)
+  leak_rare lost_remote retain mappings exhausted hang crash)
 
 function(stress_canary bug)
   add_library(canary-${bug} MODULE ${ARGN})

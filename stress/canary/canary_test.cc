@@ -96,6 +96,7 @@ const std::vector<Canary> &canaries()
         // The leak must first add up.
         {"leak", "memory_bound", "random-mixed", kUsual, false},
         {"leak_slow", "plateau", "larson", {"--ops", "16000000"}, false},
+        {"leak_rare", "remains", "leak", {}, false},
         {"lost_remote", "plateau", "larson", {"--ops", "4000000"}, false},
         {"retain", "memory_return", "random-mixed", {"--ops", "2000000", "--working-set", "100000"}, false},
         {"mappings", "mappings", "random-mixed", kUsual, false},

@@ -106,6 +106,10 @@ constexpr Scenario kScenarios[] = {
      "under limits that are tight, roomy, and gone: NULL only where it is right, and nothing lost",
      {1, 100000, 10000, 96},
      limit_plan},
+    {"leak",
+     "the same ops nine times in one process, by one thread at a time: a free in a thousand that does nothing",
+     {16, 8192, 250000, 256, 9},
+     leak_plan},
 };
 
 }  // namespace

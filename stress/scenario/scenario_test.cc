@@ -280,6 +280,9 @@ const Drawn kDrawn[] = {
     {"profile", OpKind::Free, 2000, true},
     {"idle", OpKind::Idle, 8},
     {"limit", OpKind::Limit, 500},
+    {"leak", OpKind::Malloc, 20000, false, 16, 8192},
+    {"leak", OpKind::Realloc, 10000},
+    {"leak", OpKind::Renew, 20},
 };
 
 TEST_P(EachScenario, ClaimsRulesInARunOfTheUsualLength)

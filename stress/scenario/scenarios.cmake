@@ -25,4 +25,5 @@ set(STRESS_SCENARIOS
   heaps:60000
   profile:100000
   idle:49160
-  limit:12000)
+  limit:12000
+  leak:1000000)

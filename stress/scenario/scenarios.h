@@ -31,6 +31,7 @@ Plan heaps_plan(const Setup &setup);
 Plan profile_plan(const Setup &setup);
 Plan idle_plan(const Setup &setup);
 Plan limit_plan(const Setup &setup);
+Plan leak_plan(const Setup &setup);
 
 std::unique_ptr<OwnOptions> larson_options();
 std::unique_ptr<OwnOptions> random_mixed_options();

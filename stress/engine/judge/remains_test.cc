@@ -22,7 +22,7 @@ Rounds rounds_of(Figure figure, std::initializer_list<std::uint64_t> values)
     Rounds rounds;
     for (std::uint64_t value : values) {
         Held held{};
-        held[figure] = value;
+        held[figure] = figure == kResidentBytes ? value << 16 : value;
         rounds.push_back(held);
     }
     return rounds;
@@ -34,13 +34,25 @@ TEST(Remains, WhatGrowsInEachRoundIsLost)
         const auto fault = [&](std::initializer_list<std::uint64_t> values, bool strict) {
             return remains_fault(rounds_of(static_cast<Figure>(figure), values), strict, 4);
         };
-        EXPECT_THAT(fault({5, 6, 7, 8, 9}, true), HasSubstr(" after each round: 5 6 7 8 9")) << figure;
+        EXPECT_THAT(
+            fault({5, 6, 7, 8, 9}, true),
+            HasSubstr(figure == kResidentBytes ? " after each round: 327680 393216" : " after each round: 5 6 7 8 9"))
+            << figure;
         EXPECT_EQ(fault({6, 7, 8, 9}, true), "") << "too few rounds";
         EXPECT_EQ(fault({5, 9, 9, 9, 9}, true), "") << "caches fill in the first round";
         EXPECT_NE(fault({1, 2, 3, 4, 5, 6, 7, 8, 9}, false), "");
         EXPECT_EQ(fault({2, 3, 4, 5, 6, 7, 8, 9}, false), "") << "too few rounds";
         EXPECT_EQ(fault({1, 2, 3, 4, 5, 5, 6, 7, 8}, false), "") << "it stopped once";
         EXPECT_EQ(fault({1, 2, 3, 4, 5, 6, 7, 8, 8}, false), "") << "at the end";
+    }
+}
+
+TEST(Remains, AFewResidentPagesARoundAreNoLeak)
+{
+    for (std::uint64_t step : {std::uint64_t{64} << 10, (std::uint64_t{64} << 10) - 1}) {
+        Rounds rounds(9);
+        for (std::size_t i = 0; i < rounds.size(); ++i) rounds[i][kResidentBytes] = i * step;
+        EXPECT_EQ(remains_fault(rounds, false, 4) != "", step == 64 << 10) << step;
     }
 }
 
@@ -92,7 +104,9 @@ TEST(Remains, OfThisProcess)
     const auto expect_before = [&before] {
         Held now = held_now();
         EXPECT_NEAR(static_cast<double>(now[kBytes]), static_cast<double>(before[kBytes]), 64 << 10);
+        EXPECT_NEAR(static_cast<double>(now[kResidentBytes]), static_cast<double>(before[kResidentBytes]), 64 << 10);
         now[kBytes] = before[kBytes];
+        now[kResidentBytes] = before[kResidentBytes];
         EXPECT_EQ(now, before);
     };
     expect_before();

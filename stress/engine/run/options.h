@@ -18,6 +18,7 @@ struct ScenarioDefaults {
     std::size_t min_size_bytes = 16, max_size_bytes = 1024;
     std::uint64_t seeded_ops = 20000;  // under the seeded scheduler, where time cannot be a limit
     std::uint64_t working_set = 256;   // slots of each thread
+    std::uint32_t repeat = 1;          // of checked runs: Options::repeat if none is asked for
 };
 
 class OwnOptions;
