@@ -348,8 +348,9 @@ void *huge_realloc(void *pointer, size_t size_bytes)
     int error = limit_allows(mapped_bytes - old_bytes) ? os->grow(huge->start, old_bytes, mapped_bytes) : EFAULT;
     /* EFAULT: the limit, or the program has split the mapping, so it cannot be moved as one either. */
     if (error != 0 && (error == EFAULT || !move(huge, mapped_bytes))) return NULL;
-    mapped_bytes_set(huge, mapped_bytes);
+    /* Counted first: a child that is forked between the two must not free more than was counted. */
     count_live(0, mapped_bytes - old_bytes);
+    mapped_bytes_set(huge, mapped_bytes);
     resize_within(huge, mapped_bytes);
     return huge->start;
 }
