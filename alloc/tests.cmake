@@ -14,7 +14,7 @@ set(TESTS
     heap/realloc_test.cc heap/stats_test.cc heap/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     report/modules_test.cc crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
-    entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/failure_test.cc entry/filter_test.cc entry/overcommit_test.cc
+    entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/failure_test.cc entry/filter_test.cc entry/fork_every_step_test.cc entry/overcommit_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # Tests of the release build only.
 set(RELEASE_TESTS
@@ -100,9 +100,9 @@ function(hakmem_test_flags name validate)
 endfunction()
 
 # Compiled once for the programs with the same objects.
-set_source_files_properties(base/test_support.cc PROPERTIES COMPILE_OPTIONS -O2)
+set_source_files_properties(os/step_test_support.cc base/test_support.cc PROPERTIES COMPILE_OPTIONS -O2)
 foreach(validate 0 1)
-  add_library(alloc-tests-support-${validate} OBJECT base/test_support.cc)
+  add_library(alloc-tests-support-${validate} OBJECT os/step_test_support.cc base/test_support.cc)
   hakmem_test_flags(alloc-tests-support-${validate} ${validate})
 endforeach()
 
@@ -161,6 +161,14 @@ set_tests_properties(unit/Errno.level3 PROPERTIES LABELS unit TIMEOUT ${SUITE_TI
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   add_test(NAME unit-release/Profile.seeds COMMAND alloc-tests-release --gtest_filter=Profile.*)
   set_tests_properties(unit-release/Profile.seeds PROPERTIES LABELS unit TIMEOUT 900 ENVIRONMENT HAKMEM_PROFILE_SEEDS=50)
+endif()
+
+# A fork at each step of each public function, and not at some.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64 AND NOT HAKMEM_SANITIZE)
+  add_test(NAME unit/ForkEveryStep.all COMMAND alloc-tests --gtest_filter=ForkEveryStep.*)
+  add_test(NAME unit-release/ForkEveryStep.all COMMAND alloc-tests-release --gtest_filter=ForkEveryStep.*)
+  set_tests_properties(unit/ForkEveryStep.all unit-release/ForkEveryStep.all PROPERTIES LABELS unit TIMEOUT 3600
+      ENVIRONMENT "HAKMEM_FAILFAST_LEVEL=1;HAKMEM_TEST_STRIDE=1")
 endif()
 
 # The heap's own suites again, as if the system had larger pages. Each calls the system with ranges of whole pages, or ends.
