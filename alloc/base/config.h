@@ -110,6 +110,7 @@ enum {
     TRIM_STEP_BLOCKS = 512, /* it looks at no further slab once it has walked this many free blocks */
     TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
     HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
+    INHERITED_SUPERSLABS_MAX = 32, /* a forked child that has more purges by madvise */
     EMPTY_SUPERSLABS_MIN = 4, /* empty superslabs kept for the next burst: this many, or as many as are in use */
 
     /* Once superslabs take more than 1/TIGHT_SHARE of the process's address space (RLIMIT_AS), and are

@@ -72,6 +72,7 @@ void fork_child(void)
         if (!is_left && remote_is_pending(&heap->owner)) remote_drain_orphan(&heap->owner);
     }
     thread_recount_warm();
+    thread_is_alone(tcache_self()->heap != NULL);
     hooks.own_after_fork();
     if (VALIDATE) hooks.thread_after_fork();
     writer_after_fork();

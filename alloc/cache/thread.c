@@ -293,6 +293,15 @@ static void heap_abandon(struct tcache *tcache)
     remote_abandon(&heap->owner);
 }
 
+/* Whether a thread of this process has taken a heap. relaxed: the two words order nothing. */
+static _Atomic(bool) one_has_heap;
+
+void thread_is_alone(bool has_heap)
+{
+    atomic_store_explicit(&one_has_heap, has_heap, memory_order_relaxed);
+    purge_way_set(false);
+}
+
 bool thread_start(struct tcache *tcache)
 {
     if (!thread_process_start()) return false;
@@ -301,6 +310,7 @@ bool thread_start(struct tcache *tcache)
     if (heap != NULL) heap_hold(tcache, heap);
     tcache_busy_end(tcache);
     if (heap == NULL) return false;
+    if (atomic_exchange_explicit(&one_has_heap, true, memory_order_relaxed)) purge_way_set(true);
     if (tcache->state == THREAD_ENDED) return true;
 
     /* The state is LIVE before pthread_setspecific, since libc allocates there for a key beyond its first 32. If that

@@ -48,9 +48,11 @@ uint32_t thread_count_warm(void);
  * cache. It walks nothing and touches no block, so its cost is that of a few writes to the heap: what that thread had
  * cached, staged and not drained is looked at when the heap is adopted, or by the tick. If the system has no memory for the
  * cache's list heads, the child leaves the heap alone, as one that was being changed. thread_recount_warm counts the
- * orphans that have something cached again. */
+ * orphans that have something cached again. thread_is_alone notes that the process has one thread, and whether it has a
+ * heap. */
 void thread_leave(struct tcache *dead);
 void thread_recount_warm(void);
+void thread_is_alone(bool has_heap);
 
 /* For inspection: makes warm orphans of all heaps that were left. */
 void thread_settle_left(void);

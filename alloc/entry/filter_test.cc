@@ -11,22 +11,20 @@
 
 #include "hakmem/hakmem.h"
 
+extern "C" {
+#include "base/config.h"
+#include "superslab/pool.h"
+}
+
 namespace {
 
-constexpr long SLOW_PATH[] = {SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_futex};
+constexpr long SLOW_PATH[] = {SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap};
 constexpr long OF_CHECKS[] = {SYS_getpid, SYS_gettid, SYS_tgkill}; // the debug-validation build's
 constexpr long OF_THE_TEST[] = {SYS_exit_group, SYS_write}; // to end, and to say what failed
-// What libc asks for when a thread begins and ends.
-constexpr long OF_THREADS[] = {SYS_brk,
-                               SYS_clone,
-                               SYS_clone3,
-                               SYS_exit,
-                               SYS_gettid,
-                               SYS_rseq,
-                               SYS_rt_sigaction,
-                               SYS_rt_sigprocmask,
-                               SYS_rt_sigreturn,
-                               SYS_sched_getaffinity,
+// The heap's, and what libc asks for when a thread begins and ends.
+constexpr long OF_THREADS[] = {SYS_madvise,        SYS_futex,          SYS_brk,          SYS_clone,
+                               SYS_clone3,         SYS_exit,           SYS_gettid,       SYS_rseq,
+                               SYS_rt_sigaction,   SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity,
                                SYS_set_robust_list};
 
 sock_filter result(uint32_t what)
@@ -130,6 +128,48 @@ TEST(Filter, ThreadsAskForWhatIsListedOnly)
                 4, [](int thread) { nulls += use_everything(static_cast<uint32_t>(thread) + 1, 20000).nulls; });
         _exit(nulls == 0 ? 0 : 1);
     }));
+}
+
+// As a daemon that forks a child, which then forbids itself what libc's malloc never asks for.
+TEST(Filter, AChildOfThreadsAsksForNoAdvice)
+{
+    SKIP_UNDER_SANITIZER("its runtime makes calls of its own");
+    if (!can_filter()) GTEST_SKIP() << "the kernel lets no process refuse calls to itself (seccomp)";
+    EXPECT_TRUE(test::in_child([] {
+        test::in_threads(2, [](int thread) { use_everything(static_cast<uint32_t>(thread) + 1, 1000); });
+        hak_purge_all();
+        EXPECT_TRUE(test::in_child([] {
+            if (!filter(false)) _exit(1);
+            _exit(use_everything(1, 60000).nulls == 0 ? 0 : 1);
+        }));
+    }));
+}
+
+// Where a child purged much of its parent's memory by mappings, these could be too many.
+TEST(Filter, AChildOfAParentWithMuchMemoryAsksForAdvice)
+{
+    SKIP_UNDER_SANITIZER("its runtime makes calls of its own");
+    if (!can_filter()) GTEST_SKIP() << "the kernel lets no process refuse calls to itself (seccomp)";
+    for (size_t count : {1, INHERITED_SUPERSLABS_MAX - 1, INHERITED_SUPERSLABS_MAX + 0, INHERITED_SUPERSLABS_MAX + 1})
+        EXPECT_TRUE(test::in_child([count] {
+            std::vector<void *> blocks = {hak_malloc(1)};
+            while (blocks.size() < 4 || pool_figures().superslab_count < count) {
+                blocks.push_back(hak_malloc(test::MIB));
+                memset(blocks.back(), 1, test::MIB);
+            }
+            EXPECT_TRUE(test::in_child([&] {
+                ASSERT_TRUE(test::refuse_call(SYS_madvise, EPERM));
+                for (void *block : blocks) hak_free(block);
+                EXPECT_EQ(hak_purge_all() + hak_purge_all() > test::MIB, count <= INHERITED_SUPERSLABS_MAX);
+                // With a second thread it asks.
+                test::in_thread([] { EXPECT_EQ(use_everything(1, 3).nulls, 0u); });
+                void *block = hak_malloc(test::MIB);
+                memset(block, 1, test::MIB);
+                hak_free(block);
+                EXPECT_LT(hak_purge_all(), test::MIB);
+            })) << count
+                << " superslabs";
+        }));
 }
 
 TEST(Filter, ARefusedCallCostsNoBlock)

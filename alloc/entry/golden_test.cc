@@ -284,6 +284,7 @@ TEST(Golden, Fork)
         other.run([&] { slots.fill(size); });
         slots.churn(5000, size);
         EXPECT_TRUE(test::in_child([&] { // the other thread's heap has no thread here
+            os_purge_by_advice(true); // as in record()
             phase("forked");
             slots.churn(5000, size);
             phase("child");

@@ -149,6 +149,7 @@ void record(const char *program, const std::function<void()> &body)
         if (const char *path = getenv("HAKMEM_TEST_TRANSCRIPT")) transcript = fopen(path, "ae");
         now_ms = START_MS;
         is_on = true;
+        os_purge_by_advice(true); // as with several threads, which shows what is a purge
         hak_free(hak_malloc(1));
         body();
         fail_each(0);

@@ -58,6 +58,11 @@ static inline size_t os_page_bytes(void)
     return os->page_bytes();
 }
 
+/* Whether purge asks for madvise, or else maps fresh memory at the same place (at first). A mapping passes filters of a
+ * program with one thread, which may end it for madvise. But it stops other threads' page faults for a moment, drops advice
+ * that was given, makes locked pages others, and does not merge with what a forked child has from its parent. */
+void os_purge_by_advice(bool yes);
+
 /* Milliseconds since a fixed moment in the past. Never goes back; coarse. */
 uint64_t os_now_ms(void);
 

@@ -85,9 +85,34 @@ static int linux_commit(void *start, size_t size_bytes)
     return -call_mprotect(start, size_bytes, PROT_READ | PROT_WRITE);
 }
 
+/* relaxed: it orders nothing. */
+static _Atomic(bool) purges_by_advice;
+
+void os_purge_by_advice(bool yes)
+{
+    atomic_store_explicit(&purges_by_advice, yes, memory_order_relaxed);
+}
+
+/* Maps fresh memory at the place of the old. Kernels before 6.12 unmap the old range before they ask whether there is
+ * memory for the new one, which strict overcommit may refuse. A hole must not stay, since others would be mapped there. */
+static int map_again(void *start, size_t size_bytes)
+{
+    enum { TRIES = 100, USABLE = PROT_READ | PROT_WRITE };
+    intptr_t mapped = -ENOMEM;
+    for (int tries = 0; tries < TRIES; tries++) {
+        mapped = call_mmap(start, size_bytes, USABLE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
+        if (!call_failed(mapped)) return 0;
+        if (mapped != -ENOMEM || call_mprotect(start, size_bytes, USABLE) == 0) return (int)-mapped; /* no hole */
+    }
+    map_none(start, size_bytes, MAP_FIXED); /* touching it ends the process: better than to write to others' memory */
+    return (int)-mapped;
+}
+
 static int linux_purge(void *start, size_t size_bytes)
 {
-    return -call_madvise(start, size_bytes, MADV_DONTNEED);
+    if (!OWN_CALLS || atomic_load_explicit(&purges_by_advice, memory_order_relaxed))
+        return -call_madvise(start, size_bytes, MADV_DONTNEED);
+    return map_again(start, size_bytes);
 }
 
 /* Changes the protection instead of mapping over the old range: if the system refused the new mapping, the old one
@@ -95,7 +120,7 @@ static int linux_purge(void *start, size_t size_bytes)
 static int linux_seal(void *start, size_t size_bytes)
 {
     int error = -call_mprotect(start, size_bytes, PROT_NONE);
-    if (error == 0) linux_purge(start, size_bytes); /* locked pages keep their memory, but cannot be touched */
+    if (error == 0) call_madvise(start, size_bytes, MADV_DONTNEED); /* locked pages keep theirs: none can touch it */
     return error;
 }
 

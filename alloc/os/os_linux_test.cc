@@ -117,8 +117,13 @@ TEST_F(OsLinux, CommitPurgeRelease)
     EXPECT_TRUE(test::is_zero(start, 4 * MIB, 512));
     test::pattern_fill(start, 4 * MIB, 1, 512);
 
-    EXPECT_EQ(os_linux_ops.purge(start + MIB, MIB), 0);
-    EXPECT_TRUE(test::is_zero(start + MIB, MIB, 512)) << "purged";
+    for (bool by_advice : {true, false}) {
+        os_purge_by_advice(by_advice);
+        start[MIB] = start[2 * MIB - 1] = 1;
+        EXPECT_EQ(os_linux_ops.purge(start + MIB, MIB), 0);
+        EXPECT_TRUE(test::is_zero(start + MIB, MIB, 512)) << "purged";
+        EXPECT_EQ(start[2 * MIB - 1], 0);
+    }
     EXPECT_EQ(start[MIB - 512], (char)test::pattern_byte(1, MIB - 512)) << "before what was purged";
     EXPECT_EQ(start[2 * MIB], (char)test::pattern_byte(1, 2 * MIB)) << "behind it";
     start[MIB] = 1; // still usable
@@ -134,7 +139,9 @@ TEST_F(OsLinux, ErrorsAreReturned)
     ASSERT_NE(start, nullptr);
     ASSERT_EQ(os_linux_ops.release(start, PAGE_BYTES), 0);
     EXPECT_EQ(os_linux_ops.commit(start, PAGE_BYTES), ENOMEM) << "not reserved";
+    os_purge_by_advice(true); // a mapping would be made
     EXPECT_EQ(os_linux_ops.purge(start, PAGE_BYTES), ENOMEM);
+    os_purge_by_advice(false);
     EXPECT_EQ(os_linux_ops.seal(start, PAGE_BYTES), ENOMEM);
     EXPECT_EQ(os_linux_ops.expose(start, PAGE_BYTES), ENOMEM);
     EXPECT_EQ(os_linux_ops.release(start + 1, PAGE_BYTES), EINVAL);

@@ -50,8 +50,21 @@ const struct {
      [](auto &) { return test::is_aligned(reserved(PAGE_BYTES, 64 * MIB), 64 * MIB); }},
     {"expose", SYS_mprotect, [](auto &r) { return os_linux_ops.expose(r.spare, PAGE_BYTES) == REFUSED; }},
     {"commit", SYS_mprotect, [](auto &r) { return os_linux_ops.commit(r.spare, PAGE_BYTES) == REFUSED; }},
-    {"purge", SYS_madvise,
-     [](auto &r) { return os_linux_ops.purge(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged(); }},
+    {"purge", SYS_mmap,
+     [](auto &r) {
+         os_purge_by_advice(false);
+         return os_linux_ops.purge(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged();
+     }},
+    {"os_purge_by_advice", SYS_madvise,
+     [](auto &r) {
+         os_purge_by_advice(true);
+         return os_linux_ops.purge(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged();
+     }},
+    {"purge", SYS_madvise, // it does not ask for it
+     [](auto &r) {
+         os_purge_by_advice(false);
+         return os_linux_ops.purge(r.used, PAGE_BYTES) == 0 && r.used[0] == 0 && r.used[2 * PAGE_BYTES - 1] == 7;
+     }},
     {"seal", SYS_mprotect,
      [](auto &r) { return os_linux_ops.seal(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged(); }},
     {"seal", SYS_madvise, [](auto &r) { return os_linux_ops.seal(r.used, PAGE_BYTES) == 0; }},

@@ -15,6 +15,7 @@ static _Atomic(size_t) collapsed;
 void backing_set_huge_policy(enum huge_policy policy)
 {
     atomic_store_explicit(&huge_policy, policy, memory_order_relaxed);
+    if (policy != HUGE_OFF) os_purge_by_advice(true); /* fresh mappings would lack the advice */
 }
 
 enum huge_policy backing_huge_policy(void)

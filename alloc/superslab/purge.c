@@ -58,6 +58,13 @@ uint32_t purge_delay_ms(void)
     return atomic_load_explicit(&delay_ms, memory_order_relaxed);
 }
 
+void purge_way_set(bool has_threads)
+{
+    /* In a child each page purged of the parent's superslabs may be a mapping of its own: 65530 is the system's limit. */
+    const bool has_much = pool_figures().superslab_count > INHERITED_SUPERSLABS_MAX;
+    os_purge_by_advice(has_threads || has_much || backing_huge_policy() != HUGE_OFF);
+}
+
 /* --- counts --------------------------------------------------------------------------------------- */
 
 size_t purge_claimed_pages(void)

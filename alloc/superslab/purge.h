@@ -54,6 +54,10 @@ void purge_count_free(uint32_t pages, uint32_t slab_eighths);
 /* Called after pages of a superslab became free: purges if the limit in number is exceeded, or at delay 0. */
 void purge_after_free(struct superslab *superslab);
 
+/* Chooses how purged memory goes back (os_purge_by_advice): when a second thread takes a heap, and in the child after
+ * fork. */
+void purge_way_set(bool has_threads);
+
 /* The delay, HAKMEM_PURGE_DELAY_MS. 0: free pages keep no memory. */
 uint32_t purge_delay_ms(void);
 
