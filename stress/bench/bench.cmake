@@ -19,6 +19,8 @@ target_sources(bench_loops PRIVATE
   bench/team.cc)
 add_executable(hakmem-bench
   $<TARGET_OBJECTS:bench_loops>
+  bench/cell.cc
+  bench/cell_worker.cc
   bench/growth.cc
   bench/main.cc
   bench/output.cc
@@ -29,7 +31,7 @@ hakmem_read_once(bench/main.cc bench/output.cc)
 add_executable(hakmem-bench-tiny bench/tiny.c)
 set(bench_options -Wall -Wextra -Wshadow -Wconversion -Wundef
   # Keeps the compiler from dropping the very calls that are measured.
-  -fno-builtin-malloc -fno-builtin-free)
+  -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
 target_include_directories(hakmem-bench PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_features(hakmem-bench PRIVATE cxx_std_20)
 target_compile_options(bench_loops PRIVATE ${bench_options})
@@ -38,7 +40,9 @@ target_compile_options(hakmem-bench-tiny PRIVATE ${bench_options})
 target_link_libraries(hakmem-bench PRIVATE fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads
   ${CMAKE_DL_LIBS})
 
-add_library(bench-count MODULE bench/count_for_test.c)
-target_compile_options(bench-count PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -fno-builtin)
-set_target_properties(bench-count PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
-add_dependencies(hakmem-bench bench-count)
+foreach(library IN ITEMS count cliff)
+  add_library(bench-${library} MODULE bench/${library}_for_test.c)
+  target_compile_options(bench-${library} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -fno-builtin)
+  set_target_properties(bench-${library} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+  add_dependencies(hakmem-bench bench-${library})
+endforeach()

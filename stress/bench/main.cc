@@ -23,6 +23,7 @@ struct Options {
     Plan plan;
     RssPlan rss{256, 2000, 1};
     GrowthPlan growth;
+    CellPlan cell;
     CLI::Option *threads = nullptr, *ops = nullptr;
     std::uint64_t handover_pairs = Plan().handover_pairs;
     bool list_json = false, turns = false;
@@ -92,6 +93,15 @@ int run_growth(const Options &options)
     return fault.empty() ? 0 : fail(fault);
 }
 
+int run_cell(const Options &options)
+{
+    const std::string refusal = cell_refusal(options.cell);
+    if (!refusal.empty()) return refuse(refusal);
+    const CellFigures figures = cell_run(options.cell);
+    const std::string fault = write_result(options.json, cell_json(options.cell, figures));
+    return fault.empty() ? 0 : fail(fault);
+}
+
 int run_list(const Options &options)
 {
     const std::string fault = write_result("-", options.list_json ? rows_json() : rows_text());
@@ -113,7 +123,7 @@ int run_where()
     return fault.empty() ? 0 : fail(fault);
 }
 
-void add_options(CLI::App &run, CLI::App &rss, CLI::App &growth, Options &options)
+void add_options(CLI::App &run, CLI::App &rss, CLI::App &growth, CLI::App &cell, Options &options)
 {
     using stress::whole_number;
     run.add_option("row", options.row, "a row of hakmem-bench list")->required();
@@ -139,6 +149,15 @@ void add_options(CLI::App &run, CLI::App &rss, CLI::App &growth, Options &option
     growth.add_option("--mark", options.growth.mark, "calls from one mark to the next")
         ->check(whole_number(1, 1 << 30));
 
+    cell.add_option("pattern", options.cell.pattern, "a pattern of hakmem-bench list")->required();
+    cell.add_option("--size", options.cell.size, "bytes of a block (default 64)")->check(whole_number(1, 1 << 30));
+    cell.add_option("--threads", options.cell.threads, "a number that the pattern has (default 1)")
+        ->check(whole_number(1, 1024));
+    cell.add_option("--span-ms", options.cell.span_ms, "about what the calls should take (default 40)")
+        ->check(whole_number(1, 1000));
+    cell.add_flag("--calls", options.cell.calls, "time each call, for the worst one");
+    cell.add_option("--json", options.json, "where the result goes; - is stdout (default)")->type_name("FILE");
+
     rss.add_option("row", options.row, "a memory row of hakmem-bench list")->required();
     rss.add_option("--mib", options.rss.mib, "live set in MiB (default 256)")->check(whole_number(1, 1 << 20));
     rss.add_option("--wait-ms", options.rss.wait_ms, "from the last free to the last look (default 2000)")
@@ -161,7 +180,9 @@ int main(int argc, char **argv)
     CLI::App &rss = *app.add_subcommand("rss", "one memory row: KiB at named moments, as JSON");
     CLI::App &growth =
         *app.add_subcommand("growth", "one pattern of ci/lint/growth, with marks for callgrind and strace");
-    add_options(run, rss, growth, options);
+    CLI::App &cell =
+        *app.add_subcommand("cell", "one cell of ci/bench surface: what a malloc and a free take, as JSON");
+    add_options(run, rss, growth, cell, options);
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp &) {
@@ -173,5 +194,6 @@ int main(int argc, char **argv)
     if (list.parsed()) return run_list(options);
     if (where.parsed()) return run_where();
     if (growth.parsed()) return run_growth(options);
+    if (cell.parsed()) return run_cell(options);
     return run.parsed() ? run_row(options) : run_rss(options);
 }

@@ -22,34 +22,40 @@ void mark(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
-std::int64_t faults_now()
+Usage usage_now()
 {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
+    Usage found;
+    for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+        rusage usage{};
+        getrusage(whose, &usage);
+        found.faults += usage.ru_minflt;
+        for (const timeval &time : {usage.ru_utime, usage.ru_stime})
+            found.cpu_ns += time.tv_sec * 1000000000 + time.tv_usec * 1000;
+    }
+    return found;
 }
 
-std::int64_t faults_of_run = 0;
+Usage usage_of_run;
 
 }  // namespace
 
-std::int64_t timed_faults()
+Usage timed_usage()
 {
-    return faults_of_run;
+    return usage_of_run;
 }
 
 void Seat::start()
 {
     mark("timed");
     if (!team_.takes_turns_) team_.start_.arrive_and_wait();
-    started_faults_ = faults_now();
+    started_ = usage_now();
     started_ns_ = now_ns();
 }
 
 void Seat::finish()
 {
     finished_ns_ = now_ns();
-    finished_faults_ = faults_now();
+    finished_ = usage_now();
     mark("ended");
 }
 
@@ -118,14 +124,14 @@ double Team::run(const std::function<void(Seat &)> &work)
         turns_.begin(0);
     }
     std::int64_t first = seats_[0].started_ns_, last = seats_[0].finished_ns_;
-    std::int64_t before = seats_[0].started_faults_, after = seats_[0].finished_faults_;
+    Usage before = seats_[0].started_, after = seats_[0].finished_;
     for (const Seat &seat : seats_) {
-        before = std::min(before, seat.started_faults_);
-        after = std::max(after, seat.finished_faults_);
+        before = {std::min(before.faults, seat.started_.faults), std::min(before.cpu_ns, seat.started_.cpu_ns)};
+        after = {std::max(after.faults, seat.finished_.faults), std::max(after.cpu_ns, seat.finished_.cpu_ns)};
         first = std::min(first, seat.started_ns_);
         last = std::max(last, seat.finished_ns_);
     }
-    faults_of_run = after - before;
+    usage_of_run = {after.faults - before.faults, after.cpu_ns - before.cpu_ns};
     return static_cast<double>(last - first) / 1e9;
 }
 

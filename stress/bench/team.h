@@ -14,6 +14,12 @@ namespace bench {
 
 class Team;
 
+// What the process has used, and the processes that it started and waited for.
+struct Usage {
+    std::int64_t faults = 0; // page faults that needed no disk
+    std::int64_t cpu_ns = 0;
+};
+
 // A worker's place. Its work calls start() once, after its warm-up, and finish() once, when its timed part is over.
 // Another thread than the one that took the seat may call them.
 class Seat {
@@ -33,11 +39,11 @@ class Seat {
     friend class Team;
     Team &team_;
     std::int64_t started_ns_ = 0, finished_ns_ = 0;
-    std::int64_t started_faults_ = 0, finished_faults_ = 0;
+    Usage started_, finished_;
 };
 
-// Page faults of the process that needed no disk, in the timed part of the last run.
-std::int64_t timed_faults();
+// Of the timed part of the last run.
+Usage timed_usage();
 
 // Says whose turn it is. The one that has it passes it on.
 class Turns {

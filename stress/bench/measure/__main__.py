@@ -8,7 +8,7 @@ import sys
 # Run as a folder, so the package itself is not in the path.
 sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from measure import against, apps, counts, figures, machine, rss, scale, subjects, syscalls, tails, times
+from measure import against, apps, counts, figures, machine, rss, scale, subjects, surface, syscalls, tails, times
 from measure.fault import BadInput, Broken
 from measure.options import ROOT, parse
 from measure.runner import Runner
@@ -21,6 +21,7 @@ MODULES = {
     "syscalls": syscalls,
     "apps": apps,
     "tails": tails,
+    "surface": surface,
 }
 
 
@@ -67,11 +68,12 @@ def run_group(group, rows, runner, chosen, options, about):
         "faults": faults,
         "runs": runner.runs[first:],
     }
-    file = options.out / f"{group}.json"
+    stem = surface.stem(options) if group == "surface" else group
+    file = options.out / f"{stem}.json"
     file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     written = [file]
-    if data is not None and figures.draw(group, data, options.out / f"{group}.svg"):
-        written.append(options.out / f"{group}.svg")
+    if data is not None and figures.draw(group, data, options.out / f"{stem}.svg"):
+        written.append(options.out / f"{stem}.svg")
     return results, faults, written
 
 

@@ -1,7 +1,7 @@
 # Tests of ci/bench, and of what a malloc and a free of the release build may cost.
 
 set(bench ${PROJECT_SOURCE_DIR}/stress/bench/measure)
-foreach(part IN ITEMS apps callgrind figures growth options)
+foreach(part IN ITEMS apps callgrind figures growth options surface)
     hakmem_lint(bench_${part} ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_SOURCE_DIR}/stress/bench
         PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} -m unittest measure.test_${part})
 endforeach()
@@ -29,3 +29,5 @@ add_test(NAME bench.exact COMMAND Python3::Interpreter ${bench}/exact_test $<TAR
 set_tests_properties(bench.exact PROPERTIES LABELS once TIMEOUT 900 COST 10)
 add_test(NAME bench.command COMMAND Python3::Interpreter ${bench}/command_test ${CMAKE_BINARY_DIR})
 set_tests_properties(bench.command PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 900)
+add_test(NAME bench.surface COMMAND Python3::Interpreter ${bench}/surface_test ${CMAKE_BINARY_DIR} $<TARGET_FILE:bench-cliff>)
+set_tests_properties(bench.surface PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 900 COST 10)

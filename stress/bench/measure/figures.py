@@ -1,8 +1,9 @@
-"""One SVG per group. Without matplotlib there is none, and a line says so."""
+"""One SVG per group. Without matplotlib there is only that of the surface, and a line says so."""
 
 import math
 import statistics
 
+from measure import heatmap
 from measure.options import say
 from measure.rss import ROWS as RSS_ROWS, bound_kib
 from measure.syscalls import total
@@ -260,6 +261,11 @@ def tails(plot, data):
 
 def draw(group, data, path):
     """Draws the figure of a group; returns whether there is one."""
+    if group == "surface":
+        if len(data["cells"]) > 1 and any(len(cell["figures"]) > 1 for cell in data["cells"]):
+            path.write_text(heatmap.svg(data), encoding="utf-8")
+            return True
+        return False
     plot = load()
     if plot is None:
         return False

@@ -9,7 +9,7 @@ from measure.fault import BadInput
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GROUPS = ["counts", "times", "rss", "scale", "syscalls"]
-OTHERS = ["apps", "tails"]  # not in `all`: they need real programs, or hakmem-stress
+OTHERS = ["apps", "tails", "surface"]  # not in `all`: they need real programs, hakmem-stress, or hours
 NUMBER_MAX = 10**12
 
 
@@ -26,6 +26,8 @@ class Options:
     build: pathlib.Path
     update: bool
     gate: bool
+    quick: bool
+    cells: list
     against: str
     only_check_options: bool
 
@@ -68,6 +70,8 @@ def parse(arguments):
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--gate", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--cell", action="append", default=[], dest="cells")
     parser.add_argument("--against")
     parser.add_argument("--only-check-options", action="store_true")
     found = vars(parser.parse_args(arguments))
@@ -83,6 +87,10 @@ def parse(arguments):
         raise BadInput("--gate: only times has one: ci/bench times --gate")
     if options.against and group not in ("counts", "times"):
         raise BadInput("--against: ci/bench counts or ci/bench times compares with an older commit")
+    if (options.quick or options.cells) and group != "surface":
+        raise BadInput("--quick, --cell: only the surface has them: ci/bench surface")
+    if options.cells and (options.rows or options.threads or options.quick):
+        raise BadInput("--cell names whole cells: leave out --rows, --threads and --quick")
     check_files(options)
     return options
 

@@ -30,6 +30,7 @@ class Runner:
         self.runs = []
         listed = json.loads(self.execute([str(self.program), "list", "--json"], None)[0])
         self.rows = {row["name"]: row for row in listed["run"]}
+        self.cells = listed["cells"]
         self.rss_rows = {row["name"]: row for row in listed["rss"]}
 
     def execute(self, command, subject, **more):
