@@ -209,7 +209,7 @@ static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
     huge->mapped_bytes = mapped_bytes;
     huge->slack_bytes = 0;
     atomic_store_explicit(&huge->usable_bytes, mapped_bytes, memory_order_relaxed); /* as in slack_set */
-    if (huge->start != NULL && os->commit(huge->start, mapped_bytes) == 0) return huge;
+    if (huge->start != NULL && os_commit_fresh(huge->start, mapped_bytes) == 0) return huge;
     if (huge->start == NULL) list_push(&spare, huge);
     else release_or_keep(huge);
     return NULL;

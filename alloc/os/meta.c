@@ -16,7 +16,7 @@ static void *meta_map(size_t size_bytes)
 {
     void *start = os->reserve(NULL, size_bytes, PAGE_BYTES);
     if (start == NULL) return NULL;
-    if (os->commit(start, size_bytes) != 0) {
+    if (os_commit_fresh(start, size_bytes) != 0) {
         os->release(start, size_bytes);
         return NULL;
     }

@@ -63,6 +63,10 @@ static inline size_t os_page_bytes(void)
  * that was given, makes locked pages others, and does not merge with what a forked child has from its parent. */
 void os_purge_by_advice(bool yes);
 
+/* As os->commit, for a range of which nothing is usable yet. Where a filter refuses to change protection, it maps the range
+ * again. */
+int os_commit_fresh(void *start, size_t size_bytes);
+
 /* Milliseconds since a fixed moment in the past. Never goes back; coarse. */
 uint64_t os_now_ms(void);
 

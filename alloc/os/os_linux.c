@@ -145,6 +145,13 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
     return call_failed(moved) ? (int)-moved : 0;
 }
 
+int os_commit_fresh(void *start, size_t size_bytes)
+{
+    int error = os->commit(start, size_bytes);
+    bool is_forbidden = error == EPERM || error == EACCES || error == EINVAL || error == ENOSYS;
+    return OWN_CALLS && is_forbidden ? map_again(start, size_bytes) : error;
+}
+
 static size_t linux_page_bytes(void)
 {
 #ifdef __x86_64__

@@ -123,7 +123,7 @@ static bool superslab_back(struct superslab *superslab)
     }
     char *base = left_over != NULL ? left_over : pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
     if (base == NULL) return false;
-    if (os->commit(base, SUPERSLAB_BYTES) != 0) {
+    if (os_commit_fresh(base, SUPERSLAB_BYTES) != 0) {
         left_over = os->release(base, SUPERSLAB_BYTES) == 0 ? NULL : base;
         return false;
     }
