@@ -4,6 +4,7 @@ import argparse
 import os
 import pathlib
 import random
+import shutil
 import sys
 
 from allocators import PEERS, find_peer
@@ -11,6 +12,7 @@ from allocators import PEERS, find_peer
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/hakmem-stress"
 RESULTS = ROOT / "build/stress"
+SURFACE = ROOT / "build/bench/surface.svg"
 COMPARED = ["system", "hakmem", "validate"]
 
 
@@ -69,7 +71,9 @@ def main():
     libraries = [library(name, parser, options.only_check_options) for name in options.allocator]
     if options.only_check_options:
         return
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "report").mkdir(parents=True, exist_ok=True)
+    if SURFACE.is_file():
+        shutil.copy(SURFACE, RESULTS / "report")  # the page shows it
     chosen = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     command = [str(PROGRAM), "all", "--schedule", "both", "--speed", "--rounds", str(options.rounds)]
     command += ["--threads", str(options.threads), "--seconds", f"{options.seconds:g}", "--seed", str(chosen)]

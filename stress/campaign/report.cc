@@ -170,6 +170,7 @@ std::string ReportDirectory::write_page(ReportHeader header)
     const std::string results = path_ + "/results";
     const std::vector<RunRecord> runs = read_results(results, result_names(results));
     header.machine = machine_read();
+    if (!file_read(path_ + "/surface.svg", header.surface_svg).empty()) header.surface_svg.clear();
     header.written_unix = static_cast<std::uint64_t>(time(nullptr));
     return file_replace(page_path(), page_html(header, runs));
 }

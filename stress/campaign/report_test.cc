@@ -86,6 +86,20 @@ TEST(Report, AFileThatIsNoResultIsAFailingRow)
     EXPECT_THAT(page, HasSubstr("No such file"));
 }
 
+TEST(Report, ShowsTheSurfaceIfItsMapIsThere)
+{
+    Temporary temporary;
+    const std::string path = temporary.path("r");
+    ReportDirectory directory(path);
+    ASSERT_EQ(directory.open(true), "");
+    ASSERT_EQ(directory.write_page({}), "");
+    EXPECT_THAT(text_of_file(path + "/index.html"), Not(HasSubstr("id=\"surface\"")));
+    write_file(path + "/surface.svg", "<svg>#50%\n</svg>");
+    ASSERT_EQ(directory.write_page({}), "");
+    EXPECT_THAT(text_of_file(path + "/index.html"),
+                HasSubstr("src=\"data:image/svg+xml,%3Csvg%3E%2350%25%0A%3C/svg%3E\""));
+}
+
 TEST(Report, KeepsTheNewestPassesAndTheFirstFailures)
 {
     Temporary temporary;

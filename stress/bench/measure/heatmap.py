@@ -84,7 +84,7 @@ class Panel:
         return [f'<path class="{kind}" d="{"".join(path)}"/>' for kind, path in paths.items()] + parts
 
 
-def legend(x, y, judged, rivals):
+def legend(x, y, judged, rivals, date):
     """Its elements, and the y below the last."""
     parts = [text(x, y, f"{judged} by the best other, in each cell", "h")]
     steps = [(kind, words) for _, kind, words in STEPS] + [("failed", "failed")]
@@ -93,7 +93,7 @@ def legend(x, y, judged, rivals):
         parts.append(f'<rect class="{kind}" x="{x:g}" y="{y - 10:g}" width="{WIDE - 1}" height="{TALL - 1}"/>')
         parts.append(text(x + 26, y, words))
     y += 10
-    for words in (*NOTES, "The others:", *rivals):
+    for words in (*NOTES, f"Measured on {date}. The others:", *rivals):
         y += 15
         parts.append(text(x, y, words, "dim"))
     return parts, y
@@ -130,7 +130,7 @@ def svg(data):
     names = max(map(len, (*NOTES, *rivals))) * LETTER
     wide = max(label + max(len(sizes) * WIDE, len(ALL) * 8), names, (len(data["judged"]) + 36) * 8) + GAP
     parts = Panel(MARGIN, MARGIN, patterns, sizes, label).draw(ALL, ratios["all"])
-    explained, y = legend(MARGIN + wide, MARGIN + 12, data["judged"], rivals)
+    explained, y = legend(MARGIN + wide, MARGIN + 12, data["judged"], rivals, data["date"])
     parts += explained
     y = max(y, MARGIN + HEAD + len(patterns) * TALL) + GAP
     for number, (metric, (title, _, _)) in enumerate(surface.METRICS.items()):

@@ -256,4 +256,5 @@ def run(runner, subjects, options, rows):
     failed = [(name, f"{name} failed in {cell_name(one['cell'])}") for one in found for name in one["failed"]]
     texts += [line for name, line in failed if name != judged]
     faults = [line for name, line in failed if name == judged]
-    return {"judged": judged, "rounds": rounds, "cells": found}, "\n".join(texts), faults or None
+    data = {"judged": judged, "date": time.strftime("%Y-%m-%d"), "rounds": rounds, "cells": found}
+    return data, "\n".join(texts), faults or None

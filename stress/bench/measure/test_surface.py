@@ -80,7 +80,7 @@ class HeatMap(unittest.TestCase):
     ]
 
     def setUp(self):
-        self.map = heatmap.svg({"judged": "mine", "cells": self.CELLS})
+        self.map = heatmap.svg({"judged": "mine", "date": "2026-11-27", "cells": self.CELLS})
 
     def test_every_name_lies_inside(self):
         document = xml.dom.minidom.parseString(self.map)

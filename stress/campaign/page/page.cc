@@ -61,6 +61,7 @@ std::string page_html(const ReportHeader &header, std::vector<RunRecord> runs)
     page += "<main>\n";
     page += section_comparison(data);
     page += section_failures(data);
+    page += section_surface(data);
     page += "<details id=\"every-run\"><summary>Every run, and figures of the checked runs</summary>\n";
     page += section_runs(data);
     page += section_throughput(data);

@@ -22,6 +22,7 @@ struct ReportHeader {
     bool complete = true;
     std::uint64_t written_unix = 0;
     Machine machine;
+    std::string surface_svg; // the heat map of ci/bench surface; empty: none
 };
 
 // `runs` are ordered from the oldest to the newest. First the comparison, then what failed, then every run, folded.

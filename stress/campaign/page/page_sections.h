@@ -22,6 +22,7 @@ struct PageData {
 
 std::string section_headline(const PageData &data);
 std::string section_comparison(const PageData &data);
+std::string section_surface(const PageData &data); // empty if there is none
 std::string section_failures(const PageData &data);
 std::string section_runs(const PageData &data);
 std::string section_throughput(const PageData &data);

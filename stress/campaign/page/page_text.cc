@@ -173,6 +173,21 @@ std::string section_runs(const PageData &data)
     return text + "</div>\n</section>\n";
 }
 
+// As an image, so that its style stays its own.
+std::string section_surface(const PageData &data)
+{
+    if (data.header.surface_svg.empty()) return "";
+    std::string text =
+        "<section id=\"surface\">\n<h2>The whole surface</h2>\n<p class=\"lead\">By <code>ci/bench "
+        "surface</code>: every pattern of calls at every size.</p>\n<img style=\"max-width:100%\" alt=\"Heat map "
+        "of ratios to the best other malloc\" src=\"data:image/svg+xml,";
+    for (const char c : data.header.surface_svg) {
+        if (std::string_view("%#<>\"&\n").find(c) == std::string_view::npos) text += c;
+        else text += fmt::format("%{:02X}", static_cast<unsigned>(c));
+    }
+    return text + "\">\n</section>\n";
+}
+
 std::string section_about(const PageData &data)
 {
     const ReportHeader &header = data.header;
