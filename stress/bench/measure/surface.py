@@ -158,7 +158,8 @@ def resumed(journal, about):
         pass
     if not lines or lines[0] != about:
         if lines:
-            say(f"surface: {journal} is of other mallocs, cells or rounds: beginning again")
+            say(f"surface: {journal} is of other mallocs, cells or rounds: kept as {journal.name}.old, beginning again")
+            journal.replace(f"{journal}.old")
         lines = [about]
     # Written again, without a torn line.
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -1,5 +1,7 @@
 """Tests what is made of the figures of ci/bench surface: ratios, the worst cells, and the heat map."""
 
+import contextlib
+import io
 import pathlib
 import re
 import tempfile
@@ -68,7 +70,10 @@ class Surface(unittest.TestCase):
             file.write('{"cell": ["tight", 64, 1]}\n{"cell": ["ti')
         self.assertEqual(list(surface.resumed(journal, {"of": 1})), [("tight", 64, 1)])
         self.assertEqual(journal.read_text(encoding="utf-8").count("\n"), 2)
-        self.assertEqual(surface.resumed(journal, {"of": 2}), {})
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(surface.resumed(journal, {"of": 2}), {})
+        self.assertIn("journal.old, beginning again", said.getvalue())
+        self.assertIn("tight", pathlib.Path(f"{journal}.old").read_text(encoding="utf-8"))
 
 
 class HeatMap(unittest.TestCase):
