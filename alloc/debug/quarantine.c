@@ -1,5 +1,5 @@
-/* quarantine.c: see quarantine.h. Each thread has a ring in metadata memory. A thread that ends empties its ring and
- * leaves it to a later thread. */
+/* quarantine.c: see quarantine.h. Each thread has a ring in metadata memory. A thread that ends leaves its ring to a later
+ * thread, with the blocks that wait in it. */
 #include "debug/quarantine.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ struct ring {
     _Atomic(uint32_t) begin, end; /* the entries that wait; both wrap. Each changes by one store (step) */
     size_t bytes;
     size_t put_bytes; /* bytes put since the thread took the ring */
-    _Atomic(int32_t) thread; /* the kernel's id of the thread that has it; 0: free and empty */
+    _Atomic(int32_t) thread; /* the kernel's id of the thread that has it; 0: free */
     struct ring *next; /* in the list of all rings; never changes */
 };
 
@@ -121,15 +121,18 @@ static bool empty(struct ring *ring)
 {
     bool any = waiting(ring) > 0;
     while (waiting(ring) > 0) leave(ring);
-    ring->bytes = 0; /* in a forked child it may be out of step with the entries */
+    ring->bytes = 0; /* as waiting_bytes would say */
     return any;
+}
+
+static void sweep(struct ring *ring)
+{
+    for (uint32_t i = place_of(&ring->begin); i != place_of(&ring->end); i++) check(entry_at(ring, i));
 }
 
 void quarantine_sweep(void)
 {
-    if (HAK_MINE(mine) == NULL || failfast_level() < LEVEL_TRACES) return;
-    struct ring *ring = HAK_MINE(mine);
-    for (uint32_t i = place_of(&ring->begin); i != place_of(&ring->end); i++) check(entry_at(ring, i));
+    if (HAK_MINE(mine) != NULL && failfast_level() >= LEVEL_TRACES) sweep(HAK_MINE(mine));
 }
 
 bool quarantine_holds(const char *start)
@@ -147,15 +150,23 @@ bool quarantine_holds(const char *start)
 
 static void ring_give_up(struct ring *ring)
 {
-    /* release: pairs with the acquire in ring_claim, which then finds the ring empty. */
+    /* release: pairs with the acquire in ring_claim, which then finds what the ring holds. */
     atomic_store_explicit(&ring->thread, 0, memory_order_release);
+}
+
+/* Whether one more block may wait, of this many bytes. */
+static bool has_room(const struct ring *ring, size_t bytes, size_t limit)
+{
+    size_t count = waiting(ring);
+    return count == 0 || (count < limit / QUARANTINE_MEAN_BYTES && ring->bytes + bytes <= limit);
 }
 
 void quarantine_thread_ends(void)
 {
     struct ring *ring = HAK_MINE(mine);
     if (ring == NULL) return;
-    empty(ring);
+    while (!has_room(ring, 0, QUARANTINE_BYTES_MIN)) leave(ring); /* each waiting block keeps a page */
+    sweep(ring);
     HAK_MINE(mine) = NULL;
     ring_give_up(ring);
 }
@@ -165,8 +176,8 @@ static int32_t thread_id(void)
     return call_gettid();
 }
 
-/* Frees the rings of threads that do not exist in the child. The thread that takes such a ring empties it. Each ring shows
- * what its thread did up to some moment (cache/fork.h), so at worst the block that was just leaving is lost. */
+/* Frees the rings of threads that do not exist in the child. Each ring shows what its thread did up to some moment
+ * (cache/fork.h), so at worst the block that was just leaving is lost. */
 void quarantine_after_fork(void)
 {
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next)
@@ -192,14 +203,24 @@ static bool ring_claim(struct ring *ring)
 bool quarantine_empty(void)
 {
     bool any = HAK_MINE(mine) != NULL && empty(HAK_MINE(mine));
-    /* In a forked child the rings of threads that it lacks may hold blocks. acquire: as in ring_take. */
+    /* The rings of threads that have ended, and of those that a forked child lacks. acquire: as in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
-        if (waiting(ring) == 0 || atomic_load_explicit(&ring->thread, memory_order_relaxed) != 0 || !ring_claim(ring))
-            continue;
+        if (waiting(ring) == 0 || ring == HAK_MINE(mine) || !ring_claim(ring)) continue;
         any = empty(ring) || any;
         ring_give_up(ring);
     }
     return any;
+}
+
+void quarantine_finish(void)
+{
+    if (HAK_MINE(mine) != NULL) sweep(HAK_MINE(mine));
+    /* acquire: as in ring_take. */
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
+        if (waiting(ring) == 0 || ring == HAK_MINE(mine) || !ring_claim(ring)) continue;
+        sweep(ring);
+        ring_give_up(ring);
+    }
 }
 
 static struct ring *ring_take(void)
@@ -218,15 +239,22 @@ static struct ring *ring_take(void)
     return made;
 }
 
-/* Gives the thread a ring if it has none. False if the thread would not learn of its end: then its blocks do not
- * wait. */
+/* Counted, since in a forked child `bytes` may be out of step with the entries. */
+static size_t waiting_bytes(struct ring *ring)
+{
+    size_t bytes = 0;
+    for (uint32_t i = place_of(&ring->begin); i != place_of(&ring->end); i++) bytes += entry_at(ring, i)->bytes;
+    return bytes;
+}
+
+/* Gives the thread a ring if it has none. One that does not learn of its end, since it never allocated or is in its last
+ * destructors, leaves the ring to ring_claim. */
 static bool ring_start(void)
 {
     if (HAK_MINE(mine) != NULL) return true;
-    if (tcache_self()->state != THREAD_LIVE) return false;
     HAK_MINE(mine) = ring_take();
     if (HAK_MINE(mine) == NULL) return false;
-    empty(HAK_MINE(mine));
+    HAK_MINE(mine)->bytes = waiting_bytes(HAK_MINE(mine));
     HAK_MINE(mine)->put_bytes = 0;
     return true;
 }
@@ -242,12 +270,6 @@ static size_t limit_bytes(const struct ring *ring)
                                           : QUARANTINE_BYTES_MAX;
 }
 
-static bool has_room(const struct ring *ring, size_t bytes)
-{
-    size_t limit = limit_bytes(ring), count = waiting(ring);
-    return count == 0 || (count < limit / QUARANTINE_MEAN_BYTES && ring->bytes + bytes <= limit);
-}
-
 void quarantine_put(const struct framed *framed)
 {
     /* A block of a heap of the program's own goes back with all of its heap, and must not wait. */
@@ -258,7 +280,7 @@ void quarantine_put(const struct framed *framed)
     memset(framed->user, FRAME_JUNK, framed->word.size_bytes);
     if (ASAN) sanitizer_close(framed->start, framed->bytes);
     struct ring *ring = HAK_MINE(mine);
-    while (!has_room(ring, framed->bytes)) leave(ring);
+    while (!has_room(ring, framed->bytes, limit_bytes(ring))) leave(ring);
     struct frame_word word = framed->word;
     word.state = FRAME_FREED;
     struct entry *entry = entry_at(ring, place_of(&ring->end));

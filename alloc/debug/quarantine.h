@@ -1,7 +1,8 @@
 /* quarantine.h: at level 2 and above a freed block is filled with FRAME_JUNK and waits for a while before the heap gets
  * it back. When it leaves, its junk and its frame must be unchanged. Each thread has a quarantine of its own, without a
- * lock, so that it does not order threads which the heap leaves unordered. A thread's quarantine is emptied when the
- * thread ends, and by hak_purge.
+ * lock, so that it does not order threads which the heap leaves unordered. When the thread ends, the blocks wait on until
+ * a later thread that has taken its ring drives them out. hak_purge empties the calling thread's and those of ended
+ * threads.
  *
  * Not a part of the release library. */
 #pragma once
@@ -27,16 +28,21 @@ enum {
 /* Takes a block whose frame says FREED. If too many wait, gives the oldest ones to the heap. */
 void quarantine_put(const struct framed *framed);
 
-/* Gives all blocks of the calling thread's quarantine to the heap. True if there were any. */
+/* Gives all blocks of the calling thread's quarantine, and of ended threads', to the heap. True if there were any. */
 bool quarantine_empty(void);
 
 /* Called on slow paths: at level 3, checks every block in the calling thread's quarantine. */
 void quarantine_sweep(void);
 
-/* The calling thread ends: empties its quarantine, and leaves the ring to another thread. */
+/* The calling thread ends: checks every block in its quarantine, and leaves the ring to another thread, with at most
+ * QUARANTINE_BYTES_MIN bytes in it. */
 void quarantine_thread_ends(void);
 
-/* In the child after fork: empties the rings of threads that do not exist there. */
+/* The process ends: checks every block in the quarantines of the calling thread and of ended threads. A thread that still
+ * runs keeps its own to itself. */
+void quarantine_finish(void);
+
+/* In the child after fork: frees the rings of threads that do not exist there. */
 void quarantine_after_fork(void);
 
 /* Whether a block that starts here waits in any thread's quarantine. Searches them all; a hint, for reports. */

@@ -42,7 +42,7 @@ TEST_F(Quarantine, AWriteAfterFreeIsReportedOnce)
     failfast_goes_on_read = goes_on;
 }
 
-TEST_F(Quarantine, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
+TEST_F(Quarantine, TheQuarantineIsBoundedAndOutlivesItsThread)
 {
     for (size_t size : {1u, 1000u, 20000u}) {
         char *first = take(size);
@@ -65,6 +65,8 @@ TEST_F(Quarantine, TheQuarantineIsBoundedAndIsEmptiedAtTheThreadsEnd)
         release(block);
         EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
     });
+    EXPECT_TRUE(quarantine_holds(heap_lookup(block).start));
+    EXPECT_TRUE(quarantine_empty());
     EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
 }
 
@@ -103,6 +105,7 @@ TEST_F(QuarantineRings, ALaterThreadTakesTheRingOfOneThatIsGone)
         release(take(10));
         EXPECT_EQ(errno, 77);
     });
+    quarantine_empty();
     EXPECT_FALSE(quarantine_holds(start)) << "the ring was not taken";
 }
 

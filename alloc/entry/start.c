@@ -7,6 +7,8 @@
 #include "crash/crash.h"
 #include "debug/explain.h"
 #include "debug/explain_next.h"
+#include "debug/frame.h"
+#include "debug/quarantine.h"
 #include "entry/learned.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
@@ -126,6 +128,7 @@ static void write_last(void *unused)
 
 __attribute__((destructor)) static void finish(void)
 {
+    if (VALIDATE && frames_on()) quarantine_finish();
     background_end();
     writer_run(write_last, NULL);
 }

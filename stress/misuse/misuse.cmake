@@ -119,6 +119,8 @@ set(MISUSES
   "write_after_free|write_after_free 100 50 frees|2|stays"
   "write_after_free|write_after_free 100 50 frees|3|stays,traces"
   "write_after_free|write_after_free 100 50 thread-end|2|stays"
+  "write_after_free|write_after_free 100 50 ended|2|stays"
+  "write_after_free|write_after_free 100 50 exit|2|"
   "write_after_free|write_after_free 100 50 sweep|3|stays,traces"
   "write_after_free|write_after_free 5000 4999 trim|2|stays"
   "write_after_free|write_after_free 60000 1 trim|2|stays"

@@ -16,6 +16,20 @@ static void *write_in_thread(void *unused)
     return NULL;
 }
 
+static void *free_in_thread(void *unused)
+{
+    (void)unused;
+    free(block); /* by a thread that never allocates */
+    return NULL;
+}
+
+static void run_thread(void *(*start)(void *))
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, start, NULL) != 0) give_up("pthread_create failed");
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     size_t size = size_argument(argc, argv, 1);
@@ -24,15 +38,16 @@ int main(int argc, char **argv)
     block = allocate(size);
     expect_offset(block, offset, size);
     if (strcmp(how, "thread-end") == 0) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, write_in_thread, NULL) != 0) give_up("pthread_create failed");
-        pthread_join(thread, NULL);
+        run_thread(write_in_thread);
         return went_on();
     }
-    free(block);
+    if (strcmp(how, "ended") == 0) run_thread(free_in_thread);
+    else free(block);
     opaque(block)[offset] ^= 1;
     if (strcmp(how, "frees") == 0) {
         for (int i = 0; i < 2000; i++) free(allocate(100));
+    } else if (strcmp(how, "exit") == 0) {
+        exit(0);
     } else if (strcmp(how, "sweep") == 0) { /* level 3: found on a slow path, after few frees */
         for (size_t other = 2000; other < 9000; other += 1000) allocate(other);
     } else {
