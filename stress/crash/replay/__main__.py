@@ -1,6 +1,7 @@
 """The command ci/replay; see its --help. Exit status: 0 found; 3 likely; 1 not found; 2 bad input."""
 
 import argparse
+import gc
 import os
 import platform
 import shlex
@@ -18,6 +19,7 @@ import reverse  # noqa: E402
 import rr  # noqa: E402
 import verdict as verdicts  # noqa: E402
 from analyse import analyse  # noqa: E402
+from frees import of_two_threads  # noqa: E402
 from history import History  # noqa: E402
 from judge import Judge  # noqa: E402
 from launch import NotFound  # noqa: E402
@@ -122,7 +124,10 @@ class Replay:
         return verdict
 
     def rerun(self):
-        return self.with_tracer(self.rerunner(self.launch("rerun")))
+        try:
+            return self.with_tracer(self.rerunner(self.launch("rerun")))
+        except launch.Raced as raced:
+            return of_two_threads(Judge(self.report, raced.history, raced.symbols), raced.rows)
 
     def rr(self):
         command = rr.Command(self.options.rr, self.options.rr_options)
@@ -270,6 +275,7 @@ def work(options):
 def main():
     sys.stdout.reconfigure(errors="backslashreplace")  # names of files are bytes
     sys.stderr.reconfigure(errors="backslashreplace")
+    gc.disable()  # a collection among millions of logged calls would keep the thread that tells the time waiting
     options = parse(sys.argv[1:])
     launch.become_worker()
     try:

@@ -36,6 +36,7 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
         self.judge = Judge(report, tracer.history(), tracer.symbols())
         self.hits, self.about, self.is_settled = [], {}, True
         self.is_direct = False  # the validate library, not the block's owner, says what was written
+        self.is_jump = False  # the bad value was called
         self.is_guess = False  # the word that the bad value was loaded from is a guess
         self.user = self.judge.culprit(self.crash["stack"])
 
@@ -74,6 +75,9 @@ class Analysis(InMalloc, InProgram, Stores, Frees):
 
     def find(self):
         crash, stack = self.crash, self.crash["stack"]
+        verdict = self.freed_by_two_threads()
+        if verdict:
+            return verdict
         if self.again.damages_program():
             return self.damaged_bytes()
         if self.judge.in_allocator(stack) and (crash["signal"] != 6 or self.again.suspect or self.again.damaged_word()):

@@ -4,6 +4,7 @@
  *
  * The file: a number of calls, then CALLS_MAX calls as a ring. A free is logged before it is done, an allocation after.
  * HAKMEM_REPLAY_FILL=N fills the block of call N (from 1) with bytes of 0xd1 before the program gets it.
+ * HAKMEM_REPLAY_STACKS=1 also keeps the stack of each free.
  * HAKMEM_REPLAY_KEEP=N,N,... skips the frees with these numbers. */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <unwind.h>
 
 enum { CALLS_MAX = 1 << 20 };
 
@@ -29,10 +31,13 @@ struct call {
     uint64_t operation, thread, block, size_bytes, usable_bytes, caller;
 };
 
+enum { DEPTH_MAX = 8 };
+
 struct calls {
     _Atomic(uint64_t) count;
     uint64_t unused[5]; /* the head, with the count, is as large as one call */
     struct call ring[CALLS_MAX];
+    uint64_t stacks[CALLS_MAX][DEPTH_MAX]; /* of the frees: return addresses, innermost first */
 };
 
 enum { FILLED = 0xd1, KEPT_MAX = 64 };
@@ -40,6 +45,7 @@ enum { FILLED = 0xd1, KEPT_MAX = 64 };
 static struct calls *calls;
 static uint64_t fill_number; /* number of the call whose block is filled before the program gets it; 0: none */
 static uint64_t kept[KEPT_MAX]; /* numbers of the calls of free that are skipped, ended by a 0 */
+static bool with_stacks;
 static _Atomic(int) state; /* 0: not opened; 1: opened, or could not be */
 
 /* Read by the debugger when a watchpoint is hit: the number of calls so far, and the address of the log. */
@@ -59,6 +65,7 @@ static void calls_open(void)
         kept[i] = strtoull(keep, &keep, 10);
         if (*keep == ',') keep++;
     }
+    with_stacks = getenv("HAKMEM_REPLAY_STACKS") != NULL;
     void *map = mmap(NULL, sizeof(struct calls), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (map == MAP_FAILED) return;
@@ -83,6 +90,18 @@ static void **find(void **place, const char *name)
     return place;
 }
 
+struct walk {
+    uint64_t *row;
+    int depth;
+};
+
+static _Unwind_Reason_Code walk_frame(struct _Unwind_Context *context, void *data)
+{
+    struct walk *walk = data;
+    walk->row[walk->depth++] = _Unwind_GetIP(context);
+    return walk->depth < DEPTH_MAX ? _URC_NO_REASON : _URC_NORMAL_STOP;
+}
+
 /* The number of the call, from 1; 0: it was not logged. */
 static uint64_t put(enum operation operation, void *block, size_t size_bytes, size_t usable_bytes, void *caller)
 {
@@ -95,6 +114,10 @@ static uint64_t put(enum operation operation, void *block, size_t size_bytes, si
                         .usable_bytes = usable_bytes,
                         .caller = (uintptr_t)caller};
     calls->ring[number % CALLS_MAX] = call;
+    if (with_stacks && operation == FREED) {
+        struct walk walk = {.row = calls->stacks[number % CALLS_MAX]};
+        _Unwind_Backtrace(walk_frame, &walk);
+    }
     hakmem_replay_count = number + 1;
     return number + 1;
 }

@@ -13,6 +13,8 @@ register came from:
             unknown   the search found nothing
   function, pc, asm   the instruction
   ambiguous           another instruction may have set the register, on another path to its use
+  candidates          addresses of the instructions of which one did; which one did, only another run can tell
+  (`preferred`)
 """
 
 import re
@@ -20,8 +22,8 @@ import re
 import gdb
 
 import inside
+import past
 from instructions import (
-    LOOK_BACK,
     OPERAND,
     address_of,
     before,
@@ -37,6 +39,7 @@ from instructions import (
 SAVED_BY_CALLEE = {"rbx", "rbp", "r12", "r13", "r14", "r15"}
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 FRAMES_MAX = 6  # counted upward from the instruction
+STEPS_MAX = 60  # copies between registers of one function
 BYTES_BEHIND = 1024  # bytes decoded after an instruction of interest, since a path may lead back from there
 ENDS = re.compile(
     r"^(notrack )?(jmp|ret|ud2|hlt)|^call.*<(abort|_?exit|_Exit|__assert_fail|__stack_chk_fail|__cxa_throw|"
@@ -59,10 +62,18 @@ def result(kind, frame, row, **more):
     return about
 
 
-def loaded(frame, row, operands, value, mnemonic):
+preferred = set()  # of instructions that may have set a register, those that are known to have done so
+_state = {"candidates": None}
+
+
+def loaded(frame, row, operands, value, mnemonic, earlier=None, place=0):
+    """earlier: past.Past of the function, and the row's place in it; None: the registers are as they were at the
+    row."""
     size = min(load_bytes(mnemonic, operands[1]), 8)
-    address = address_of(row, operands[0], frame)
-    held = None if address is None else inside.read(address, size)
+    address = earlier.address(place, operands[0]) if earlier else address_of(row, operands[0], frame)
+    held = (
+        earlier.read(place, operands[0], size) if earlier else None if address is None else inside.read(address, size)
+    )
     if held is not None and held == value & (1 << 8 * size) - 1:
         return result(
             "load",
@@ -70,18 +81,28 @@ def loaded(frame, row, operands, value, mnemonic):
             row,
             cell=cell(address, value, size),
             symbol=inside.static_symbol(address),
-            stack=inside.stack_part(address),
-            base=base_of(row, operands[0], frame),
+            stack="live" if is_own(frame, operands[0]) else inside.stack_part(address),
+            base=base_of(row, operands[0], frame, earlier and (lambda name: earlier.register(name, place))),
         )
     return result("load", frame, row, size=size, value=value & (1 << 8 * size) - 1)
 
 
-def base_of(row, operand, frame):
+def is_own(frame, operand):
+    """Whether an operand is in the frame itself: relative to %rsp, or to %rbp as a frame pointer, above %rsp. The
+    variables of a function that calls nothing may be below %rsp."""
+    if not operand.endswith("(%rbp)"):
+        return operand.endswith("(%rsp)")
+    pointer, base = (inside.register(frame, name) or 0 for name in ("rsp", "rbp"))
+    mapping = inside.mapping_of(pointer)
+    return mapping is not None and pointer <= base < mapping[1]
+
+
+def base_of(row, operand, frame, value_of=None):
     """Register, value and place of use of the pointer by which an operand is reached; None: by none."""
     match = OPERAND.search(operand)
     if not match or not match[3] or match[3] in ("%rip", "%rsp"):
         return None
-    value = inside.register(frame, match[3][1:])
+    value = value_of(match[3][1:]) if value_of else inside.register(frame, match[3][1:])
     return None if value is None else [match[3][1:], value, row["addr"]]
 
 
@@ -95,17 +116,29 @@ def constant(frame, row, operand, value):
     return None
 
 
-def in_rows(frame, rows, name, value):
+def in_rows(frame, rows, name, value, is_caller=False):
     """The origin of a register as set by these rows of one function; ("argument", name, is_ambiguous) if it was set
     before them. It is ambiguous if the program may have come by another path, on which the register was set
-    elsewhere."""
-    around = decode(rows[0]["addr"], rows[-1]["addr"] + BYTES_BEHIND) if rows else []
+    elsewhere. is_caller: the frame waits for a call, so that other registers than those that a call keeps are not its
+    own."""
+    last = max(rows[-1]["addr"], frame.pc() if rows and rows[0]["addr"] <= frame.pc() else 0) if rows else 0
+    around = decode(rows[0]["addr"], last + BYTES_BEHIND) if rows else []
     ways, place, is_ambiguous = ways_to(around), len(rows), False
-    for _ in range(LOOK_BACK):
+    stop = next((number for number, row in enumerate(around) if row["addr"] == frame.pc()), place)
+    earlier = past.Past(frame, around, ways, stop, is_caller, set_at, sets)
+    for _ in range(STEPS_MAX):
         places = [one for one in set_at(around, ways, place, name) if not is_other_constant(around, one, value)]
+        if not around:
+            break
+        known = [one for one in places if around[max(one, 0)]["addr"] in preferred]
+        places = known if len(known) == 1 else places
+        if len(places) > 1 and _state["candidates"] is None:
+            _state["candidates"] = sorted(around[max(one, 0)]["addr"] for one in places)
         is_ambiguous = is_ambiguous or len(places) > 1
+        loads = [one for one in places if one >= 0 and is_load(around[one])] if len(places) > 1 else []
+        places = loads or places  # the likelier ones, until it is decided
         place = max((one for one in places if one < place), default=max(places, default=-1))
-        found = ("argument", name) if place < 0 else at_row(frame, around[place], name, value)
+        found = ("argument", name) if place < 0 else at_row(frame, around[place], name, value, earlier, place)
         if isinstance(found, tuple) and len(found) == 3:
             _, name, value = found  # copied from another register
             continue
@@ -147,9 +180,18 @@ def sets(row, name):
     mnemonic, operands = split(row)
     if mnemonic.startswith("call"):
         return name not in SAVED_BY_CALLEE and name != "rsp"
+    if mnemonic in ("cltq", "cqto", "cltd", "leave"):
+        return name in {"cltq": ("rax",), "leave": ("rbp", "rsp")}.get(mnemonic, ("rdx",))
+    if mnemonic.startswith(("div", "idiv", "mul")) or mnemonic.startswith("imul") and len(operands) == 1:
+        return name in ("rax", "rdx")
     if not operands or mnemonic.startswith(("test", "cmp", "j", "push", "nop", "bt", "ucomis", "comis", "endbr")):
         return False
     return is_register(operands[-1]) and whole(operands[-1]) == name
+
+
+def is_load(row):
+    mnemonic, operands = split(row)
+    return mnemonic.startswith("mov") and len(operands) == 2 and is_memory(operands[0])
 
 
 def is_other_constant(rows, place, value):
@@ -166,26 +208,35 @@ def is_other_constant(rows, place, value):
     )
 
 
-def at_row(frame, row, name, value):
+def at_row(frame, row, name, value, earlier=None, place=0):
     """The origin of a register that this row sets; or ("argument", name); or ("passed", name, value): copied from
     another register."""
     mnemonic, operands = split(row)
     if mnemonic.startswith("call"):
         if name == "rax":
-            return result("call", frame, row, callee=callee_of(row))
+            return result(
+                "call", frame, row, callee=callee_of(row), target=target_of(row), back=row["addr"] + row["length"]
+            )
         return result("unknown", frame, row)  # the call changed it, so the code must have jumped around the call
-    if mnemonic.startswith("pop"):
+    if mnemonic.startswith("pop") or mnemonic == "leave":
         return ("argument", name)
+    if not operands:
+        return result("computed", frame, row)
     step = constant_step(mnemonic, operands)
     if step is not None:
         return ("passed", step[0], (value - step[1]) & inside.WORD)
+    base = earlier.base_of_sum(place, value) if earlier else None
+    if base is not None:
+        return ("passed", *base)
     if mnemonic.startswith("xor") and operands[0] == operands[-1]:
         return result("constant", frame, row) if value == 0 else result("unknown", frame, row)
-    if mnemonic.startswith(("mov", "cltq", "vmov")) and len(operands) == 2:
+    if mnemonic == "cltq":
+        return ("passed", "rax", value)
+    if mnemonic.startswith(("mov", "vmov")) and len(operands) == 2:
         if is_register(operands[0]):
             return ("passed", whole(operands[0]), value)
         if is_memory(operands[0]):
-            return loaded(frame, row, operands, value, mnemonic)
+            return loaded(frame, row, operands, value, mnemonic, earlier, place)
         return constant(frame, row, operands[0], value) or result("unknown", frame, row)
     if mnemonic.startswith("cmov") and is_register(operands[0]):
         return result("unknown", frame, row)
@@ -214,29 +265,11 @@ def callee_of(row):
     return match[1] if match else ""
 
 
-def behind_use(frame, pc, name, value):
-    """Like in_rows, but searches the instructions after the use: in a loop the load may be below it. Only a plain load
-    counts."""
-    end = None
-    block = gdb.block_for_pc(pc)
-    while block is not None and block.function is None:
-        block = block.superblock
-    if block is not None:
-        end = block.end
-    rows = gdb.selected_frame().architecture().disassemble(pc, count=LOOK_BACK)
-    for row in rows[1:]:
-        mnemonic, operands = split(row)
-        if end is not None and row["addr"] >= end or mnemonic.startswith("ret"):
-            return None
-        if len(operands) == 2 and mnemonic.startswith("mov") and is_memory(operands[0]) and whole(operands[1]) == name:
-            return loaded(frame, row, operands, value, mnemonic)
-    return None
-
-
 def origin(name, value, pc=None, start=0):
     """The origin of a register's value that the frame `start` uses at pc, or where it has stopped. Follows it through
     the callers as long as it was passed on. "level" in the answer is the frame's."""
     name = whole(name)
+    _state["candidates"] = None
     last = {"kind": "unknown", "function": "", "pc": 0, "asm": "", "level": start}
     is_ambiguous = False
     rows_of = inside.frames(start + FRAMES_MAX)
@@ -244,21 +277,22 @@ def origin(name, value, pc=None, start=0):
         frame.select()
         here = frame.pc() if level or pc is None else pc
         if not level and is_library(here):
-            return {**of_arguments(rows_of, start, name, value), "level": start + 1}
+            found = in_rows(frame, before(here), name, value)
+            if isinstance(found, tuple) or found["kind"] != "load":
+                _state["candidates"] = None
+                found = {**of_arguments(rows_of, start, name, value), "level": start + 1}
+            more = {"candidates": _state["candidates"] or []} if found.get("ambiguous") else {}
+            rows_of[0].select()
+            return {"level": start, **found, **more}
         rows = before(here)
         if (level or start and pc is None) and rows and rows[-1]["asm"].startswith("call"):
             rows = rows[:-1]  # for the call itself, values that went in matter, not values that come out
-        found = in_rows(frame, rows, name, value)
-        if not level and (
-            isinstance(found, tuple) or found["kind"] == "unknown" or found["kind"] == "load" and "cell" not in found
-        ):
-            try:
-                found = behind_use(frame, here, name, value) or found
-            except (gdb.error, gdb.MemoryError):
-                pass
+        found = in_rows(frame, rows, name, value, bool(level or start))
         if not isinstance(found, tuple):
             rows_of[0].select()
-            return {**found, "level": start + level, **({"ambiguous": True} if is_ambiguous else {})}
+            is_ambiguous = is_ambiguous or found.get("ambiguous", False)
+            more = {"ambiguous": True, "candidates": _state["candidates"] or []} if is_ambiguous else {}
+            return {**found, "level": start + level, **more}
         name, is_ambiguous = found[1], is_ambiguous or found[2]
         if name not in SAVED_BY_CALLEE and name not in ARGUMENTS:
             break
@@ -281,7 +315,7 @@ def of_arguments(rows_of, start, name, value):
         frame.select()
         rows = before(frame.pc())[:-1]
         for one in (name, *ARGUMENTS[:3]):
-            found = in_rows(frame, rows, one, value)
+            found = in_rows(frame, rows, one, value, True)
             if isinstance(found, tuple):
                 is_ambiguous = found[2]
                 found = origin(found[1], value, None, start + level + 1) if found[1] in ARGUMENTS else None
@@ -295,6 +329,21 @@ def of_arguments(rows_of, start, name, value):
         break
     rows_of[0].select()
     return best
+
+
+def target_of(row):
+    """The address that a call goes to; None: a register or a word says it."""
+    match = re.match(r"(?:notrack |bnd )?call\w*\s+(0x[0-9a-f]+)", row["asm"])
+    return int(match[1], 16) if match else None
+
+
+def of_first_argument(value):
+    """The origin of the first argument of the call by which the program went into the C library."""
+    rows_of = inside.frames(FRAMES_MAX)
+    for level, frame in enumerate(rows_of):
+        if not is_library(frame.pc()):
+            return origin("rdi", value, None, level)
+    return None
 
 
 # --- the instruction that crashed ----------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Finds the guilty free: a part of analyse.Analysis. A free is guilty if the program gets further without it."""
 
 import known
+import verdict as verdicts
 from history import CALL
+from judge import HOPS_MAX, Judge
 from launch import Lost, NotFound
 from report import value_class
 from verdict import FOUND, LIKELY
@@ -71,19 +73,21 @@ class Frees:
                 f"the memory had {len(blocks)} known owners, one after another, and the first calls of malloc are "
                 "no longer in the log"
             )
-        innocent = []
-        for block in dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]]):
-            changed = self.without_frees([block])
-            if changed is None:
+        tried, results = list(dict.fromkeys([*reversed(blocks[-FREES_TRIED:]), *blocks[:2]])), {}
+        for block in tried:
+            results[block] = self.without_frees([block])
+            if results[block] is None:
                 break
-            if changed == "gone":
-                return block, True
-            if changed == "same":
-                innocent.append(block)
+        helps = [block for block in tried if results.get(block) == "gone"]
+        if helps and len(blocks) == 1:
+            return blocks[0], True
         meant = self.meant(blocks)
         if meant is not None:
-            return meant, meant not in innocent
-        return blocks[-1], len(blocks) == 1 and not innocent and self.judge.history.is_whole
+            return meant, meant in helps or meant in blocks and results.get(meant, "else") == "else" and not helps
+        is_only = len(helps) == 1 and len(results) == len(blocks) and None not in results.values()
+        if helps:
+            return helps[0], is_only
+        return blocks[-1], len(blocks) == 1 and "same" not in results.values() and self.judge.history.is_whole
 
     def without_frees(self, blocks):
         """Runs the program without the frees of some blocks. "gone": the program gets further; "same": it crashes as
@@ -108,15 +112,33 @@ class Frees:
         block that was there when the pointer was stored, or that was allocated by the function that returned it. None:
         not known."""
         origin = (self.crash["origin"] or {}).get("base_origin") or {}
-        if origin.get("cell"):
-            hit = self.store_before(origin["cell"])
-            moment = hit["calls"] if hit else None
-            there = [block for block in blocks if moment is not None and block.allocated.index < moment]
-            return there[-1] if there and moment is not None else None
-        if origin.get("callee"):
+        return self.meant_by(origin, None, blocks)
+
+    def meant_by(self, origin, bound, blocks):
+        """The block that the program meant by a pointer with this origin: the last of the blocks at the moment when
+        it got the pointer, before which it only copied it. bound: the store, or the crash (None), for which it used
+        the pointer."""
+        moment = None
+        for _ in range(HOPS_MAX):
+            cell = (origin or {}).get("cell")
+            if cell is None or origin.get("ambiguous") or moment is not None and moment <= blocks[0].allocated.index:
+                break
+            settled = self.is_settled
+            try:
+                hit = self.last_store(cell, bound)
+            except NotFound as reason:
+                self.say(str(reason))
+                return None
+            if hit is None or not self.is_settled:
+                self.is_settled = settled
+                return None
+            self.refresh()
+            moment, origin, bound = hit["calls"], hit["store"], hit
+        if (origin or {}).get("kind") == "call" and origin.get("callee") and moment is None:
             there = [block for block in blocks if self.judge.frame_of(block.allocated)["function"] == origin["callee"]]
             return there[0] if len(there) == 1 else None
-        return None
+        there = [block for block in blocks if moment is not None and block.allocated.index < moment]
+        return there[-1] if there else None
 
     def double_free(self):
         """A block that was freed twice before the crash. It is `found` if the heap stumbled over exactly this block."""
@@ -133,14 +155,58 @@ class Frees:
         return self.of_double(LIKELY, second, first, self.judge.history.block_at(start, self.crash["calls"]))
 
     def of_double(self, grade, second, first, block):
+        meant = self.judge.history.meant_first(second, first, lambda call: self.judge.frame_of(call)["function"])
+        if meant is not None:
+            second, first = meant
+            block = next((one for one in self.judge.history.all_blocks(None) if one.freed is first), block)
         before = self.judge.frame_of(first)
+        hit = self.judge.describe(block, block.start)
+        if meant is not None or self.is_destructor(second) and not self.is_destructor(first):
+            return self.freed(
+                LIKELY,
+                "double_free",
+                first,
+                f"it freed a block that {self.judge.frame_of(second)['function'] or 'another'} freed again",
+                alternatives=[(self.judge.frame_of(second), "it freed the block a second time")],
+                block_hit=hit,
+            )
         name = before["function"] or "another"
         why = f"it freed the block a second time, after {name} had; malloc then gave it to two owners"
-        return self.freed(
-            grade,
-            "double_free",
-            second,
-            why,
-            alternatives=known.first_free(before),
-            block_hit=self.judge.describe(block, block.start),
-        )
+        return self.freed(grade, "double_free", second, why, alternatives=known.first_free(before), block_hit=hit)
+
+    def is_destructor(self, call):
+        """Whether a free belongs to a destructor: it frees what its object owns, so another free is one too many."""
+        own = [row for row in self.judge.symbols.callers(call.caller) if not self.judge.is_foreign(row)]
+        return bool(own) and "~" in own[0]["function"]
+
+    def freed_by_two_threads(self):
+        """Two threads freed one block: the log of the run shows both calls, whatever crashed then."""
+        self.refresh()
+        rows = self.judge.history.of_two_threads()
+        if rows is None:
+            return None
+        judge = self.judge
+        if hasattr(self.tracer, "with_stacks"):
+            history = self.tracer.with_stacks()
+            if history.of_two_threads():  # a race need not come again
+                judge = Judge(self.report, history, self.tracer.symbols())
+        return of_two_threads(judge, judge.history.of_two_threads())
+
+
+def of_two_threads(judge, rows):
+    """rows: the second free, and the first."""
+    second, first = rows
+    block = judge.history.block_at(second.block, None)
+    by, before = judge.frame_of(second), judge.frame_of(first)
+    stack, other = ([row for at in judge.history.stack_of(call) for row in judge.symbols.callers(at)] for call in rows)
+    return verdicts.make(
+        FOUND,
+        "double_free",
+        by,
+        f"it freed the block a second time, after {before['function'] or 'another'} had in another thread",
+        stack,
+        alternatives=[] if by["function"] == before["function"] else known.first_free(before),
+        block_hit=judge.describe(block, block.start),
+        other_stack=other,
+        thread=second.thread,
+    )

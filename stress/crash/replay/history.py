@@ -5,6 +5,7 @@ import struct
 
 CALL = struct.Struct("<6Q")
 CALLS_MAX = 1 << 20
+STACK = struct.Struct("<8Q")  # callers, innermost first, of each call; in runs with HAKMEM_REPLAY_STACKS
 ALLOCATED, FREED, ALLOCATED_ZEROED = 1, 2, 3
 
 
@@ -37,7 +38,7 @@ def count_of(path):
 
 class History:
     def __init__(self, path):
-        self.calls, self.moments, self.is_whole, self.count = [], {}, False, count_of(path)
+        self.calls, self.moments, self.is_whole, self.count, self.path = [], {}, False, count_of(path), path
         count = self.count
         if count == 0:
             return
@@ -49,6 +50,13 @@ class History:
             fields = CALL.unpack_from(ring, index % CALLS_MAX * CALL.size)
             if fields[0] in (ALLOCATED, FREED, ALLOCATED_ZEROED):
                 self.calls.append(Call(index, fields))
+
+    def stack_of(self, call):
+        """The return addresses of a call, innermost first; at least its caller's."""
+        with open(self.path, "rb") as file:
+            file.seek(CALL.size * (1 + CALLS_MAX) + STACK.size * (call.index % CALLS_MAX))
+            rows = [row for row in STACK.unpack(file.read(STACK.size)) if row]
+        return rows[rows.index(call.caller) :] if call.caller in rows else [call.caller]
 
     def before(self, moment):
         return [call for call in self.calls if moment is None or call.index < moment]
@@ -93,6 +101,28 @@ class History:
             elif call.block in last:
                 freed[call.block] = call
         return found
+
+    def of_two_threads(self):
+        """The first block that two threads freed: (the second call, the first); None: there is none."""
+        rows = [(second, first) for second, first, _ in self.double_frees(None) if second.thread != first.thread]
+        return rows[-1] if rows else None
+
+    def meant_first(self, second, first, function_of):
+        """Two frees of a block that was allocated once. If the first of them was made where only blocks from
+        elsewhere are freed, as was the block that was here before, it meant that one: (the first, the free of that
+        one). Otherwise None. function_of: of a call."""
+        blocks = [block for block in self.all_blocks(None) if block.freed is not None]
+        here = [block for block in blocks if block.start == first.block and block.allocated.index < first.index]
+        if len(here) < 2:
+            return None
+        before, now = here[-2:]
+        by, of_now, of_before = (function_of(call) for call in (first, now.allocated, before.allocated))
+        usual = {
+            function_of(block.allocated) for block in blocks if block is not now and function_of(block.freed) == by
+        }
+        if of_now == of_before or of_now in usual or of_before not in usual:
+            return None
+        return first, before.freed
 
     def second_free(self, start, moment):
         """The last free of a block that was already free, if nothing else was allocated there in between, and the free

@@ -1,7 +1,7 @@
 """Crashes in the program: a part of analyse.Analysis. Goes from the instruction to the cell from which its bad value
 was loaded, or to the code that made the value."""
 
-from judge import SMALL
+from judge import ENTRIES, SMALL
 from launch import NotFound
 from report import value_class
 from verdict import FOUND, LIKELY
@@ -144,7 +144,12 @@ class InProgram:
         if origin["kind"] == "constant" and not origin.get("ambiguous"):
             what = "NULL" if is_null else f"the address {bad:#x}" if bad else "an address"
             return self.make(FOUND, cause, by, f"it uses {what}, which its own code holds", crash["stack"], bad=bad)
+        if origin["kind"] == "call" and self.is_refuted(origin, bad):
+            origin = {**origin, "kind": "unknown"}
         if origin["kind"] == "call":
+            verdict = self.of_result(origin, None, {"value": bad}) if not origin.get("ambiguous") else None
+            if verdict:
+                return verdict
             name = origin.get("callee") or "a function"
             cause = "null_returned" if is_null else "bad_value_returned"
             return self.make(
@@ -170,6 +175,12 @@ class InProgram:
             bad=bad,
             alternatives=[(None, "the function that gave it the values")],
         )
+
+    def is_refuted(self, origin, value):
+        """Whether the log of calls shows that this call of malloc did not return the value."""
+        if origin.get("callee") not in ENTRIES or not self.judge.history.is_whole or value < SMALL:
+            return False
+        return not any(call.block == value and call.caller == origin.get("back") for call in self.judge.history.calls)
 
     def from_cell(self, origin, is_jump):
         loads = []

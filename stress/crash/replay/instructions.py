@@ -13,7 +13,7 @@ RIP_TARGET = re.compile(r"# (0x[0-9a-f]+)")
 PARTS = {f"e{name}": f"r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")}
 PARTS.update({f"r{number}d": f"r{number}" for number in range(8, 16)})
 NARROW = {f"e{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")} | {f"r{n}d" for n in range(8, 16)}
-LOOK_BACK = 60  # decoded before an instruction of interest
+LOOK_BACK = 800  # decoded before an instruction of interest
 BYTES_BEFORE = 160  # decoded before an address in a function without a symbol
 
 
@@ -81,8 +81,9 @@ def is_memory(operand):
     return "(" in operand or bool(ABSOLUTE.search(operand)) or bool(FIXED.match(operand))
 
 
-def address_of(row, operand, frame):
-    """The address of a memory operand, computed from the registers of a frame; None: a part of it is not known."""
+def address_of(row, operand, frame, value_of=None):
+    """The address of a memory operand, computed from the registers of a frame, or from value_of(name); None: a part
+    of it is not known."""
     match = OPERAND.search(operand)
     segment = None
     if match:
@@ -95,7 +96,7 @@ def address_of(row, operand, frame):
         address = int(displacement, 16) if displacement else 0
         for name, factor in ((base, 1), (index, int(scale or 1))):
             if name:
-                value = inside.register(frame, name[1:])
+                value = value_of(name[1:]) if value_of else inside.register(frame, name[1:])
                 if value is None:
                     return None
                 address += value * factor

@@ -29,7 +29,7 @@ OPERATORS = ("hak_", "operator new", "operator delete")
 GENERATED = ("__clang_call_terminate", "std::", "__gnu_cxx::", "__cxxabiv1::")
 HEADERS = ("/usr/include/", "/usr/lib/", "/usr/local/include/c++")
 NEAR_BYTES = 4096
-HOPS_MAX = 8  # copies of a value that are followed
+HOPS_MAX = 16  # copies of a value that are followed
 SMALL = 4096  # smaller values are NULL with an offset
 
 
@@ -155,7 +155,7 @@ class Judge:
 
     def neighbour(self, hit, target):
         """The live block that ends where the target begins, if the storing function had a pointer to it."""
-        if target.start != hit["cell"]["address"]:
+        if target.start != hit["cell"]["address"] or hit["store"]["kind"] == "bulk" and target.start in hit["bases"]:
             return None
         before = [
             block

@@ -238,6 +238,10 @@ def of_sent(judge, report, stack):
         return verdicts.make(FOUND, "killed", by, f"it sent {report.signal_name()} itself", stack)
     if judge.in_allocator(stack):
         return None
+    if names & SENDERS:
+        why = f"{report.signal_name()} was sent from inside of the program, and the stack does not show by whom"
+        others = [(None, "a write over the stack")]
+        return verdicts.make(LIKELY, "killed", None, why, stack, alternatives=others)
     sender = f" by process {report.sender}" if report.sender else ""
     return verdicts.make(
         FOUND,

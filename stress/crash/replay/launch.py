@@ -16,7 +16,8 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CALLS_BYTES = 48 * ((1 << 20) + 1)
+CALLS_BYTES = 48 * ((1 << 20) + 1) + 64 * (1 << 20)  # the calls, and their stacks; mostly a hole
+RUNS_MIN = 3  # one run may take this part of the seconds at most
 SILENT_SECONDS = 4  # after this time, a line says what is being done
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -53,6 +54,14 @@ class Unseen(NotFound):
         self.calls = calls
 
 
+class Raced(NotFound):
+    """No run repeats the crash, but one shows two threads that free one block."""
+
+    def __init__(self, history, symbols, rows):
+        super().__init__("two threads freed one block")
+        self.history, self.symbols, self.rows = history, symbols, rows
+
+
 class Ended(Exception):
     """A signal asks ci/replay to end."""
 
@@ -67,6 +76,7 @@ class Budget:
 
     def __init__(self, seconds, say):
         self.end, self.told = time.monotonic() + seconds, say
+        self.share = seconds / RUNS_MIN
         self.last = self.begin = time.monotonic()
         self.doing_now = "reads the record"
         threading.Thread(target=self.tell, daemon=True).start()
@@ -92,6 +102,10 @@ class Budget:
         if left <= 0:
             raise NotFound("the time is over; --seconds gives more")
         return left
+
+    def of_run(self):
+        """The seconds that one run may take."""
+        return min(self.left(), self.share)
 
 
 # --- the command as two processes ------------------------------------------------------------------------------------
@@ -201,7 +215,7 @@ class Launcher:
 
     def __init__(self, report, folder, library_calls, budget, input_path=os.devnull, added=()):
         self.report, self.arguments, self.folder = report, report.rerun_arguments(), folder
-        self.budget, self.runs, self.library_calls = budget, 0, library_calls
+        self.budget, self.runs, self.library_calls, self.was_slow = budget, 0, library_calls, False
         self.input_path, self.added = input_path, list(added)
         self.records = os.path.join(folder, "records")
         self.calls = os.path.join(folder, "hakmem-replay-calls")
@@ -287,7 +301,10 @@ class Launcher:
             json.dump(task, file)
         self.budget.doing(f"run {self.runs}: {what}")
         with open(base + ".log", "wb") as log:
-            failed = call(self.gdb_command(script), self.gdb_environment(base + ".task.json"), log, self.budget.left())
+            failed = call(
+                self.gdb_command(script), self.gdb_environment(base + ".task.json"), log, self.budget.of_run()
+            )
+        self.was_slow = failed != ""
         self.budget.doing("thinks about what was seen")
         if os.path.exists(task["out"]):
             with open(task["out"], encoding="utf-8", errors="surrogateescape") as file:

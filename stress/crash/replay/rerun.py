@@ -4,10 +4,12 @@ where the crash is now. Each question is another run, with watchpoints. A run th
 import os
 
 from history import History
-from launch import NotFound, Unseen
+from launch import NotFound, Raced, Unseen
 from report import read as read_report, value_class
 from symbols import Symbols
 
+CANDIDATES_MAX = 4  # debug registers
+DECISIONS_MAX = 3  # instructions of one path that are decided on
 CHILDREN_MAX = 8  # forks that are followed, one after another, until a child crashes
 SETTLED = ("pc", "bad", "access", "address")  # facts of the crash that must be the same in each run
 
@@ -31,6 +33,10 @@ class Rerun:
             "expect": self.report.signature(),
             "load": None,
             "load_detail": None,
+            "passes": [],
+            "pass_until": None,
+            "pass_detail": None,
+            "prefer": [],
             "unmaps": None,
             "throws": False,
             "settle": None,
@@ -57,8 +63,18 @@ class Rerun:
                 self.follow.pop(0)  # another of the processes that the program forks is the one that crashes
                 continue
             number += 1
+            self.look_for_race(result)
+            if self.launcher.was_slow:
+                raise NotFound(reason)
             self.say(f"run {self.launcher.runs} refused (try {number} of {self.tries}): {reason}")
         raise NotFound(f"no run of {self.tries} repeated the crash; the last: {reason}")
+
+    def look_for_race(self, result):
+        """A run that does not repeat the crash may still show two threads that free one block."""
+        history = History(self.launcher.calls)
+        rows = history.of_two_threads() if result.get("maps") else None
+        if rows:
+            raise Raced(history, Symbols(result["maps"]), rows)
 
     def refusal(self, result):
         """Why a run does not count; '' if it does. The first run that counts sets what the others must repeat."""
@@ -95,15 +111,83 @@ class Rerun:
         if self.again and (self.again.fault is not None or self.report.words_to_read(self.again)):
             result = self.run("to see it once more, with its addresses")
         self.crash = result["crash"]
+        self.decide_crash()
+
+    def decide_crash(self):
+        """If several instructions may have made the bad value, finds out which one did."""
+        prefer = []
+        for _ in range(DECISIONS_MAX):
+            origin = self.crash["origin"] or (self.crash.get("given") or {}).get("origin") or {}
+            pcs = origin.get("candidates") or []
+            if not 1 < len(pcs) <= CANDIDATES_MAX:
+                return
+            try:
+                passed = self.run("sees which instruction made the bad value", passes=pcs)["crash"]["passed"]
+                if passed is None:
+                    return
+                prefer.append(passed["pc"])
+                self.crash = self.run("goes back from there", prefer=prefer)["crash"]
+            except NotFound as reason:
+                self.say(str(reason))
+                return
+
+    def decide(self, cells, hit):
+        """The same for the value that was stored; and the address of a load that has overwritten its own base."""
+        prefer, number = [], hit["number"]
+        for _ in range(DECISIONS_MAX):
+            store = hit["store"]
+            is_blind = store["kind"] == "load" and not store.get("cell")
+            pcs = [store["from_pc"]] if is_blind else store.get("candidates") or []
+            if not 0 < len(pcs) <= CANDIDATES_MAX - len(cells) or not is_blind and len(pcs) < 2:
+                break
+            result = self.run(
+                "sees which instruction made the value", cells, detail=[[0, number]], passes=pcs, prefer=prefer
+            )
+            seen = self.hit(result, number)
+            if seen is None or seen["passed"] is None:
+                break
+            passed = seen["passed"]
+            if is_blind:
+                size = hit["cell"]["size"]
+                if passed["read"] and passed["read"][1] is not None:
+                    if passed["read"][1] & (1 << 8 * size) - 1 == hit["cell"]["value"]:
+                        cell = {**hit["cell"], "address": passed["read"][0]}
+                        hit["store"]["cell"] = cell
+                        hit.update(sources=[cell["address"]], how="loaded by " + store.get("from", ""))
+                break
+            prefer.append(passed["pc"])
+            hit = self.hit(self.run("goes back from there", cells, detail=[[0, number]], prefer=prefer), number) or hit
+        return hit
+
+    def returned(self, of, cell=None, bound=None):
+        """How a function of the program got what it returned: a moment like a hit, with the origin. of: the hit that
+        stored the result into the cell, a moment that this function gave, or the origin of a crash. None: not known."""
+        cells = self.bounded(cell, bound)[0] if cell else []
+        pcs, at = of.get("returns") or [], of.get("pass")
+        if not 0 < len(pcs) <= CANDIDATES_MAX - len(cells) - bool(at):
+            return None
+        what = "sees where the function returned"
+        if cell:
+            seen = self.hit(self.run(what, cells, detail=[[0, of["number"]]], passes=pcs), of["number"])
+            passed = seen and seen["passed"]
+        elif at:
+            passed = self.run(what, passes=[*pcs, at[0]], pass_until=at).get("passed_until")
+        else:
+            passed = self.run(what, passes=pcs)["crash"]["passed"]
+        if passed is None or passed["pc"] not in pcs:
+            return None
+        at = [passed["pc"], passed["number"]]
+        found = self.run("sees what the function returned", passes=[at[0]], pass_detail=at).get("pass_origin")
+        return found and {**found, "number": passed["number"], "pass": at, "rax": passed["rax"]}
 
     def last_store(self, cell, bound=None):
         """The last store of its value into a cell before the hit `bound`, or before a number of calls of malloc
         ({"calls_below": N}), or else before the crash. None: there is none."""
         cells, below = self.bounded(cell, bound)
         what = f"watches {cell['address']:#x}"
-        result = self.run(what, cells)
+        result = self.run(what, cells, **self.passes(bound))
         rows = result["stores"]
-        if len(cells) > 1:
+        if len(cells) > 1 or self.passes(bound):
             ends = [place for place, row in enumerate(rows) if row[:2] == [1, bound["number"]]]
             if not ends:
                 raise NotFound("a store that one run saw was not seen in the next one")
@@ -119,13 +203,21 @@ class Rerun:
             hit = self.hit(self.run(what, cells, detail=[[0, numbers[-1]]]), numbers[-1])
         if hit is None:
             raise NotFound("a store that one run saw was not seen in the next one")
-        return hit
+        return self.decide(cells, hit)
+
+    @staticmethod
+    def passes(bound):
+        """What a task needs for a bound that is the run of an instruction."""
+        at = (bound or {}).get("pass")
+        return {"passes": [at[0]], "pass_until": at} if at else {}
 
     @staticmethod
     def bounded(cell, bound):
         """The cells to watch, of which the second belongs to the bound, and the number of calls if that is the bound.
         The run cannot wait for a store that changed nothing (number 0)."""
         if bound is None:
+            return [cell], None
+        if "pass" in bound:
             return [cell], None
         if "calls_below" in bound or bound["number"] == 0:
             return [cell], bound.get("calls_below", bound.get("calls"))
@@ -142,6 +234,7 @@ class Rerun:
                 settle=[0, hit["number"] if hit else 0],
                 until=[1, bound["number"]] if len(cells) > 1 else None,
                 below=below,
+                **self.passes(bound),
             )
         except NotFound as reason:
             self.say(str(reason))
@@ -186,6 +279,14 @@ class Rerun:
         if "failed" in result:
             raise NotFound(result["failed"])
         return result["crash"]
+
+    def with_stacks(self):
+        """The log of another run, with the stack of each free."""
+        try:
+            self.changed("HAKMEM_REPLAY_STACKS=1")
+        except NotFound as reason:
+            self.say(str(reason))
+        return History(self.launcher.calls)
 
     def calls(self):
         return self.launcher.calls

@@ -6,6 +6,7 @@ import gdb
 import flow
 import inside
 import instructions
+import past
 import storing
 
 BESIDE_BYTES = 256
@@ -25,11 +26,14 @@ def go_to_crash(task, log):
             return
         if inside.signal_number() != 0:
             crash = where()
+            log["maps"] = [row[:4] for row in inside.maps()]
             if is_expected(crash, task["expect"]):
-                log.update(crash=crash_facts(crash, task), maps=[row[:4] for row in inside.maps()])
+                log["crash"] = crash_facts(crash, task)
                 return
             log["other"] = {key: crash.get(key) for key in ("signal", "module", "offset")}
-        gdb.execute("continue", to_string=True)
+            gdb.execute("continue", to_string=True)
+        else:
+            gdb.execute("stepi", to_string=True)  # a breakpoint at the instruction that crashes
     log["ended"] = f"{STOPS_MAX} other stops"
 
 
@@ -111,6 +115,7 @@ def crash_facts(crash, task):
         stack_overflow=False,
         protection="",
         frame_sizes=inside.frame_sizes(),
+        frames=inside.frame_ends(),
         log=log_address(),
         stack_range=stack_range(),
         read=[[at, inside.read_word(at)] for at in task["read"]],
@@ -222,6 +227,7 @@ def call_facts(crash, frame, row):
 
 def base_facts(origin):
     base = origin.pop("base", None)
+    origin["returns"] = storing.returns(origin)
     if base:
         origin["base_origin"] = flow.origin(*base, origin.get("level", 0))
 
@@ -339,9 +345,16 @@ def load(pc, is_last):
 # --- a store ---------------------------------------------------------------------------------------------------------
 
 
-def hit(cell, allocator, behind):
-    """A store into a cell, in the form for analyse.py. behind: the program has stopped after the instruction."""
+SAME = "same"
+
+
+def hit(cell, allocator, behind, before=SAME):
+    """A store into a cell, in the form for analyse.py. behind: the program has stopped after the instruction; before:
+    what the cell held before it; None: not known."""
     inside.forget()
+    past.changed.clear()
+    if behind and before != SAME:
+        past.changed[cell["address"]] = (cell["size"], before)
     stack = inside.stack(behind=behind)
     store = storing.describe_store(cell, behind)
     seen = {
@@ -353,6 +366,9 @@ def hit(cell, allocator, behind):
         "store": store,
         "bases": store.pop("bases", []),
         "pointers": pointers(),
+        "frames": inside.frame_ends(),
+        "base_origin": storing.base_origin(behind),
+        "returns": storing.returns(store),
         "sources": [],
         "how": "",
     }

@@ -1,6 +1,7 @@
 """Finds what gave a cell its value: a part of analyse.Analysis. It is the last store, followed through copies; or
 nothing, because the block was allocated with that content, or the variable began with it."""
 
+import known
 from history import FREED
 from judge import HOPS_MAX, name_of, SMALL
 from launch import NotFound, Unseen
@@ -36,11 +37,77 @@ class Stores:
             if block is not None and block.is_zeroed:
                 return self.never_written(cell, block, None)
             raise NotFound("the last store is the malloc's own, and the origin of its value is not known")
-        if hit["sources"] and len(self.hits) <= HOPS_MAX and not self.is_overflow(hit, block):
-            verdict = self.copied(hit, cell)
+        if block is None and self.is_left_behind(word, hit, bound):
+            return self.never_set(word, hit, bound)
+        if len(self.hits) <= HOPS_MAX and not self.is_overflow(hit, block):
+            verdict = self.copied(hit, cell) if hit["sources"] else self.of_result(hit, hit, cell, bound)
             if verdict:
                 return verdict
         return self.stored(hit, cell, block)
+
+    @staticmethod
+    def frame_at(frames, address):
+        """[function, end] of the frame that an address of the stack is in; None: it is in none."""
+        return next((row for row in frames if address < row[1]), None)
+
+    def is_left_behind(self, word, hit, bound):
+        """Whether the word is in a frame that began after the store: an earlier function of the same stack made it."""
+        start, _, end = self.crash["stack_range"] or (0, 0, 0)
+        now = (bound or self.crash).get("frames") or []
+        owner = self.frame_at(now, word)
+        if not start <= word < end or owner is None or hit["thread"] != (bound or self.crash)["thread"]:
+            return False
+        is_whole = any(there >= owner[1] for _, there in hit["frames"])
+        return is_whole and owner not in hit["frames"]
+
+    def never_set(self, word, hit, bound):
+        at = bound or self.crash
+        name = self.frame_at(at["frames"], word)[0]
+        frame = next((row for row in at["stack"] if row["function"] == name), None) or self.judge.culprit(at["stack"])
+        name_of_left = (self.judge.culprit(hit["stack"]) or {}).get("function") or "another"
+        return self.make(
+            FOUND,
+            "uninitialised",
+            frame,
+            f"it used a variable of its own that it had not set; {name_of_left} left the value",
+            at["stack"],
+        )
+
+    def of_result(self, of, hit, cell, bound=None):
+        """The verdict on a value that a function of the program returned. of: see Rerun.returned; hit: the store of
+        the value; None: it was not returned, or only that is known."""
+        if not of.get("returns") or not hasattr(self.tracer, "returned"):
+            return None
+        about, hits = dict(self.about), list(self.hits)
+        try:
+            seen = self.tracer.returned(of, cell if of is hit else None, bound)
+            if seen is None:
+                return None
+            origin, value = seen["origin"], cell["value"]
+            if origin.get("ambiguous"):
+                return None
+            self.say(f"it was returned by {origin['function'] or 'a function'}: {origin['asm']}")
+            if origin["kind"] == "load" and origin.get("cell"):
+                return self.trace(origin["cell"], seen)
+            if origin["kind"] == "call":
+                return self.of_result({**seen, "returns": origin["returns"]}, hit, cell)
+            by = self.judge.culprit(seen["stack"])
+            if origin["kind"] == "constant" and by is not None:
+                cause = "null_returned" if value < SMALL else "bad_value_returned"
+                what = "NULL" if value == 0 else f"{value:#x}"
+                user = self.judge.culprit(hit["stack"]) if hit else self.user
+                return self.make(
+                    LIKELY,
+                    cause,
+                    by,
+                    f"it returned {what}, which was used as a pointer later",
+                    seen["stack"],
+                    alternatives=[(user, "it used what was returned, without a check")],
+                )
+        except NotFound as reason:
+            self.say(f"not further: {reason}")
+        self.about, self.hits = about, hits
+        return None
 
     def moved_from(self, cell, block, hit):
         """The cell in the previous block from which realloc copied; None: it did not copy."""
@@ -142,8 +209,22 @@ class Stores:
             cause = "bad_function_pointer"
         earlier = [one for one in self.judge.history.blocks_at(cell["address"], block.allocated.index) if one.freed]
         if not earlier:
-            return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", stack)
+            return self.make_stored(hit, cause, by, f"it stored {what}, which was used as a pointer later")
         return self.reused(hit, cell, block, earlier[-1], (by, cause, what))
+
+    def make_stored(self, hit, cause, by, why):
+        """A verdict on the store that gave the word its bad value: only `likely` if the store copied the value from a
+        place that is not known."""
+        store = hit["store"]
+        if store["kind"] in ("constant", "computed", "bulk") or store.get("cell"):
+            return self.make(FOUND, cause, by, why, hit["stack"])
+        if store["kind"] == "call":
+            name = store.get("callee") or "a function"
+            grade = LIKELY if hit["returns"] else FOUND
+            others = [(None, f"{name}, which returned it")] if hit["returns"] else []
+            return self.make(grade, cause, by, f"{why}; {name} had returned it", hit["stack"], alternatives=others)
+        others = [(None, "the function that gave it the value")]
+        return self.make(LIKELY, cause, by, why, hit["stack"], alternatives=others)
 
     def reused(self, hit, cell, block, earlier, store):
         """The word belonged to another block before: decides whether the reader's pointer means that block."""
@@ -152,13 +233,23 @@ class Stores:
         if second is not None:
             return {**self.of_double(FOUND, second, first, block), "store": by, "word": cell["address"]}
         blocks = [one for one in self.judge.history.blocks_at(cell["address"], block.allocated.index) if one.freed]
+        writer = self.meant_by(hit["base_origin"], hit, [*blocks, block])
+        if writer is not None and writer is not block:
+            return self.make(
+                FOUND,
+                "use_after_free",
+                by,
+                "it wrote through a pointer to a block that had been freed, and that another had since",
+                hit["stack"],
+                alternatives=known.first_free(self.judge.frame_of(writer.freed)),
+            )
         changed = self.without_frees(blocks)
         is_new = (
             changed == "same" and ((self.without["origin"] or {}).get("cell") or {}).get("address") != cell["address"]
         )
         meant = None if is_new or changed == "gone" else self.meant([*blocks, block])
         if is_new or meant is block:
-            return self.make(FOUND, cause, by, f"it stored {what}, which was used as a pointer later", hit["stack"])
+            return self.make_stored(hit, cause, by, f"it stored {what}, which was used as a pointer later")
         if self.came_over(hit, block):
             return self.make(
                 LIKELY,
@@ -174,7 +265,8 @@ class Stores:
                 ],
             )
         if changed == "gone" or meant is not None:
-            why = f"it freed a block that was still in use, which malloc then gave to {(by or {}).get('function') or 'another'}"
+            name = (by or {}).get("function") or "another"
+            why = f"it freed a block that was still in use, which malloc then gave to {name}"
             verdict = self.used_after_free_of(blocks, cell["address"], why, by)
             if verdict:
                 return verdict
@@ -224,16 +316,13 @@ class Stores:
             )
         if self.is_jump:
             cause = "bad_function_pointer"
-        if hit["store"]["kind"] == "call":
-            name = hit["store"].get("callee") or "a function"
-            return self.make(FOUND, cause, by, f"it stored {what}, which {name} had returned", hit["stack"])
         where = f" in {here[0]}" if here else ""
-        return self.make(FOUND, cause, by, f"it stored {what}{where}, which was used as a pointer later", hit["stack"])
+        return self.make_stored(hit, cause, by, f"it stored {what}{where}, which was used as a pointer later")
 
     def never_written(self, cell, block, earlier):
         """No store was seen: into a block since its allocation, or into a variable ever."""
         if block is None:
-            if self.crash["origin"].get("stack"):
+            if self.crash["origin"].get("stack") and self.stack_part(cell["address"]):
                 return self.make(
                     LIKELY,
                     "uninitialised",

@@ -4,8 +4,22 @@ value."""
 import gdb
 
 import inside
+import flow
 from flow import origin, result
-from instructions import OPERAND, address_of, at, before, is_memory, split, whole
+from instructions import OPERAND, address_of, at, before, decode, is_memory, split, whole
+
+FUNCTION_BYTES_MAX = 4096
+KEPT = (
+    "kind",
+    "cell",
+    "callee",
+    "target",
+    "back",
+    "ambiguous",
+    "candidates",
+    "function",
+    "level",
+)  # of the origin of what is stored
 
 
 def store_of(address, size, behind):
@@ -73,6 +87,50 @@ def bases(row, operands, frame):
     return [] if value is None else [value]
 
 
+def base_origin(behind):
+    """The origin of the pointer by which the instruction at the stop stores; in the C library, of the first argument
+    of the call into it. None: not known."""
+    frame = gdb.newest_frame()
+    row = store_of(0, 0, behind)
+    if row is None:
+        return None
+    if flow.is_library(row["addr"]):
+        value = inside.register(frame, "rax")
+        found = flow.of_first_argument(value) if value else None
+    else:
+        operands = split(row)[1]
+        base = flow.base_of(row, operands[-1], frame) if operands else None
+        found = flow.origin(*base) if base else None
+    if found:
+        found.pop("base", None)
+    return found
+
+
+def returns(store):
+    """If what was stored is the result of a function of the program: where that function ends. The places are before
+    the instructions that take its frame down, so that its registers are still there."""
+    target = store.get("target") if store["kind"] == "call" else None
+    name = inside.name_at(target) if target else ""
+    if not target or not inside.module_of(target).startswith("/") or flow.is_library(target) or not name:
+        return []
+    rows, ends = decode(target, target + FUNCTION_BYTES_MAX), []
+    for place, row in enumerate(rows):
+        if inside.name_at(row["addr"]) != name:
+            break
+        if split(row)[0].startswith("ret"):
+            while place > 0 and takes_frame_down(rows[place - 1]):
+                place -= 1
+            ends.append(rows[place]["addr"])
+    return ends
+
+
+def takes_frame_down(row):
+    mnemonic, operands = split(row)
+    return (
+        mnemonic.startswith(("pop", "leave", "vzeroupper")) or mnemonic.startswith("add") and operands[-1:] == ["%rsp"]
+    )
+
+
 def moved(frame, row, operands, mnemonic, target):
     if "/libc" in inside.module_of(row["addr"]):
         return {"kind": "bulk"}
@@ -81,9 +139,7 @@ def moved(frame, row, operands, mnemonic, target):
     name = whole(operands[0])
     if not name.startswith(("xmm", "ymm", "zmm")):
         found = origin(name, target["value"], row["addr"])
-        return {key: found[key] for key in found if key in ("kind", "cell", "callee", "ambiguous")} | {
-            "from": found["asm"]
-        }
+        return {key: found[key] for key in found if key in KEPT} | {"from": found["asm"], "from_pc": found["pc"]}
     start = address_of(row, operands[1], frame)
     for one in reversed(before(row["addr"])):
         words = split(one)

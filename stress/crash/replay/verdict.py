@@ -65,6 +65,7 @@ def make(grade, cause, culprit, why, stack, **more):
         "used_by": None,
         "alternatives": [],
         "thread": None,
+        "other_stack": [],
     }
     verdict.update(more)
     return verdict
@@ -119,6 +120,9 @@ def text(result):
             lines.append(f"{title}: {block_line(verdict[key])}")
     lines.append("stack:")
     lines += [f"  #{number} {place(frame)}" for number, frame in enumerate(verdict["stack"][:STACK_SHOWN])]
+    if verdict["other_stack"]:
+        lines.append("stack of the first free:")
+        lines += [f"  #{number} {place(frame)}" for number, frame in enumerate(verdict["other_stack"][:STACK_SHOWN])]
     lines.append("again: " + result["again"])
     return "\n".join(lines) + "\n"
 

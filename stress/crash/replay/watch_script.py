@@ -11,6 +11,10 @@ registers, and writes what it saw up to the crash as JSON. The task is the JSON 
   until      [cell, number] of the store at which this ends, or None
   below      or the number of calls of malloc at which this ends
   load_detail   number of the stop at `load` for which the pointer's origin is wanted, or None
+  passes     addresses of instructions, at most 3 beside cells: note which of them each thread ran last
+  pass_until [address, number]: the run of one of them at which stores of the first cell no longer count
+  pass_detail  [address, number] of the run of one of them for which the origin of %rax is wanted
+  prefer     instructions that are known to have set a register (flow.preferred)
   throws     whether to keep the stack of the last exception that was thrown
   unmaps     an address: note which calls took its memory away after it was mapped
   follow     "parent" or "child": which process to follow when the program forks; a number: only the child of that fork
@@ -27,6 +31,7 @@ import gdb
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import inside  # noqa: E402  (gdb's Python does not know this folder before)
+import flow  # noqa: E402
 import instructions  # noqa: E402
 import seen  # noqa: E402
 import storing  # noqa: E402
@@ -44,7 +49,7 @@ class Watch(gdb.Breakpoint):
     def __init__(self, index, task, log):
         cell = task["cells"][index]
         super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
-        self.index, self.cell, self.wanted, self.log, self.count = index, cell, task, log, 0
+        self.index, self.cell, self.wanted, self.log, self.count, self.last = index, cell, task, log, 0, None
         self.is_held = True  # whether it still has the value, as far as stores tell
 
     def stop(self):
@@ -58,7 +63,8 @@ class Watch(gdb.Breakpoint):
         return len(self.log["stores"]) >= STORES_MAX
 
     def note(self):
-        value = inside.read(self.cell["address"], self.cell["size"])
+        value, before = inside.read(self.cell["address"], self.cell["size"]), self.last
+        self.last = value
         if self.cell["value"] is not None and value != self.cell["value"]:
             if self.is_held:
                 self.log["stores"].append([self.index, None, seen.calls_so_far() or 0])
@@ -71,8 +77,8 @@ class Watch(gdb.Breakpoint):
             self.log["closed"] = True
         detail = self.wanted["detail"]
         if self.count <= FIRST_HITS if detail is None else [self.index, self.count] in detail:
-            hit = seen.hit({**self.cell, "value": value}, self.wanted["allocator"], behind=True)
-            hit.update(index=self.index, number=self.count)
+            hit = seen.hit({**self.cell, "value": value}, self.wanted["allocator"], True, before)
+            hit.update(index=self.index, number=self.count, passed=self.log["passed"].get(hit["thread"]))
             self.log["hits"].append(hit)
 
 
@@ -120,10 +126,57 @@ class Load(gdb.Breakpoint):
     def stop(self):
         self.count += 1
         row, origin = seen.load(gdb.newest_frame().pc(), self.count == self.detail)
+        if row[1] is None:
+            self.enabled = False  # as in Pass
+            return True
         if origin:
             self.log["load_origin"] = origin
         self.log["loads"].append([gdb.selected_thread().num, self.count, *row])
         del self.log["loads"][:-LOADS_KEPT]
+        return False
+
+
+class Pass(gdb.Breakpoint):
+    """Notes each run of an instruction: which one its thread ran last, and what it was about to read."""
+
+    def __init__(self, pc, task, log):
+        super().__init__(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT)
+        self.pc, self.wanted, self.log, self.count = pc, task, log, 0
+
+    def stop(self):
+        self.count += 1
+        frame, thread = gdb.newest_frame(), gdb.selected_thread().num
+        row = instructions.at(self.pc)
+        operands = instructions.split(row)[1] if row else []
+        read = None
+        if len(operands) == 2 and instructions.is_memory(operands[0]) and row["asm"].startswith("mov"):
+            address = instructions.address_of(row, operands[0], frame)
+            read = None if address is None else [address, inside.read_word(address)]
+            if read and read[1] is None:
+                self.enabled = False  # it is about to crash, which gdb does not report if it continues from here
+                return True
+        if self.wanted["pass_until"] == [self.pc, self.count]:
+            self.log["stores"].append([1, self.count, seen.calls_so_far() or 0])
+            self.log.update(closed=True, passed_until=self.log["passed"].get(thread))
+        self.log["passed"][thread] = {
+            "pc": self.pc,
+            "number": self.count,
+            "read": read,
+            "rax": inside.register(frame, "rax"),
+        }
+        if self.wanted["pass_detail"] == [self.pc, self.count]:
+            inside.forget()
+            found = flow.origin("rax", inside.register(frame, "rax"))
+            seen.base_facts(found)
+            self.log["pass_origin"] = {
+                "origin": found,
+                "returns": storing.returns(found),
+                "stack": inside.stack(),
+                "calls": seen.calls_so_far(),
+                "frames": inside.frame_ends(),
+                "thread": thread,
+                "lwp": gdb.selected_thread().ptid[1],
+            }
         return False
 
 
@@ -188,14 +241,14 @@ def follow(who):
     gdb.execute("set follow-fork-mode " + who, to_string=True)
 
 
-def settle(task, log, watches):
+def settle(task, log, watches, begin):
     """From a given store on (number 0: from the start), stops at every access to the first cell."""
     if task["settle"][1] == 0:
         log["settling"] = True
         watches.append(Access(task, log))
-        gdb.execute("run", to_string=True)
+        gdb.execute(begin, to_string=True)
         return
-    gdb.execute("run", to_string=True)
+    gdb.execute(begin, to_string=True)
     if inside.signal_number() != 0 or gdb.selected_inferior().pid == 0:
         log["unsettled"] = True
         return
@@ -206,26 +259,34 @@ def settle(task, log, watches):
 
 def run(task):
     log = seen.new_log()
-    log.update(settling=False, closed=False, restores=[], unsettled=False, thrown={})
+    log.update(settling=False, closed=False, restores=[], unsettled=False, thrown={}, passed={})
+    flow.preferred.update(task["prefer"])
     follow(task["follow"])
     if task["throws"]:
         Throw(log)
     watches = [Watch(index, task, log) for index in range(len(task["cells"]))]
+    begin = "run"
+    if task["passes"]:
+        gdb.execute("starti", to_string=True)
+        begin = "continue"
+        for pc in task["passes"]:
+            Pass(pc, task, log)
     if task["load"]:
         gdb.execute("starti", to_string=True)  # gdb asks the process whether it has debug registers
         Load(task["load"], task["load_detail"], log)
         gdb.execute("continue", to_string=True)
     elif task["settle"]:
-        settle(task, log, watches)
+        settle(task, log, watches, begin)
     elif task["unmaps"] is not None:
         run_and_note_calls(task, log)
     else:
-        gdb.execute("run", to_string=True)
+        gdb.execute(begin, to_string=True)
     if len(log["stores"]) >= STORES_MAX:
         return {"failed": f"the word was written {STORES_MAX} times"}
     seen.go_to_crash(task, log)
     if log["crash"] is None:
         return log
+    log["crash"]["passed"] = log["passed"].get(log["crash"]["thread"])
     for watch in watches:
         watch.delete()
     if task["go_on"]:
