@@ -1,5 +1,6 @@
 /* double_free.c: a job is freed by the thread that made it, and again by another thread that cancels it. The heap then
  * hands out the block twice; the last thread to write to it does nothing wrong. */
+// expect: library=release cause=double_free grade=found
 #include "heap_program.h"
 
 struct record {

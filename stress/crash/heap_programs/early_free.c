@@ -1,5 +1,6 @@
 /* early_free.c: a child is freed while its parent still points to it. Its first word then holds a link of the list of
  * free blocks, which the program follows. */
+// expect: library=release cause=use_after_free grade=found
 #include "heap_program.h"
 
 struct item {

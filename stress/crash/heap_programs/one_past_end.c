@@ -1,4 +1,5 @@
 /* one_past_end.c: a table of eight names is cleared by a loop that runs nine times. */
+// expect: library=release cause=overflow grade=found
 #include "heap_program.h"
 
 enum { NAMES = 8 };

@@ -1,5 +1,6 @@
 /* racy_append.c: two threads append to a log of 64 bytes. Each checks for room before either has written, which a
  * barrier makes certain. The second one to write then writes past the end, into the link of a free neighbour. */
+// expect: library=release cause=overflow grade=found
 #include "heap_program.h"
 
 struct log {

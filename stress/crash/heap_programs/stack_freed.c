@@ -1,5 +1,6 @@
 /* stack_freed.c: frees a configuration that was put on the stack for a short while. Only the debug-validation library
  * stops there: the release library takes such a pointer for one of another malloc. */
+// expect: library=validate cause=bad_free grade=found
 #include "heap_program.h"
 
 struct config {

@@ -1,4 +1,5 @@
 /* stale_realloc.c: a list's blocks move when it grows, and a cursor into it still points to the old place. */
+// expect: library=release cause=use_after_free grade=found
 #include "heap_program.h"
 
 struct list {

@@ -1,5 +1,6 @@
 /* stale_remote_free.c: a thread frees a message that is already free, and whose block holds something else by now. For
  * the heap that is a valid free; the block's next owner then shares it with the one that still uses it. */
+// expect: library=release cause=use_after_free grade=found
 #include "heap_program.h"
 
 struct node {

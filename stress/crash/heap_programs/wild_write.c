@@ -1,5 +1,6 @@
 /* wild_write.c: a pointer that was never set to a block points into the heap's own data: to the word that begins this
  * thread's list of free blocks. */
+// expect: library=release cause=wild_write grade=found
 #include "heap_program.h"
 
 enum { SIZE = 208 };

@@ -1,4 +1,5 @@
 /* write_after_free.c: one thread closes a session and frees it while another thread still counts in it. */
+// expect: library=release cause=use_after_free grade=found
 #include "heap_program.h"
 
 struct session {

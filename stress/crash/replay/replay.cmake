@@ -75,3 +75,12 @@ add_test(NAME crash.replay-driver.input COMMAND ${driver} -k that_ -k options -k
 add_test(NAME crash.replay-rr COMMAND ${driver} --rr)
 set_tests_properties(crash.replay-driver crash.replay-driver.input crash.replay-rr PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 900
     COST 10)
+
+# crash.matrix: programs of both folders, compiled in many ways: some each day, in turn. soak.matrix.LEVEL: each way.
+set(matrix Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/matrix_test ${CMAKE_BINARY_DIR})
+add_test(NAME crash.matrix COMMAND ${matrix} --cells 6)
+set_tests_properties(crash.matrix PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
+foreach(level O0 Og O1 O2 O3)
+    add_test(NAME soak.matrix.${level} COMMAND ${matrix} --levels ${level})
+    set_tests_properties(soak.matrix.${level} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 20000)
+endforeach()

@@ -29,7 +29,7 @@ PLAINLY static uint64_t first_pixel(const Picture *picture)
 int main()
 {
     earlier_owners(sizeof(Circle));
-    Circle *circle = new Circle;
+    Circle *circle = new Circle; /* also guilty */
     Shape *shapes[2] = {new Picture, circle};
     circle->set_radius(2.5);
     uint64_t sum = 1;
