@@ -79,10 +79,9 @@ def need(*programs):
 
 
 class Replay:
-    def __init__(self, options, report, folder):
-        self.options, self.report, self.folder = options, report, folder
+    def __init__(self, options, report, folder, budget):
+        self.options, self.report, self.folder, self.budget = options, report, folder, budget
         self.stress = os.path.join(options.build, "hakmem-stress")
-        self.budget = launch.Budget(options.seconds, say)
         self.say, self.launcher = self.budget.say, None
 
     def input_path(self):
@@ -248,6 +247,7 @@ def work(options):
     missing = need("readelf")
     if missing:
         raise reports.BadInput(missing)
+    budget = launch.Budget(options.seconds, say)
     try:
         report = reports.read(options.report, os.path.join(options.build, "hakmem-stress"))
         reports.check(report, options.stdin)
@@ -261,7 +261,7 @@ def work(options):
         os.makedirs(folder, exist_ok=True)
         if options.keep and os.path.dirname(os.path.abspath(options.report)) != os.path.abspath(folder):
             shutil.copy2(options.report, folder)
-        result = Replay(options, report, os.path.abspath(folder)).find()
+        result = Replay(options, report, os.path.abspath(folder), budget).find()
         write(result, options.json)
         return verdicts.STATUS[result["grade"]]
     except OSError as error:

@@ -20,7 +20,7 @@ BYTES_BEFORE = 160  # decoded before an address in a function without a symbol
 def decode(start, end):
     try:
         return gdb.selected_frame().architecture().disassemble(start, end)
-    except (gdb.error, gdb.MemoryError):
+    except (gdb.error, gdb.MemoryError, OverflowError):
         return []
 
 

@@ -18,7 +18,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 CALLS_BYTES = 48 * ((1 << 20) + 1) + 64 * (1 << 20)  # the calls, and their stacks; mostly a hole
 RUNS_MIN = 3  # one run may take this part of the seconds at most
-SILENT_SECONDS = 4  # after this time, a line says what is being done
+SILENT_SECONDS = 3  # after this time, a line says what is being done
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 

@@ -167,11 +167,11 @@ class Rerun:
         if not 0 < len(pcs) <= CANDIDATES_MAX - len(cells) - bool(at):
             return None
         what = "sees where the function returned"
-        if cell:
+        if at:
+            passed = self.run(what, passes=[*pcs, at[0]], pass_until=at).get("passed_until")
+        elif cell:
             seen = self.hit(self.run(what, cells, detail=[[0, of["number"]]], passes=pcs), of["number"])
             passed = seen and seen["passed"]
-        elif at:
-            passed = self.run(what, passes=[*pcs, at[0]], pass_until=at).get("passed_until")
         else:
             passed = self.run(what, passes=pcs)["crash"]["passed"]
         if passed is None or passed["pc"] not in pcs:
@@ -226,23 +226,41 @@ class Rerun:
     def settle(self, cell, hit, bound=None):
         """A store of the value that the cell already had, after the last store that changed it (hit, or None); and
         whether all such stores were seen."""
-        cells, below = self.bounded(cell, bound)
         try:
-            result = self.run(
-                f"watches each access to {cell['address']:#x}",
-                cells,
-                settle=[0, hit["number"] if hit else 0],
-                until=[1, bound["number"]] if len(cells) > 1 else None,
-                below=below,
-                **self.passes(bound),
-            )
+            result = self.settled(cell, hit, bound)
         except NotFound as reason:
             self.say(str(reason))
             return None, False
         last = result["restores"][-1] if result["restores"] else None
         if last is not None:
             last["number"] = hit["number"] if hit else 0
+            self.number_restore(last, cell, hit, bound)
         return last, not result["unsettled"]
+
+    def settled(self, cell, hit, bound, more=()):
+        cells, below = self.bounded(cell, bound)
+        passes = self.passes(bound)
+        return self.run(
+            f"watches each access to {cell['address']:#x}",
+            cells,
+            settle=[0, hit["number"] if hit else 0],
+            until=[1, bound["number"]] if len(cells) > 1 else None,
+            below=below,
+            **{**passes, "passes": [*passes.get("passes", ()), *more]},
+        )
+
+    def number_restore(self, last, cell, hit, bound):
+        """Counts the runs of the instruction that stored a value again, so that it can be a bound like other stores."""
+        if not last["store"]["pc"]:
+            return
+        try:
+            again = self.settled(cell, hit, bound, [last["store"]["pc"]])["restores"]
+        except NotFound as reason:
+            self.say(str(reason))
+            return
+        passed = again[-1]["passed"] if again else None
+        if passed is not None:
+            last.update({"pass": [passed["pc"], passed["number"]], "number": passed["number"]})
 
     @staticmethod
     def hit(result, number):

@@ -104,7 +104,8 @@ class Access(gdb.Breakpoint):
                 storing.is_store_to(rows[-1] if rows else None, frame, self.cell["address"])
                 and inside.read(self.cell["address"], self.cell["size"]) == self.cell["value"]
             ):
-                self.log["restores"].append(seen.hit(self.cell, self.wanted["allocator"], behind=True))
+                hit = seen.hit(self.cell, self.wanted["allocator"], behind=True)
+                self.log["restores"].append({**hit, "passed": self.log["passed"].get(hit["thread"])})
                 del self.log["restores"][:-4]
         except Exception as error:  # noqa: BLE001  (gdb would print it and stop the program)
             self.log["errors"].append(repr(error))
