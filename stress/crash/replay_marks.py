@@ -39,6 +39,7 @@ def marks(source):
 def plain(name):
     """A function's name without scope, parameters and template arguments: Plan::add(char const*) is add."""
     name = re.sub(r"\(anonymous namespace\)", "", name or "").split("(")[0].split("<")[0]
+    name = re.sub(r"\.(constprop|isra|part|cold)(\.\d+)?", "", name)  # gcc's copies of a function
     return name.split("::")[-1].strip()
 
 
