@@ -129,7 +129,7 @@ def in_rows(frame, rows, name, value, is_caller=False):
     for _ in range(STEPS_MAX):
         places = [one for one in set_at(around, ways, place, name) if not is_other_constant(around, one, value)]
         if not around:
-            break
+            return ("argument", name, is_ambiguous)  # at the function's first instruction
         known = [one for one in places if around[max(one, 0)]["addr"] in preferred]
         places = known if len(known) == 1 else places
         if len(places) > 1 and _state["candidates"] is None:

@@ -1,6 +1,6 @@
 /* row_cleared.c: one row of a table is cleared with the size of another kind of row, into the label of the next one.
  * Many blocks come and go before the labels are read. */
-// expect: library=both cause=overflow,bad_value_stored grade=found
+// expect: library=release cause=overflow,bad_value_stored grade=found
 #include "../program.h"
 
 enum { ROWS = 12, CELLS = 32, WIDE_CELLS = 48 };
