@@ -12,8 +12,6 @@
 #include "slab/slab.h"
 #include "superslab/pool.h"
 
-/* Rebuilds the queues from the slabs' remote words. At the fork a thread may have been between posting blocks to a slab
- * and queueing it, or between taking a queue and draining it. */
 static void requeue(struct slab *slab, uint32_t class_index, void *context)
 {
     (void)class_index;
@@ -24,6 +22,25 @@ static void requeue(struct slab *slab, uint32_t class_index, void *context)
 static void requeue_all(struct superslab *superslab, void *context)
 {
     slab_for_each(superslab, requeue, context);
+}
+
+static bool was_any_queueing(void)
+{
+    bool was = remote_was_heapless_posting();
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        struct heap *heap = (struct heap *)owner_with_id(id);
+        if (heap != NULL && remote_was_queueing(&heap->owner, &heap->staging)) was = true;
+    }
+    return was;
+}
+
+/* Rebuilds the queues from the slabs' remote words, if a thread was between posting blocks to a slab and queueing it, or
+ * between taking a queue and draining it. Else they are whole, and the child looks at no slab. */
+static void queues_mend(void)
+{
+    if (HAK_LIKELY(!was_any_queueing())) return;
+    for (uint32_t id = 1; id <= owner_count(); id++) remote_forget_pending(owner_with_id(id));
+    pool_for_each(requeue_all, NULL);
 }
 
 /* Another thread was in the calling thread's heap at the fork, and may have left it half changed. The child leaves the
@@ -63,8 +80,7 @@ static void abandon_dead(void)
 void fork_child(void)
 {
     lock_all_reset();
-    for (uint32_t id = 1; id <= owner_count(); id++) remote_forget_pending(owner_with_id(id));
-    pool_for_each(requeue_all, NULL);
+    queues_mend();
     abandon_dead();
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct heap *heap = (struct heap *)owner_with_id(id);

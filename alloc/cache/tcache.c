@@ -290,7 +290,7 @@ static HAK_NOINLINE void free_remote_rare(struct tcache *tcache, struct block *b
         if (!free_remote_start(tcache)) {
             if (VALIDATE) counters_heapless_add(COUNTER_free_unstaged, class_index);
             tcache->freed_owner = slab->owner;
-            remote_post(slab, block, block, 1);
+            remote_post_one(slab, block);
             return;
         }
         succeeds = majority_vote(tcache, owner_tag);

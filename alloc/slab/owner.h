@@ -62,6 +62,8 @@ struct owner {
      * adopted. */
     bool keeps_empty;
 
+    bool is_draining; /* its queue was taken and slabs of it are still to be drained, as a forked child must know */
+
     /* The queue of slabs that received remote frees since the owner last looked. Any thread pushes; the owner takes the
      * whole queue. On a cache line apart from the owner's members. */
     alignas(64) _Atomic(struct slab *) pending;

@@ -62,6 +62,14 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
     remote_drain_orphan(owner);
 }
 
+/* Sets a mark for a child that is forked meanwhile, which sees this thread's writes in their order. */
+static void mark(bool *is, bool value)
+{
+    atomic_signal_fence(memory_order_acq_rel);
+    *is = value;
+    atomic_signal_fence(memory_order_acq_rel);
+}
+
 static void stage_post(struct staging *staging, struct stage *stage)
 {
     if (stage->count == 0) return;
@@ -69,7 +77,9 @@ static void stage_post(struct staging *staging, struct stage *stage)
     struct slab *slab = slab_of(stage->head);
     stage->count = 0;
     if (VALIDATE && staging->counters != NULL) counter_add(staging->counters, COUNTER_free_posted, slab->class_index);
+    mark(&staging->posts, true);
     remote_post(slab, stage->head, stage->tail, count);
+    mark(&staging->posts, false);
 }
 
 HAK_INLINE void stage_push(struct stage *stage, struct block *block)
@@ -120,6 +130,15 @@ void remote_post_all(struct staging *staging)
     staging->used = false; /* last: a child that is forked before posts the rest */
 }
 
+static _Atomic(uint32_t) heapless_posts; /* threads in remote_post_one. Relaxed: only a forked child asks */
+
+void remote_post_one(struct slab *slab, struct block *block)
+{
+    atomic_fetch_add_explicit(&heapless_posts, 1, memory_order_relaxed);
+    remote_post(slab, block, block, 1);
+    atomic_fetch_sub_explicit(&heapless_posts, 1, memory_order_relaxed);
+}
+
 /* --- the owner ----------------------------------------------------------------------------------- */
 
 /* The last block of a list of batches with count blocks in all. It goes from batch to batch: another thread wrote these
@@ -138,6 +157,7 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
 {
     struct block *wanted = NULL;
     sync_point("remote_drain");
+    mark(&owner->is_draining, true);
     /* acquire: pairs with pending_push. */
     struct slab *slab = atomic_exchange_explicit(&owner->pending, NULL, memory_order_acquire);
     while (slab != NULL) {
@@ -160,6 +180,7 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
         }
         slab = next;
     }
+    mark(&owner->is_draining, false);
     return wanted;
 }
 
@@ -192,6 +213,18 @@ bool remote_is_queued(const struct slab *slab)
 }
 
 /* --- fork ---------------------------------------------------------------------------------------- */
+
+bool remote_was_queueing(struct owner *owner, struct staging *staging)
+{
+    if (!owner->is_draining && !staging->posts) return false;
+    owner->is_draining = staging->posts = false;
+    return true;
+}
+
+bool remote_was_heapless_posting(void)
+{
+    return atomic_exchange_explicit(&heapless_posts, 0, memory_order_relaxed) != 0;
+}
 
 void remote_forget_pending(struct owner *owner)
 {

@@ -28,6 +28,7 @@ struct stage {
 
 struct staging {
     bool used; /* something was staged since the last remote_post_all */
+    bool posts; /* the thread posts a stage: a slab may have blocks and be on no queue, as a forked child must know */
     struct counters *counters; /* VALIDATE: counters of the heap that stages; NULL: none */
     struct stage stages[STAGES];
 };
@@ -39,18 +40,25 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
 /* Posts every stage. */
 void remote_post_all(struct staging *staging);
 
-/* Posts count blocks of one slab, linked from head to tail. Any thread, with a heap or without. If the slab's owner is
+/* Posts count blocks of one slab, linked from head to tail. If the slab's owner is
  * an orphan, this also drains the owner's pending slabs, so that frees of dead threads' blocks do not pile up. */
 void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count);
+
+/* Posts one block, past the staging table: for a thread without a heap. */
+void remote_post_one(struct slab *slab, struct block *block);
 
 /* Gives the blocks of every pending slab back to the slab. The first list of class_wanted (CLASS_EMPTY: no class) is
  * returned instead, and its blocks stay in use. Only the thread that holds the owner may call it. */
 struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
 
 /* For the child after fork. remote_recount counts a block that a thread which the child lacks had put on a stage's list
- * and not counted yet, but not the first of a list, whose head may not be set. remote_forget_pending empties an owner's queue; remote_requeue queues a slab that has posted
- * blocks. */
+ * and not counted yet, but not the first of a list, whose head may not be set. remote_was_queueing: whether a thread was between
+ * posting blocks to a slab and queueing it, or had taken the owner's queue and not drained all of it; remote_was_heapless_posting:
+ * whether a thread without a heap was. Only then queues lack slabs: remote_forget_pending empties an owner's queue, and
+ * remote_requeue queues a slab that has posted blocks. */
 void remote_recount(struct staging *staging);
+bool remote_was_queueing(struct owner *owner, struct staging *staging);
+bool remote_was_heapless_posting(void);
 void remote_forget_pending(struct owner *owner);
 void remote_requeue(struct slab *slab);
 
