@@ -106,6 +106,19 @@ foreach(entry IN LISTS STRESS_SCENARIOS)
   endforeach()
 endforeach()
 
+# The three harnesses with every option and with pairs of them, while their threads are cancelled on the smallest stacks.
+if(NOT HAKMEM_DIRECT AND NOT CMAKE_CROSSCOMPILING AND TARGET hakmem_static AND NOT STRESS_SANITIZED)
+  foreach(subject hakmem validate)
+    foreach(run "|60;1" ".all|10000;0")
+      string(REGEX REPLACE "[|].*" "" suffix "${run}")
+      string(REGEX REPLACE ".*[|]" "" extent "${run}")
+      add_test(NAME stress.cancelled.${subject}${suffix} COMMAND Python3::Interpreter
+        ${PROJECT_SOURCE_DIR}/alloc/programs/cancel_check $<TARGET_FILE:hakmem-stress> ${subject} ${extent})
+      set_tests_properties(stress.cancelled.${subject}${suffix} PROPERTIES LABELS "stress;inject" TIMEOUT 3600)
+    endforeach()
+  endforeach()
+endif()
+
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/scenarios.txt "${stress_names}")
 add_test(NAME stress.list COMMAND sh -c
   "'$<TARGET_FILE:hakmem-stress>' list | sed -n '/^$/q;s/ .*//p' | diff '${CMAKE_CURRENT_BINARY_DIR}/scenarios.txt' -")

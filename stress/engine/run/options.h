@@ -44,6 +44,8 @@ struct Options {
     std::uint32_t laps = 0;  // 0: one if nothing is checked, otherwise eight
     std::uint32_t repeat = 1; // how often to run in one process; above 1, what each round leaves is judged
     bool latency = true;     // time one call in 61; default: only with checks
+    std::uint64_t cancel_ops =
+        0; // threads with the smallest stacks are cancelled after about this number of ops; 0: none
     bool touch_pages = false; // unchecked: touch each page of a block, not its first byte alone
     double watchdog_seconds = 60;
     double return_seconds = 3;  // how long memory may take to return to the system once everything is freed

@@ -125,6 +125,11 @@ void add_shape(CLI::App &app, Raw &raw)
     raw.latency_options.push_back(
         app.add_flag("--latency,!--no-latency", o.latency, "time one call in 61 (default in checked runs)"));
     app.add_option("--working-set", o.working_set, "slots of each thread")->check(whole_number(1, kCountMax));
+    app.add_option(
+           "--cancel", o.cancel_ops,
+           "cancel each thread at random, after about N ops, and continue in a fresh one; all have the smallest "
+           "stacks that the system gives")
+        ->check(whole_number(1, kCountMax));
     app.add_option("--watchdog", o.watchdog_seconds,
                    "end the run when no op completes for this long (default 60, 0: never)")
         ->check(seconds_number(true));

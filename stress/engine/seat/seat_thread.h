@@ -18,6 +18,7 @@ namespace stress {
 struct SeatThread {
     RenewHow renew = RenewHow::Return; // how it will end
     std::uint64_t cancel_after = 0;    // ops until a pending cancellation takes effect; 0: none is pending
+    std::uint64_t cancel_in = 0;       // ops until it is cancelled at random; 0: it is not
     std::size_t ticket = 0;            // in the seeded scheduler
     std::optional<pthread_t> predecessor;
     std::atomic<pid_t> tid{0}; // for reports; 0: no thread is on the seat

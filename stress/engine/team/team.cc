@@ -61,7 +61,7 @@ bool succeed(Seat &seat, RenewHow how)
     const CancelOff cancel_off;
     process_ops_leave(seat, *worker_shared.interp);
     seat.thread.predecessor = pthread_self();
-    const bool small = how == RenewHow::SmallStack;
+    const bool small = how == RenewHow::SmallStack || worker_shared.cancel_ops != 0;
     if (small) bump(seat.process.counts.small_stacks, 1);
     if (how == RenewHow::Cancel) bump(seat.process.counts.cancellations, 1);
     pthread_t successor;
@@ -106,7 +106,8 @@ void thread_ended(void *argument)
 void seat_run(Seat &seat, bool seeded)
 {
     seat.thread.cancel_after = 0;
-    if (seat.thread.renew == RenewHow::SmallStack) small_stack_enter();
+    if (seat.thread.renew == RenewHow::SmallStack || worker_shared.cancel_ops != 0) small_stack_enter();
+    thread_cancel_draw(seat, worker_shared.cancel_ops, worker_shared.seed);
     seat.thread.renew = RenewHow::Return;
     if (worker_shared.signal_us != 0) interrupt(seat);
     while (worker_run(seat) == Outcome::Successor) {
@@ -178,7 +179,7 @@ void team_start(Seat &seat, FailureLog &failures)
     seat.thread.predecessor.reset();
     seat.thread.finished.store(false, std::memory_order_relaxed);
     pthread_t thread;
-    const int error = seat_thread_create(seat, thread);
+    const int error = seat_thread_create(seat, thread, worker_shared.cancel_ops != 0 ? small_stack_bytes() : 0);
     if (error == 0) return;
     seat.thread.finished.store(true, std::memory_order_relaxed);
     failures.add(rule::kThread, seat.interp.witness(), "pthread_create failed with errno %d; ask for fewer threads",

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "engine/base/build.h"
+#include "engine/base/rng.h"
 #include "engine/team/thread_start.h"
 
 namespace stress {
@@ -59,6 +60,17 @@ void thread_cancel_after(Seat &seat, std::uint64_t ops)
 {
     if (seat.thread.cancel_after == 0) pthread_cancel(pthread_self());
     seat.thread.cancel_after = ops + 1;
+}
+
+void thread_cancel_draw(Seat &seat, std::uint64_t ops, std::uint64_t seed)
+{
+    Rng rng(seed, seat.counters.threads_started.load(std::memory_order_relaxed) << 16 | seat.index);
+    seat.thread.cancel_in = ops == 0 ? 0 : rng.between(1, 2 * ops);
+}
+
+void thread_cancel_at_random(Seat &seat)
+{
+    if (seat.thread.cancel_after == 0) thread_cancel_after(seat, read(seat.counters.ops) % 20);
 }
 
 bool thread_cancel_is_due(Seat &seat)

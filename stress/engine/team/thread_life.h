@@ -18,6 +18,11 @@ bool thread_end_is_meant();
 // Makes a cancellation pending on this thread; it takes effect after `ops` more ops.
 void thread_cancel_after(Seat &seat, std::uint64_t ops);
 
+// Draws when the thread that begins on the seat is cancelled: after about `ops` ops. thread_cancel_at_random does it then, and
+// the cancellation is pending for a few ops more.
+void thread_cancel_draw(Seat &seat, std::uint64_t ops, std::uint64_t seed);
+void thread_cancel_at_random(Seat &seat);
+
 // Called before each op. True if a pending cancellation is due, so that the seat must get a successor.
 bool thread_cancel_is_due(Seat &seat);
 
@@ -44,4 +49,4 @@ void small_stack_leave();
 // before the seeded scheduler watches.
 void thread_life_warm_up();
 
-}  // namespace stress
+} // namespace stress

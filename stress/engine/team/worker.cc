@@ -13,6 +13,8 @@ Outcome worker_run(Seat &seat)
         const Op *op = seat.ops.next_op();
         if (op == nullptr) return Outcome::Done;
         sched_point("op");
+        if (seat.thread.cancel_in != 0 && --seat.thread.cancel_in == 0) [[unlikely]]
+            thread_cancel_at_random(seat);
         if (thread_cancel_is_due(seat)) [[unlikely]]
             return Outcome::Successor;
         if (is_process_op(op->kind)) [[unlikely]] {

@@ -12,6 +12,7 @@ struct WorkerShared {
     FailureLog *failures;
     InterpShared *interp;
     std::uint64_t signal_us;  // see Injection
+    std::uint64_t cancel_ops, seed; // see Options
 };
 extern WorkerShared worker_shared;
 
