@@ -4,6 +4,7 @@
 #include "base/sync_point.h"
 #include "cache/borrow.h"
 #include "cache/credits.h"
+#include "cache/ended.h"
 #include "cache/held.h"
 #include "cache/owed.h"
 #include "cache/thread.h"
@@ -18,7 +19,7 @@ HAK_TLS struct tcache tcache_of_thread;
 
 /* --- magazines ------------------------------------------------------------------------------------ */
 
-static void magazine_push(struct heap *heap, struct block *list, uint32_t class_index)
+void magazine_push(struct heap *heap, struct block *list, uint32_t class_index)
 {
     link_set(&list->next_magazine, heap->parking[class_index].magazines);
     heap->parking[class_index].magazines = list;
@@ -155,6 +156,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
     if (VALIDATE) held_check(tcache);
     if (class_index == CLASS_EMPTY) class_index = 1;
     if (HAK_LIKELY(tcache->heap != NULL)) return refill_live(tcache, class_index);
+    if (tcache->state == THREAD_ENDED) return ended_refill(class_index, tcache);
     if (!thread_start(tcache)) return NULL;
     void *block = refill_live(tcache, class_index);
     if (tcache->state == THREAD_ENDED) thread_abandon_heap(tcache);

@@ -148,7 +148,8 @@ void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
 void tcache_park_all(struct tcache *tcache);
 void tcache_unpark(struct tcache *tcache);
 
-/* Takes the parked list of a class that was parked last; NULL: there is none. Only the thread that holds the heap. */
+/* Parks a list; takes the list of a class that was parked last, or NULL. Only the thread that holds the heap. */
+void magazine_push(struct heap *heap, struct block *list, uint32_t class_index);
 struct block *magazine_pop(struct heap *heap, uint32_t class_index);
 
 /* Whether the class may have another magazine. If not, the next list goes back to its slabs. */

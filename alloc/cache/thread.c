@@ -164,6 +164,12 @@ static bool may_be_warm(const struct owner *owner)
     return owner->id <= (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
 }
 
+static void warm_begin(struct heap *heap)
+{
+    atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
+    warm_count_change(1);
+}
+
 /* Called at a thread's end. The next thread wants the cached blocks if it starts soon. If the caches may hold much, or
  * many heaps are orphans, the blocks go back to their slabs instead. */
 static void cache_park_or_flush(struct tcache *tcache)
@@ -174,8 +180,7 @@ static void cache_park_or_flush(struct tcache *tcache)
         owner_strip(&heap->owner);
     } else {
         tcache_park_all(tcache);
-        atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
-        warm_count_change(1);
+        warm_begin(heap);
     }
 }
 
@@ -290,6 +295,20 @@ static void heap_abandon(struct tcache *tcache)
     lock_acquire(LOCK_VISIT); /* a visitor may be about to look at this thread's memory, which may be gone soon */
     atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
     lock_release(LOCK_VISIT);
+    remote_abandon(&heap->owner);
+}
+
+struct heap *thread_borrow(struct tcache *tcache)
+{
+    if (!thread_process_start()) return NULL;
+    struct heap *heap = heap_get(tcache->freed_owner);
+    if (heap != NULL) heap_wake(heap);
+    return heap;
+}
+
+void thread_return(struct heap *heap)
+{
+    if (heap->parked > 0) warm_begin(heap);
     remote_abandon(&heap->owner);
 }
 

@@ -24,6 +24,11 @@ HAK_COLD bool thread_start(struct tcache *tcache);
  * for coroutines, which have no such destructor, the scheduler calls it. The value is not used. */
 void thread_end(void *value);
 
+/* For cache/ended.h: takes an orphan, or a new heap, and gives it back. Its parked lists stay for the next thread, as at
+ * a thread's end. NULL: the system has no memory. */
+struct heap *thread_borrow(struct tcache *tcache);
+void thread_return(struct heap *heap);
+
 /* Makes the thread's heap an orphan. */
 void thread_abandon_heap(struct tcache *tcache);
 

@@ -341,6 +341,26 @@ TEST_F(Thread, AnOrphanThatIsNotTakenIsDrained)
     for (void *block : theirs) hak_free(block);
 }
 
+// A thread that has ended takes one block at a time. The rest of a list stays parked in the heap that it borrows, however much
+// is in use there, so that the next call need not carve or flush.
+TEST_F(Thread, OneThatHasEndedBorrowsOneBlockAtATime)
+{
+    test::in_thread([] {
+        std::vector<void *> blocks;
+        for (size_t bytes = 0; bytes < 2 * (size_t)ORPHAN_USED_BYTES_MAX; bytes += 1000)
+            blocks.push_back(hak_malloc(1000));
+        thread_end(nullptr);
+        std::vector<void *> late{hak_malloc(64)};
+        owner *lender = slab_of(late[0])->owner;
+        const uint32_t parked = ((heap *)lender)->parked;
+        for (int i = 0; i < 30; i++) late.push_back(hak_malloc(64));
+        for (void *block : late) EXPECT_EQ(slab_of(block)->owner, lender);
+        EXPECT_TRUE(parked > 0 && ((heap *)lender)->parked == parked) << "the list that was there";
+        for (void *block : late) hak_free(block);
+        for (void *block : blocks) hak_free(block);
+    });
+}
+
 // What a thread had in use earlier does not count: with less at its end, what it has cached waits for the next thread.
 TEST_F(Thread, ThePeakOfTheDeadDoesNotCount)
 {
