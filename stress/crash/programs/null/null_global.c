@@ -1,6 +1,6 @@
 /* null_global.c: a configuration that cannot be read again is dropped, and nothing replaces it: the global holds
  * NULL. */
-// expect: library=both cause=null_stored grade=found
+// expect: library=both cause=null_stored,null_returned grade=likely
 // build: -fno-pie -no-pie
 #include "../program.h"
 
