@@ -17,6 +17,9 @@ enum {
     SUPERSLAB_BYTES = 1 << SUPERSLAB_SHIFT,
     SUPERSLAB_PAGES = SUPERSLAB_BYTES / PAGE_BYTES,
 
+    CELL_SHIFT = 21, /* a cell of the page map has the descriptor of what begins in it */
+    CELL_BYTES = 1 << CELL_SHIFT,
+
     /* Size classes, by the size that is asked for. Above RUN_BYTES_MAX a block is a mapping of its own. */
     SMALL_LINEAR_BYTES_MAX = 1024, /* up to here a class for each multiple of 16 */
     SMALL_BYTES_MAX = 32 * 1024, /* up to here 8 classes a doubling; these and the ones before are blocks of slabs */

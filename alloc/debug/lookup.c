@@ -97,7 +97,7 @@ static struct lookup look_up(const void *address, enum reading reading)
     struct lookup found = {.kind = RECORD_KIND_none};
     char *slot = (char *)((uintptr_t)address & -(uintptr_t)SUPERSLAB_BYTES);
     const struct superslab *superslab = pagemap_descriptor(address);
-    if (superslab == NULL || tag_is_huge(pagemap_tag_checked(slot))) {
+    if (superslab == NULL) {
         struct lookup huge = {.kind = RECORD_KIND_huge, .class_index = CLASS_HUGE, .live = true};
         if (!huge_find(address, &huge.start, &huge.bytes)) return found;
         huge.is_own = pagemap_tag_checked(huge.start) == CLASS_OWN_HUGE;

@@ -37,6 +37,13 @@ void *count_reserve(void *at, size_t size_bytes, size_t align_bytes)
     return start;
 }
 
+void *count_map(void *at, size_t size_bytes, size_t align_bytes)
+{
+    void *start = below->map(at, size_bytes, align_bytes);
+    if (start != nullptr) reserved_bytes += size_bytes;
+    return start;
+}
+
 int count_commit(void *start, size_t size_bytes)
 {
     EXPECT_NE(start, nullptr) << "commit of a range that was not reserved";
@@ -128,6 +135,7 @@ class HeapLaws : public testing::EmptyTestEventListener {
         below = os;
         counting = *os;
         counting.reserve = count_reserve;
+        counting.map = count_map;
         counting.commit = count_commit;
         counting.release = count_release;
         counting.grow = count_grow;

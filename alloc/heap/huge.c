@@ -1,4 +1,4 @@
-/* huge.c: see huge.h. */
+/* huge.c: see huge.h. More than 400 lines: what makes, takes and gives back mappings shares their lists. */
 #include "heap/huge.h"
 
 #include <errno.h>
@@ -17,26 +17,12 @@
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 
-static struct huge *spare;                     /* descriptors without a mapping */
-static struct huge *stuck;                     /* mappings that the system refused to release */
+static struct huge *spare; /* descriptors without a mapping */
+static struct huge *stuck; /* mappings that the system refused to release */
 static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
 static _Atomic(uint64_t) tick_due_ms;
 
-static void enter(struct huge *huge)
-{
-    if (ASAN) sanitizer_root(huge->start, huge->mapped_bytes);
-    pagemap_descriptor_set(huge->start, huge);
-    pagemap_tag_set(huge->start, 1, CLASS_HUGE);
-}
-
-static void leave(struct huge *huge)
-{
-    pagemap_tag_set(huge->start, 1, 0);
-    pagemap_descriptor_set(huge->start, NULL);
-    if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
-}
-
-/* Changes the length of a block that is in the page map. */
+/* Changes the length of a live block's mapping. */
 static void mapped_bytes_set(struct huge *huge, size_t mapped_bytes)
 {
     if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
@@ -58,7 +44,7 @@ static uint64_t delay(void)
     return atomic_load_explicit(&delay_ms, memory_order_relaxed);
 }
 
-/* --- descriptors -------------------------------------------------------------------------------------- */
+/* --- mappings ----------------------------------------------------------------------------------------- */
 
 static struct huge *list_pop(struct huge **list)
 {
@@ -77,10 +63,8 @@ static void list_push(struct huge **list, struct huge *huge)
     lock_release(LOCK_HUGE);
 }
 
-/* --- the cache ---------------------------------------------------------------------------------------- */
-
-/* Releases a mapping. If the system refuses (too many mappings), gives back at least its memory, keeps it in `stuck` for
- * a later call to try again, and returns false. */
+/* Releases a mapping that is not in the page map. If the system refuses (too many mappings), gives back at least its memory,
+ * keeps it in `stuck` for a later call to try again, and returns false. */
 static bool release_or_keep(struct huge *huge)
 {
     bool released = os->release(huge->start, huge->mapped_bytes) == 0;
@@ -97,6 +81,7 @@ static void stuck_retry(void)
 
 static void destroy(struct huge *huge)
 {
+    pagemap_huge_leave(huge->start, huge);
     limit_count_huge(-huge->mapped_bytes); /* those in `stuck` are counted no more: they have no memory */
     if (release_or_keep(huge)) stuck_retry();
 }
@@ -109,6 +94,41 @@ static void destroy_all(struct huge *list)
         list = next;
     }
 }
+
+/* Maps memory and enters it into the page map. False: the system refuses (start is NULL), or another mapping begins in the
+ * same cell. */
+static bool map_entered(struct huge *huge, size_t align_bytes, size_t mapped_bytes)
+{
+    huge->start = pagemap_map(mapped_bytes, align_bytes);
+    huge->mapped_bytes = mapped_bytes;
+    huge->slack_bytes = 0;
+    atomic_store_explicit(&huge->usable_bytes, mapped_bytes, memory_order_relaxed); /* as in slack_set */
+    return huge->start != NULL && pagemap_huge_enter(huge->start, mapped_bytes, huge);
+}
+
+static struct huge *descriptor_take(void)
+{
+    struct huge *huge = list_pop(&spare);
+    return huge != NULL ? huge : meta_alloc(sizeof *huge);
+}
+
+/* A new mapping that is in the page map; NULL when the system or the limit refuses. Of two that would begin in one cell one is
+ * shorter than a cell. The second is mapped again, with a cell of its own. */
+static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
+{
+    if (!limit_allows(mapped_bytes)) return NULL;
+    struct huge *huge = descriptor_take();
+    if (huge == NULL || map_entered(huge, align_bytes, mapped_bytes)) return huge;
+    if (huge->start == NULL) {
+        list_push(&spare, huge);
+        return NULL;
+    }
+    release_or_keep(huge);
+    return map_new(align_bytes > CELL_BYTES ? align_bytes : CELL_BYTES,
+                   mapped_bytes > CELL_BYTES ? mapped_bytes : CELL_BYTES);
+}
+
+/* --- the cache ---------------------------------------------------------------------------------------- */
 
 static struct huge *take_old(uint64_t before_ms)
 {
@@ -198,23 +218,6 @@ static bool mapped_size(size_t size_bytes, bool is_exact, size_t *mapped_bytes)
     return true;
 }
 
-/* A new mapping, with its descriptor; NULL when the system refuses. */
-static struct huge *map_new(size_t align_bytes, size_t mapped_bytes)
-{
-    if (!limit_allows(mapped_bytes)) return NULL;
-    struct huge *huge = list_pop(&spare);
-    if (huge == NULL) huge = meta_alloc(sizeof *huge);
-    if (huge == NULL) return NULL;
-    huge->start = pagemap_reserve(mapped_bytes, align_bytes);
-    huge->mapped_bytes = mapped_bytes;
-    huge->slack_bytes = 0;
-    atomic_store_explicit(&huge->usable_bytes, mapped_bytes, memory_order_relaxed); /* as in slack_set */
-    if (huge->start != NULL && os_commit_fresh(huge->start, mapped_bytes) == 0) return huge;
-    if (huge->start == NULL) list_push(&spare, huge);
-    else release_or_keep(huge);
-    return NULL;
-}
-
 /* As huge_cache_count_live, and destroys what that returns. */
 static void count_live(size_t blocks, size_t bytes)
 {
@@ -248,7 +251,8 @@ static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool ze
 {
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, is_exact, &mapped_bytes)) return NULL;
-    if (align_bytes < SUPERSLAB_BYTES) align_bytes = SUPERSLAB_BYTES; /* each needs a cell of the page map */
+    if (align_bytes < PAGE_BYTES) align_bytes = PAGE_BYTES;
+    if (mapped_bytes < CELL_BYTES && align_bytes < CELL_BYTES) align_bytes = CELL_BYTES; /* to have its cell alone */
     bool fits = true, is_cached = true;
     huge_lock();
     struct huge *huge = huge_cache_take(align_bytes, mapped_bytes);
@@ -264,7 +268,8 @@ static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool ze
     }
     huge->is_exact = is_exact;
     if (zeroed && is_cached) huge_cache_clear(huge);
-    enter(huge);
+    if (ASAN) sanitizer_root(huge->start, huge->mapped_bytes);
+    pagemap_tag_set(huge->start, 1, CLASS_HUGE);
     /* The soft limit is exceeded now, or another thread has purged: nothing may be to spare any more. */
     if (HAK_UNLIKELY(!fits)) shrink(huge, mapped_bytes);
     return huge->start;
@@ -282,12 +287,12 @@ void *huge_alloc_exact(size_t align_bytes, size_t size_bytes, bool zeroed)
 
 void huge_free(void *pointer)
 {
-    struct huge *huge = pagemap_descriptor_take(pointer);
-    if (HAK_UNLIKELY(huge == NULL)) { /* freed twice at once: only the first thread may cache the mapping */
+    if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_HUGE))) { /* only the first thread may cache the mapping */
         if (VALIDATE) failfast_refused(FAILFAST_double_free, pointer, "another thread frees it at the same time");
         return;
     }
-    leave(huge);
+    struct huge *huge = pagemap_huge(pointer);
+    if (ASAN) sanitizer_unroot(huge->start, huge->mapped_bytes);
     uint64_t now_ms = os_now_ms();
     huge_lock();
     struct huge *over = huge_cache_put(huge, now_ms, delay());
@@ -311,32 +316,49 @@ size_t huge_usable_size(const void *pointer)
 
 /* --- realloc -------------------------------------------------------------------------------------------- */
 
+/* Gives back a place that the block did not move to. The system may have unmapped it, and others may have mapped it since:
+ * that cannot be known, so it is then left alone. */
+static void target_release(char *target, size_t size_bytes)
+{
+    if (os->reserve(target, size_bytes, PAGE_BYTES) == target) os->release(target, size_bytes);
+}
+
 static bool move(struct huge *huge, size_t mapped_bytes)
 {
     if (MSAN) return false; /* its shadow would not move along */
-    char *target = pagemap_reserve(mapped_bytes, SUPERSLAB_BYTES);
+    char *start = huge->start, *target = pagemap_reserve(mapped_bytes, CELL_BYTES);
     if (target == NULL) return false;
-    leave(huge);
-    bool moved = os->move(huge->start, huge->mapped_bytes, target, mapped_bytes) == 0;
-    if (moved) {
-        huge->start = target;
-    } else if (os->reserve(target, mapped_bytes, PAGE_BYTES) == target) {
-        os->release(target, mapped_bytes); /* it was unmapped, and nobody had mapped it since */
-    } /* else it is still ours or another's mapping by now. That cannot be known, so leave it */
-    enter(huge);
+    bool moved = pagemap_huge_enter(target, mapped_bytes, huge);
+    if (!moved) {
+        os->release(target, mapped_bytes);
+        return false;
+    }
+    if (ASAN) sanitizer_unroot(start, huge->mapped_bytes);
+    pagemap_tag_set(start, 1, 0);
+    /* A child that is forked before the end does not know where the block is. relaxed: it has one thread. */
+    atomic_store_explicit(&huge->is_moving, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    moved = os->move(start, huge->mapped_bytes, target, mapped_bytes) == 0;
+    if (moved) huge->start = target;
+    pagemap_huge_leave(moved ? start : target, huge);
+    if (!moved) target_release(target, mapped_bytes);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&huge->is_moving, false, memory_order_relaxed);
+    pagemap_tag_set(huge->start, 1, CLASS_HUGE);
+    if (ASAN) sanitizer_root(huge->start, huge->mapped_bytes);
     return moved;
 }
 
 bool huge_may_stay(const void *pointer, size_t size_bytes)
 {
-    const struct huge *huge = pagemap_descriptor(pointer);
+    const struct huge *huge = pagemap_huge(pointer);
     return size_bytes > (huge->is_exact ? SMALL_BYTES_MAX : RUN_BYTES_MAX);
 }
 
 void *huge_realloc(void *pointer, size_t size_bytes)
 {
     size_t mapped_bytes;
-    struct huge *huge = pagemap_descriptor(pointer);
+    struct huge *huge = pagemap_huge(pointer);
     if (!mapped_size(size_bytes, huge->is_exact, &mapped_bytes)) return NULL;
     size_t old_bytes = huge->mapped_bytes, had_bytes = old_bytes - huge->slack_bytes;
     if (mapped_bytes <= had_bytes) {
@@ -369,14 +391,13 @@ void huge_set_delay_ms(uint32_t new_delay_ms)
     atomic_store_explicit(&delay_ms, new_delay_ms, memory_order_relaxed);
 }
 
-/* Only the first 4 MiB of a block have a descriptor, so this searches backwards for it, through all of the address
- * space if need be. The page map knows at once which parts are empty. */
+/* The page map has only the beginnings of blocks, so this searches backwards, through all of the address space if need be.
+ * The map knows at once which parts are empty. */
 bool huge_find(const void *address, char **start, size_t *block_bytes)
 {
     uintptr_t at;
-    const struct huge *huge = pagemap_descriptor_below(address, &at);
-    /* A descriptor without this tag is a superslab's. */
-    if (huge == NULL || !tag_is_huge(pagemap_tag_checked((const void *)at))) return false;
+    const struct huge *huge = pagemap_huge_below(address, &at);
+    if (huge == NULL || !tag_is_huge(pagemap_tag_checked((const void *)at))) return false; /* no tag: it is cached */
     *start = (char *)at;
     /* relaxed: the block may be freed or resized meanwhile. Frames lie at the ends of these bytes. */
     *block_bytes = atomic_load_explicit(&huge->usable_bytes, memory_order_relaxed);

@@ -1,5 +1,6 @@
 /* huge.h: blocks above 2 MiB, or with an alignment above it, and shorter ones where address space is short. Each is a
- * mapping of its own, whose descriptor is in the page map. A few mappings of freed blocks are cached for the next block
+ * mapping of its own, whose descriptor is in the page map. Mappings lie side by side, wherever the system places them so:
+ * neighbours count as one against its limit on mappings. A few mappings of freed blocks are cached for the next block
  * of about their size; after a delay without use they go back to the system. The HUGE lock protects everything here;
  * the system calls that make, move and release mappings are outside of the lock. */
 #pragma once
@@ -27,7 +28,7 @@ struct huge_link {
 };
 static inline struct huge_link *huge_link_of(const void *pointer)
 {
-    return (struct huge_link *)pagemap_descriptor(pointer);
+    return (struct huge_link *)pagemap_huge(pointer);
 }
 
 /* Under VALIDATE: whether an address lies in a cached mapping. Takes the HUGE lock. */

@@ -384,5 +384,6 @@ size_t huge_usable_of(const struct huge_link *link)
 
 bool huge_is_mapped(const struct huge_link *link)
 {
-    return pagemap_descriptor(huge_start_of(link)) == link;
+    const struct huge *huge = (const struct huge *)link;
+    return pagemap_huge(huge->start) == link && !atomic_load_explicit(&huge->is_moving, memory_order_relaxed);
 }

@@ -23,8 +23,8 @@
 
 #include "heap/huge.h"
 
-/* Describes a mapping. It is in one place: in the page map (the block is live), in the cache, in the list `stuck` of
- * huge.c, or, without a mapping, in its list `spare`. */
+/* Describes a mapping. It is in one place: live, in the cache, in the list `stuck` of huge.c, or, without a mapping, in its
+ * list `spare`. While it is live or cached the page map has its descriptor; while it is live, a tag too. */
 struct huge {
     struct huge_link link; /* first: huge_link_of */
     char *start;
@@ -32,6 +32,7 @@ struct huge {
     size_t slack_bytes; /* of a live block: the end of its mapping, which the program does not have */
     _Atomic(size_t) usable_bytes; /* the rest of it, for readers without the lock: relaxed */
     uint64_t cached_ms;
+    _Atomic(bool) is_moving; /* the system is moving the pages of the live block. relaxed: a forked child reads it */
     bool is_exact; /* a live block of huge_alloc_exact: its length is one of the system's pages */
     struct huge *next; /* in a list: spare, stuck, or one that the cache returns */
 };
@@ -88,8 +89,8 @@ struct huge_figures huge_cache_figures(void);
 
 /* --- links, which heap/own_inside.h reads without the HUGE lock --- */
 
-/* The block of a link, and what huge_usable_size says of it. A link holds them at every moment; the page map lacks the
- * block while another thread moves it, and then huge_is_mapped is false. */
+/* The block of a link, and what huge_usable_size says of it. A link holds them at every moment. While
+ * another thread moves the block, nobody knows where it is, and huge_is_mapped is false. */
 void *huge_start_of(const struct huge_link *link);
 size_t huge_usable_of(const struct huge_link *link);
 bool huge_is_mapped(const struct huge_link *link);

@@ -145,6 +145,7 @@ static void empty(struct hak_heap *heap)
     for (struct huge_link *next; huge != NULL; huge = next) {
         next = huge->next;
         if (SANITIZED) heap_tell_returned(huge_start_of(huge));
+        pagemap_tag_set(huge_start_of(huge), 1, CLASS_HUGE);
         huge_free(huge_start_of(huge));
     }
 }

@@ -339,5 +339,7 @@ void own_huge_free(void *start)
         huge_remove(heap, link);
     }
     own_unlock(heap);
-    if (is_mine) huge_free(start);
+    if (!is_mine) return;
+    pagemap_tag_set(start, 1, CLASS_HUGE);
+    huge_free(start);
 }

@@ -7,30 +7,19 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-enum { META_LINE_BYTES = 64, META_RANGE_BYTES = 1 << 20 };
+enum { META_RANGE_BYTES = 1 << 20 };
 
 static char *meta_next;
 static size_t meta_left_bytes;
 
-static void *meta_map(size_t size_bytes)
-{
-    void *start = os->reserve(NULL, size_bytes, PAGE_BYTES);
-    if (start == NULL) return NULL;
-    if (os_commit_fresh(start, size_bytes) != 0) {
-        os->release(start, size_bytes);
-        return NULL;
-    }
-    return start;
-}
-
 void *meta_alloc(size_t size_bytes)
 {
     size_bytes = round_up(size_bytes, META_LINE_BYTES);
-    if (size_bytes > META_RANGE_BYTES / 8) return meta_map(round_up(size_bytes, PAGE_BYTES));
+    if (size_bytes > META_RANGE_BYTES / 8) return os->map(NULL, round_up(size_bytes, PAGE_BYTES), PAGE_BYTES);
 
     if (lock_acquire(LOCK_META)) meta_left_bytes = 0; /* the lock is torn: begin a new range */
     if (size_bytes > meta_left_bytes) {
-        char *range = meta_map(META_RANGE_BYTES);
+        char *range = os->map(NULL, META_RANGE_BYTES, PAGE_BYTES);
         if (range == NULL) {
             lock_release(LOCK_META);
             return NULL;

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
-/* size_bytes of zeroed memory, aligned to a cache line; NULL when the system has no memory. Any thread. Takes the META
+enum { META_LINE_BYTES = 64 };
+
+/* size_bytes of zeroed memory, at a multiple of META_LINE_BYTES; NULL when the system has no memory. Any thread. Takes the META
  * lock. */
 void *meta_alloc(size_t size_bytes);

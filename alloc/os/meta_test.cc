@@ -25,7 +25,7 @@ TEST(Meta, ZeroedAlignedAndApart)
     for (size_t i = 1; i < all.size(); i++) ASSERT_LE(all[i - 1].first + all[i - 1].second, all[i].first);
 }
 
-// The calls to the system that this number of blocks takes: two for each mapping, reserve and commit.
+// The calls to the system that this number of blocks takes: one for each mapping.
 static uint64_t calls_for(size_t blocks, size_t size_bytes)
 {
     os_fault_install(0, false);
@@ -40,13 +40,13 @@ TEST(Meta, ARangeIsUsedToItsLastLine)
     while (calls_for(1, LINE) == 0) {} // the first line of a range
     for (size_t size : {LINE, (size_t)1, LINE}) {
         EXPECT_EQ(calls_for(RANGE / LINE - 1, size), 0u);
-        EXPECT_EQ(calls_for(1, size), 2u) << "the range was full";
+        EXPECT_EQ(calls_for(1, size), 1u) << "the range was full";
     }
     // The largest block of a range, eight times; one byte more has a mapping of its own.
     EXPECT_EQ(calls_for(RANGE / LINE - 1, LINE), 0u);
-    EXPECT_EQ(calls_for(8, RANGE / 8), 2u);
-    EXPECT_EQ(calls_for(1, RANGE / 8 + 1), 2u);
-    EXPECT_EQ(calls_for(1, LINE), 2u) << "eight have filled the range";
+    EXPECT_EQ(calls_for(8, RANGE / 8), 1u);
+    EXPECT_EQ(calls_for(1, RANGE / 8 + 1), 1u);
+    EXPECT_EQ(calls_for(1, LINE), 1u) << "eight have filled the range";
     // Where the system refuses the next range, the rest of this one still serves who needs no more.
     os_fault_install(1, true);
     for (int i = 0; i < 7; i++) EXPECT_NE(meta_alloc(RANGE / 8), nullptr);
@@ -76,13 +76,11 @@ TEST(Meta, ThreadsGetMemoryOfTheirOwn)
 
 TEST(Meta, RefusesWhenTheSystemDoes)
 {
-    for (uint64_t nth : {1u, 2u}) { // reserve, commit
-        os_fault_install(nth, false);
-        EXPECT_EQ(meta_alloc(1 << 20), nullptr);
-        EXPECT_EQ(os_fault_failures(), 1u);
-        EXPECT_NE(meta_alloc(1 << 20), nullptr) << "afterwards it works again";
-        os_fault_remove();
-    }
+    os_fault_install(1, false);
+    EXPECT_EQ(meta_alloc(1 << 20), nullptr);
+    EXPECT_EQ(os_fault_failures(), 1u);
+    EXPECT_NE(meta_alloc(1 << 20), nullptr) << "afterwards it works again";
+    os_fault_remove();
     os_fault_install(1, true);
     int given = 0;
     while (given < 100000 && meta_alloc(1 << 16) != nullptr) given++;

@@ -18,6 +18,9 @@ struct os_ops {
      * failure. */
     void *(*reserve)(void *at, size_t size_bytes, size_t align_bytes);
 
+    /* As reserve and commit, in one step. */
+    void *(*map)(void *at, size_t size_bytes, size_t align_bytes);
+
     /* Makes reserved memory readable but not writable; it reads as zero. It costs no memory and counts against no limit
      * but that of address space. */
     int (*expose)(void *start, size_t size_bytes);

@@ -27,6 +27,11 @@ static void *fault_reserve(void *at, size_t size_bytes, size_t align_bytes)
     return fails() ? NULL : below->reserve(at, size_bytes, align_bytes);
 }
 
+static void *fault_map(void *at, size_t size_bytes, size_t align_bytes)
+{
+    return fails() ? NULL : below->map(at, size_bytes, align_bytes);
+}
+
 static int fault_expose(void *start, size_t size_bytes)
 {
     return fails() ? ENOMEM : below->expose(start, size_bytes);
@@ -69,6 +74,7 @@ static size_t fault_page_bytes(void)
 
 static const struct os_ops fault_ops = {
     .reserve = fault_reserve,
+    .map = fault_map,
     .expose = fault_expose,
     .commit = fault_commit,
     .purge = fault_purge,

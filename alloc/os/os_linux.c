@@ -30,15 +30,15 @@ enum { FUTEX_WAIT_HERE = 0 | 128, FUTEX_WAKE_HERE = 1 | 128 };
 /* Likewise advice that is younger than the C library may be. */
 enum { MADV_POPULATE_WRITE_HERE = 23, MADV_COLLAPSE_HERE = 25 };
 
-static void *map_none(void *at, size_t size_bytes, int flags)
+static void *map(void *at, size_t size_bytes, int protection, int flags)
 {
-    intptr_t start = call_mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags);
+    intptr_t start = call_mmap(at, size_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags);
     return call_failed(start) ? NULL : (void *)start;
 }
 
-static void *reserve_at(void *at, size_t size_bytes)
+static void *map_at(void *at, size_t size_bytes, int protection)
 {
-    void *start = map_none(at, size_bytes, MAP_FIXED_NOREPLACE);
+    void *start = map(at, size_bytes, protection, MAP_FIXED_NOREPLACE);
     if (start != NULL && start != at) { /* a kernel before 4.17 ignores the flag and takes `at` as a hint */
         call_munmap(start, size_bytes);
         start = NULL;
@@ -46,17 +46,17 @@ static void *reserve_at(void *at, size_t size_bytes)
     return start;
 }
 
-/* Tries a plain mapping first: the kernel places one mapping below the other, so it is often aligned already. Otherwise
- * maps more, by the alignment, and cuts off both ends. */
-static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
+static bool is_aligned(const void *start, size_t align_bytes)
 {
-    void *start = map_none(NULL, size_bytes, 0);
-    if (start == NULL || ((uintptr_t)start & (align_bytes - 1)) == 0) return start;
-    call_munmap(start, size_bytes);
+    return ((uintptr_t)start & (align_bytes - 1)) == 0;
+}
 
+/* Maps more, by the alignment, and cuts off both ends. The whole is only reserved, so that it counts as no memory. */
+static char *map_wide(size_t size_bytes, size_t align_bytes)
+{
     size_t wide_bytes;
     if (__builtin_add_overflow(size_bytes, align_bytes, &wide_bytes)) return NULL;
-    char *wide = map_none(NULL, wide_bytes, 0);
+    char *wide = map(NULL, wide_bytes, PROT_NONE, 0);
     if (wide == NULL) return NULL;
     size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
     size_t after = align_bytes - before; /* a page at least: `before` is less than align_bytes */
@@ -67,9 +67,36 @@ static void *reserve_aligned(size_t size_bytes, size_t align_bytes)
     return wide + before;
 }
 
+static int or_map_again(int error, void *start, size_t size_bytes);
+
+/* The kernel places one mapping below the other, so a plain one is often aligned already, and the next aligned place below
+ * it is often free. */
+static void *map_aligned(size_t size_bytes, size_t align_bytes, int protection)
+{
+    void *start = map(NULL, size_bytes, protection, 0);
+    if (start == NULL || is_aligned(start, align_bytes)) return start;
+    call_munmap(start, size_bytes);
+    start = map((void *)((uintptr_t)start & -align_bytes), size_bytes, protection, 0);
+    if (start == NULL || is_aligned(start, align_bytes)) return start;
+    call_munmap(start, size_bytes);
+    start = map_wide(size_bytes, align_bytes);
+    if (start == NULL || protection == PROT_NONE) return start;
+    if (or_map_again(-call_mprotect(start, size_bytes, protection), start, size_bytes) == 0) return start;
+    call_munmap(start, size_bytes);
+    return NULL;
+}
+
 static void *linux_reserve(void *at, size_t size_bytes, size_t align_bytes)
 {
-    return at != NULL ? reserve_at(at, size_bytes) : reserve_aligned(size_bytes, align_bytes);
+    return at != NULL ? map_at(at, size_bytes, PROT_NONE) : map_aligned(size_bytes, align_bytes, PROT_NONE);
+}
+
+static void *linux_map(void *at, size_t size_bytes, size_t align_bytes)
+{
+    const int protection = PROT_READ | PROT_WRITE;
+    void *start = at != NULL ? map_at(at, size_bytes, protection) : map_aligned(size_bytes, align_bytes, protection);
+    if (ASAN && start != NULL) sanitizer_open(start, size_bytes);
+    return start;
 }
 
 static int linux_expose(void *start, size_t size_bytes)
@@ -104,7 +131,8 @@ static int map_again(void *start, size_t size_bytes)
         if (!call_failed(mapped)) return 0;
         if (mapped != -ENOMEM || call_mprotect(start, size_bytes, USABLE) == 0) return (int)-mapped; /* no hole */
     }
-    map_none(start, size_bytes, MAP_FIXED); /* touching it ends the process: better than to write to others' memory */
+    map(start, size_bytes, PROT_NONE,
+        MAP_FIXED); /* touching it ends the process: better than to write to others' memory */
     return (int)-mapped;
 }
 
@@ -145,11 +173,16 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
     return call_failed(moved) ? (int)-moved : 0;
 }
 
-int os_commit_fresh(void *start, size_t size_bytes)
+/* After an error of a change of protection. */
+static int or_map_again(int error, void *start, size_t size_bytes)
 {
-    int error = os->commit(start, size_bytes);
     bool is_forbidden = error == EPERM || error == EACCES || error == EINVAL || error == ENOSYS;
     return OWN_CALLS && is_forbidden ? map_again(start, size_bytes) : error;
+}
+
+int os_commit_fresh(void *start, size_t size_bytes)
+{
+    return or_map_again(os->commit(start, size_bytes), start, size_bytes);
 }
 
 static size_t linux_page_bytes(void)
@@ -163,6 +196,7 @@ static size_t linux_page_bytes(void)
 
 const struct os_ops os_linux_ops = {
     .reserve = linux_reserve,
+    .map = linux_map,
     .expose = linux_expose,
     .commit = linux_commit,
     .purge = linux_purge,
@@ -196,7 +230,7 @@ bool os_has_space(size_t size_bytes)
 {
     static _Atomic(bool) stays_mapped; /* the system takes nothing back: ask no more. relaxed: it orders nothing */
     if (!OWN_CALLS || atomic_load_explicit(&stays_mapped, memory_order_relaxed)) return true;
-    void *start = map_none(NULL, size_bytes, 0);
+    void *start = map(NULL, size_bytes, PROT_NONE, 0);
     if (start != NULL && call_munmap(start, size_bytes) != 0)
         atomic_store_explicit(&stays_mapped, true, memory_order_relaxed);
     return start != NULL;

@@ -25,6 +25,12 @@ static void *pages_reserve(void *at, size_t size_bytes, size_t align_bytes)
     return os_linux_ops.reserve(at, size_bytes, align_bytes);
 }
 
+static void *pages_map(void *at, size_t size_bytes, size_t align_bytes)
+{
+    check("map", at, size_bytes);
+    return os_linux_ops.map(at, size_bytes, align_bytes);
+}
+
 /* The calls of a range alone. */
 #define RANGE_CALLS(X) X(expose) X(commit) X(purge) X(seal) X(release)
 #define X(call)                                             \
@@ -57,6 +63,7 @@ static size_t pages_page_bytes(void)
 
 static const struct os_ops pages_ops = {
     .reserve = pages_reserve,
+    .map = pages_map,
     .expose = pages_expose,
     .commit = pages_commit,
     .purge = pages_purge,

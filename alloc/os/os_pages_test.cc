@@ -78,9 +78,9 @@ void bounds_hold(size_t page_bytes)
 const os_ops *below;
 void *beyond, *released;
 
-void *reserve_beyond(void *at, size_t size_bytes, size_t align_bytes)
+void *map_beyond(void *at, size_t size_bytes, size_t align_bytes)
 {
-    return at == nullptr ? beyond : below->reserve(at, size_bytes, align_bytes);
+    return at == nullptr ? beyond : below->map(at, size_bytes, align_bytes);
 }
 
 int release_beyond(void *start, size_t size_bytes)
@@ -112,7 +112,7 @@ TEST(OsPages, AddressesOfFiveLevels)
         ASSERT_FALSE(pagemap_is_window());
         static os_ops five_levels = *os;
         below = os;
-        five_levels.reserve = reserve_beyond;
+        five_levels.map = map_beyond;
         five_levels.release = release_beyond;
         os = &five_levels;
         for (int bits = HAK_ADDRESS_BITS; bits < 57; bits++) {

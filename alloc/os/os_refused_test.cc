@@ -48,6 +48,11 @@ const struct {
      [](auto &r) { return os_linux_ops.reserve(r.used + 2 * PAGE_BYTES, PAGE_BYTES, PAGE_BYTES) == nullptr; }},
     {"reserve", SYS_munmap, // what lies beside an aligned range stays reserved
      [](auto &) { return test::is_aligned(reserved(PAGE_BYTES, 64 * MIB), 64 * MIB); }},
+    {"map", SYS_mmap,
+     [](auto &r) {
+         return os_linux_ops.map(nullptr, PAGE_BYTES, MIB) == nullptr &&
+                os_linux_ops.map(r.used + 2 * PAGE_BYTES, PAGE_BYTES, PAGE_BYTES) == nullptr;
+     }},
     {"expose", SYS_mprotect, [](auto &r) { return os_linux_ops.expose(r.spare, PAGE_BYTES) == REFUSED; }},
     {"commit", SYS_mprotect, [](auto &r) { return os_linux_ops.commit(r.spare, PAGE_BYTES) == REFUSED; }},
     {"os_commit_fresh", SYS_mprotect, [](auto &r) { return os_commit_fresh(r.spare, PAGE_BYTES) == REFUSED; }},

@@ -1,10 +1,11 @@
-/* pagemap.c: see pagemap.h. */
+/* pagemap.c: see pagemap.h. More than 400 lines: all of it shares the tables' two addresses and length. */
 #include "superslab/pagemap.h"
 
 #include <errno.h>
 
 #include "base/bits.h"
 #include "os/lock.h"
+#include "os/meta.h"
 #include "os/os.h"
 
 enum {
@@ -26,18 +27,18 @@ static pagemap_tag_cell boot_tags[1];
 
 _Atomic(pagemap_tag_cell *) pagemap_tags = boot_tags;
 static char *table; /* both tables: the tags, then the descriptors */
-static _Atomic(void *) *descriptors;
+static _Atomic(uintptr_t) *descriptors;
 
 /* For each slice of PAGE_BYTES of the tables a bit: whether it is writable; whether it was mapped by itself (LOCK_MAP). */
 enum {
-    SLICES = (((size_t)4 << (FULL_BITS - PAGE_SHIFT)) + ((size_t)8 << (FULL_BITS - SUPERSLAB_SHIFT))) / PAGE_BYTES,
+    SLICES = (((size_t)4 << (FULL_BITS - PAGE_SHIFT)) + ((size_t)8 << (FULL_BITS - CELL_SHIFT))) / PAGE_BYTES,
 };
 static _Atomic(uint64_t) backed[SLICES / 64 + 1];
 static uint64_t own[SLICES / 64 + 1];
 /* The slice that is being mapped, plus 1; and that of a thread which a fork has caught at it, for the child: the thread may
  * have mapped it, and told nobody (LOCK_MAP). */
 static size_t entering, caught;
-static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - SUPERSLAB_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
+static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - CELL_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
 static struct {
     size_t first, end; /* slices of tags, so GiBs of addresses */
@@ -50,7 +51,7 @@ uint32_t pagemap_test_window_bits;
 static size_t table_bytes(uint32_t bits)
 {
     return (sizeof(pagemap_tag_cell) << (bits - PAGE_SHIFT)) +
-           round_up(sizeof(void *) << (bits - SUPERSLAB_SHIFT), PAGE_BYTES);
+           round_up(sizeof(void *) << (bits - CELL_SHIFT), PAGE_BYTES);
 }
 
 static void map_begin(char *start, uint32_t bits)
@@ -215,7 +216,7 @@ static bool back(uintptr_t address)
 {
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     return back_cell((const void *)&tags[address >> PAGE_SHIFT]) &&
-           back_cell((const void *)&descriptors[address >> SUPERSLAB_SHIFT]);
+           back_cell((const void *)&descriptors[address >> CELL_SHIFT]);
 }
 
 uint64_t pagemap_limit_bytes(void)
@@ -245,19 +246,58 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
         atomic_store_explicit(&tags[first + (tag != 0 ? i : pages - 1 - i)], tag, memory_order_release);
 }
 
-void *pagemap_descriptor(const void *address)
+/* --- descriptors ------------------------------------------------------------------------------------------- */
+
+/* The cell of a huge mapping has HUGE_MARK, and above it in which page of the cell the mapping begins. The descriptor's
+ * address has the bits above that. */
+enum { HUGE_MARK = 1, HUGE_PAGE_SHIFT = 1 };
+static_assert(CELL_BYTES / PAGE_BYTES << HUGE_PAGE_SHIFT <= META_LINE_BYTES, "a cell's pages fit below the descriptor");
+
+static _Atomic(uintptr_t) *cell_of(const void *address)
 {
-    if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
-    if (!is_mapped((const void *)&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT])) return NULL;
-    /* acquire: pairs with the release in pagemap_descriptor_set. Needed by readers that hold no block of the superslab
-     * (inspection, checks of foreign pointers). */
-    return atomic_load_explicit(&descriptors[(uintptr_t)address >> SUPERSLAB_SHIFT], memory_order_acquire);
+    return &descriptors[(uintptr_t)address >> CELL_SHIFT];
 }
 
-void *pagemap_descriptor_below(const void *address, uintptr_t *start)
+static uintptr_t cell_get(const void *address)
+{
+    if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return 0;
+    if (!is_mapped((const void *)cell_of(address))) return 0;
+    /* acquire: pairs with the release in pagemap_descriptor_set and pagemap_huge_enter. Needed by readers that hold no block
+     * there (inspection, checks of foreign pointers). */
+    return atomic_load_explicit(cell_of(address), memory_order_acquire);
+}
+
+static void *huge_in(uintptr_t cell)
+{
+    return (cell & HUGE_MARK) != 0 ? (void *)(cell & -(uintptr_t)META_LINE_BYTES) : NULL;
+}
+
+static uintptr_t page_in(uintptr_t cell)
+{
+    return cell % META_LINE_BYTES >> HUGE_PAGE_SHIFT;
+}
+
+void *pagemap_descriptor(const void *address)
+{
+    uintptr_t cell = cell_get(address);
+    return (cell & HUGE_MARK) == 0 ? (void *)cell : NULL;
+}
+
+void *pagemap_descriptor_of(const void *block)
+{
+    /* relaxed: as for tags, whatever handed the block over has ordered it. */
+    return (void *)atomic_load_explicit(cell_of(block), memory_order_relaxed);
+}
+
+void *pagemap_huge(const void *address)
+{
+    return huge_in(cell_get(address));
+}
+
+void *pagemap_huge_below(const void *address, uintptr_t *start)
 {
     if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
-    uintptr_t slot = (uintptr_t)address >> SUPERSLAB_SHIFT;
+    uintptr_t slot = (uintptr_t)address >> CELL_SHIFT;
     for (;;) {
         size_t slice = (size_t)((const char *)&descriptors[slot] - table) / PAGE_BYTES;
         /* relaxed: a thread that asks about a block has seen its descriptor set. A slice that is not backed holds
@@ -265,9 +305,10 @@ void *pagemap_descriptor_below(const void *address, uintptr_t *start)
         bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
         uintptr_t first = slot & ~(PAGE_BYTES / sizeof(void *) - 1); /* the slice's first cell */
         for (; is_backed; slot--) {
-            *start = slot << SUPERSLAB_SHIFT;
-            void *descriptor = pagemap_descriptor((const void *)*start);
-            if (descriptor != NULL) return descriptor;
+            uintptr_t cell = cell_get((const void *)(slot << CELL_SHIFT));
+            if (cell != 0 && huge_in(cell) == NULL) return NULL;
+            *start = (slot << CELL_SHIFT) + page_in(cell) * PAGE_BYTES;
+            if (cell != 0 && *start <= (uintptr_t)address) return huge_in(cell);
             if (slot == first) break;
         }
         if (first == 0) return NULL;
@@ -275,33 +316,49 @@ void *pagemap_descriptor_below(const void *address, uintptr_t *start)
     }
 }
 
-void *pagemap_descriptor_of(const void *block)
-{
-    /* relaxed: as for tags, whatever handed the block over has ordered it. */
-    return atomic_load_explicit(&descriptors[(uintptr_t)block >> SUPERSLAB_SHIFT], memory_order_relaxed);
-}
-
 bool pagemap_was_ours(const void *address)
 {
-    uintptr_t slot = (uintptr_t)address >> SUPERSLAB_SHIFT;
-    if (slot >> (FULL_BITS - SUPERSLAB_SHIFT) != 0) return false;
+    uintptr_t slot = (uintptr_t)address >> CELL_SHIFT;
+    if (slot >> (FULL_BITS - CELL_SHIFT) != 0) return false;
     return (atomic_load_explicit(&ever[slot / 64], memory_order_relaxed) >> slot % 64 & 1) != 0;
+}
+
+static void ever_set(const void *start)
+{
+    uintptr_t slot = (uintptr_t)start >> CELL_SHIFT;
+    /* relaxed: only reports read it. */
+    atomic_fetch_or_explicit(&ever[slot / 64], 1ull << slot % 64, memory_order_relaxed);
 }
 
 void pagemap_descriptor_set(const void *start, void *descriptor)
 {
-    /* relaxed: only reports read it. */
-    if (VALIDATE)
-        atomic_fetch_or_explicit(&ever[((uintptr_t)start >> SUPERSLAB_SHIFT) / 64],
-                                 1ull << ((uintptr_t)start >> SUPERSLAB_SHIFT) % 64, memory_order_relaxed);
-    /* release: publishes the descriptor's content. Pairs with the acquire in pagemap_descriptor. */
-    atomic_store_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], descriptor, memory_order_release);
+    for (const char *at = start; at < (const char *)start + SUPERSLAB_BYTES; at += CELL_BYTES) {
+        if (VALIDATE) ever_set(at);
+        /* release: publishes the descriptor's content. Pairs with the acquire in cell_get. */
+        atomic_store_explicit(cell_of(at), (uintptr_t)descriptor, memory_order_release);
+    }
 }
 
-void *pagemap_descriptor_take(const void *start)
+bool pagemap_huge_enter(const void *start, size_t size_bytes, void *descriptor)
 {
-    /* relaxed, here and below: the hand-over of the block to the thread that frees it orders the two. */
-    return atomic_exchange_explicit(&descriptors[(uintptr_t)start >> SUPERSLAB_SHIFT], NULL, memory_order_relaxed);
+    if (VALIDATE) ever_set(start);
+    uintptr_t first = (uintptr_t)start % CELL_BYTES / PAGE_BYTES;
+    uintptr_t cell = atomic_load_explicit(cell_of(start), memory_order_relaxed);
+    do {
+        if (cell != 0 && page_in(cell) - first >= (size_bytes + PAGE_BYTES - 1) / PAGE_BYTES) return false;
+        /* release: as in pagemap_descriptor_set. */
+    } while (!atomic_compare_exchange_weak_explicit(cell_of(start), &cell,
+                                                    (uintptr_t)descriptor | first << HUGE_PAGE_SHIFT | HUGE_MARK,
+                                                    memory_order_release, memory_order_relaxed));
+    return true;
+}
+
+void pagemap_huge_leave(const void *start, void *descriptor)
+{
+    uintptr_t cell = atomic_load_explicit(cell_of(start), memory_order_relaxed);
+    /* relaxed: the cell publishes nothing any more. Where the mapping has moved away, another may have the place. */
+    if (huge_in(cell) == descriptor)
+        atomic_compare_exchange_strong_explicit(cell_of(start), &cell, 0, memory_order_relaxed, memory_order_relaxed);
 }
 
 bool pagemap_tag_take(const void *start, uint32_t tag)
@@ -311,49 +368,64 @@ bool pagemap_tag_take(const void *start, uint32_t tag)
                                                    memory_order_relaxed);
 }
 
+/* --- places ------------------------------------------------------------------------------------------------ */
+
+typedef void *take_place(void *at, size_t size_bytes, size_t align_bytes); /* os->reserve or os->map */
+
 /* Whether the system has size_bytes at any address. If not, no place in the window is worth a try. */
-static bool is_to_be_had(size_t size_bytes)
+static bool is_to_be_had(take_place *take, size_t size_bytes)
 {
-    void *anywhere = os->reserve(NULL, size_bytes, PAGE_BYTES);
+    void *anywhere = take(NULL, size_bytes, PAGE_BYTES);
     if (anywhere == NULL) return false;
     os->release(anywhere, size_bytes);
     return true;
 }
 
 /* Searches the window for free address space, from where the last search ended, for at most WINDOW_TRIES places. */
-static void *window_reserve(size_t size_bytes, size_t align_bytes)
+static void *window_take(take_place *take, size_t size_bytes, size_t align_bytes)
 {
     uintptr_t low = (uintptr_t)1 << WINDOW_START_LOG2;
     uintptr_t high = (uintptr_t)1 << map_bits;
     uintptr_t at = atomic_load_explicit(&window_next, memory_order_relaxed);
     if (align_bytes >= high || size_bytes >= high - low) return NULL;
-    size_t step = round_up(size_bytes, SUPERSLAB_BYTES);
+    /* The search passes over no free part that is longer by a step. */
+    size_t step = size_bytes < 8 * SUPERSLAB_BYTES ? SUPERSLAB_BYTES : size_bytes / 4 & -(size_t)SUPERSLAB_BYTES;
     void *start = NULL;
     for (int tries = 0; start == NULL && tries < WINDOW_TRIES; tries++) {
         at = round_up(at, align_bytes);
         if (at >= high || high - at < size_bytes) at = round_up(low, align_bytes);
-        start = os->reserve((void *)at, size_bytes, align_bytes);
-        at += step;
-        if (start == NULL && tries == 0 && !is_to_be_had(size_bytes)) break;
+        start = take((void *)at, size_bytes, align_bytes);
+        at += start != NULL ? size_bytes : step;
+        if (start == NULL && tries == 0 && !is_to_be_had(take, size_bytes)) break;
     }
     /* Stored on failure too: the next search continues from here. */
     atomic_store_explicit(&window_next, at, memory_order_relaxed);
     return start;
 }
 
-static char *reserve_anywhere(size_t size_bytes, size_t align_bytes)
+static char *take_anywhere(take_place *take, size_t size_bytes, size_t align_bytes)
 {
-    char *start = os->reserve(NULL, size_bytes, align_bytes);
+    char *start = take(NULL, size_bytes, align_bytes);
     if (start == NULL || ((uintptr_t)start + size_bytes - 1) >> FULL_BITS == 0) return start;
     os->release(start, size_bytes); /* above the map: mmap gives such an address only for a hint, and we give none */
     return NULL;
 }
 
-void *pagemap_reserve(size_t size_bytes, size_t align_bytes)
+static void *take(take_place *take_at, size_t size_bytes, size_t align_bytes)
 {
-    char *start =
-        pagemap_is_window() ? window_reserve(size_bytes, align_bytes) : reserve_anywhere(size_bytes, align_bytes);
+    char *start = pagemap_is_window() ? window_take(take_at, size_bytes, align_bytes)
+                                      : take_anywhere(take_at, size_bytes, align_bytes);
     if (start == NULL || back((uintptr_t)start)) return start;
     os->release(start, size_bytes);
     return NULL;
+}
+
+void *pagemap_reserve(size_t size_bytes, size_t align_bytes)
+{
+    return take(os->reserve, size_bytes, align_bytes);
+}
+
+void *pagemap_map(size_t size_bytes, size_t align_bytes)
+{
+    return take(os->map, size_bytes, align_bytes);
 }

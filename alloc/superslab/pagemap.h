@@ -7,7 +7,9 @@
  *                         CLASS_OWN | class on all pages of a slab of a heap of the program's own (heap/own.h),
  *                         CLASS_OWN and CLASS_OWN_HUGE on the first pages of its larger blocks, and 0 on a
  *                         page that is not ours, or is free
- *   descriptors[p >> 22]  the descriptor of the superslab or huge block that begins in these 4 MiB
+ *   descriptors[p >> 21]  the descriptor of the superslab that has this cell of 2 MiB, or of the huge mapping that
+ *                         begins in the cell, in use or cached. A mapping can be shorter than a cell; then no other
+ *                         begins there
  *
  * One load of a tag answers free()'s question. The tables stand at a place where the kernel maps nothing by itself. They
  * are readable for the addresses that a process has to begin with, so that free of a foreign pointer finds 0, and
@@ -73,27 +75,36 @@ uint32_t pagemap_tag_checked(const void *address);
 /* Sets the tags of `pages` pages from start. The caller owns the pages. */
 void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag);
 
-/* The descriptor of the superslab or huge block that begins in address's 4 MiB; NULL if none. Any address. */
+/* The descriptor of the superslab that an address lies in; NULL if none. Any address. */
 void *pagemap_descriptor(const void *address);
 
 /* The same for a small block or a run that the caller has, or one that was. */
 void *pagemap_descriptor_of(const void *block);
 void pagemap_descriptor_set(const void *start, void *descriptor);
 
-/* Returns the nearest descriptor in address's 4 MiB or in any before them, and where those begin; NULL if none. */
-void *pagemap_descriptor_below(const void *address, uintptr_t *start);
+/* Enters a huge mapping, whose descriptor is at a multiple of META_LINE_BYTES, until pagemap_huge_leave. False: another
+ * begins in the same cell. One that begins inside of the new one has been moved away, and leaves only later: the new one
+ * takes its cell. So a mapping at a cell's start that is as long as a cell can always be entered. */
+bool pagemap_huge_enter(const void *start, size_t size_bytes, void *descriptor);
+void pagemap_huge_leave(const void *start, void *descriptor);
 
-/* Removes a descriptor, or a page's tag if it equals `tag`, from the map. Of two threads that free the same block at
- * the same time, the second gets NULL, or false. */
-void *pagemap_descriptor_take(const void *start);
+/* The descriptor of the huge mapping that begins in address's cell; NULL if none. Any address. */
+void *pagemap_huge(const void *address);
+
+/* The nearest huge mapping that begins at an address or before it, and where; NULL if a superslab is nearer, or none is. */
+void *pagemap_huge_below(const void *address, uintptr_t *start);
+
+/* Removes a page's tag if it equals `tag`. Of two threads that free the same block at the same time, the second gets
+ * false. */
 bool pagemap_tag_take(const void *start, uint32_t tag);
 
-/* Under VALIDATE: whether a superslab or a huge block has ever begun in address's 4 MiB. */
+/* Under VALIDATE: whether a superslab or a huge block has ever begun in address's cell. */
 bool pagemap_was_ours(const void *address);
 
-/* Reserves address space for a superslab or huge block inside of the map, as os->reserve does; makes its cells
- * writable. */
+/* Reserves address space for a superslab or huge block inside of the map, as os->reserve does, or memory, as os->map does;
+ * makes its cells writable. */
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes);
+void *pagemap_map(size_t size_bytes, size_t align_bytes);
 
 /* The process's limit on address space (RLIMIT_AS) when the map was made; UINT64_MAX: none. */
 uint64_t pagemap_limit_bytes(void);

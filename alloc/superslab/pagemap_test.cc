@@ -1,5 +1,5 @@
 // pagemap_test.cc: tags and descriptors of a started map, and law 6 as far as the page map goes. cache/fresh_test.cc
-// tests the map before start and the fallback window.
+// tests the map before start and the fallback window. More than 400 lines: all use one map.
 #include "base/test_support.h"
 
 #include <cerrno>
@@ -8,6 +8,7 @@
 extern "C" {
 #include "base/sizeclass.h"
 #include "hakmem/hakmem.h"
+#include "os/meta.h"
 #include "os/os.h"
 #include "superslab/pagemap.h"
 }
@@ -86,6 +87,49 @@ TEST(PageMap, DescriptorsReachFourMebibytes)
     EXPECT_EQ(pagemap_descriptor(start), nullptr);
     EXPECT_EQ(pagemap_descriptor(start + SUPERSLAB_BYTES), &second);
     pagemap_descriptor_set(start + SUPERSLAB_BYTES, nullptr);
+    EXPECT_EQ(os->release(start, 2 * SUPERSLAB_BYTES), 0);
+}
+
+// A mapping may begin at each page of a cell, and one in each cell. It is found from its start on, up to a superslab or the
+// next mapping, and from no address before.
+TEST(PageMap, HugeMappingsBeginAnywhere)
+{
+    struct alignas(META_LINE_BYTES) Descriptor {
+        char bytes[META_LINE_BYTES];
+    };
+    static Descriptor below, above;
+    char *start = static_cast<char *>(pagemap_reserve(2 * SUPERSLAB_BYTES, SUPERSLAB_BYTES));
+    ASSERT_NE(start, nullptr);
+    uintptr_t found = 0;
+    for (size_t first = 0; first < CELL_BYTES / PAGE_BYTES; first++) {
+        char *at = start + first * PAGE_BYTES, *next = at + CELL_BYTES;
+        EXPECT_TRUE(pagemap_huge_enter(at, 3 * PAGE_BYTES, &below));
+        if (first > 0) EXPECT_FALSE(pagemap_huge_enter(start, first * PAGE_BYTES, &above)) << "the cell is taken";
+        if (at + PAGE_BYTES < start + CELL_BYTES)
+            EXPECT_FALSE(pagemap_huge_enter(at + PAGE_BYTES, SUPERSLAB_BYTES, &above));
+        EXPECT_TRUE(pagemap_huge_enter(next, SUPERSLAB_BYTES, &above));
+        EXPECT_EQ(pagemap_huge(start), &below);
+        EXPECT_EQ(pagemap_huge(next), &above);
+        EXPECT_EQ(pagemap_descriptor(at), nullptr) << "of no superslab";
+        EXPECT_NE(pagemap_huge_below(at - 1, &found), &below);
+        for (char *address : {at, at + 1, next - 1}) {
+            EXPECT_EQ(pagemap_huge_below(address, &found), &below);
+            EXPECT_EQ(found, (uintptr_t)at);
+        }
+        EXPECT_EQ(pagemap_huge_below(start + SUPERSLAB_BYTES, &found), &above);
+        EXPECT_EQ(found, (uintptr_t)next);
+        pagemap_descriptor_set(start + SUPERSLAB_BYTES, &below);
+        EXPECT_EQ(pagemap_huge_below(start + SUPERSLAB_BYTES, &found), nullptr) << "a superslab is nearer";
+        pagemap_descriptor_set(start + SUPERSLAB_BYTES, nullptr);
+        pagemap_huge_leave(at, &above); // it has the place no more
+        EXPECT_EQ(pagemap_huge(at), &below);
+        EXPECT_TRUE(pagemap_huge_enter(start, CELL_BYTES, &above)) << "one that begins inside of it has moved away";
+        pagemap_huge_leave(at, &below);
+        EXPECT_EQ(pagemap_huge(at), &above);
+        pagemap_huge_leave(start, &above);
+        pagemap_huge_leave(next, &above);
+        EXPECT_EQ(pagemap_huge(at), nullptr);
+    }
     EXPECT_EQ(os->release(start, 2 * SUPERSLAB_BYTES), 0);
 }
 
@@ -387,8 +431,11 @@ TEST(PageMap, WhatTheHeapEnters)
     ASSERT_NE(huge, nullptr);
     EXPECT_EQ(pagemap_tag(huge), (uint32_t)CLASS_HUGE);
     EXPECT_EQ(pagemap_tag(huge + PAGE_BYTES), 0u);
-    EXPECT_NE(pagemap_descriptor(huge), nullptr);
+    EXPECT_NE(pagemap_huge(huge), nullptr);
+    EXPECT_EQ(pagemap_descriptor(huge), nullptr);
     hak_free(huge);
     EXPECT_EQ(pagemap_tag(huge), 0u);
-    EXPECT_EQ(pagemap_descriptor(huge), nullptr);
+    EXPECT_NE(pagemap_huge(huge), nullptr) << "it is cached";
+    hak_purge();
+    EXPECT_EQ(pagemap_huge(huge), nullptr);
 }

@@ -172,6 +172,15 @@ static int release(void *start, size_t size_bytes)
     return 0;
 }
 
+static void *arena_map(void *at, size_t size_bytes, size_t align_bytes)
+{
+    if (fails()) return NULL;
+    void *start = reserve(at, size_bytes, align_bytes);
+    if (start == NULL || commit(start, size_bytes) == 0) return start;
+    release(start, size_bytes);
+    return NULL;
+}
+
 static int arena_release(void *start, size_t size_bytes)
 {
     return fails() ? ENOMEM : release(start, size_bytes);
@@ -204,6 +213,7 @@ static size_t arena_page_bytes(void)
 
 static const struct os_ops arena_ops = {
     .reserve = arena_reserve,
+    .map = arena_map,
     .expose = arena_expose,
     .commit = arena_commit,
     .purge = arena_purge,
