@@ -79,17 +79,20 @@ bool Oracle::excess_ok(const Block &block, std::size_t usable_bytes, Witness wit
 {
     constexpr std::uintptr_t granule = 8, written_max = 64, writing_period = 256;
     const auto start = reinterpret_cast<std::uintptr_t>(block.start);
-    const std::uintptr_t from = (start + block.size_bytes + granule - 1) / granule * granule;
-    const std::uintptr_t end = (start + usable_bytes) / granule * granule;
-    if (usable_bytes == kUsableUnknown || end <= from) return true;
+    const std::size_t claimed = block.size_bytes == 0 ? 1 : block.size_bytes; // as ClaimMap::claim counts it
+    const std::uintptr_t from = (start + claimed + granule - 1) / granule * granule;
+    const std::uintptr_t end = (start + usable_bytes) / granule * granule; // wraps around if not covered
+    const bool covered = ClaimMap::covers(block.start, usable_bytes);
+    if (usable_bytes == kUsableUnknown || (covered && end <= from)) return true;
     auto *const excess = reinterpret_cast<unsigned char *>(from);
     const std::size_t bytes = end - from;
-    const std::uintptr_t taken = ClaimMap::covers(excess, bytes) ? claims_.claim(excess, bytes) : from;
-    if (taken != 0) {
-        failures_.add(
-            rule::kUsableSize, witness,
-            "malloc_usable_size(%p) is %zu for a block of %zu bytes, which reaches into a live block at 0x%" PRIxPTR,
-            block.start, usable_bytes, block.size_bytes, taken);
+    const std::uintptr_t taken = covered ? claims_.claim(excess, bytes) : 0;
+    if (!covered || taken != 0) {
+        char where[80] = "beyond the address space";
+        if (covered) std::snprintf(where, sizeof where, "into a live block at 0x%" PRIxPTR, taken);
+        failures_.add(rule::kUsableSize, witness,
+                      "malloc_usable_size(%p) is %zu for a block of %zu bytes, which reaches %s", block.start,
+                      usable_bytes, block.size_bytes, where);
         return false;
     }
     const std::size_t written = bytes < written_max ? bytes : written_max;

@@ -60,6 +60,22 @@ TEST_F(OracleTest, UsableBytesReachIntoNoLiveBlock)
     EXPECT_EQ(only_rule(), rule::kUsableSize);
 }
 
+TEST_F(OracleTest, UsableBytesOfABlockOfNoBytesAreItsOwn)
+{
+    ASSERT_TRUE(accept(block(32, 16)));
+    EXPECT_TRUE(oracle.allocated(block(0, 0), 24, false, kWitness));
+    EXPECT_TRUE(oracle.after_realloc(block(64, 0), block(64, 0), 8, kWitness));
+    EXPECT_FALSE(oracle.allocated(block(16, 0), 24, false, kWitness));
+    EXPECT_EQ(only_rule(), rule::kUsableSize);
+}
+
+TEST_F(OracleTest, UsableBytesEndInTheAddressSpace)
+{
+    EXPECT_FALSE(oracle.allocated(block(0, 20), std::size_t{0} - 8, false, kWitness));
+    EXPECT_EQ(only_rule(), rule::kUsableSize);
+    EXPECT_NE(detail().find("beyond the address space"), std::string::npos);
+}
+
 // What the malloc keeps in them is damaged.
 TEST_F(OracleTest, UsableBytesAreWrittenNowAndThen)
 {
