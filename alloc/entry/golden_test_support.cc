@@ -226,8 +226,10 @@ intptr_t __wrap_call_system(long number, intptr_t a, intptr_t b, intptr_t c, int
     switch (number) {
     case SYS_mmap:
         if (fails(CALL_mmap, bytes, static_cast<uint64_t>(c) << 32 | static_cast<uint64_t>(d))) return -ENOMEM;
-        if (is_on && a != 0 && (d & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0 && start + bytes <= lowest)
-            lowest = start; // a place that the caller would like
+        if (is_on && a != 0 && (d & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) { // a place that the caller would like
+            if (start + bytes <= lowest) lowest = start;
+            else a = 0; // the system would choose another, at random
+        }
         if (!is_on || a != 0) return call(a, d);
         if (bytes > lowest - (ARENA_END - ARENA_BYTES)) return -ENOMEM;
         lowest = (lowest - bytes) & ~uintptr_t{4095};
