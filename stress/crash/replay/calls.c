@@ -107,7 +107,7 @@ static uint64_t put(enum operation operation, void *block, size_t size_bytes, si
 {
     if (calls == NULL || block == NULL) return 0;
     uint64_t number = atomic_fetch_add_explicit(&calls->count, 1, memory_order_relaxed);
-    struct call call = {.operation = operation,
+    struct call call = {.operation = operation | (uint64_t)getpid() << 32,
                         .thread = (uint64_t)syscall(SYS_gettid),
                         .block = (uintptr_t)block,
                         .size_bytes = size_bytes,

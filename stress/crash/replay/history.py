@@ -12,7 +12,8 @@ ALLOCATED, FREED, ALLOCATED_ZEROED = 1, 2, 3
 class Call:
     def __init__(self, index, fields):
         self.index = index
-        self.operation, self.thread, self.block, self.size_bytes, self.usable_bytes, self.caller = fields
+        kind, self.thread, self.block, self.size_bytes, self.usable_bytes, self.caller = fields
+        self.operation, self.process = kind & 0xFFFFFFFF, kind >> 32
 
 
 class Block:
@@ -48,8 +49,9 @@ class History:
         self.is_whole = 0 < count <= CALLS_MAX
         for index in range(max(0, count - CALLS_MAX), count):
             fields = CALL.unpack_from(ring, index % CALLS_MAX * CALL.size)
-            if fields[0] in (ALLOCATED, FREED, ALLOCATED_ZEROED):
-                self.calls.append(Call(index, fields))
+            call = Call(index, fields)
+            if call.operation in (ALLOCATED, FREED, ALLOCATED_ZEROED):
+                self.calls.append(call)
 
     def stack_of(self, call):
         """The return addresses of a call, innermost first; at least its caller's."""
@@ -89,22 +91,24 @@ class History:
         """The block that contains an address: the one allocated last, live or freed. None: no known block does."""
         return next(iter(self.blocks_at(address, moment)[-1:]), None)
 
-    def double_frees(self, moment):
-        """Frees of blocks that were already free: [the second call, the first, its block], latest first."""
+    def double_frees(self, moment, is_apart=False):
+        """Frees of blocks that were already free: [the second call, the first, its block], latest first. is_apart: both
+        by one process. Processes that forked write to one log, and each may free what it inherited."""
         found, last, freed = [], {}, {}
         for call in self.before(moment):
+            key = (call.process if is_apart else 0, call.block)
             if call.operation != FREED:
                 last[call.block] = call
-                freed.pop(call.block, None)
-            elif call.block in freed:
-                found.insert(0, (call, freed[call.block], call.block))
+                freed.pop(key, None)
+            elif key in freed:
+                found.insert(0, (call, freed[key], call.block))
             elif call.block in last:
-                freed[call.block] = call
+                freed[key] = call
         return found
 
     def of_two_threads(self):
-        """The first block that two threads freed: (the second call, the first); None: there is none."""
-        rows = [(second, first) for second, first, _ in self.double_frees(None) if second.thread != first.thread]
+        """The first block that two threads of a process freed: (the second call, the first); None: there is none."""
+        rows = [(second, first) for second, first, _ in self.double_frees(None, True) if second.thread != first.thread]
         return rows[-1] if rows else None
 
     def meant_first(self, second, first, function_of):

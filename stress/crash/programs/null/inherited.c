@@ -1,4 +1,5 @@
-/* inherited.c: a server clears its table before it makes a child, and the child reads it. */
+/* inherited.c: a server clears its table before it makes a child, and the child reads it. Children free what they have
+ * inherited, and the server frees its own copy. */
 // expect: library=both cause=null_stored grade=found
 #include <sys/wait.h>
 
@@ -21,9 +22,11 @@ PLAINLY static void table_forget(struct server *server)
     server->table = NULL; /* guilty */
 }
 
-PLAINLY static int serve(const struct server *server)
+PLAINLY static int serve(struct server *server)
 {
-    return server->table[server->children] == 0 ? 4 : 5;
+    int status = server->table[server->children] == 0 ? 4 : 5;
+    free(server->table);
+    return status;
 }
 
 PLAINLY static void make_child(struct server *server)
