@@ -121,26 +121,27 @@ void os_purge_by_advice(bool yes)
 }
 
 /* Maps fresh memory at the place of the old. Kernels before 6.12 unmap the old range before they ask whether there is
- * memory for the new one, which strict overcommit may refuse. A hole must not stay, since others would be mapped there. */
+ * memory for the new one, which strict overcommit may refuse. A hole must not stay, since others would be mapped there:
+ * touching what closes it ends the process. Where there is no hole, nothing closes it, and the old memory stays. */
 static int map_again(void *start, size_t size_bytes)
 {
-    enum { TRIES = 100, USABLE = PROT_READ | PROT_WRITE };
+    enum { TRIES = 100 };
     intptr_t mapped = -ENOMEM;
     for (int tries = 0; tries < TRIES; tries++) {
-        mapped = call_mmap(start, size_bytes, USABLE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
+        mapped = call_mmap(start, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
         if (!call_failed(mapped)) return 0;
-        if (mapped != -ENOMEM || call_mprotect(start, size_bytes, USABLE) == 0) return (int)-mapped; /* no hole */
+        if (mapped != -ENOMEM || map_at(start, size_bytes, PROT_NONE) == NULL) break;
     }
-    map(start, size_bytes, PROT_NONE,
-        MAP_FIXED); /* touching it ends the process: better than to write to others' memory */
     return (int)-mapped;
 }
 
+/* Without room for a mapping more, or where a limit on address space or data is below what is in use, madvise still gives
+ * memory back. */
 static int linux_purge(void *start, size_t size_bytes)
 {
-    if (!OWN_CALLS || atomic_load_explicit(&purges_by_advice, memory_order_relaxed))
-        return -call_madvise(start, size_bytes, MADV_DONTNEED);
-    return map_again(start, size_bytes);
+    const bool by_advice = !OWN_CALLS || atomic_load_explicit(&purges_by_advice, memory_order_relaxed);
+    const int error = by_advice ? ENOMEM : map_again(start, size_bytes);
+    return error == ENOMEM ? -call_madvise(start, size_bytes, MADV_DONTNEED) : error;
 }
 
 /* Changes the protection instead of mapping over the old range: if the system refused the new mapping, the old one

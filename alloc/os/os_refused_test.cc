@@ -1,6 +1,7 @@
 // os_refused_test.cc: every function of os.h does what its comment says where the kernel refuses its call.
 #include "base/test_support.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 extern "C" {
@@ -68,6 +69,20 @@ const struct {
          os_purge_by_advice(false);
          return os_linux_ops.purge(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged();
      }},
+    {"purge", SYS_mmap, // no room for a mapping more: madvise needs none
+     [](auto &r) {
+         os_purge_by_advice(false);
+         return os_linux_ops.purge(r.used, PAGE_BYTES) == 0 && r.used[0] == 0 && r.used[2 * PAGE_BYTES - 1] == 7;
+     },
+     ENOMEM},
+    {"purge", SYS_mprotect, // no part of memory that is in use is closed
+     [](auto &r) {
+         const rlimit less = {PAGE_BYTES, PAGE_BYTES}; // the kernel refuses the mapping, with ENOMEM
+         os_purge_by_advice(false);
+         return setrlimit(RLIMIT_DATA, &less) == 0 && os_linux_ops.purge(r.used, PAGE_BYTES) == 0 && r.used[0] == 0 &&
+                r.used[2 * PAGE_BYTES - 1] == 7;
+     },
+     EPERM},
     {"os_purge_by_advice", SYS_madvise,
      [](auto &r) {
          os_purge_by_advice(true);
