@@ -1,6 +1,7 @@
 #include "bench/cell_worker.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -187,6 +189,7 @@ void forks(Worker &worker, std::uint64_t pairs)
         const pid_t child = fork();
         if (child < 0) die("fork failed");
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); // a child that hangs ends with the cell
             replace(worker, kForkPairs);
             _exit(0);
         }

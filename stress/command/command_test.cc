@@ -223,6 +223,17 @@ TEST_F(Commands, ShrinkPrintsACommandThatAShellRuns)
     for (const char *ending : {"ops", "txt"}) unlink((directory + "/it's `min`." + ending).c_str());
 }
 
+TEST_F(Commands, ShrinkAccusesNobodyOfAKillFromOutside)
+{
+    SKIP_WITHOUT_CANARIES();
+    write("# hakmem ops 1\nb0 = malloc(100);\nb0 = realloc(b0, SIZE_MAX-4096);\n");
+    const std::string killed = canary_directory() + "/libconform-canary-killed.so";
+    const SpawnResult result = spawn_stress({"shrink", ops, "--allocator", killed, "-o", directory, "--name", "min"});
+    EXPECT_EQ(result.exit_code, 77) << result.err;
+    EXPECT_THAT(result.out, testing::StartsWith("shrink: inconclusive: SIGKILL from outside ended each of 3 runs; "));
+    EXPECT_NE(access((directory + "/min.ops").c_str(), F_OK), 0);
+}
+
 struct Bug {
     const char *name, *rule;
 };

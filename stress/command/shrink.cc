@@ -17,6 +17,7 @@
 #include "engine/base/progress.h"
 #include "engine/base/verdict.h"
 #include "engine/subject/subject_load.h"
+#include "engine/watch/outside.h"
 #include "program/minimise.h"
 #include "program/program_file.h"
 #include "program/run_log.h"
@@ -27,6 +28,7 @@ namespace {
 // Deadline once the program is known to hang, since each hanging try takes this long.
 constexpr double kHangSeconds = 0.4;
 constexpr std::uint64_t kReportEveryNs = 1'000'000'000;
+constexpr int kInconclusive = 77;
 
 std::string plural(std::size_t count, const char *what)
 {
@@ -238,7 +240,12 @@ int shrink_main(int argc, char **argv)
     const std::uint64_t end_ns = clock_ns() + static_cast<std::uint64_t>(arguments.seconds * 1e9);
     Tries tries({arguments.allocator, subject.support, arguments.strict});
     const std::uint64_t times = arguments.tries;
+    const OutsideWatch outside;
     Verdict verdict = find_failure(tries, program, times);
+    if (verdict.how == "SIGKILL") {
+        write_text(STDOUT_FILENO, "shrink: " + outside.text() + "\n");
+        return kInconclusive;
+    }
     if (!verdict.failed()) {
         write_text(STDOUT_FILENO, "nothing to shrink: " + arguments.file + " passes on " + arguments.allocator +
                                       " in " + (tries.count == 1 ? "1 try" : std::to_string(tries.count) + " tries") +
