@@ -20,7 +20,7 @@ if(NOT STRESS_SANITIZED)
     target_compile_definitions(canary-${bug} PRIVATE CANARY_BUG=CANARY_${BUG})
   endforeach()
   foreach(bug IN ITEMS cancel_point fork_hang fork_crash fork_overlap destructor_crash oom_crash oom_for_ever oom_hang
-      oom_lost deep_stack own_thread)
+      oom_killed oom_lost deep_stack own_thread)
     string(TOUPPER ${bug} BUG)
     stress_canary(${bug} canary/process_canary.c canary/aligned_calls.c)
     target_compile_definitions(canary-${bug} PRIVATE CANARY_BUG=CANARY_${BUG})

@@ -68,6 +68,21 @@ INSTANTIATE_TEST_SUITE_P(InjectCanary, InjectCanary,
                                          InjectBug{"oom_leak", "space", "mid", "failure: lost: "}),
                          [](const auto &tested) { return std::string(tested.param.bug) + "_" + tested.param.kind; });
 
+// Runs that a SIGKILL from outside ended prove nothing, and accuse nobody.
+TEST(Inject, KilledFromOutsideIsSkipped)
+{
+    if (const std::string why = fault_os_refusal(); !why.empty()) GTEST_SKIP() << why;
+    const std::vector<std::string> runs[] = {{"calls", "mid", "--call", "1", "--for-ever"}, {"space", "mid"}};
+    for (std::vector<std::string> words : runs) {
+        words.insert(words.begin(), "inject");
+        words.insert(words.end(), {"--seed", "42", "--allocator", canary_directory() + "/libcanary-oom_killed.so"});
+        const SpawnResult result = spawn_stress(words);
+        EXPECT_EQ(result.exit_code, 77) << result.out << result.err;
+        EXPECT_THAT(result.out, testing::ContainsRegex("\nmid +skipped: .*[Kk]ill"));
+        EXPECT_THAT(result.out, testing::EndsWith("verdict skipped\n"));
+    }
+}
+
 // A known failure does not fail the command; one that no longer comes does.
 TEST(Inject, KnownFailures)
 {

@@ -24,6 +24,7 @@ enum bug {
     CANARY_OOM_CRASH,        /* touches memory that mmap refused to give */
     CANARY_OOM_FOR_EVER,     /* after one failure no request succeeds any more */
     CANARY_OOM_HANG,         /* after one failure malloc waits for ever */
+    CANARY_OOM_KILLED,       /* after more failures than a run without a fault has, a SIGKILL, as from outside */
     CANARY_OOM_LOST,         /* realloc frees the block when it fails */
     CANARY_OOM_LEAK,         /* the next free after a failure does nothing; books.c shows it */
     CANARY_DEEP_STACK,       /* malloc needs 20 KiB of stack */
@@ -42,6 +43,7 @@ void *__libc_memalign(size_t align_bytes, size_t size_bytes);
 
 static char shared_block[4096] __attribute__((aligned(4096)));
 static bool armed, in_child, has_failed;
+static _Atomic(unsigned) failures;
 static _Atomic bool loses_next;
 size_t canary_lost_bytes;
 static _Thread_local bool thread_is_done __attribute__((tls_model("initial-exec")));
@@ -107,6 +109,7 @@ static void *strike_after(void *block)
     has_failed |= block == NULL;
     loses_next |= block == NULL;
     while (BUG == CANARY_OOM_HANG && has_failed) usleep(1000);
+    if (BUG == CANARY_OOM_KILLED && block == NULL && ++failures == 20) kill(getpid(), SIGKILL);
     if (BUG == CANARY_OOM_FOR_EVER && has_failed) {
         __libc_free(block);
         errno = ENOMEM;

@@ -66,17 +66,19 @@ std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
     return failures;
 }
 
-// Fails the one call that --call names, and judges the run in the same way.
-void alone(Task task, Tally::Row &row, Tally &tally)
+// Fails the one call that --call names, and judges the run in the same way. Returns why there is no verdict, or nothing.
+std::string alone(Task task, Tally::Row &row, Tally &tally)
 {
     task.injection.call = task.settings.call;
     task.injection.for_ever = task.settings.for_ever;
     const Outcome outcome = run_judged(task, row.kept);
     row.add(outcome);
-    if (tally.failed(task, outcome) || outcome.failed_calls != 0) return;
+    if (tally.failed(task, outcome) || outcome.failed_calls != 0) return "";
+    if (!outcome.skip.empty()) return outcome.skip;
     const char *runs_differ = task.schedule == Schedule::Os ? ", and the next one may make more; try again" : "";
     tally.proves_nothing(task.scenario, fmt::format("call {} never came: this run makes {}{}", task.injection.call,
                                                     outcome.calls, runs_differ));
+    return "";
 }
 
 } // namespace
@@ -107,14 +109,15 @@ void calls_of(const Settings &settings, const std::string &scenario, Tally &tall
     row.unseen = loss_unseen(task);
     if (task.schedule == Schedule::Os) row.note = ", under the system's scheduler";
     if (settings.call != 0) {
-        alone(task, row, tally);
-        return tally.done(row);
+        const std::string why = alone(task, row, tally);
+        return why.empty() ? tally.done(row) : tally.skipped(scenario, why);
     }
     if (row.calls == 0)
         return tally.skipped(scenario, fmt::format("{} ops of {} threads make no call to the system for memory",
                                                    task.ops, task.threads));
     std::uint64_t failures = 0;
     for (bool for_ever : {false, true}) failures += each(task, for_ever, row, tally);
+    if (failures == 0 && row.failed_calls == 0 && row.slow != 0) return tally.skipped(scenario, row.without_verdict());
     if (failures == 0 && row.failed_calls == 0)
         tally.proves_nothing(scenario, fmt::format("of {} calls none was made to fail", row.calls));
     tally.done(row);

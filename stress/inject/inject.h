@@ -93,11 +93,12 @@ class Tally {
         std::string scenario;
         std::uint64_t ops = 0, calls = 0, runs = 0, failed_calls = 0, refused = 0, signals = 0, signals_inside = 0;
         std::string note;
-        std::uint64_t slow =
-            0; // runs without a verdict: a busy machine did not let them end, or they were killed from outside
+        // Runs without a verdict: a busy machine did not let them end, or they were killed from outside.
+        std::uint64_t slow = 0;
         std::string unseen; // see loss_unseen
         Kept kept; // kept by libc in a run without a fault
         void add(const Outcome &outcome);
+        std::string without_verdict() const;
     };
 
     void skipped(const std::string &scenario, const std::string &why);

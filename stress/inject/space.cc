@@ -45,8 +45,9 @@ void space_of(const Settings &settings, const std::string &scenario, Tally &tall
         const Outcome outcome = run_judged(task, row.kept);
         row.add(outcome);
         failed = tally.failed(task, outcome);
-        untouched = alone || (outcome.refused == 0 && limit_bytes > (std::uint64_t{1} << 20));
+        untouched = alone || (outcome.skip.empty() && outcome.refused == 0 && limit_bytes > (std::uint64_t{1} << 20));
     }
+    if (!failed && row.refused == 0 && row.slow != 0) return tally.skipped(scenario, row.without_verdict());
     if (!failed && row.refused == 0)
         tally.proves_nothing(scenario,
                              fmt::format("no request was refused where {} bytes more could be mapped; give {}",

@@ -34,6 +34,11 @@ void Tally::Row::add(const Outcome &outcome)
     signals_inside += outcome.signals_inside;
 }
 
+std::string Tally::Row::without_verdict() const
+{
+    return fmt::format("{} run{} gave no verdict (slow, or killed from outside)", slow, slow == 1 ? "" : "s");
+}
+
 void Tally::begin(const std::string &scenario)
 {
     judged_.push_back({scenario, "", {}, {}, now_seconds(), 0});
@@ -85,8 +90,7 @@ void Tally::done(const Row &row)
     const std::string ops = settings_.kind == "signals" ? "" : fmt::format("{} ops, ", row.ops);
     if (!row.unseen.empty()) ++unseen_;
     const std::string unseen = row.unseen.empty() ? "" : "; not looked at for loss: " + row.unseen;
-    const std::string slow =
-        row.slow == 0 ? "" : fmt::format("; {} runs gave no verdict (slow, or killed from outside)", row.slow);
+    const std::string slow = row.slow == 0 ? "" : "; " + row.without_verdict();
     write_text(out_,
                fmt::format("{:<16} {}{}{}{}{}\n", row.scenario, ops, figures(settings_, row), row.note, slow, unseen));
 }
