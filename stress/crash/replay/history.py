@@ -91,12 +91,12 @@ class History:
         """The block that contains an address: the one allocated last, live or freed. None: no known block does."""
         return next(iter(self.blocks_at(address, moment)[-1:]), None)
 
-    def double_frees(self, moment, is_apart=False):
-        """Frees of blocks that were already free: [the second call, the first, its block], latest first. is_apart: both
-        by one process. Processes that forked write to one log, and each may free what it inherited."""
+    def double_frees(self, moment):
+        """Frees of blocks that were already free: [the second call, the first, its block], latest first. Both are by one
+        process: processes that forked write to one log, and each may free what it inherited."""
         found, last, freed = [], {}, {}
         for call in self.before(moment):
-            key = (call.process if is_apart else 0, call.block)
+            key = (call.process, call.block)
             if call.operation != FREED:
                 last[call.block] = call
                 freed.pop(key, None)
@@ -108,7 +108,7 @@ class History:
 
     def of_two_threads(self):
         """The first block that two threads of a process freed: (the second call, the first); None: there is none."""
-        rows = [(second, first) for second, first, _ in self.double_frees(None, True) if second.thread != first.thread]
+        rows = [(second, first) for second, first, _ in self.double_frees(None) if second.thread != first.thread]
         return rows[-1] if rows else None
 
     def meant_first(self, second, first, function_of):
