@@ -2,6 +2,8 @@
 // of a process that has not used it.
 #include "heap/heap_test_support.h"
 
+#include <sys/syscall.h>
+
 extern "C" {
 #include "superslab/pagemap.h"
 }
@@ -57,6 +59,22 @@ TEST(FreshLimit, OnlyLongBlocksGetMappingsInTheWindow)
         for (void *run : runs) hak_free(run);
         test::expect_at_rest();
     }));
+}
+
+// A filter may refuse mprotect with an error; the page map must grow all the same, the window's too.
+TEST(FreshLimit, TheMapGrowsWithoutMprotect)
+{
+    SKIP_UNDER_SANITIZER("its runtime needs the call that is refused");
+    if (!test::in_child([] { EXPECT_TRUE(test::refuse_call(SYS_mincore, EPERM)); }))
+        GTEST_SKIP() << "the kernel lets no process refuse calls to itself (seccomp)";
+    for (bool is_limited : {false, true})
+        EXPECT_TRUE(test::in_child([=] {
+            if (is_limited) test::limit_address_space((size_t)16 << 30);
+            hak_free(hak_malloc(1));
+            ASSERT_EQ(pagemap_is_window(), is_limited);
+            ASSERT_TRUE(test::refuse_call(SYS_mprotect, EPERM));
+            for (int i = 0; i < 1000; i++) ASSERT_NE(hak_malloc(4 << 20), nullptr) << i; // its tags fill four slices
+        }));
 }
 
 TEST(FreshLimit, FreedHugeMemoryServesSmallBlocksUnderALimit)

@@ -179,7 +179,8 @@ static bool back_slice(size_t slice)
     uint64_t bit = 1ull << slice % 64;
     if (lock_acquire(LOCK_MAP)) caught = entering;
     bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) & bit) != 0; /* by another */
-    if (!is_backed && !is_shown(slice) && (own[slice / 64] & bit) == 0) {
+    const bool is_alone = is_sparse() && !is_shown(slice);
+    if (!is_backed && is_alone && (own[slice / 64] & bit) == 0) {
         entering = slice + 1;
         if (os->reserve(start, PAGE_BYTES, PAGE_BYTES) != NULL || caught == slice + 1)
             own[slice / 64] |= bit; /* for good, also where it cannot be committed now */
@@ -187,7 +188,7 @@ static bool back_slice(size_t slice)
         atomic_signal_fence(memory_order_release);
         entering = 0;
     }
-    const bool is_ours = is_shown(slice) || (own[slice / 64] & bit) != 0;
+    const bool is_ours = !is_alone || (own[slice / 64] & bit) != 0;
     is_backed = is_backed || (is_ours && os_commit_fresh(start, PAGE_BYTES) == 0);
     /* release: as in back_cell. */
     if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
@@ -205,7 +206,7 @@ static bool back_cell(const void *cell)
     if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
     if (is_sparse() && !is_shown(slice)) return back_slice(slice);
     const int error = os->commit(table + slice * PAGE_BYTES, PAGE_BYTES);
-    if (error != 0) return is_sparse() && error != ENOMEM && back_slice(slice);
+    if (error != 0) return error != ENOMEM && back_slice(slice);
     atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
     return true;
 }
