@@ -1,3 +1,4 @@
+// More than 400 lines: one fixture tests every rule of the oracle, each from both sides.
 // Tests each rule from both sides: what it must accept, and the planted fault that it must name. The blocks are plain
 // arrays; nothing calls the subject.
 #include "engine/judge/oracle.h"
