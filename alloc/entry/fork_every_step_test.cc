@@ -360,6 +360,7 @@ void fork_at_each_step_of_all(bool sampled)
         if (is_due(row, sampled) && !testing::Test::HasFailure()) fork_at_each_step(row, rng.next(), sum);
     printf("%llu instructions, %llu writes, %llu forks\n", (unsigned long long)sum.instructions,
            (unsigned long long)sum.writes, (unsigned long long)sum.stops);
+    EXPECT_GT(sum.stops, 0u) << "nothing was forked: no such HAKMEM_TEST_FUNCTION, or HAKMEM_TEST_STRIDE=1 is needed";
 }
 
 class ForkEveryStep : public testing::Test {

@@ -48,7 +48,7 @@ def parse_cell(text):
     try:
         size, threads = numbers
         unit = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
-        return pattern, int(size.rstrip("KM")) * unit, int(threads)
+        return pattern, int(size if unit == 1 else size[:-1]) * unit, int(threads)
     except ValueError:
         raise BadInput(f"--cell {text}: must be PATTERN/SIZE/THREADS, such as replace/300K/1") from None
 

@@ -29,7 +29,7 @@ class Surface(unittest.TestCase):
     def test_names(self):
         for name in ("tight/1/1", "touched/1000/2", "replace/300K/8", "many-to-one/64M/9"):
             self.assertEqual(surface.cell_name(surface.parse_cell(name)), name)
-        for bad in ("tight", "tight/64", "tight/x/1", "tight/K/1", "tight/64/", "tight/64/1/1", "tight/1G/1"):
+        for bad in ("tight", "tight/64", "tight/x/1", "tight/K/1", "tight/64/", "tight/64/1/1", "tight/1KM/1"):
             self.assertRaises(BadInput, surface.parse_cell, bad)
 
     def test_ratios(self):
