@@ -252,12 +252,13 @@ TEST_F(Stats, TheBooksAgreeWithTheKernel)
         size_t size = i % 100 == 0 ? rng.between(RUN_BYTES_MAX / 4, RUN_BYTES_MAX) : rng.between(1, 4000);
         blocks.emplace_back((char *)hak_malloc(hak_good_size(size)), hak_good_size(size));
     }
-    blocks.emplace_back((char *)hak_malloc(9 * MIB), 9 * MIB);
-    for (auto &[block, size] : blocks) memset(block, 1, size);
-    // The superslabs and huge blocks, by mincore.
+    // The superslabs and the huge block, by mincore.
     std::vector<uintptr_t> bases;
     for (auto &[block, size] : blocks) bases.push_back((uintptr_t)block / SUPERSLAB_BYTES * SUPERSLAB_BYTES);
+    blocks.emplace_back((char *)hak_malloc(9 * MIB), 9 * MIB);
     auto huge = (uintptr_t)blocks.back().first;
+    bases.push_back(huge);
+    for (auto &[block, size] : blocks) memset(block, 1, size);
     std::sort(bases.begin(), bases.end());
     bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
     size_t os_bytes = (size_t)sysconf(_SC_PAGESIZE), resident = 0;
