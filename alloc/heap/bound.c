@@ -154,7 +154,10 @@ bool bound_make_room(size_t size_bytes)
         empty_caches();
         is_more = true;
     }
-    if (!by_limit && (is_more || purge_dirty_pages() != 0)) pool_purge_all();
+    if (!by_limit && (is_more || purge_dirty_pages() != 0)) {
+        if (wanted_bytes > RUN_BYTES_MAX) pool_make_room();
+        else pool_purge_all(); /* an empty superslab serves the block */
+    }
     /* Another thread may be purging the pages that would do. */
     return is_more || !by_limit || purge_dirty_pages() != 0;
 }

@@ -96,7 +96,7 @@ TEST(FreshLimit, FreedHugeMemoryServesSmallBlocksUnderALimit)
             << "24 MiB were freed, and small blocks are refused";
         for (void *block : small) hak_free(block);
         // The reverse: memory of small blocks serves a huge one.
-        void *block = hak_malloc(16 << 20);
+        void *block = hak_malloc(20 << 20);
         EXPECT_NE(block, nullptr) << "24 MiB of small blocks were freed";
         hak_free(block);
         for (void *each : huge) hak_free(each);

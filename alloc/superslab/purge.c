@@ -192,13 +192,16 @@ static uint32_t empty_max(bool everything)
     return half > EMPTY_SUPERSLABS_MIN ? half : EMPTY_SUPERSLABS_MIN;
 }
 
-static size_t purge_round(enum what what, size_t dirty_pages_goal)
+static size_t purge_round_to(enum what what, size_t dirty_pages_goal, uint32_t empty)
 {
-    struct round round = {.what = what,
-                          .dirty_pages_goal = dirty_pages_goal,
-                          .empty_max = empty_max(what == ALL && dirty_pages_goal == 0)};
+    struct round round = {.what = what, .dirty_pages_goal = dirty_pages_goal, .empty_max = empty};
     pool_for_each_from_top(visit, &round); /* searches claim from the bottom */
     return round.purged;
+}
+
+static size_t purge_round(enum what what, size_t dirty_pages_goal)
+{
+    return purge_round_to(what, dirty_pages_goal, empty_max(what == ALL && dirty_pages_goal == 0));
 }
 
 /* --- when ------------------------------------------------------------------------------------------ */
@@ -296,9 +299,9 @@ bool pool_tick(uint64_t now_ms)
     return true;
 }
 
-size_t pool_purge_all(void)
+static size_t purge_all(uint32_t empty)
 {
-    size_t purged = purge_round(ALL, 0);
+    size_t purged = purge_round_to(ALL, 0, empty);
     set(&keep_eighths_least, 0);
     set(&keep_eighths_at_first, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
@@ -309,6 +312,16 @@ size_t pool_purge_all(void)
     set(&pages_now.run_pages_peak, 0);
     atomic_store_explicit(&useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
+}
+
+size_t pool_purge_all(void)
+{
+    return purge_all(empty_max(true));
+}
+
+void pool_make_room(void)
+{
+    purge_all(0);
 }
 
 void pool_purge_some(size_t pages)

@@ -33,6 +33,9 @@ void pool_tick_force(void);
 /* Purges every free page, and resets what the limit in number has learned. Returns bytes given back. */
 size_t pool_purge_all(void);
 
+/* The same, and releases every empty superslab too: a huge block was refused, and may need the address space. */
+void pool_make_room(void);
+
 /* Purges at least this number of free pages, or all. Forgets nothing of what was learned. */
 void pool_purge_some(size_t pages);
 
