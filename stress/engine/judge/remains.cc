@@ -23,7 +23,7 @@ constexpr std::uint64_t kAny = UINT64_MAX;
 constexpr struct {
     const char *name;
     std::uint64_t slack_per_thread;
-    std::uint64_t growth_min = 1; // what a round must add for the round to count
+    std::uint64_t growth_min = 1; // what a round must add for the round to count; of resident bytes for each thread
 } kFigures[kFigureCount] = {
     {"open mappings", 2},
     {"closed mappings", 2},
@@ -141,9 +141,9 @@ std::string remains_fault(const Rounds &rounds, bool strict, std::uint32_t threa
 {
     if (rounds.size() < (strict ? kRepeatsMin : kRepeatsMinLenient)) return "";
     for (std::size_t figure = 0; figure < kFigureCount; ++figure) {
+        const std::uint64_t least = kFigures[figure].growth_min * (figure == kResidentBytes ? threads : 1);
         bool grows = true;
-        for (std::size_t i = 1; i < rounds.size(); ++i)
-            grows &= rounds[i][figure] >= rounds[i - 1][figure] + kFigures[figure].growth_min;
+        for (std::size_t i = 1; i < rounds.size(); ++i) grows &= rounds[i][figure] >= rounds[i - 1][figure] + least;
         const std::uint64_t slack = kFigures[figure].slack_per_thread, second = rounds[1][figure];
         const bool above = strict && slack != kAny && rounds.back()[figure] > second + slack * threads;
         if (!grows && !above) continue;

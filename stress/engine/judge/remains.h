@@ -44,7 +44,7 @@ void held_add_mapping(Held &held, const char *line);
 
 using Rounds = std::vector<Held, MappedAllocator<Held>>;
 
-// What grew in each round after the first (resident bytes: by 64 KiB); empty: nothing did, or there are too few rounds. In a strict run also what is
+// What grew in each round after the first (resident bytes: by 64 KiB a thread); empty: nothing did, or there are too few rounds. In a strict run also what is
 // larger at the end than after the second round by more than threads that meet by chance explain.
 std::string remains_fault(const Rounds &rounds, bool strict, std::uint32_t threads);
 

@@ -22,7 +22,7 @@ Rounds rounds_of(Figure figure, std::initializer_list<std::uint64_t> values)
     Rounds rounds;
     for (std::uint64_t value : values) {
         Held held{};
-        held[figure] = figure == kResidentBytes ? value << 16 : value;
+        held[figure] = figure == kResidentBytes ? value << 18 : value;
         rounds.push_back(held);
     }
     return rounds;
@@ -36,7 +36,7 @@ TEST(Remains, WhatGrowsInEachRoundIsLost)
         };
         EXPECT_THAT(
             fault({5, 6, 7, 8, 9}, true),
-            HasSubstr(figure == kResidentBytes ? " after each round: 327680 393216" : " after each round: 5 6 7 8 9"))
+            HasSubstr(figure == kResidentBytes ? " after each round: 1310720 1572864" : " after each round: 5 6 7 8 9"))
             << figure;
         EXPECT_EQ(fault({6, 7, 8, 9}, true), "") << "too few rounds";
         EXPECT_EQ(fault({5, 9, 9, 9, 9}, true), "") << "caches fill in the first round";
@@ -49,10 +49,11 @@ TEST(Remains, WhatGrowsInEachRoundIsLost)
 
 TEST(Remains, AFewResidentPagesARoundAreNoLeak)
 {
-    for (std::uint64_t step : {std::uint64_t{64} << 10, (std::uint64_t{64} << 10) - 1}) {
+    constexpr std::uint64_t least = 4 * (std::uint64_t{64} << 10);
+    for (std::uint64_t step : {least, least - 1}) {
         Rounds rounds(9);
         for (std::size_t i = 0; i < rounds.size(); ++i) rounds[i][kResidentBytes] = i * step;
-        EXPECT_EQ(remains_fault(rounds, false, 4) != "", step == 64 << 10) << step;
+        EXPECT_EQ(remains_fault(rounds, false, 4) != "", step == least) << step;
     }
 }
 

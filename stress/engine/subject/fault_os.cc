@@ -110,7 +110,9 @@ void on_trap(int, siginfo_t *info, void *context)
         r[REG_RAX] = stress_passed_call(number, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
     else if (number == SYS_brk) r[REG_RAX] = stress_passed_call(SYS_brk, 0, 0, 0, 0, 0, 0);
     else r[REG_RAX] = -ENOMEM;
-    if (r[REG_RAX] == -ENOMEM && (number == SYS_munmap || number == SYS_madvise))
+    const bool gives_back =
+        number == SYS_munmap || (number == SYS_madvise && (r[REG_RDX] == MADV_DONTNEED || r[REG_RDX] == MADV_FREE));
+    if (r[REG_RAX] == -ENOMEM && gives_back)
         unreturned_bytes.fetch_add(static_cast<std::uint64_t>(r[REG_RSI]), std::memory_order_relaxed);
     errno = before;
 }
