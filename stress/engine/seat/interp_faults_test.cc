@@ -47,7 +47,7 @@ TEST_F(InterpTest, ABlockThatIsNotSoundIsAFault)
     fake.usable = 99;
     expect_fault(apply(OpKind::Malloc, 0, 100), "malloc(100) usable_size Failed Given unsound", rule::kUsableSize);
     expect_fault(apply(OpKind::Realloc, 0, 100), "realloc(null,100) usable_size Failed Given unsound", rule::kOverlap);
-    fake.usable = SIZE_MAX - 1;
+    fake.usable = Fake::kAsGiven;
     fake.at = 12288;
     EXPECT_EQ(apply(OpKind::Realloc, 0, 100), "realloc(null,100) usable_size Done Given");
     fake.usable = 99;

@@ -22,7 +22,8 @@ struct Fake {
     std::size_t most = SIZE_MAX; // larger requests are refused with ENOMEM
     std::string silent = "none"; // the function that leaves errno as it was then
     int error = 0; // what a call does to errno, or posix_memalign returns
-    std::size_t usable = SIZE_MAX - 1;
+    static constexpr std::size_t kAsGiven = SIZE_MAX - 1;
+    std::size_t usable = kAsGiven, given = 0; // given: the bytes of the last block
     bool moves = true; // whether realloc copies
     bool spoils = false; // whether realloc changes a byte of the block that it does not move
 };
@@ -42,6 +43,7 @@ inline void *answer(const std::string &call, std::size_t size_bytes)
         return nullptr;
     }
     if (fake.error != 0) errno = fake.error;
+    fake.given = size_bytes;
     return fake.refuses ? nullptr : memory + fake.at;
 }
 

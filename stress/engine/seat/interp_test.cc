@@ -46,7 +46,7 @@ int hak_posix_memalign(void **out, std::size_t align_bytes, std::size_t size_byt
 std::size_t hak_malloc_usable_size(const void *) noexcept
 {
     fake.calls += "usable_size ";
-    return fake.usable;
+    return fake.usable == Fake::kAsGiven ? fake.given : fake.usable;
 }
 void hak_free(void *start) noexcept
 {
