@@ -247,11 +247,13 @@ static size_t waiting_bytes(struct ring *ring)
     return bytes;
 }
 
-/* Gives the thread a ring if it has none. One that does not learn of its end, since it never allocated or is in its last
- * destructors, leaves the ring to ring_claim. */
+/* Gives the thread a ring if it has none. One that never allocated does not learn of its end, and leaves the ring to
+ * ring_claim. False in a thread's last destructors: then its blocks do not wait, or each thread that frees so late would
+ * have a second ring. */
 static bool ring_start(void)
 {
     if (HAK_MINE(mine) != NULL) return true;
+    if (tcache_self()->state == THREAD_ENDED) return false;
     HAK_MINE(mine) = ring_take();
     if (HAK_MINE(mine) == NULL) return false;
     HAK_MINE(mine)->bytes = waiting_bytes(HAK_MINE(mine));

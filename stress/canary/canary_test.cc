@@ -127,7 +127,9 @@ TEST_P(CleanCanary, Passes)
 {
     Words more = {"--seconds", "0.3"};
     // glibc puts small blocks of two threads into one cache line, which only strict runs count as a fault.
-    if (std::string(GetParam()) == "false-sharing") more.push_back("--no-strict");
+    // It makes an arena of 64 MiB when a thread meets another that is ending; strict runs count it as lost.
+    const std::string scenario = GetParam();
+    if (scenario == "false-sharing" || scenario == "leak") more.push_back("--no-strict");
     const SpawnResult result = run_on("none", GetParam(), more);
     if (std::string(GetParam()) == "oom" && !fault_os_refusal().empty()) GTEST_SKIP() << fault_os_refusal();
     for (const char *lacking : {"heaps", "profile", "idle"}) {
