@@ -222,7 +222,9 @@ class InProgram:
         held = (origin.get("base_origin") or {}).get("cell")
         hit = self.store_before(held) if held else None
         by = self.judge.culprit(hit["stack"]) if hit else None
-        if by is not None and not by["function"]:  # assembly that moves the stack pointer past its arguments, as libffi's
+        if (
+            by is not None and not by["function"]
+        ):  # assembly that moves the stack pointer past its arguments, as libffi's
             by = None
         why = "it kept the address of a local variable of a function that has returned"
         if by is None:

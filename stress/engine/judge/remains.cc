@@ -116,7 +116,7 @@ Held held_now()
     subject_give_up();
     held[kUsedBytes] = whitebox_in_use().bytes;
     subject_give_up();
-    held[kResidentBytes] = resident_bytes();
+    if (!kSanitized) held[kResidentBytes] = resident_bytes(); // a sanitizer keeps what was freed
     static char buffer[1 << 16]; // not from the subject
     if (FILE *maps = std::fopen("/proc/self/maps", "re")) {
         std::setvbuf(maps, buffer, _IOFBF, sizeof buffer);
