@@ -145,7 +145,7 @@ TEST(Filter, AChildOfThreadsAsksForNoAdvice)
     }));
 }
 
-// Where a child purged much of its parent's memory by mappings, these could be too many.
+// If a child purged much of its parent's memory by mappings, there could be too many of them.
 TEST(Filter, AChildOfAParentWithMuchMemoryAsksForAdvice)
 {
     SKIP_UNDER_SANITIZER("its runtime makes calls of its own");

@@ -223,7 +223,7 @@ void use_heap(hak_heap *heap)
     EXPECT_EQ(hak_heap_limit_get(heap), SIZE_MAX);
 }
 
-// Another thread was changing its heap at the fork. The child leaves that heap alone, so its books may be wrong.
+// Another thread was changing its heap at the fork. The child does not touch that heap, so its books may be wrong.
 bool is_one_left_alone()
 {
     for (uint32_t id = 1; id <= owner_count(); id++) {

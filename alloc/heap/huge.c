@@ -252,7 +252,8 @@ static void *alloc(size_t align_bytes, size_t size_bytes, bool is_exact, bool ze
     size_t mapped_bytes;
     if (!mapped_size(size_bytes, is_exact, &mapped_bytes)) return NULL;
     if (align_bytes < PAGE_BYTES) align_bytes = PAGE_BYTES;
-    if (mapped_bytes < CELL_BYTES && align_bytes < CELL_BYTES) align_bytes = CELL_BYTES; /* to have its cell alone */
+    if (mapped_bytes < CELL_BYTES && align_bytes < CELL_BYTES)
+        align_bytes = CELL_BYTES; /* so that it shares its cell with no other */
     bool fits = true, is_cached = true;
     huge_lock();
     struct huge *huge = huge_cache_take(align_bytes, mapped_bytes);
@@ -317,7 +318,7 @@ size_t huge_usable_size(const void *pointer)
 /* --- realloc -------------------------------------------------------------------------------------------- */
 
 /* Gives back a place that the block did not move to. The system may have unmapped it, and others may have mapped it since:
- * that cannot be known, so it is then left alone. */
+ * that cannot be known, so it then stays as it is. */
 static void target_release(char *target, size_t size_bytes)
 {
     if (os->reserve(target, size_bytes, PAGE_BYTES) == target) os->release(target, size_bytes);

@@ -15,7 +15,7 @@ static uint64_t starts(uint64_t free_pages, uint32_t pages, uint32_t align_pages
     return found & aligned;
 }
 
-/* Where such pages may be claimed: dirty ones, if there are any. */
+/* The pages that such a claim may take: dirty ones, if there are any. */
 static uint64_t candidates_of(const struct page_need *need, uint64_t free_pages, uint64_t dirty)
 {
     uint64_t with_memory = starts(free_pages & dirty, need->pages, need->align_pages);

@@ -194,7 +194,7 @@ TEST_F(Tight, RefusedAtEveryCall)
             hak_free(block);
             fill_superslabs(blocks, 1);
         }
-        EXPECT_GT(nth, 2u);
+        EXPECT_GT(nth, 3u);
         free_all(blocks);
         test::expect_at_rest();
     }));

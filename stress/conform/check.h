@@ -14,7 +14,7 @@
 namespace stress::conform {
 
 // Slow, Memory and Outside are the runner's: the check did not end within a generous time, took more memory than its cap,
-// or was killed by somebody else each time (engine/watch/outside.h).
+// or was killed from outside each time (engine/watch/outside.h).
 enum class Status { Pass, Fail, Skip, Slow, Memory, Outside };
 
 struct Verdict {
