@@ -161,6 +161,21 @@ foreach(source IN LISTS misuse_sources)
   set_target_properties(misuse-${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/misuse)
 endforeach()
 
+# The kinds of docs/debug.md, compiled as a user's program is: without frame pointers.
+foreach(name kinds-c kinds-cxx)
+  string(REPLACE "kinds-cxx" "kinds_cxx.cc" source ${name})
+  string(REPLACE "kinds-c" "kinds.c" source ${source})
+  add_executable(misuse-${name} ${CMAKE_CURRENT_SOURCE_DIR}/misuse/kinds/${source})
+  add_dependencies(misuse-programs misuse-${name})
+  target_include_directories(misuse-${name} PRIVATE ${PROJECT_SOURCE_DIR}/alloc/include)
+  target_compile_definitions(misuse-${name} PRIVATE _GNU_SOURCE)
+  target_compile_options(misuse-${name} PRIVATE -Wall -Wextra -Werror -O1 -g -fno-builtin -fomit-frame-pointer
+    -fno-optimize-sibling-calls)
+  target_link_libraries(misuse-${name} PRIVATE Threads::Threads)
+  set_target_properties(misuse-${name} PROPERTIES OUTPUT_NAME ${name}
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/misuse/kinds)
+endforeach()
+
 # --- tests --------------------------------------------------------------------------------------------------
 
 function(misuse_test name library)
@@ -206,6 +221,11 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/misuse/rows.txt CONTENT "${rows}" @ONL
 add_test(NAME misuse.reports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/misuse/check --reports ${reports}
   --rows ${CMAKE_BINARY_DIR}/misuse/rows.txt)
 set_tests_properties(misuse.reports PROPERTIES LABELS misuse TIMEOUT 300)
+
+add_test(NAME misuse.kinds COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/misuse/kinds/measure
+  --library $<TARGET_FILE:hakmem-validate> --programs ${CMAKE_BINARY_DIR}/misuse/kinds
+  --page ${PROJECT_SOURCE_DIR}/docs/debug.md)
+set_tests_properties(misuse.kinds PROPERTIES LABELS misuse TIMEOUT 600)
 
 # A program that gives up has misused nothing. That must count as a failure, even if no kind is expected.
 misuse_test(misuse.gives_up hakmem $<TARGET_FILE:misuse-double_free>)
