@@ -100,11 +100,34 @@ void Turns::leave(std::uint32_t seat)
     pass(seat);
 }
 
+void Turns::end(std::uint32_t seat)
+{
+    std::unique_lock hold(lock_);
+    changed_.wait(hold, [&] { return std::ranges::none_of(here_, [](bool here) { return here; }); });
+    ending_ = seat;
+    changed_.notify_all();
+}
+
+void Turns::wait_end(std::uint32_t seat)
+{
+    std::unique_lock hold(lock_);
+    changed_.wait(hold, [&] { return ending_ == seat; });
+}
+
 Team::Team(std::uint32_t threads, bool takes_turns)
     : start_(threads), takes_turns_(takes_turns && threads > 1), turns_(threads)
 {
     seats_.reserve(threads);
     for (std::uint32_t i = 0; i < threads; ++i) seats_.emplace_back(*this, i);
+}
+
+// What a malloc does when a thread ends is part of the counts: no other thread runs then.
+void Team::end_in_order(std::vector<std::jthread> &threads)
+{
+    for (const Seat &seat : seats_) {
+        turns_.end(seat.index);
+        threads[seat.index].join();
+    }
 }
 
 double Team::run(const std::function<void(Seat &)> &work)
@@ -118,10 +141,13 @@ double Team::run(const std::function<void(Seat &)> &work)
             threads.emplace_back([this, &work, &seat] {
                 if (takes_turns_) turns_.wait(seat.index);
                 work(seat);
-                if (takes_turns_) turns_.leave(seat.index);
+                if (!takes_turns_) return;
+                turns_.leave(seat.index);
+                turns_.wait_end(seat.index);
             });
         }
         turns_.begin(0);
+        if (takes_turns_) end_in_order(threads);
     }
     std::int64_t first = seats_[0].started_ns_, last = seats_[0].finished_ns_;
     Usage before = seats_[0].started_, after = seats_[0].finished_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "bench/row.h"
@@ -54,12 +55,14 @@ class Turns {
     void wait(std::uint32_t seat);
     void pass(std::uint32_t seat);
     void leave(std::uint32_t seat); // for good
+    void end(std::uint32_t seat); // lets wait_end(seat) return, once all have left
+    void wait_end(std::uint32_t seat);
 
   private:
     std::mutex lock_;
     std::condition_variable changed_;
     std::vector<bool> here_;
-    std::uint32_t now_ = UINT32_MAX;
+    std::uint32_t now_ = UINT32_MAX, ending_ = UINT32_MAX;
 };
 
 class Team {
@@ -72,6 +75,8 @@ class Team {
 
   private:
     friend class Seat;
+    void end_in_order(std::vector<std::jthread> &threads);
+
     std::vector<Seat> seats_;
     std::barrier<> start_;
     const bool takes_turns_;
