@@ -10,6 +10,7 @@
 #include "report/writer.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "superslab/kept.h"
 #include "superslab/pool.h"
 
 static void requeue(struct slab *slab, uint32_t class_index, void *context)
@@ -80,6 +81,7 @@ static void abandon_dead(void)
 void fork_child(void)
 {
     lock_all_reset();
+    kept_after_fork();
     queues_mend();
     abandon_dead();
     for (uint32_t id = 1; id <= owner_count(); id++) {

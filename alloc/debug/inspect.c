@@ -11,6 +11,7 @@
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
+#include "superslab/kept.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -235,6 +236,7 @@ bool hak_inspect(struct hak_inspect_report *report)
     struct counted counted = {.report = report};
     thread_settle_left();
     own_mend_all();
+    kept_give_back();
     pool_for_each(check_superslab, &counted);
     check_counts(report, &counted);
     uint64_t queued_count = 0;

@@ -9,6 +9,7 @@ extern "C" {
 #include "heap/own_inside.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "superslab/kept.h"
 #include "superslab/purge.h"
 }
 
@@ -135,6 +136,7 @@ TEST_F(Inspect, FreePages)
     const uint64_t page = 1ull << ((uintptr_t)run / PAGE_BYTES % SUPERSLAB_PAGES);
     *static_cast<uint64_t *>(run) = 1;
     hak_free(run);
+    kept_give_back();
     ASSERT_NE(owner->free_pages & owner->dirty_pages & page, 0u);
     expect_broken_by(owner->dirty_pages, owner->dirty_pages & ~page,
                      "law 7: a free page that is not dirty reads as zero", run);

@@ -51,5 +51,5 @@ static inline void tick(struct tcache *tcache)
 {
     if (VALIDATE) hooks.heap_tick();
     if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds())) tick_round(tcache);
-    if (purge_dirty_pages() != 0 || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
+    if (purge_any_dirty() || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
 }

@@ -176,7 +176,10 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
 
 void *heap_alloc_large(size_t size_bytes)
 {
-    return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, false, false), size_bytes);
+    void *kept = large_take_kept(size_bytes, tcache_self());
+    if (kept == NULL) return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, false, false), size_bytes);
+    count_large(COUNTER_alloc_large, true);
+    return heap_given(kept, size_bytes);
 }
 
 void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
@@ -188,6 +191,13 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
     return heap_given(alloc_pages(align_bytes, size_bytes, false, false), size_bytes);
 }
 
+/* Apart, so that heap_free_other saves no registers for other blocks. */
+static HAK_NOINLINE void free_run(void *pointer, struct tcache *tcache)
+{
+    count_large(COUNTER_free_large, true);
+    large_keep(pointer, tcache);
+}
+
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
 {
     if (pointer == NULL) return; /* asked first, since many programs free NULL often */
@@ -196,9 +206,7 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     if (tag >> TAG_OWNER_SHIFT != 0) {
         tcache_free_remote(tcache, pointer, tag);
     } else if (class_index == CLASS_RUN) {
-        count_large(COUNTER_free_large, true);
-        if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
-        large_free(pointer);
+        free_run(pointer, tcache);
     } else if (class_index == CLASS_HUGE) {
         count_large(COUNTER_free_large, false);
         if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);

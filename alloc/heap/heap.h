@@ -22,7 +22,7 @@
  *     heap_free_other          heap/heap.c      not a block of this thread's heap
  *       tcache_free_remote     cache/tcache.c   another heap's block: remote_stage, remote_post
  *       guard_free             guard/guard.c    a sampled block
- *       large_free, huge_free                   a run, a mapping; NULL and foreign pointers: nothing
+ *       large_keep, huge_free                   a run, a mapping; NULL and foreign pointers: nothing
  */
 #pragma once
 

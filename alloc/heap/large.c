@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "heap/background.h"
 #include "heap/huge.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
+#include "profile/profile.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
+#include "superslab/kept.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
 
@@ -127,12 +130,57 @@ void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool ze
     return start != NULL ? start : large_alloc(align_bytes, size_bytes, grows, zeroed);
 }
 
+/* Threads share lanes by the ids of their heaps; those that hold no heap have lane 0. */
+static uint32_t lane_of(const struct tcache *tcache)
+{
+    return tcache->tag >> TAG_OWNER_SHIFT;
+}
+
+void *large_take_kept(size_t size_bytes, struct tcache *tcache)
+{
+    /* The profile draws samples, and a heap with much idle memory gives some back, in the caller. */
+    if (size_bytes > RUN_BYTES_MAX || profile_may_have() || tcache->watches_idle) return NULL;
+    uint32_t lane = lane_of(tcache);
+    if (HAK_UNLIKELY(kept_tick_is_due(lane))) tick(tcache);
+    uint32_t pages = pages_for(size_bytes), last = pages - 1;
+    struct slab *run = kept_take(lane, pages);
+    if (run == NULL) return NULL;
+    struct superslab *superslab = superslab_of(run);
+    char *start = superslab_page_start(superslab, run);
+    /* relaxed: the bits of our pages are ours. */
+    uint64_t partial = atomic_load_explicit(&superslab->partial_pages, memory_order_relaxed);
+    if ((partial >> (run->page_index + last) & 1) != 0)
+        last_page_set(run, run[last].hollow_pages & os_pages_behind(size_bytes - (size_t)last * PAGE_BYTES));
+    expose(run, VALIDATE);
+    pagemap_tag_set(start, 1, CLASS_RUN);
+    if (VALIDATE) validate_alloc_run(start);
+    return start;
+}
+
+/* NULL: another thread is freeing it too. */
+static struct slab *run_end(void *pointer)
+{
+    if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_RUN))) return NULL;
+    struct slab *run = slab_of(pointer);
+    large_end(run);
+    return run;
+}
+
+static void run_free(struct slab *run)
+{
+    if (run != NULL) pool_free(superslab_of(run), run->page_index, run->page_count, 0);
+}
+
 void large_free(void *pointer)
 {
-    struct slab *run = slab_of(pointer);
-    if (HAK_UNLIKELY(!pagemap_tag_take(pointer, CLASS_RUN))) return; /* another thread is freeing it too */
-    large_end(run);
-    pool_free(superslab_of(run), run->page_index, run->page_count, 0);
+    run_free(run_end(pointer));
+}
+
+void large_keep(void *pointer, const struct tcache *tcache)
+{
+    if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
+    struct slab *run = run_end(pointer);
+    if (HAK_LIKELY(run != NULL)) run_free(kept_put(lane_of(tcache), run));
 }
 
 size_t large_usable_size(const void *pointer)

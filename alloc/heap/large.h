@@ -1,9 +1,13 @@
 /* large.h: blocks of 32 KiB to 2 MiB, each a run of pages of a superslab. Any thread may allocate and free them. They
- * have no owner, and no lock is taken unless a superslab must be made. */
+ * have no owner, and no lock is taken unless a superslab must be made. The run that a thread freed last stays at hand
+ * (superslab/kept.h). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+
+struct slab;
+struct tcache;
 
 /* size_bytes and align_bytes are at most RUN_BYTES_MAX. A block that grows is put where it has room to double in place,
  * so that a program that makes it longer again and again copies it seldom. zeroed: every byte that the program may use
@@ -16,8 +20,12 @@ void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool ze
 
 void large_free(void *pointer);
 
+/* Frees the run of a block that the program returns, or keeps it at hand instead of the one before. large_take_kept gives it for a block of as
+ * many pages, and makes the tick seldom; NULL: there is none. tcache is the calling thread's. */
+void large_keep(void *pointer, const struct tcache *tcache);
+void *large_take_kept(size_t size_bytes, struct tcache *tcache);
+
 /* For who frees the pages of a run without large_free: called before. */
-struct slab;
 void large_end(struct slab *run);
 
 /* From this call on the program may use all of that. */

@@ -33,8 +33,7 @@ size_t limit_soft_get(void)
 
 size_t limit_committed_bytes(void)
 {
-    return (purge_claimed_pages() + purge_dirty_pages()) * PAGE_BYTES +
-           atomic_load_explicit(&huge_bytes, memory_order_relaxed);
+    return purge_committed_pages() * PAGE_BYTES + atomic_load_explicit(&huge_bytes, memory_order_relaxed);
 }
 
 void limit_note_peak(void)

@@ -8,6 +8,7 @@
 #include "os/sanitizer.h"
 #include "superslab/backing.h"
 #include "superslab/index.h"
+#include "superslab/kept.h"
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
@@ -205,6 +206,10 @@ struct page_range pool_claim_for(struct page_need need)
     need.at_limit = HAK_UNLIKELY(!limit_fits(bytes));
     if (search(&need, &range)) return range;
     if (HAK_UNLIKELY(need.at_limit) && !limit_allows(bytes)) return range;
+    if (kept_pages_bound() != 0) {
+        kept_give_back();
+        if (search(&need, &range)) return range;
+    }
     range.is_tight = is_tight(&need);
     if (HAK_UNLIKELY(range.is_tight)) return range;
     lock_acquire(LOCK_POOL);
@@ -263,11 +268,16 @@ void pool_release(struct superslab *superslab)
     index_lower(superslab);
 }
 
-void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
+void pool_free_kept(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
 {
     purge_count_free(pages, slab_eighths); /* before another thread can claim the pages and subtract them again */
     uint64_t free_pages = superslab_free(superslab, first, pages, true);
     index_raise_run(superslab, free_pages, first, pages);
+}
+
+void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
+{
+    pool_free_kept(superslab, first, pages, slab_eighths);
     purge_after_free(superslab);
 }
 

@@ -34,6 +34,9 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
  * were used. The caller has already set their tags to zero. Any thread. */
 void pool_free(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths);
 
+/* The same for pages that counted as free before, since they were kept (kept.h): purges nothing. */
+void pool_free_kept(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths);
+
 struct pool_figures {
     size_t superslab_count, claimed_pages, dirty_pages;
     size_t made_count; /* superslabs ever made */

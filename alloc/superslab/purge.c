@@ -7,6 +7,7 @@
 #include "os/os.h"
 #include "superslab/backing.h"
 #include "superslab/index.h"
+#include "superslab/kept.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
 
@@ -67,19 +68,48 @@ void purge_way_set(bool has_threads)
 
 /* --- counts --------------------------------------------------------------------------------------- */
 
-size_t purge_claimed_pages(void)
+/* Of runs that are kept too: counts does not change while a loop frees a run and takes it again. */
+static size_t counted_pages(void)
 {
     return (size_t)(atomic_load_explicit(&pages_now.counts, memory_order_relaxed) >> CLAIMED_SHIFT);
 }
 
-size_t purge_dirty_pages(void)
+static size_t counted_dirty_pages(void)
 {
     return (uint32_t)atomic_load_explicit(&pages_now.counts, memory_order_relaxed);
 }
 
+/* The figures may be of different moments. */
+static size_t without_kept(size_t pages)
+{
+    size_t kept = kept_pages();
+    return pages > kept ? pages - kept : 0;
+}
+
+size_t purge_claimed_pages(void)
+{
+    return without_kept(counted_pages());
+}
+
+size_t purge_dirty_pages(void)
+{
+    return counted_dirty_pages() + kept_pages();
+}
+
+bool purge_any_dirty(void)
+{
+    return counted_dirty_pages() != 0 || kept_pages_bound() != 0;
+}
+
+size_t purge_committed_pages(void)
+{
+    uint64_t counts = atomic_load_explicit(&pages_now.counts, memory_order_relaxed);
+    return (size_t)(counts >> CLAIMED_SHIFT) + (uint32_t)counts;
+}
+
 size_t purge_run_pages(void)
 {
-    return get(&pages_now.run_pages);
+    return without_kept(get(&pages_now.run_pages));
 }
 
 static void peak_update(_Atomic(size_t) *peak, size_t value)
@@ -194,6 +224,7 @@ static uint32_t empty_max(bool everything)
 
 static size_t purge_round_to(enum what what, size_t dirty_pages_goal, uint32_t empty)
 {
+    kept_give_back();
     struct round round = {.what = what, .dirty_pages_goal = dirty_pages_goal, .empty_max = empty};
     pool_for_each_from_top(visit, &round); /* searches claim from the bottom */
     return round.purged;
@@ -209,7 +240,7 @@ static size_t purge_round(enum what what, size_t dirty_pages_goal)
 static size_t dirty_pages_max(void)
 {
     if (limit_soft_exceeded()) return SOFT_DIRTY_PAGES_MAX;
-    size_t share = purge_claimed_pages() >> DIRTY_SHARE_LOG2;
+    size_t share = counted_pages() >> DIRTY_SHARE_LOG2;
     size_t least = share > DIRTY_PAGES_MIN ? share : DIRTY_PAGES_MIN;
     size_t keep = get(&pages_now.keep_eighths) / 8;
     return keep > least ? keep : least;
@@ -217,6 +248,10 @@ static size_t dirty_pages_max(void)
 
 static HAK_COLD void purge_over_limit(size_t dirty_max)
 {
+    if (purge_dirty_pages() <= dirty_max) { /* only the bound of what is kept was too high: lower it */
+        kept_give_back();
+        return;
+    }
     uint64_t now_ms = os_now_ms();
     if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
     size_t goal = dirty_max / 2, least = get(&keep_eighths_least) / 8;
@@ -236,7 +271,7 @@ void purge_after_free(struct superslab *superslab)
         return;
     }
     size_t dirty_max = dirty_pages_max();
-    if (HAK_UNLIKELY(purge_dirty_pages() > dirty_max)) purge_over_limit(dirty_max);
+    if (HAK_UNLIKELY(counted_dirty_pages() + kept_pages_bound() > dirty_max)) purge_over_limit(dirty_max);
 }
 
 static void forget_a_little(void)

@@ -65,7 +65,9 @@ void purge_way_set(bool has_threads);
 uint32_t purge_delay_ms(void);
 
 size_t purge_claimed_pages(void);
-size_t purge_dirty_pages(void);
+size_t purge_dirty_pages(void); /* free, with memory */
+bool purge_any_dirty(void); /* whether there may be such; cheaper */
+size_t purge_committed_pages(void); /* claimed or dirty */
 size_t purge_run_pages(void); /* of the claimed ones, those of runs */
 size_t purge_purged_pages(void); /* ever */
 size_t purge_keep_pages(void); /* what the limit in number has learned to keep */

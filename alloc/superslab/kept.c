@@ -1,0 +1,87 @@
+/* kept.c: see kept.h. */
+#include "superslab/kept.h"
+
+#include "base/sync_point.h"
+#include "superslab/limit.h"
+#include "superslab/pool.h"
+#include "superslab/purge.h"
+
+struct kept_lane kept_lanes[KEPT_LANES];
+
+/* The sum of pages_max. It orders nothing: relaxed. */
+static _Atomic(size_t) bound;
+
+static_assert(RUN_PAGES_MAX < sizeof(struct slab), "a descriptor's address has room for the number of pages");
+
+size_t kept_pages_bound(void)
+{
+    return atomic_load_explicit(&bound, memory_order_relaxed);
+}
+
+size_t kept_pages(void)
+{
+    size_t pages = 0;
+    for (uint32_t i = 0; i < KEPT_LANES; i++)
+        pages += atomic_load_explicit(&kept_lanes[i].run, memory_order_relaxed) % sizeof(struct slab);
+    return pages;
+}
+
+static bool may_keep(void)
+{
+    return limit_get() == SIZE_MAX && purge_delay_ms() != 0 && !limit_soft_exceeded();
+}
+
+static void bound_raise(struct kept_lane *lane, uint32_t pages)
+{
+    /* seq_cst: after the exchange in kept_put. Either this load sees that kept_give_back began, or that takes the run. */
+    uint32_t before = atomic_load_explicit(&lane->pages_max, memory_order_seq_cst);
+    while (before < pages)
+        if (atomic_compare_exchange_weak_explicit(&lane->pages_max, &before, pages, memory_order_seq_cst,
+                                                  memory_order_seq_cst)) {
+            atomic_fetch_add_explicit(&bound, pages - before, memory_order_relaxed);
+            return;
+        }
+}
+
+struct slab *kept_put(uint32_t lane_index, struct slab *run)
+{
+    if (HAK_UNLIKELY(!may_keep())) return run;
+    struct kept_lane *lane = &kept_lanes[lane_index % KEPT_LANES];
+    uint32_t pages = run->page_count;
+    /* seq_cst: publishes the run to kept_take and kept_give_back; see bound_raise. */
+    uintptr_t old = atomic_exchange_explicit(&lane->run, (uintptr_t)run + pages, memory_order_seq_cst);
+    sync_point("kept_put");
+    bound_raise(lane, pages);
+    return (struct slab *)(old - old % sizeof(struct slab)); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+void kept_after_fork(void)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < KEPT_LANES; i++) {
+        struct kept_lane *lane = &kept_lanes[i];
+        uint32_t pages = atomic_load_explicit(&lane->run, memory_order_relaxed) % sizeof(struct slab);
+        uint32_t pages_max = atomic_load_explicit(&lane->pages_max, memory_order_relaxed);
+        if (pages_max < pages) pages_max = pages;
+        atomic_store_explicit(&lane->pages_max, pages_max, memory_order_relaxed);
+        sum += pages_max;
+    }
+    atomic_store_explicit(&bound, sum, memory_order_relaxed);
+}
+
+void kept_give_back(void)
+{
+    for (uint32_t i = 0; i < KEPT_LANES; i++) {
+        struct kept_lane *lane = &kept_lanes[i];
+        /* relaxed: most lanes are not used. */
+        if (atomic_load_explicit(&lane->pages_max, memory_order_relaxed) == 0) continue;
+        /* seq_cst, twice: see bound_raise. */
+        atomic_fetch_sub_explicit(&bound, atomic_exchange_explicit(&lane->pages_max, 0, memory_order_seq_cst),
+                                  memory_order_relaxed);
+        sync_point("kept_give_back");
+        uintptr_t found = atomic_exchange_explicit(&lane->run, 0, memory_order_seq_cst);
+        if (found == 0) continue;
+        struct slab *run = (struct slab *)(found - found % sizeof(struct slab)); /* NOLINT(performance-no-int-to-ptr) */
+        pool_free_kept(superslab_of(run), run->page_index, run->page_count, 0);
+    }
+}
