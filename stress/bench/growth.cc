@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/draw.h"
@@ -30,7 +31,7 @@ struct State {
     Draw draw;
     std::vector<void *> slots{};
     std::size_t low = 64, high = 64, align = 0;
-    std::size_t at = 0;
+    std::size_t at = 0, before = 0;
 
     State(std::uint64_t wanted, std::uint64_t seed) : live(wanted), draw(seed, 0) {}
 
@@ -59,6 +60,19 @@ struct State {
         }
     }
 
+    // The same with two blocks at once: a malloc may keep the one that was freed last at hand, and must search for the other.
+    void replace_two(std::uint64_t call)
+    {
+        if (call % 4 < 2) {
+            std::size_t slot = draw.below(slots.size());
+            if (call % 4 == 1 && slot == at) slot = (slot + 1) % slots.size();
+            before = std::exchange(at, slot);
+            free(slots[at]);
+        } else {
+            slots[call % 4 == 2 ? before : at] = fresh();
+        }
+    }
+
     void shuffle()
     {
         for (std::size_t i = slots.size(); i > 1; --i) std::swap(slots[i - 1], slots[draw.below(i)]);
@@ -73,6 +87,11 @@ void fill_live(State &state)
 void replace(State &state, std::uint64_t call)
 {
     state.replace(call);
+}
+
+void replace_two(State &state, std::uint64_t call)
+{
+    state.replace_two(call);
 }
 
 template <std::size_t kLow, std::size_t kHigh = kLow, std::size_t kAlign = 0> void fill_sized(State &state)
@@ -191,12 +210,12 @@ constexpr Pattern kPatterns[] = {
     {"small", fill_sized<64>, replace, false},
     {"mixed", fill_sized<16, 2048>, replace, false},
     {"middle", fill_sized<8 * kKib, 32 * kKib>, replace, false},
-    {"runs-300k", fill_sized<300 * kKib>, replace, false},
-    {"runs-700k", fill_sized<700 * kKib>, replace, false},
-    {"runs-900k", fill_sized<900 * kKib>, replace, false},
-    {"runs-1400k", fill_sized<1400 * kKib>, replace, false},
-    {"aligned", fill_sized<64 * kKib, 64 * kKib, kMib>, replace, false},
-    {"holes", fill_holes, replace, false},
+    {"runs-300k", fill_sized<300 * kKib>, replace_two, false},
+    {"runs-700k", fill_sized<700 * kKib>, replace_two, false},
+    {"runs-900k", fill_sized<900 * kKib>, replace_two, false},
+    {"runs-1400k", fill_sized<1400 * kKib>, replace_two, false},
+    {"aligned", fill_sized<64 * kKib, 64 * kKib, kMib>, replace_two, false},
+    {"holes", fill_holes, replace_two, false},
     {"huge", fill_sized<3 * kMib>, replace, false},
     {"threads", fill_threads, replace, false},
     {"orphans", fill_orphans, replace, false},
@@ -204,7 +223,7 @@ constexpr Pattern kPatterns[] = {
     {"pause", fill_pause, take, false},
     {"drop", fill_shuffled, drop, true},
     {"limit", fill_limit, evict, false},
-    {"soft-limit", fill_soft, replace, false},
+    {"soft-limit", fill_soft, replace_two, false},
 };
 
 // callgrind writes what it has counted since the last mark. In a log of strace the name shows.
