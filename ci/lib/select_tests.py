@@ -43,7 +43,7 @@ CHANGES = [
     (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
     (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]two_threads$"),
     (r"alloc/(heap|entry)/|stress/conform/", "hakmem-stress conform-test", r"conform[.]hakmem$|conform-unit[.]"),
-    (r"stress/(?!misuse|explore|bench|crash)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
+    (r"stress/(?!misuse|explore|order|bench|crash)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
     (r"stress/scenario/", "hakmem-stress", r"stress[.].*[.]hakmem[.]"),
     (r"stress/canary/", "stress-test", r"stress-unit[.](Canary|OtherScenarios|InjectCanary)"),
     (
@@ -52,6 +52,7 @@ CHANGES = [
         r"inject[.](space[.]hakmem|signals[.]hakmem|calls[.]hakmem[.]few)$|stress-unit[.]InjectCanary",
     ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
+    (r"stress/order/", "hakmem-order", r"order[.]"),
     (r"stress/bench/|ci/bench", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.]bench_"),
     (r"stress/bench/[^/]*$", "stress-test", r"stress-unit[.]Commands[.]Speed"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),

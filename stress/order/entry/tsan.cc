@@ -1,0 +1,216 @@
+// What the compiler calls in code that it compiled with -fsanitize=thread, in clang's and gcc's spelling: a function for
+// each access and fence. ThreadSanitizer's own runtime has the same names, so a program links one of the two.
+//
+// Code that no thread of a run executes (constructors, set-up between runs) makes its accesses directly.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "order/run/machine.h"
+
+using stress::order::Machine;
+using stress::order::Memory;
+using stress::order::Order;
+using stress::order::Seen;
+using stress::order::Value;
+
+namespace {
+
+void plain(const volatile void *address, std::size_t bytes, bool is_write)
+{
+    if (Machine *machine = Machine::current()) machine->plain(address, bytes, is_write);
+}
+
+// The low bits say the order; clang sets others for hints.
+Order order_of(int order)
+{
+    return static_cast<Order>(order & 7);
+}
+
+template <class T> T load(const volatile T *address, int order)
+{
+    if (Machine *machine = Machine::current())
+        return static_cast<T>(machine->load(address, sizeof(T), order_of(order)).value);
+    return *address;
+}
+
+template <class T> void store(volatile T *address, T value, int order)
+{
+    if (Machine *machine = Machine::current())
+        machine->store(address, sizeof(T), static_cast<Value>(value), order_of(order));
+    else *address = value;
+}
+
+template <class T> T update(volatile T *address, T operand, Memory::Update kind, int order)
+{
+    if (Machine *machine = Machine::current())
+        return static_cast<T>(
+            machine->update(address, sizeof(T), kind, static_cast<Value>(operand), order_of(order)).value);
+    const T old = *address;
+    const Value result = Memory::updated(kind, static_cast<Value>(old), static_cast<Value>(operand));
+    *address = static_cast<T>(result);
+    return old;
+}
+
+template <class T> bool exchange_if(volatile T *address, T *expected, T desired, bool is_weak, int success, int failure)
+{
+    T old = *address;
+    bool is_done = old == *expected;
+    if (Machine *machine = Machine::current()) {
+        const Seen seen =
+            machine->compare_exchange(address, sizeof(T), static_cast<Value>(*expected), static_cast<Value>(desired),
+                                      is_weak, order_of(success), order_of(failure));
+        old = static_cast<T>(seen.value);
+        is_done = seen.wrote;
+    } else if (is_done) {
+        *address = desired;
+    }
+    if (!is_done) *expected = old;
+    return is_done;
+}
+
+} // namespace
+
+// The bodies are one line each: this is a list.
+#define ORDER_ACCESS(bytes)                                    \
+    void __tsan_read##bytes(void *address)                     \
+    {                                                          \
+        plain(address, bytes, false);                          \
+    }                                                          \
+    void __tsan_write##bytes(void *address)                    \
+    {                                                          \
+        plain(address, bytes, true);                           \
+    }                                                          \
+    void __tsan_unaligned_read##bytes(void *address)           \
+    {                                                          \
+        plain(address, bytes, false);                          \
+    }                                                          \
+    void __tsan_unaligned_write##bytes(void *address)          \
+    {                                                          \
+        plain(address, bytes, true);                           \
+    }                                                          \
+    void __tsan_volatile_read##bytes(void *address)            \
+    {                                                          \
+        plain(address, bytes, false);                          \
+    }                                                          \
+    void __tsan_volatile_write##bytes(void *address)           \
+    {                                                          \
+        plain(address, bytes, true);                           \
+    }                                                          \
+    void __tsan_unaligned_volatile_read##bytes(void *address)  \
+    {                                                          \
+        plain(address, bytes, false);                          \
+    }                                                          \
+    void __tsan_unaligned_volatile_write##bytes(void *address) \
+    {                                                          \
+        plain(address, bytes, true);                           \
+    }                                                          \
+    void __tsan_read_write##bytes(void *address)               \
+    {                                                          \
+        plain(address, bytes, true);                           \
+    }                                                          \
+    void __tsan_unaligned_read_write##bytes(void *address)     \
+    {                                                          \
+        plain(address, bytes, true);                           \
+    }
+
+#define ORDER_UPDATE(bits, T, name, kind)                                     \
+    T __tsan_atomic##bits##_##name(volatile T *address, T operand, int order) \
+    {                                                                         \
+        return update<T>(address, operand, Memory::Update::kind, order);      \
+    }
+
+#define ORDER_ATOMIC(bits, T)                                                                                          \
+    T __tsan_atomic##bits##_load(const volatile T *address, int order)                                                 \
+    {                                                                                                                  \
+        return load<T>(address, order);                                                                                \
+    }                                                                                                                  \
+    void __tsan_atomic##bits##_store(volatile T *address, T value, int order)                                          \
+    {                                                                                                                  \
+        store<T>(address, value, order);                                                                               \
+    }                                                                                                                  \
+    ORDER_UPDATE(bits, T, exchange, exchange)                                                                          \
+    ORDER_UPDATE(bits, T, fetch_add, add)                                                                              \
+    ORDER_UPDATE(bits, T, fetch_sub, sub)                                                                              \
+    ORDER_UPDATE(bits, T, fetch_and, conj)                                                                             \
+    ORDER_UPDATE(bits, T, fetch_or, disj)                                                                              \
+    ORDER_UPDATE(bits, T, fetch_xor, exclusive)                                                                        \
+    ORDER_UPDATE(bits, T, fetch_nand, nand)                                                                            \
+    int __tsan_atomic##bits##_compare_exchange_strong(volatile T *address, T *expected, T desired, int success,        \
+                                                      int failure)                                                     \
+    {                                                                                                                  \
+        return exchange_if<T>(address, expected, desired, false, success, failure);                                    \
+    }                                                                                                                  \
+    int __tsan_atomic##bits##_compare_exchange_weak(volatile T *address, T *expected, T desired, int success,          \
+                                                    int failure)                                                       \
+    {                                                                                                                  \
+        return exchange_if<T>(address, expected, desired, true, success, failure);                                     \
+    }                                                                                                                  \
+    T __tsan_atomic##bits##_compare_exchange_val(volatile T *address, T expected, T desired, int success, int failure) \
+    {                                                                                                                  \
+        exchange_if<T>(address, &expected, desired, false, success, failure);                                          \
+        return expected;                                                                                               \
+    }
+
+extern "C" {
+
+void __tsan_init() {}
+void __tsan_func_entry(void *) {}
+void __tsan_func_exit() {}
+void __tsan_ignore_thread_begin() {}
+void __tsan_ignore_thread_end() {}
+
+ORDER_ACCESS(1)
+ORDER_ACCESS(2)
+ORDER_ACCESS(4)
+ORDER_ACCESS(8)
+ORDER_ACCESS(16)
+
+void __tsan_read_range(void *address, std::size_t bytes)
+{
+    plain(address, bytes, false);
+}
+void __tsan_write_range(void *address, std::size_t bytes)
+{
+    plain(address, bytes, true);
+}
+void __tsan_vptr_read(void **address)
+{
+    plain(address, sizeof *address, false);
+}
+void __tsan_vptr_update(void **address, void *)
+{
+    plain(address, sizeof *address, true);
+}
+void *__tsan_memcpy(void *to, const void *from, std::size_t bytes)
+{
+    plain(from, bytes, false);
+    plain(to, bytes, true);
+    return std::memcpy(to, from, bytes);
+}
+void *__tsan_memmove(void *to, const void *from, std::size_t bytes)
+{
+    plain(from, bytes, false);
+    plain(to, bytes, true);
+    return std::memmove(to, from, bytes);
+}
+void *__tsan_memset(void *to, int byte, std::size_t bytes)
+{
+    plain(to, bytes, true);
+    return std::memset(to, byte, bytes);
+}
+
+ORDER_ATOMIC(8, std::uint8_t)
+ORDER_ATOMIC(16, std::uint16_t)
+ORDER_ATOMIC(32, std::uint32_t)
+ORDER_ATOMIC(64, std::uint64_t)
+ORDER_ATOMIC(128, Value)
+
+void __tsan_atomic_thread_fence(int order)
+{
+    if (Machine *machine = Machine::current()) machine->fence(order_of(order));
+}
+// Orders a thread and its own signal handlers only. The compiler keeps that order before it calls this.
+void __tsan_atomic_signal_fence(int) {}
+
+} // extern "C"

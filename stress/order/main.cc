@@ -1,0 +1,159 @@
+// hakmem-order: what C11's memory orders allow; see README.md beside this file. Exit status: 0 if all was as it must be; 1 if
+// not; 2 for bad input.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "order/litmus/axioms.h"
+#include "order/litmus/explore.h"
+#include "order/litmus/random.h"
+#include "order/litmus/table.h"
+
+namespace {
+
+using namespace stress::order;
+
+struct Options {
+    std::string name = "all", program, memory = "c11";
+    unsigned random = 0, steps = 8, stale = kUnbounded;
+    std::uint64_t seed = 42;
+    bool own_stores = false;
+};
+
+int bad_input(const std::string &text)
+{
+    fmt::print(stderr, "hakmem-order: {}\n", text);
+    return 2;
+}
+
+std::string list(const std::set<std::string> &outcomes, std::size_t most = 24)
+{
+    std::string text;
+    std::size_t count = 0;
+    for (const std::string &outcome : outcomes) {
+        if (++count > most) return text + fmt::format(" and {} more", outcomes.size() - most);
+        text += " " + outcome;
+    }
+    return text;
+}
+
+// What one of the two allows and the other does not, in words; empty: nothing.
+std::string difference(const LitmusSeen &seen, const LitmusAllowed &allowed)
+{
+    std::set<std::string> missed, wrong;
+    for (const std::string &outcome : allowed.outcomes)
+        if (!seen.outcomes.contains(outcome)) missed.insert(outcome);
+    for (const std::string &outcome : seen.outcomes)
+        if (!allowed.outcomes.contains(outcome)) wrong.insert(outcome);
+    std::string text;
+    if (!missed.empty()) text += "not seen, and the axioms allow it:" + list(missed) + "; ";
+    if (!wrong.empty()) text += "seen, and the axioms forbid it:" + list(wrong) + "; ";
+    if (text.empty() && seen.executions != allowed.executions && !seen.outcomes.contains("race"))
+        text = fmt::format("{} executions, and by the axioms {}; ", seen.executions, allowed.executions);
+    return text;
+}
+
+std::string judge(const LitmusTest &test, const LitmusSeen &seen, const LitmusAllowed &allowed)
+{
+    std::string text = allowed.gave_up.empty() ? difference(seen, allowed) : "";
+    if (seen.outcomes.contains(test.asked) != test.is_allowed)
+        text += fmt::format("{} was {}seen, and its source {} it; ", test.asked, test.is_allowed ? "not " : "",
+                            test.is_allowed ? "allows" : "forbids");
+    if (test.executions != 0 && seen.executions != static_cast<unsigned>(test.executions))
+        text += fmt::format("{} executions, and GenMC counts {}; ", seen.executions, test.executions);
+    return text;
+}
+
+int run_table(const std::string &name)
+{
+    unsigned count = 0, counted = 0, enumerated = 0, failed = 0;
+    for (const LitmusTest &test : litmus_tests()) {
+        if (name != "all" && name != test.name) continue;
+        std::string error;
+        const LitmusProgram program = litmus_parse(test.program, error);
+        if (!error.empty()) return bad_input(fmt::format("{}: {}", test.name, error));
+        const LitmusSeen seen = litmus_explore(program, {true, test.own_stores_release}, {});
+        const LitmusAllowed allowed = litmus_allowed(program, {SerialRule::rc11, test.own_stores_release});
+        const std::string wrong = judge(test, seen, allowed);
+        fmt::print("{:20} {:>4} executions  {:9} {:9}  {:46} {}\n", test.name, seen.executions, test.asked,
+                   test.is_allowed ? "allowed" : "forbidden", test.source, wrong.empty() ? "" : "FAILED: " + wrong);
+        if (name != "all") fmt::print("  {}\n  outcomes:{}\n", test.program, list(seen.outcomes));
+        count++;
+        counted += test.executions != 0;
+        enumerated += allowed.gave_up.empty();
+        failed += !wrong.empty();
+    }
+    if (count == 0) return bad_input("there is no litmus test '" + name + "': hakmem-order litmus shows them all");
+    fmt::print("{} tests, {} failed; {} with all outcomes of the axioms, {} with as many executions as GenMC counts\n",
+               count, failed, enumerated, counted);
+    return failed == 0 ? 0 : 1;
+}
+
+int run_program(const Options &options)
+{
+    std::string error;
+    const LitmusProgram program = litmus_parse(options.program, error);
+    if (!error.empty()) return bad_input(error);
+    const LitmusSeen seen =
+        litmus_explore(program, {options.memory == "c11", options.own_stores}, {kUnbounded, options.stale});
+    fmt::print("{}\n{} executions, outcomes:{}\n", litmus_print(program), seen.executions, list(seen.outcomes, 1000));
+    return 0;
+}
+
+int run_random(const Options &options)
+{
+    std::mt19937_64 random(options.seed);
+    unsigned failed = 0, races = 0;
+    std::uint64_t executions = 0;
+    for (unsigned i = 0; i < options.random; ++i) {
+        const auto steps = static_cast<unsigned>(2 + random() % (options.steps - 1));
+        const LitmusProgram program = litmus_random(random, steps);
+        const bool own_stores = random() % 2 != 0;
+        const LitmusSeen seen = litmus_explore(program, {true, own_stores}, {});
+        const std::string wrong = difference(seen, litmus_allowed(program, {SerialRule::rc11, own_stores}));
+        executions += seen.executions;
+        races += seen.outcomes.contains("race");
+        if (wrong.empty()) continue;
+        if (++failed <= 10)
+            fmt::print("FAILED: {}{}: {}\n", litmus_print(program), own_stores ? " (--own-stores)" : "", wrong);
+    }
+    fmt::print("seed {}: {} programs, {} failed; {} have races, the others {} executions\n", options.seed,
+               options.random, failed, races, executions);
+    return failed == 0 ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    Options options;
+    CLI::App app("Runs code that was compiled with -fsanitize=thread in every order that C11 allows.");
+    app.require_subcommand(1);
+    CLI::App *litmus = app.add_subcommand("litmus", "published litmus tests, or one of your own");
+    litmus->add_option("name", options.name, "NAME of a test, or all")->capture_default_str();
+    litmus->add_option("--program", options.program,
+                       "a test of your own, for instance 'x=1 rlx; y rlx | y=1 rlx; x rlx'");
+    litmus->add_option("--memory", options.memory, "of --program: c11, or sc for sequential consistency")
+        ->check(CLI::IsMember({"c11", "sc"}));
+    litmus->add_option("--stale", options.stale,
+                       "of --program: accesses that do not read, or become, the last store; "
+                       "default: no bound");
+    litmus->add_flag("--own-stores", options.own_stores,
+                     "of --program: C11's release sequences, which include later stores of the releasing thread");
+    litmus->add_option("--random", options.random, "instead: compare this many random tests with the axioms");
+    litmus->add_option("--seed", options.seed, "of --random")->capture_default_str();
+    litmus->add_option("--steps", options.steps, "of --random: steps of a test, at most")
+        ->capture_default_str()
+        ->check(CLI::Range(2, 12));
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &error) {
+        if (error.get_exit_code() == 0) return app.exit(error);
+        return bad_input(error.what());
+    }
+    if (!options.program.empty()) return run_program(options);
+    if (options.random != 0) return run_random(options);
+    return run_table(options.name);
+}

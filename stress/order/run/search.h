@@ -1,0 +1,90 @@
+// Choosers: every run within bounds, one at random, or one that was written down.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <unordered_set>
+#include <vector>
+
+#include "order/model/choice.h"
+
+namespace stress::order {
+
+constexpr unsigned kUnbounded = std::numeric_limits<unsigned>::max();
+
+struct Bounds {
+    unsigned preemptions = kUnbounded;
+    unsigned stale = kUnbounded; // loads that read, and stores that go, before the end of modification order
+};
+
+class Chooser : public Choices {
+  public:
+    explicit Chooser(Bounds bounds) : bounds_(bounds) {}
+
+    unsigned choose(Choice kind, unsigned count, bool is_free) final;
+    // Called where a thread may be chosen. True: nothing can follow that other runs did not show.
+    virtual bool is_known(std::uint64_t digest, unsigned running) = 0;
+
+    // What was chosen in this run, in order.
+    const std::vector<unsigned> &chosen() const { return chosen_; }
+
+  protected:
+    void begin();
+    virtual unsigned decide(Choice kind, unsigned count) = 0;
+    Bounds left_;
+
+  private:
+    Bounds bounds_;
+    std::vector<unsigned> chosen_;
+};
+
+// Depth first. A state that was reached before, by its digest of 64 bits, with as much left of the bounds, is not entered
+// again: all its runs have been, or will be, taken from there. Call next() between two runs.
+class Search final : public Chooser {
+  public:
+    explicit Search(Bounds bounds) : Chooser(bounds) { begin(); }
+
+    bool is_known(std::uint64_t digest, unsigned running) override;
+    // Moves to the next run; false: that was the last one.
+    bool next();
+
+  private:
+    struct Taken {
+        unsigned count, choice;
+    };
+    unsigned decide(Choice kind, unsigned count) override;
+
+    std::vector<Taken> path_;
+    std::size_t depth_ = 0;
+    std::unordered_set<std::uint64_t> known_;
+};
+
+// Another thread with probability 1/8 at each point, and another store than the last with probability 1/4.
+class Uniform final : public Chooser {
+  public:
+    Uniform(Bounds bounds, std::uint64_t seed) : Chooser(bounds), random_(seed) { begin(); }
+
+    bool is_known(std::uint64_t, unsigned) override { return false; }
+
+  private:
+    unsigned decide(Choice kind, unsigned count) override;
+
+    std::mt19937_64 random_;
+};
+
+// What another chooser chose; behind its end, the first alternative.
+class Replay final : public Chooser {
+  public:
+    explicit Replay(std::vector<unsigned> chosen) : Chooser({}), given_(std::move(chosen)) { begin(); }
+
+    bool is_known(std::uint64_t, unsigned) override { return false; }
+
+  private:
+    unsigned decide(Choice, unsigned count) override;
+
+    std::vector<unsigned> given_;
+    std::size_t depth_ = 0;
+};
+
+} // namespace stress::order
