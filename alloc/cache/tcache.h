@@ -126,10 +126,9 @@ HAK_INLINE struct tcache *tcache_self(void)
     return tcache;
 }
 
-/* Refills an empty bin and returns a block of the class, or above 1 KiB of a larger one (cache/borrow.h). Tries in turn a
- * parked magazine, remote frees, a slab's free list, idle blocks of larger classes, fresh memory of a slab, and a new
- * slab. NULL when the system has no memory; keeps errno. Starts the thread if need be. For CLASS_EMPTY returns the
- * smallest block. */
+/* Refills an empty bin and returns a block of the class, or above 1 KiB of a larger one (cache/borrow.h). docs/design.md
+ * lists the stages. NULL when the system has no memory; keeps errno. Starts the thread if need be. For CLASS_EMPTY
+ * returns the smallest block. */
 HAK_NOINLINE void *tcache_refill(struct tcache *tcache, uint32_t class_index);
 
 /* Frees a block whose bin's credit is spent: parks the bin's list and begins a new one with the block. In a thread that

@@ -2,23 +2,18 @@
  *
  *   heap_alloc(size)
  *     pop from the bin                                                     done
- *     guard_sample_alloc       guard/guard_sample.c  only if sampling is on and a sample is due
- *     tcache_refill            cache/tcache.c   the bin is empty, or size is 0
- *       magazine_pop           cache/tcache.c   a parked list
- *       remote_drain           slab/remote.c    blocks that other threads freed
- *       slab_take              slab/slab.c      a slab's free list
- *       borrow                 cache/borrow.c   above 1 KiB: an idle block of a larger class
- *       slab_take              slab/slab.c      fresh memory of a slab
- *       slab_make              slab/slab.c      a new slab
- *         pool_claim           superslab/pool.c free pages of a known superslab, else a new one
- *     large_alloc_any          heap/large.c     above 32 KiB: a run of pages
- *     huge_alloc               heap/huge.c      above 2 MiB: a mapping of its own
+ *     heap_refill              heap/heap.c      the bin is empty, or size is 0: the tick, then a list
+ *       guard_sample_alloc     guard/guard_sample.c  only if samples are on and one is due
+ *       tcache_refill          cache/tcache.c   the first stage of docs/design.md that gives a list
+ *     heap_alloc_large         heap/heap.c      above 32 KiB
+ *       large_take_kept        heap/large.c     the run that the thread freed last
+ *       large_alloc_any        heap/large.c     a run of pages; above 2 MiB huge_alloc, a mapping of its own
  *
  *   heap_free(pointer)
  *     push on the bin                                                      done
  *     heap_park                heap/heap.c      the bin's credit is spent: tcache_park, then the tick
- *       slab_give_back         slab/slab.c      too many lists are parked: back to the slab, then pool_free
- *       slab_trim_shrunk       slab/trim.c      most of the heap was freed: caches emptied, slabs trimmed
+ *       slab_give_back_each    slab/slab.c      too many lists are parked: back to the slabs, then pool_free
+ *       slab_trim_shrunk       slab/trim.c      most of the heap was freed: from now on each slow path empties and trims a part
  *     heap_free_other          heap/heap.c      not a block of this thread's heap
  *       tcache_free_remote     cache/tcache.c   another heap's block: remote_stage, remote_post
  *       guard_free             guard/guard.c    a sampled block
