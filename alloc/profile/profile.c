@@ -372,7 +372,7 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
         /* release: publishes the table of samples. Pairs with the acquire in profile_may_have. */
         atomic_store_explicit(&profile_was_started, 1, memory_order_release);
         atomic_store_explicit(&generation, (profile_generation() + 1) | 1, memory_order_relaxed);
-        /* release: pairs with the acquire in cache_watch_call. */
+        /* release: pairs with the acquire in tcache_watch. */
         atomic_store_explicit(&hooks.cache_watch, pops_watch, memory_order_release);
         sampling_profile_set(profile_generation());
     }

@@ -27,7 +27,7 @@ std::size_t number_after(const char *path, const char *key)
     return number;
 }
 
-// Calls `line_start(text, length)` on the start of each line of /proc/self/maps.
+// Calls `visit(address)` with the start of each mapping of /proc/self/maps.
 template <typename Visit> void each_mapping(Visit &&visit)
 {
     char text[8192];
