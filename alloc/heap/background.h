@@ -2,7 +2,7 @@
  * the program's threads sleep. There is no thread unless it is asked for: HAKMEM_BACKGROUND=1 and hak_background want rounds,
  * and options that ask for files before exit want somebody to write them (report/writer.h).
  *
- * It makes the rounds of the tick when no slow path does: it purges idle pages, drains and strips orphans, and releases
+ * It makes the rounds of the tick when no slow path does: it purges idle pages, drains and flushes orphans, and releases
  * cached mappings. It visits heaps whose threads are on no slow path (cache/visit.h). It has a name, blocks every signal
  * (os/own_thread.h), holds no heap, and allocates no block. Its creator allocates what pthread_create does.
  *
