@@ -97,9 +97,17 @@ Plan aligned_plan(const Setup &setup)
         const std::uint32_t realloc_percent =
             !o.check || rng.one_in(4) ? 0 : 5 + static_cast<std::uint32_t>(rng.below(40));
         const auto wide_slots = static_cast<std::uint32_t>((o.working_set + 31) / 32);
-        return Aligned{rng,        o.check,         o.strict,
-                       kinds,      realloc_percent, o.max_size_bytes,
-                       first_slot, wide_slots,      Mapped<unsigned char>(o.working_set)};
+        return Aligned{
+            .rng = rng,
+            .check = o.check,
+            .strict = o.strict,
+            .kinds = kinds,
+            .realloc_percent = realloc_percent,
+            .max_bytes = o.max_size_bytes,
+            .first_slot = first_slot,
+            .wide_slots = wide_slots,
+            .live = Mapped<unsigned char>(o.working_set),
+        };
     });
     plan.swing_bytes = setup.seats * ((o.working_set + 31) / 32) * (std::uint64_t{1} << 20);
     if (o.check) plan.claims = {rule::kAlignment};

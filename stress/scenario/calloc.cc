@@ -113,14 +113,16 @@ Plan calloc_plan(const Setup &setup)
         const std::uint32_t all = Reuse | Shrink | Purge | Plain;
         // A checked run needs a step that calls calloc; otherwise it would be another scenario.
         const std::uint32_t switches = o.check ? draw_switches(rng, 4) | Plain : all;
-        return CallocReuse{rng,
-                           o.check,
-                           switches,
-                           o.min_size_bytes,
-                           o.max_size_bytes,
-                           purge_one_in,
-                           first_slot,
-                           Mapped<std::uint64_t>(slots)};
+        return CallocReuse{
+            .rng = rng,
+            .check = o.check,
+            .switches = switches,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .purge_one_in = purge_one_in,
+            .first_slot = first_slot,
+            .live = Mapped<std::uint64_t>(slots),
+        };
     });
     // A block of the largest size is rare, but while it lives it decides how much memory is live.
     plan.swing_bytes = 2 * setup.seats * o.max_size_bytes;

@@ -64,7 +64,15 @@ inline Plan churn_plan(const Setup &setup, std::uint64_t budget_bytes)
         const std::size_t max_bytes = std::max(o.min_size_bytes, seat_max);
         const Sizes sizes =
             o.check ? sizes_swarm(rng, o.min_size_bytes, max_bytes) : sizes_uniform(o.min_size_bytes, max_bytes);
-        return Churn{rng, mix, sizes, o.check, seat_bytes, first_slot, Mapped<std::uint64_t>(o.working_set)};
+        return Churn{
+            .rng = rng,
+            .mix = mix,
+            .sizes = sizes,
+            .check = o.check,
+            .budget_bytes = seat_bytes,
+            .first_slot = first_slot,
+            .live = Mapped<std::uint64_t>(o.working_set),
+        };
     });
     plan.swing_bytes = budget_bytes / 2;
     if (o.check) plan.claims = {rule::kOverlap, rule::kContent, rule::kReallocContent, rule::kCallocZero};

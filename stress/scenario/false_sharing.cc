@@ -85,15 +85,17 @@ Plan false_sharing_plan(const Setup &setup)
         // The same for all seats; otherwise the busiest would use up its ops and end the lap for the others.
         const std::uint64_t visits_max = std::uint64_t{8} << conductor.below(6);
         const std::uint32_t next_seat = (seat + 1) % setup.seats;
-        return FalseSharing{rng,
-                            conductor,
-                            sizes,
-                            o.check,
-                            visits_max,
-                            first_slot,
-                            {ring_first + (next_seat << kRingLog2), kRingLog2},
-                            {ring_first + (seat << kRingLog2), kRingLog2},
-                            Mapped<bool>(o.working_set)};
+        return FalseSharing{
+            .rng = rng,
+            .conductor = conductor,
+            .sizes = sizes,
+            .check = o.check,
+            .visits_max = visits_max,
+            .first_slot = first_slot,
+            .out = {ring_first + (next_seat << kRingLog2), kRingLog2},
+            .in = {ring_first + (seat << kRingLog2), kRingLog2},
+            .live = Mapped<bool>(o.working_set),
+        };
     });
     plan.slot_count += std::size_t{setup.seats} << kRingLog2;
     plan.judge_lines = true;

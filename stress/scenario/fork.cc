@@ -39,7 +39,11 @@ struct Forks {
 Plan fork_plan(const Setup &setup)
 {
     Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
-        return Forks{LiveMix(setup, seat), setup.options.strict, seat * 3};
+        return Forks{
+            .mix = LiveMix(setup, seat),
+            .streams = setup.options.strict,
+            .forks = seat * 3,
+        };
     });
     plan.directs_forks = true;
     if (setup.options.check) plan.claims = {rule::kFork};

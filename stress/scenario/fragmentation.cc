@@ -87,14 +87,16 @@ Plan fragmentation_plan(const Setup &setup)
     Plan plan = plan_of_seats(setup, slots, [&](std::uint32_t seat, std::uint32_t first_slot) {
         Rng rng = setup.rng(seat);
         const Mix mix = o.check ? mix_few_others(rng, o.strict) : mix_malloc_only();
-        return Fragmentation{rng,
-                             mix,
-                             o.check,
-                             o.min_size_bytes,
-                             o.max_size_bytes,
-                             kFillBytes / setup.seats,
-                             first_slot,
-                             Mapped<Age>(slots)};
+        return Fragmentation{
+            .rng = rng,
+            .mix = mix,
+            .check = o.check,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .fill_bytes = kFillBytes / setup.seats,
+            .first_slot = first_slot,
+            .ages = Mapped<Age>(slots),
+        };
     });
     plan.swing_bytes = 2 * kFillBytes;
     // A seat fills all of its slots before it frees any.

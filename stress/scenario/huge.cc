@@ -81,8 +81,16 @@ Plan huge_plan(const Setup &setup)
         auto [rng, mix] = seats[seat];
         const std::size_t seat_max = std::min<std::size_t>(o.max_size_bytes, seat_bytes / 2);
         const std::size_t max_bytes = std::max(o.min_size_bytes, seat_max);
-        return Huge{rng,     mix,        o.min_size_bytes, max_bytes,
-                    o.check, seat_bytes, first_slot,       Mapped<std::uint64_t>(o.working_set)};
+        return Huge{
+            .rng = rng,
+            .mix = mix,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = max_bytes,
+            .check = o.check,
+            .budget_bytes = seat_bytes,
+            .first_slot = first_slot,
+            .live = Mapped<std::uint64_t>(o.working_set),
+        };
     });
     plan.swing_bytes = kBudgetBytes / 2;
     if (o.check) plan.claims = {rule::kOverlap, rule::kContent, rule::kReallocContent, rule::kCallocZero};

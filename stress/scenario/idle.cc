@@ -48,9 +48,14 @@ Plan idle_plan(const Setup &setup)
     // jemalloc 5.3.1 needs up to four seconds for pages whose decay time is one.
     const double seconds_max = o.return_seconds * (o.strict ? 1 : 4);
     Plan plan = plan_of_seats(setup, slots, [&](std::uint32_t seat, std::uint32_t first_slot) {
-        return Sleeper{setup.rng(seat),  o.min_size_bytes,
-                       o.max_size_bytes, static_cast<std::size_t>(seconds_max * 1000),
-                       first_slot,       slots};
+        return Sleeper{
+            .rng = setup.rng(seat),
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .sleep_ms = static_cast<std::size_t>(seconds_max * 1000),
+            .first_slot = first_slot,
+            .slots = slots,
+        };
     });
     plan.swing_bytes = kBurstBytes;
     if (o.schedule == Schedule::Seeded) plan.skip = "time passes in steps here, so no thread can sleep";

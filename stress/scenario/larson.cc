@@ -78,9 +78,17 @@ Plan larson_plan(const Setup &setup)
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat) {
         Rng rng = setup.rng(seat);
         const Mix mix = o.check ? mix_few_others(rng, o.strict) : mix_malloc_only();
-        plan.generators.push_back(
-            generator_of(Larson{rng, mix, !o.check, seat * chunks, (seat + 1) % setup.seats * chunks,
-                                own.rounds * chunks, o.min_size_bytes, o.max_size_bytes, Mapped<Chunk>(chunks)}));
+        plan.generators.push_back(generator_of(Larson{
+            .rng = rng,
+            .mix = mix,
+            .plain = !o.check,
+            .first_slot = seat * chunks,
+            .neighbour_slot = (seat + 1) % setup.seats * chunks,
+            .replacements_max = own.rounds * chunks,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .window = Mapped<Chunk>(chunks),
+        }));
     }
     if (!o.check) return plan;
     // Each window is filled, and a thread ends when it has replaced its window: some seat has by then.

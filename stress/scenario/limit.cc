@@ -67,8 +67,11 @@ Plan limit_plan(const Setup &setup)
 {
     const std::size_t slots = LiveMix::slots_per_seat(setup);
     Plan plan = plan_of_seats(setup, slots, [&](std::uint32_t seat, std::uint32_t) {
-        return Limited{LiveMix(setup, seat), static_cast<std::uint32_t>(slots * setup.seats) + seat,
-                       kRoomBytes * setup.seats};
+        return Limited{
+            .mix = LiveMix(setup, seat),
+            .big_slot = static_cast<std::uint32_t>(slots * setup.seats) + seat,
+            .room_bytes = kRoomBytes * setup.seats,
+        };
     });
     plan.slot_count += setup.seats;
     if (kSanitized) plan.skip = "a sanitizer needs the address space that would be limited";

@@ -94,8 +94,16 @@ Plan patterns_plan(const Setup &setup)
         const std::uint64_t turn = rng.below(kPatternCount);
         const std::uint32_t switches = o.check ? draw_switches(rng, kPatternCount) : (1U << kPatternCount) - 1;
         return Patterns{
-            rng,  mix,     o.check, o.min_size_bytes, o.max_size_bytes, first_slot, Mapped<std::uint32_t>(slots),
-            turn, switches};
+            .rng = rng,
+            .mix = mix,
+            .check = o.check,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .first_slot = first_slot,
+            .order = Mapped<std::uint32_t>(slots),
+            .turn = turn,
+            .switches = switches,
+        };
     });
     plan.swing_bytes = slots * setup.seats * o.max_size_bytes / 2;
     if (o.check) plan.claims = {rule::kOverlap, rule::kContent, rule::kErrnoKept};

@@ -117,15 +117,17 @@ Plan purge_cycle_plan(const Setup &setup)
         Sizes sizes = o.check ? sizes_swarm(rng, o.min_size_bytes, o.max_size_bytes)
                               : sizes_uniform(o.min_size_bytes, o.max_size_bytes);
         if (sizes.how == Sizes::How::Uniform) sizes.how = Sizes::How::Log;
-        return PurgeCycle{rng,
-                          mix,
-                          sizes,
-                          o.check,
-                          o.check && o.schedule == Schedule::Os,
-                          kRoundBytes / setup.seats,
-                          first_slot,
-                          Mapped<std::uint32_t>(o.working_set),
-                          Mapped<bool>(o.working_set)};
+        return PurgeCycle{
+            .rng = rng,
+            .mix = mix,
+            .sizes = sizes,
+            .check = o.check,
+            .may_sleep = o.check && o.schedule == Schedule::Os,
+            .round_bytes = kRoundBytes / setup.seats,
+            .first_slot = first_slot,
+            .order = Mapped<std::uint32_t>(o.working_set),
+            .live = Mapped<bool>(o.working_set),
+        };
     });
     plan.swing_bytes = kRoundBytes;
     if (o.check) plan.claims = {rule::kOverlap, {rule::kContent, 4 * o.working_set * setup.seats}};

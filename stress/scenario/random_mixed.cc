@@ -56,9 +56,15 @@ Plan random_mixed_plan(const Setup &setup)
     const std::vector<SeatMix> seats = swarm_of_seats(setup);
     if (o.check) plan.claims = {rule::kAlignment, rule::kReallocContent, rule::kCallocZero};
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat)
-        plan.generators.push_back(
-            generator_of(RandomMixed{seats[seat].rng, seats[seat].mix, !o.check, seat * slots, o.min_size_bytes,
-                                     o.max_size_bytes, Mapped<unsigned char>(slots)}));
+        plan.generators.push_back(generator_of(RandomMixed{
+            .rng = seats[seat].rng,
+            .mix = seats[seat].mix,
+            .plain = !o.check,
+            .first_slot = seat * slots,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .live = Mapped<unsigned char>(slots),
+        }));
     return plan;
 }
 

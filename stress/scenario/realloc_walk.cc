@@ -145,19 +145,21 @@ Plan realloc_walk_plan(const Setup &setup)
         Rng all_seats = setup.rng(0, 1);
         const std::uint32_t remote = all_seats.one_in(8) ? 0U : +Remote;
         if (o.check) switches = (draw_switches(rng, 5) & ~+Remote) | remote;
-        return ReallocWalk{rng,
-                           Mix{{0, 0, 1, 1, 1}, 0, o.strict},
-                           o.check,
-                           switches,
-                           o.min_size_bytes,
-                           o.max_size_bytes,
-                           seat,
-                           setup.seats,
-                           first_slot,
-                           shared_first,
-                           shared,
-                           Mapped<std::uint64_t>(slots),
-                           Mapped<bool>(slots)};
+        return ReallocWalk{
+            .rng = rng,
+            .aligned = Mix{.kind_weights = {0, 0, 1, 1, 1}, .realloc_percent = 0, .strict = o.strict},
+            .check = o.check,
+            .switches = switches,
+            .min_bytes = o.min_size_bytes,
+            .max_bytes = o.max_size_bytes,
+            .seat = seat,
+            .seats = setup.seats,
+            .first_slot = first_slot,
+            .shared_first = shared_first,
+            .shared_count = shared,
+            .live = Mapped<std::uint64_t>(slots),
+            .down = Mapped<bool>(slots),
+        };
     });
     plan.slot_count += shared;
     plan.swing_bytes = setup.seats * kWideSlots * o.max_size_bytes;

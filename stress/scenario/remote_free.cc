@@ -293,9 +293,16 @@ Plan remote_free_plan(const Setup &setup)
     Plan plan;
     plan.slot_count = std::size_t{channel_slots} + setup.seats;
     for (std::uint32_t seat = 0; seat < setup.seats; ++seat)
-        plan.generators.push_back(generator_of(Station{traffic, setup.rng(seat), setup.rng(0, 1), seat,
-                                                       channel_slots + seat, Mapped<std::uint64_t>(setup.seats),
-                                                       Mapped<std::uint64_t>(setup.seats), Mapped<Step>(steps_max)}));
+        plan.generators.push_back(generator_of(Station{
+            .traffic = traffic,
+            .rng = setup.rng(seat),
+            .conductor = setup.rng(0, 1),
+            .seat = seat,
+            .own_slot = channel_slots + seat,
+            .sent = Mapped<std::uint64_t>(setup.seats),
+            .received = Mapped<std::uint64_t>(setup.seats),
+            .steps = Mapped<Step>(steps_max),
+        }));
     if (o.check) plan.claims = {rule::kContent};
     if (o.check && setup.seats > 1) plan.claims.push_back({rule::kHandover, 20000});
     return plan;

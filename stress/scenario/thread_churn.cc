@@ -45,7 +45,12 @@ Plan ends_plan(const Setup &setup, std::span<const RenewHow> ways, std::uint64_t
                const char *claim = rule::kThread)
 {
     Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
-        return ThreadChurn{LiveMix(setup, seat), setup.options.strict, ways, life_max};
+        return ThreadChurn{
+            .mix = LiveMix(setup, seat),
+            .strict = setup.options.strict,
+            .ways = ways,
+            .life_max = life_max,
+        };
     });
     if (setup.options.check) plan.claims = {claim};
     return plan;
