@@ -218,7 +218,8 @@ void heap_op_rest(Seat &seat, FailureLog &failures, InterpShared &shared)
 {
     if (table == nullptr || failures.any()) return;
     for (SharedHeap &heap : table->heaps)
-        Visit{*heap_calls(), seat, failures, shared, Rng(0, 0)}.give_back(heap, false);
+        Visit{.calls = *heap_calls(), .seat = seat, .failures = failures, .shared = shared, .rng = Rng(0, 0)}.give_back(
+            heap, false);
 }
 
 } // namespace stress
