@@ -1,0 +1,222 @@
+"""Tests of ci/history, with a suite and libraries that are stand-ins: python3 -B sanitizers/history/self_test.py"""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import types
+import unittest
+
+import commands
+import judge
+import rows as table
+import versions
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# A suite that reads what to say from the library it is given.
+STRESS = """#!/usr/bin/env python3
+import json, sys
+words = sys.argv[1:]
+library = words[words.index("--allocator") + 1]
+said = json.load(open(library))
+out = words[words.index("--junit" if words[0] == "inject" else "--json") + 1]
+if said.get("hang"):
+    import time
+    time.sleep(60)
+if said.get("status", 0) > 1:
+    sys.exit("hakmem-stress: it does not provide malloc")
+if words[0] == "conform":
+    ids = [words[i + 1] for i, word in enumerate(words) if word == "--only"]
+    checks = [{"id": name, "status": said.get(name, "pass"), "detail": "at 0x7f0012345678"} for name in ids]
+    json.dump({"checks": checks}, open(out, "w"))
+    sys.exit(any(check["status"] == "fail" for check in checks))
+rules = said.get("rules", [])
+json.dump({"scenario": words[0], "verdict": "fail" if rules else "pass",
+           "failures": [{"rule": rule} for rule in rules]}, open(out, "w"))
+sys.exit(bool(rules))
+"""
+
+
+def line(name, **cells):
+    usual = dict(
+        name=name,
+        project="a",
+        broken="pypi/tbb/1.0",
+        mended="pypi/tbb/2.0",
+        kind="api",
+        reference="a#1",
+        bug="it is wrong",
+        command="conform --only free-sized --only reallocarr",
+        result="not run",
+        by="-",
+        seconds="-",
+        reason="-",
+    )
+    return "\t".join({**usual, **cells}.values())
+
+
+class Store(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "sanitizers").mkdir()
+        self.table = self.root / "sanitizers/history.tsv"
+        self.stress = self.root / "stress"
+        self.stress.write_text(STRESS)
+        self.stress.chmod(0o755)
+        self.store = self.root / "store"
+
+    def library(self, version, **said):
+        path = versions.Store(self.store).path(version)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(said))
+
+    def history(self, *words):
+        words = ["--root", self.root, "--store", self.store, "--stress", self.stress, *words]
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = commands.main([str(word) for word in words])
+            except SystemExit as ended:
+                code = ended.code
+        return types.SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+    def outcome(self, broken, mended, **cells):
+        self.table.write_text(line("one", **cells) + "\n")
+        self.library("pypi/tbb/1.0", **broken)
+        self.library("pypi/tbb/2.0", **mended)
+        out = self.root / "out.json"
+        self.done = self.history("--row", "one", "--out", out, "--offline", "--budget", "4")
+        return json.loads(out.read_text())["one"]
+
+    def test_found_only_if_the_mended_version_does_not_fail_by_the_same(self):
+        bad = {"free-sized": "fail"}
+        seen = self.outcome(bad, {})
+        self.assertEqual(("found", "free-sized", "at ADDRESS"), (seen["result"], seen["by"], seen["reason"]))
+        self.assertEqual("unclear", self.outcome(bad, bad)["result"])
+        self.assertEqual("missed", self.outcome({}, {})["result"])
+        self.assertEqual("missed", self.outcome({}, bad)["result"])
+        # The mended version fails by another check: that is no reason to doubt this one.
+        self.assertEqual("found", self.outcome(bad, {"reallocarr": "fail"})["result"])
+        # A check that is skipped on the mended version did not pass there.
+        self.assertEqual("unclear", self.outcome(bad, {"free-sized": "skip"})["result"])
+        self.assertIn("skipped", self.outcome({"free-sized": "skip"}, {})["reason"])
+
+    def test_a_scenario_is_joined_by_rule(self):
+        command = dict(command="larson --seconds 1 --seed 1")
+        seen = self.outcome({"rules": ["crash", "overlap"]}, {"rules": ["overlap"]}, **command)
+        self.assertEqual(("found", "crash"), (seen["result"], seen["by"]))
+
+    def test_what_cannot_run_is_no_miss(self):
+        self.assertEqual("cannot", self.outcome({"status": 2}, {})["result"])
+        seen = self.outcome({}, {"hang": 1})
+        self.assertEqual("cannot", seen["result"])
+        self.assertIn("ran past 4 s", seen["reason"])
+        self.table.write_text(line("gone", broken="pypi/tbb/9.0") + "\n")
+        done = self.history("--row", "gone", "--offline")
+        self.assertIn("--offline forbids", done.stdout)
+
+    def test_a_row_that_is_found_no_more_fails(self):
+        self.outcome({}, {}, result="found", by="free-sized", seconds="1.0")
+        self.assertEqual(1, self.done.returncode)
+        self.assertIn("one was found by free-sized", self.done.stderr)
+
+    def test_results_of_two_machines_are_merged(self):
+        self.table.write_text(
+            "# head\n" + line("one") + "\n" + line("two", result="out of reach", reason="an API of its own")
+        )
+        a, b = self.root / "a.json", self.root / "b.json"
+        a.write_text(json.dumps({"one": dict(result="found", by="free-sized", seconds=1, reason="")}))
+        b.write_text(json.dumps({"two": dict(result="missed", by="", seconds=2.5, reason="passes on both")}))
+        done = self.history("--merge", a, b)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("finds 1 of 1 bugs that were run, of 2 rows", done.stdout)
+        comments, rows = table.read(self.table)
+        self.assertEqual(["# head"], comments)
+        self.assertEqual(["found", "out of reach"], [row.result for row in rows])
+        for text in (
+            "{",
+            "[]",
+            '{"one": {"result": "perhaps"}}',
+            '{"three": {"result": "found", "by": "", "seconds": 1, "reason": ""}}',
+        ):
+            a.write_text(text)
+            done = self.history("--merge", a)
+            self.assertEqual(2, done.returncode, text)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_bad_input_is_one_line(self):
+        self.table.write_text(line("one") + "\n")
+        for words, part in (
+            ((), "which rows"),
+            (("--row", "x"), "no row 'x'"),
+            (("--all", "--kind", "x"), "no kind 'x'"),
+        ):
+            done = self.history(*words)
+            self.assertEqual(2, done.returncode)
+            self.assertIn(part, done.stderr)
+            self.assertEqual(1, len(done.stderr.splitlines()))
+        for wrong in (
+            "too\tfew",
+            line("one") + "\n" + line("one"),
+            line("one", kind="x"),
+            line("one", result="x"),
+            line("one", result="missed"),
+            line("one", command="rm -r x"),
+        ):
+            self.table.write_text(wrong + "\n")
+            done = self.history("--list")
+            self.assertEqual(2, done.returncode, wrong)
+            self.assertIn("history.tsv:", done.stderr)
+
+    def test_versions(self):
+        self.assertEqual(("crates.io", "p", "0.1", "v2"), versions.parts_of("crates.io/p/0.1:v2"))
+        self.assertEqual(("debian", "p", "1:2.0-1", None), versions.parts_of("debian/p/1:2.0-1"))
+        for wrong in ("p/0.1", "npm/p/1", "crates.io/p", "crates.io/p/1/2"):
+            self.assertRaises(ValueError, versions.parts_of, wrong)
+        self.assertRaises(ValueError, versions.builder_of, "pypi/other/1.0")
+
+    def test_a_build_that_failed_is_remembered_with_its_reason(self):
+        store = versions.Store(self.store)
+        tries = []
+
+        def fetch(_package, _version, folder):
+            tries.append(folder)
+            return folder
+
+        def build(_source, _part, _out):
+            versions.run(["sh", "-c", "echo first; echo 'x.c:1: error: no such thing' >&2; exit 1"], self.root, 5)
+
+        versions.FETCH["test"], versions.BUILD[r"pypi/tbb"], kept = fetch, build, versions.BUILD[r"pypi/tbb"]
+        wheel, versions.FETCH["pypi"] = versions.FETCH["pypi"], fetch
+        try:
+            for _ in range(2):
+                with self.assertRaisesRegex(versions.Unavailable, "error: no such thing"):
+                    store.library("pypi/tbb/1.0")
+        finally:
+            versions.BUILD[r"pypi/tbb"], versions.FETCH["pypi"] = kept, wheel
+            del versions.FETCH["test"]
+        self.assertEqual(1, len(tries))
+        with self.assertRaises(versions.OutOfReach):
+            versions.run(["no-such-client"], self.root, 5)
+
+    def test_the_table_of_the_tree(self):
+        _, rows = table.read(ROOT / "sanitizers/history.tsv")
+        self.assertGreaterEqual(len(rows), 60)
+        self.assertGreaterEqual(len({row.project for row in rows}), 5)
+        for row in rows:
+            self.assertNotEqual(row.broken, row.mended, row.name)
+            versions.builder_of(row.broken), versions.builder_of(row.mended)
+            versions.parts_of(row.broken), versions.parts_of(row.mended)
+
+    def test_of_inject(self):
+        text = (
+            '<testcase name="a"><failure message="lost: 3 bytes"/></testcase><testcase name="b"><skipped/></testcase>'
+        )
+        self.assertEqual(({"lost": "lost: 3 bytes"}, ["b"]), judge.of_inject(f"<t>{text}</t>"))
+
+
+unittest.main()
