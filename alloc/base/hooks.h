@@ -9,11 +9,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/policy.h"
 
 struct text;
+struct output;
 struct failfast_find;
 
 /* Adds to a report, and to the find, what is known of the address. The report so far ends in "found by thread ",
@@ -35,7 +35,7 @@ struct hooks {
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */
     void (*thread_before_end)(void); /* a thread ends, and has its heap still */
     void (*thread_after_fork)(void); /* in the child, when the heaps are mended */
-    void (*stats_print)(FILE *stream); /* prints the last part of the statistics */
+    void (*stats_print)(struct output *out); /* prints the last part of the statistics */
     /* Under ASAN: an error at this address is about to be reported. */
     void (*sanitizer_report)(const void *address);
 

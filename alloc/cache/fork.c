@@ -7,6 +7,8 @@
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "os/lock.h"
+#include "report/first_error.h"
+#include "report/process.h"
 #include "report/writer.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
@@ -94,5 +96,7 @@ void fork_child(void)
     hooks.own_after_fork();
     if (VALIDATE) hooks.thread_after_fork();
     writer_after_fork();
+    process_after_fork();
+    first_error_after_fork();
     hooks.background_after_fork();
 }

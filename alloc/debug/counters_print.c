@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "report/output.h"
 #include "slab/owner.h"
 
 uint64_t counters_of_class(enum counter counter, uint32_t class_index)
@@ -23,7 +24,7 @@ uint64_t counters_of_all(enum counter counter)
     return sum;
 }
 
-static void print_class(FILE *stream, uint32_t class_index)
+static void print_class(struct output *out, uint32_t class_index)
 {
     uint64_t values[COUNTER_COUNT];
     bool any = false;
@@ -34,23 +35,23 @@ static void print_class(FILE *stream, uint32_t class_index)
     if (!any) return;
     if (class_index < CLASS_COUNT) {
         const char *kind = class_index >= CLASS_ALIGNED_FIRST ? " aligned" : "";
-        fprintf(stream, "hakmem: class %6u%s", sizeclass_bytes(class_index), kind);
+        output_print(out, "hakmem: class %6u%s", sizeclass_bytes(class_index), kind);
     } else {
-        fprintf(stream, "hakmem: class %6s", class_index == COUNTED_RUN ? "run" : "huge");
+        output_print(out, "hakmem: class %6s", class_index == COUNTED_RUN ? "run" : "huge");
     }
 #define X(name, text) \
-    if (values[COUNTER_##name] != 0) fprintf(stream, " %s=%llu", #name, (unsigned long long)values[COUNTER_##name]);
+    if (values[COUNTER_##name] != 0) output_print(out, " %s=%llu", #name, (unsigned long long)values[COUNTER_##name]);
     COUNTERS(X)
 #undef X
-    fputc('\n', stream);
+    output_print(out, "\n");
 }
 
-void counters_print(FILE *stream)
+void counters_print(struct output *out)
 {
-#define X(name, text)                                                                                                 \
-    fprintf(stream, "hakmem: counter %-16s %12llu  %s\n", #name, (unsigned long long)counters_of_all(COUNTER_##name), \
-            text);
+#define X(name, text)                                              \
+    output_print(out, "hakmem: counter %-16s %12llu  %s\n", #name, \
+                 (unsigned long long)counters_of_all(COUNTER_##name), text);
     COUNTERS(X)
 #undef X
-    for (uint32_t class_index = 0; class_index < COUNTED_COUNT; class_index++) print_class(stream, class_index);
+    for (uint32_t class_index = 0; class_index < COUNTED_COUNT; class_index++) print_class(out, class_index);
 }

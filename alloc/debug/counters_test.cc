@@ -6,6 +6,7 @@
 extern "C" {
 #include "cache/credits.h"
 #include "debug/counters_print.h"
+#include "report/output.h"
 }
 
 namespace {
@@ -152,7 +153,11 @@ TEST_F(Counters, EachClassHasItsLine)
         wanted += "hakmem: class " + std::string(6 - name.size(), ' ') + name +
                   (c >= CLASS_ALIGNED_FIRST && c < CLASS_COUNT ? " aligned" : "") + counted + "\n";
     }
-    const std::string all = test::printed(counters_print);
+    const std::string all = test::printed([](FILE *stream) {
+        struct output out;
+        output_begin(&out, stream, -1);
+        counters_print(&out);
+    });
     EXPECT_EQ(all.substr(all.find("hakmem: class")), wanted);
 }
 

@@ -17,6 +17,7 @@
 #include "os/sanitizer.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "report/output.h"
 #include "base/config.h"
 #include "superslab/limit.h"
 
@@ -204,9 +205,17 @@ void hak_stats_get(struct hak_stats *out)
 {
     stats_get(out);
 }
+/* For libhakmem-exit.so (entry/exit.c). */
+HAKMEM_API void hak_private_stats_end(void);
+void hak_private_stats_end(void)
+{
+    stats_end();
+}
 void hak_stats_print(FILE *stream)
 {
-    stats_print(stream);
+    struct output out;
+    output_begin(&out, stream, -1);
+    stats_print(&out);
 }
 
 struct hak_heap *hak_heap_new(void)

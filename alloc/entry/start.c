@@ -19,7 +19,9 @@
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "report/first_error.h"
 #include "report/modules.h"
+#include "report/process.h"
 #include "report/writer.h"
 #include "superslab/backing.h"
 
@@ -64,6 +66,10 @@ static void stats_begin(void)
 {
     static const char refused[] = "hakmem: HAKMEM_STATS_SIGNAL: not a signal that can be caught\n";
     int signal = (int)option_value(OPTION_STATS_SIGNAL);
+    if (signal != 0 || option_value(OPTION_STATS) != 0) {
+        process_number(); /* a child that does not come from fork() has its parent's */
+        first_error_keep();
+    }
     if (signal != 0 && !stats_signal_start(signal, STATS_DUE)) os_write_error(refused, sizeof refused - 1);
 }
 
@@ -102,6 +108,7 @@ static void profile_end(void)
 __attribute__((constructor)) static void start(void)
 {
     thread_process_start();
+    process_start();
     if (VALIDATE) modules_start();
     if (VALIDATE) explain_start();
     if (VALIDATE) explain_next_start();
@@ -116,7 +123,6 @@ __attribute__((constructor)) static void start(void)
     profile_begin();
 }
 
-/* Text of the figures goes through stdio, which may allocate: not while blocks are sampled, see own_stack_call. */
 static void write_last(void *unused)
 {
     (void)unused;

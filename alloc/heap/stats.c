@@ -10,7 +10,10 @@
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "heap/own_inside.h"
+#include "heap/stats_write.h"
 #include "profile/profile.h"
+#include "report/output.h"
+#include "report/process.h"
 #include "report/settings.h"
 #include "slab/owner.h"
 #include "slab/slab.h"
@@ -49,33 +52,63 @@ void stats_get(struct hak_stats *out)
     out->dirty_bytes = pool.dirty_pages * PAGE_BYTES;
 }
 
-void stats_print(FILE *stream)
+static void print_amount(struct output *out, const char *name, uint64_t bytes, const char *more)
+{
+    char text[AMOUNT_BYTES];
+    output_print(out, "hakmem: %-14s %13s%s\n", name, amount_text(text, bytes), more);
+}
+
+static void print_head(struct output *out)
+{
+    char name[PROCESS_NAME_BYTES], time[PROCESS_TIME_BYTES];
+    uint64_t age_ms = process_age_ms();
+    process_name(name);
+    process_time(time);
+    output_print(out, "hakmem: %s, process %d, libhakmem " HAKMEM_VERSION "%s, %s, age %llu.%llu s\n", name,
+                 process_number(), VALIDATE ? " (debug-validation)" : "", time, (unsigned long long)age_ms / 1000,
+                 (unsigned long long)age_ms / 100 % 10);
+}
+
+/* Of the heap as a whole, and of the process with all else that it has. */
+static void print_whole(struct output *out)
+{
+    struct hak_figures figures;
+    stats_figures(&figures, sizeof figures);
+    print_amount(out, "in use", figures.used_bytes, "  in blocks that are live or cached");
+    print_amount(out, "committed", figures.committed_bytes, "  may be in memory");
+    print_amount(out, "peak", figures.committed_peak_bytes, "  the most that was committed at one time");
+    const struct process_memory memory = process_memory();
+    if (memory.resident_bytes == 0) return;
+    print_amount(out, "resident", memory.resident_bytes, "  the whole process, by the kernel");
+    print_amount(out, "resident, peak", memory.resident_peak_bytes, "");
+}
+
+void stats_print(struct output *out)
 {
     struct hak_stats stats;
     stats_get(&stats);
-    fprintf(stream,
-            "hakmem: reserved      %14zu bytes\n"
-            "hakmem: slabs         %14zu bytes\n"
-            "hakmem: small blocks  %14zu bytes\n"
-            "hakmem: small, cached %14zu bytes\n"
-            "hakmem: page runs     %14zu bytes\n"
-            "hakmem: huge blocks   %14zu bytes\n"
-            "hakmem: huge, cached  %14zu bytes\n"
-            "hakmem: free, dirty   %14zu bytes\n"
-            "hakmem: heaps         %14zu, of them orphans %zu\n",
-            stats.reserved_bytes, stats.slab_bytes, stats.small_bytes, stats.small_cached_bytes, stats.run_bytes,
-            stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes, stats.heap_count, stats.orphan_count);
+    print_head(out);
+    print_whole(out);
+    print_amount(out, "reserved", stats.reserved_bytes, "");
+    print_amount(out, "slabs", stats.slab_bytes, "");
+    print_amount(out, "small blocks", stats.small_bytes, "");
+    print_amount(out, "small, cached", stats.small_cached_bytes, "");
+    print_amount(out, "page runs", stats.run_bytes, "");
+    print_amount(out, "huge blocks", stats.huge_bytes, "");
+    print_amount(out, "huge, cached", stats.huge_cached_bytes, "");
+    print_amount(out, "free, dirty", stats.dirty_bytes, "");
+    output_print(out, "hakmem: %-14s %11zu, of them orphans %zu\n", "heaps", stats.heap_count, stats.orphan_count);
     if (guard_sample_is_on() && guard_sample_rate_now() != 0) {
         struct guard_figures guard = guard_figures();
-        fprintf(stream, "hakmem: sampled       %14llu blocks, %u of %u slots live\n", (unsigned long long)guard.sampled,
-                guard.live, guard.slots);
+        output_print(out, "hakmem: %-14s %11llu blocks, %u of %u slots live\n", "sampled",
+                     (unsigned long long)guard.sampled, guard.live, guard.slots);
     }
-    if (limit_get() != SIZE_MAX) fprintf(stream, "hakmem: limit         %14zu bytes\n", limit_get());
-    if (limit_soft_get() != SIZE_MAX) fprintf(stream, "hakmem: limit, soft   %14zu bytes\n", limit_soft_get());
+    if (limit_get() != SIZE_MAX) print_amount(out, "limit", limit_get(), "");
+    if (limit_soft_get() != SIZE_MAX) print_amount(out, "limit, soft", limit_soft_get(), "");
 #define X(name, standard, low, high, text) \
-    fprintf(stream, "hakmem: option %-14s %8llu  %s\n", #name, (unsigned long long)option_value(OPTION_##name), text);
+    output_print(out, "hakmem: option %-16s %8llu  %s\n", #name, (unsigned long long)option_value(OPTION_##name), text);
     OPTIONS(X)
 #undef X
-    if (VALIDATE) failfast_settings_print(stream);
-    if (VALIDATE) hooks.stats_print(stream);
+    if (VALIDATE) failfast_settings_print(out);
+    if (VALIDATE) hooks.stats_print(out);
 }

@@ -3,10 +3,9 @@
  * The debug-validation build prints its counters too (debug/counters_print.h). */
 #pragma once
 
-#include <stdio.h>
-
 struct hak_stats;
+struct output;
 
 /* As hak_stats_get and hak_stats_print in hakmem.h. */
 void stats_get(struct hak_stats *out);
-void stats_print(FILE *stream);
+void stats_print(struct output *out);

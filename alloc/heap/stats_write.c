@@ -1,18 +1,19 @@
-/* stats_write.c: see stats_write.h. Allocates nothing and uses no stdio, except at exit. */
+/* More than 400 lines: how each figure is collected, where it is written, and when.
+ *
+ * stats_write.c: see stats_write.h. Allocates nothing, and uses no stdio but vsnprintf. */
 #include "heap/stats_write.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cache/credits.h"
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
 #include "heap/huge.h"
+#include "heap/options.h"
 #include "heap/own.h"
 #include "heap/stats.h"
 #include "os/call.h"
@@ -20,6 +21,9 @@
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "report/first_error.h"
+#include "report/output.h"
+#include "report/process.h"
 #include "report/text.h"
 #include "report/writer.h"
 #include "slab/owner.h"
@@ -148,6 +152,29 @@ static void put_number(struct writer *writer, uint64_t number)
     text_add_number(&writer->text, number);
 }
 
+/* Which process, and when: a reader can tell the numbers of several processes apart. */
+static void put_head(struct writer *writer, int format)
+{
+    char name[PROCESS_NAME_BYTES], time[PROCESS_TIME_BYTES];
+    process_name(name);
+    process_time(time);
+    const bool is_json = format == HAKMEM_STATS_JSON, is_text = format == HAKMEM_STATS_TEXT;
+    if (!is_json && !is_text) put(writer, "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\n");
+    put(writer, is_json ? "{\n  \"program\": \"" : is_text ? "hakmem: program " : "hakmem_info{program=\"");
+    put(writer, name);
+    put(writer, is_json ? "\",\n  \"process\": " : is_text ? "\nhakmem: process " : "\",process=\"");
+    put_number(writer, (uint64_t)process_number());
+    put(writer, is_json   ? ",\n  \"version\": \"" HAKMEM_VERSION "\",\n  \"time\": \""
+                : is_text ? "\nhakmem: version " HAKMEM_VERSION "\nhakmem: time "
+                          : "\",version=\"" HAKMEM_VERSION "\"} 1\n");
+    if (is_json || is_text) put(writer, time);
+    put(writer, is_json   ? "\",\n  \"age_ms\": "
+                : is_text ? "\nhakmem: age_ms "
+                          : "# HELP hakmem_age_ms since the process began\n# TYPE hakmem_age_ms gauge\nhakmem_age_ms ");
+    put_number(writer, process_age_ms());
+    put(writer, is_json ? ",\n" : "\n");
+}
+
 static void put_figure(struct writer *writer, int format, const char *name, const char *kind, const char *meaning,
                        uint64_t value)
 {
@@ -271,7 +298,7 @@ int stats_write(int fd, int format)
     collect(&figures);
     struct writer writer = {.fd = fd};
     writer.text = (struct text){.bytes = writer.bytes, .size = sizeof writer.bytes};
-    if (format == HAKMEM_STATS_JSON) put(&writer, "{\n");
+    put_head(&writer, format);
 #define X(member, kind, meaning) put_figure(&writer, format, #member, #kind, meaning, figures.member);
     HAKMEM_FIGURES(X)
 #undef X
@@ -284,9 +311,8 @@ int stats_write(int fd, int format)
 /* --- at exit, at a signal ------------------------------------------------------------------------------- */
 
 static char target_path[1024]; /* "": standard error */
-static char target_name[4 * sizeof target_path]; /* with ids, of at most 7 digits; in a job */
+static char target_name[4 * sizeof target_path]; /* with numbers and names; in a job */
 static int target_format;
-static int stats_signal, profile_signal;
 
 bool stats_target_set(const char *target)
 {
@@ -299,18 +325,18 @@ bool stats_target_set(const char *target)
     return true;
 }
 
-/* The file's name for this process: each %p is its id. */
 static void target_name_make(void)
 {
     struct text text = {target_name, sizeof target_name - 1, 0};
-    char one[2] = "";
+    char name[PROCESS_NAME_BYTES];
+    process_name(name);
     for (const char *at = target_path; *at != '\0'; at++) {
-        if (at[0] == '%' && at[1] == 'p') {
-            text_add_number(&text, (uint64_t)call_getpid());
+        if (at[0] == '%' && (at[1] == 'p' || at[1] == 'e')) {
+            if (at[1] == 'p') text_add_number(&text, (uint64_t)process_number());
+            else text_add(&text, name);
             at++;
         } else {
-            one[0] = *at;
-            text_add(&text, one);
+            text_add_bytes(&text, at, 1);
         }
     }
     target_name[text.length] = '\0';
@@ -328,14 +354,14 @@ static void say_refused(int error)
         text_add(&text, os_error_name(error));
     }
     line[text.length++] = '\n';
-    os_write_error(line, text.length);
+    os_write_all(first_error_fd(), line, text.length); /* there is nobody to tell of an error */
 }
 
 static void write_to_target(void)
 {
     bool is_file = target_path[0] != '\0';
     if (is_file) target_name_make();
-    int fd = is_file ? call_open(target_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
+    int fd = is_file ? call_open(target_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : first_error_fd();
     int error = fd < 0 ? -fd : stats_write(fd, target_format);
     if (error != 0 && is_file) say_refused(error);
     if (is_file && fd >= 0) call_close(fd);
@@ -343,14 +369,30 @@ static void write_to_target(void)
 
 void stats_at_exit(void)
 {
-    if (target_path[0] == '\0') {
-        const struct os_size_signal held = os_size_signal_hold();
-        hak_stats_print(stderr);
-        os_size_signal_release(&held);
-    } else {
+    if (target_path[0] != '\0') {
         write_to_target();
+        return;
     }
+    struct output out;
+    output_begin(&out, NULL, first_error_fd());
+    stats_print(&out);
+    output_flush(&out);
 }
+
+static void write_last(void *unused)
+{
+    (void)unused;
+    stats_at_exit();
+}
+
+void stats_end(void)
+{
+    if (option_value(OPTION_STATS) == 0 || call_getpid() != process_number()) return;
+    process_memory_keep(); /* the copy has a peak of its own */
+    writer_run_in_copy(write_last, NULL);
+}
+
+static int stats_signal, profile_signal;
 
 static void on_signal(int signal)
 {

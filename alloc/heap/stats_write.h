@@ -12,12 +12,17 @@ struct hak_figures;
 size_t stats_figures(struct hak_figures *out, size_t size_bytes);
 int stats_write(int fd, int format);
 
-/* Where figures go at exit and at the signal: "1" or "exit": text to standard error; "json:PATH", "prom:PATH": a file,
- * which is replaced; %p in its name is the process's id. False: it is none of these. Called once, at start. */
+/* Where figures go at exit and at the signal: "1" or "exit": text to the standard error of the start (report/first_error.h);
+ * "json:PATH", "prom:PATH": a file, which is replaced. In its name %p is the process's number, %e the program's name. False: it
+ * is none of these. Called once, at start. */
 bool stats_target_set(const char *target);
 
 /* Writes there. At exit a text is that of hak_stats_print. In a job (report/writer.h). */
 void stats_at_exit(void);
+
+/* The same for a process that is about to end without exit(). Does nothing without HAKMEM_STATS, and in a child of vfork(), which
+ * would end with its parent's figures. A handler of a signal may call it: see writer_run_in_copy. */
+void stats_end(void);
 
 /* Writes at this signal from now on: the figures, STATS_DUE, or a heap profile, PROFILE_DUE. Both may have the same signal. False: the system
  * refuses. */

@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <hakmem/crash.h>
 
+#include <cerrno>
+#include <regex>
+
 extern "C" {
 #include "heap/stats_write.h"
 #include "profile/profile.h"
@@ -20,7 +23,8 @@ TEST_F(StatsWrite, Print)
 {
     void *block = hak_malloc(5 * MIB);
     const std::string printed = test::printed(hak_stats_print);
-    for (const char *part : {"reserved", "slabs", "small blocks", "page runs", "5242880 bytes", "free, dirty", "heaps",
+    for (const char *part : {"reserved", "slabs", "small blocks", "page runs", "5.0 MiB", "free, dirty", "heaps",
+                             "in use", "committed", "peak", "resident", "resident, peak", "libhakmem " HAKMEM_VERSION,
                              "PURGE_DELAY_MS", "HUGE_CACHE_MIB", "STATS"})
         EXPECT_NE(printed.find(part), std::string::npos) << part;
     size_t lines = 0, at = 0;
@@ -33,14 +37,36 @@ TEST_F(StatsWrite, Print)
         EXPECT_TRUE(VALIDATE || (!counter && !check));
         if (!counter && !check) lines++;
     }
-    EXPECT_EQ(lines, 21u);
+    EXPECT_EQ(lines, 27u);
     hak_free(block);
+}
+
+// What a report must say of the process; the time and the age are those that it says.
+std::string expected_head(int format, const std::string &written)
+{
+    const auto field = [&](const std::string &pattern) {
+        std::smatch found;
+        return std::regex_search(written, found, std::regex(pattern)) ? found[1].str() : "none";
+    };
+    const std::string name = program_invocation_short_name, number = std::to_string(getpid()), version = HAKMEM_VERSION;
+    const std::string time = field("(20\\d\\d-[01]\\d-[0-3]\\dT[0-2]\\d:[0-5]\\d:[0-5]\\dZ)"),
+                      age = field("age_ms\"?:? (\\d+)");
+    if (format == HAKMEM_STATS_TEXT)
+        return "hakmem: program " + name + "\nhakmem: process " + number + "\nhakmem: version " + version +
+               "\nhakmem: time " + time + "\nhakmem: age_ms " + age + "\n";
+    if (format == HAKMEM_STATS_JSON)
+        return "{\n  \"program\": \"" + name + "\",\n  \"process\": " + number + ",\n  \"version\": \"" + version +
+               "\",\n  \"time\": \"" + time + "\",\n  \"age_ms\": " + age + ",\n";
+    return "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\nhakmem_info{program=\"" + name +
+           "\",process=\"" + number + "\",version=\"" + version +
+           "\"} 1\n# HELP hakmem_age_ms since the process began\n# TYPE hakmem_age_ms gauge\nhakmem_age_ms " + age +
+           "\n";
 }
 
 // What a report must say of these figures, to the byte.
 std::string expected_report(int format, const hak_figures &of, bool is_profiled)
 {
-    std::string all = format == HAKMEM_STATS_JSON ? "{\n" : "";
+    std::string all;
     const auto add = [&](const std::string &name, const std::string &kind, const std::string &meaning, uint64_t value) {
         const std::string number = std::to_string(value), full = name + (kind == "counter" ? "_total" : "");
         if (format == HAKMEM_STATS_TEXT) all += "hakmem: " + name + " " + number + "\n";
@@ -110,7 +136,8 @@ TEST_F(StatsWrite, AReportSaysTheFigures)
                 ASSERT_EQ(stats_write(fileno(file), format), 0);
                 std::string written(1 << 17, 0);
                 written.resize((size_t)pread(fileno(file), written.data(), written.size(), 0));
-                EXPECT_EQ(written, expected_report(format, figures, is_profiled)) << work << " " << format;
+                EXPECT_EQ(written, expected_head(format, written) + expected_report(format, figures, is_profiled))
+                    << work << " " << format;
                 fclose(file);
                 for (size_t i = 0; i + 1 < CLASS_COUNT; i++)
                     any_without_slab |= figures.classes[i].slab_bytes == 0 && figures.class_live_blocks[i] != 0;
@@ -228,9 +255,9 @@ TEST_F(StatsWrite, AFilesNameTakesTheProcess)
     char folder[] = "/tmp/hakmem-stats-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     const struct {
-        const char *before, *after; // P: the id
-    } names[] = {{"%p", "P"},   {"a%p", "aP"}, {"%pa", "Pa"},  {"%p%p", "PP"},
-                 {"%%p", "%P"}, {"a%", "a%"},  {"%d%", "%d%"}, {"p", "p"}};
+        const char *before, *after; // P: the id, E: the name
+    } names[] = {{"%p", "P"},    {"a%p", "aP"}, {"%pa", "Pa"}, {"%p%p", "PP"},   {"%%p", "%P"}, {"a%", "a%"},
+                 {"%d%", "%d%"}, {"p", "p"},    {"%e", "E"},   {"%e.%p", "E.P"}, {"%%e", "%E"}};
     for (const auto &name : names)
         for (int generation = 0; generation < 2; generation++) {
             auto write_one = [&] {
@@ -240,6 +267,8 @@ TEST_F(StatsWrite, AFilesNameTakesTheProcess)
                 std::string wanted = name.after;
                 for (size_t at; (at = wanted.find('P')) != std::string::npos;)
                     wanted.replace(at, 1, std::to_string(getpid()));
+                if (const size_t at = wanted.find('E'); at != std::string::npos)
+                    wanted.replace(at, 1, program_invocation_short_name);
                 wanted = std::string(folder) + "/" + wanted;
                 EXPECT_EQ(access(wanted.c_str(), F_OK), 0) << wanted;
                 unlink(wanted.c_str());

@@ -99,6 +99,12 @@ static inline int call_close(int fd)
     return (int)call_system(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
+/* For commands that take a number. */
+static inline int call_fcntl(int fd, int command, intptr_t argument)
+{
+    return (int)call_system(SYS_fcntl, fd, command, argument, 0, 0, 0);
+}
+
 static inline int call_fstat(int fd, struct stat *status)
 {
     return (int)call_system(SYS_fstat, fd, (intptr_t)status, 0, 0, 0, 0);
@@ -148,6 +154,28 @@ static inline int call_getpid(void)
     return (int)call_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
+/* A copy of the process with the calling thread alone, as fork() makes one, but without handlers, and the parent gets no
+ * signal when it ends. Returns 0 in the copy, its number in the parent. */
+static inline int call_clone(void)
+{
+    return (int)call_system(SYS_clone, 0, 0, 0, 0, 0, 0);
+}
+
+static inline int call_wait4(int process, int options)
+{
+    return (int)call_system(SYS_wait4, process, 0, options, 0, 0, 0);
+}
+
+static inline int call_kill(int process, int signal)
+{
+    return (int)call_system(SYS_kill, process, signal, 0, 0, 0, 0);
+}
+
+static inline void call_exit_group(int status)
+{
+    call_system(SYS_exit_group, status, 0, 0, 0, 0, 0);
+}
+
 /* The kernel's number of this thread. */
 static inline int call_gettid(void)
 {
@@ -188,6 +216,12 @@ static inline int call_sigaltstack(const stack_t *stack, stack_t *before)
 static inline int call_prctl(int what, intptr_t a, intptr_t b, intptr_t c, intptr_t d)
 {
     return (int)call_system(SYS_prctl, what, a, b, c, d, 0);
+}
+
+/* Of this process and its threads. */
+static inline int call_getrusage(struct rusage *usage)
+{
+    return (int)call_system(SYS_getrusage, RUSAGE_SELF, (intptr_t)usage, 0, 0, 0, 0);
 }
 
 static inline int call_getrlimit(int which, struct rlimit *limit)

@@ -7,6 +7,7 @@
 
 #include "os/call.h"
 #include "os/os.h"
+#include "report/output.h"
 
 enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry cannot have a valid value */
 
@@ -96,11 +97,11 @@ bool failfast_goes_on(void)
     return __atomic_load_n(&failfast_goes_on_read, __ATOMIC_RELAXED) != 0;
 }
 
-void failfast_settings_print(FILE *stream)
+void failfast_settings_print(struct output *out)
 {
     const uint32_t values[] = {failfast_goes_on(), (uint32_t)failfast_level()};
     const uint32_t *value = values; /* in the order of FAILFAST_OPTIONS */
-#define X(name, takes, text) fprintf(stream, "hakmem: option %-14s %8u  %s (%s)\n", #name, *value++, text, takes);
+#define X(name, takes, text) output_print(out, "hakmem: option %-16s %8u  %s (%s)\n", #name, *value++, text, takes);
     FAILFAST_OPTIONS(X)
 #undef X
 }

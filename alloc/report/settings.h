@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/policy.h"
 
@@ -50,5 +49,7 @@ enum settings_entry { SETTINGS_OTHER, SETTINGS_GOOD, SETTINGS_BAD };
  * valid. */
 enum settings_entry failfast_settings_check(const char *entry);
 
+struct output;
+
 /* Prints both settings, in the form that hak_stats_print has for the other options. */
-void failfast_settings_print(FILE *stream);
+void failfast_settings_print(struct output *out);

@@ -5,10 +5,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/wait.h>
 
+#include "os/call.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/own_stack.h"
+
+enum { COPY_WAIT_MS = 2000 };
 
 _Atomic(uint32_t) writer_due;
 _Atomic(bool) writer_has_thread;
@@ -74,4 +78,22 @@ void writer_after_fork(void)
 {
     atomic_store_explicit(&writer_has_thread, false, memory_order_relaxed);
     atomic_store_explicit(&writer_due, 0, memory_order_relaxed);
+}
+
+void writer_run_in_copy(writer_job_fn *job, void *context)
+{
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    const int copy = call_clone();
+    if (copy == 0) {
+        writer_run(job, context);
+        call_exit_group(0);
+    }
+    for (int ms = 0; copy > 0 && ms < COPY_WAIT_MS; ms++) {
+        if (call_wait4(copy, WNOHANG | __WALL) != 0) return; /* it has ended */
+        call_nanosleep(&moment);
+    }
+    if (copy > 0) {
+        call_kill(copy, SIGKILL);
+        call_wait4(copy, __WALL);
+    }
 }

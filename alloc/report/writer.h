@@ -44,5 +44,10 @@ void writer_run(writer_job_fn *job, void *context);
 /* The same, but false at once if another one runs. */
 bool writer_try(writer_job_fn *job, void *context);
 
+/* Runs a job in a copy of the process, made as fork() makes one but without its handlers, and returns when it is done, or after two
+ * seconds. A handler of a signal may call this, whatever the thread was doing: a lock that is held for good ends the copy only.
+ * Keeps errno. */
+void writer_run_in_copy(writer_job_fn *job, void *context);
+
 /* In the child after fork: there is no thread, and what was due is the parent's. */
 void writer_after_fork(void);

@@ -35,7 +35,7 @@ foreach(library IN LISTS libraries)
     COMPONENT library)
   hakmem_install_link(lib${library}.so.${PROJECT_VERSION} ${CMAKE_INSTALL_LIBDIR} lib${library}.so.${HAKMEM_SOVERSION} library)
 endforeach()
-install(FILES $<TARGET_FILE:hakmem-nodeepbind> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(FILES $<TARGET_FILE:hakmem-nodeepbind> $<TARGET_FILE:hakmem-exit> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 
 # The drop-in for services of systemd names the library's path, which is known when it is installed; in a package it is that
 # of the tree.
