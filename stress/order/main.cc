@@ -2,6 +2,9 @@
 // not; 2 for bad input.
 #include <fmt/format.h>
 
+#include <sys/personality.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -10,6 +13,8 @@
 #include "order/litmus/explore.h"
 #include "order/litmus/random.h"
 #include "order/litmus/table.h"
+#include "order/malloc/explore.h"
+#include "order/malloc/report.h"
 
 namespace {
 
@@ -124,6 +129,76 @@ int run_random(const Options &options)
     return failed == 0 ? 0 : 1;
 }
 
+struct MallocOptions {
+    std::string allocator, scenario = "all", memory = "c11";
+    unsigned threads = 2, bound = kUnbounded, stale = kUnbounded;
+    std::uint64_t schedules = 200, seed = 42;
+    double seconds = 0;
+    bool own_stores = false, ignores_races = false, list = false;
+};
+
+void print_result(const ExploreRequest &request, const ExploreResult &result)
+{
+    fmt::print("{:12} {} threads  {:>7} schedules  {:>6} points{}{}\n", request.scenario->name, request.threads,
+               result.schedules, result.points,
+               result.given_up == 0 ? "" : fmt::format("  {} given up: too many steps", result.given_up),
+               result.is_complete ? "  complete" : "");
+    if (result.failure.empty()) return;
+    std::string schedule = fmt::format(" --schedules 1 --seed {}", result.seed);
+    if (request.is_search) schedule = fmt::format(" --bound {}", request.bounds.preemptions);
+    if (request.bounds.stale != kUnbounded) schedule += fmt::format(" --stale {}", request.bounds.stale);
+    if (!request.rules.is_weak) schedule += " --memory sc";
+    if (request.rules.own_stores_release) schedule += " --own-stores";
+    if (request.ignores_races) schedule += " --ignore-races";
+    fmt::print(
+        "FAILED: {}: {}\n  hunts: {}\n  again: hakmem-order explore --allocator {} --scenario {} --threads {}{}\n",
+        request.scenario->name, report_with_names(result.failure), request.scenario->hunts, request.subject->path,
+        request.scenario->name, request.threads, schedule);
+}
+
+// A malloc may do other things at other addresses: a schedule repeats in another process only if they are the same.
+void fix_addresses(char **argv)
+{
+    const int now = personality(0xffffffff);
+    if (now == -1 || (now & ADDR_NO_RANDOMIZE) != 0) return;
+    personality(static_cast<unsigned>(now) | ADDR_NO_RANDOMIZE);
+    if ((personality(0xffffffff) & ADDR_NO_RANDOMIZE) != 0) execv("/proc/self/exe", argv);
+}
+
+int run_malloc(const MallocOptions &options)
+{
+    if (options.list) {
+        for (const Scenario &each : scenarios()) fmt::print("{:12} {}\n", each.name, each.hunts);
+        return 0;
+    }
+    if (options.allocator.empty())
+        return bad_input("--allocator FILE: a malloc that was compiled with -fsanitize=thread");
+    Subject subject;
+    const std::string error = subject_load(options.allocator, subject);
+    if (!error.empty()) return bad_input(error);
+    unsigned run = 0, failed = 0;
+    for (const Scenario &each : scenarios()) {
+        if (options.scenario != "all" && options.scenario != each.name) continue;
+        ExploreRequest request;
+        request.subject = &subject;
+        request.scenario = &each;
+        request.threads = options.threads;
+        request.rules = {options.memory == "c11", options.own_stores};
+        request.bounds = {options.bound, options.stale};
+        request.is_search = options.bound != kUnbounded;
+        request.ignores_races = options.ignores_races;
+        request.schedules = options.schedules;
+        request.seed = options.seed;
+        request.seconds = options.seconds;
+        const ExploreResult result = explore(request);
+        print_result(request, result);
+        run++;
+        failed += !result.failure.empty();
+    }
+    if (run == 0) return bad_input("there is no scenario '" + options.scenario + "': --list shows them all");
+    return failed == 0 ? 0 : 1;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -147,11 +222,35 @@ int main(int argc, char **argv)
     litmus->add_option("--steps", options.steps, "of --random: steps of a test, at most")
         ->capture_default_str()
         ->check(CLI::Range(2, 12));
+    MallocOptions mallocs;
+    CLI::App *explore = app.add_subcommand("explore", "a malloc, in scenarios of a few calls");
+    explore->add_option("--allocator", mallocs.allocator, "FILE: a shared library, compiled with -fsanitize=thread");
+    explore->add_option("--scenario", mallocs.scenario, "NAME or all")->capture_default_str();
+    explore->add_option("--threads", mallocs.threads, "")->capture_default_str()->check(CLI::Range(2, 7));
+    explore->add_option("--memory", mallocs.memory, "c11, or sc for sequential consistency")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"c11", "sc"}));
+    explore->add_option("--bound", mallocs.bound,
+                        "search every schedule with at most this number of preemptions; default: random ones");
+    explore->add_option("--stale", mallocs.stale,
+                        "accesses that do not read, or become, the last store; default: no bound");
+    explore->add_option("--schedules", mallocs.schedules, "random ones")->capture_default_str();
+    explore->add_option("--seed", mallocs.seed, "of the first random one")->capture_default_str();
+    explore->add_option("--seconds", mallocs.seconds, "after which a scenario is given up; 0: no limit")
+        ->check(CLI::NonNegativeNumber);
+    explore->add_flag("--own-stores", mallocs.own_stores, "C11's release sequences");
+    explore->add_flag("--ignore-races", mallocs.ignores_races,
+                      "data races are no failures; blocks, crashes and deadlocks are");
+    explore->add_flag("--list", mallocs.list, "list the scenarios and the bugs that they hunt");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
         if (error.get_exit_code() == 0) return app.exit(error);
         return bad_input(error.what());
+    }
+    if (explore->parsed()) {
+        fix_addresses(argv);
+        return run_malloc(mallocs);
     }
     if (!options.program.empty()) return run_program(options);
     if (options.random != 0) return run_random(options);

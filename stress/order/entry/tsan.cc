@@ -16,9 +16,14 @@ using stress::order::Value;
 
 namespace {
 
-void plain(const volatile void *address, std::size_t bytes, bool is_write)
+std::uintptr_t place_of(void *return_address)
 {
-    if (Machine *machine = Machine::current()) machine->plain(address, bytes, is_write);
+    return reinterpret_cast<std::uintptr_t>(return_address);
+}
+
+void plain(const volatile void *address, std::size_t bytes, bool is_write, void *place)
+{
+    if (Machine *machine = Machine::current()) machine->plain(address, bytes, is_write, place_of(place));
 }
 
 // The low bits say the order; clang sets others for hints.
@@ -27,39 +32,41 @@ Order order_of(int order)
     return static_cast<Order>(order & 7);
 }
 
-template <class T> T load(const volatile T *address, int order)
+template <class T> T load(const volatile T *address, int order, void *place)
 {
     if (Machine *machine = Machine::current())
-        return static_cast<T>(machine->load(address, sizeof(T), order_of(order)).value);
+        return static_cast<T>(machine->load(address, sizeof(T), order_of(order), place_of(place)).value);
     return *address;
 }
 
-template <class T> void store(volatile T *address, T value, int order)
+template <class T> void store(volatile T *address, T value, int order, void *place)
 {
     if (Machine *machine = Machine::current())
-        machine->store(address, sizeof(T), static_cast<Value>(value), order_of(order));
+        machine->store(address, sizeof(T), static_cast<Value>(value), order_of(order), place_of(place));
     else *address = value;
 }
 
-template <class T> T update(volatile T *address, T operand, Memory::Update kind, int order)
+template <class T> T update(volatile T *address, T operand, Memory::Update kind, int order, void *place)
 {
     if (Machine *machine = Machine::current())
         return static_cast<T>(
-            machine->update(address, sizeof(T), kind, static_cast<Value>(operand), order_of(order)).value);
+            machine->update(address, sizeof(T), kind, static_cast<Value>(operand), order_of(order), place_of(place))
+                .value);
     const T old = *address;
     const Value result = Memory::updated(kind, static_cast<Value>(old), static_cast<Value>(operand));
     *address = static_cast<T>(result);
     return old;
 }
 
-template <class T> bool exchange_if(volatile T *address, T *expected, T desired, bool is_weak, int success, int failure)
+template <class T>
+bool exchange_if(volatile T *address, T *expected, T desired, bool is_weak, int success, int failure, void *place)
 {
     T old = *address;
     bool is_done = old == *expected;
     if (Machine *machine = Machine::current()) {
         const Seen seen =
             machine->compare_exchange(address, sizeof(T), static_cast<Value>(*expected), static_cast<Value>(desired),
-                                      is_weak, order_of(success), order_of(failure));
+                                      is_weak, order_of(success), order_of(failure), place_of(place));
         old = static_cast<T>(seen.value);
         is_done = seen.wrote;
     } else if (is_done) {
@@ -71,63 +78,66 @@ template <class T> bool exchange_if(volatile T *address, T *expected, T desired,
 
 } // namespace
 
+// Where the subject makes the access, one instruction behind it.
+#define ORDER_PLACE __builtin_return_address(0)
+
 // The bodies are one line each: this is a list.
 #define ORDER_ACCESS(bytes)                                    \
     void __tsan_read##bytes(void *address)                     \
     {                                                          \
-        plain(address, bytes, false);                          \
+        plain(address, bytes, false, ORDER_PLACE);             \
     }                                                          \
     void __tsan_write##bytes(void *address)                    \
     {                                                          \
-        plain(address, bytes, true);                           \
+        plain(address, bytes, true, ORDER_PLACE);              \
     }                                                          \
     void __tsan_unaligned_read##bytes(void *address)           \
     {                                                          \
-        plain(address, bytes, false);                          \
+        plain(address, bytes, false, ORDER_PLACE);             \
     }                                                          \
     void __tsan_unaligned_write##bytes(void *address)          \
     {                                                          \
-        plain(address, bytes, true);                           \
+        plain(address, bytes, true, ORDER_PLACE);              \
     }                                                          \
     void __tsan_volatile_read##bytes(void *address)            \
     {                                                          \
-        plain(address, bytes, false);                          \
+        plain(address, bytes, false, ORDER_PLACE);             \
     }                                                          \
     void __tsan_volatile_write##bytes(void *address)           \
     {                                                          \
-        plain(address, bytes, true);                           \
+        plain(address, bytes, true, ORDER_PLACE);              \
     }                                                          \
     void __tsan_unaligned_volatile_read##bytes(void *address)  \
     {                                                          \
-        plain(address, bytes, false);                          \
+        plain(address, bytes, false, ORDER_PLACE);             \
     }                                                          \
     void __tsan_unaligned_volatile_write##bytes(void *address) \
     {                                                          \
-        plain(address, bytes, true);                           \
+        plain(address, bytes, true, ORDER_PLACE);              \
     }                                                          \
     void __tsan_read_write##bytes(void *address)               \
     {                                                          \
-        plain(address, bytes, true);                           \
+        plain(address, bytes, true, ORDER_PLACE);              \
     }                                                          \
     void __tsan_unaligned_read_write##bytes(void *address)     \
     {                                                          \
-        plain(address, bytes, true);                           \
+        plain(address, bytes, true, ORDER_PLACE);              \
     }
 
-#define ORDER_UPDATE(bits, T, name, kind)                                     \
-    T __tsan_atomic##bits##_##name(volatile T *address, T operand, int order) \
-    {                                                                         \
-        return update<T>(address, operand, Memory::Update::kind, order);      \
+#define ORDER_UPDATE(bits, T, name, kind)                                             \
+    T __tsan_atomic##bits##_##name(volatile T *address, T operand, int order)         \
+    {                                                                                 \
+        return update<T>(address, operand, Memory::Update::kind, order, ORDER_PLACE); \
     }
 
 #define ORDER_ATOMIC(bits, T)                                                                                          \
     T __tsan_atomic##bits##_load(const volatile T *address, int order)                                                 \
     {                                                                                                                  \
-        return load<T>(address, order);                                                                                \
+        return load<T>(address, order, ORDER_PLACE);                                                                   \
     }                                                                                                                  \
     void __tsan_atomic##bits##_store(volatile T *address, T value, int order)                                          \
     {                                                                                                                  \
-        store<T>(address, value, order);                                                                               \
+        store<T>(address, value, order, ORDER_PLACE);                                                                  \
     }                                                                                                                  \
     ORDER_UPDATE(bits, T, exchange, exchange)                                                                          \
     ORDER_UPDATE(bits, T, fetch_add, add)                                                                              \
@@ -139,24 +149,30 @@ template <class T> bool exchange_if(volatile T *address, T *expected, T desired,
     int __tsan_atomic##bits##_compare_exchange_strong(volatile T *address, T *expected, T desired, int success,        \
                                                       int failure)                                                     \
     {                                                                                                                  \
-        return exchange_if<T>(address, expected, desired, false, success, failure);                                    \
+        return exchange_if<T>(address, expected, desired, false, success, failure, ORDER_PLACE);                       \
     }                                                                                                                  \
     int __tsan_atomic##bits##_compare_exchange_weak(volatile T *address, T *expected, T desired, int success,          \
                                                     int failure)                                                       \
     {                                                                                                                  \
-        return exchange_if<T>(address, expected, desired, true, success, failure);                                     \
+        return exchange_if<T>(address, expected, desired, true, success, failure, ORDER_PLACE);                        \
     }                                                                                                                  \
     T __tsan_atomic##bits##_compare_exchange_val(volatile T *address, T expected, T desired, int success, int failure) \
     {                                                                                                                  \
-        exchange_if<T>(address, &expected, desired, false, success, failure);                                          \
+        exchange_if<T>(address, &expected, desired, false, success, failure, ORDER_PLACE);                             \
         return expected;                                                                                               \
     }
 
 extern "C" {
 
 void __tsan_init() {}
-void __tsan_func_entry(void *) {}
-void __tsan_func_exit() {}
+void __tsan_func_entry(void *caller)
+{
+    if (Machine *machine = Machine::current()) machine->enter_function(place_of(caller));
+}
+void __tsan_func_exit()
+{
+    if (Machine *machine = Machine::current()) machine->leave_function();
+}
 void __tsan_ignore_thread_begin() {}
 void __tsan_ignore_thread_end() {}
 
@@ -168,35 +184,35 @@ ORDER_ACCESS(16)
 
 void __tsan_read_range(void *address, std::size_t bytes)
 {
-    plain(address, bytes, false);
+    plain(address, bytes, false, ORDER_PLACE);
 }
 void __tsan_write_range(void *address, std::size_t bytes)
 {
-    plain(address, bytes, true);
+    plain(address, bytes, true, ORDER_PLACE);
 }
 void __tsan_vptr_read(void **address)
 {
-    plain(address, sizeof *address, false);
+    plain(address, sizeof *address, false, ORDER_PLACE);
 }
 void __tsan_vptr_update(void **address, void *)
 {
-    plain(address, sizeof *address, true);
+    plain(address, sizeof *address, true, ORDER_PLACE);
 }
 void *__tsan_memcpy(void *to, const void *from, std::size_t bytes)
 {
-    plain(from, bytes, false);
-    plain(to, bytes, true);
+    plain(from, bytes, false, ORDER_PLACE);
+    plain(to, bytes, true, ORDER_PLACE);
     return std::memcpy(to, from, bytes);
 }
 void *__tsan_memmove(void *to, const void *from, std::size_t bytes)
 {
-    plain(from, bytes, false);
-    plain(to, bytes, true);
+    plain(from, bytes, false, ORDER_PLACE);
+    plain(to, bytes, true, ORDER_PLACE);
     return std::memmove(to, from, bytes);
 }
 void *__tsan_memset(void *to, int byte, std::size_t bytes)
 {
-    plain(to, bytes, true);
+    plain(to, bytes, true, ORDER_PLACE);
     return std::memset(to, byte, bytes);
 }
 
@@ -208,7 +224,7 @@ ORDER_ATOMIC(128, Value)
 
 void __tsan_atomic_thread_fence(int order)
 {
-    if (Machine *machine = Machine::current()) machine->fence(order_of(order));
+    if (Machine *machine = Machine::current()) machine->fence(order_of(order), place_of(ORDER_PLACE));
 }
 // Orders a thread and its own signal handlers only. The compiler keeps that order before it calls this.
 void __tsan_atomic_signal_fence(int) {}

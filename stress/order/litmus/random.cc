@@ -72,10 +72,50 @@ LitmusStep draw(std::mt19937_64 &random, unsigned stored, Shape shape)
     return step;
 }
 
+// A critical cycle, as diy draws them (Alglave, Maranget, Sarkar, Sewell, Fences in weak memory models, CAV 2010): each
+// thread accesses one location, then the next one's, with a seq_cst fence or another step between. Two of these are where
+// the weak outcomes of seq_cst are, and free programs rarely have one.
+LitmusProgram draw_cycle(std::mt19937_64 &random)
+{
+    const unsigned count = 2 + below(random, 2);
+    const unsigned locations[] = {location("x"), location("y"), location("z")};
+    LitmusProgram program(count);
+    unsigned stored = 0;
+    for (unsigned i = 0; i < count; ++i) {
+        auto &thread = program[i];
+        auto access = [&](unsigned where) {
+            LitmusStep step;
+            do step = draw(random, ++stored, {false, true});
+            while (step.kind == LITMUS_FENCE);
+            step.location = where;
+            thread.push_back(step);
+        };
+        const unsigned here = locations[i], there = locations[(i + 1) % count];
+        access(here);
+        switch (below(random, 8)) {
+        case 0:
+        case 1:
+        case 2: {
+            LitmusStep fence;
+            fence.kind = LITMUS_FENCE;
+            fence.order = kSerial;
+            thread.push_back(fence);
+            break;
+        }
+        case 3: access(below(random, 2) == 0 ? here : there); break;
+        case 4: access(locations[below(random, 3)]); break;
+        default: break;
+        }
+        access(there);
+    }
+    return program;
+}
+
 } // namespace
 
 LitmusProgram litmus_random(std::mt19937_64 &random, unsigned steps)
 {
+    if (below(random, 2) == 0) return draw_cycle(random);
     LitmusProgram program(2 + below(random, 2));
     const Shape shape{below(random, 4) == 0, below(random, 2) == 0};
     for (unsigned i = 0; i < steps; ++i) {

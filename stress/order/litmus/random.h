@@ -8,7 +8,8 @@
 
 namespace stress::order {
 
-// Two or three threads, at most `steps` steps, so few that the axioms can be enumerated.
+// Two or three threads, so short that the axioms can be enumerated. Half of them are critical cycles of up to 9 steps, the
+// others any `steps` steps.
 LitmusProgram litmus_random(std::mt19937_64 &random, unsigned steps);
 
 } // namespace stress::order

@@ -160,6 +160,14 @@ constexpr LitmusTest kTests[] = {
      "genmc Z6+acq"},
     // GenMC counts 22: see README.md.
     {"Z6.U", "x=1 sc; y=1 rel | y+1 sc; y rlx | y=3 sc; x sc", "130/3", kAllowed, 0, "rc11; p0668"},
+    // Each of these is what one clause of psc decides alone.
+    {"Z6.U+acq", "x=1 sc; y=1 rel | y acq; y=2 sc | y=3 sc; x sc", "10/3", kAllowed, 0, "rc11: sb|!=loc"},
+    {"RWC+acq+scf+scs", "x=1 sc | x acq; fence sc; y rlx | y=1 sc; x sc", "100", kForbidden, 0, "rc11: hb|loc; hb; F"},
+    {"RWC+rlx+scf+scs", "x=1 sc | x rlx; fence sc; y rlx | y=1 sc; x sc", "100", kForbidden, 0, "rc11: rb; hb; F"},
+    {"W+RWC+scf+scs", "x=1 sc; z=1 rel | z acq; fence sc; y rlx | y=1 sc; x sc", "100", kForbidden, 0,
+     "rc11: sb; hb; F"},
+    {"W+RWC+scs+scf", "z=1 rlx; fence sc; x=1 rel | x acq; y sc | y=1 sc; z sc", "100", kForbidden, 0,
+     "rc11: F; hb; sb"},
     {"peterZ", "x=1 rlx; fence sc; y rlx | y=1 rlx; z=1 rel | z acq; fence sc; x rlx", "010", kForbidden, 7,
      "genmc peterZ"},
     {"WWmerge2", "x acq; y sc | x=2 sc | y=1 sc; x sc", "200", kAllowed, 8, "genmc WWmerge2"},

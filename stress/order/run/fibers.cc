@@ -43,9 +43,10 @@ Fibers::~Fibers()
     for (Fiber &fiber : fibers_) munmap(fiber.stack - kGuardBytes, kGuardBytes + kStackBytes);
 }
 
-void Fibers::begin(unsigned thread, void (*body)(unsigned))
+void Fibers::begin(unsigned thread, void (*body)(unsigned), void (*ended)(unsigned))
 {
     fibers_[thread].body = body;
+    fibers_[thread].ended = ended;
     // The first switch to it pops the saved words and enters enter(). See explore/fibers/fiber.cc for the alignment.
     auto **top = reinterpret_cast<void **>(fibers_[thread].stack + kStackBytes);
     void **words = top - kSavedWords - 2;
@@ -58,7 +59,8 @@ void Fibers::enter()
 {
     const unsigned self = now->current_;
     now->fibers_[self].body(self);
-    std::abort(); // a body ends by go()
+    now->fibers_[self].ended(self);
+    std::abort(); // it ends by go()
 }
 
 void Fibers::go(unsigned to)

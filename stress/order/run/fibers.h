@@ -15,7 +15,7 @@ class Fibers final : public Threads {
     Fibers(const Fibers &) = delete;
     Fibers &operator=(const Fibers &) = delete;
 
-    void begin(unsigned thread, void (*body)(unsigned)) override;
+    void begin(unsigned thread, void (*body)(unsigned), void (*ended)(unsigned)) override;
     void go(unsigned to) override;
 
   private:
@@ -24,7 +24,7 @@ class Fibers final : public Threads {
     struct Fiber {
         unsigned char *stack = nullptr;
         void *stack_pointer = nullptr;
-        void (*body)(unsigned) = nullptr;
+        void (*body)(unsigned) = nullptr, (*ended)(unsigned) = nullptr;
     };
     Fiber fibers_[kThreadsMax];
     void *main_stack_pointer_ = nullptr;

@@ -3,6 +3,12 @@
 #include <cstdlib>
 
 namespace stress::order {
+namespace {
+
+// Points without a switch, at most: the thread may be waiting for another one, in a loop that does not say so.
+constexpr unsigned kAloneMax = 2000;
+
+} // namespace
 
 Machine *Machine::now_ = nullptr;
 
@@ -10,57 +16,89 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
 {
     memory_.emplace(chooser, rules_);
     races_.clear();
+    locks_.clear();
+    clocks_.clear();
+    steps_.clear();
     chooser_ = &chooser;
     body_ = &body;
     result_ = {};
     count_ = count;
+    alone_ = 0;
     for (unsigned i = 0; i < count; ++i) {
         has_ended_[i] = false;
         is_fresh_[i] = true;
-        threads_->begin(i, enter);
+        waits_for_[i] = nullptr;
+        stack_[i] = Stacks::kNone;
+        threads_->begin(i, enter, end);
     }
     running_ = kMain;
     now_ = this;
-    point();
+    choose_next(false);
     now_ = nullptr;
     return result_;
 }
 
 void Machine::enter(unsigned thread)
 {
+    now_->is_inside_ = true;
+    (*now_->body_)(thread);
+}
+
+void Machine::end(unsigned thread)
+{
     Machine &self = *now_;
-    (*self.body_)(thread);
     self.has_ended_[thread] = true;
-    self.point();
+    self.wake(&self.has_ended_[thread], kThreadsMax);
+    self.choose_next(false);
     std::abort(); // nobody continues a thread that has ended
 }
 
 void Machine::point()
 {
-    unsigned candidates[kThreadsMax], count = 0;
-    const bool has_run = running_ != kMain, can_continue = has_run && !has_ended_[running_];
-    if (can_continue && is_fresh_[running_]) { // it was chosen to make its first step
+    result_.points++;
+    if (is_fresh_[running_]) { // it was chosen to make its first step
         is_fresh_[running_] = false;
         return;
     }
+    if (result_.points > points_max_) {
+        result_.is_given_up = true;
+        leave();
+    }
+    if (++alone_ > kAloneMax) return yield();
+    choose_next(true);
+}
+
+void Machine::choose_next(bool can_continue)
+{
+    unsigned candidates[kThreadsMax], count = 0, live = 0;
     if (can_continue) candidates[count++] = running_;
-    for (unsigned i = 0; i < count_; ++i)
-        if (i != running_ && !has_ended_[i]) candidates[count++] = i;
+    for (unsigned i = 0; i < count_; ++i) {
+        if (has_ended_[i]) continue;
+        live++;
+        if ((can_continue && i == running_) || waits_for_[i] != nullptr) continue;
+        candidates[count++] = i;
+    }
     // A thread that ends without a step leaves the state that another one has asked about. The end is one more state.
-    if (has_run && (count == 0 || !is_fresh_[running_]) &&
-        chooser_->is_known(memory_->digest() + (count == 0), running_)) {
+    if (running_ != kMain && (live == 0 || !is_fresh_[running_]) &&
+        chooser_->is_known(memory_->digest() + (live == 0), running_)) {
         result_.is_pruned = true;
         leave();
     }
-    if (count == 0) leave();
-    const unsigned to = candidates[count == 1 ? 0 : chooser_->choose(Choice::thread, count, !can_continue)];
+    if (live == 0) leave();
+    if (count == 0) fail("deadlock: every thread waits for another one");
+    is_inside_ = false;
+    const unsigned to = candidates[count == 1 ? 0 : chooser_->choose_thread(candidates, count, !can_continue)];
+    is_inside_ = true;
     if (to != running_) hand_over(to);
 }
 
 void Machine::hand_over(unsigned to)
 {
+    is_inside_ = false;
     running_ = to;
+    alone_ = 0;
     threads_->go(to);
+    is_inside_ = true;
 }
 
 void Machine::leave()
@@ -69,60 +107,174 @@ void Machine::leave()
     std::abort(); // nobody continues a thread of a run that is over
 }
 
-// `clock`: with what the access itself acquired. A plain write that the acquired store follows is no race.
-void Machine::judge(const volatile void *address, std::size_t bytes, PlainOrAtomic kind, Event event)
+void Machine::fail(std::string text)
 {
-    result_.race = races_.touch(address, bytes, kind, event, memory_->clock(running_), 0);
+    result_.failure = std::move(text);
+    leave();
+}
+
+// The clock is the one with what the access itself acquired. A plain write that the acquired store follows is no race.
+void Machine::judge(const volatile void *address, std::size_t bytes, PlainOrAtomic kind, Event event,
+                    std::uintptr_t place)
+{
+    if (ignores_races_) return;
+    const std::uint32_t stack = place == 0 ? Stacks::kNone : stacks_.push(stack_[running_], place);
+    result_.race = races_.touch(address, bytes, kind, event, memory_->clock(running_), stack);
     if (result_.race) leave();
 }
 
-void Machine::plain(const volatile void *address, std::size_t bytes, bool is_write)
+void Machine::keep(Step::Kind kind, const volatile void *address, unsigned bytes, Order order, const Seen &seen,
+                   Value written, std::uintptr_t place)
 {
-    judge(address, bytes, {is_write, false}, memory_->upcoming(running_));
+    if (!keeps_steps_) return;
+    const Event event = {running_, memory_->clock(running_).last[running_]};
+    const std::uint32_t stack = place == 0 ? Stacks::kNone : stacks_.push(stack_[running_], place);
+    steps_.push_back(
+        {kind, running_, event, reinterpret_cast<std::uintptr_t>(address), bytes, order, seen, written, stack, {}});
+}
+
+void Machine::note(std::string text)
+{
+    if (!keeps_steps_) return;
+    keep(Step::Kind::note, nullptr, 0, Order::relaxed, {}, 0, 0);
+    steps_.back().text = std::move(text);
+}
+
+void Machine::plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place)
+{
+    judge(address, bytes, {is_write, false}, memory_->upcoming(running_), place);
     if (is_write) memory_->forget(address, bytes);
     memory_->plain(running_, address);
 }
 
-Seen Machine::load(const volatile void *address, unsigned bytes, Order order)
+Seen Machine::load(const volatile void *address, unsigned bytes, Order order, std::uintptr_t place)
 {
     point();
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->load(running_, address, bytes, order);
-    judge(address, bytes, {false, true}, event);
+    keep(Step::Kind::load, address, bytes, order, seen, 0, place);
+    judge(address, bytes, {false, true}, event, place);
     return seen;
 }
 
-void Machine::store(volatile void *address, unsigned bytes, Value value, Order order)
+void Machine::store(volatile void *address, unsigned bytes, Value value, Order order, std::uintptr_t place)
 {
     point();
     const Event event = memory_->upcoming(running_);
-    memory_->store(running_, address, bytes, value, order);
-    judge(address, bytes, {true, true}, event);
+    const Seen seen = memory_->store(running_, address, bytes, value, order);
+    keep(Step::Kind::store, address, bytes, order, seen, value, place);
+    judge(address, bytes, {true, true}, event, place);
 }
 
-Seen Machine::update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order)
+Seen Machine::update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order,
+                     std::uintptr_t place)
 {
     point();
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->update(running_, address, bytes, kind, operand, order);
-    judge(address, bytes, {true, true}, event);
+    keep(Step::Kind::update, address, bytes, order, seen, Memory::updated(kind, seen.value, operand), place);
+    judge(address, bytes, {true, true}, event, place);
     return seen;
 }
 
 Seen Machine::compare_exchange(volatile void *address, unsigned bytes, Value expected, Value desired, bool is_weak,
-                               Order success, Order failure)
+                               Order success, Order failure, std::uintptr_t place)
 {
     point();
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->compare_exchange(running_, address, bytes, expected, desired, is_weak, success, failure);
-    judge(address, bytes, {seen.wrote, true}, event); // a write only if it succeeded
+    keep(Step::Kind::compare, address, bytes, seen.wrote ? success : failure, seen, desired, place);
+    judge(address, bytes, {seen.wrote, true}, event, place); // a write only if it succeeded
     return seen;
 }
 
-void Machine::fence(Order order)
+void Machine::fence(Order order, std::uintptr_t place)
 {
     point();
     memory_->fence(running_, order);
+    keep(Step::Kind::fence, nullptr, 0, order, {}, 0, place);
+}
+
+void Machine::forget(const volatile void *address, std::size_t bytes)
+{
+    memory_->forget(address, bytes);
+    races_.forget(address, bytes);
+}
+
+// --- what orders threads beside memory --------------------------------------------------------------------
+
+void Machine::wait(const void *key)
+{
+    waits_for_[running_] = key;
+    choose_next(false);
+}
+
+void Machine::wake(const void *key, unsigned count)
+{
+    for (unsigned i = 0; i < count_ && count > 0; ++i) {
+        if (waits_for_[i] != key) continue;
+        waits_for_[i] = nullptr;
+        count--;
+    }
+}
+
+void Machine::yield()
+{
+    alone_ = 0;
+    const unsigned self = running_;
+    unsigned candidates[kThreadsMax], count = 0;
+    for (unsigned i = 1; i < count_; ++i) {
+        const unsigned other = (self + i) % count_;
+        if (!has_ended_[other] && waits_for_[other] == nullptr) candidates[count++] = other;
+    }
+    if (count == 0) return;
+    is_inside_ = false;
+    const unsigned to = candidates[count == 1 ? 0 : chooser_->choose_thread(candidates, count, true)];
+    is_inside_ = true;
+    hand_over(to);
+}
+
+bool Machine::try_lock(const void *address, bool is_recursive)
+{
+    point();
+    Lock &lock = locks_[address];
+    if (lock.owner == running_ && !is_recursive) return false;
+    if (lock.owner != kMain && lock.owner != running_) return false;
+    lock.owner = running_;
+    lock.depth++;
+    memory_->acquire(running_, lock.clock);
+    keep(Step::Kind::lock, address, 0, Order::acquire, {}, 0, 0);
+    return true;
+}
+
+void Machine::lock(const void *address, bool is_recursive)
+{
+    while (!try_lock(address, is_recursive)) {
+        if (locks_[address].owner == running_) fail("a thread takes a mutex that it holds");
+        wait(address);
+    }
+}
+
+void Machine::unlock(const void *address)
+{
+    Lock &lock = locks_[address];
+    if (lock.owner != running_) fail("a thread releases a mutex that it does not hold");
+    memory_->release(running_, lock.clock);
+    keep(Step::Kind::unlock, address, 0, Order::release, {}, 0, 0);
+    if (--lock.depth > 0) return;
+    lock.owner = kMain;
+    wake(address, kThreadsMax);
+    point();
+}
+
+void Machine::release(const void *key)
+{
+    memory_->release(running_, clocks_[key]);
+}
+
+void Machine::acquire(const void *key)
+{
+    memory_->acquire(running_, clocks_[key]);
 }
 
 } // namespace stress::order

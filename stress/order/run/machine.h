@@ -6,44 +6,111 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "order/model/memory.h"
 #include "order/model/races.h"
 #include "order/run/search.h"
+#include "order/run/stacks.h"
 #include "order/run/threads.h"
 
 namespace stress::order {
+
+// An event of a run, for reports.
+struct Step {
+    enum class Kind : std::uint8_t { load, store, update, compare, fence, lock, unlock, wait, note };
+    Kind kind;
+    unsigned thread;
+    Event event;
+    std::uintptr_t address = 0;
+    unsigned bytes = 0;
+    Order order = Order::relaxed;
+    Seen seen;
+    Value written = 0;
+    std::uint32_t stack = 0;
+    std::string text; // of a note
+};
 
 class Machine {
   public:
     struct Result {
         bool is_pruned = false; // the chooser knew what would follow
+        bool is_given_up = false; // too many steps
         std::optional<Race> race;
+        std::string failure; // another one; empty: none
+        std::uint64_t points = 0; // places where a thread could be switched
     };
 
     Machine(Threads &threads, Rules rules) : threads_(&threads), rules_(rules) {}
+
+    // From now on steps are kept, and at most this many are made.
+    void keep_steps(std::uint64_t points_max)
+    {
+        keeps_steps_ = true;
+        points_max_ = points_max;
+    }
+    // Data races are no failures: to find what lies behind one that is known.
+    void ignore_races() { ignores_races_ = true; }
+    const std::vector<Step> &steps() const { return steps_; }
+    const Stacks &stacks() const { return stacks_; }
 
     // Runs the body in threads 0 to count - 1. What the caller did before happens before all of it.
     Result run(unsigned count, const std::function<void(unsigned)> &body, Chooser &chooser);
 
     // The machine whose thread calls; nullptr: no thread of a run does, and the access is none of the subject's.
-    static Machine *current() { return now_ != nullptr && now_->running_ != kMain ? now_ : nullptr; }
+    static Machine *current() { return now_ != nullptr && now_->is_inside_ ? now_ : nullptr; }
 
-    Seen load(const volatile void *address, unsigned bytes, Order order);
-    void store(volatile void *address, unsigned bytes, Value value, Order order);
-    Seen update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order);
+    // What instrumented code does. `place`: its program counter.
+    Seen load(const volatile void *address, unsigned bytes, Order order, std::uintptr_t place);
+    void store(volatile void *address, unsigned bytes, Value value, Order order, std::uintptr_t place);
+    Seen update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order,
+                std::uintptr_t place);
     Seen compare_exchange(volatile void *address, unsigned bytes, Value expected, Value desired, bool is_weak,
-                          Order success, Order failure);
-    void fence(Order order);
-    void plain(const volatile void *address, std::size_t bytes, bool is_write);
+                          Order success, Order failure, std::uintptr_t place);
+    void fence(Order order, std::uintptr_t place);
+    void plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place);
+    void enter_function(std::uintptr_t caller) { stack_[running_] = stacks_.push(stack_[running_], caller); }
+    void leave_function() { stack_[running_] = stacks_.pop(stack_[running_]); }
+
+    // Memory that the system gave, took or zeroed: nobody has touched it.
+    void forget(const volatile void *address, std::size_t bytes);
+    // Locks, by address. unlock() of one that the thread does not hold is a failure.
+    void lock(const void *lock, bool is_recursive);
+    bool try_lock(const void *lock, bool is_recursive);
+    void unlock(const void *lock);
+    // Blocks until another thread calls wake() with this key. Orders nothing.
+    void wait(const void *key);
+    void wake(const void *key, unsigned count);
+    // Another thread continues, if one can.
+    void yield();
+    // Order by other means than memory, as a program orders its threads: what was before release(key) happens before what
+    // comes behind acquire(key).
+    void release(const void *key);
+    void acquire(const void *key);
+
+    // The process dies: nothing that happens from now on is the subject's.
+    void abandon() { now_ = nullptr; }
+    unsigned running() const { return running_; }
+    void note(std::string text);
+    [[noreturn]] void fail(std::string text);
 
   private:
     static void enter(unsigned thread);
+    static void end(unsigned thread);
     // Before each step that other threads can notice: here another one may continue.
     void point();
-    void judge(const volatile void *address, std::size_t bytes, PlainOrAtomic kind, Event event);
+    void choose_next(bool can_continue);
+    void judge(const volatile void *address, std::size_t bytes, PlainOrAtomic kind, Event event, std::uintptr_t place);
+    void keep(Step::Kind kind, const volatile void *address, unsigned bytes, Order order, const Seen &seen,
+              Value written, std::uintptr_t place);
     [[noreturn]] void leave();
     void hand_over(unsigned to);
+
+    struct Lock {
+        unsigned owner = kMain, depth = 0;
+        Clock clock;
+    };
 
     static Machine *now_;
 
@@ -51,12 +118,22 @@ class Machine {
     Rules rules_;
     std::optional<Memory> memory_;
     Races races_;
+    Stacks stacks_;
+    std::vector<Step> steps_;
     Chooser *chooser_ = nullptr;
     const std::function<void(unsigned)> *body_ = nullptr;
     Result result_;
     unsigned running_ = 0, count_ = 0;
+    bool is_inside_ = false; // a thread of the run runs, and not this code
+    bool keeps_steps_ = false, ignores_races_ = false;
+    std::uint64_t points_max_ = ~std::uint64_t{0};
+    unsigned alone_ = 0; // points since the last switch
     bool is_fresh_[kThreadsMax] = {}; // has made no step
     bool has_ended_[kThreadsMax] = {};
+    const void *waits_for_[kThreadsMax] = {};
+    std::uint32_t stack_[kThreadsMax] = {};
+    std::unordered_map<const void *, Lock> locks_;
+    std::unordered_map<const void *, Clock> clocks_;
 };
 
 } // namespace stress::order

@@ -1,5 +1,7 @@
 #include "order/run/search.h"
 
+#include <algorithm>
+
 namespace stress::order {
 
 void Chooser::begin()
@@ -20,9 +22,24 @@ unsigned Chooser::choose(Choice kind, unsigned count, bool is_free)
     return choice;
 }
 
+unsigned Chooser::choose_thread(const unsigned *candidates, unsigned count, bool is_free)
+{
+    unsigned choice = 0;
+    if (is_free || left_.preemptions > 0) {
+        choice = decide_thread(candidates, count, is_free);
+        if (choice != 0 && !is_free && left_.preemptions != kUnbounded) --left_.preemptions;
+    }
+    chosen_.push_back(choice);
+    return choice;
+}
+
 unsigned Search::decide(Choice, unsigned count)
 {
     if (depth_ == path_.size()) path_.push_back({count, 0});
+    if (path_[depth_].count != count) {
+        has_diverged_ = true;
+        return 0;
+    }
     return path_[depth_++].choice;
 }
 
@@ -49,6 +66,27 @@ unsigned Uniform::decide(Choice kind, unsigned count)
 {
     if (random_() % (kind == Choice::thread ? 8 : 4) != 0) return 0;
     return static_cast<unsigned>(random_() % count);
+}
+
+Pct::Pct(Bounds bounds, std::uint64_t seed, unsigned depth, std::uint64_t points) : Chooser(bounds), random_(seed)
+{
+    begin();
+    lowest_ = depth;
+    for (unsigned i = 1; i < depth; ++i) changes_.push_back(random_() % points);
+    for (std::uint64_t &priority : priority_) priority = depth + 1 + random_() % (1ULL << 40);
+}
+
+unsigned Pct::decide(Choice, unsigned count)
+{
+    return random_() % 4 != 0 ? 0 : static_cast<unsigned>(random_() % count);
+}
+
+unsigned Pct::decide_thread(const unsigned *candidates, unsigned count, bool is_free)
+{
+    const bool is_change = std::find(changes_.begin(), changes_.end(), point_++) != changes_.end();
+    if (is_change && !is_free) priority_[candidates[0]] = --lowest_;
+    const auto higher = [&](unsigned a, unsigned b) { return priority_[a] < priority_[b]; };
+    return static_cast<unsigned>(std::max_element(candidates, candidates + count, higher) - candidates);
 }
 
 unsigned Replay::decide(Choice, unsigned count)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "order/model/choice.h"
+#include "order/model/clock.h"
 
 namespace stress::order {
 
@@ -23,6 +24,8 @@ class Chooser : public Choices {
     explicit Chooser(Bounds bounds) : bounds_(bounds) {}
 
     unsigned choose(Choice kind, unsigned count, bool is_free) final;
+    // Chooses a thread among these; the first is the running one, unless it cannot continue (is_free).
+    unsigned choose_thread(const unsigned *candidates, unsigned count, bool is_free);
     // Called where a thread may be chosen. True: nothing can follow that other runs did not show.
     virtual bool is_known(std::uint64_t digest, unsigned running) = 0;
 
@@ -32,6 +35,7 @@ class Chooser : public Choices {
   protected:
     void begin();
     virtual unsigned decide(Choice kind, unsigned count) = 0;
+    virtual unsigned decide_thread(const unsigned *, unsigned count, bool) { return decide(Choice::thread, count); }
     Bounds left_;
 
   private:
@@ -49,13 +53,20 @@ class Search final : public Chooser {
     // Moves to the next run; false: that was the last one.
     bool next();
 
-  private:
     struct Taken {
         unsigned count, choice;
     };
+    // The choices of the last run, for a run that another process makes.
+    const std::vector<Taken> &path() const { return path_; }
+    void continue_from(std::vector<Taken> path) { path_ = std::move(path); }
+    // Whether a run met other choices than the one before it, after the same ones: then runs do not repeat.
+    bool has_diverged() const { return has_diverged_; }
+
+  private:
     unsigned decide(Choice kind, unsigned count) override;
 
     std::vector<Taken> path_;
+    bool has_diverged_ = false;
     std::size_t depth_ = 0;
     std::unordered_set<std::uint64_t> known_;
 };
@@ -71,6 +82,24 @@ class Uniform final : public Chooser {
     unsigned decide(Choice kind, unsigned count) override;
 
     std::mt19937_64 random_;
+};
+
+// PCT (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010): the thread with the highest priority runs. At `depth` - 1
+// random points out of `points` the running thread gets the lowest one. Stale reads are as in Uniform.
+class Pct final : public Chooser {
+  public:
+    Pct(Bounds bounds, std::uint64_t seed, unsigned depth, std::uint64_t points);
+
+    bool is_known(std::uint64_t, unsigned) override { return false; }
+
+  private:
+    unsigned decide(Choice kind, unsigned count) override;
+    unsigned decide_thread(const unsigned *candidates, unsigned count, bool is_free) override;
+
+    std::mt19937_64 random_;
+    std::vector<std::uint64_t> changes_;
+    std::uint64_t point_ = 0, lowest_ = 0;
+    std::uint64_t priority_[kThreadsMax];
 };
 
 // What another chooser chose; behind its end, the first alternative.

@@ -8,9 +8,9 @@ constexpr unsigned kMain = ~0U; // who started the run
 class Threads {
   public:
     virtual ~Threads() = default;
-    // The body will run when it is this thread's turn for the first time. It never returns: it ends by go(). A thread that
-    // is begun again forgets what it was doing.
-    virtual void begin(unsigned thread, void (*body)(unsigned)) = 0;
+    // The body will run when it is this thread's turn for the first time, and then `ended`, which ends by go() and does not
+    // return. A thread that is begun again forgets what it was doing.
+    virtual void begin(unsigned thread, void (*body)(unsigned), void (*ended)(unsigned)) = 0;
     // Hands over. Returns when it is the caller's turn again.
     virtual void go(unsigned to) = 0;
 };

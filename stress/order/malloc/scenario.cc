@@ -1,0 +1,231 @@
+#include "order/malloc/scenario.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace stress::order {
+namespace {
+
+template <class... T> std::string print(const char *format, T... values)
+{
+    char text[256];
+    std::snprintf(text, sizeof text, format, values...);
+    return text;
+}
+
+} // namespace
+
+// Calls this with the parts of a block that are used: its ends, if it is large.
+template <class Use> void Blocks::each_part(std::size_t bytes, Use use)
+{
+    constexpr std::size_t kEndBytes = 512;
+    if (bytes <= 2 * kEndBytes) return use(std::size_t{0}, bytes);
+    use(std::size_t{0}, kEndBytes);
+    use(bytes - kEndBytes, bytes);
+}
+
+void Blocks::check(const Block &block, std::size_t bytes, unsigned char fill, const char *when) const
+{
+    Machine &machine = *Machine::current();
+    each_part(block.bytes, [&](std::size_t from, std::size_t to) {
+        to = std::min(to, bytes);
+        if (from >= to) return;
+        machine.plain(block.start + from, to - from, false, 0);
+        for (std::size_t i = from; i < to; ++i) {
+            if (block.start[i] == fill) continue;
+            machine.fail(print("%s: byte %zu of the block of %zu bytes at %p is %#x and was %#x", when, i, block.bytes,
+                               static_cast<void *>(block.start), block.start[i], fill));
+        }
+    });
+}
+
+void Blocks::fill(Block &block, void *start, std::size_t bytes, const char *function)
+{
+    Machine &machine = *Machine::current();
+    machine.note(print("%s(%zu) = %p", function, bytes, start));
+    if (start == nullptr) machine.fail(print("%s(%zu) returned NULL", function, bytes));
+    auto *bytes_of = static_cast<unsigned char *>(start);
+    for (const Block &other : blocks_) {
+        if (&other == &block || other.start == nullptr) continue;
+        if (bytes_of < other.start + other.bytes && other.start < bytes_of + bytes)
+            machine.fail(print("the block of %zu bytes at %p overlaps a live one of %zu at %p", bytes, start,
+                               other.bytes, static_cast<void *>(other.start)));
+    }
+    block.start = bytes_of;
+    block.bytes = bytes;
+    block.fill = static_cast<unsigned char>(++filled_ % 255 + 1);
+    each_part(bytes, [&](std::size_t from, std::size_t to) {
+        machine.plain(bytes_of + from, to - from, true, 0);
+        std::memset(bytes_of + from, block.fill, to - from);
+    });
+}
+
+void Blocks::allocate(unsigned slot, std::size_t bytes)
+{
+    fill(blocks_[slot], subject_->malloc(bytes), bytes, "malloc");
+}
+
+void Blocks::zeroed(unsigned slot, std::size_t bytes)
+{
+    void *start = subject_->calloc(1, bytes);
+    if (start != nullptr) check({static_cast<unsigned char *>(start), bytes}, bytes, 0, "calloc");
+    fill(blocks_[slot], start, bytes, "calloc");
+}
+
+void Blocks::resize(unsigned slot, std::size_t bytes)
+{
+    Block &block = blocks_[slot];
+    const Block old = block;
+    check(old, old.bytes, old.fill, "before realloc");
+    block.start = nullptr; // realloc may return these bytes
+    void *start = subject_->realloc(old.start, bytes);
+    if (start != nullptr)
+        check({static_cast<unsigned char *>(start), old.bytes}, std::min(bytes, old.bytes), old.fill, "after realloc");
+    fill(block, start, bytes, "realloc");
+}
+
+void Blocks::free(unsigned slot)
+{
+    Block &block = blocks_[slot];
+    check(block, block.bytes, block.fill, "before free");
+    void *start = block.start;
+    Machine::current()->note(print("free(%p)", start));
+    block.start = nullptr;
+    subject_->free(start);
+}
+
+void Blocks::give(unsigned slot)
+{
+    Machine &machine = *Machine::current();
+    machine.release(&blocks_[slot]);
+    blocks_[slot].is_given = true;
+    machine.wake(&blocks_[slot], kThreadsMax);
+}
+
+void Blocks::take(unsigned slot)
+{
+    Machine &machine = *Machine::current();
+    while (!blocks_[slot].is_given) machine.wait(&blocks_[slot]);
+    machine.acquire(&blocks_[slot]);
+    blocks_[slot].is_given = false;
+}
+
+namespace {
+
+constexpr std::size_t kSizes[] = {16, 48, 64, 200, 1000, 5000};
+
+std::size_t size_of(unsigned index)
+{
+    return kSizes[index % std::size(kSizes)];
+}
+
+void exchange(Blocks &blocks, unsigned self, unsigned threads)
+{
+    const unsigned next = (self + 1) % threads;
+    for (unsigned i = 0; i < 2; ++i) {
+        blocks.allocate(self * 8 + i, size_of(self + i));
+        blocks.give(self * 8 + i);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+        blocks.take(next * 8 + i);
+        blocks.free(next * 8 + i);
+        blocks.allocate(self * 8 + 4 + i, size_of(self + i));
+    }
+    for (unsigned i = 0; i < 2; ++i) blocks.free(self * 8 + 4 + i);
+}
+
+void remote_free(Blocks &blocks, unsigned self, unsigned threads)
+{
+    constexpr unsigned kBlocks = 3;
+    if (self > 0) {
+        for (unsigned i = 0; i < kBlocks; ++i) {
+            blocks.take(self * 8 + i);
+            blocks.free(self * 8 + i);
+        }
+        return;
+    }
+    for (unsigned i = 0; i < kBlocks; ++i) {
+        for (unsigned other = 1; other < threads; ++other) {
+            blocks.allocate(other * 8 + i, 64);
+            blocks.give(other * 8 + i);
+        }
+        blocks.allocate(i, 64);
+        blocks.free(i);
+    }
+    blocks.zeroed(0, 64);
+    blocks.free(0);
+}
+
+void thread_end(Blocks &blocks, unsigned self, unsigned threads)
+{
+    if (self == 0) {
+        for (unsigned other = 1; other < threads; ++other) {
+            for (unsigned i = 0; i < 2; ++i) {
+                blocks.allocate(other * 8 + i, size_of(i));
+                blocks.give(other * 8 + i);
+            }
+        }
+        return; // this thread ends while others free its blocks
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+        blocks.take(self * 8 + i);
+        blocks.free(self * 8 + i);
+    }
+    blocks.allocate(self * 8, size_of(0));
+    blocks.free(self * 8);
+}
+
+void adoption(Blocks &blocks, unsigned self, unsigned threads)
+{
+    for (unsigned i = 0; i < 3; ++i) blocks.allocate(self * 8 + i, 64);
+    blocks.free(self * 8);
+    blocks.give(self * 8 + 1);
+    if (self + 1 < threads) return; // this thread ends with one block live and one given away
+    for (unsigned other = 0; other < threads; ++other) {
+        blocks.take(other * 8 + 1);
+        blocks.free(other * 8 + 1);
+        blocks.allocate(other * 8 + 3, 64);
+    }
+    for (unsigned other = 0; other < threads; ++other) blocks.free(other * 8 + 3);
+}
+
+void resize_beside_free(Blocks &blocks, unsigned self, unsigned threads)
+{
+    const unsigned next = (self + 1) % threads;
+    blocks.allocate(self * 8, 100);
+    blocks.give(self * 8);
+    blocks.take(next * 8);
+    blocks.resize(next * 8, 3000);
+    blocks.resize(next * 8, 40);
+    blocks.free(next * 8);
+}
+
+void huge_beside_huge(Blocks &blocks, unsigned self, unsigned threads)
+{
+    const unsigned next = (self + 1) % threads;
+    constexpr std::size_t kBytes = 5 << 20;
+    blocks.allocate(self * 8, kBytes);
+    blocks.give(self * 8);
+    blocks.take(next * 8);
+    blocks.free(next * 8);
+    blocks.allocate(self * 8 + 1, kBytes);
+    blocks.free(self * 8 + 1);
+}
+
+constexpr Scenario kScenarios[] = {
+    {"exchange", "blocks that each thread frees for the next one", exchange},
+    {"remote-free", "a list of remote frees that its owner takes, beside its own frees", remote_free},
+    {"thread-end", "blocks that are freed while their thread ends", thread_end},
+    {"adoption", "heaps of ended threads that another one takes over", adoption},
+    {"realloc", "blocks of another thread that grow and shrink", resize_beside_free},
+    {"huge", "huge blocks, cached and found by address", huge_beside_huge},
+};
+
+} // namespace
+
+std::span<const Scenario> scenarios()
+{
+    return kScenarios;
+}
+
+} // namespace stress::order

@@ -1,0 +1,49 @@
+// What the threads of a run do, by malloc's public functions alone.
+#pragma once
+
+#include <span>
+
+#include "order/malloc/subject.h"
+#include "order/run/machine.h"
+
+namespace stress::order {
+
+// The threads' blocks, which belong to the run. Every block is filled, and checked before it is freed or handed over.
+class Blocks {
+  public:
+    explicit Blocks(const Subject &subject) : subject_(&subject) {}
+
+    // Slots are numbered. A slot that another thread fills is waited for.
+    void allocate(unsigned slot, std::size_t bytes);
+    void zeroed(unsigned slot, std::size_t bytes);
+    void resize(unsigned slot, std::size_t bytes);
+    void free(unsigned slot);
+    // The thread gives the slot away, or takes it: the one happens before the other.
+    void give(unsigned slot);
+    void take(unsigned slot);
+
+  private:
+    static constexpr unsigned kSlots = 64;
+    struct Block {
+        unsigned char *start = nullptr;
+        std::size_t bytes = 0;
+        unsigned char fill = 0;
+        bool is_given = false;
+    };
+    template <class Use> static void each_part(std::size_t bytes, Use use);
+    void fill(Block &block, void *start, std::size_t bytes, const char *function);
+    void check(const Block &block, std::size_t bytes, unsigned char fill, const char *when) const;
+
+    const Subject *subject_;
+    Block blocks_[kSlots];
+    unsigned filled_ = 0;
+};
+
+struct Scenario {
+    const char *name, *hunts;
+    void (*thread)(Blocks &blocks, unsigned thread, unsigned threads);
+};
+
+std::span<const Scenario> scenarios();
+
+} // namespace stress::order

@@ -1,0 +1,22 @@
+// A malloc that was compiled with -fsanitize=thread, as a shared library.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace stress::order {
+
+struct Subject {
+    std::string path, prefix; // of its functions: empty, mi_, rp, hak_
+    void *(*malloc)(std::size_t) = nullptr;
+    void (*free)(void *) = nullptr;
+    void *(*realloc)(void *, std::size_t) = nullptr;
+    void *(*calloc)(std::size_t, std::size_t) = nullptr;
+    void (*begin_thread)() = nullptr; // each thread must call it first; nullptr: none
+    void (*end_thread)() = nullptr; // the same at the end of a thread
+};
+
+// Empty, or what is wrong with the file and how to mend it.
+std::string subject_load(const std::string &path, Subject &subject);
+
+} // namespace stress::order
