@@ -215,9 +215,15 @@ Verdict null_and_zero(const Subject &s)
         for (int j = 0; j < i; ++j)
             if (blocks[i] != nullptr && blocks[i] == blocks[j])
                 return fail("malloc(0) gave one block twice: %p, at calls %d and %d", blocks[i], j + 1, i + 1);
+    const bool null_of_0 = blocks[0] == nullptr;
     for (void *block : blocks) s.free(block);
     void *block = launder(s.realloc(nullptr, 100));
     if (block == nullptr) return fail("realloc(NULL, 100) gave NULL, errno %s", errno_text(errno));
+    s.free(block);
+    block = launder(s.realloc(nullptr, 0));
+    if ((block == nullptr) != null_of_0)
+        return fail("realloc(NULL, 0) gave %s, and malloc(0) %s", null_of_0 ? "a block" : "NULL",
+                    null_of_0 ? "NULL" : "a block");
     s.free(block);
     s.free(launder(s.calloc(0, 100)));
     s.free(launder(s.calloc(SIZE_MAX, 0)));
@@ -341,7 +347,7 @@ constexpr Check kApiChecks[] = {
     {"null-and-zero",
      "free(NULL), realloc(NULL), and sizes of 0 are fine; malloc(0) blocks are distinct",
      "C23 7.24.3, 7.24.3.3, 7.24.3.7: free(NULL) does nothing, realloc(NULL, n) is malloc(n), blocks are disjoint",
-     "snmalloc#863, mimalloc#574",
+     "snmalloc#863, mimalloc#574, mimalloc#622",
      {6},
      null_and_zero},
     {"all-entries-are-ours",

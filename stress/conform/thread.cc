@@ -161,6 +161,72 @@ Verdict only_call_is_free(const Subject &s)
     return threads_with_farewell(s, false, 4, [] {});
 }
 
+// Blocks of this thread, each for the first call of a thread of its own: free, realloc in place, larger, and smaller.
+Verdict first_call(const Subject &s)
+{
+    constexpr std::size_t sizes[] = {16, 1000, 40'000, 300'000, 3 << 20, 40 << 20};
+    for (std::size_t size : sizes)
+        for (int kind = 0; kind < 5; ++kind) {
+            const std::size_t asked = kind == 2 ? size : kind == 3 ? size + size / 2 : size - size / 4;
+            void *block = launder(s.malloc(size)), *moved = nullptr;
+            if (block == nullptr) return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
+            mark(block, size, 5);
+            if (!in_thread([&] {
+                    if (kind == 0) s.free(block);
+                    else if (kind == 1) moved = launder(s.calloc(1, size));
+                    else moved = launder(s.realloc(block, asked));
+                }))
+                return fail("no thread");
+            if (kind == 1) s.free(block);
+            if (kind > 0 && moved == nullptr)
+                return fail("%s of a block of %zu bytes as the first call of a thread gave NULL",
+                            kind == 1 ? "calloc" : "realloc", size);
+            if (kind > 1 && bytes_of(moved)[0] != 5)
+                return fail("realloc of a block of %zu bytes lost its content", size);
+            s.free(moved);
+        }
+    const char *wrong = exercise(s);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+// A thread that frees in its destructors, and did nothing else or has given its state up already, must not become the owner
+// of what it frees: nobody would take that over again.
+void *late_blocks[4];
+const Subject *late_subject;
+pthread_key_t late_key;
+
+void free_late(void *)
+{
+    int left = 0;
+    while (left < 4 && late_blocks[left] == nullptr) ++left;
+    if (left == 4) return;
+    late_subject->free(late_blocks[left]);
+    late_blocks[left] = nullptr;
+    if (left < 3) pthread_setspecific(late_key, late_blocks);
+}
+
+Verdict free_in_last_rounds(const Subject &s)
+{
+    late_subject = &s;
+    if (pthread_key_create(&late_key, free_late) != 0) return fail("no key for thread-specific data");
+    std::size_t before = 0;
+    constexpr std::size_t size = 100'000;
+    for (int i = 0; i < 500; ++i) {
+        if (i == 100) before = resident_bytes();
+        auto takes = [&] {
+            for (void *&block : late_blocks)
+                if ((block = launder(s.malloc(size))) != nullptr) memset(block, 1, size);
+        };
+        auto leaves = [] { pthread_setspecific(late_key, late_blocks); };
+        if (!in_thread(takes) || !in_thread(leaves)) return fail("no thread");
+    }
+    const std::size_t after = resident_bytes();
+    return after < before + 64 * kMib
+               ? pass()
+               : fail("400 threads that freed 400 KB each in their destructors left %zu MiB resident",
+                      (after - before) / kMib);
+}
+
 struct FreesAtEnd {
     const Subject *subject = nullptr;
     void *block = nullptr;
@@ -268,7 +334,7 @@ Verdict key_above_32(const Subject &s)
 
 Verdict small_stack(const Subject &s)
 {
-    const char *first = exercise(s);  // makes the loader bind the functions that the library calls
+    const char *first = exercise(s); // makes the loader bind the functions that the library calls
     if (first != nullptr) return fail("%s", first);
     constexpr std::size_t stack_bytes = 20 << 10;
     for (int i = 0; i < 10; ++i) {
@@ -377,6 +443,18 @@ constexpr Check kThreadChecks[] = {
      "jemalloc 5.0.1, mimalloc#699",
      {18, 20},
      only_call_is_free},
+    {"first-call-of-a-thread",
+     "the first call of a thread may be free or realloc of another's block, small or huge",
+     "C23 7.24.3: any thread may free or realloc any block",
+     "mimalloc#221, mimalloc#1304",
+     {18, 19},
+     first_call},
+    {"free-in-last-rounds",
+     "threads that free in each round of their destructors leave nothing behind",
+     "quality: memory stays in proportion to what is live",
+     "mimalloc#944, mimalloc#1177",
+     {18},
+     free_in_last_rounds},
     {"caches-of-ended-threads",
      "memory that threads had cached is reused after they end",
      "quality: memory stays in proportion to what is live",
@@ -451,11 +529,11 @@ constexpr Check kThreadChecks[] = {
      first_calls_together},
 };
 
-}  // namespace
+} // namespace
 
 std::span<const Check> thread_checks()
 {
     return kThreadChecks;
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

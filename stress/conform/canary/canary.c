@@ -17,40 +17,42 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONFORM_BUGS(X)                                                             \
-    X(NONE)                                                                         \
-    X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */           \
-    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */         \
-    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */            \
-    X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                    \
-    X(REALLOCARRAY_WRAPS)                                                           \
-    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                           \
-    X(NO_PVALLOC)       /* pvalloc is left to libc */                                     \
-    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                          \
-    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                  \
-    X(POSIX_POINTER)    /* a failing posix_memalign writes *memptr */                  \
-    X(FREE_ERRNO)       /* free changes errno */                                          \
-    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                 \
-    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                     \
-    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 does not clear the last byte */ \
-    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                \
-    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                 \
-    X(UNLOAD)           /* a key destructor stays registered after dlclose */                 \
-    X(STACK)            /* malloc needs 64 KiB of stack */                                     \
-    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */      \
-    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                \
-    X(STATIC_TLS)       /* has too much static thread-local data for dlopen */            \
-    X(LOADER_LOCK)      /* malloc takes the loader's lock */                             \
-    X(ENVIRON)          /* malloc reads the environment */                                   \
-    X(GETRANDOM)        /* aborts if getrandom is denied */                                \
-    X(MALLOPT)          /* after mallopt(M_MXFAST, 0) malloc fails */                        \
-    X(HELPER)           /* a thread of the library accepts signals */                         \
-    X(CANCEL)           /* malloc is a cancellation point */                                  \
-    X(CALLOC_SLACK)     /* calloc(1, n) does not clear a byte behind the n */           \
-    X(SECURE)           /* obeys the environment under AT_SECURE */                           \
-    X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                  \
-    X(SPIN)             /* realloc to an impossible size never returns */                       \
-    X(KILLED)           /* realloc to an impossible size meets a SIGKILL, as from outside */  \
+#define CONFORM_BUGS(X)                                                                    \
+    X(NONE)                                                                                \
+    X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */                  \
+    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */                \
+    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                   \
+    X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                           \
+    X(REALLOCARRAY_WRAPS)                                                                  \
+    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                                  \
+    X(NO_PVALLOC)       /* pvalloc is left to libc */                                            \
+    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                                 \
+    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                         \
+    X(POSIX_POINTER)    /* a failing posix_memalign writes *memptr */                         \
+    X(FREE_ERRNO)       /* free changes errno */                                                 \
+    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                        \
+    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                            \
+    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 does not clear the last byte */        \
+    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                       \
+    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                        \
+    X(LATE_FREE)        /* free of a large block in a thread that never allocated does nothing */ \
+    X(REALLOC_NULL)     /* realloc(NULL, 0) is NULL, and malloc(0) is not */                   \
+    X(UNLOAD)           /* a key destructor stays registered after dlclose */                        \
+    X(STACK)            /* malloc needs 64 KiB of stack */                                            \
+    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */             \
+    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                       \
+    X(STATIC_TLS)       /* has too much static thread-local data for dlopen */                   \
+    X(LOADER_LOCK)      /* malloc takes the loader's lock */                                    \
+    X(ENVIRON)          /* malloc reads the environment */                                          \
+    X(GETRANDOM)        /* aborts if getrandom is denied */                                       \
+    X(MALLOPT)          /* after mallopt(M_MXFAST, 0) malloc fails */                               \
+    X(HELPER)           /* a thread of the library accepts signals */                                \
+    X(CANCEL)           /* malloc is a cancellation point */                                         \
+    X(CALLOC_SLACK)     /* calloc(1, n) does not clear a byte behind the n */                  \
+    X(SECURE)           /* obeys the environment under AT_SECURE */                                  \
+    X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                         \
+    X(SPIN)             /* realloc to an impossible size never returns */                              \
+    X(KILLED)           /* realloc to an impossible size meets a SIGKILL, as from outside */         \
     X(SLUGGISH)         /* each malloc takes 60 ms of processor time */
 
 enum bug {
@@ -201,6 +203,7 @@ void *malloc(size_t size_bytes)
 void free(void *block)
 {
     if (BUG == CONFORM_ONLY_FREE && armed && block != NULL && !allocated) abort();
+    if (BUG == CONFORM_LATE_FREE && armed && block != NULL && !allocated && malloc_usable_size(block) > 65536) return;
     if (BUG == CONFORM_FREE_ERRNO && block != NULL) errno = EINVAL;
     if (BUG == CONFORM_FREE_ERRNO_DENIED && munmap((void *)(16 << 20), 4096) != 0) return;
     __libc_free(block);
@@ -220,6 +223,7 @@ void *calloc(size_t count, size_t size_bytes)
 void *realloc(void *block, size_t size_bytes)
 {
     allocated = true;
+    if (BUG == CONFORM_REALLOC_NULL && block == NULL && size_bytes == 0) return NULL;
     if (BUG == CONFORM_KILLED && size_bytes > PTRDIFF_MAX) kill(getpid(), SIGKILL);
     while (BUG == CONFORM_SPIN && size_bytes > PTRDIFF_MAX) continue;
     if (BUG == CONFORM_REALLOC_32_BITS && size_bytes > UINT32_MAX && size_bytes < (size_t)1 << 40)
