@@ -6,6 +6,7 @@
  * while the program runs, atomically; NULL means that nothing watches. Only slow paths read the table. */
 #pragma once
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 
 struct text;
 struct output;
+struct slab;
 struct failfast_find;
 
 /* Adds to a report, and to the find, what is known of the address. The report so far ends in "found by thread ",
@@ -35,6 +37,10 @@ struct hooks {
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */
     void (*thread_before_end)(void); /* a thread ends, and has its heap still */
     void (*thread_after_fork)(void); /* in the child, when the heaps are mended */
+    void (*blocks_discarded)(struct slab *slab); /* a slab or run goes back with the blocks in it */
+    void (*block_discarded)(char *start); /* a huge block does */
+    bool (*fault_is_told)(const siginfo_t *info, const void *signal_context); /* for the handler of SIGSEGV */
+    void (*fault_stop)(void); /* another handler takes the place of its own */
     void (*stats_print)(struct output *out); /* prints the last part of the statistics */
     /* Under ASAN: an error at this address is about to be reported. */
     void (*sanitizer_report)(const void *address);

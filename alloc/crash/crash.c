@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hooks.h"
 #include "cache/thread.h"
 #include "crash/crash.h"
 #include "crash/crash_record.h"
@@ -245,6 +246,10 @@ static void on_signal(int which, int signal_number, siginfo_t *info, void *signa
 {
     int saved = errno;
     uint64_t me = self();
+    if (VALIDATE && signal_number == SIGSEGV && !crash_writer_is(me) && hooks.fault_is_told(info, signal_context)) {
+        errno = saved;
+        return;
+    }
     if (crash_writer_is(me)) {
         crash_try_fail();
         end_by_default(signal_number, info);
@@ -319,6 +324,7 @@ static void install(void)
     crash_stack_want(true);
     thread_watch(crash_stack);
     crash_stack(true);
+    if (VALIDATE) hooks.fault_stop();
     for (int i = 0; i < SIGNALS; i++) install_for(i);
     installed = true;
     errno = saved;

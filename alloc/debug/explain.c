@@ -53,10 +53,11 @@ static void add_block(struct text *text, const struct lookup *at)
 }
 
 /* Finds the program's block by the frame's copy at the end, since the front of the frame may be the part that was
- * overwritten. */
+ * overwritten; by the front of a block without an alignment, if the end is. */
 static bool find_framed(const struct lookup *at, struct framed *framed)
 {
-    return at->live && failfast_level() >= LEVEL_FRAMES && frame_read_copy(at, framed);
+    return at->live && failfast_level() >= LEVEL_FRAMES &&
+           (frame_read_copy(at, framed) || frame_read(at, at->start + FRAME_FRONT_BYTES, framed));
 }
 
 struct state {
@@ -83,12 +84,33 @@ static void add_finder(struct text *text, const struct failfast_event *finder)
     trace_add_places(text, finder);
 }
 
+/* For bytes before a small block that were overwritten: names the block below, which may have overflowed. Fills in where
+ * that was allocated. */
+static void add_below(struct text *text, const struct lookup *at, struct failfast_event *allocated)
+{
+    struct failfast_event freed;
+    struct framed below;
+    ptrdiff_t offset;
+    if (at->kind != RECORD_KIND_slab || at->start == NULL || at->start == at->slab_start) return;
+    struct lookup found = heap_lookup(at->start - 1);
+    if (found.start == NULL || !find_framed(&found, &below)) return;
+    text_add(text, "hakmem:   the block below ");
+    text_add(text,
+             frame_changed_after(&below, &offset) ? "is overwritten behind its end too: " : "may have overflowed: ");
+    text_add_number(text, below.word.size_bytes);
+    text_add(text, " bytes that begin at ");
+    text_add_address(text, below.user);
+    text_add(text, "\n");
+    trace_find(below.user, allocated, &freed);
+    trace_describe(text, below.user);
+}
+
 static void explain(struct text *text, uint32_t kind, struct failfast_find *find)
 {
     const void *address = find->address;
     struct lookup at = heap_lookup(address);
     struct framed framed;
-    struct failfast_event finder;
+    struct failfast_event finder, below = {.count = 0};
     const void *user = address;
     trace_here(&finder);
     add_finder(text, &finder);
@@ -109,7 +131,9 @@ static void explain(struct text *text, uint32_t kind, struct failfast_find *find
     }
     trace_find(user, &find->allocated, &find->freed);
     trace_describe(text, user);
-    explain_next(text, kind, (const struct failfast_event *const[]){&finder, &find->allocated, &find->freed}, 3);
+    if (kind == FAILFAST_write_before) add_below(text, &at, &below);
+    explain_next(text, kind, (const struct failfast_event *const[]){&finder, &find->allocated, &find->freed, &below},
+                 4);
 }
 
 void explain_start(void)

@@ -13,6 +13,7 @@
 #include "debug/trace.h"
 #include "heap/heap.h"
 #include "heap/own.h"
+#include "os/os.h"
 #include "os/sanitizer.h"
 #include "report/failfast.h"
 #include "report/settings.h"
@@ -70,12 +71,21 @@ static void *frame_put(char *start, size_t front, struct frame_word word)
     return framed.user;
 }
 
+/* Fills what a block has from one byte on with the byte that the user chose. MemorySanitizer would take that for the
+ * program's writing. */
+static void fill_fresh(char *user, size_t from, size_t size_bytes)
+{
+    int fill = failfast_fill();
+    if (HAK_UNLIKELY(fill >= 0) && !MSAN && from < size_bytes) memset(user + from, fill, size_bytes - from);
+}
+
 /* As frame_put, for a resized block. If it grew, a part that was its frame is the program's now, and not
  * initialised. */
 static void *frame_put_resized(char *start, size_t front, struct frame_word word, size_t old_bytes)
 {
     char *user = frame_put(start, front, word);
     trace_allocated(user, word.size_bytes);
+    fill_fresh(user, old_bytes, word.size_bytes);
     if (MSAN && word.size_bytes > old_bytes) sanitizer_fresh(user + old_bytes, word.size_bytes - old_bytes);
     return user;
 }
@@ -95,6 +105,7 @@ static void *alloc_in(struct hak_heap *heap, enum frame_family family, size_t al
     explain_start();
     char *user = frame_put(start, front, (struct frame_word){size_bytes, align_bytes, family, FRAME_LIVE});
     if (zero && front != FRAME_FRONT_BYTES) memset(user, 0, size_bytes);
+    if (!zero) fill_fresh(user, 0, size_bytes);
     trace_allocated(user, size_bytes);
     return user;
 }
@@ -111,7 +122,7 @@ void *frame_alloc_in(struct hak_heap *heap, size_t align_bytes, size_t size_byte
 
 /* --- checks ----------------------------------------------------------------------------------------------- */
 
-static HAK_COLD bool refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset)
+HAK_COLD bool frame_refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset)
 {
     char words[DETAIL_BYTES];
     struct text detail = {words, sizeof words, 0};
@@ -131,12 +142,20 @@ static HAK_COLD bool refuse_frameless(const struct lookup *at, const void *point
     struct framed framed;
     ptrdiff_t offset;
     if (frame_read_copy(at, &framed) && framed.user == pointer) {
-        if (frame_changed_before(&framed, &offset)) return refuse_changed(FAILFAST_write_before, &framed, offset);
+        if (frame_changed_before(&framed, &offset)) return frame_refuse_changed(FAILFAST_write_before, &framed, offset);
     } else if (pointer == at->start + FRAME_FRONT_BYTES) { /* both ends of the frame are overwritten */
         return failfast_refused_bytes(FAILFAST_write_before, pointer, "and the block's end is overwritten too",
                                       (struct failfast_bytes){.first = at->start});
     }
     return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
+}
+
+/* Whether a place for a small block has never been one. Each block that was handed out has had a frame, whose copy at its
+ * end is hardly ever 0 and stays when the block is free, until its memory goes back to the system. */
+static HAK_COLD HAK_UNWATCHED bool was_never_out(const struct lookup *at)
+{
+    return at->kind == RECORD_KIND_slab && !os_has_purged() &&
+           *(const uint64_t *)(const void *)(at->start + at->bytes - sizeof(uint64_t)) == 0;
 }
 
 /* Whether a live block with an intact frame starts at pointer; reports it if not. `freed` is the kind to report for a
@@ -148,12 +167,13 @@ static bool check(const void *pointer, enum failfast_kind freed, struct lookup *
     if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
     if (at->start == NULL)
         return failfast_refused(FAILFAST_never_returned, pointer, "in a slab, where no block of it can be");
+    if (!at->live && was_never_out(at)) return failfast_refused(FAILFAST_never_returned, pointer, NULL);
     if (!at->live) return failfast_refused(freed, pointer, NULL);
     if (!frame_read(at, pointer, framed)) return refuse_frameless(at, pointer);
     if (framed->word.state == FRAME_FREED) return failfast_refused(freed, pointer, "it waits in the quarantine");
     ptrdiff_t offset;
-    if (frame_changed_before(framed, &offset)) return refuse_changed(FAILFAST_write_before, framed, offset);
-    if (frame_changed_after(framed, &offset)) return refuse_changed(FAILFAST_write_after, framed, offset);
+    if (frame_changed_before(framed, &offset)) return frame_refuse_changed(FAILFAST_write_before, framed, offset);
+    if (frame_changed_after(framed, &offset)) return frame_refuse_changed(FAILFAST_write_after, framed, offset);
     return true;
 }
 
@@ -173,14 +193,19 @@ static HAK_COLD bool refuse_family(const struct framed *framed, const char *by)
     return failfast_refused(FAILFAST_mismatched_delete, framed->user, detail.bytes);
 }
 
+static void add_number_or_none(struct text *text, const char *what, size_t number)
+{
+    text_add(text, what);
+    if (number == 0) text_add(text, "none");
+    if (number != 0) text_add_number(text, number);
+}
+
 static HAK_COLD bool refuse_number(enum failfast_kind kind, const struct framed *framed, size_t is, size_t said)
 {
     char words[DETAIL_BYTES];
     struct text detail = {words, sizeof words, 0};
-    text_add(&detail, "allocated with ");
-    text_add_number(&detail, is);
-    text_add(&detail, ", freed with ");
-    text_add_number(&detail, said);
+    add_number_or_none(&detail, "allocated with ", is);
+    add_number_or_none(&detail, ", freed with ", said);
     text_add_bytes(&detail, "", 1);
     return failfast_refused(kind, framed->user, detail.bytes);
 }
@@ -199,7 +224,10 @@ static bool check_said(const struct framed *framed, const struct frame_said *sai
     const struct frame_word *word = &framed->word;
     if (said->family != word->family) /* size and alignment are not checked then: they are another new's */
         return may_be_bound_elsewhere(word->family, said->family) || refuse_family(framed, frees[said->family]);
-    if (said->has_align && said->align_bytes != word->align_bytes)
+    /* free takes any block; delete without an alignment only one of new without it. */
+    bool is_plain_delete = said->family != FAMILY_MALLOC && !said->has_align && word->align_bytes != 0 &&
+                           !operators_elsewhere(OPERATORS_DELETE);
+    if ((said->has_align || is_plain_delete) && said->align_bytes != word->align_bytes)
         return refuse_number(FAILFAST_wrong_alignment, framed, word->align_bytes, said->align_bytes);
     if (said->has_size && said->size_bytes != word->size_bytes)
         return refuse_number(said->has_align ? FAILFAST_wrong_aligned_size : FAILFAST_wrong_size, framed,

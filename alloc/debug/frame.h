@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "report/failfast.h"
+
+struct framed;
 struct hak_heap;
 
 enum frame_family { FAMILY_MALLOC, FAMILY_NEW, FAMILY_NEW_ARRAY };
@@ -44,3 +47,7 @@ struct frame_said {
     size_t size_bytes, align_bytes;
 };
 void frame_free(void *pointer, struct frame_said said);
+
+/* Reports that bytes before or behind a block were overwritten, the first one at this offset from the program's part. As
+ * failfast_refused. */
+bool frame_refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset);

@@ -155,11 +155,22 @@ bool frame_peek(char *start, size_t bytes, struct framed *framed)
 
 /* Read by this type and not by memcpy, since a sanitizer may watch memcpy in any function. */
 typedef uint64_t __attribute__((may_alias, aligned(1))) eight_anywhere;
+typedef uint64_t __attribute__((may_alias, aligned(1), vector_size(16))) sixteen_anywhere;
+
+/* Whether 64 bytes are all the pattern. */
+HAK_UNWATCHED_INLINE bool is_64_of(const char *start, uint64_t pattern)
+{
+    const sixteen_anywhere *words = (const sixteen_anywhere *)(const void *)start;
+    const sixteen_anywhere wanted = {pattern, pattern};
+    sixteen_anywhere other = (words[0] ^ wanted) | (words[1] ^ wanted) | (words[2] ^ wanted) | (words[3] ^ wanted);
+    return (other[0] | other[1]) == 0;
+}
 
 HAK_UNWATCHED size_t frame_first_other(const char *start, size_t size, unsigned char byte)
 {
     size_t at = 0;
     const uint64_t pattern = 0x0101010101010101 * (uint64_t)byte;
+    while (size - at >= 64 && is_64_of(start + at, pattern)) at += 64;
     while (size - at >= sizeof pattern && *(const eight_anywhere *)(const void *)(start + at) == pattern)
         at += sizeof pattern;
     while (at < size && (unsigned char)start[at] == byte) at++;

@@ -19,7 +19,7 @@ enum {
 
 /* States have 6 bits, which the check does not cover. All 6 differ, so that no small error turns one state into the
  * other. */
-enum frame_state { FRAME_LIVE = 0x15, FRAME_FREED = 0x2a };
+enum frame_state { FRAME_LIVE = 0x15, FRAME_FREED = 0x2a, FRAME_SEEN = 0x33 /* live; see leaks.c */ };
 
 /* The content of a frame's word. */
 struct frame_word {

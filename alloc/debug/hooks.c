@@ -7,6 +7,8 @@
 #include "debug/counters_print.h"
 #include "debug/quarantine.h"
 #include "debug/sanitizer_report.h"
+#include "debug/exit/sweep.h"
+#include "debug/fault/fault.h"
 #include "debug/trace.h"
 #include "heap/background.h"
 #include "heap/own_inside.h"
@@ -15,6 +17,7 @@ static void thread_after_fork(void)
 {
     if (!VALIDATE) return; /* at -O0 gcc keeps a function that nobody calls */
     quarantine_after_fork();
+    sweep_after_fork();
     trace_after_fork();
 }
 
@@ -24,6 +27,10 @@ struct hooks hooks = {
     .heap_tick = VALIDATE ? quarantine_sweep : NULL,
     .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,
     .thread_after_fork = VALIDATE ? thread_after_fork : NULL,
+    .blocks_discarded = VALIDATE ? sweep_discarded : NULL,
+    .block_discarded = VALIDATE ? sweep_block : NULL,
+    .fault_is_told = VALIDATE ? fault_is_told : NULL,
+    .fault_stop = VALIDATE ? fault_stop : NULL,
     .stats_print = VALIDATE ? counters_print : NULL,
     .sanitizer_report = ASAN ? sanitizer_report : NULL,
 };

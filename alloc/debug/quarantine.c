@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cache/thread.h"
+#include "debug/fault/sealed.h"
 #include "heap/heap.h"
 #include "heap/own.h"
 #include "os/call.h"
@@ -30,6 +31,7 @@ struct ring {
     _Atomic(uint32_t) begin, end; /* the entries that wait; both wrap. Each changes by one store (step) */
     size_t bytes;
     size_t put_bytes; /* bytes put since the thread took the ring */
+    bool is_closed; /* the process ends, and another thread has taken blocks out */
     _Atomic(int32_t) thread; /* the kernel's id of the thread that has it; 0: free */
     struct ring *next; /* in the list of all rings; never changes */
 };
@@ -68,6 +70,16 @@ static char *start_of(const struct entry *entry)
     return atomic_load_explicit(&entry->start, memory_order_relaxed);
 }
 
+/* What the end of the process leaves in an entry that it has taken from a thread that still runs. Such a thread puts no more
+ * blocks into its ring, so the entry stays as it is. */
+static char was_taken;
+
+/* Takes the block out of an entry, unless the other side has done so. acquire: pairs with the release in quarantine_put. */
+static char *entry_take(struct entry *entry)
+{
+    return atomic_exchange_explicit(&entry->start, &was_taken, memory_order_acquire);
+}
+
 /* --- blocks that leave ------------------------------------------------------------------------------------------- */
 
 static bool first_changed(const struct framed *framed, ptrdiff_t *offset)
@@ -78,31 +90,36 @@ static bool first_changed(const struct framed *framed, ptrdiff_t *offset)
     return at < framed->word.size_bytes || frame_changed_after(framed, offset);
 }
 
-/* Reports a block that was written to. If the process survives, restores the frame and the junk, so that it is reported
- * only once. */
-static HAK_COLD void tell(const struct entry *entry, const struct framed *framed, ptrdiff_t offset)
+HAK_COLD void quarantine_tell(const struct framed *framed, ptrdiff_t offset, uint64_t changed_count)
 {
     char words[96];
     struct text detail = {words, sizeof words, 0};
     text_add(&detail, "first changed byte: offset ");
     text_add_signed(&detail, offset);
     text_add(&detail, " of ");
-    text_add_number(&detail, entry->word.size_bytes);
+    text_add_number(&detail, framed->word.size_bytes);
     text_add_bytes(&detail, "", 1);
-    failfast_refused_bytes(FAILFAST_write_after_free, entry->user, detail.bytes,
-                           (struct failfast_bytes){entry->user + offset, frame_changed_count(framed, offset, true)});
+    failfast_refused_bytes(FAILFAST_write_after_free, framed->user, detail.bytes,
+                           (struct failfast_bytes){framed->user + offset, changed_count});
+}
+
+/* Reports a block that was written to. If the process survives, restores the frame and the junk, so that it is reported
+ * only once. */
+static HAK_COLD void tell(const struct framed *framed, ptrdiff_t offset)
+{
+    quarantine_tell(framed, offset, frame_changed_count(framed, offset, true));
     frame_write(framed);
-    memset(entry->user, FRAME_JUNK, entry->word.size_bytes);
+    memset(framed->user, FRAME_JUNK, framed->word.size_bytes);
     if (ASAN) sanitizer_close(framed->start, framed->bytes);
 }
 
-static void check(const struct entry *entry)
+static void check(const struct entry *entry, char *start)
 {
-    struct framed framed = {start_of(entry), entry->bytes, entry->user, entry->word};
+    struct framed framed = {start, entry->bytes, entry->user, entry->word};
     ptrdiff_t offset;
     if (!first_changed(&framed, &offset)) return;
     const char *call = failfast_call_set("quarantine");
-    tell(entry, &framed, offset);
+    tell(&framed, offset);
     failfast_call_set(call);
 }
 
@@ -110,11 +127,16 @@ static void check(const struct entry *entry)
  * it twice. */
 static void leave(struct ring *ring)
 {
-    struct entry entry = *entry_at(ring, place_of(&ring->begin));
+    struct entry *taken = entry_at(ring, place_of(&ring->begin)), entry = *taken;
+    char *start = entry_take(taken);
     ring->bytes -= entry.bytes;
     step(&ring->begin);
-    check(&entry);
-    heap_free(start_of(&entry));
+    if (start == &was_taken) {
+        ring->is_closed = true;
+        return;
+    }
+    check(&entry, start);
+    heap_free(start);
 }
 
 static bool empty(struct ring *ring)
@@ -127,7 +149,19 @@ static bool empty(struct ring *ring)
 
 static void sweep(struct ring *ring)
 {
-    for (uint32_t i = place_of(&ring->begin); i != place_of(&ring->end); i++) check(entry_at(ring, i));
+    for (uint32_t i = place_of(&ring->begin); i != place_of(&ring->end); i++)
+        if (start_of(entry_at(ring, i)) != &was_taken) check(entry_at(ring, i), start_of(entry_at(ring, i)));
+}
+
+/* The same for the ring of a thread that still runs. Each block leaves the ring first. */
+static void sweep_taking(struct ring *ring)
+{
+    uint32_t begin = place_of(&ring->begin), count = place_of(&ring->end) - begin;
+    for (uint32_t i = 0; i < count && i < QUARANTINE_BLOCKS_MAX; i++) {
+        struct entry *entry = entry_at(ring, begin + i);
+        char *start = start_of(entry) == NULL ? NULL : entry_take(entry);
+        if (start != NULL && start != &was_taken) check(entry, start);
+    }
 }
 
 void quarantine_sweep(void)
@@ -137,6 +171,7 @@ void quarantine_sweep(void)
 
 bool quarantine_holds(const char *start)
 {
+    if (sealed_holds(start)) return true;
     /* acquire: pairs with the release in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
         uint32_t begin = place_of(&ring->begin), count = place_of(&ring->end) - begin;
@@ -180,6 +215,7 @@ static int32_t thread_id(void)
  * (cache/fork.h), so at worst the block that was just leaving is lost. */
 void quarantine_after_fork(void)
 {
+    sealed_after_fork();
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next)
         atomic_store_explicit(&ring->thread, ring == HAK_MINE(mine) ? thread_id() : 0, memory_order_relaxed);
 }
@@ -202,7 +238,8 @@ static bool ring_claim(struct ring *ring)
 
 bool quarantine_empty(void)
 {
-    bool any = HAK_MINE(mine) != NULL && empty(HAK_MINE(mine));
+    bool any = sealed_empty();
+    if (HAK_MINE(mine) != NULL && empty(HAK_MINE(mine))) any = true;
     /* The rings of threads that have ended, and of those that a forked child lacks. acquire: as in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
         if (waiting(ring) == 0 || ring == HAK_MINE(mine) || !ring_claim(ring)) continue;
@@ -214,12 +251,15 @@ bool quarantine_empty(void)
 
 void quarantine_finish(void)
 {
+    sealed_finish();
     if (HAK_MINE(mine) != NULL) sweep(HAK_MINE(mine));
     /* acquire: as in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
-        if (waiting(ring) == 0 || ring == HAK_MINE(mine) || !ring_claim(ring)) continue;
-        sweep(ring);
-        ring_give_up(ring);
+        if (waiting(ring) == 0 || ring == HAK_MINE(mine)) continue;
+        bool is_ours = ring_claim(ring);
+        if (!is_ours) sweep_taking(ring);
+        else sweep(ring);
+        if (is_ours) ring_give_up(ring);
     }
 }
 
@@ -275,21 +315,29 @@ static size_t limit_bytes(const struct ring *ring)
 void quarantine_put(const struct framed *framed)
 {
     /* A block of a heap of the program's own goes back with all of its heap, and must not wait. */
-    if (framed->bytes > QUARANTINE_BLOCK_BYTES_MAX || own_of(framed->start) != NULL || !ring_start()) {
+    bool may_wait = own_of(framed->start) == NULL;
+    if (may_wait && framed->bytes > QUARANTINE_BLOCK_BYTES_MAX && sealed_put(framed)) return;
+    if (!may_wait || framed->bytes > QUARANTINE_BLOCK_BYTES_MAX || !ring_start()) {
         heap_free(framed->start);
         return;
     }
     memset(framed->user, FRAME_JUNK, framed->word.size_bytes);
     if (ASAN) sanitizer_close(framed->start, framed->bytes);
     struct ring *ring = HAK_MINE(mine);
-    while (!has_room(ring, framed->bytes, limit_bytes(ring))) leave(ring);
+    while (!ring->is_closed && !has_room(ring, framed->bytes, limit_bytes(ring))) leave(ring);
+    if (HAK_UNLIKELY(ring->is_closed)) {
+        if (ASAN) sanitizer_open(framed->start, framed->bytes);
+        heap_free(framed->start);
+        return;
+    }
     struct frame_word word = framed->word;
     word.state = FRAME_FREED;
     struct entry *entry = entry_at(ring, place_of(&ring->end));
-    atomic_store_explicit(&entry->start, framed->start, memory_order_relaxed);
     entry->user = framed->user;
     entry->word = word;
     entry->bytes = (uint32_t)framed->bytes;
+    /* release: pairs with the acquire in entry_take. */
+    atomic_store_explicit(&entry->start, framed->start, memory_order_release);
     ring->bytes += framed->bytes;
     ring->put_bytes += framed->bytes;
     atomic_signal_fence(memory_order_release); /* entry first: a child may be forked in between */

@@ -22,7 +22,7 @@ enum {
 
     QUARANTINE_BLOCKS_MAX = 1024,
     QUARANTINE_MEAN_BYTES = QUARANTINE_BYTES_MAX / QUARANTINE_BLOCKS_MAX, /* a smaller limit allows fewer blocks */
-    QUARANTINE_BLOCK_BYTES_MAX = 64 * 1024, /* larger blocks do not wait and are not filled */
+    QUARANTINE_BLOCK_BYTES_MAX = 64 * 1024, /* larger blocks are sealed instead (debug/fault/sealed.h) */
 };
 
 /* Takes a block whose frame says FREED. If too many wait, gives the oldest ones to the heap. */
@@ -38,12 +38,15 @@ void quarantine_sweep(void);
  * QUARANTINE_BYTES_MIN bytes in it. */
 void quarantine_thread_ends(void);
 
-/* The process ends: checks every block in the quarantines of the calling thread and of ended threads. A thread that still
- * runs keeps its own to itself. */
+/* The process ends: checks every block in the quarantines of all threads. Those of a thread that still runs leave its
+ * quarantine for good, and the thread's later frees go to the heap at once. */
 void quarantine_finish(void);
 
 /* In the child after fork: frees the rings of threads that do not exist there. */
 void quarantine_after_fork(void);
+
+/* Reports that a freed block was written to, first at this offset; changed_count as in failfast_bytes. */
+void quarantine_tell(const struct framed *framed, ptrdiff_t offset, uint64_t changed_count);
 
 /* Whether a block that starts here waits in any thread's quarantine. Searches them all; a hint, for reports. */
 bool quarantine_holds(const char *start);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/policy.h"
+#include "os/stack/cfi.h"
 #include "os/call.h"
 #include "os/libc.h"
 #include "os/maps.h"
@@ -16,7 +17,11 @@
 #include "report/settings.h"
 #include "report/text.h"
 
-enum { WAYS = 4, STACK_BYTES_MAX = 256 << 20 };
+enum {
+    WAYS = 4,
+    STACK_BYTES_MAX = 256 << 20,
+    CLIMB_STEPS = 1, /* by call-frame information, at each malloc and free; a report takes as many as it has room for */
+};
 
 /* Every word is written and read atomically, relaxed. A record that two threads write at the same time is a mixture of
  * both. */
@@ -24,8 +29,8 @@ struct record {
     uintptr_t block;
     size_t size_bytes;
     uintptr_t allocated[TRACE_DEPTH], freed[TRACE_DEPTH]; /* a 0 ends each */
-    uint32_t used_at;                                     /* the clock at the last use of the record */
-    int32_t allocated_by, freed_by;                       /* the kernel's thread ids; 0: not known */
+    uint32_t used_at; /* the clock at the last use of the record */
+    int32_t allocated_by, freed_by; /* the kernel's thread ids; 0: not known */
 };
 
 static struct record records[TRACE_RECORDS];
@@ -84,28 +89,82 @@ static uintptr_t lasting_of(uintptr_t return_address, bool is_sure, const struct
     return call + 1;
 }
 
-/* Follows the chain of frame pointers. It must rise, and it ends in any value at all where the program was compiled
- * without frame pointers. */
-static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses)
+/* Where a walk up the stack is. */
+struct walk {
+    uintptr_t *addresses;
+    uint32_t count;
+    uintptr_t end; /* of the stack */
+    const struct module_place *known; /* where a frame's module is still loaded */
+};
+
+static void add_address(struct walk *walk, uintptr_t address)
 {
-    uintptr_t frame = (uintptr_t)__builtin_frame_address(0), end = stack_end(frame);
-    HAK_KEEP_FRAME_RECORD();
-    const struct module_place *known = NULL; /* where a frame's module is still loaded */
-    uint32_t count = 0;
-    while (count < TRACE_DEPTH && frame % sizeof frame == 0 && frame < end && end - frame >= 2 * sizeof frame) {
+    STORE(walk->addresses[walk->count], lasting_of(address, walk->count == 0, &walk->known));
+    walk->count++;
+}
+
+/* Goes up by call-frame information: out of the runtime, and this number of steps more. Returns the frame pointer there. */
+static HAK_NOINLINE uintptr_t climb(struct walk *walk, struct cfi_frame frame, bool is_call, uint32_t steps)
+{
+    while (walk->count < TRACE_DEPTH) {
+        if (HAK_LIKELY(!cfi_is_runtime(frame.pc)) && steps-- == 0) break;
+        if (!cfi_step(&frame, is_call, walk->end) || frame.pc < 4096) break;
+        is_call = true;
+        add_address(walk, frame.pc);
+    }
+    return frame.frame;
+}
+
+/* Follows the chain of frame pointers. It must rise, and it ends in any value at all where the program was compiled without
+ * frame pointers. So the first steps go by call-frame information. */
+HAK_INLINE void follow(struct walk *walk, uintptr_t frame, uint32_t steps)
+{
+    while (walk->count < TRACE_DEPTH && frame % sizeof frame == 0 && frame < walk->end &&
+           walk->end - frame >= 2 * sizeof frame) {
         const uintptr_t *words = (const uintptr_t *)frame + HAK_FRAME_RECORD;
         uintptr_t next = words[0], address = words[1];
         /* Under ASan the program and the library are one module, so nothing is left out. */
         bool is_own = !ASAN && address - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start);
         if (!is_own && address < 4096) break;
         if (!is_own) {
-            STORE(addresses[count], lasting_of(address, count == 0, &known));
-            count++;
+            add_address(walk, address);
+            if (steps > 0) next = climb(walk, (struct cfi_frame){address, frame + 2 * sizeof frame, next}, true, steps);
+            steps = 0;
         }
         if (next <= frame) break;
         frame = next;
     }
-    if (count < TRACE_DEPTH) STORE(addresses[count], 0);
+    if (walk->count < TRACE_DEPTH) STORE(walk->addresses[walk->count], 0);
+}
+
+static HAK_NOINLINE HAK_READS_FRAMES void capture(uintptr_t *addresses, uint32_t steps)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    HAK_KEEP_FRAME_RECORD();
+    struct walk walk = {.addresses = addresses, .end = stack_end(frame)};
+    follow(&walk, frame, steps);
+}
+
+/* The registers of the fault that this thread reports; pc 0: none. */
+static HAK_TLS struct {
+    uintptr_t pc, frame, stack;
+} fault;
+
+void trace_fault_set(uintptr_t pc, uintptr_t frame, uintptr_t stack)
+{
+    HAK_MINE(fault.pc) = pc;
+    HAK_MINE(fault.frame) = frame;
+    HAK_MINE(fault.stack) = stack;
+}
+
+/* The frame pointer may hold anything: what lies below the stack pointer is no frame, and may not be mapped. */
+static void capture_fault(uintptr_t *addresses)
+{
+    struct cfi_frame frame = {HAK_MINE(fault.pc), HAK_MINE(fault.stack), HAK_MINE(fault.frame)};
+    struct walk walk = {.addresses = addresses, .end = stack_end(frame.stack)};
+    add_address(&walk, frame.pc + 1);
+    uintptr_t next = climb(&walk, frame, false, TRACE_DEPTH);
+    follow(&walk, next >= frame.stack ? next : UINTPTR_MAX, 0);
 }
 
 bool trace_is_on(void)
@@ -137,7 +196,7 @@ void trace_allocated(const void *block, size_t size_bytes)
     STORE(record->freed[0], 0);
     STORE(record->freed_by, 0);
     STORE(record->allocated_by, thread_id());
-    capture(record->allocated);
+    capture(record->allocated, CLIMB_STEPS);
     STORE(record->block, (uintptr_t)block);
 }
 
@@ -148,7 +207,7 @@ void trace_freed(const void *block)
     if (record == NULL) return;
     STORE(record->used_at, __atomic_add_fetch(&clock_now, 1, __ATOMIC_RELAXED));
     STORE(record->freed_by, thread_id());
-    capture(record->freed);
+    capture(record->freed, CLIMB_STEPS);
 }
 
 /* --- in a report ---------------------------------------------------------------------------------------- */
@@ -213,7 +272,8 @@ void trace_here(struct failfast_event *event)
 {
     uintptr_t addresses[TRACE_DEPTH];
     struct place place;
-    capture(addresses);
+    if (HAK_MINE(fault.pc) != 0) capture_fault(addresses);
+    else capture(addresses, TRACE_DEPTH);
     copy_event(event, call_gettid(), addresses);
     for (uint32_t i = 1; i < event->count; i++) {
         find_place(event->frames[i], &place);
@@ -293,10 +353,10 @@ void trace_describe(struct text *text, const void *block)
 
 struct call {
     uintptr_t address, base; /* is_found is false if the address is in no file */
-    bool is_found;
+    bool is_found, is_runtime;
 };
 
-enum { EVENTS_MAX = 3 };
+enum { EVENTS_MAX = 4 };
 
 bool trace_add_command(struct text *text, const struct failfast_event *const *events, uint32_t event_count)
 {
@@ -306,11 +366,12 @@ bool trace_add_command(struct text *text, const struct failfast_event *const *ev
     for (uint32_t event = 0; event < event_count && event < EVENTS_MAX; event++)
         for (uint32_t i = 0; i < events[event]->count; i++) {
             find_place(events[event]->frames[i], &place);
-            calls[count++] = (struct call){place.address, place.base, place.is_found};
+            calls[count++] = (struct call){place.address, place.base, place.is_found, cfi_is_runtime_path(place.name)};
         }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t same = 0;
         for (uint32_t k = 0; k < count; k++) same += calls[k].is_found && calls[k].base == calls[i].base;
+        if (!calls[i].is_runtime) same += EVENTS_MAX * TRACE_DEPTH;
         if (calls[i].is_found && same > best_count) {
             best = i;
             best_count = same;

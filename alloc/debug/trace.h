@@ -26,6 +26,10 @@ size_t trace_find(const void *block, struct failfast_event *allocated, struct fa
 /* Fills in the caller's own thread and return addresses, at every level. */
 void trace_here(struct failfast_event *event);
 
+/* For a handler of a fault: until it is called with zeros, the caller's addresses are those of the instruction that
+ * faulted, by these registers. */
+void trace_fault_set(uintptr_t pc, uintptr_t frame, uintptr_t stack);
+
 /* Adds a thread to a report: its number, and in parentheses its name if it still lives and /proc is there. */
 struct text;
 void trace_add_thread(struct text *text, uint32_t thread);
@@ -38,5 +42,5 @@ void trace_add_places(struct text *text, const struct failfast_event *event);
 void trace_describe(struct text *text, const void *block);
 
 /* Adds an addr2line command that prints the functions and lines of return addresses, for the module that most of them
- * are in. Returns false, and adds nothing, if they are in no module. */
+ * are in; for one of the C or C++ runtime only if they are in no other. Returns false, and adds nothing, if they are in no module. */
 bool trace_add_command(struct text *text, const struct failfast_event *const *events, uint32_t event_count);

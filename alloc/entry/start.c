@@ -5,10 +5,14 @@
 
 #include "cache/thread.h"
 #include "crash/crash.h"
+#include "os/stack/cfi.h"
 #include "debug/explain.h"
 #include "debug/explain_next.h"
+#include "debug/fault/fault.h"
 #include "debug/frame.h"
 #include "debug/quarantine.h"
+#include "debug/fault/sealed.h"
+#include "debug/exit/sweep.h"
 #include "entry/learned.h"
 #include "guard/guard.h"
 #include "guard/guard_sample.h"
@@ -110,10 +114,13 @@ __attribute__((constructor)) static void start(void)
     thread_process_start();
     process_start();
     if (VALIDATE) modules_start();
+    if (VALIDATE) cfi_start();
     if (VALIDATE) explain_start();
     if (VALIDATE) explain_next_start();
     options_read(os_is_privileged() ? NULL : environ);
     crash_start();
+    if (VALIDATE) fault_start();
+    if (VALIDATE) sealed_start();
     guard_begin();
     if (options_learned_path() != NULL) learned_read(options_learned_path());
     prewarm_begin();
@@ -136,5 +143,6 @@ __attribute__((destructor)) static void finish(void)
 {
     if (VALIDATE && frames_on()) quarantine_finish();
     background_end();
+    if (VALIDATE && frames_on()) sweep_finish();
     writer_run(write_last, NULL);
 }

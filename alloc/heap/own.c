@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hooks.h"
 #include "cache/thread.h"
 #include "hakmem/hakmem.h"
 #include "heap/bound.h"
@@ -103,6 +104,7 @@ static void pages_discard(struct slab *slab, uint32_t slab_eighths)
     struct superslab *superslab = superslab_of(slab);
     uint32_t first = slab->page_index, pages = slab->page_count;
     char *start = superslab_page_start(superslab, slab);
+    if (VALIDATE) hooks.blocks_discarded(slab);
     if (slab_eighths == 0) large_end(slab);
     if (SANITIZED) sanitizer_returned(start, (size_t)pages * PAGE_BYTES);
     if (VALIDATE) {
@@ -144,6 +146,7 @@ static void empty(struct hak_heap *heap)
     own_unlock(heap);
     for (struct huge_link *next; huge != NULL; huge = next) {
         next = huge->next;
+        if (VALIDATE) hooks.block_discarded(huge_start_of(huge));
         if (SANITIZED) heap_tell_returned(huge_start_of(huge));
         pagemap_tag_set(huge_start_of(huge), 1, CLASS_HUGE);
         huge_free(huge_start_of(huge));

@@ -66,6 +66,11 @@ static inline size_t os_page_bytes(void)
  * that was given, makes locked pages others, and does not merge with what a forked child has from its parent. */
 void os_purge_by_advice(bool yes);
 
+/* Under VALIDATE: whether any memory was purged or sealed, or a superslab released, which its caller notes. So memory that
+ * reads as zero may have been used. */
+void os_note_purged(void);
+bool os_has_purged(void);
+
 /* As os->commit, for a range of which nothing is usable yet. Where a filter refuses to change protection, it maps the range
  * again. */
 int os_commit_fresh(void *start, size_t size_bytes);

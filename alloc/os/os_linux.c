@@ -135,10 +135,23 @@ static int map_again(void *start, size_t size_bytes)
     return (int)-mapped;
 }
 
+static _Atomic(bool) has_purged;
+
+void os_note_purged(void)
+{
+    atomic_store_explicit(&has_purged, true, memory_order_relaxed);
+}
+
+bool os_has_purged(void)
+{
+    return atomic_load_explicit(&has_purged, memory_order_relaxed);
+}
+
 /* Without room for a mapping more, or where a limit on address space or data is below what is in use, madvise still gives
  * memory back. */
 static int linux_purge(void *start, size_t size_bytes)
 {
+    if (VALIDATE) os_note_purged();
     const bool by_advice = !OWN_CALLS || atomic_load_explicit(&purges_by_advice, memory_order_relaxed);
     const int error = by_advice ? ENOMEM : map_again(start, size_bytes);
     return error == ENOMEM ? -call_madvise(start, size_bytes, MADV_DONTNEED) : error;
@@ -148,6 +161,7 @@ static int linux_purge(void *start, size_t size_bytes)
  * might be gone. */
 static int linux_seal(void *start, size_t size_bytes)
 {
+    if (VALIDATE) os_note_purged();
     int error = -call_mprotect(start, size_bytes, PROT_NONE);
     if (error == 0) call_madvise(start, size_bytes, MADV_DONTNEED); /* locked pages keep theirs: none can touch it */
     return error;

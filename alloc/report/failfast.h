@@ -28,6 +28,9 @@
     X(write_before, "the bytes before a block were overwritten")                                             \
     X(write_after, "the bytes after a block were overwritten")                                               \
     X(write_after_free, "a freed block was written to")                                                      \
+    X(use_after_free, "a freed block was used")                                                              \
+    X(never_written, "a value was used that was never written")                                              \
+    X(leak, "nothing points to a block any more, at the end of the process")                                 \
     X(head_alignment, "the head of a free list is misaligned: the list was overwritten")                     \
     X(next_link_range, "a free block's link leaves its class: the block was written after free")             \
     X(remote_link, "a link among blocks freed by other threads was overwritten")                             \

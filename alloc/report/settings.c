@@ -15,10 +15,14 @@ static const char prefix[] = "HAKMEM_";
 
 int failfast_level_read = -1;
 int failfast_goes_on_read = -1;
+int failfast_fill_read = -1;
+static int failfast_leaks_read;
 
 struct settings {
     int level;
     int goes_on;
+    int fill; /* -1: none */
+    int leaks;
 };
 
 /* The value of an entry NAME=VALUE; NULL: the entry has another name. */
@@ -28,12 +32,35 @@ static const char *value_of(const char *entry, const char *name)
     return strncmp(entry, name, bytes) == 0 && entry[bytes] == '=' ? entry + bytes + 1 : NULL;
 }
 
+/* A number of up to three digits, at most 255; -1: it is none. */
+static int byte_of(const char *value)
+{
+    int number = 0, digits = 0;
+    for (; value[digits] >= '0' && value[digits] <= '9' && digits < 4; digits++)
+        number = number * 10 + value[digits] - '0';
+    return digits > 0 && digits < 4 && value[digits] == '\0' && number <= 255 ? number : -1;
+}
+
 static enum settings_entry take(const char *entry, struct settings *settings)
 {
     const char *value = value_of(entry, "FAILFAST_LEVEL");
     if (value != NULL) {
         if (value[0] < '0' || value[0] > '3' || value[1] != '\0') return SETTINGS_BAD;
         settings->level = value[0] - '0';
+        return SETTINGS_GOOD;
+    }
+    value = value_of(entry, "FAILFAST_FILL");
+    if (value != NULL) {
+        int fill = byte_of(value);
+        if (fill < 0) return SETTINGS_BAD;
+        settings->fill = fill;
+        return SETTINGS_GOOD;
+    }
+    value = value_of(entry, "FAILFAST_LEAKS");
+    if (value != NULL) {
+        int leaks = byte_of(value);
+        if (leaks < 0 || leaks > 1) return SETTINGS_BAD;
+        settings->leaks = leaks;
         return SETTINGS_GOOD;
     }
     value = value_of(entry, "FAILFAST");
@@ -82,11 +109,13 @@ static bool read_proc(struct settings *settings)
 
 int failfast_settings_read(void)
 {
-    struct settings settings = {LEVEL_STANDARD, 0};
+    struct settings settings = {LEVEL_STANDARD, 0, -1, 0};
     if (!os_is_privileged() && !read_proc(&settings) && environ != NULL)
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
-    /* relaxed: a thread that finds either one unread reads both again. */
+    /* relaxed: a thread that finds either one unread reads all again. */
     __atomic_store_n(&failfast_goes_on_read, settings.goes_on, __ATOMIC_RELAXED);
+    __atomic_store_n(&failfast_leaks_read, settings.leaks, __ATOMIC_RELAXED);
+    __atomic_store_n(&failfast_fill_read, settings.fill, __ATOMIC_RELAXED);
     __atomic_store_n(&failfast_level_read, settings.level, __ATOMIC_RELAXED);
     return settings.level;
 }
@@ -97,9 +126,16 @@ bool failfast_goes_on(void)
     return __atomic_load_n(&failfast_goes_on_read, __ATOMIC_RELAXED) != 0;
 }
 
+bool failfast_wants_leaks(void)
+{
+    return __atomic_load_n(&failfast_leaks_read, __ATOMIC_RELAXED) != 0;
+}
+
 void failfast_settings_print(struct output *out)
 {
-    const uint32_t values[] = {failfast_goes_on(), (uint32_t)failfast_level()};
+    const int fill = failfast_fill();
+    const uint32_t values[] = {failfast_goes_on(), (uint32_t)failfast_level(), failfast_wants_leaks(),
+                               fill < 0 ? 256 : (uint32_t)fill};
     const uint32_t *value = values; /* in the order of FAILFAST_OPTIONS */
 #define X(name, takes, text) output_print(out, "hakmem: option %-16s %8u  %s (%s)\n", #name, *value++, text, takes);
     FAILFAST_OPTIONS(X)

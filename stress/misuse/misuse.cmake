@@ -4,7 +4,7 @@
 #   misuse.KIND.N.goes-on  the same with HAKMEM_FAILFAST=report, if the program can continue
 #   misuse.KIND.N.release  on the release library, which must not mention failfast
 # The table's rows: KIND|PROGRAM ARGUMENTS...|LEVEL|FLAGS. FLAGS: stays (the program can continue), trace (the report
-# says where the block was allocated), traces (it also says where the block was freed). ci/lint/catalogue reads the
+# says where the block was allocated), traces (it also says where the block was freed), NAME=VALUE (an option). ci/lint/catalogue reads the
 # first column.
 
 if(STRESS_SANITIZED OR NOT TARGET hakmem-validate)
@@ -66,8 +66,9 @@ set(MISUSES
   "foreign_pointer|foreign_pointer mapping|1|stays"
   "foreign_pointer|foreign_pointer wild|2|stays"
   "foreign_pointer|foreign_pointer low|2|stays"
-  "never_returned|never_returned 976|2|stays"
-  "never_returned|never_returned 1008|1|stays"
+  "never_returned|never_returned 976 end|2|stays"
+  "never_returned|never_returned 1008 end|1|stays"
+  "never_returned|never_returned 100 4032|2|stays"
   "mismatched_delete|mismatched_delete new delete[]|2|stays"
   "mismatched_delete|mismatched_delete new[] delete|2|stays"
   "mismatched_delete|mismatched_delete malloc delete|2|stays"
@@ -84,6 +85,7 @@ set(MISUSES
   "wrong_alignment|wrong_alignment free_aligned_sized 32|2|stays"
   "wrong_alignment|wrong_alignment delete 128|2|stays"
   "wrong_alignment|wrong_alignment malloc 16|2|stays"
+  "wrong_alignment|wrong_alignment delete 0|2|stays"
   "size_overflow|size_overflow calloc|3|stays"
   "size_overflow|size_overflow reallocarray|3|stays"
   "size_overflow|size_overflow realloc|3|stays"
@@ -97,6 +99,7 @@ set(MISUSES
   "write_before|write_before 100 -40 64|2|stays"
   "write_before|write_before 8192 -17 4096|2|stays"
   "write_before|write_before 2097152 -1 8388608|2|stays"
+  "write_before|write_before 96 0 0 28|3|stays,trace"
   "write_after|write_after 100 100 0 free|2|stays"
   "write_after|write_after 100 100 0 free|3|stays,trace"
   "write_after|write_after 101 101 0 realloc|2|stays"
@@ -112,6 +115,13 @@ set(MISUSES
   "write_after|write_after 5000000 5000000 0 realloc|2|stays"
   "write_after|write_after 4096 4096 4096 free|2|stays"
   "write_after|write_after 640 640 64 free|2|stays"
+  "write_after|write_after 100 100 0 exit|2|stays"
+  "write_after|write_after 100 100 0 exit|3|stays,trace"
+  "write_after|write_after 100000 100000 0 exit|2|stays"
+  "write_after|write_after 5000000 5000000 0 exit|2|stays"
+  "write_after|write_after 100 100 0 destroy|2|stays"
+  "write_after|write_after 100000 100000 0 destroy|2|stays"
+  "write_after|write_after 5000000 5000000 0 destroy|2|stays"
   "write_after_free|write_after_free 100 0 trim|2|stays"
   "write_after_free|write_after_free 100 99 trim|2|stays"
   "write_after_free|write_after_free 100 -1 trim|2|stays"
@@ -121,9 +131,19 @@ set(MISUSES
   "write_after_free|write_after_free 100 50 thread-end|2|stays"
   "write_after_free|write_after_free 100 50 ended|2|stays"
   "write_after_free|write_after_free 100 50 exit|2|"
+  "write_after_free|write_after_free 100 50 sleeper|2|"
+  "write_after_free|write_after_free 100000 100 exit|2|"
+  "write_after_free|write_after_free 100000 99999 trim|2|stays"
   "write_after_free|write_after_free 100 50 sweep|3|stays,traces"
   "write_after_free|write_after_free 5000 4999 trim|2|stays"
   "write_after_free|write_after_free 60000 1 trim|2|stays"
+  "use_after_free|use_after_free 100000 5000 write|2|stays"
+  "use_after_free|use_after_free 100000 50000 read|3|stays,traces"
+  "use_after_free|use_after_free 5000000 1000000 read|2|stays"
+  "use_after_free|use_after_free 100 0 pointer|2|"
+  "never_written|never_written 100|2|HAKMEM_FAILFAST_FILL=165"
+  "leak|leak 1000 20|2|stays,HAKMEM_FAILFAST_LEAKS=1"
+  "leak|leak 1000 20|3|stays,trace,HAKMEM_FAILFAST_LEAKS=1"
   "head_alignment|bad_list head_alignment|1|"
   "next_link_range|bad_list next_link_range|1|"
   "next_link_range|bad_list middle|1|"
@@ -201,18 +221,22 @@ foreach(row IN LISTS MISUSES)
   if(flags MATCHES "traces")
     list(APPEND musts --must "freed at")
   endif()
+  set(options "")
+  if(flags MATCHES "HAKMEM_[A-Z_]+=[0-9]+")
+    set(options --set ${CMAKE_MATCH_0})
+  endif()
   if(NOT DEFINED number_of_${kind})
     set(number_of_${kind} 0)
   endif()
   math(EXPR number_of_${kind} "${number_of_${kind}} + 1")
   set(name misuse.${kind}.${number_of_${kind}})
   set(run $<TARGET_FILE:misuse-${program}> ${command})
-  misuse_test(${name} hakmem-validate --kind ${kind} --level ${level} ${musts} --reports ${reports} ${run})
+  misuse_test(${name} hakmem-validate --kind ${kind} --level ${level} ${musts} ${options} --reports ${reports} ${run})
   set(line ${program} ${command} at level ${level})
   string(REPLACE ";" " " line "${line}")
   string(APPEND rows "${line}\n")
   if(flags MATCHES "stays")
-    misuse_test(${name}.goes-on hakmem-validate --kind ${kind} --level ${level} --goes-on ${run})
+    misuse_test(${name}.goes-on hakmem-validate --kind ${kind} --level ${level} --goes-on ${options} ${run})
   endif()
   misuse_test(${name}.release hakmem ${run})
 endforeach()

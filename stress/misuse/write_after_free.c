@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <unistd.h>
 
 static char *block;
 static long offset;
@@ -21,6 +22,24 @@ static void *free_in_thread(void *unused)
     (void)unused;
     free(block); /* by a thread that never allocates */
     return NULL;
+}
+
+static pthread_barrier_t barrier;
+
+static void *free_and_sleep(void *unused)
+{
+    free(block);
+    pthread_barrier_wait(&barrier);
+    for (;;) pause();
+    return unused;
+}
+
+static void run_sleeper(void)
+{
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    if (pthread_create(&thread, NULL, free_and_sleep, NULL) != 0) give_up("pthread_create failed");
+    pthread_barrier_wait(&barrier);
 }
 
 static void run_thread(void *(*start)(void *))
@@ -42,11 +61,12 @@ int main(int argc, char **argv)
         return went_on();
     }
     if (strcmp(how, "ended") == 0) run_thread(free_in_thread);
+    else if (strcmp(how, "sleeper") == 0) run_sleeper();
     else free(block);
     opaque(block)[offset] ^= 1;
     if (strcmp(how, "frees") == 0) {
         for (int i = 0; i < 2000; i++) free(allocate(100));
-    } else if (strcmp(how, "exit") == 0) {
+    } else if (strcmp(how, "exit") == 0 || strcmp(how, "sleeper") == 0) {
         exit(0);
     } else if (strcmp(how, "sweep") == 0) { /* level 3: found on a slow path, after few frees */
         for (size_t other = 2000; other < 9000; other += 1000) allocate(other);

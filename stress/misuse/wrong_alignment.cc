@@ -18,9 +18,12 @@ int main(int argc, char **argv)
                   : by_new  ? opaque(::operator new(100, std::align_val_t{64}))
                             : opaque(aligned_alloc(64, 100));
     char words[80];
-    snprintf(words, sizeof words, "allocated with %d, freed with %zu", by_malloc ? 0 : 64, said);
+    if (said == 0) snprintf(words, sizeof words, "allocated with 64, freed with none");
+    else snprintf(words, sizeof words, "allocated with %s, freed with %zu", by_malloc ? "none" : "64", said);
     expect(block, words);
-    if (by_new) {
+    if (said == 0) {
+        ::operator delete(block);
+    } else if (by_new) {
         ::operator delete(block, std::align_val_t{said});
     } else {
         free_aligned_sized(block, said, 100);

@@ -1,0 +1,36 @@
+/* leak.c: SIZE COUNT: loses blocks, every other one of which points to the one before. With HAKMEM_FAILFAST_LEAKS=1. */
+#include "misuse.h"
+
+static char *volatile last;
+
+static __attribute__((noinline)) void lose(size_t size, long count)
+{
+    for (long i = 0; i < count; i++) {
+        char *block = allocate(size);
+        *(char **)(void *)block = i % 2 == 0 ? NULL : last;
+        last = block;
+    }
+    last = NULL;
+}
+
+/* Far down the stack, so that no pointer to a block is left where the end of the process looks. */
+static __attribute__((noinline)) void lose_deep(size_t size, long count)
+{
+    char bytes[65536];
+    opaque(bytes);
+    lose(size, count);
+    for (int i = 0; i < 10; i++)
+        free(allocate(size)); /* overwrites what malloc has left in registers and on the stack */
+    opaque(bytes);
+}
+
+int main(int argc, char **argv)
+{
+    size_t size = size_argument(argc, argv, 1);
+    long count = number(argc, argv, 2);
+    char words[80];
+    snprintf(words, sizeof words, "%ld blocks, %zu bytes, to which nothing points", count, size * (size_t)count);
+    expect(NULL, words);
+    lose_deep(size, count);
+    return went_on();
+}
