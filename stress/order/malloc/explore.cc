@@ -124,6 +124,11 @@ ExploreResult explore(const ExploreRequest &request)
         if (start == MAP_FAILED) return {.failure = "no memory for the explorer"};
         shared = static_cast<Shared *>(start);
     }
+    static bool has_begun = false;
+    if (!request.scenario->is_first && !has_begun) {
+        request.subject->free(request.subject->malloc(64));
+        has_begun = true;
+    }
     ExploreResult result;
     const auto begin = std::chrono::steady_clock::now();
     const auto is_time_up = [&] {

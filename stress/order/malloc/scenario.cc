@@ -119,6 +119,15 @@ std::size_t size_of(unsigned index)
     return kSizes[index % std::size(kSizes)];
 }
 
+void start(Blocks &blocks, unsigned self, unsigned threads)
+{
+    const unsigned next = (self + 1) % threads;
+    blocks.allocate(self * 8, size_of(self));
+    blocks.give(self * 8);
+    blocks.take(next * 8);
+    blocks.free(next * 8);
+}
+
 void exchange(Blocks &blocks, unsigned self, unsigned threads)
 {
     const unsigned next = (self + 1) % threads;
@@ -213,6 +222,7 @@ void huge_beside_huge(Blocks &blocks, unsigned self, unsigned threads)
 }
 
 constexpr Scenario kScenarios[] = {
+    {"start", "the first calls of the process, by several threads", start, true},
     {"exchange", "blocks that each thread frees for the next one", exchange},
     {"remote-free", "a list of remote frees that its owner takes, beside its own frees", remote_free},
     {"thread-end", "blocks that are freed while their thread ends", thread_end},

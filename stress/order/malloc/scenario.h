@@ -42,6 +42,7 @@ class Blocks {
 struct Scenario {
     const char *name, *hunts;
     void (*thread)(Blocks &blocks, unsigned thread, unsigned threads);
+    bool is_first = false; // the malloc was not called before; else its process has allocated and freed a block
 };
 
 std::span<const Scenario> scenarios();
