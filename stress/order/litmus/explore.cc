@@ -46,7 +46,7 @@ LitmusSeen litmus_explore(const LitmusProgram &program, Rules rules, Bounds boun
 {
     static Fibers fibers;
     Machine machine(fibers, rules);
-    Search search(bounds);
+    Search search(bounds, true);
     LitmusSeen seen;
     Registers registers;
     const auto finals = litmus_finals(program);

@@ -141,7 +141,7 @@ ExploreResult explore(const ExploreRequest &request)
         result.given_up += shared->is_given_up;
     };
     if (request.is_search) {
-        Search search(request.bounds);
+        Search search(request.bounds, false);
         do {
             result.failure = run(request, threads, search, &search);
             search.continue_from({shared->path, shared->path + shared->path_length});

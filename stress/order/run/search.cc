@@ -45,7 +45,7 @@ unsigned Search::decide(Choice, unsigned count)
 
 bool Search::is_known(std::uint64_t digest, unsigned running)
 {
-    if (depth_ < path_.size()) return false; // on the way to what is new
+    if (!prunes_ || depth_ < path_.size()) return false; // the latter: on the way to what is new
     if (left_.preemptions != kUnbounded) digest = digest * 31 + (left_.preemptions * 64ULL + running + 1);
     if (left_.stale != kUnbounded) digest = digest * 31 + left_.stale;
     return !known_.insert(digest).second;

@@ -43,11 +43,12 @@ class Chooser : public Choices {
     std::vector<unsigned> chosen_;
 };
 
-// Depth first. A state that was reached before, by its digest of 64 bits, with as much left of the bounds, is not entered
-// again: all its runs have been, or will be, taken from there. Call next() between two runs.
+// Depth first. Call next() between two runs. If it prunes, a state that was reached before, by its digest of 64 bits, with as
+// much left of the bounds, is not entered again: all its runs have been, or will be, taken from there. That holds for
+// threads that order themselves by memory alone, since the digest knows no mutex and no system call.
 class Search final : public Chooser {
   public:
-    explicit Search(Bounds bounds) : Chooser(bounds) { begin(); }
+    Search(Bounds bounds, bool prunes) : Chooser(bounds), prunes_(prunes) { begin(); }
 
     bool is_known(std::uint64_t digest, unsigned running) override;
     // Moves to the next run; false: that was the last one.
@@ -65,6 +66,7 @@ class Search final : public Chooser {
   private:
     unsigned decide(Choice kind, unsigned count) override;
 
+    bool prunes_;
     std::vector<Taken> path_;
     bool has_diverged_ = false;
     std::size_t depth_ = 0;
