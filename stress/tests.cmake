@@ -25,7 +25,7 @@ add_executable(stress-test
 # These have one thread each, in this process, so ThreadSanitizer has nothing to see.
 if(NOT STRESS_THREAD_SANITIZED)
   target_sources(stress-test PRIVATE
-    engine/base/known_test.cc
+    engine/base/build_id_test.cc engine/base/known_test.cc
     engine/base/rng_test.cc
     engine/op/content_test.cc
     engine/op/latency_test.cc

@@ -2,6 +2,7 @@
 set(CAMPAIGN_SOURCES
   campaign/campaign.cc
   campaign/child.cc
+  campaign/page/directed.cc
   campaign/compare/comparison.cc
   campaign/compare/comparison_text.cc
   campaign/compare/labels.cc
@@ -11,10 +12,12 @@ set(CAMPAIGN_SOURCES
   campaign/interrupt.cc
   campaign/journal.cc
   campaign/judge.cc
+  campaign/page/library.cc
   campaign/page/page.cc
   campaign/page/page_comparison.cc
   campaign/page/page_figures.cc
   campaign/page/page_text.cc
+  campaign/page/page_verdict.cc
   campaign/plan.cc
   campaign/record.cc
   campaign/report.cc
@@ -34,6 +37,8 @@ set(CAMPAIGN_TESTS
   campaign/temporary_for_test.cc)
 set(CAMPAIGN_TESTS_OF_ONE_THREAD
   campaign/compare/comparison_test.cc
+  campaign/page/directed_test.cc
+  campaign/page/library_test.cc
   campaign/page/html_test.cc
   campaign/page/page_test.cc
   campaign/record_test.cc

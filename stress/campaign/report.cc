@@ -165,11 +165,39 @@ std::string ReportDirectory::add(std::uint64_t run, const RunRecord &record, con
     return file_replace(results + name, json);
 }
 
+std::vector<DirectedChecks> ReportDirectory::read_directed() const
+{
+    std::vector<DirectedChecks> all;
+    std::string text;
+    for (const std::string &name : directory_names(path_)) {
+        if (!name.starts_with("conform") || !name.ends_with(".json")) continue;
+        const std::string fault = file_read(path_ + "/" + name, text);
+        all.push_back(directed_read(text));
+        if (!fault.empty()) all.back().fault = fault;
+        if (!all.back().fault.empty()) all.back().fault = name + ": " + all.back().fault;
+    }
+    return all;
+}
+
+// A library is looked at once: the page of a soak is made again after each run.
+void ReportDirectory::know_libraries(const std::vector<RunRecord> &runs)
+{
+    for (const RunRecord &run : runs) {
+        const bool is_known = run.allocator.empty() ||
+                              std::any_of(libraries_.begin(), libraries_.end(),
+                                          [&](const Library &library) { return library.allocator == run.allocator; });
+        if (!is_known) libraries_.push_back(library_of(run.allocator));
+    }
+}
+
 std::string ReportDirectory::write_page(ReportHeader header)
 {
     const std::string results = path_ + "/results";
     const std::vector<RunRecord> runs = read_results(results, result_names(results));
     header.machine = machine_read();
+    header.directed = read_directed();
+    know_libraries(runs);
+    header.libraries = libraries_;
     if (!file_read(path_ + "/surface.svg", header.surface_svg).empty()) header.surface_svg.clear();
     header.written_unix = static_cast<std::uint64_t>(time(nullptr));
     return file_replace(page_path(), page_html(header, runs));

@@ -1,5 +1,6 @@
-// The directory of a report: index.html, results/ with a JSON file for each run, and for a soak its state. The page is
-// made only from results/, so it can be remade at any time; a file there that is not a result becomes a failing row.
+// The directory of a report: index.html, results/ with a JSON file for each run, and for a soak its state. conform*.json are
+// results of hakmem-stress conform, and surface.svg is of ci/bench surface, if somebody put them there. The page is
+// made only from these, so it can be remade at any time; a file there that is not a result becomes a failing row.
 //
 // A soak of days would fill the disk, so only the results of the newest passing runs and of the first failing runs are
 // kept; the others are just counted. Two campaigns never share a directory: it is locked while one is open.
@@ -36,7 +37,11 @@ class ReportDirectory {
     std::string page_path() const { return path_ + "/index.html"; }
 
   private:
+    std::vector<DirectedChecks> read_directed() const;
+    void know_libraries(const std::vector<RunRecord> &runs);
+
     std::string path_;
+    std::vector<Library> libraries_;
     int lock_ = -1;
     std::deque<std::string> passes_; // names of results that are not failures, oldest first
     std::size_t failures_ = 0; // number of results that are

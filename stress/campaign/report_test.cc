@@ -21,13 +21,13 @@ TEST(Report, OfOneRun)
     const std::string directory = temporary.path("deep/er");
     ASSERT_EQ(report_one(directory, made_up_campaign().results[0], "the command"), "");
     const std::string page = text_of_file(directory + "/index.html");
-    EXPECT_THAT(page, HasSubstr("The run passed"));
+    EXPECT_THAT(page, HasSubstr("hakmem passes</h1>"));
     EXPECT_THAT(page, HasSubstr("<code>the command</code>"));
     EXPECT_EQ(directory_names(directory + "/results"), std::vector<std::string>{"00000000-larson-hakmem-os-pass.json"});
     // The next report replaces it.
     ASSERT_EQ(report_one(directory, made_up_campaign().results[4], "x"), "");
     EXPECT_EQ(directory_names(directory + "/results").size(), 1u);
-    EXPECT_THAT(text_of_file(directory + "/index.html"), HasSubstr("The run failed"));
+    EXPECT_THAT(text_of_file(directory + "/index.html"), HasSubstr("fails</h1>"));
 }
 
 TEST(Report, LeavesAloneWhatIsNotOurs)

@@ -118,6 +118,19 @@ MadeUpCampaign made_up_campaign()
     for (const Json &one : runs) made.results.push_back(one.dump(1) + "\n");
     made.results[17].resize(300); // half written
 
+    const auto check = [](const char *id, const char *status, const char *rule, const char *detail) {
+        return Json{{"id", id}, {"status", status}, {"rule", rule}, {"detail", detail}};
+    };
+    const Json conform = {
+        {"allocator", "/opt/mallocs/libjemalloc.so.2"},
+        {"checks",
+         {check("realloc-null", "fail", "C17 7.22.3.5: realloc(NULL, n) is malloc(n)", "it returned NULL"),
+          check("malloc-zero", "pass", "C17 7.22.3", ""),
+          check("sdallocx", "skip", "C23 7.24.3.4", "this malloc has no free_sized"),
+          check("thread-exit", "fail", "quality: memory of an ended thread serves others", "12 MiB stayed resident"),
+          check("trim", "pass", "quality: malloc_trim gives memory back", "")}}};
+    made.conform = conform.dump(1);
+
     ReportHeader &h = made.header;
     h.command = "build/release/hakmem-stress all --schedule both --threads 4 --seed 42 --report 'my <report>'";
     h.options = "larson, random-mixed, remote-free on hakmem, validate, /opt/mallocs/libjemalloc.so.2; schedule os "

@@ -11,6 +11,7 @@ namespace stress {
 struct MadeUpCampaign {
     ReportHeader header;
     std::vector<std::string> results;  // JSON of each run
+    std::string conform; // JSON of hakmem-stress conform on one of the mallocs
 };
 
 MadeUpCampaign made_up_campaign();

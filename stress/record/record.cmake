@@ -1,6 +1,5 @@
 # Crash records: what reads them.
 set(RECORD_SOURCES
-  record/build_id.cc
   record/record_json.cc
   record/record_read.cc
   record/record_text.cc
@@ -8,5 +7,4 @@ set(RECORD_SOURCES
 
 # Their tests.
 set(RECORD_TESTS
-  record/build_id_test.cc
   record/record_read_test.cc)

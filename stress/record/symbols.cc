@@ -7,7 +7,7 @@
 #include <set>
 
 #include "engine/base/program.h"
-#include "record/build_id.h"
+#include "engine/base/build_id.h"
 
 namespace stress {
 namespace {

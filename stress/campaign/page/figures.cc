@@ -32,72 +32,7 @@ std::string bytes_short(double bytes)
     return format_bytes(bytes < 1e19 ? static_cast<std::uint64_t>(bytes) : UINT64_MAX);
 }
 
-std::vector<std::string> schedules_of(const Runs &runs)
-{
-    std::vector<std::string> names;
-    for (const RunRecord *run : runs)
-        if (std::find(names.begin(), names.end(), run->schedule) == names.end()) names.push_back(run->schedule);
-    return names;
-}
-
-Runs runs_under(const Runs &runs, const std::string &schedule)
-{
-    Runs chosen;
-    for (const RunRecord *run : runs)
-        if (run->schedule == schedule) chosen.push_back(run);
-    return chosen;
-}
-
-std::string colour_class(const std::string &allocator, const std::vector<std::string> &allocators)
-{
-    const auto found = std::find(allocators.begin(), allocators.end(), allocator);
-    return fmt::format("c{}", static_cast<std::size_t>(found - allocators.begin()) % kPageColours);
-}
-
-const char *mark(const RunRecord &run)
-{
-    return run.verdict == RunVerdict::Fail ? "✗ failed" : run.verdict == RunVerdict::Skip ? "skipped" : "";
-}
-
 }  // namespace
-
-std::string figure_throughput(const std::string &id, const Runs &runs, const std::vector<std::string> &allocators)
-{
-    constexpr double row = 34, heading = 30;
-    const std::vector<std::string> schedules = schedules_of(runs);
-    const double headings = schedules.size() > 1 ? heading * static_cast<double>(schedules.size()) : 0;
-    std::string said;
-    for (const RunRecord *run : runs)
-        said += fmt::format("{} under {}: {}. ", run->label, run->schedule,
-                            run->ops_per_second.has_value() ? format_rate(*run->ops_per_second) + " ops/s"
-                                                            : "not measured");
-    Svg svg(kWidth, headings + row * static_cast<double>(runs.size()) + 4, id, "Throughput of " + runs[0]->scenario,
-            said);
-    double y = 0;
-    for (const std::string &schedule : schedules) {
-        if (schedules.size() > 1) {
-            svg.text(0, y + 18, "start", "t h", "schedule " + schedule);
-            y += heading;
-        }
-        const Runs group = runs_under(runs, schedule);
-        double high = 0;
-        for (const RunRecord *run : group) high = std::max(high, run->ops_per_second.value_or(0));
-        for (const RunRecord *run : group) {
-            const std::string value = run->ops_per_second.has_value() ? format_rate(*run->ops_per_second)
-                                                                      : "not "
-                                                                        "measured";
-            svg.text(0, y + 12, "start", "t", run->label);
-            if (*mark(*run) != '\0')
-                svg.text(kWidth / 2, y + 12, "start", run->verdict == RunVerdict::Fail ? "t bad" : "t dim", mark(*run));
-            svg.text(kWidth, y + 12, "end", run->ops_per_second.has_value() ? "t v" : "t dim", value);
-            svg.rect(0, y + 18, kWidth, 8, 4, "track");
-            const double width = Axis{0, high, 0, kWidth}.place(run->ops_per_second.value_or(0));
-            if (width > 0) svg.rect(0, y + 18, std::max(width, 2.0), 8, 4, colour_class(run->label, allocators));
-            y += row;
-        }
-    }
-    return svg.done();
-}
 
 double memory_high(const RunRecord &run)
 {

@@ -13,9 +13,6 @@ using Runs = std::vector<const RunRecord *>;
 
 inline constexpr std::size_t kPageColours = 6; // classes c0 and up
 
-// Bars of ops/s, one for each run, with a scale for each schedule. `allocators` are labels in the order of their colours.
-std::string figure_throughput(const std::string &id, const Runs &runs, const std::vector<std::string> &allocators);
-
 // The largest of a run's samples, in bytes.
 double memory_high(const RunRecord &run);
 

@@ -21,7 +21,7 @@ void add_once(std::vector<std::string> &list, const std::string &name)
 PageData page_data(const ReportHeader &header, const std::vector<RunRecord> &runs)
 {
     using Key = std::tuple<std::string, std::string, std::string>;
-    PageData data{header, runs, comparison_of(runs), {}, {}, {}};
+    PageData data{header, runs, comparison_of(runs), {}, {}, {}, {}};
     std::map<Key, const RunRecord *> newest;
     for (const RunRecord &run : runs)
         if (run.mode == RunMode::Check) newest[Key(run.scenario, run.allocator, run.schedule)] = &run;
@@ -38,6 +38,7 @@ PageData page_data(const ReportHeader &header, const std::vector<RunRecord> &run
         add_once(data.scenarios, run->scenario);
     }
     for (const ComparedTotal &total : data.comparison.totals) data.allocators.push_back(total.label);
+    for (const RunRecord &run : runs) data.labels[run.allocator] = run.label;
     return data;
 }
 
@@ -55,16 +56,17 @@ std::string page_html(const ReportHeader &header, std::vector<RunRecord> runs)
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         "img-src data:\">\n"
         "<link rel=\"icon\" href=\"data:,\">\n<title>hakmem-stress: ";
-    page += std::to_string(header.state.failed) + " failed, " + std::to_string(header.state.passed) + " passed";
+    page += html_escape(verdict_text(data));
     page += "</title>\n<style>" + std::string(kPageStyle) + "</style>\n</head>\n<body>\n";
     page += section_headline(data);
     page += "<main>\n";
-    page += section_comparison(data);
     page += section_failures(data);
+    page += section_directed(data);
+    page += section_comparison(data);
     page += section_surface(data);
-    page += "<details id=\"every-run\"><summary>Every run, and figures of the checked runs</summary>\n";
+    page += section_skips(data);
+    page += "<details id=\"every-run\"><summary>Every run, with memory over time and times of calls</summary>\n";
     page += section_runs(data);
-    page += section_throughput(data);
     page += section_memory(data);
     page += section_latency(data);
     page += "</details>\n";

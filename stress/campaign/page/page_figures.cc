@@ -1,4 +1,4 @@
-// The sections with figures: throughput, memory, latency. Under each figure is a table of its values.
+// The sections with figures: memory, latency. Under each figure is a table of its values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,32 +85,6 @@ std::vector<Columns> latency_rows(const RunRecord &run)
 }
 
 }  // namespace
-
-std::string section_throughput(const PageData &data)
-{
-    std::string text = "<section id=\"throughput\">\n<h2>Throughput of the checked runs</h2>\n<p "
-                       "class=\"lead\">Calls of malloc, free and relatives per second, all threads together, <b>with "
-                       "all checks</b>, which take most of the time: it compares runs, not mallocs. Each scenario has "
-                       "its own scale, and so has each schedule: under a seeded one a single thread runs at a "
-                       "time.</p>\n<div "
-                       "class=\"grid\">\n";
-    std::size_t number = 0;
-    for (const std::string &scenario : data.scenarios) {
-        const Runs runs = runs_of(data, scenario);
-        text += fmt::format("<figure class=\"card\"><figcaption><h3>{}</h3></figcaption>\n", html_escape(scenario));
-        if (runs.empty()) {
-            text += nothing("skipped") + "</figure>\n";
-            continue;
-        }
-        text += figure_throughput(fmt::format("tp{}", number++), runs, data.allocators);
-        text += figure_table(scenario, runs, {"ops/s", "ops", "time", "threads"}, [](const RunRecord &run) {
-            return std::vector<Columns>{{html_rate(run.ops_per_second), html_count(run.ops), html_seconds(run.seconds),
-                                         html_count(run.threads)}};
-        });
-        text += "</figure>\n";
-    }
-    return text + "</div>\n</section>\n";
-}
 
 std::string section_memory(const PageData &data)
 {

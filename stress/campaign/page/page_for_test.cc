@@ -3,6 +3,7 @@
 
 #include "campaign/report.h"
 #include "campaign/runs_for_test.h"
+#include "engine/base/file.h"
 
 int main(int argc, char **argv)
 {
@@ -13,6 +14,7 @@ int main(int argc, char **argv)
     directory.drop_from(0);
     for (std::size_t i = 0; i < made.results.size() && fault.empty(); ++i)
         fault = directory.add(i, stress::record_read(made.results[i]), made.results[i]);
+    if (fault.empty()) fault = stress::file_replace(std::string(argv[1]) + "/conform-jemalloc.json", made.conform);
     if (fault.empty()) fault = directory.write_page(made.header);
     if (!fault.empty()) std::fprintf(stderr, "page_for_test: %s\n", fault.c_str());
     return fault.empty() ? 0 : 1;

@@ -1,6 +1,7 @@
 // The parts of the page, each a <section>.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,26 @@ struct PageData {
     Runs newest; // checked, of each scenario, allocator and schedule, in the campaign's order
     std::vector<std::string> scenarios; // in that order
     std::vector<std::string> allocators; // labels, in the order of their colours
+    std::map<std::string, std::string> labels; // of each allocator
 };
 
+std::string verdict_text(const PageData &data); // "2 of 4 mallocs fail: a, b"
 std::string section_headline(const PageData &data);
+std::string section_directed(const PageData &data);
+std::string section_skips(const PageData &data); // empty if there are none
 std::string section_comparison(const PageData &data);
 std::string section_surface(const PageData &data); // empty if there is none
 std::string section_failures(const PageData &data);
 std::string section_runs(const PageData &data);
-std::string section_throughput(const PageData &data);
 std::string section_memory(const PageData &data);
 std::string section_latency(const PageData &data);
 std::string section_about(const PageData &data);
+
+// "✓ pass", "✗ fail", "– skip".
+std::string badge(RunVerdict verdict);
+// A command, which a click selects whole.
+std::string command_box(const std::string &text);
+// The schedule, and what the run was for if not the verdict.
+std::string how_run(const RunRecord &run);
 
 } // namespace stress

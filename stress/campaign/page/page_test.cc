@@ -5,6 +5,7 @@
 
 #include <regex>
 
+#include "campaign/page/directed.h"
 #include "campaign/page/html.h"
 #include "campaign/runs_for_test.h"
 
@@ -105,30 +106,112 @@ TEST(Page, WhatWasNotMeasuredSaysSo)
     EXPECT_GE(count(page, "not measured"), 8u);
     EXPECT_THAT(page, Not(HasSubstr("nan")));
     EXPECT_THAT(page_html(made.header, {}), HasSubstr("<h2>Runs</h2>"));
-    EXPECT_THAT(page, HasSubstr("Throughput was <b>not measured</b>"));
+    EXPECT_THAT(page, HasSubstr("Speed was <b>not measured</b>"));
 }
 
-// The answer first: unchecked throughput beside the others', before what failed, before every run.
-TEST(Page, TheComparisonComesFirst)
+// May it be trusted, what failed, where is it bad, what was not judged, then every run.
+TEST(Page, TheVerdictComesFirst)
 {
     const MadeUpCampaign made = made_up_campaign();
     const std::string page = page_html(made.header, records(made));
-    const std::size_t comparison = page.find("id=\"comparison\""), failures = page.find("id=\"failures\""),
-                      every = page.find("<details id=\"every-run\">"), runs = page.find("id=\"runs\"");
-    ASSERT_NE(runs, std::string::npos);
-    EXPECT_LT(comparison, failures);
-    EXPECT_LT(failures, every);
-    EXPECT_LT(every, runs);
-    const std::string first = page.substr(comparison, failures - comparison);
-    EXPECT_THAT(first, HasSubstr("<b>100 M</b>"));  // the median of the rounds, not the checked 16.4 M
+    std::size_t before = 0;
+    for (const char *part :
+         {"<h1", "class=\"verdicts\"", "id=\"failures\"", "id=\"directed\"", "id=\"comparison\"", "id=\"skips\"",
+          "<details id=\"every-run\">", "id=\"runs\"", "id=\"memory\"", "id=\"latency\"", "id=\"about\""}) {
+        const std::size_t at = page.find(part);
+        ASSERT_NE(at, std::string::npos) << part;
+        EXPECT_LT(before, at) << part;
+        before = at;
+    }
+    const std::string verdicts =
+        page.substr(page.find("class=\"verdicts\""), page.find("</ul>") - page.find("class=\"verdicts\""));
+    EXPECT_THAT(verdicts, HasSubstr("✓ passes</span> <b class=\"name\">hakmem</b>"));
+    EXPECT_THAT(verdicts, HasSubstr("✗ fails</span> <b class=\"name\">libjemalloc.so.2</b>"));
+    EXPECT_THAT(verdicts, HasSubstr(">larson</a> (crash, content)"));
+    // Each link leads to its failure.
+    const std::regex link("href=\"#(failure\\d+)\">([a-z-]+)<");
+    std::size_t links = 0;
+    for (std::sregex_iterator found(verdicts.begin(), verdicts.end(), link), none; found != none; ++found, ++links)
+        EXPECT_LT(
+            page.find("id=\"" + (*found)[1].str() + "\""),
+            page.find(">" + (*found)[2].str() + "</span> on <span", page.find("id=\"" + (*found)[1].str() + "\"")));
+    EXPECT_EQ(links, 2u);
+    EXPECT_THAT(page, HasSubstr("<span class=\"name\">libjemalloc.so.2</span>: random-mixed"));
+}
+
+TEST(Page, ComparesWithoutContradiction)
+{
+    const MadeUpCampaign made = made_up_campaign();
+    const std::string page = page_html(made.header, records(made));
+    const std::string first =
+        page.substr(page.find("id=\"comparison\""), page.find("id=\"skips\"") - page.find("id=\"comparison\""));
+    EXPECT_THAT(first, HasSubstr("<b>100 M</b>"));  // the baseline's median of the rounds, not the checked 16.4 M
     EXPECT_THAT(first, Not(HasSubstr("16.40 M")));
-    EXPECT_THAT(first, HasSubstr("×0.70"));
+    EXPECT_THAT(first, Not(HasSubstr("<b>70"))); // the others have a ratio only
+    EXPECT_THAT(first, HasSubstr("<b>×0.70</b> ▾"));
     EXPECT_THAT(first, HasSubstr("8.6 MiB"));  // 15000000 less the 6000000 of the harness
     EXPECT_THAT(first, HasSubstr("without checks"));
+    EXPECT_THAT(first, HasSubstr("threads replace random blocks in a window that outlives them"));
     EXPECT_THAT(
         first, HasSubstr("In larson and random-mixed it is that of malloc and free alone, in the loops of "
                          "<code>ci/bench times</code> (rows larson and mixed-1024); elsewhere, and in the mean, it has "
                          "the suite&#39;s own work for each call in it."));
+}
+
+// A loss is marked where it is one, by its own bound, and named in the list.
+TEST(Page, MarksLosses)
+{
+    const MadeUpCampaign made = made_up_campaign();
+    const auto page_of = [&](double rate, double tail, double memory) {
+        std::vector<RunRecord> runs;
+        for (const bool is_base : {true, false})
+            for (const RunMode mode : {RunMode::Check, RunMode::Speed, RunMode::Tails}) {
+                RunRecord run;
+                run.verdict = RunVerdict::Pass;
+                run.mode = mode;
+                run.scenario = "larson";
+                run.allocator = is_base ? "system" : "/x/mine.so";
+                run.seed = 1;
+                if (mode == RunMode::Speed) run.ops_per_second = is_base ? 1e6 : 1e6 * rate;
+                run.malloc_ns = {100, 20, 20, 20, is_base ? 1000u : static_cast<std::uint64_t>(1000 * tail), 5000};
+                run.start_rss_bytes = 1 << 20;
+                run.peak_rss_bytes = (std::uint64_t{1} << 20) +
+                                     (is_base ? 100u << 20 : static_cast<std::uint64_t>((100u << 20) * memory));
+                runs.push_back(run);
+            }
+        const std::string page = page_html(made.header, runs);
+        const std::size_t list = page.find("class=\"card losses\"");
+        return page.substr(list, page.find("</dl>", list) - list);
+    };
+    EXPECT_EQ(count(page_of(1, 1, 1), "none"), 3u);
+    EXPECT_EQ(count(page_of(0.96, 1.49, 1.09), "none"), 3u);
+    EXPECT_THAT(page_of(0.94, 1, 1),
+                HasSubstr("<b>speed:</b> <span class=\"name\">larson ×0.94</span><br><b>p99.9:</b> none"));
+    EXPECT_THAT(page_of(1, 1.51, 1), HasSubstr("<b>p99.9:</b> <span class=\"name\">larson ×1.51</span>"));
+    EXPECT_THAT(page_of(1, 1, 1.11), HasSubstr("<b>memory:</b> <span class=\"name\">larson ×1.11</span>"));
+}
+
+// What a standard demands decides; what only quality asks for does not.
+TEST(Page, DirectedChecksDecideByStandardsAlone)
+{
+    MadeUpCampaign made = made_up_campaign();
+    std::vector<RunRecord> runs = records(made);
+    std::erase_if(runs, [](const RunRecord &run) { return run.allocator != "hakmem"; });
+    const auto with = [&](const char *rule, const char *status) {
+        made.header.directed = {
+            directed_read(std::string(R"({"allocator": "hakmem", "checks": [{"id": "a-check", "status": ")") + status +
+                          R"(", "rule": ")" + rule + R"(", "detail": "what it did"}]})")};
+        made.header.state.failed = 0;
+        return page_html(made.header, runs);
+    };
+    EXPECT_THAT(with("C17", "fail"), HasSubstr("hakmem fails</h1>"));
+    EXPECT_THAT(with("C17", "fail"), HasSubstr("1 of 1 checks of a standard</a>"));
+    EXPECT_THAT(with("C17", "fail"), HasSubstr("--only a-check</code>"));
+    EXPECT_THAT(with("quality: more", "fail"), HasSubstr("hakmem passes</h1>"));
+    EXPECT_THAT(with("quality: more", "fail"), HasSubstr("what it did"));
+    EXPECT_THAT(with("C17", "pass"), HasSubstr("hakmem passes</h1>"));
+    made.header.directed.clear();
+    EXPECT_THAT(page_html(made.header, runs), HasSubstr("Not run."));
 }
 
 // What the figures are depends on what was timed.
@@ -192,12 +275,13 @@ TEST(Page, ABigCampaignStaysUsable)
     const std::string page = page_html(made.header, runs);
     EXPECT_LT(page.size(), 6u << 20);
     EXPECT_LT(count(page, "<svg"), 30u);
-    EXPECT_EQ(count(page, "<article"), 833u);
+    EXPECT_EQ(count(page, "<article"), 3u); // one for each malloc, scenario and set of rules
+    EXPECT_THAT(page, HasSubstr("<summary>277 more runs by the same rules"));
     EXPECT_THAT(page, HasSubstr("<summary>All 5000 runs"));
     // Of two runs of a cell, the table of newest runs has the newer one.
-    const std::size_t newest = page.find("Newest runs"), all = page.find("<details class=\"long\"");
-    EXPECT_THAT(page.substr(newest, all - newest), HasSubstr("<td class=\"n\">5000</td>"));
-    EXPECT_THAT(page.substr(newest, all - newest), Not(HasSubstr("<td class=\"n\">1</td>")));
+    const std::size_t runs_at = page.find("id=\"runs\""), all = page.find("<summary>All 5000 runs");
+    EXPECT_THAT(page.substr(runs_at, all - runs_at), HasSubstr("<td class=\"n\">5000</td>"));
+    EXPECT_THAT(page.substr(runs_at, all - runs_at), Not(HasSubstr("<td class=\"n\">1</td>")));
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
-// The sections of text and tables: headline, failures, runs, how to reproduce.
+// The sections of text and tables about the whole campaign: runs, the surface, libraries, how to reproduce.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
 
 #include "campaign/page/html.h"
 #include "campaign/page/page_sections.h"
@@ -16,49 +19,12 @@ std::string fact(const char *name, const std::string &value)
     return value.empty() ? "" : fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, value);
 }
 
-std::string badge(RunVerdict verdict)
-{
-    const char *words[] = {"✓ pass", "✗ fail", "– skip"};
-    return fmt::format("<span class=\"badge {}\">{}</span>", verdict_name(verdict), words[static_cast<int>(verdict)]);
-}
-
-std::string command(const std::string &text)
-{
-    return "<pre><code>" + html_escape(text) + "</code></pre>\n";
-}
-
-std::string headline_text(const ReportHeader &header, const char *&style_class)
-{
-    const SoakState &s = header.state;
-    const std::uint64_t judged = s.passed + s.failed;
-    style_class = s.failed != 0 ? "fail" : judged != 0 ? "pass" : "";
-    std::string text;
-    if (judged == 0) text = "No run has ended yet";
-    else if (judged == 1) text = s.failed == 0 ? "The run passed" : "The run failed";
-    else if (s.failed == 0) text = fmt::format("All {} runs passed", judged);
-    else if (s.failed == judged) text = fmt::format("All {} runs failed", judged);
-    else text = fmt::format("{} of {} runs failed", s.failed, judged);
-    if (!header.complete) text += ", so far";
-    return text;
-}
-
 std::string machine_text(const Machine &machine)
 {
     std::string text = html_escape(machine.processor);
     if (machine.cores != 0) text += fmt::format("{}{} cores", text.empty() ? "" : ", ", machine.cores);
     if (machine.memory_bytes != 0) text += ", " + format_bytes(machine.memory_bytes) + " of memory";
     return text;
-}
-
-std::string how_run(const RunRecord &run)
-{
-    return html_escape(run.schedule) + (run.mode == RunMode::Check ? "" : std::string(", ") + mode_text(run.mode));
-}
-
-std::string run_name(const RunRecord &run)
-{
-    if (run.scenario.empty()) return html_escape(run.file);
-    return fmt::format("{} on {}, {}", html_escape(run.scenario), html_escape(run.label), how_run(run));
 }
 
 std::string why(const RunRecord &run)
@@ -72,83 +38,58 @@ std::string why(const RunRecord &run)
     return text;
 }
 
-std::string runs_table(const std::vector<const RunRecord *> &runs, const char *caption)
+std::string runs_table(const std::vector<const RunRecord *> &runs, const std::string &caption)
 {
     std::string table = fmt::format(
-        "<div class=\"scroll\" role=\"region\" aria-label=\"{}\" tabindex=\"0\"><table><thead><tr><th "
-        "scope=\"col\">verdict</th><th scope=\"col\">scenario</th><th scope=\"col\">allocator</th><th scope=\"col\">"
-        "schedule</th><th scope=\"col\" class=\"n\">seed</th><th scope=\"col\" class=\"n\">ops/s</th><th scope=\"col\" "
-        "class=\"n\">peak RSS</th><th scope=\"col\" class=\"n\">time</th><th scope=\"col\">rule or reason</th></tr>"
-        "</thead>\n<tbody>\n",
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Runs of {}\" tabindex=\"0\"><table><thead><tr><th "
+        "scope=\"col\">malloc</th><th scope=\"col\">schedule</th><th scope=\"col\">verdict</th><th scope=\"col\" "
+        "class=\"n\">seed</th><th scope=\"col\" class=\"n\">ops/s</th><th scope=\"col\" class=\"n\">peak RSS</th><th "
+        "scope=\"col\" class=\"n\">time</th><th scope=\"col\">rule or reason</th></tr></thead>\n<tbody>\n",
         caption);
     for (const RunRecord *run : runs)
-        table += fmt::format("<tr><td>{}</td><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td "
-                             "class=\"n\">{}</td><td class=\"n\">{}</td>"
-                             "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td></tr>\n",
-                             badge(run->verdict), html_escape(run->scenario.empty() ? run->file : run->scenario),
-                             html_escape(run->label), how_run(*run),
-                             run->seed.has_value() ? std::to_string(*run->seed) : "", html_rate(run->ops_per_second),
-                             html_bytes(run->peak_rss_bytes), html_seconds(run->seconds), why(*run));
+        table += fmt::format(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+            "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td></tr>\n",
+            html_escape(run->scenario.empty() ? run->file : run->label), how_run(*run), badge(run->verdict),
+            run->seed.has_value() ? std::to_string(*run->seed) : "", html_rate(run->ops_per_second),
+            html_bytes(run->peak_rss_bytes), html_seconds(run->seconds), why(*run));
     return table + "</tbody></table></div>\n";
 }
 
-}  // namespace
-
-std::string section_headline(const PageData &data)
+// By malloc, then schedule and mode, then time.
+std::string runs_by_scenario(const PageData &data, const std::vector<const RunRecord *> &runs, const char *style_class)
 {
-    const ReportHeader &header = data.header;
-    const SoakState &s = header.state;
-    const char *style_class = "";
-    const std::string headline = headline_text(header, style_class);
-    std::string text = fmt::format("<header class=\"top\">\n<p class=\"eyebrow\">hakmem-stress, {}</p>\n<h1 "
-                                   "class=\"{}\">{}</h1>\n",
-                                   utc_text(header.written_unix), style_class, headline);
-    text +=
-        fmt::format("<p class=\"counts\"><b class=\"pass\">{}</b> passed, <b{}>{}</b> failed, <b>{}</b> skipped, in "
-                    "{}{}",
-                    html_count(s.passed), s.failed != 0 ? " class=\"fail\"" : "", html_count(s.failed),
-                    html_count(s.skipped), duration_text(s.elapsed_seconds),
-                    header.soak_seconds > 0 ? header.complete ? ", soak complete" : " of the soak so far" : "");
-    if (s.known != 0) text += fmt::format(", <b>{}</b> known to fail", s.known);
-    if (s.unconfirmed != 0) text += fmt::format(", <b>{}</b> not confirmed", s.unconfirmed);
-    text += "</p>\n<nav aria-label=\"Sections\">";
-    if (!data.comparison.scenarios.empty()) text += "<a href=\"#comparison\">Side by side</a>";
-    if (s.failed + s.known != 0) text += "<a href=\"#failures\">Failures</a>";
-    return text + "<a href=\"#runs\">Every run</a><a href=\"#memory\">Memory</a><a href=\"#latency\">Latency</a><a "
-                  "href=\"#about\">About</a></nav>\n</header>\n";
-}
-
-std::string section_failures(const PageData &data)
-{
+    std::vector<std::string> scenarios = data.scenarios;
+    if (std::any_of(runs.begin(), runs.end(), [](const RunRecord *run) { return run->scenario.empty(); }))
+        scenarios.emplace_back(); // results that cannot be read
     std::string text;
-    for (auto run = data.runs.rbegin(); run != data.runs.rend(); ++run) {
-        if (run->verdict != RunVerdict::Fail) continue;
-        text += fmt::format("<article class=\"card bad\"><h3>{}{}</h3>\n<p class=\"lead\">",
-                            run->expected.empty() ? badge(RunVerdict::Fail) : "<span class=\"badge skip\">known</span>",
-                            run_name(*run));
-        if (run->seed.has_value()) text += fmt::format("seed {}", *run->seed);
-        if (!run->schedule_hash.empty()) text += ", schedule hash " + html_escape(run->schedule_hash);
-        const std::string file = html_escape(run->file);
-        text += fmt::format("{}<a href=\"results/{}\">result</a></p>\n<ul class=\"why\">\n",
-                            run->seed.has_value() ? ", " : "", file);
-        for (const RunFailure &failure : run->failures)
-            text += fmt::format("<li><b>{}</b> <span class=\"detail\">{}</span></li>\n", html_escape(failure.rule),
-                                html_escape(failure.detail));
-        text += "</ul>\n";
-        if (!run->confirmation.empty()) text += "<p>" + html_escape(run->confirmation) + "</p>\n";
-        if (!run->expected.empty()) text += "<p><b>Known:</b> " + html_escape(run->expected) + "</p>\n";
-        if (!run->reproduce.empty()) text += command(run->reproduce);
-        if (!run->err_end.empty())
-            text += "<details><summary>What it wrote to stderr</summary><pre>" + html_escape(run->err_end) +
-                    "</pre></details>\n";
-        text += "</article>\n";
+    for (const std::string &scenario : scenarios) {
+        std::vector<const RunRecord *> chosen;
+        std::size_t failed = 0, skipped = 0;
+        for (const RunRecord *run : runs) {
+            if (run->scenario != scenario) continue;
+            chosen.push_back(run);
+            failed += run->verdict == RunVerdict::Fail;
+            skipped += run->verdict == RunVerdict::Skip;
+        }
+        if (chosen.empty()) continue;
+        const auto place = [&](const RunRecord *run) {
+            return std::find(data.allocators.begin(), data.allocators.end(), run->label) - data.allocators.begin();
+        };
+        std::sort(chosen.begin(), chosen.end(), [&](const RunRecord *a, const RunRecord *b) {
+            return std::make_tuple(place(a), a->mode, a->schedule, a) <
+                   std::make_tuple(place(b), b->mode, b->schedule, b);
+        });
+        const std::string name = scenario.empty() ? "unreadable results" : html_escape(scenario);
+        text +=
+            fmt::format("<details{}><summary>{}: {} {}{}{}</summary>\n{}</details>\n", style_class, name, chosen.size(),
+                        chosen.size() == 1 ? "run" : "runs", failed != 0 ? fmt::format(", {} failed", failed) : "",
+                        skipped != 0 ? fmt::format(", {} skipped", skipped) : "", runs_table(chosen, name));
     }
-    if (text.empty()) return "";
-    return "<section id=\"failures\">\n<h2>Failures</h2>\n<p class=\"lead\">Newest first. Each command repeats its "
-           "run; a "
-           "click selects it.</p>\n" +
-           text + "</section>\n";
+    return text;
 }
+
+}  // namespace
 
 std::string section_runs(const PageData &data)
 {
@@ -160,11 +101,11 @@ std::string section_runs(const PageData &data)
     for (auto run = data.runs.rbegin(); run != data.runs.rend(); ++run) all.push_back(&*run);
     const bool more = all.size() > kRunsUnfolded;
     text += fmt::format("<p class=\"lead\">{}</p>\n<div class=\"card\">\n",
-                        more ? "The newest checked run of each scenario, allocator and schedule." : "Newest first.");
-    text += more ? runs_table(data.newest, "Newest runs") : runs_table(all, "All runs");
+                        more ? "The newest checked run of each scenario, malloc and schedule." : "By scenario.");
+    text += runs_by_scenario(data, more ? data.newest : all, "");
     if (more) {
-        text += fmt::format("<details class=\"long\"><summary>All {} runs, newest first</summary>\n", all.size());
-        text += runs_table(all, "All runs") + "</details>\n";
+        text += fmt::format("<details class=\"long\"><summary>All {} runs</summary>\n", all.size());
+        text += runs_by_scenario(data, all, " class=\"long\"") + "</details>\n";
     }
     if (counted > data.runs.size())
         text += fmt::format("<p class=\"lead\">{} more runs are counted above; of a long soak the newest 5000 "
@@ -188,12 +129,29 @@ std::string section_surface(const PageData &data)
     return text + "\">\n</section>\n";
 }
 
+// Which files were judged. A page that is made elsewhere, from results alone, cannot know.
+static std::string libraries_table(const PageData &data)
+{
+    if (data.header.libraries.empty()) return "";
+    std::string table =
+        "<h2>Libraries</h2>\n<div class=\"card scroll\" role=\"region\" aria-label=\"Libraries\" tabindex=\"0\"><table><thead><tr><th "
+        "scope=\"col\">malloc</th><th scope=\"col\">file</th><th scope=\"col\">build id</th></tr></thead>\n<tbody>\n";
+    for (const Library &library : data.header.libraries) {
+        const auto label = data.labels.find(library.allocator);
+        table += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"wrap\">{}</td><td><code>{}</code></td></tr>\n",
+                             html_escape(label != data.labels.end() ? label->second : library.allocator),
+                             html_escape(library.fault.empty() ? library.path : library.fault),
+                             library.build_id.empty() ? "none" : library.build_id);
+    }
+    return table + "</tbody></table></div>\n";
+}
+
 std::string section_about(const PageData &data)
 {
     const ReportHeader &header = data.header;
     const SoakState &s = header.state;
     const bool soak = header.soak_seconds > 0;
-    std::string text = "<section id=\"about\">\n<h2>Reproduce</h2>\n";
+    std::string text = "<section id=\"about\">\n" + libraries_table(data) + "<h2>Reproduce</h2>\n";
     text +=
         fmt::format("<p class=\"lead\">{}</p>\n{}<p class=\"lead\">With <code>--ops</code> the threads&#39; calls "
                     "are the same in every run; how the threads interleave is the system&#39;s choice under schedule "
@@ -201,7 +159,7 @@ std::string section_about(const PageData &data)
                     soak ? "This resumes the soak; with another directory after <code>--report</code> it does all "
                            "of it again, from the same seed:"
                          : "All of it again, from the same seed:",
-                    command(header.command));
+                    command_box(header.command));
     text += "<dl class=\"card\">\n" + fact("Runs", html_escape(header.options));
     text += fact("Started", utc_text(s.started_unix));
     if (soak) text += fact("Soak", "asked for " + duration_text(header.soak_seconds));

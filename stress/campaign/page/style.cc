@@ -16,11 +16,16 @@ const char *const kPageStyle = R"(
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%;scroll-behavior:smooth}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,
-"DejaVu Sans",sans-serif;overflow-wrap:anywhere}
+"DejaVu Sans",sans-serif;overflow-wrap:break-word}
 main,.top{max-width:1180px;margin:0 auto;padding:0 20px}
 .top{padding-top:20px}
 .eyebrow{margin:0;color:var(--dim);font-size:13px;letter-spacing:.02em}
 h1{margin:.15em 0 .35em;font-size:clamp(24px,3.4vw,32px);line-height:1.15;letter-spacing:-.02em;font-weight:680}
+.name{white-space:nowrap}
+.loss,b.bad{color:var(--fail);font-weight:650}
+ul.verdicts{margin:12px 0;padding:0;list-style:none}ul.verdicts li{margin:0 0 7px;max-width:100ch}
+ul.verdicts small{color:var(--dim);font-size:13px}
+#comparison h3.apart{margin:16px 0 6px;font-size:16px}dl.losses{margin-top:0}dl.losses dt{font-weight:600;color:var(--ink)}dl.losses b{font-weight:550;color:var(--dim)}
 h1.pass{color:var(--pass)}h1.fail{color:var(--fail)}
 h2{margin:40px 0 6px;font-size:22px;letter-spacing:-.01em;line-height:1.25}
 h3{margin:0;font-size:16px;line-height:1.4}
@@ -36,7 +41,7 @@ dt{color:var(--dim)}dd{margin:0;font-variant-numeric:tabular-nums}
 .card h3 .badge{margin-right:8px}
 .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));gap:16px;margin-top:16px;
 align-items:start}
-.grid .card{margin:0}
+.grid .card{margin:0}.grid .card p.lead{margin:2px 0 4px;font-size:13px;line-height:1.4}
 .grid .card:has(details[open]){grid-column:1/-1}
 figure{margin:0 0 16px;min-width:0}
 figcaption{margin-bottom:10px}
@@ -50,31 +55,30 @@ white-space:nowrap}
 .scroll{overflow-x:auto;margin:0 -4px;padding:0 4px}
 table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums;overflow-wrap:normal}
 th,td{padding:6px 12px 6px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--edge)}
-td,thead th{white-space:nowrap}
-td.wrap{white-space:normal;min-width:14em;overflow-wrap:anywhere}
+td,thead th{white-space:nowrap}.compared thead th{white-space:normal}
+td.wrap{white-space:normal;min-width:14em}
 thead th{color:var(--dim);font-weight:500;font-size:13px}
 tbody th{font-weight:550;white-space:nowrap}
 tr:last-child>*{border-bottom:0}
+ul.card{margin:0 0 16px}ul.card.why{padding:18px 20px}
 .n{text-align:right}
 .none{color:var(--dim)}
 #comparison h2{margin-top:18px}#comparison .grid{gap:12px;margin-top:12px}#comparison .card{padding:8px 14px;margin-left:0;margin-right:0}
-#comparison .lead{margin-top:14px}
+#comparison>.lead{margin-top:14px}
 table.compared{font-size:13px;line-height:1.4}table.compared th,table.compared td{padding:3px 8px 3px 0;
 vertical-align:baseline}
 table.compared tr>:last-child{padding-right:0}
-table.compared th[scope=row]{overflow-wrap:break-word;white-space:normal;min-width:6.5em}
+table.compared th[scope=row]{white-space:nowrap}table.compared .badge{display:table}
 table.compared thead th{font-size:12px;line-height:1.25;vertical-align:bottom}
-table.all th[scope=row]{overflow-wrap:anywhere}table.compared.one{table-layout:fixed}table.one th:first-child{width:34%}table.one th:nth-last-child(3){width:30%}
-table.one th:last-child{width:18%}table.one h3{font-size:15px;line-height:1.3;color:var(--ink);white-space:normal}
 table.compared small{color:var(--dim);font-size:12px;font-weight:400}table.compared td b{font-weight:650}
 table.compared .badge{font-size:11px;padding:0 5px}
 .compared i.dot{position:absolute;left:0;top:.55em;width:9px;height:9px;border-radius:50%}
-table.compared th[scope=row]{position:relative;padding-left:15px}table.compared h3 small{display:block}
+table.compared th[scope=row]{position:relative;padding-left:15px}#comparison h3 small{font-weight:400;color:var(--dim)}#comparison .card{overflow-x:auto}#comparison h3{font-size:15px}
 .bar{display:block;height:4px;margin-top:2px;border-radius:2px;background:var(--track)}
 .bar i{display:block;height:4px;border-radius:2px}
 #every-run>summary{margin-top:36px;font-size:16px}
 details{margin-top:10px}
-summary{cursor:pointer;color:var(--link);font-size:14px;width:max-content;max-width:100%}
+summary{cursor:pointer;color:var(--link);font-size:14px;max-width:100%}
 details .scroll{margin-top:6px}
 code,pre{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 pre{margin:8px 0 0;padding:10px 14px;background:var(--track);border-radius:8px;white-space:pre-wrap;
@@ -110,16 +114,17 @@ svg .dot.k-free{fill:var(--c2);stroke:var(--card);stroke-width:1}
 i.rss{background:var(--rss)}i.live{background:var(--live)}
 footer{color:var(--dim);font-size:13px;margin:40px 0 48px}
 :focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:4px}
-@media (max-width:520px){main,.top{padding-left:14px;padding-right:14px}.card{padding:14px}dl{grid-template-columns:1fr;
+@media (max-width:520px){#comparison .card{padding:8px 10px}table.compared,table.compared thead th{font-size:11px}table.compared th,table.compared td{padding-right:6px}
+table.compared small{font-size:11px}main,.top{padding-left:14px;padding-right:14px}.card{padding:14px}dl{grid-template-columns:1fr;
 gap:0}dd{margin-bottom:8px}h2{margin-top:40px}}
 @media print{:root{color-scheme:light;--page:#fff;--card:#fff;--ink:#000;--dim:#444;--edge:#bbb;--track:#eee;
 --pass:#1a7a43;--fail:#b3261e;--skip:#6a5300;--c0:#2f6fdb;--c1:#0e8f7e;--c2:#c77700;--c3:#8250c8;--c4:#c63d71;
 --c5:#6b7480;--live:#0e8f7e;--rss:#2f6fdb;--link:#000;--pass-bg:#fff;--fail-bg:#fff;--skip-bg:#fff}
 body{font-size:11pt}nav,summary{display:none}.card,figure,.panel{break-inside:avoid}h2,h3{break-after:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
-table{font-size:8pt}th,td{padding:3px 9px 3px 0}td.wrap{min-width:8em}td:not(.n),thead th,tbody th{white-space:normal}
-tbody th{overflow-wrap:anywhere}.grid{grid-template-columns:1fr}.panels{grid-template-columns:1fr 1fr}
-.scroll{overflow:visible}
+table{font-size:7.5pt}th,td{padding:3px 6px 3px 0}td.wrap{min-width:8em;overflow-wrap:anywhere}td:not(.n),thead th,tbody th{white-space:normal}
+.grid{grid-template-columns:1fr}.panels{grid-template-columns:1fr 1fr}
+.scroll{overflow:visible}td code{white-space:normal;overflow-wrap:anywhere}
 details:not(.long)::details-content{content-visibility:visible;block-size:auto}}
 )";
 

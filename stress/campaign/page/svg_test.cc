@@ -111,7 +111,6 @@ TEST(Svg, FiguresOfExtremeData)
             RunRecord one = extreme_run(a), other = extreme_run(b);
             other.schedule = "seeded";
             const Runs runs{&one, &other};
-            EXPECT_EQ(fault_of(figure_throughput("a", runs, {"allocator & friends"})), "") << a << " " << b;
             EXPECT_EQ(fault_of(figure_memory("b", one, b)), "") << a;
             EXPECT_EQ(fault_of(figure_latency("c", runs)), "") << a << " " << b;
         }

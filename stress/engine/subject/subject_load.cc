@@ -104,13 +104,7 @@ struct Found {
 
 Found find_subject(const std::string &allocator)
 {
-    const std::string named =
-        is_own_library(allocator)
-            ? program_directory() + (allocator == "hakmem" ? "libhakmem.so" : "libhakmem-validate.so")
-            : allocator;
-    char *resolved = realpath(named.c_str(), nullptr);
-    const std::string file = resolved != nullptr ? resolved : named;
-    std::free(resolved);
+    const std::string file = subject_path(allocator);
     Found found{preload_path(file), ""};
     if (found.path.empty())
         found.fault = "cannot use '" + file + "': LD_PRELOAD cannot name a path with a space or colon, and a link to " +
@@ -137,6 +131,18 @@ std::string subject_fault(const std::string &allocator)
     if (kDirect || kSanitized || allocator == "system") return "";
     const Found found = find_subject(allocator);
     return !found.fault.empty() ? found.fault : fault_of(allocator, found.path);
+}
+
+std::string subject_path(const std::string &allocator)
+{
+    const std::string named =
+        is_own_library(allocator)
+            ? program_directory() + (allocator == "hakmem" ? "libhakmem.so" : "libhakmem-validate.so")
+            : allocator;
+    char *resolved = realpath(named.c_str(), nullptr);
+    const std::string file = resolved != nullptr ? resolved : named;
+    std::free(resolved);
+    return file;
 }
 
 std::string subject_library(const std::string &allocator, std::string &fault)

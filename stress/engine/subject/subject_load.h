@@ -25,6 +25,9 @@ SubjectOutcome subject_load(const std::string &allocator, bool fixed_layout, cha
 // A build with its own malloc judges nothing.
 std::string subject_fault(const std::string &allocator);
 
+// The real path of the file of an allocator that is not system, whether or not it is there.
+std::string subject_path(const std::string &allocator);
+
 // The library of an allocator that is not system, as LD_PRELOAD can name it; empty if there is none: `fault` then says
 // why.
 std::string subject_library(const std::string &allocator, std::string &fault);

@@ -1,4 +1,4 @@
-#include "record/build_id.h"
+#include "engine/base/build_id.h"
 
 #include <elf.h>
 

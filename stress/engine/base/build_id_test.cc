@@ -1,5 +1,5 @@
 // build_id_test.cc: functions are named from files of the same build only.
-#include "record/build_id.h"
+#include "engine/base/build_id.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The GNU build id of a file, to tell whether it is the one that a record names.
+// The GNU build id of a file, to tell whether it is the one that a record or a report names.
 #pragma once
 
 #include <string>
