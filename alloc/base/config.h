@@ -98,6 +98,7 @@ enum {
         1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */
     DIRTY_PAGES_MIN = 64, /* free pages that may keep their memory, however few pages are in use */
     DIRTY_SHARE_LOG2 = 2, /* beyond that: a quarter of the pages in use */
+    DRAIN_SLABS_MAX = 12, /* slabs with blocks that other threads freed: as many as one slow path drains */
     KEPT_LANES = 8, /* runs freed last that are kept at hand, one for each thread of as many */
     KEPT_TICK_PERIOD = 64, /* one in this number of mallocs that look for such a run makes the tick */
     SOFT_DIRTY_PAGES_MAX = RUN_PAGES_MAX, /* the same beyond the soft limit: a loop over one run purges nothing */

@@ -112,7 +112,7 @@ TEST_F(BrokenDeathTest, PostedBatches)
     auto post = [&] {
         remote_post(s, only, only, 1);
         *only = {only, {only}};
-        remote_drain(s->owner, CLASS_EMPTY);
+        remote_drain(s->owner);
     };
     EXPECT_BROKEN(post(), "class 4 .*the list of blocks that other threads freed does not end");
     hak_free(only);
@@ -125,7 +125,7 @@ TEST_F(BrokenDeathTest, QueuedWithoutPostedBlocks)
     auto post = [&] {
         remote_post(s, only, only, 1);
         s->remote.store(0);
-        remote_drain(s->owner, CLASS_EMPTY);
+        remote_drain(s->owner);
     };
     EXPECT_BROKEN(post(), "class 4 .*a slab is queued for its owner");
     hak_free(only);

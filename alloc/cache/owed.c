@@ -52,6 +52,10 @@ void tcache_pay(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     tcache_busy_begin(tcache);
+    if (heap->owner.owes_drain) {
+        heap->owner.owes_drain = false; /* in a forked child the queue may be another one */
+        tcache_settle(tcache);
+    }
     if (heap->flush_class != 0) heap_flush_step(heap);
     else if (slab_trim_is_due(&heap->owner)) slab_trim_step(&heap->owner);
     tcache->owes = heap_owes(heap);

@@ -5,10 +5,16 @@
 
 #include "cache/tcache.h"
 
-/* Whether the heap has put off work: parked lists to give back, or slabs to trim. */
-static inline bool heap_owes(const struct heap *heap)
+/* Whether the heap has put off work: parked lists to give back or slabs to trim, which may be all that its thread does; or slabs
+ * to drain, which wait for slow paths as they come. */
+static inline bool heap_owes_soon(const struct heap *heap)
 {
     return (heap->flush_class | heap->owner.trim_class) != 0;
+}
+
+static inline bool heap_owes(const struct heap *heap)
+{
+    return heap_owes_soon(heap) || heap->owner.owes_drain;
 }
 
 /* As heap_magazines_give_back, in steps: heap_flush_begin starts it, and each heap_flush_step gives back FLUSH_STEP_BLOCKS blocks, and the rest of

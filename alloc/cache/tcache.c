@@ -97,7 +97,7 @@ static void watch_idle(struct tcache *tcache)
 /* Takes back what other threads freed. */
 static HAK_NOINLINE struct block *drain(struct tcache *tcache, uint32_t class_index)
 {
-    struct block *list = remote_drain(&tcache->heap->owner, class_index);
+    struct block *list = remote_drain_some(&tcache->heap->owner, class_index, DRAIN_SLABS_MAX);
     watch_idle(tcache);
     return list;
 }
@@ -174,8 +174,9 @@ bool heap_has_room(const struct heap *heap, uint32_t class_index)
 
 /* Drains remote frees here too, since a thread whose own lists suffice makes no refill that would. If the heap has
  * shrunk, begins to empty the caches and to trim the slabs. */
-static void settle(struct tcache *tcache, struct owner *owner)
+void tcache_settle(struct tcache *tcache)
 {
+    struct owner *owner = &tcache->heap->owner;
     if (HAK_UNLIKELY(remote_is_pending(owner))) drain(tcache, CLASS_EMPTY);
     if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
     tcache_park_all(tcache);
@@ -222,11 +223,11 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     struct block *block = pointer;
     link_set(&block->next, NULL);
     tcache->heads[class_index] = block;
-    settle(tcache, &heap->owner);
+    tcache_settle(tcache);
     uint32_t credit = parking_credit(&heap->parking[class_index]);
     if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
     if (HAK_UNLIKELY(heap_owes(heap))) {
-        if (credit > CREDIT_OWING) credit = CREDIT_OWING;
+        if (credit > CREDIT_OWING && heap_owes_soon(heap)) credit = CREDIT_OWING;
         watch_idle(tcache); /* a visit may have begun the work */
     }
     tcache->credits[class_index] = credit - 1u;
@@ -369,7 +370,7 @@ void tcache_flush(struct tcache *tcache)
     tcache_busy_begin(tcache);
     tcache_park_all(tcache);
     heap_magazines_give_back(heap);
-    remote_drain(&heap->owner, CLASS_EMPTY);
+    remote_drain(&heap->owner);
     slab_release_empty(&heap->owner);
     tcache_busy_end(tcache);
 }

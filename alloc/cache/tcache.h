@@ -142,6 +142,9 @@ HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint3
  * list, so it is meant for a few blocks. */
 void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
 
+/* Drains some of what other threads freed. If the heap has shrunk, begins to empty its caches and to trim its slabs. */
+void tcache_settle(struct tcache *tcache);
+
 /* At the end of a thread, tcache_park_all makes the bins' lists magazines of the heap and posts what is staged. At the
  * start of the next one, tcache_unpark makes the newest magazine of each class the bin's list. O(classes). */
 void tcache_park_all(struct tcache *tcache);

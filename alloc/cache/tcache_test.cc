@@ -247,7 +247,7 @@ TEST_F(Tcache, AThreadWhoseOwnListsSufficeTakesWhatOthersGaveBack)
     EXPECT_FALSE(remote_is_pending(&self->heap->owner));
 }
 
-// The heap shrinks with that at once, since the thread may sleep next.
+// The heap shrinks with that, in steps: a slow path drains DRAIN_SLABS_MAX slabs, once or twice.
 TEST_F(Tcache, WhatOthersGaveBackShrinksTheHeapAtTheNextPark)
 {
     std::vector<void *> blocks = take(512, 2 * SHRINK_BYTES_MIN / 512);
@@ -255,7 +255,14 @@ TEST_F(Tcache, WhatOthersGaveBackShrinksTheHeapAtTheNextPark)
     test::in_thread([&] { give_back(blocks); });
     ASSERT_FALSE(owner_has_shrunk(&self->heap->owner));
     self->credits[sizeclass_of(64)] = 0;
-    hak_free(own); // parks
+    const uint64_t drains = self->heap->owner.events[OWNER_EVENT_drains];
+    hak_free(own); // parks, and makes the tick
+    EXPECT_TRUE(heap_owes(self->heap));
+    EXPECT_LE(self->heap->owner.events[OWNER_EVENT_drains], drains + 2 * DRAIN_SLABS_MAX);
+    for (int steps = 0; steps < 2 * SHRINK_BYTES_MIN / PAGE_BYTES && heap_owes(self->heap); steps++) {
+        self->credits[sizeclass_of(64)] = 0;
+        hak_free(hak_malloc(64));
+    }
     EXPECT_LT(self->heap->owner.used_bytes_peak, (size_t)SHRINK_BYTES_MIN) << "since the last shrink";
 }
 

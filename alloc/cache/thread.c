@@ -191,7 +191,7 @@ static bool orphan_flush(struct owner *owner)
     struct heap *heap = (struct heap *)owner;
     if (heap_wake(heap)) heap_magazines_give_back(heap);
     heap_credits_decay(heap);
-    remote_drain(owner, CLASS_EMPTY);
+    remote_drain(owner);
     owner_strip(owner);
     remote_abandon(owner);
     return true;
@@ -357,7 +357,7 @@ void thread_succeed(struct tcache *tcache, struct owner *owner)
     if (owner_used_bytes(owner) > owner_used_bytes(&tcache->heap->owner)) {
         heap_abandon(tcache);
         heap_hold(tcache, (struct heap *)owner);
-        remote_drain(owner, CLASS_EMPTY); /* at least the frees that this thread had staged for it */
+        remote_drain(owner); /* at least the frees that this thread had staged for it */
     } else {
         remote_abandon(owner);
     }

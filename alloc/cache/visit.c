@@ -48,7 +48,7 @@ static bool visit_caches(struct heap *heap)
     struct tcache *holder = visit_begin(heap);
     if (holder == NULL) return false;
     heap_credits_decay(heap);
-    remote_drain(&heap->owner, CLASS_EMPTY);
+    remote_drain(&heap->owner);
     heap_flush_begin(heap);
     while (heap->flush_class != 0) {
         heap_flush_step(heap);

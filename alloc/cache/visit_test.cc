@@ -411,7 +411,8 @@ class Pause : public Visit {
         one_slow_path();
         EXPECT_FALSE(tcache_self()->watches_idle);
         test::in_thread([this] { free_part(); });
-        hak_free(hak_malloc(3000)); // drains
+        hak_free(hak_malloc(3000)); // drains a part
+        while (tcache_self()->heap->owner.owes_drain) one_slow_path();
         EXPECT_TRUE(tcache_self()->watches_idle);
         EXPECT_GE(idle(), 16u << 20);
         now += PAUSE_DELAYS * PURGE_DELAY_MS;

@@ -34,7 +34,7 @@ class LitmusRemote : public testing::Test {
     }
     void TearDown() override
     {
-        remote_drain(own, CLASS_EMPTY);
+        remote_drain(own);
         for (const auto &blocks : {first, second})
             for (block *b : blocks)
                 if (b != nullptr) slab_give_back(slab_of(b), b);
@@ -75,7 +75,7 @@ TEST_F(LitmusRemote, BlocksThroughTheWord)
             post(only_posted);
         },
         [&] {
-            list = remote_drain(own, sizeclass_of(BLOCK_BYTES));
+            list = remote_drain_some(own, sizeclass_of(BLOCK_BYTES), UINT32_MAX);
             whole = litmus::read_plainly(only_posted, BLOCK_BYTES, 7);
         },
     });
@@ -93,7 +93,7 @@ TEST_F(LitmusRemote, TheSlabHasLeftTheQueue)
     block *before = leave(first[0]), *after = leave(first[1]);
     litmus::in_order({
         [&] { post(before); },
-        [&] { remote_drain(own, CLASS_EMPTY); },
+        [&] { remote_drain(own); },
         [&] { post(after); },
     });
     EXPECT_TRUE(remote_is_pending(own));
@@ -107,7 +107,7 @@ TEST_F(LitmusRemote, TheQueuesLinks)
     litmus::in_order({
         [&] { post(one); },
         [&] { post(other); },
-        [&] { remote_drain(own, CLASS_EMPTY); },
+        [&] { remote_drain(own); },
     });
     EXPECT_FALSE(remote_is_pending(own));
     EXPECT_EQ(remote_count(slab_of(one)) + remote_count(slab_of(other)), 0u);

@@ -62,7 +62,8 @@ struct owner {
      * adopted. */
     bool keeps_empty;
 
-    bool is_draining; /* its queue was taken and slabs of it are still to be drained, as a forked child must know */
+    bool is_draining; /* a slab was taken off its queue and is still to be drained, as a forked child must know */
+    bool owes_drain; /* the last drain stopped with slabs left on the queue */
 
     /* The queue of slabs that received remote frees since the owner last looked. Any thread pushes; the owner takes the
      * whole queue. On a cache line apart from the owner's members. */

@@ -159,7 +159,7 @@ TEST(Owner, AbandonSeesWhatIsPending)
     remote_post(s, blocks[0], blocks[0], 1);
     EXPECT_FALSE(owner_abandon(own)) << "nobody would drain it";
     EXPECT_FALSE(owner_is_orphan(own)) << "the caller holds it again";
-    remote_drain(own, CLASS_EMPTY);
+    remote_drain(own);
     for (size_t i = 1; i < blocks.size(); i++) slab_give_back(s, blocks[i]);
     slab_release_empty(own);
     EXPECT_TRUE(owner_abandon(own));
@@ -198,7 +198,7 @@ class OwnerMeeting : public testing::Test {
         hak_sync_point_hook = nullptr;
         EXPECT_EQ(meeting, nullptr) << meeting_step << " was not met";
         if (owner_is_orphan(own)) EXPECT_TRUE(owner_adopt_this(own));
-        remote_drain(own, CLASS_EMPTY);
+        remote_drain(own);
         for (size_t i = 1; i < blocks.size(); i++) slab_give_back(s, blocks[i]);
         slab_release_empty(own);
     }

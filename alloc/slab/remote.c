@@ -37,7 +37,7 @@ static void pending_push(struct owner *owner, struct slab *slab)
     do {
         slab->next_pending = head;
         sync_point("pending_push");
-        /* release: publishes next_pending. Pairs with the acquire exchange in remote_drain. seq_cst: orders the push
+        /* release: publishes next_pending. Pairs with the acquire in pending_pop. seq_cst: orders the push
          * before the load of the orphan's bit, see owner_abandon. Relaxed on failure: head is stored, never followed
          * here. */
     } while (!atomic_compare_exchange_weak_explicit(&owner->pending, &head, slab, memory_order_seq_cst,
@@ -53,8 +53,8 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
         link_set(&tail->next, word_head(word));
         sync_point("remote_post");
         /* release: publishes the links and this thread's last writes to the blocks. Pairs with the acquire in
-         * remote_drain. acquire: the drain that cleared QUEUED has read next_pending, so this thread may write it now.
-         * Pairs with the release in remote_drain. Relaxed on failure: the head is stored, not followed. */
+         * remote_drain_some. acquire: the drain that cleared QUEUED has read next_pending, so this thread may write it now.
+         * Pairs with the release in remote_drain_some. Relaxed on failure: the head is stored, not followed. */
     } while (!atomic_compare_exchange_weak_explicit(&slab->remote, &word, word_make(head, word_count(word) + count),
                                                     memory_order_acq_rel, memory_order_relaxed));
     if ((word & REMOTE_QUEUED) != 0) return; /* the slab is on the queue already, and no longer ours to touch */
@@ -153,16 +153,25 @@ static struct block *batches_tail(struct block *head, uint32_t count, uint32_t c
     broken(BROKEN_batches, class_index, head);
 }
 
-struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
+/* Takes the slab that was queued last off the queue; NULL: there is none. Only who holds the owner takes slabs. So while a slab
+ * is the head it stays queued, and its link does not change. */
+static struct slab *pending_pop(struct owner *owner)
+{
+    sync_point("remote_drain");
+    /* acquire, here and on failure: pairs with pending_push, also of the slabs below. */
+    struct slab *slab = atomic_load_explicit(&owner->pending, memory_order_acquire);
+    while (slab != NULL && !atomic_compare_exchange_weak_explicit(&owner->pending, &slab, slab->next_pending,
+                                                                  memory_order_relaxed, memory_order_acquire))
+        sync_point("pending_pop");
+    return slab;
+}
+
+struct block *remote_drain_some(struct owner *owner, uint32_t class_wanted, uint32_t slabs_max)
 {
     struct block *wanted = NULL;
-    sync_point("remote_drain");
     mark(&owner->is_draining, true);
-    /* acquire: pairs with pending_push. */
-    struct slab *slab = atomic_exchange_explicit(&owner->pending, NULL, memory_order_acquire);
-    while (slab != NULL) {
-        /* Read this before QUEUED is cleared: from then on another thread may queue the slab again. */
-        struct slab *next = slab->next_pending;
+    uint32_t left = slabs_max;
+    for (struct slab *slab; left != 0 && (slab = pending_pop(owner)) != NULL; left--) {
         sync_point("remote_drain_slab");
         /* acquire and release: pair with the release and the acquire in remote_post. */
         uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
@@ -178,23 +187,28 @@ struct block *remote_drain(struct owner *owner, uint32_t class_wanted)
             if (slab->free != NULL) tail = batches_tail(head, word_count(word), slab->class_index);
             slab_give_back_list(slab, head, tail, word_count(word));
         }
-        slab = next;
     }
     mark(&owner->is_draining, false);
+    owner->owes_drain = left == 0 && remote_is_pending(owner);
     return wanted;
+}
+
+void remote_drain(struct owner *owner)
+{
+    remote_drain_some(owner, CLASS_EMPTY, UINT32_MAX);
 }
 
 void remote_abandon(struct owner *owner)
 {
     do {
-        remote_drain(owner, CLASS_EMPTY);
+        remote_drain(owner);
     } while (!owner_abandon(owner));
 }
 
 bool remote_drain_orphan(struct owner *owner)
 {
     if (!owner_adopt_this(owner)) return false;
-    remote_drain(owner, CLASS_EMPTY);
+    remote_drain(owner);
     if (!owner->keeps_empty && owner_has_shrunk(owner)) slab_trim_shrunk(owner);
     /* All of it at once: nobody may come for later steps. */
     if (slab_trim_is_due(owner)) slab_trim_all(owner);

@@ -2,7 +2,8 @@
  *
  * The freeing thread stages such blocks by page, in a small table of its own. It posts a list of them with one
  * compare-and-swap of the slab's remote word. A thread that finds the word's QUEUED bit clear also pushes the slab on
- * its owner's pending queue. At its next slow path the owner takes the whole queue and drains each slab on it.
+ * its owner's pending queue. At its next slow paths the owner takes slabs off the queue and drains them,
+ * DRAIN_SLABS_MAX at a time.
  *
  *   remote word   head of the list | QUEUED; above the address bits the number of its blocks
  *
@@ -47,13 +48,14 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
 /* Posts one block, past the staging table: for a thread without a heap. */
 void remote_post_one(struct slab *slab, struct block *block);
 
-/* Gives the blocks of every pending slab back to the slab. The first list of class_wanted (CLASS_EMPTY: no class) is
- * returned instead, and its blocks stay in use. Only the thread that holds the owner may call it. */
-struct block *remote_drain(struct owner *owner, uint32_t class_wanted);
+/* Gives the blocks of every pending slab back to the slab, or of as many slabs as slabs_max says. The first list of class_wanted
+ * (CLASS_EMPTY: no class) is returned instead, and its blocks stay in use. Only the thread that holds the owner may call them. */
+void remote_drain(struct owner *owner);
+struct block *remote_drain_some(struct owner *owner, uint32_t class_wanted, uint32_t slabs_max);
 
 /* For the child after fork. remote_recount counts a block that a thread which the child lacks had put on a stage's list
  * and not counted yet, but not the first of a list, whose head may not be set. remote_was_queueing: whether a thread was between
- * posting blocks to a slab and queueing it, or had taken the owner's queue and not drained all of it; remote_was_heapless_posting:
+ * posting blocks to a slab and queueing it, or had taken a slab off the owner's queue and not drained it; remote_was_heapless_posting:
  * whether a thread without a heap was. Only then queues lack slabs: remote_forget_pending empties an owner's queue, and
  * remote_requeue queues a slab that has posted blocks. */
 void remote_recount(struct staging *staging);
@@ -75,6 +77,6 @@ bool remote_is_queued(const struct slab *slab);
 
 static inline bool remote_is_pending(struct owner *owner)
 {
-    /* relaxed: only a hint; remote_drain acquires. */
+    /* relaxed: only a hint; pending_pop acquires. */
     return atomic_load_explicit(&owner->pending, memory_order_relaxed) != NULL;
 }

@@ -90,7 +90,7 @@ TEST_F(Remote, PostedBlocksComeBackOnce)
         EXPECT_TRUE(remote_is_pending(own));
         EXPECT_EQ(posted(s), all.size());
         EXPECT_EQ(s->used_count.load(), all.size()) << "in use until they are drained";
-        EXPECT_EQ(remote_drain(own, CLASS_EMPTY), nullptr);
+        EXPECT_EQ(remote_drain_some(own, CLASS_EMPTY, UINT32_MAX), nullptr);
         EXPECT_EQ(s->remote.load(), 0u);
         EXPECT_EQ(s->used_count.load(), 0u);
         std::vector<block *> free = blocks_of(s->free);
@@ -118,7 +118,7 @@ TEST_F(Remote, AFreeListWithDrainedBlocksIsNotSorted)
             std::reverse(some.begin(), some.end());
         } else if (count != 0) {
             post(some);
-            EXPECT_EQ(remote_drain(own, CLASS_EMPTY), nullptr);
+            EXPECT_EQ(remote_drain_some(own, CLASS_EMPTY, UINT32_MAX), nullptr);
         }
         expected.insert(expected.begin(), some.begin(), some.end());
     };
@@ -160,14 +160,14 @@ TEST_F(Remote, QueuedOnce)
     post({second[0]});
     EXPECT_EQ(own->pending.load(), t);
     EXPECT_EQ(t->next_pending, s);
-    remote_drain(own, CLASS_EMPTY);
+    remote_drain(own);
     EXPECT_EQ(own->pending.load(), nullptr);
     EXPECT_EQ(s->used_count.load(), first.size() - 3);
     post({first[3]}); // queued again
     EXPECT_EQ(own->pending.load(), s);
     for (size_t i = 4; i < first.size(); i++) post({first[i]});
     for (size_t i = 1; i < second.size(); i++) post({second[i]});
-    remote_drain(own, CLASS_EMPTY);
+    remote_drain(own);
 }
 
 TEST_F(Remote, DrainHandsOverOneListOfTheWantedClass)
@@ -177,14 +177,30 @@ TEST_F(Remote, DrainHandsOverOneListOfTheWantedClass)
     post(d);
     post(a);
     post(b); // on top of the queue
-    block *list = remote_drain(own, c);
+    block *list = remote_drain_some(own, c, UINT32_MAX);
     std::vector<block *> wanted = blocks_of(list);
     EXPECT_EQ(std::set<block *>(wanted.begin(), wanted.end()), std::set<block *>(b.begin(), b.end()));
     EXPECT_EQ(slab_of(b[0])->used_count.load(), b.size()) << "its blocks stay in use";
     EXPECT_EQ(slab_of(b[0])->remote.load(), 0u);
     EXPECT_EQ(slab_of(a[0])->used_count.load(), 0u);
     slab_give_back_list(slab_of(b[0]), list, wanted.back(), (uint32_t)b.size());
-    EXPECT_EQ(remote_drain(own, c), nullptr);
+    EXPECT_EQ(remote_drain_some(own, c, UINT32_MAX), nullptr);
+}
+
+// A slow path drains DRAIN_SLABS_MAX slabs at most, those queued last, and owes the others.
+TEST_F(Remote, ADrainStopsAtItsBound)
+{
+    for (uint32_t slabs : {0u, 1u, DRAIN_SLABS_MAX - 1u, (uint32_t)DRAIN_SLABS_MAX, DRAIN_SLABS_MAX + 1u}) {
+        std::vector<std::vector<block *>> all;
+        for (uint32_t i = 0; i < slabs; i++) all.push_back(make_full(sizeclass_of(4096)));
+        for (const std::vector<block *> &each : all) post(each);
+        EXPECT_EQ(remote_drain_some(own, CLASS_EMPTY, DRAIN_SLABS_MAX), nullptr);
+        EXPECT_EQ(own->owes_drain, slabs > DRAIN_SLABS_MAX);
+        EXPECT_EQ(own->pending.load(), slabs > DRAIN_SLABS_MAX ? slab_of(all[0][0]) : nullptr);
+        remote_drain(own);
+        EXPECT_FALSE(own->owes_drain);
+        EXPECT_EQ(own->pending.load(), nullptr);
+    }
 }
 
 // At STAGE_BLOCKS_MAX blocks, or STAGE_BYTES_MAX bytes of larger ones.
@@ -210,7 +226,7 @@ TEST_F(Remote, AStageIsPostedWhenItIsFull)
                 remote_stage(&table, b, c);
         remote_post_all(&table);
         EXPECT_EQ(posted(s), all.size());
-        remote_drain(own, CLASS_EMPTY);
+        remote_drain(own);
         EXPECT_EQ(s->used_count.load(), 0u);
         slab_release_empty(own);
     }
@@ -235,7 +251,7 @@ TEST_F(Remote, AStageWantedForAnotherPageIsPosted)
     for (const auto &blocks : slabs)
         for (size_t i = 2; i < blocks.size(); i++) remote_stage(&table, blocks[i], c);
     remote_post_all(&table);
-    remote_drain(own, CLASS_EMPTY);
+    remote_drain(own);
 }
 
 TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
@@ -244,7 +260,7 @@ TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
     std::vector<block *> all = make_full(c);
     slab *s = slab_of(all[0]);
     post({all[0]});
-    remote_drain(own, CLASS_EMPTY);
+    remote_drain(own);
     ASSERT_TRUE(owner_abandon(own));
     post({all[1]});
     EXPECT_FALSE(remote_is_pending(own));
@@ -294,15 +310,15 @@ TEST_F(Remote, WhatIsPostedInBetweenIsNotLost)
         between = [&] { post({first[1]}), post({second[0]}); };
         hak_sync_point_hook = at_drain_step;
         post({first[0]});
-        remote_drain(own, CLASS_EMPTY);
+        remote_drain(own);
         hak_sync_point_hook = nullptr;
         EXPECT_EQ(between, nullptr) << step << " was not met";
-        remote_drain(own, CLASS_EMPTY); // drains the blocks that came during the first drain
+        remote_drain(own); // drains the blocks that came during the first drain
         EXPECT_EQ(s->used_count.load(), first.size() - 2) << step;
         EXPECT_EQ(t->used_count.load(), second.size() - 1) << step;
         post({first.begin() + 2, first.end()});
         post({second.begin() + 1, second.end()});
-        remote_drain(own, CLASS_EMPTY);
+        remote_drain(own);
     }
 }
 
@@ -332,7 +348,7 @@ TEST_F(Remote, ThreadsPostWhileTheOwnerDrains)
     uint64_t handed = 0;
     test::Rng rng;
     for (int i = 0; i < test::rounds(20000); i++) {
-        block *list = rng.below(2) == 0 ? remote_drain(own, c) : nullptr;
+        block *list = rng.below(2) == 0 ? remote_drain_some(own, c, UINT32_MAX) : nullptr;
         if (list == nullptr) {
             slab *s = own->slabs[c] != nullptr ? own->slabs[c] : slab_make(own, c);
             list = slab_take(s);
@@ -349,7 +365,7 @@ TEST_F(Remote, ThreadsPostWhileTheOwnerDrains)
     }
     done = true;
     for (std::thread &poster : posters) poster.join();
-    EXPECT_EQ(remote_drain(own, CLASS_EMPTY), nullptr);
+    EXPECT_EQ(remote_drain_some(own, CLASS_EMPTY, UINT32_MAX), nullptr);
     EXPECT_GT(handed, 1000u);
     uint32_t left = 0;
     for (slab *s = own->slabs[c]; s != nullptr; s = s->next == own->slabs[c] ? nullptr : s->next)

@@ -219,7 +219,7 @@ constexpr Pattern kPatterns[] = {
     {"huge", fill_sized<3 * kMib>, replace, false},
     {"threads", fill_threads, replace, false},
     {"orphans", fill_orphans, replace, false},
-    {"remote", fill_remote, take, false},
+    {"remote", fill_remote, take, true},
     {"pause", fill_pause, take, false},
     {"drop", fill_shuffled, drop, true},
     {"limit", fill_limit, evict, false},

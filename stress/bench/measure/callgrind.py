@@ -131,7 +131,7 @@ def events_of(parser, own):
 
 def roles_of(parser, own):
     """{"malloc", "free", "drain": instructions}: in calls from outside of the libraries that allocate or free, with all
-    that these call, and in calls of remote_drain, which only ours has. mallocs name their functions as they like, so each
+    that these call, and in calls of remote_drain_some, which only ours has. mallocs name their functions as they like, so each
     entry whose name does not say that it frees allocates."""
     found = dict.fromkeys(("malloc", "free", "drain"), 0)
     at = parser.events.index("Ir")
@@ -141,6 +141,6 @@ def roles_of(parser, own):
         if not own.has(caller):
             frees = any(word in function for word in ("free", "delete", "dealloc"))
             found["free" if frees else "malloc"] += totals[at]
-        elif function.split(".")[0].split("'")[0] == "remote_drain":
+        elif function.split(".")[0].split("'")[0] == "remote_drain_some":
             found["drain"] += totals[at]
     return found

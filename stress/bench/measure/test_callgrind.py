@@ -86,7 +86,7 @@ class Callgrind(unittest.TestCase):
 ob=(1) /lib/a.so
 fn=(1) refill
 5 2
-cfn=(2) remote_drain.llvm.12
+cfn=(2) remote_drain_some.llvm.12
 calls=3 1
 5 11
 cob=(2) /lib/libc.so.6
