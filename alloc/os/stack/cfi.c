@@ -283,8 +283,8 @@ static bool pack(const struct rules *rules, uint64_t *packed)
     enum { MOST = 1 << 19 };
     int32_t offset = rules->offset / 8, frame_at = -rules->frame_at / 8;
     if (rules->return_at != -8 || offset <= 0 || offset >= MOST || frame_at < 0 || frame_at >= MOST) return false;
-    *packed = (uint64_t)offset | (uint64_t)frame_at << 20 | (uint64_t)rules->by_frame << 40 |
-              (uint64_t)rules->is_frame_saved << 41 | 1ull << 63;
+    const uint64_t by_frame = rules->by_frame, is_saved = rules->is_frame_saved, is_set = 1;
+    *packed = (uint64_t)offset | (uint64_t)frame_at << 20 | by_frame << 40 | is_saved << 41 | is_set << 63;
     return true;
 }
 
