@@ -1,6 +1,7 @@
 #include "conform/report.h"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "engine/base/junit.h"
 
@@ -23,6 +24,11 @@ const char *status_word(Status status)
 std::string command_of(const Finding &finding, const std::string &repeat)
 {
     return repeat + " --only " + finding.check->id;
+}
+
+bool is_quality(const Check &check)
+{
+    return std::string_view(check.rule).starts_with("quality:");
 }
 
 // Reaching the memory cap is no accusation: the malloc may have done what it was asked to.
@@ -60,6 +66,7 @@ Counts count_findings(const std::vector<Finding> &findings)
             continue;
         }
         counts.failed += finding.verdict.status == Status::Fail;
+        counts.failed_quality += finding.verdict.status == Status::Fail && is_quality(*finding.check);
         counts.skipped += finding.verdict.status == Status::Skip;
         counts.slow += finding.verdict.status == Status::Slow;
         counts.memory += finding.verdict.status == Status::Memory;
@@ -91,6 +98,9 @@ std::string counts_line(const Counts &counts)
 {
     return std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed, " +
            std::to_string(counts.skipped) + " skipped" +
+           (counts.failed == 0 ? ""
+                               : "; of the failed, " + std::to_string(counts.failed - counts.failed_quality) +
+                                     " by a standard and " + std::to_string(counts.failed_quality) + " of quality") +
            (counts.slow == 0 ? "" : ", " + std::to_string(counts.slow) + " slow") +
            (counts.memory == 0 ? "" : ", " + std::to_string(counts.memory) + " over the memory cap") +
            (counts.outside == 0 ? "" : ", " + std::to_string(counts.outside) + " inconclusive") +
@@ -133,6 +143,7 @@ std::string findings_json(const std::string &allocator, const std::string &libra
         {"library", library},
         {"passed", counts.passed},
         {"failed", counts.failed},
+        {"failed_quality", counts.failed_quality},
         {"skipped", counts.skipped},
         {"slow", counts.slow},
         {"memory_cap", counts.memory},

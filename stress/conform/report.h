@@ -20,6 +20,7 @@ struct Finding {
 
 struct Counts {
     int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0, known = 0, outside = 0;
+    int failed_quality = 0; // of failed: no standard says so
 };
 
 // Asks whether the failure, if it is one, is known.

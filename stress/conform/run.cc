@@ -9,6 +9,7 @@
 #include "conform/report.h"
 #include "engine/base/build.h"
 #include "engine/base/file.h"
+#include "engine/base/nearest.h"
 #include "engine/base/progress.h"
 #include "engine/base/shard.h"
 #include "engine/base/shell_word.h"
@@ -25,6 +26,13 @@ int refuse(const std::string &what)
     return 2;
 }
 
+std::vector<std::string> ids_of(const std::vector<const Check *> &checks)
+{
+    std::vector<std::string> ids;
+    for (const Check *check : checks) ids.emplace_back(check->id);
+    return ids;
+}
+
 // What is wrong with the options; empty if nothing is.
 std::string choose(const ConformOptions &options, std::vector<const Check *> &chosen)
 {
@@ -35,7 +43,8 @@ std::string choose(const ConformOptions &options, std::vector<const Check *> &ch
         for (const Check *check : all)
             if (id == check->id) chosen.push_back(check);
         if (chosen.size() == before)
-            return "--only: unknown check '" + id + "'; hakmem-stress conform --list names them all";
+            return "--only: unknown check '" + id + "'" + nearest_name(id, ids_of(all)) +
+                   "; hakmem-stress conform --list names them all";
     }
     if (options.shard.empty()) return "";
     Shard shard;
@@ -64,7 +73,7 @@ int conform_main(const ConformOptions &options, int out)
     }
     Expectations expected;
     std::vector<std::string> ids = options.scenarios;
-    for (const Check *check : all_checks()) ids.push_back(check->id);
+    for (const std::string &id : ids_of(all_checks())) ids.push_back(id);
     if (std::string fault = expected.read(options.expect_path, ids); !fault.empty())
         return refuse("--expect: " + fault);
     if (options.junit_path == "-" && options.json_path == "-")
