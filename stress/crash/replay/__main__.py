@@ -40,6 +40,7 @@ BUILD = os.path.normpath(os.path.join(HERE, "../../../build/release"))  # as in 
 
 
 def say(text):
+    launch.note_said()
     print(f"replay: {text}", file=sys.stderr, flush=True)
 
 
@@ -277,7 +278,8 @@ def main():
     sys.stderr.reconfigure(errors="backslashreplace")
     gc.disable()  # a collection among millions of logged calls would keep the thread that tells the time waiting
     options = parse(sys.argv[1:])
-    launch.become_worker()
+    launch.note_said()
+    launch.become_worker(say)
     try:
         return work(options)
     except launch.Ended as signalled:

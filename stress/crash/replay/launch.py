@@ -7,9 +7,11 @@ The other one (become_worker) does the work, adopts the processes that its child
 
 import ctypes
 import json
+import mmap
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -70,6 +72,27 @@ class Ended(Exception):
         self.number = number
 
 
+# When the last line was printed; both processes of the command see it.
+SAID = mmap.mmap(-1, struct.calcsize("d"))
+
+
+def note_said():
+    SAID[:] = struct.pack("d", time.monotonic())
+
+
+def silent_seconds():
+    return time.monotonic() - struct.unpack("d", SAID[:])[0]
+
+
+def tell_for_worker(say):
+    """In the process that only waits: a line, if the worker's own thread that tells the time gets no turn."""
+    begin = time.monotonic()
+    while True:
+        time.sleep(0.2)
+        if silent_seconds() >= SILENT_SECONDS + 1:
+            say(f"at work: {time.monotonic() - begin:.0f} s so far")
+
+
 class Budget:
     """The seconds that all methods share, and the current activity: if nothing else is printed, a line every few
     seconds says what is being done."""
@@ -77,12 +100,11 @@ class Budget:
     def __init__(self, seconds, say):
         self.end, self.told = time.monotonic() + seconds, say
         self.share = seconds / RUNS_MIN
-        self.last = self.begin = time.monotonic()
+        self.begin = time.monotonic()
         self.doing_now = "reads the record"
         threading.Thread(target=self.tell, daemon=True).start()
 
     def say(self, text):
-        self.last = time.monotonic()
         self.told(text)
 
     def doing(self, text):
@@ -92,7 +114,7 @@ class Budget:
         while True:
             time.sleep(0.2)
             now = time.monotonic()
-            if now - self.last >= SILENT_SECONDS:
+            if silent_seconds() >= SILENT_SECONDS:
                 self.say(
                     f"{self.doing_now}: {now - self.begin:.0f} s so far, at most {max(0, self.end - self.begin):.0f} s"
                 )
@@ -111,7 +133,7 @@ class Budget:
 # --- the command as two processes ------------------------------------------------------------------------------------
 
 
-def become_worker():
+def become_worker(say):
     """Returns in the process that does the work. The other process ends here, with the worker's exit status."""
     prctl = ctypes.CDLL(None).prctl
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as a parent may leave it, no process tells how it ended
@@ -131,6 +153,7 @@ def become_worker():
     for number in ENDING:
         signal.signal(number, lambda number, _: os.kill(worker, number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    threading.Thread(target=tell_for_worker, args=(say,), daemon=True).start()
     status = os.waitpid(worker, 0)[1]
     os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
 
