@@ -48,7 +48,13 @@ def parts(runner, subject, name, pattern, live, mark, first=0, last=None):
     options = ["--mark", mark, "--from", first, *(["--to", last] if last is not None else [])]
     with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder:
         out = pathlib.Path(folder) / "out"
-        valgrind = ["valgrind", "--tool=callgrind", "--fair-sched=yes", f"--callgrind-out-file={out}"]
+        valgrind = [
+            "valgrind",
+            "--tool=callgrind",
+            "--fair-sched=yes",
+            "--instr-atstart=no",
+            f"--callgrind-out-file={out}",
+        ]
         runner.object(
             [*environment(subject, pattern, live), *valgrind, *command(runner, name, pattern, live, *options)], subject
         )
