@@ -163,7 +163,8 @@ void Campaign::one_run()
 {
     const PlannedRun &planned = plan_[state_.next_run % plan_.size()];
     CampaignCell &cell = state_.cells[planned.cell];
-    const std::uint64_t seed = state_.first_seed + state_.next_run / plan_.size() + planned.seed_offset;
+    const std::uint64_t seed =
+        state_.first_seed + state_.next_run / plan_.size() * o_.seed_stride + planned.seed_offset;
     std::optional<JudgedRun> run = judged_run(cell, seed);
     if (!run.has_value()) return;
     run->record.expected = known_reason(cell, run->record);
@@ -216,6 +217,7 @@ std::optional<JudgedRun> Campaign::judged_run(const CampaignCell &cell, std::uin
     RunRecord record = judge(outcome, o_.timeout_seconds);
     record.scenario = cell.scenario;
     record.allocator = cell.allocator;
+    if (o_.build_id) record.build_id = o_.build_id(cell.allocator);
     record.schedule = cell.schedule;
     record.mode = cell.mode;
     record.seed = seed;

@@ -18,6 +18,7 @@ set(CAMPAIGN_SOURCES
   campaign/page/page_figures.cc
   campaign/page/page_text.cc
   campaign/page/page_verdict.cc
+  campaign/merge/merge.cc
   campaign/plan.cc
   campaign/record.cc
   campaign/report.cc
@@ -33,6 +34,7 @@ set(CAMPAIGN_TESTS
   campaign/child_test.cc
   campaign/command_test.cc
   campaign/confirm_test.cc
+  campaign/merge/merge_test.cc
   campaign/runs_for_test.cc
   campaign/temporary_for_test.cc)
 set(CAMPAIGN_TESTS_OF_ONE_THREAD

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct CampaignOptions {
     // Scenarios for which the command `speed` times a loop that has no work of the suite's own; the rounds of the others run
     // the scenario itself.
     std::vector<std::string> loops;
+    std::function<std::string(const std::string &)> build_id; // of an allocator's library; empty: not known
+    std::string seeds; // of a soak: --shard I/N, which takes every Nth seed; empty: all
+    std::uint64_t seed_stride = 1;
     std::uint32_t speed_rounds = 0; // 0: only checked runs; else this many unchecked rounds too, and a run for latency
     double timeout_seconds = 600; // of one run
     double soak_seconds = 0; // 0: every run once

@@ -81,7 +81,9 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
         "--expect", raw.expect,
         "FILE of known failures, which do not fail the campaign: NAME [ALLOCATOR] RULE # REASON; one that no "
         "longer comes does");
-    app.add_option("--shard", raw.shard, "I/N: only every Nth scenario, from the Ith on; with each of its allocators");
+    app.add_option(
+        "--shard", raw.shard,
+        "I/N: only every Nth scenario, from the Ith on, with each of its allocators; with --soak every Nth seed");
     app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes the soak in --report");
     app.add_flag("--fresh", raw.options.fresh, "with --soak: start over");
     app.add_flag("--list-skips", raw.options.list_skips, "at the end, list the skipped runs with their reasons");
@@ -142,7 +144,8 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     if (o.allocators.empty()) o.allocators = {defaults.allocator};
     drop_repeats(o.scenarios);
     drop_repeats(o.allocators);
-    if (std::string fault = settle_shard(raw, o.scenarios); !fault.empty()) return fault;
+    if (raw.soak.empty())
+        if (std::string fault = settle_shard(raw, o.scenarios); !fault.empty()) return fault;
     std::vector<std::string> names = defaults.scenarios;
     names.insert(names.end(), defaults.checks.begin(), defaults.checks.end());
     if (std::string fault = o.expected.read(raw.expect, names); !fault.empty()) return "--expect: " + fault;
@@ -159,6 +162,14 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
         o.os_words = {"--seconds", raw.seconds};
     }
     if (std::uint64_t seed; parse_number(raw.seed, seed)) o.seed = seed;
+    if (!raw.soak.empty() && !raw.shard.empty()) {
+        Shard shard;
+        if (std::string fault = shard_parse(raw.shard, shard); !fault.empty()) return fault;
+        if (!o.seed.has_value()) return "--shard: a soak takes every Nth seed; give all workers the same --seed, too";
+        *o.seed += shard.index - 1;
+        o.seed_stride = shard.count;
+        o.seeds = raw.shard;
+    }
     double seconds = 0;
     parse_number(raw.seconds, seconds);
     o.timeout_seconds = timeout_seconds(seconds);
@@ -169,6 +180,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
     std::uint64_t rounds = 3;
     parse_number(raw.rounds, rounds);
     o.loops = defaults.loops;
+    o.build_id = defaults.build_id;
     if (raw.speed) o.speed_rounds = static_cast<std::uint32_t>(rounds);
     std::string fault;
     if (!raw.soak.empty()) o.soak_seconds = soak_seconds(raw.soak, fault);
@@ -229,6 +241,7 @@ int campaign_soak(int argc, const char *const *argv, const SoakRequest &request)
     o.seed = request.seed;
     o.timeout_seconds = timeout_seconds(request.seconds);
     o.fresh = request.fresh;
+    o.build_id = request.build_id;
     o.report_directory = request.report_directory;
     o.json_path = request.json_path;
     o.junit_path = request.junit_path;

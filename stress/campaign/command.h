@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ struct CampaignDefaults {
     std::vector<std::string> scenarios;  // all there are
     std::vector<std::string> checks;     // of conform, which --expect may name too
     std::string allocator = "hakmem";
+    std::function<std::string(const std::string &)> build_id{}; // of an allocator's library
     std::vector<std::string> loops{};    // scenarios whose loop `speed` times; see CampaignOptions
 };
 
@@ -30,6 +32,7 @@ struct SoakRequest {
     std::optional<std::uint64_t> seed;
     double seconds = 0;  // of one run; 0: limited only by ops
     bool fresh = false;
+    std::function<std::string(const std::string &)> build_id{}; // of an allocator's library
 };
 
 // The arguments of a scenario's command line that every run of a soak gets too: without the program, the scenario, and

@@ -73,8 +73,9 @@ std::string options_text(const CampaignOptions &o)
     const std::string with = words_quoted(words);
     const std::string speed =
         o.speed_rounds == 0 ? "" : fmt::format("; {} rounds without checks, and one for latency", o.speed_rounds);
-    return fmt::format("{} on {}; schedule {}{}{}{}", fmt::join(o.scenarios, ", "), fmt::join(o.allocators, ", "),
-                       fmt::join(o.schedules, " and "), with.empty() ? "" : ", with ", with, speed);
+    const std::string seeds = o.seeds.empty() ? "" : "; seeds " + o.seeds;
+    return fmt::format("{} on {}; schedule {}{}{}{}{}", fmt::join(o.scenarios, ", "), fmt::join(o.allocators, ", "),
+                       fmt::join(o.schedules, " and "), with.empty() ? "" : ", with ", with, speed, seeds);
 }
 
 } // namespace stress

@@ -136,6 +136,7 @@ std::string read_object(const Json &json, RunRecord &record)
     record.reproduce = text_of(json, "reproduce");
     record.loop = text_of(json, "loop");
     record.skip_reason = text_of(json, "skip_reason");
+    record.build_id = text_of(json, "build_id");
     record.expected = text_of(json, "expected");
     record.err_end = text_of(json, "stderr");
     read_figures(json, record);
@@ -209,6 +210,7 @@ std::string record_json(const RunRecord &record, const std::string &run_json)
     json["scenario"] = record.scenario;
     json["allocator"] = record.allocator;
     json["schedule"] = record.schedule;
+    if (!record.build_id.empty()) json["build_id"] = record.build_id;
     json["mode"] = mode_name(record.mode);
     if (record.seed.has_value()) json["seed"] = *record.seed;
     if (record.wall_seconds.has_value()) json["wall_seconds"] = *record.wall_seconds;

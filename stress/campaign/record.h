@@ -40,6 +40,7 @@ struct RunRecord {
     std::string file;         // the name under results/
     std::string err_end;      // of a failed run: the end of its stderr
     std::string expected;     // why this failure is known; empty: it is not
+    std::string build_id;     // of the library; empty: unknown
     std::string label;        // the allocator in tables and figures; see labels.h
     std::optional<bool> check, strict;
     std::optional<std::uint64_t> seed, threads, threads_started, ops, logical_clock;

@@ -13,6 +13,7 @@
 #include "engine/base/verdict.h"
 #include "engine/run/scenario.h"
 #include "engine/subject/subject_load.h"
+#include "engine/base/build_id.h"
 
 namespace stress {
 
@@ -32,6 +33,14 @@ std::vector<std::string> check_names()
     return names;
 }
 
+// Of libc and of what cannot be read: none.
+std::string library_build_id(const std::string &allocator)
+{
+    std::string fault;
+    const std::string library = allocator == "system" ? "" : subject_library(allocator, fault);
+    return library.empty() ? "" : file_build_id(library);
+}
+
 }  // namespace
 
 int all_main(int argc, char **argv)
@@ -40,6 +49,7 @@ int all_main(int argc, char **argv)
     defaults.scenarios = scenario_names();
     defaults.checks = check_names();
     defaults.loops = speed_scenarios();
+    defaults.build_id = library_build_id;
     if (kSanitized && !kDirect) defaults.allocator = "system";
     return campaign_all(argc, argv, defaults);
 }
@@ -69,6 +79,7 @@ int soak_main(int argc, char **argv, const Options &options)
     request.seed = options.seed;
     request.seconds = options.seconds;
     request.fresh = options.fresh;
+    request.build_id = library_build_id;
     return campaign_soak(argc, argv, request);
 }
 

@@ -14,6 +14,7 @@ constexpr Command kCommands[] = {
     {"speed", "time the loop that hakmem-bench has for larson, random-mixed or remote-free", speed_main},
     {"conform", "check what every malloc must do, with one directed test for each rule", conform_main},
     {"inject", "inject refused memory, a limited address space and signals into runs of each scenario", inject_main},
+    {"merge", "join the folders of soaks that ran on several machines into one page", merge_main},
     {"report", "read a crash record of libhakmem: what happened, where, what the heap knows", report_main},
     {"probe", nullptr, probe_main},
     {"recording", nullptr, recording_main},

@@ -8,6 +8,7 @@ set(COMMAND_SOURCES
   command/conform.cc
   command/inject.cc
   command/keep.cc
+  command/merge.cc
   command/record.cc
   command/report.cc
   command/run_file.cc

@@ -31,6 +31,7 @@ int compare_main(int argc, char **argv);
 int all_main(int argc, char **argv);
 int conform_main(int argc, char **argv);
 int inject_main(int argc, char **argv);
+int merge_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 int speed_main(int argc, char **argv);
 

@@ -22,7 +22,7 @@ std::string read_part(std::ifstream &file, std::uint64_t at, std::size_t bytes)
     return part;
 }
 
-std::string hexadecimal(std::string_view bytes)
+std::string digits_of(std::string_view bytes)
 {
     std::string text;
     for (const char byte : bytes) {
@@ -42,7 +42,7 @@ std::string find_build_id(std::string_view notes)
         const std::size_t content_bytes = (note.n_descsz + std::size_t{3}) & ~std::size_t{3};
         if (name_bytes + content_bytes > notes.size()) return "";
         if (note.n_type == NT_GNU_BUILD_ID && notes.substr(0, note.n_namesz) == std::string_view("GNU", 4))
-            return hexadecimal(notes.substr(name_bytes, note.n_descsz));
+            return digits_of(notes.substr(name_bytes, note.n_descsz));
         notes.remove_prefix(name_bytes + content_bytes);
     }
     return "";
