@@ -161,9 +161,8 @@ template <typename Worker> Verdict fork_at_each_call(const Subject &s, Worker &&
         if (turns.standing.load() < turn) break;
         now_doing("fork %d while a thread was in a system call of malloc", turn);
         turns.forking = turn;
-        const pid_t child = fork();
+        const pid_t child = fork_of_check();
         if (child == 0) {
-            calls_after_fork();
             if (!filled(ours, 5000, 1)) end_fork("a block of 5000 bytes that the parent had filled had changed");
             s.free(ours);
             end_fork(child_exercise(s));

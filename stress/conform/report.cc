@@ -98,13 +98,14 @@ std::string counts_line(const Counts &counts)
 {
     return std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed, " +
            std::to_string(counts.skipped) + " skipped" +
-           (counts.failed == 0 ? ""
-                               : "; of the failed, " + std::to_string(counts.failed - counts.failed_quality) +
-                                     " by a standard and " + std::to_string(counts.failed_quality) + " of quality") +
            (counts.slow == 0 ? "" : ", " + std::to_string(counts.slow) + " slow") +
            (counts.memory == 0 ? "" : ", " + std::to_string(counts.memory) + " over the memory cap") +
            (counts.outside == 0 ? "" : ", " + std::to_string(counts.outside) + " inconclusive") +
-           (counts.known == 0 ? "" : ", " + std::to_string(counts.known) + " known to fail") + "\n";
+           (counts.known == 0 ? "" : ", " + std::to_string(counts.known) + " known to fail") +
+           (counts.failed == 0 ? ""
+                               : "; of the failed, " + std::to_string(counts.failed - counts.failed_quality) +
+                                     " by a standard and " + std::to_string(counts.failed_quality) + " of quality") +
+           "\n";
 }
 
 std::string list_text()

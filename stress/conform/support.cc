@@ -3,6 +3,7 @@
 #include "engine/watch/outside.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -67,11 +68,30 @@ void end_fork(const char *wrong)
     _exit(wrong == nullptr ? 0 : 1);
 }
 
+pid_t fork_of_check()
+{
+    constexpr std::size_t spin_seconds = 600; // ten times what the runner waits by default
+    const pid_t parent = getpid();
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    pid_t child = 0;
+    {
+        // Before fork returns in the child it cannot ask to die with its parent: one that spins there ends by this.
+        const Limit limit(RLIMIT_CPU, static_cast<std::size_t>(used.tv_sec), spin_seconds);
+        child = fork();
+    }
+    if (child != 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    calls_after_fork();
+    return 0;
+}
+
 const char *judge_fork(pid_t child)
 {
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    if (killed_from_outside(status)) kill(getpid(), SIGKILL);  // no verdict: the runner makes the check again
+    if (killed_from_outside(status)) kill(getpid(), SIGKILL); // no verdict: the runner makes the check again
     if (WIFSIGNALED(status)) return wrong_text("ended by SIG%s", signal_name(WTERMSIG(status)));
     return WEXITSTATUS(status) == 0
                ? nullptr
@@ -113,7 +133,7 @@ unsigned char expected(std::size_t offset, unsigned char seed)
 
 constexpr std::size_t kEdge = 64;
 
-}  // namespace
+} // namespace
 
 void fill(void *block, std::size_t size, unsigned char seed)
 {
@@ -188,7 +208,7 @@ const char *exercise_size(const Subject &subject, std::size_t size)
     return nullptr;
 }
 
-}  // namespace
+} // namespace
 
 const char *exercise(const Subject &subject)
 {
@@ -197,4 +217,4 @@ const char *exercise(const Subject &subject)
     return nullptr;
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

@@ -93,6 +93,8 @@ class Pause {
 // Forks; the child runs `body`, which returns null or what was wrong (static text), and ends. Returns null if all went
 // well, otherwise what went wrong, such as "ended by SIGSEGV".
 template <typename Body> const char *in_fork(Body &&body);
+// fork for a check: the child dies with the thread that forked it, so a runner that is killed leaves none behind.
+pid_t fork_of_check();
 const char *judge_fork(pid_t child);
 [[noreturn]] void end_fork(const char *wrong);
 
@@ -136,12 +138,9 @@ std::size_t filled_until(const void *block, std::size_t size, unsigned char seed
 
 template <typename Body> const char *in_fork(Body &&body)
 {
-    const pid_t child = fork();
+    const pid_t child = fork_of_check();
     if (child < 0) return "fork failed";
-    if (child == 0) {
-        calls_after_fork();
-        end_fork(body());
-    }
+    if (child == 0) end_fork(body());
     return judge_fork(child);
 }
 
