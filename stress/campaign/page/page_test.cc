@@ -261,6 +261,17 @@ TEST(Page, Headlines)
     EXPECT_EQ(headline(7, 2), "2 of 9 runs failed, so far");
 }
 
+// A malloc whose runs were all skipped comes first: the verdict names the other one.
+TEST(Page, TheVerdictNamesTheOneThatWasJudged)
+{
+    const MadeUpCampaign made = made_up_campaign();
+    std::vector<RunRecord> runs = records(made);
+    runs.erase(runs.begin() + 4, runs.end());
+    for (RunRecord &run : runs)
+        if (run.allocator == "hakmem") run.verdict = RunVerdict::Skip;
+    EXPECT_THAT(page_html(made.header, runs), HasSubstr(">validate passes</h1>"));
+}
+
 // 5000 runs: figures only for the newest of each kind, all failures, and a folded table.
 TEST(Page, ABigCampaignStaysUsable)
 {

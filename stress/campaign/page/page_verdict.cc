@@ -233,17 +233,20 @@ std::string verdict_text(const PageData &data)
 {
     const std::vector<MallocVerdict> verdicts = malloc_verdicts(data);
     std::vector<std::string> failing;
+    std::string one; // of those that were judged
     std::size_t judged = 0;
     for (const MallocVerdict &verdict : verdicts) {
-        judged += verdict.judged != 0 || verdict.directed != nullptr;
+        if (verdict.judged == 0 && verdict.directed == nullptr) continue;
+        ++judged;
+        one = verdict.label;
         if (verdict.fails()) failing.push_back(verdict.label);
     }
     std::string text;
     if (const std::size_t bad = unreadable(data); bad != 0)
         text = fmt::format("{} {} cannot be used; ", bad, bad == 1 ? "result" : "results");
     if (judged == 0) text += counts_text(data.header.state);
-    else if (judged == 1 && failing.empty()) text += verdicts[0].label + " passes";
-    else if (judged == 1) text += failing[0] + " fails";
+    else if (judged == 1 && failing.empty()) text += one + " passes";
+    else if (judged == 1) text += one + " fails";
     else if (failing.empty()) text += fmt::format("All {} mallocs pass", judged);
     else
         text += fmt::format("{} of {} mallocs {}: {}", failing.size(), judged, failing.size() == 1 ? "fails" : "fail",
