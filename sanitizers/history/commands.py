@@ -27,7 +27,6 @@ def complain(text):
 class Runner:
     def __init__(self, options, store):
         self.stress, self.budget, self.offline, self.store = options.stress, options.budget, options.offline, store
-        self.unreached = {}
 
     def row(self, row):
         """{result, by, seconds, reason}, and whether the reason is a registry out of reach."""

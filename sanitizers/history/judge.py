@@ -12,6 +12,9 @@ import time
 import xml.etree.ElementTree
 
 
+FAILED = ("fail", "memory cap")  # words of a check's "status" in the JSON of conform
+
+
 class Seen:
     """What one command said of one library: the names of what failed and of what was skipped."""
 
@@ -22,8 +25,8 @@ class Seen:
 
 def of_conform(result):
     checks = json.loads(result)["checks"]
-    failed = {check["id"]: check.get("detail", "") for check in checks if check["status"] in ("fail", "memory_cap")}
-    return failed, [check["id"] for check in checks if check["status"] not in ("pass", "fail", "memory_cap")]
+    failed = {check["id"]: check.get("detail", "") for check in checks if check["status"] in FAILED}
+    return failed, [check["id"] for check in checks if check["status"] not in ("pass", *FAILED)]
 
 
 def of_scenario(result):

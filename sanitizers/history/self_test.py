@@ -84,12 +84,12 @@ class Store(unittest.TestCase):
                 code = ended.code
         return types.SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
-    def outcome(self, broken, mended, **cells):
+    def outcome(self, broken, mended, budget=60, **cells):
         self.table.write_text(line("one", **cells) + "\n")
         self.library("pypi/tbb/1.0", **broken)
         self.library("pypi/tbb/2.0", **mended)
         out = self.root / "out.json"
-        self.done = self.history("--row", "one", "--out", out, "--offline", "--budget", "4")
+        self.done = self.history("--row", "one", "--out", out, "--offline", "--budget", budget)
         return json.loads(out.read_text())["one"]
 
     def test_found_only_if_the_mended_version_does_not_fail_by_the_same(self):
@@ -101,6 +101,8 @@ class Store(unittest.TestCase):
         self.assertEqual("missed", self.outcome({}, bad)["result"])
         # The mended version fails by another check: that is no reason to doubt this one.
         self.assertEqual("found", self.outcome(bad, {"reallocarr": "fail"})["result"])
+        seen = self.outcome({"free-sized": "memory cap"}, {})
+        self.assertEqual(("found", "free-sized"), (seen["result"], seen["by"]))
         # A check that is skipped on the mended version did not pass there.
         self.assertEqual("unclear", self.outcome(bad, {"free-sized": "skip"})["result"])
         self.assertIn("skipped", self.outcome({"free-sized": "skip"}, {})["reason"])
@@ -112,9 +114,9 @@ class Store(unittest.TestCase):
 
     def test_what_cannot_run_is_no_miss(self):
         self.assertEqual("cannot", self.outcome({"status": 2}, {})["result"])
-        seen = self.outcome({}, {"hang": 1})
+        seen = self.outcome({}, {"hang": 1}, budget=2)
         self.assertEqual("cannot", seen["result"])
-        self.assertIn("ran past 4 s", seen["reason"])
+        self.assertIn("ran past 2 s", seen["reason"])
         self.table.write_text(line("gone", broken="pypi/tbb/9.0") + "\n")
         done = self.history("--row", "gone", "--offline")
         self.assertIn("--offline forbids", done.stdout)
@@ -202,6 +204,23 @@ class Store(unittest.TestCase):
         self.assertEqual(1, len(tries))
         with self.assertRaises(versions.OutOfReach):
             versions.run(["no-such-client"], self.root, 5)
+
+    def test_a_registry_that_is_silent_is_asked_once(self):
+        store = versions.Store(self.store)
+        tries = []
+
+        def fetch(_package, version, folder):
+            tries.append(version)
+            versions.run(["sleep", "60"], folder, 0.1, versions.OutOfReach)
+
+        wheel, versions.FETCH["pypi"] = versions.FETCH["pypi"], fetch
+        try:
+            for version in ("pypi/tbb/1.0", "pypi/tbb/2.0"):
+                with self.assertRaisesRegex(versions.OutOfReach, "sleep took more than 0.1 s"):
+                    store.library(version)
+        finally:
+            versions.FETCH["pypi"] = wheel
+        self.assertEqual(["1.0"], tries)
 
     def test_the_table_of_the_tree(self):
         _, rows = table.read(ROOT / "sanitizers/history.tsv")

@@ -25,6 +25,10 @@ class OutOfReach(Unavailable):
     """The registry did not answer, or its client is missing."""
 
 
+class Silent(OutOfReach):
+    """The registry did not answer in time, so that it is not asked again."""
+
+
 def name_of(version):
     return re.sub(r"[^A-Za-z0-9.+]+", "-", version)
 
@@ -51,6 +55,7 @@ def run(words, folder, seconds, failure=Unavailable, **environment):
             env={**os.environ, **environment},
         )
     except subprocess.TimeoutExpired:
+        failure = Silent if failure is OutOfReach else failure
         raise failure(f"{words[0]} took more than {seconds} s") from None
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
@@ -201,6 +206,7 @@ class Store:
     def __init__(self, root):
         self.root = pathlib.Path(root).resolve()
         (self.root / "lib").mkdir(parents=True, exist_ok=True)
+        self.silent = {}  # {registry: why}
 
     def path(self, version):
         return self.root / f"lib/{name_of(version)}/lib{parts_of(version)[1]}.so"
@@ -219,6 +225,8 @@ class Store:
                 raise Unavailable(failed.read_text().strip())
             if not fetch:
                 raise Unavailable("not built, and --offline forbids to fetch it")
+            if registry in self.silent:
+                raise OutOfReach(self.silent[registry])
             work = self.root / f"work/{name}"
             shutil.rmtree(work, ignore_errors=True)
             (work / "out").mkdir(parents=True)
@@ -229,6 +237,9 @@ class Store:
                     path.chmod(0o755)
                     run(["strip", "--strip-unneeded", str(path)], work, FETCH_SECONDS)
                 (work / "out").replace(library.parent)
+            except Silent as fault:
+                self.silent[registry] = str(fault)
+                raise
             except OutOfReach:
                 raise
             except Unavailable as fault:
