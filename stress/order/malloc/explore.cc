@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ void put_text(const std::string &text)
 
 [[noreturn]] void run_child(const ExploreRequest &request, KernelThreads &threads, Chooser &chooser, Search *search)
 {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // nothing stays behind of an explorer that is killed
     const struct rlimit seconds = {kSecondsMax, kSecondsMax};
     setrlimit(RLIMIT_CPU, &seconds);
     // Only one thread runs at a time: to hand over is quicker on one processor.
