@@ -33,6 +33,11 @@ int bad_input(const std::string &text)
     return 2;
 }
 
+std::string not_negative(const std::string &text)
+{
+    return text.starts_with('-') ? text + " is below 0" : "";
+}
+
 std::string list(const std::set<std::string> &outcomes, std::size_t most = 24)
 {
     std::string text;
@@ -218,7 +223,7 @@ int main(int argc, char **argv)
     litmus->add_flag("--own-stores", options.own_stores,
                      "of --program: C11's release sequences, which include later stores of the releasing thread");
     litmus->add_option("--random", options.random, "instead: compare this many random tests with the axioms");
-    litmus->add_option("--seed", options.seed, "of --random")->capture_default_str();
+    litmus->add_option("--seed", options.seed, "of --random")->capture_default_str()->check(not_negative);
     litmus->add_option("--steps", options.steps, "of --random: steps of a test, at most")
         ->capture_default_str()
         ->check(CLI::Range(2, 12));
@@ -234,10 +239,10 @@ int main(int argc, char **argv)
                         "search every schedule with at most this number of preemptions; default: random ones");
     explore->add_option("--stale", mallocs.stale,
                         "accesses that do not read, or become, the last store; default: no bound");
-    explore->add_option("--schedules", mallocs.schedules, "random ones")->capture_default_str();
-    explore->add_option("--seed", mallocs.seed, "of the first random one")->capture_default_str();
+    explore->add_option("--schedules", mallocs.schedules, "random ones")->capture_default_str()->check(not_negative);
+    explore->add_option("--seed", mallocs.seed, "of the first random one")->capture_default_str()->check(not_negative);
     explore->add_option("--seconds", mallocs.seconds, "after which a scenario is given up; 0: no limit")
-        ->check(CLI::NonNegativeNumber);
+        ->check(not_negative);
     explore->add_flag("--own-stores", mallocs.own_stores, "C11's release sequences");
     explore->add_flag("--ignore-races", mallocs.ignores_races,
                       "data races are no failures; blocks, crashes and deadlocks are");

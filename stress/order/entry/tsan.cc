@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "order/run/machine.h"
+#include "order/run/system.h"
 
 using stress::order::Machine;
 using stress::order::Memory;
@@ -164,7 +165,10 @@ bool exchange_if(volatile T *address, T *expected, T desired, bool is_weak, int 
 
 extern "C" {
 
-void __tsan_init() {}
+void __tsan_init()
+{
+    ++stress::order::instrumented_begun;
+}
 void __tsan_func_entry(void *caller)
 {
     if (Machine *machine = Machine::current()) machine->enter_function(place_of(caller));

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "order/run/system.h"
+
 namespace stress::order {
 namespace {
 
@@ -32,12 +34,16 @@ void end_rpmalloc_thread()
 
 std::string subject_load(const std::string &path, Subject &subject)
 {
+    const unsigned begun_before = instrumented_begun;
     library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char *why = dlerror();
         return std::string(why == nullptr ? path : why);
     }
     if (dlsym(RTLD_DEFAULT, "__tsan_init") == nullptr) return "hakmem-order was linked without its own entries";
+    if (instrumented_begun == begun_before)
+        return path + " was not compiled with -fsanitize=thread, so no access of it would be seen: see "
+                      "docs/test-your-malloc.md";
     subject.path = path;
     for (const char *prefix : {"", "mi_", "rp", "hak_"}) {
         const std::string name = prefix;

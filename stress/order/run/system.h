@@ -6,4 +6,7 @@ namespace stress::order {
 // What the system returns: at least 0, or an errno value, negated.
 long system_call(long number, long a, long b, long c, long d, long e, long f);
 
+// How often code that was compiled with -fsanitize=thread has begun: once or more for each module that is loaded.
+inline unsigned instrumented_begun = 0;
+
 } // namespace stress::order
