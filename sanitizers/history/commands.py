@@ -183,6 +183,8 @@ def run(options):
     stress = options.stress or options.root / "build/release/hakmem-stress"
     if not stress.is_file():
         raise ValueError(f"{stress} is missing: cmake --build --preset release --target hakmem-stress")
+    if options.out and not options.out.resolve().parent.is_dir():
+        raise ValueError(f"--out {options.out}: there is no such directory")
     options.stress = stress.resolve()
     results, unreached = Runner(options, store).all(picked, options.jobs, options.out)
     found = sum(result["result"] == "found" for result in results.values())
@@ -203,6 +205,6 @@ def run(options):
 def main(arguments):
     try:
         return run(parse(arguments))
-    except ValueError as fault:
+    except (ValueError, OSError) as fault:
         complain(fault)
         return 2

@@ -156,6 +156,8 @@ class Store(unittest.TestCase):
             ((), "which rows"),
             (("--row", "x"), "no row 'x'"),
             (("--all", "--kind", "x"), "no kind 'x'"),
+            (("--all", "--out", "/nix/out"), "--out /nix/out: there is no such directory"),
+            (("--all", "--store", "/proc/nix"), "/proc/nix"),
         ):
             done = self.history(*words)
             self.assertEqual(2, done.returncode)
