@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t kPathMax = 1 << 20, kTextMax = 1 << 18;
 constexpr std::uint64_t kPointsMax = 100000;
 constexpr rlim_t kSecondsMax = 20; // of processor time for a run
+constexpr unsigned kWallSecondsMax = 600; // for one that waits for what is no part of the run
 
 // What a run, in its process, tells the explorer.
 struct Shared {
@@ -60,6 +61,7 @@ void put_text(const std::string &text)
     prctl(PR_SET_PDEATHSIG, SIGKILL); // nothing stays behind of an explorer that is killed
     const struct rlimit seconds = {kSecondsMax, kSecondsMax};
     setrlimit(RLIMIT_CPU, &seconds);
+    alarm(kWallSecondsMax);
     // Only one thread runs at a time: to hand over is quicker on one processor.
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -106,6 +108,9 @@ std::string run(const ExploreRequest &request, KernelThreads &threads, Chooser &
     if (shared->has_ended) return shared->text;
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
         return fmt::format("a thread does not end: {} s of processor time are up", kSecondsMax);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        return fmt::format("the run has not ended in {} s: it waits in a call that hakmem-order does not know",
+                           kWallSecondsMax);
     return fmt::format("the process of the run ended: status {:#x}", status);
 }
 
