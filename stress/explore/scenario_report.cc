@@ -46,7 +46,7 @@ const ExploreScenario kStatsSignal{
     .threads_max = 3,
     .setup =
         [](World &world) {
-            world.runner.fibers().count_reports("hakmem: mapped_bytes ");
+            world.runner.fibers().count_reports("hakmem: program ");
             inside_stats_signal_begin();
             all_live(world);
             world.in(0, [](World &each) {
