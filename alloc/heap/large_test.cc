@@ -292,6 +292,26 @@ TEST_F(Kept, ABoundThatIsTooHighPurgesNothing)
     hak_purge();
 }
 
+// Threads that each free one long run and then sleep keep no more than the limit in number.
+TEST_F(Kept, AllLanesAreUnderTheLimit)
+{
+    if (VALIDATE) GTEST_SKIP() << "a freed block is in the quarantine";
+    hak_purge_all();
+    static std::atomic<int> begun, ended;
+    begun = ended = 0;
+    test::in_threads(KEPT_LANES, [](int thread) {
+        free_run_of(64); // it has a heap from now on, and so a lane
+        void *run = hak_malloc(RUN_BYTES_MAX);
+        begun++;
+        while (begun < KEPT_LANES || ended < thread) std::this_thread::yield();
+        hak_free(run);
+        ended++;
+        while (ended < KEPT_LANES) std::this_thread::yield();
+        // The limit is a quarter of what is in use, which may be some pages more than its minimum.
+        EXPECT_LT(purge_dirty_pages(), 2 * (size_t)DIRTY_PAGES_MIN);
+    });
+}
+
 // A child is forked while another thread is between a lane's run and its bound, or between that and the sum of all bounds.
 TEST_F(Kept, AForkedChildMendsTheBounds)
 {

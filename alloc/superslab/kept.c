@@ -31,7 +31,8 @@ static bool may_keep(void)
     return limit_get() == SIZE_MAX && purge_delay_ms() != 0 && !limit_soft_exceeded();
 }
 
-static void bound_raise(struct kept_lane *lane, uint32_t pages)
+/* True if it was lower. */
+static bool bound_raise(struct kept_lane *lane, uint32_t pages)
 {
     /* seq_cst: after the exchange in kept_put. Either this load sees that kept_give_back began, or that takes the run. */
     uint32_t before = atomic_load_explicit(&lane->pages_max, memory_order_seq_cst);
@@ -39,8 +40,9 @@ static void bound_raise(struct kept_lane *lane, uint32_t pages)
         if (atomic_compare_exchange_weak_explicit(&lane->pages_max, &before, pages, memory_order_seq_cst,
                                                   memory_order_seq_cst)) {
             atomic_fetch_add_explicit(&bound, pages - before, memory_order_relaxed);
-            return;
+            return true;
         }
+    return false;
 }
 
 struct slab *kept_put(uint32_t lane_index, struct slab *run)
@@ -51,7 +53,7 @@ struct slab *kept_put(uint32_t lane_index, struct slab *run)
     /* seq_cst: publishes the run to kept_take and kept_give_back; see bound_raise. */
     uintptr_t old = atomic_exchange_explicit(&lane->run, (uintptr_t)run + pages, memory_order_seq_cst);
     sync_point("kept_put");
-    bound_raise(lane, pages);
+    if (HAK_UNLIKELY(bound_raise(lane, pages))) purge_after_keep();
     return (struct slab *)(old - old % sizeof(struct slab)); /* NOLINT(performance-no-int-to-ptr) */
 }
 

@@ -263,6 +263,12 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
     if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
 }
 
+void purge_after_keep(void)
+{
+    size_t dirty_max = dirty_pages_max();
+    if (HAK_UNLIKELY(counted_dirty_pages() + kept_pages_bound() > dirty_max)) purge_over_limit(dirty_max);
+}
+
 void purge_after_free(struct superslab *superslab)
 {
     if (HAK_UNLIKELY(purge_delay_ms() == 0)) {
@@ -270,8 +276,7 @@ void purge_after_free(struct superslab *superslab)
         pool_tick(os_now_ms()); /* releases empty superslabs: nothing else would, as no page is dirty */
         return;
     }
-    size_t dirty_max = dirty_pages_max();
-    if (HAK_UNLIKELY(counted_dirty_pages() + kept_pages_bound() > dirty_max)) purge_over_limit(dirty_max);
+    purge_after_keep();
 }
 
 static void forget_a_little(void)

@@ -57,6 +57,9 @@ void purge_count_free(uint32_t pages, uint32_t slab_eighths);
 /* Called after pages of a superslab became free: purges if the limit in number is exceeded, or at delay 0. */
 void purge_after_free(struct superslab *superslab);
 
+/* The same after more pages than before may be kept (kept.h). */
+void purge_after_keep(void);
+
 /* Chooses how purged memory goes back (os_purge_by_advice): when a second thread takes a heap, and in the child after
  * fork. */
 void purge_way_set(bool has_threads);
