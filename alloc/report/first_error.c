@@ -29,7 +29,8 @@ static bool is_first(int fd)
 
 void first_error_after_fork(void)
 {
-    if (is_first(second_fd)) call_close(second_fd);
+    /* Without FD_CLOEXEC the number is the program's, which made it the same file. */
+    if (is_first(second_fd) && call_fcntl(second_fd, F_GETFD, 0) == FD_CLOEXEC) call_close(second_fd);
     second_fd = -1;
 }
 

@@ -98,6 +98,15 @@ TEST_F(Process, StandardErrorOfTheStart)
         EXPECT_TRUE(arrived(ends[0]));
         first_error_keep();
         EXPECT_EQ(fcntl(100, F_GETFD), FD_CLOEXEC);
+        dup2(STDERR_FILENO, 100); // a program that uses the number for the same file
+        if (pid_t keeper = fork(); keeper == 0) {
+            _exit(fcntl(100, F_GETFD) == -1);
+        } else {
+            int kept = 1;
+            waitpid(keeper, &kept, 0);
+            EXPECT_EQ(kept, 0);
+        }
+        fcntl(100, F_SETFD, FD_CLOEXEC);
         write_text();
         EXPECT_TRUE(arrived(ends[0]));
         close(STDERR_FILENO); // as ls and sort do
