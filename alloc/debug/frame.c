@@ -311,7 +311,12 @@ static void *realloc_checked(struct hak_heap *heap, void *pointer, size_t size_b
     word.size_bytes = size_bytes;
     if (heap != of_block) return realloc_moved(heap, &framed, size_bytes);
     if (at.kind != RECORD_KIND_slab && whole > SMALL_BYTES_MAX) { /* the heap may resize it without a copy */
+        int saved = errno;
         char *start = heap_realloc(framed.start, whole);
+        if (start == NULL && quarantine_empty()) { /* as in alloc_in */
+            start = heap_realloc(framed.start, whole);
+            if (start != NULL) errno = saved;
+        }
         if (start == NULL) return NULL;
         if (start != framed.start) trace_freed(framed.user);
         return frame_put_resized(start, front, word, framed.word.size_bytes);

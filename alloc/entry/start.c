@@ -114,7 +114,7 @@ __attribute__((constructor)) static void start(void)
     thread_process_start();
     process_start();
     if (VALIDATE) modules_start();
-    if (VALIDATE) cfi_start();
+    if (VALIDATE) cfi_start(modules_are_fixed);
     if (VALIDATE) explain_start();
     if (VALIDATE) explain_next_start();
     options_read(os_is_privileged() ? NULL : environ);

@@ -198,6 +198,11 @@ static const struct module_place *fixed_at(uintptr_t address)
     return NULL;
 }
 
+bool modules_are_fixed(uintptr_t address)
+{
+    return fixed_at(address) != NULL;
+}
+
 /* Whether what was found there is what the place says. */
 static bool is_as_it_was(const struct module_place *place, const struct loaded *found, enum modules_trust trust)
 {

@@ -29,6 +29,9 @@ struct module {
  * lasting addresses are the addresses. */
 void modules_start(void);
 
+/* Whether an address is in a file that is never unloaded: the program, this library, or what they need. After modules_start. */
+bool modules_are_fixed(uintptr_t address);
+
 /* Whether the memory of the module at an address can be read at once: it is on the calling thread's stack as a return
  * address, so that no other thread can unload the module. Else the system reads it for us. */
 enum modules_trust { MODULES_PERHAPS, MODULES_SURELY };

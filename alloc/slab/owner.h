@@ -65,8 +65,8 @@ struct owner {
     bool is_draining; /* a slab was taken off its queue and is still to be drained, as a forked child must know */
     bool owes_drain; /* the last drain stopped with slabs left on the queue */
 
-    /* The queue of slabs that received remote frees since the owner last looked. Any thread pushes; the owner takes the
-     * whole queue. On a cache line apart from the owner's members. */
+    /* The queue of slabs that received remote frees which the owner has not drained. Any thread pushes; the owner takes one
+     * slab after another. On a cache line apart from the owner's members. */
     alignas(64) _Atomic(struct slab *) pending;
 
     struct counters counters; /* VALIDATE */

@@ -58,12 +58,29 @@ static void look_at(uintptr_t word)
     scan.todo[scan.count++] = (struct reached){(uintptr_t)framed.user, framed.word.size_bytes};
 }
 
+static void look_at_words(const uintptr_t *words, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof *words; i++) look_at(words[i]);
+}
+
+/* Page by page, since the program may have protected pages of its block, as guards of a stack. */
+static void follow_large(struct reached block)
+{
+    static uintptr_t words[ROOT_BYTES / sizeof(uintptr_t)];
+    const uintptr_t end = block.word + block.bytes;
+    for (uintptr_t at = block.word, next; at < end; at = next) {
+        next = (at & -(uintptr_t)ROOT_BYTES) + ROOT_BYTES;
+        size_t bytes = (next < end ? next : end) - at;
+        if (os_peek((const void *)at, words, bytes)) look_at_words(words, bytes);
+    }
+}
+
 static void follow_all(void)
 {
     while (scan.count > 0) {
         struct reached block = scan.todo[--scan.count];
-        for (size_t at = 0; at + sizeof(uintptr_t) <= block.bytes; at += sizeof(uintptr_t))
-            look_at(*(const uintptr_t *)(block.word + at));
+        if (block.bytes < ROOT_BYTES) look_at_words((const uintptr_t *)block.word, block.bytes);
+        else follow_large(block);
     }
 }
 
@@ -77,7 +94,7 @@ static void look_at_range(uintptr_t low, uintptr_t high)
         if (at - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start)) continue;
         size_t bytes = high - at < sizeof words ? high - at : sizeof words;
         if (!os_peek((const void *)at, words, bytes)) continue;
-        for (size_t i = 0; i < bytes / sizeof *words; i++) look_at(words[i]);
+        look_at_words(words, bytes);
         follow_all();
     }
 }

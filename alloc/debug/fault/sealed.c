@@ -197,3 +197,15 @@ void sealed_open(const void *address)
     if (entry == NULL || os->commit(entry->low, (size_t)(entry->high - entry->low)) != 0) return;
     entry->high = entry->low;
 }
+
+bool sealed_is_open(const void *address)
+{
+    for (uint32_t i = 0; i < SEALED_BLOCKS_MAX; i++) {
+        struct entry *entry = &entries[i];
+        /* acquire: as entry_take. */
+        char *start = atomic_load_explicit(&entry->start, memory_order_acquire);
+        if (start == NULL || start == &taken || entry->low != entry->high) continue;
+        if ((uintptr_t)address - (uintptr_t)entry->framed.user < entry->framed.word.size_bytes) return true;
+    }
+    return false;
+}

@@ -36,6 +36,7 @@ void sealed_after_fork(void);
 bool sealed_holds(const char *start);
 
 /* The block that waits at an address, for a handler of signals: async-signal-safe. sealed_open lets the program use it
- * again. */
+ * again; sealed_is_open says whether that has been done for the block at an address. */
 bool sealed_find(const void *address, struct framed *framed);
 void sealed_open(const void *address);
+bool sealed_is_open(const void *address);

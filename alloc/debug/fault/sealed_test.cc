@@ -126,4 +126,35 @@ TEST_F(Sealed, NoneWaitsWithALimit)
     limit_set(SIZE_MAX);
 }
 
+// A limit that comes later drives the blocks out, also for a block that grows.
+TEST_F(Sealed, ALaterLimitGetsTheirMemory)
+{
+    constexpr size_t BYTES = 5 * MIB;
+    char *block = take(BYTES);
+    for (int i = 0; i < 10; i++) release(take(BYTES));
+    limit_set(limit_committed_bytes() + MIB);
+    errno = 0;
+    char *grown = static_cast<char *>(frame_realloc(block, 6 * BYTES));
+    EXPECT_NE(grown, nullptr);
+    EXPECT_EQ(errno, 0);
+    limit_set(SIZE_MAX);
+    release(grown != nullptr ? grown : block);
+}
+
+// A thread that faults after another one has reported the block learns that it can be used now.
+TEST_F(Sealed, OpenAfterAReport)
+{
+    framed found;
+    char *block = take(LARGE);
+    release(block);
+    EXPECT_FALSE(sealed_is_open(block + LARGE / 2));
+    sealed_open(block + LARGE / 2);
+    EXPECT_FALSE(sealed_find(block + LARGE / 2, &found));
+    EXPECT_TRUE(sealed_is_open(block + LARGE / 2));
+    EXPECT_FALSE(sealed_is_open(block + LARGE));
+    block[LARGE / 2] = 1;
+    EXPECT_TRUE(sealed_empty());
+    EXPECT_FALSE(sealed_is_open(block + LARGE / 2));
+}
+
 } // namespace test::frames

@@ -39,10 +39,9 @@ static uintptr_t runtimes_low = UINTPTR_MAX, runtimes_high;
 
 /* --- the files ------------------------------------------------------------------------------------------------ */
 
-static int add_file(struct dl_phdr_info *info, size_t size, void *unused)
+static int add_file(struct dl_phdr_info *info, size_t size, void *stays)
 {
     (void)size;
-    (void)unused;
     struct file file = {.low = UINTPTR_MAX};
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -56,6 +55,7 @@ static int add_file(struct dl_phdr_info *info, size_t size, void *unused)
     bool is_known = file.header != NULL && file.header[0] == 1 && file.header[1] == PCREL_S4 && file.header[2] == 3 &&
                     file.header[3] == DATAREL_S4;
     if (!is_known || file.low >= file.high || file_count == FILES_MAX) return 0;
+    if (!(*(cfi_stays_fn **)stays)(file.low)) return 0;
     files[file_count++] = file;
     if (!cfi_is_runtime_path(info->dlpi_name) || runtime_count == RUNTIMES_MAX) return 0;
     runtimes[runtime_count++] = file;
@@ -64,9 +64,9 @@ static int add_file(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-void cfi_start(void)
+void cfi_start(cfi_stays_fn *stays)
 {
-    if (file_count == 0) dl_iterate_phdr(add_file, NULL);
+    if (file_count == 0) dl_iterate_phdr(add_file, &stays);
 }
 
 bool cfi_is_runtime(uintptr_t address)
@@ -327,7 +327,10 @@ bool cfi_step(struct cfi_frame *frame, bool is_call, uintptr_t end)
 
 #else
 
-void cfi_start(void) {}
+void cfi_start(cfi_stays_fn *stays)
+{
+    (void)stays;
+}
 
 bool cfi_is_runtime(uintptr_t address)
 {

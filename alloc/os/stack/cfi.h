@@ -1,5 +1,5 @@
 /* cfi.h: finds a function's caller by call-frame information (.eh_frame), where the compiler kept no frame pointer. It
- * knows the files that were loaded when the process began, which stay. x86-64 only; elsewhere it finds nothing. Any thread;
+ * knows the files that were loaded when the process began and are never unloaded. x86-64 only; elsewhere it finds nothing. Any thread;
  * async-signal-safe after cfi_start. Not a part of the release library. */
 #pragma once
 
@@ -11,8 +11,10 @@ struct cfi_frame {
     uintptr_t pc, stack, frame;
 };
 
-/* Learns the files. Takes the dynamic linker's lock, so not inside malloc; before main. */
-void cfi_start(void);
+/* Learns the files; `stays` says whether the file at an address is never unloaded. Takes the dynamic linker's lock, so not
+ * inside malloc; before main. */
+typedef bool cfi_stays_fn(uintptr_t address);
+void cfi_start(cfi_stays_fn *stays);
 
 /* Whether a file is a part of the C or C++ runtime, by its name. */
 bool cfi_is_runtime_path(const char *path);
