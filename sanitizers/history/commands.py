@@ -194,6 +194,11 @@ def run(options):
     if unreached:
         reason = next(result["reason"] for result in results.values() if result["result"] == "not run")
         say(f"skipped: {reason}")
+    if 0 < unreached < len(picked):  # in the words of unittest: ci/lib/suite_skips.py counts them
+        say("rows ... ok")
+        for name, result in sorted(results.items()):
+            if result["result"] == "not run":
+                say(f"{name} ... skipped '{result['reason']}'")
     lost = [row for row in picked if row.result == "found" and results[row.name]["result"] not in ("found", "not run")]
     for row in lost:
         complain(

@@ -121,6 +121,25 @@ class Store(unittest.TestCase):
         done = self.history("--row", "gone", "--offline")
         self.assertIn("--offline forbids", done.stdout)
 
+    def test_rows_that_did_not_run_are_counted(self):
+        self.table.write_text(line("one") + "\n" + line("two", broken="pypi/tbb/9.0") + "\n")
+        self.library("pypi/tbb/1.0", **{"free-sized": "fail"})
+        self.library("pypi/tbb/2.0")
+
+        def fetch(_package, _version, folder):
+            versions.run(["no-such-client"], folder, 5)
+
+        wheel, versions.FETCH["pypi"] = versions.FETCH["pypi"], fetch
+        try:
+            done = self.history("--row", "one", "--row", "two")
+            self.assertIn(
+                "\nrows ... ok\ntwo ... skipped 'pypi/tbb/9.0: no-such-client is not installed'\n", done.stdout
+            )
+            self.assertEqual(0, done.returncode)
+            self.assertEqual(77, self.history("--row", "two").returncode)
+        finally:
+            versions.FETCH["pypi"] = wheel
+
     def test_a_row_that_is_found_no_more_fails(self):
         self.outcome({}, {}, result="found", by="free-sized", seconds="1.0")
         self.assertEqual(1, self.done.returncode)
