@@ -189,8 +189,6 @@ def run(options):
     results, unreached = Runner(options, store).all(picked, options.jobs, options.out)
     found = sum(result["result"] == "found" for result in results.values())
     say(f"found {found} of {len(picked)}; {unreached} not run, since a registry is out of reach")
-    if not options.quick and not options.row:
-        return 0
     if unreached:
         reason = next(result["reason"] for result in results.values() if result["result"] == "not run")
         say(f"skipped: {reason}")

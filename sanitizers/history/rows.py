@@ -63,11 +63,11 @@ def write(path, comments, rows):
 
 
 def merged(rows, results):
-    """Rows with what was seen. Cells written by hand stay: 'out of reach', and the reason where the result is the same."""
+    """Rows with what was seen, where they ran. Cells written by hand stay: 'out of reach', and the reason where the result is the same."""
     changed = []
     for row in rows:
         new = results.get(row.name)
-        if new is None or row.result == "out of reach":
+        if new is None or new["result"] == "not run" or row.result == "out of reach":
             changed.append(row)
             continue
         reason = new["reason"]

@@ -120,6 +120,7 @@ class Store(unittest.TestCase):
         self.table.write_text(line("gone", broken="pypi/tbb/9.0") + "\n")
         done = self.history("--row", "gone", "--offline")
         self.assertIn("--offline forbids", done.stdout)
+        self.assertEqual(77, done.returncode)
 
     def test_rows_that_did_not_run_are_counted(self):
         self.table.write_text(line("one") + "\n" + line("two", broken="pypi/tbb/9.0") + "\n")
@@ -144,6 +145,7 @@ class Store(unittest.TestCase):
         self.outcome({}, {}, result="found", by="free-sized", seconds="1.0")
         self.assertEqual(1, self.done.returncode)
         self.assertIn("one was found by free-sized", self.done.stderr)
+        self.assertEqual(1, self.history("--all", "--offline").returncode)
 
     def test_results_of_two_machines_are_merged(self):
         self.table.write_text(
@@ -155,6 +157,8 @@ class Store(unittest.TestCase):
         done = self.history("--merge", a, b)
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn("finds 1 of 1 bugs that were run, of 2 rows", done.stdout)
+        a.write_text(json.dumps({"one": dict(result="not run", by="", seconds=0, reason="out of reach")}))
+        self.assertEqual(0, self.history("--merge", a).returncode)
         comments, rows = table.read(self.table)
         self.assertEqual(["# head"], comments)
         self.assertEqual(["found", "out of reach"], [row.result for row in rows])

@@ -224,7 +224,7 @@ class Store:
             if failed.is_file():
                 raise Unavailable(failed.read_text().strip())
             if not fetch:
-                raise Unavailable("not built, and --offline forbids to fetch it")
+                raise OutOfReach("not built, and --offline forbids to fetch it")
             if registry in self.silent:
                 raise OutOfReach(self.silent[registry])
             work = self.root / f"work/{name}"
