@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -57,6 +58,15 @@ struct Merged {
 std::string last_part(const std::string &path)
 {
     return path.substr(path.rfind('/') + 1);
+}
+
+// One folder may be given by several names.
+std::string real_path(const std::string &path)
+{
+    char *resolved = realpath(path.c_str(), nullptr);
+    const std::string real = resolved != nullptr ? resolved : path;
+    std::free(resolved);
+    return real;
 }
 
 class Merger {
@@ -230,7 +240,7 @@ int merge_run(const MergeOptions &options)
     Merger merger;
     std::set<std::string> once;
     for (const std::string &directory : options.directories)
-        if (once.insert(directory).second) merger.add(directory);
+        if (once.insert(real_path(directory)).second) merger.add(directory);
     const Merged merged = merger.finish();
     std::uint64_t runs = 0, cuts = 0;
     double seconds = 0;

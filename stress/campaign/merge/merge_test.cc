@@ -113,7 +113,7 @@ TEST_F(Merge, NothingIsLostOrDoubled)
     ASSERT_EQ(file_replace(path("b/results/00000005-larson.json"), "{\"scenario\": \"lars"), "");
     ASSERT_EQ(file_replace(path("b/results/00000007-larson.json.new"), "{"), ""); // the run of a worker that was killed
     ASSERT_EQ(directory_make(path("c/results")), "");
-    EXPECT_EQ(merge({"a", "b", "b", "c"}), 1);
+    EXPECT_EQ(merge({"a", "b", "b", "b/", "./b", "c"}), 1);
     EXPECT_EQ(nlohmann::json::parse(lines_)["runs"], 2);
     EXPECT_THAT(said_, HasSubstr("1 runs were in more than one folder"));
     EXPECT_THAT(said_, HasSubstr("b/results/00000005-larson.json: no complete JSON"));
