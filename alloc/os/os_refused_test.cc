@@ -115,7 +115,7 @@ const struct {
          return os_has_purged();
      }},
     {"os_has_purged", SYS_mprotect, // a refused call counts as well
-     [](auto &r) { return os_linux_ops.seal(r.used, PAGE_BYTES) == REFUSED && os_has_purged(); }},
+     [](auto &r) { return os_linux_ops.seal(r.used, PAGE_BYTES) == REFUSED && os_has_purged() == VALIDATE; }},
     {"os_has_space", SYS_mmap, [](auto &) { return !os_has_space(PAGE_BYTES); }},
     {"os_has_space", SYS_munmap, // it maps no more, since each would stay: it even says yes to more than there is
      [](auto &) { return os_has_space(MIB) && os_has_space(size_t{1} << 60); }},
