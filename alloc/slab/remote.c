@@ -158,10 +158,10 @@ static struct block *batches_tail(struct block *head, uint32_t count, uint32_t c
 static struct slab *pending_pop(struct owner *owner)
 {
     sync_point("remote_drain");
-    /* acquire, here and on failure: pairs with pending_push, also of the slabs below. */
+    /* acquire, each time: pairs with pending_push, also of the slabs below. (In C11 no failure is stronger than success.) */
     struct slab *slab = atomic_load_explicit(&owner->pending, memory_order_acquire);
     while (slab != NULL && !atomic_compare_exchange_weak_explicit(&owner->pending, &slab, slab->next_pending,
-                                                                  memory_order_relaxed, memory_order_acquire))
+                                                                  memory_order_acquire, memory_order_acquire))
         sync_point("pending_pop");
     return slab;
 }

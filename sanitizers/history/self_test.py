@@ -230,6 +230,20 @@ class Store(unittest.TestCase):
         with self.assertRaises(versions.OutOfReach):
             versions.run(["no-such-client"], self.root, 5)
 
+    def test_a_build_that_was_cut_is_tried_again(self):
+        for words, seconds in ((["sh", "-c", "kill -9 $$"], 5), (["sleep", "60"], 0.1)):
+            with self.assertRaises(versions.Cut):
+                versions.run(words, self.root, seconds)
+        store, kept, wheel = versions.Store(self.store), versions.BUILD[r"pypi/tbb"], versions.FETCH["pypi"]
+        versions.FETCH["pypi"] = lambda _package, _version, folder: folder
+        versions.BUILD[r"pypi/tbb"] = lambda *_: versions.run(["sh", "-c", "kill -9 $$"], self.root, 5)
+        try:
+            for _ in range(2):
+                self.assertRaises(versions.Cut, store.library, "pypi/tbb/3.0")
+        finally:
+            versions.BUILD[r"pypi/tbb"], versions.FETCH["pypi"] = kept, wheel
+        self.assertEqual([], list((store.root / "lib").glob("*3.0.failed")))
+
     def test_a_registry_that_is_silent_is_asked_once(self):
         store = versions.Store(self.store)
         tries = []

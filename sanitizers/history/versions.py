@@ -25,6 +25,10 @@ class OutOfReach(Unavailable):
     """The registry did not answer, or its client is missing."""
 
 
+class Cut(Unavailable):
+    """A build ran out of time, or a signal ended it: another time it may succeed."""
+
+
 class Silent(OutOfReach):
     """The registry did not answer in time, so that it is not asked again."""
 
@@ -55,12 +59,13 @@ def run(words, folder, seconds, failure=Unavailable, **environment):
             env={**os.environ, **environment},
         )
     except subprocess.TimeoutExpired:
-        failure = Silent if failure is OutOfReach else failure
+        failure = Silent if failure is OutOfReach else Cut
         raise failure(f"{words[0]} took more than {seconds} s") from None
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         wrong = [line for line in lines if re.search(r"\berror\b|^E:", line, re.IGNORECASE)] or lines[-1:] or [""]
-        raise failure(f"{words[0]}: {wrong[0].strip()[:200]}")
+        is_cut = failure is Unavailable and (done.returncode < 0 or "Killed" in wrong[0])
+        raise (Cut if is_cut else failure)(f"{words[0]}: {wrong[0].strip()[:200]}")
     return done.stdout
 
 
@@ -240,7 +245,7 @@ class Store:
             except Silent as fault:
                 self.silent[registry] = str(fault)
                 raise
-            except OutOfReach:
+            except (OutOfReach, Cut):
                 raise
             except Unavailable as fault:
                 failed.write_text(f"{fault}\n")

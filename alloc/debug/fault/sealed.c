@@ -194,8 +194,13 @@ bool sealed_find(const void *address, struct framed *framed)
 void sealed_open(const void *address)
 {
     struct entry *entry = find(address);
-    if (entry == NULL || os->commit(entry->low, (size_t)(entry->high - entry->low)) != 0) return;
-    entry->high = entry->low;
+    if (entry == NULL) return;
+    char *start = entry_take(entry);
+    if (start == &taken) return; /* the block leaves at this moment */
+    const char *at = address;
+    bool is_in = start != NULL && at >= entry->low && at < entry->high;
+    if (is_in && os->commit(entry->low, (size_t)(entry->high - entry->low)) == 0) entry->high = entry->low;
+    entry_leave(entry, start);
 }
 
 bool sealed_is_open(const void *address)
