@@ -49,7 +49,7 @@ RunLog RunLog::create(int fd, std::uint32_t seats, std::size_t room)
 {
     const std::size_t bytes = round_up(sizeof(Head)) + seats * seat_bytes(room);
     if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return {nullptr, 0};
-    void *start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void *start = mmap(harness_place(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (start == MAP_FAILED) return {nullptr, 0};
     harness_count_resident(bytes);
     RunLog log(start, bytes);

@@ -13,6 +13,12 @@
 
 namespace stress {
 
+// Where to ask the kernel for this much memory of the harness: in a part of the address space of its own. A malloc
+// decides by addresses, so these must not depend on how much the harness has mapped: a run that is recorded has a log,
+// and one that repeats it has a file of ops. A hint: where the system has no such addresses, or a sanitizer uses them,
+// the kernel chooses.
+void *harness_place(std::size_t size_bytes);
+
 // mmap of private anonymous memory with extra flags, for the harness itself. A run may limit the address space to test
 // the subject; if only that limit is in the way, the limit is lifted for the call. MAP_FAILED like mmap.
 void *harness_mmap(std::size_t size_bytes, int more_flags);

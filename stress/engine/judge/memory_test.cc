@@ -24,6 +24,42 @@ TEST(Memory, ResidentBytesCountWhatIsTouched)
     EXPECT_GE(harness_resident_bytes(), 16u << 20);
 }
 
+#define SKIP_WITHOUT_PLACES() \
+    if (kSanitized || kEmulated) GTEST_SKIP() << "a sanitizer or an emulator may use the addresses"
+
+// Where the kernel puts a mapping that asks for no place, as those of a malloc do.
+void *place_of_a_mapping(std::size_t size_bytes)
+{
+    void *start = mmap(nullptr, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(start, size_bytes);
+    return start;
+}
+
+TEST(Memory, TheHarnessDoesNotMoveWhatTheSubjectMaps)
+{
+    SKIP_WITHOUT_PLACES();
+    constexpr std::size_t small_bytes = 4096, large_bytes = std::size_t{4} << 20;
+    void *const small = place_of_a_mapping(small_bytes), *const large = place_of_a_mapping(large_bytes);
+    for (std::size_t size_bytes : {std::size_t{1}, std::size_t{12288}, std::size_t{9} << 20}) {
+        const Mapped<char> first(size_bytes), second(2 * size_bytes);
+        EXPECT_EQ(place_of_a_mapping(small_bytes), small) << size_bytes;
+        EXPECT_EQ(place_of_a_mapping(large_bytes), large) << size_bytes;
+        void *third = harness_mmap(size_bytes, MAP_NORESERVE);
+        EXPECT_EQ(place_of_a_mapping(small_bytes), small) << size_bytes;
+        munmap(third, size_bytes);
+    }
+}
+
+TEST(Memory, RoundsThatUnmapEverythingGetTheSamePlaces)
+{
+    SKIP_WITHOUT_PLACES();
+    const auto round = [] {
+        const Mapped<char> first(5000), second(1);
+        return second.begin();
+    };
+    EXPECT_EQ(round(), round());
+}
+
 TEST(Memory, MappingsAreCounted)
 {
     const std::size_t before = process_mapping_count();
