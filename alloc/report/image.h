@@ -3,6 +3,7 @@
  * Async-signal-safe; allocates nothing. */
 #pragma once
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,6 @@ bool image_copy(uintptr_t from, void *to, size_t size_bytes, bool stays);
 /* Memory for headers, too large for small stacks. */
 enum { IMAGE_HEADERS_MAX = 64, IMAGE_NOTES_BYTES_MAX = 1024, IMAGE_HEADER_BYTES = 56 };
 struct image_room {
-    _Alignas(8) unsigned char headers[IMAGE_HEADERS_MAX * IMAGE_HEADER_BYTES];
+    alignas(8) unsigned char headers[IMAGE_HEADERS_MAX * IMAGE_HEADER_BYTES];
     unsigned char notes[IMAGE_NOTES_BYTES_MAX];
 };
