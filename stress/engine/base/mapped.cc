@@ -30,6 +30,7 @@ std::atomic<std::uintptr_t> next_place{std::uintptr_t{64} << 30};
 
 void *harness_place(std::size_t size_bytes)
 {
+    if (kSanitized) return nullptr; // each new place may make a mapping of shadow more
     return reinterpret_cast<void *>(next_place.fetch_add(round_to_page(size_bytes), std::memory_order_relaxed));
 }
 
