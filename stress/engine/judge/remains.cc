@@ -116,7 +116,8 @@ Held held_now()
     subject_give_up();
     held[kUsedBytes] = whitebox_in_use().bytes;
     subject_give_up();
-    if (!kSanitized) held[kResidentBytes] = resident_bytes(); // a sanitizer keeps what was freed
+    if (kSanitized) return held; // a sanitizer keeps what was freed, and maps shadow for new addresses
+    held[kResidentBytes] = resident_bytes();
     static char buffer[1 << 16]; // not from the subject
     if (FILE *maps = std::fopen("/proc/self/maps", "re")) {
         std::setvbuf(maps, buffer, _IOFBF, sizeof buffer);
