@@ -9,6 +9,11 @@
 
 namespace stress {
 
+void *harness_place(std::size_t)
+{
+    return nullptr; // anywhere
+}
+
 void *harness_mmap(std::size_t size_bytes, int more_flags)
 {
     return mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);

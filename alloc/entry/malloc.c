@@ -5,17 +5,20 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/config.h"
 #include "hakmem/hakmem.h"
 #include "os/libc.h"
 
 #define OVERRIDE __attribute__((visibility("default")))
+/* A hit begins a cache line of code, wherever the linker puts what is before it. */
+#define HIT __attribute__((aligned(CACHE_LINE_BYTES)))
 
 /* Prototypes of functions that libc's headers do not declare, or not in every version. */
 OVERRIDE void cfree(void *block);
 OVERRIDE void free_sized(void *block, size_t size_bytes);
 OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
 
-OVERRIDE void *malloc(size_t size_bytes)
+OVERRIDE HIT void *malloc(size_t size_bytes)
 {
     return hak_malloc(size_bytes);
 }
@@ -27,7 +30,7 @@ OVERRIDE void *realloc(void *block, size_t size_bytes)
 {
     return hak_realloc(block, size_bytes);
 }
-OVERRIDE void free(void *block)
+OVERRIDE HIT void free(void *block)
 {
     hak_free(block);
 }
