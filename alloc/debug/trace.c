@@ -89,12 +89,12 @@ static uintptr_t lasting_of(uintptr_t return_address, bool is_sure, const struct
     return call + 1;
 }
 
-/* Where a walk up the stack is. */
+/* A walk up the stack. */
 struct walk {
     uintptr_t *addresses;
     uint32_t count;
     uintptr_t end; /* of the stack */
-    const struct module_place *known; /* where a frame's module is still loaded */
+    const struct module_place *known; /* of the last frame whose module is still loaded */
 };
 
 static void add_address(struct walk *walk, uintptr_t address)

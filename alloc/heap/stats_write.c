@@ -1,4 +1,4 @@
-/* More than 400 lines: how each figure is collected, where it is written, and when.
+/* More than 400 lines: how each figure is collected and written, and when.
  *
  * stats_write.c: see stats_write.h. Allocates nothing, and uses no stdio but vsnprintf. */
 #include "heap/stats_write.h"

@@ -12,7 +12,7 @@ struct hak_figures;
 size_t stats_figures(struct hak_figures *out, size_t size_bytes);
 int stats_write(int fd, int format);
 
-/* Where figures go at exit and at the signal: "1" or "exit": text to the standard error of the start (report/first_error.h);
+/* The target of the figures at exit and at the signal: "1" or "exit": text to the standard error of the start (report/first_error.h);
  * "json:PATH", "prom:PATH": a file, which is replaced. In its name %p is the process's number, %e the program's name. False: it
  * is none of these. Called once, at start. */
 bool stats_target_set(const char *target);

@@ -111,7 +111,7 @@ static bool is_alone(void)
 void sweep_finish(void)
 {
     static const char not_alone[] =
-        "hakmem: HAKMEM_FAILFAST_LEAKS: other threads still run: leaks were not looked for\n";
+        "hakmem: HAKMEM_FAILFAST_LEAKS: other threads still run, or that is not known: leaks were not looked for\n";
     if (!is_alone()) {
         if (failfast_wants_leaks()) os_write_error(not_alone, sizeof not_alone - 1);
         return;

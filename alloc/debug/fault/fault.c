@@ -25,8 +25,8 @@ static bool is_near(uint64_t value, int byte)
     return value - pattern < NEAR_BYTES || pattern - value < NEAR_BYTES;
 }
 
-/* Finds a pointer of the byte: the address of the fault, or a register, where the processor does not tell the address since
- * it is none at all. */
+/* Finds a pointer of the byte: the address of the fault, or, if the processor does not tell it because no memory can have
+ * it, a register. */
 static bool find_pointer(const siginfo_t *info, const struct os_register *registers, size_t count, int byte,
                          uint64_t *found)
 {

@@ -20,7 +20,7 @@ struct entry {
 };
 
 static struct entry entries[SEALED_BLOCKS_MAX];
-static _Atomic(uint32_t) next; /* where the next block comes, and the oldest one waits; wraps */
+static _Atomic(uint32_t) next; /* the entry of the next block, and of the oldest one; wraps */
 static _Atomic(size_t) waiting_bytes;
 static _Atomic(bool) is_on;
 static char taken;

@@ -95,12 +95,24 @@ std::uint64_t resident_bytes()
 
 } // namespace
 
+namespace {
+
+// Of a sanitizer, on x86-64: between the two parts of the address space in which programs are (compiler-rt's
+// tsan_platform.h, Mapping48AddressSpace; asan_mapping.h). It grows when new addresses are used, wherever they are.
+bool is_shadow(unsigned long start)
+{
+    constexpr unsigned long low = 0x010000000000, high = 0x550000000000;
+    return kSanitized && start >= low && start < high;
+}
+
+} // namespace
+
 void held_add_mapping(Held &held, const char *line)
 {
     unsigned long start = 0, end = 0;
     char access[8] = "";
     int path = 0;
-    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %n", &start, &end, access, &path) < 3) return;
+    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %n", &start, &end, access, &path) < 3 || is_shadow(start)) return;
     const bool file = path != 0 && line[path] == '/', open = access[0] == 'r' || access[1] == 'w';
     held[file ? kFileMappings : open ? kOpenMappings : kClosedMappings] += 1;
     held[file ? kFileBytes : kBytes] += end - start;
@@ -116,8 +128,7 @@ Held held_now()
     subject_give_up();
     held[kUsedBytes] = whitebox_in_use().bytes;
     subject_give_up();
-    if (kSanitized) return held; // a sanitizer keeps what was freed, and maps shadow for new addresses
-    held[kResidentBytes] = resident_bytes();
+    if (!kSanitized) held[kResidentBytes] = resident_bytes(); // a sanitizer keeps what was freed
     static char buffer[1 << 16]; // not from the subject
     if (FILE *maps = std::fopen("/proc/self/maps", "re")) {
         std::setvbuf(maps, buffer, _IOFBF, sizeof buffer);

@@ -172,7 +172,7 @@ static void write_freed_late(void)
 static void overflow_one(void)
 {
     char *block = opaque(malloc(100)); /* told */
-    opaque(block)[100] ^= 1;
+    memset(block, 1, 101);
     free(block); /* told */
 }
 
@@ -215,21 +215,21 @@ static void overflow_far(void)
 static void overflow_string(void)
 {
     char *block = opaque(malloc(8)); /* told */
-    strcpy(block, "123456789");
+    strcpy(block, "12345678");
     free(block); /* told */
 }
 
 static void overflow_run(void)
 {
     char *block = opaque(malloc(100000)); /* told */
-    opaque(block)[100000] ^= 1;
+    opaque(block)[100000] = 1;
     free(block); /* told */
 }
 
 static void overflow_huge(void)
 {
     char *block = opaque(malloc(5000000)); /* told */
-    opaque(block)[5000000] ^= 1;
+    opaque(block)[5000000] = 1;
     free(block); /* told */
 }
 
@@ -245,14 +245,14 @@ static void overflow_grown(void)
 {
     char *block = block_of(100);
     block = opaque(realloc(block, 300)); /* told */
-    opaque(block)[300] ^= 1;
+    opaque(block)[300] = 1;
     free(block); /* told */
 }
 
 static void overflow_in_thread(void)
 {
     shared = opaque(malloc(200)); /* told */
-    opaque(shared)[200] ^= 1;
+    opaque(shared)[200] = 1;
     in_thread(free_shared);
 }
 
@@ -279,7 +279,7 @@ static void overflow_getline(void)
 static void overflow_usable(void)
 {
     char *block = opaque(malloc(20)); /* told */
-    opaque(block)[malloc_usable_size(block)] ^= 1;
+    memset(block, 1, malloc_usable_size(block) + 1);
     free(block); /* told */
 }
 

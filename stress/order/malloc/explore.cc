@@ -155,7 +155,7 @@ ExploreResult explore(const ExploreRequest &request)
             count();
             if (!result.failure.empty() || is_time_up()) return result;
         } while (search.next());
-        result.is_complete = true;
+        result.is_complete = result.given_up == 0;
         return result;
     }
     // A first run without choices says how many points there are.
