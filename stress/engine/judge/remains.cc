@@ -95,24 +95,18 @@ std::uint64_t resident_bytes()
 
 } // namespace
 
-namespace {
-
-// Of a sanitizer, on x86-64: between the two parts of the address space in which programs are (compiler-rt's
-// tsan_platform.h, Mapping48AddressSpace; asan_mapping.h). It grows when new addresses are used, wherever they are.
 bool is_shadow(unsigned long start)
 {
-    constexpr unsigned long low = 0x010000000000, high = 0x550000000000;
-    return kSanitized && start >= low && start < high;
+    return start >= 0x010000000000 && start < 0x550000000000;
 }
-
-} // namespace
 
 void held_add_mapping(Held &held, const char *line)
 {
     unsigned long start = 0, end = 0;
     char access[8] = "";
     int path = 0;
-    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %n", &start, &end, access, &path) < 3 || is_shadow(start)) return;
+    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %n", &start, &end, access, &path) < 3) return;
+    if (kSanitized && is_shadow(start)) return;
     const bool file = path != 0 && line[path] == '/', open = access[0] == 'r' || access[1] == 'w';
     held[file ? kFileMappings : open ? kOpenMappings : kClosedMappings] += 1;
     held[file ? kFileBytes : kBytes] += end - start;

@@ -39,8 +39,13 @@ inline constexpr std::uint32_t kRepeatsMin = 5, kRepeatsMinLenient = 9;
 // harness has given its memory back.
 Held held_now();
 
-// Adds a mapping: a line of /proc/PID/maps.
+// Adds a mapping: a line of /proc/PID/maps. In sanitizer builds shadow is left out.
 void held_add_mapping(Held &held, const char *line);
+
+// Whether a mapping that starts here is a sanitizer's shadow, on x86-64: between the two parts of the address space in
+// which programs are (compiler-rt's tsan_platform.h, Mapping48AddressSpace; asan_mapping.h). Shadow grows when new
+// addresses are used, wherever they are.
+bool is_shadow(unsigned long start);
 
 using Rounds = std::vector<Held, MappedAllocator<Held>>;
 
