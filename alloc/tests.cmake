@@ -243,6 +243,8 @@ hakmem_emulator_lacks(override OverrideNew lacking)
 hakmem_add_override_test(override/libc override-tests --gtest_filter=*${lacking})
 if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
   add_executable(profile-program programs/profile_program.cc)
+  target_compile_options(profile-program PRIVATE -g) # the check expects functions, files and lines
+  target_link_options(profile-program PRIVATE -Wl,--build-id)
   target_link_libraries(profile-program PRIVATE Threads::Threads)
   add_dependencies(alloc-programs profile-program)
   set(check ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/profile_check $<TARGET_FILE:hakmem>

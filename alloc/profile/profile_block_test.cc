@@ -79,13 +79,22 @@ TEST_F(ProfileBlock, LeaksAreListedUpToFifty)
     for (unsigned count : {0u, 1u, 49u, 50u, 51u})
         EXPECT_TRUE(test::in_child([count] {
             ASSERT_EQ(profile_start(1, 7), 0); // every block
+            const auto bytes_of = [](unsigned i) { return size_t{100000} - 1000 * (i / 2); }; // each two alike
+            const auto about = [](size_t bytes, unsigned blocks) {
+                return "about " + std::to_string(bytes) + " bytes in " + std::to_string(blocks) + " blocks, ";
+            };
             std::vector<void *> blocks;
-            std::string wanted;
+            size_t total = 0;
             for (unsigned i = 0; i < count; i++) {
-                const size_t bytes = 100000 - 1000 * (i / 2); // each two alike
-                blocks.push_back(allocate_on_way(i, 6, bytes));
-                if (i < 50)
-                    wanted += "hakmem: leak: about " + std::to_string(bytes) + " bytes in 1 blocks, allocated at\n";
+                blocks.push_back(allocate_on_way(i, 6, bytes_of(i)));
+                total += bytes_of(i);
+            }
+            std::string wanted =
+                "hakmem: leaks: " + about(total, count) + "by " + std::to_string(count) + " call stacks\n";
+            for (unsigned i = 0; i < std::min(count, 50u); i++) {
+                const size_t tenths = (2000 * bytes_of(i) + total) / (2 * total);
+                const std::string percent = std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%: ";
+                wanted += "hakmem: leak: " + percent + about(bytes_of(i), 1) + "allocated at\n";
             }
             FILE *file = tmpfile();
             const int kept = dup(STDERR_FILENO);
@@ -95,7 +104,7 @@ TEST_F(ProfileBlock, LeaksAreListedUpToFifty)
             rewind(file);
             std::string leaks;
             for (char line[4096]; fgets(line, sizeof line, file) != nullptr;)
-                if (strstr(line, " leak: ") != nullptr) leaks += line;
+                if (strstr(line, " leak") != nullptr) leaks += line;
             EXPECT_EQ(leaks, wanted);
             fclose(file);
             for (void *block : blocks) hak_free(block);

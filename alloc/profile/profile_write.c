@@ -256,21 +256,58 @@ static void write_frame(uintptr_t frame)
     os_write_error(text.bytes, text.length);
 }
 
-static void write_leak(const struct profile_site *site, const struct figures *figures)
+static void add_used(struct text *text, const struct figures *figures)
 {
-    char line[128];
+    text_add(text, "about ");
+    text_add_number(text, figures->used_bytes);
+    text_add(text, " bytes in ");
+    text_add_number(text, figures->used_objects);
+    text_add(text, " blocks, ");
+}
+
+/* Of all that is in use. */
+static struct figures write_total(void)
+{
+    char line[160];
     struct text text = {.bytes = line, .size = sizeof line};
-    text_add(&text, "hakmem: leak: about ");
-    text_add_number(&text, figures->used_bytes);
-    text_add(&text, " bytes in ");
-    text_add_number(&text, figures->used_objects);
-    text_add(&text, " blocks, allocated at\n");
+    struct figures total = {0};
+    uint64_t stacks = 0;
+    for (const struct profile_site *site = profile_sites(); site != NULL; site = site->next) {
+        struct figures figures = figures_of(site);
+        total.used_bytes += figures.used_bytes;
+        total.used_objects += figures.used_objects;
+        if (figures.used_bytes != 0) stacks++;
+    }
+    text_add(&text, "hakmem: leaks: ");
+    add_used(&text, &total);
+    text_add(&text, "by ");
+    text_add_number(&text, stacks);
+    text_add(&text, " call stacks\n");
+    os_write_error(text.bytes, text.length);
+    return total;
+}
+
+static void write_leak(const struct profile_site *site, const struct figures *figures, const struct figures *total)
+{
+    char line[160];
+    struct text text = {.bytes = line, .size = sizeof line};
+    /* A user's address space has at most 2^47 bytes. The total is a moment older, so it may be 0. */
+    uint64_t all = total->used_bytes, tenths = all == 0 ? 0 : (1000 * figures->used_bytes + all / 2) / all;
+    text_add(&text, "hakmem: leak: ");
+    text_add_number(&text, tenths / 10);
+    text_add(&text, ".");
+    text_add_number(&text, tenths % 10);
+    text_add(&text, "%: ");
+    add_used(&text, figures);
+    text_add(&text, "allocated at\n");
     os_write_error(text.bytes, text.length);
     for (uint32_t i = 0; i < site->count; i++) write_frame(site->frames[i]);
 }
 
 void profile_write_leaks(void)
 {
+    static const char next[] = "hakmem:   next: hakmem-run --profile DIR PROGRAM names the functions\n";
+    const struct figures total = write_total();
     const struct profile_site *last = NULL;
     uint64_t last_bytes = UINT64_MAX;
     for (int rank = 0; rank < LEAKS_MAX; rank++) {
@@ -284,9 +321,10 @@ void profile_write_leaks(void)
             if (site == last) is_past = true;
             else if (is_next && figures.used_bytes > best_figures.used_bytes) best = site, best_figures = figures;
         }
-        if (best == NULL) return;
-        write_leak(best, &best_figures);
+        if (best == NULL) break;
+        write_leak(best, &best_figures, &total);
         last = best;
         last_bytes = best_figures.used_bytes;
     }
+    if (last != NULL) os_write_error(next, sizeof next - 1);
 }

@@ -79,13 +79,14 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SUITE_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libhakmem0 (= ${version}), libc6-dev")
-set(CPACK_DEBIAN_SUITE_PACKAGE_RECOMMENDS "libhakmem0, gdb")
+set(CPACK_DEBIAN_SUITE_PACKAGE_RECOMMENDS "libhakmem0, gdb, python3, binutils")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "A drop-in for malloc by LD_PRELOAD or by linking: libhakmem.so.0, which is
 fast, and libhakmem-validate.so.0, the same heap, which names misuse and
 corruption.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers, the static library, the override objects, and what CMake and
 pkg-config read.")
 set(CPACK_COMPONENT_SUITE_DESCRIPTION "hakmem-stress runs any malloc in many threads and checks every block.
-hakmem-bench times it. hakmem-run starts a program with libhakmem.")
+hakmem-bench times it. hakmem-run starts a program with libhakmem, and
+hakmem-profile shows its heap profiles.")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "multithreaded malloc for Linux, and a test suite for any malloc")
 include(CPack)

@@ -1,8 +1,8 @@
 # What `cmake --install` and cpack put where. Components:
 #   library      the shared libraries
 #   development  headers, libhakmem.a, the override objects, and what find_package and pkg-config read
-#   suite        hakmem-stress, hakmem-bench and hakmem-run; the first two need no other component, and find the library if
-#                that is there
+#   suite        hakmem-stress, hakmem-bench, hakmem-run and hakmem-profile; the first two need no other component, and find
+#                the library if that is there
 # The suite's program stands with its helpers in libexec, where it looks for them, and bin has a link to it.
 
 include(GNUInstallDirs)
@@ -13,9 +13,12 @@ set(suite_folder ${CMAKE_INSTALL_LIBEXECDIR}/hakmem)
 
 # hakmem-run finds the libraries from its own place: beside it in the build tree, else as installed.
 file(RELATIVE_PATH library_of_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
-configure_file(${install_folder}/hakmem-run ${PROJECT_BINARY_DIR}/hakmem-run @ONLY
-  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-install(PROGRAMS ${PROJECT_BINARY_DIR}/hakmem-run DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT suite)
+foreach(program hakmem-run hakmem-profile)
+  configure_file(${install_folder}/${program} ${PROJECT_BINARY_DIR}/${program} @ONLY
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endforeach()
+install(PROGRAMS ${PROJECT_BINARY_DIR}/hakmem-run ${PROJECT_BINARY_DIR}/hakmem-profile DESTINATION ${CMAKE_INSTALL_BINDIR}
+  COMPONENT suite)
 
 # hakmem_install_link(TARGET FOLDER NAME COMPONENT): a link with that name.
 function(hakmem_install_link target folder name component)
@@ -92,7 +95,7 @@ if(suite)
 endif()
 
 # Manual pages and completions, made of --help when they are installed.
-set(manual hakmem-run)
+set(manual hakmem-run hakmem-profile)
 if(suite)
   list(APPEND manual hakmem-stress hakmem-bench)
 endif()
