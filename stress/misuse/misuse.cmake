@@ -196,6 +196,13 @@ foreach(name kinds-c kinds-cxx)
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/misuse/kinds)
 endforeach()
 
+# What an attacker makes of one error: docs/security.md.
+add_executable(misuse-attacks ${CMAKE_CURRENT_SOURCE_DIR}/misuse/attacks/attacks.c)
+add_dependencies(misuse-programs misuse-attacks)
+target_compile_definitions(misuse-attacks PRIVATE _GNU_SOURCE)
+target_compile_options(misuse-attacks PRIVATE -Wall -Wextra -Werror -O1 -g -fno-builtin)
+set_target_properties(misuse-attacks PROPERTIES OUTPUT_NAME attacks RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/misuse)
+
 # --- tests --------------------------------------------------------------------------------------------------
 
 function(misuse_test name library)
@@ -250,6 +257,10 @@ add_test(NAME misuse.kinds COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_D
   --library $<TARGET_FILE:hakmem-validate> --programs ${CMAKE_BINARY_DIR}/misuse/kinds
   --page ${PROJECT_SOURCE_DIR}/docs/debug.md)
 set_tests_properties(misuse.kinds PROPERTIES LABELS misuse TIMEOUT 600)
+
+add_test(NAME misuse.attacks COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/misuse/attacks/measure
+  --build ${CMAKE_BINARY_DIR} --page ${PROJECT_SOURCE_DIR}/docs/security.md)
+set_tests_properties(misuse.attacks PROPERTIES LABELS misuse TIMEOUT 600)
 
 # A program that gives up has misused nothing. That must count as a failure, even if no kind is expected.
 misuse_test(misuse.gives_up hakmem $<TARGET_FILE:misuse-double_free>)
