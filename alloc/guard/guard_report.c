@@ -1,8 +1,10 @@
-/* guard_report.c: writes what a sampled block has found as one line. See guard.h. */
+/* guard_report.c: writes what a sampled block has found: a line, and the stacks that allocated and freed it. See guard.h. */
 #include <stdlib.h>
 
 #include "guard/guard_report.h"
 #include "os/os.h"
+#include "report/modules.h"
+#include "report/place.h"
 #include "report/text.h"
 
 static HAK_TLS const void *misused_pointer;
@@ -21,6 +23,55 @@ static void add_distance(struct text *text, const struct guard_history *history)
     bool is_before = address < start, is_behind = address >= end;
     text_add_number(text, is_before ? start - address : is_behind ? address - end : address - start);
     text_add(text, is_before ? " bytes before" : is_behind ? " bytes past the end of" : " bytes into");
+}
+
+/* The first of the program's own frames: the library's come before them. */
+static uint32_t first_frame(const struct guard_event *event)
+{
+    const struct module *own = modules_find((uintptr_t)guard_say);
+    uint32_t first = 0;
+    if (own == NULL || own == modules_get(0)) return 0; /* linked into the program */
+    while (first < event->count && modules_find(event->frames[first]) == own) first++;
+    return first;
+}
+
+static void say_stack(const char *what, const struct guard_event *event)
+{
+    char line[MODULE_PATH_MAX + 128];
+    for (uint32_t i = first_frame(event); i < event->count; i++) {
+        struct text text = {.bytes = line, .size = sizeof line};
+        const uintptr_t call = event->frames[i] - 1; /* a frame is where the call returns to */
+        const struct module *module = modules_find(call);
+        text_add(&text, what);
+        text_add(&text, "hakmem:     ");
+        if (module != NULL) place_add(&text, module, call);
+        else text_add_address(&text, (const void *)call);
+        text_add(&text, "\n");
+        os_write_error(text.bytes, text.length);
+        what = "";
+    }
+}
+
+/* The calls of the program itself in the stacks, for a command to copy. */
+static void say_next(const struct guard_history *history)
+{
+    const struct guard_event *const events[] = {&history->allocated, &history->freed};
+    const struct module *program = modules_get(0);
+    char line[MODULE_PATH_MAX + 128 + 2 * GUARD_FRAMES * 20];
+    struct text text = {.bytes = line, .size = sizeof line};
+    text_add(&text, "hakmem:   next: addr2line -Cfipe ");
+    text_add_word(&text, program->path);
+    const size_t before = text.length;
+    for (int of = 0; of < 2; of++)
+        for (uint32_t i = first_frame(events[of]); i < events[of]->count; i++) {
+            const uintptr_t call = events[of]->frames[i] - 1;
+            if (modules_find(call) != program) continue;
+            text_add(&text, " ");
+            text_add_hex(&text, call - program->image.base);
+        }
+    if (text.length == before) return;
+    text_add(&text, "\n");
+    os_write_error(text.bytes, text.length);
 }
 
 void guard_say(const struct guard_history *history)
@@ -52,6 +103,10 @@ void guard_say(const struct guard_history *history)
     }
     text_add(&text, "\n");
     os_write_error(text.bytes, text.length);
+    if (modules_count() == 0 || history->start == 0) return; /* modules are known once the crash handler is installed */
+    say_stack("hakmem:   allocated at\n", &history->allocated);
+    say_stack("hakmem:   freed at\n", &history->freed);
+    say_next(history);
 }
 
 HAK_NORETURN HAK_COLD void guard_misused(const void *pointer, enum record_finding finding)

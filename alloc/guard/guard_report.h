@@ -5,7 +5,8 @@
 
 #include "guard/guard.h"
 
-/* Writes one line to standard error. Async-signal-safe. */
+/* Writes a line to standard error, the stacks that allocated and freed the block, and a command that names their functions.
+ * Async-signal-safe. */
 void guard_say(const struct guard_history *history);
 
 /* Calls guard_say and abort(), for a bad pointer that was given to free or realloc. */
