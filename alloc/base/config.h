@@ -75,6 +75,7 @@ enum {
     BORROWED_BYTES = 256,
     READ_AHEAD_PART = 2, /* a list of at least this part of the slab's blocks is read before it is sorted */
     SORTED_MIN = 8, /* a slab's free list of fewer blocks is not sorted when it is taken */
+    SORTED_MAX = 256, /* of a list of more, this many are sorted and taken */
 
     /* How many slabs a thread gathers remote frees for at one time. A producer allocates from one slab of each class in
      * turn, so this must exceed the number of classes (measured: a block handed over takes 57 ns with 16 stages, 18 ns
@@ -113,7 +114,8 @@ enum {
         8, /* while a heap owes such work, its thread comes to a slow path after this many frees of a class */
     TRIM_STEP_SLABS = 64, /* a step of a trim looks at this many slabs at most */
     TRIM_STEP_CALLS = 3, /* it makes this many calls to the system at most */
-    TRIM_STEP_BLOCKS = 512, /* it looks at no further slab once it has walked this many free blocks */
+    TRIM_STEP_BLOCKS =
+        256, /* it looks at no further slab once it has walked this many free blocks; what it walks beyond, later steps walk less */
     TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
     HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
     INHERITED_SUPERSLABS_MAX = 32, /* a forked child that has more purges by madvise */

@@ -52,8 +52,9 @@ struct owner {
     uint8_t trims_wanted;
 
     /* A trim that is under way: the class that it has come to, 0: none; and the slab that it looks at next, NULL: no
-     * other of that class. */
+     * other of that class; and the blocks that the last step walked beyond its part, which the next steps walk less. */
     uint8_t trim_class;
+    uint32_t trim_ahead;
     struct slab *trim_at;
 
     _Atomic(uint64_t) events[OWNER_EVENT_COUNT]; /* relaxed */

@@ -115,7 +115,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->free = NULL;
     used_set(slab, 0);
     slab->carved_count = 0;
-    slab->hollow = slab->trimmed = false;
+    slab->hollow = slab->trimmed = slab->cut = false;
     slab->drained = false;
     slab->class_index = (uint8_t)class_index;
     slab->page_count = (uint8_t)pages;
@@ -252,8 +252,7 @@ struct block *slab_take(struct slab *slab)
     }
     if (list != NULL) {
         uint32_t count = slab->carved_count - used_get(slab);
-        list = slab_sorted(slab, list, count);
-        slab->free = NULL;
+        list = slab_take_sorted(slab, &count);
         slab->drained = false;
         used_add(slab, count);
     } else if (HAK_UNLIKELY(slab->hollow)) {
@@ -263,7 +262,7 @@ struct block *slab_take(struct slab *slab)
     } else {
         list = slab_carve(slab);
     }
-    if (slab->carved_count == slab->capacity) list_remove(slab);
+    if (slab->free == NULL && slab->carved_count == slab->capacity) list_remove(slab);
     return list;
 }
 

@@ -43,9 +43,9 @@ static inline char *slab_start(const struct superslab *superslab, const struct s
 /* Makes a slab for the owner, first in its list. NULL when the system has no memory. */
 struct slab *slab_make(struct owner *owner, uint32_t class_index);
 
-/* Takes blocks from a listed slab: its whole free list, or else newly carved blocks. Returns a list of at least one
- * block, which ends in NULL. A free list of a slab of one page is in the order of the addresses, unless other threads
- * freed some of its blocks. */
+/* Takes blocks from a listed slab: its free list, of which sort.h may leave a part, or else newly carved blocks. Returns a list
+ * of at least one block, which ends in NULL. A free list of a slab of one page is in the order of the addresses, unless other
+ * threads freed some of its blocks. */
 struct block *slab_take(struct slab *slab);
 
 /* For defragmentation (cache/defrag.h): brings the owner's list of a class into order, the fullest slabs first, and adds up

@@ -14,18 +14,23 @@ static void read_ahead(const struct slab *slab, const char *start)
     for (uint32_t at = 0; at < PAGE_BYTES; at += step_bytes) (void)*(const volatile char *)(start + at);
 }
 
-struct block *slab_sorted(struct slab *slab, struct block *list, uint32_t count)
+struct block *slab_take_sorted(struct slab *slab, uint32_t *count)
 {
-    if (slab->page_count != 1 || slab->drained || count < SORTED_MIN) return list;
+    struct block *list = slab->free, *rest = list;
+    slab->free = NULL;
+    if (slab->page_count != 1 || slab->drained || *count < SORTED_MIN) return list;
     uint64_t bits[PAGE_BYTES / GRANULE_BYTES / 64] = {0};
     char *start = superslab_page_start(superslab_of(slab), slab);
-    if (count >= slab->capacity / READ_AHEAD_PART) read_ahead(slab, start);
-    for (struct block *block = list; block != NULL; block = link_get(&block->next)) {
-        size_t granule = ((uintptr_t)block - (uintptr_t)start) / GRANULE_BYTES;
-        if (granule >= PAGE_BYTES / GRANULE_BYTES || count-- == 0) return list;
+    uint32_t taken = *count < SORTED_MAX ? *count : SORTED_MAX;
+    if (!slab->cut && *count >= slab->capacity / READ_AHEAD_PART) read_ahead(slab, start);
+    slab->cut = false;
+    for (uint32_t left = taken; left > 0 && rest != NULL; left--, rest = link_get(&rest->next)) {
+        size_t granule = ((uintptr_t)rest - (uintptr_t)start) / GRANULE_BYTES;
+        if (granule >= PAGE_BYTES / GRANULE_BYTES) return list;
         bits[granule / 64] |= 1ull << granule % 64;
     }
-    struct block *first = NULL, **link = &first;
+    if ((rest == NULL) != (taken == *count)) return list;
+    struct block **link = &list;
     for (uint32_t word = 0; word < PAGE_BYTES / GRANULE_BYTES / 64; word++) {
         for (uint64_t left = bits[word]; left != 0; left &= left - 1) {
             struct block *block =
@@ -35,5 +40,8 @@ struct block *slab_sorted(struct slab *slab, struct block *list, uint32_t count)
         }
     }
     link_set(link, NULL);
-    return first;
+    slab->free = rest;
+    slab->cut = rest != NULL;
+    *count = taken;
+    return list;
 }

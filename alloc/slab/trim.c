@@ -1,4 +1,4 @@
-/* trim.c: see trim.h. */
+/* trim.c: see trim.h. More than 400 lines: what finds, purges, relinks and carves hollow memory shares one view of a slab. */
 #include "slab/trim.h"
 
 #include "os/os.h"
@@ -8,15 +8,16 @@
 enum {
     WORD_BITS = 64,
     BLOCKS_MAX = PAGE_BYTES / GRANULE_BYTES, /* slabs of more pages have larger and fewer blocks */
-    OS_PAGES_MAX = 16,                       /* system pages in one of our pages: bits of hollow_pages */
+    OS_PAGES_MAX = 16, /* system pages in one of our pages: bits of hollow_pages */
+    SLAB_PAGES_MAX = 8,
 };
 
-static_assert(8 * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BLOCKS_MAX, "no slab has more blocks");
+static_assert(SLAB_PAGES_MAX * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BLOCKS_MAX, "no slab has more blocks");
 
 /* The layout of a slab: its blocks, and the system's pages that they lie on. */
 struct layout {
     struct slab *slab;
-    char *start;     /* where the slab's pages begin */
+    char *start; /* where the slab's pages begin */
     uint32_t colour; /* bytes from start to the first block: less than a page of the system */
     uint32_t block_bytes;
     uint32_t os_bytes;
@@ -124,13 +125,47 @@ static bool idle_has(const struct idle *idle, uint32_t first, uint32_t end)
     return true;
 }
 
+/* The number of blocks that start below a system page. */
+static uint32_t started_below(const struct layout *at, uint32_t os_page)
+{
+    uint32_t offset = os_page * at->os_bytes;
+    if (offset <= at->colour) return 0;
+    uint32_t count = (offset - at->colour + at->block_bytes - 1) / at->block_bytes;
+    return count < at->slab->capacity ? count : at->slab->capacity;
+}
+
+/* False: no page can go, since of each some block that starts in it is in use. Only for a slab that is wholly carved and has no
+ * hollow page. Most trims of scattered blocks end here: to count takes a third of the time of idle_find and what follows it. */
+static bool may_go(const struct layout *at)
+{
+    uint16_t free_counts[SLAB_PAGES_MAX * OS_PAGES_MAX] = {0};
+    const uint32_t os_shift = (uint32_t)__builtin_ctz(at->os_bytes), pages = os_page_count(at);
+    const struct block *block = at->slab->free;
+    for (uint32_t left = at->slab->capacity; block != NULL; block = link_get(&block->next)) {
+        size_t os_page = (size_t)((const char *)block - at->start) >> os_shift;
+        if (os_page >= pages) broken(BROKEN_free, at->slab->class_index, block);
+        free_counts[os_page]++;
+        if (left-- == 0) broken(BROKEN_free, at->slab->class_index, block);
+    }
+    for (uint32_t os_page = 0, below = 0; os_page < pages; os_page++) {
+        uint32_t until = started_below(at, os_page + 1);
+        if (free_counts[os_page] != 0 && free_counts[os_page] == until - below) return true;
+        below = until;
+    }
+    return false;
+}
+
 /* Returns how many blocks are on the free list. */
 static uint32_t idle_find(const struct layout *at, struct idle *idle)
 {
+    enum { INVERSE_SHIFT = 40 }; /* exact, since a slab has less than 2^20 bytes and a block less than 2^16 */
+    const uint64_t inverse = ((uint64_t)1 << INVERSE_SHIFT) / at->block_bytes + 1;
+    const char *base = at->start + at->colour;
     uint32_t count = 0, capacity = at->slab->capacity;
+    const size_t bytes = (size_t)capacity * at->block_bytes;
     for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next)) {
-        size_t index = ((size_t)((const char *)block - at->start) - at->colour) / at->block_bytes;
-        if (index >= capacity || count++ == capacity) broken(BROKEN_free, at->slab->class_index, block);
+        size_t offset = (size_t)((const char *)block - base), index = offset * inverse >> INVERSE_SHIFT;
+        if (offset >= bytes || count++ == capacity) broken(BROKEN_free, at->slab->class_index, block);
         idle->words[index / WORD_BITS] |= 1ull << index % WORD_BITS;
     }
     if (!at->slab->hollow) { /* what is not carved yet */
@@ -160,7 +195,7 @@ static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os
 static bool idle_is_whole(const struct slab *slab, const struct idle *idle, uint32_t used)
 {
     uint32_t count = 0;
-    for (uint32_t word = 0; word < BLOCKS_MAX / WORD_BITS; word++)
+    for (uint32_t word = 0; word * WORD_BITS < slab->capacity; word++)
         count += (uint32_t)__builtin_popcountll(idle->words[word]);
     return count == slab->capacity - used;
 }
@@ -194,7 +229,7 @@ static uint32_t relink(const struct layout *at, struct idle *idle)
         if (is_hollow(at, os_page)) idle_clear(idle, first_block(at, os_page), end_block(at, os_page));
     struct block **end = &at->slab->free;
     uint32_t count = 0;
-    for (uint32_t word = 0; word < BLOCKS_MAX / WORD_BITS; word++) {
+    for (uint32_t word = 0; word * WORD_BITS < at->slab->capacity; word++) {
         for (uint64_t left = idle->words[word]; left != 0; left &= left - 1) {
             link_set(end, block_at(at, word * WORD_BITS + (uint32_t)__builtin_ctzll(left)));
             end = &link_get(end)->next;
@@ -214,16 +249,12 @@ static bool any_hollow(const struct slab *slab)
 
 /* What a step of a trim may still do. */
 struct budget {
-    uint32_t slabs, calls, blocks;
+    uint32_t slabs, calls;
+    int64_t blocks; /* below 0: more than the step had, since it finishes the slab that it looks at */
     bool has_more; /* the calls did not suffice for all rows of the last slab */
 };
 
-static const struct budget NO_BOUND = {UINT32_MAX, UINT32_MAX, UINT32_MAX, false};
-
-static void spend(uint32_t *left, uint32_t amount)
-{
-    *left -= amount < *left ? amount : *left;
-}
+static const struct budget NO_BOUND = {UINT32_MAX, UINT32_MAX, INT64_MAX, false};
 
 static size_t trim(struct slab *slab, struct budget *left)
 {
@@ -233,20 +264,27 @@ static size_t trim(struct slab *slab, struct budget *left)
     if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
+    if (!slab->hollow && slab->carved_count == slab->capacity) {
+        left->blocks -= slab->carved_count - used;
+        if (!may_go(&at)) {
+            slab->trimmed = true;
+            return 0;
+        }
+    }
     struct idle idle = {{0}};
-    spend(&left->blocks, idle_find(&at, &idle));
+    left->blocks -= idle_find(&at, &idle);
     if (!idle_is_whole(slab, &idle, used)) return 0;
     uint32_t gone = 0, calls = purge_rows(&at, &idle, left->calls, &gone);
     left->has_more = calls == left->calls && gone > 0;
     slab->trimmed =
         calls == 0 || (gone > 0 && !left->has_more); /* if the system refused all, the next trim asks again */
-    spend(&left->calls, calls);
+    left->calls -= calls;
     if (calls == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
     slab->drained = false; /* relink leaves the order of the addresses */
     uint32_t listed = relink(&at, &idle), carved = used + listed;
-    spend(&left->blocks, listed);
+    left->blocks -= listed;
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;
     return (size_t)gone * at.os_bytes;
@@ -261,6 +299,7 @@ size_t slab_trim(struct slab *slab)
 void slab_trim_begin(struct owner *owner)
 {
     owner->trim_class = 1;
+    owner->trim_ahead = 0;
     owner->trim_at = owner->slabs[1];
 }
 
@@ -282,34 +321,42 @@ static void trim_next_class(struct owner *owner)
     owner->idle_bytes_kept = owner_idle_bytes(owner);
 }
 
-static size_t trim_until(struct owner *owner, struct budget left)
+static size_t trim_until(struct owner *owner, struct budget *left)
 {
     size_t bytes = 0;
-    for (; slab_trim_is_due(owner) && left.slabs > 0; left.slabs--) {
+    for (; slab_trim_is_due(owner) && left->slabs > 0; left->slabs--) {
         struct slab *slab = owner->trim_at;
         if (slab == NULL) {
             trim_next_class(owner);
             continue;
         }
         if (!slab->trimmed) {
-            bytes += trim(slab, &left);
-            if (left.has_more) return bytes; /* the next step begins with the rest of this slab */
+            bytes += trim(slab, left);
+            if (left->has_more) return bytes; /* the next step begins with the rest of this slab */
         }
         trim_advance(owner, slab);
-        if (left.blocks == 0 || left.calls == 0) return bytes;
+        if (left->blocks <= 0 || left->calls == 0) return bytes;
     }
     return bytes;
 }
 
 size_t slab_trim_step(struct owner *owner)
 {
-    return trim_until(owner, (struct budget){TRIM_STEP_SLABS, TRIM_STEP_CALLS, TRIM_STEP_BLOCKS, false});
+    if (owner->trim_ahead >= TRIM_STEP_BLOCKS) {
+        owner->trim_ahead -= TRIM_STEP_BLOCKS;
+        return 0;
+    }
+    struct budget left = {TRIM_STEP_SLABS, TRIM_STEP_CALLS, TRIM_STEP_BLOCKS - owner->trim_ahead, false};
+    size_t bytes = trim_until(owner, &left);
+    owner->trim_ahead = left.blocks < 0 ? (uint32_t)-left.blocks : 0;
+    return bytes;
 }
 
 size_t slab_trim_all(struct owner *owner)
 {
     slab_trim_begin(owner);
-    return trim_until(owner, NO_BOUND);
+    struct budget left = NO_BOUND;
+    return trim_until(owner, &left);
 }
 
 void slab_trim_shrunk(struct owner *owner)

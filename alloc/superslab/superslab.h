@@ -31,6 +31,7 @@ struct slab {
     bool listed : 1;             /* in the owner's list */
     bool hollow : 1;             /* some bit of its pages' hollow_pages is set: slab/trim.h */
     bool trimmed : 1;            /* a trim has looked at it, and no block came back since */
+    bool cut : 1;                /* `free` is what was left of a list when the slab gave a part of it: slab/sort.h */
     bool drained;                /* some blocks on `free` were freed by other threads */
     uint16_t hollow_pages;       /* of this page alone: a bit for each of the system's pages in it */
 
