@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
 
 #include "order/litmus/axioms.h"
@@ -15,6 +17,7 @@
 #include "order/litmus/table.h"
 #include "order/malloc/explore.h"
 #include "order/malloc/report.h"
+#include "order/run/pages.h"
 
 namespace {
 
@@ -139,22 +142,34 @@ struct MallocOptions {
     unsigned threads = 2, bound = kUnbounded, stale = kUnbounded;
     std::uint64_t schedules = 200, seed = 42;
     double seconds = 0;
-    bool own_stores = false, ignores_races = false, list = false;
+    bool own_stores = false, ignores_races = false, list = false, all = false, ends = false;
+    Strategy strategy = Strategy::mixed;
 };
+
+const std::map<std::string, Strategy> kStrategies = {{"mixed", Strategy::mixed},
+                                                     {"uniform", Strategy::uniform},
+                                                     {"pct", Strategy::pct},
+                                                     {"pos", Strategy::pos},
+                                                     {"surw", Strategy::surw}};
 
 void print_result(const ExploreRequest &request, const ExploreResult &result)
 {
-    fmt::print("{:12} {} threads  {:>7} schedules  {:>6} points{}{}\n", request.scenario->name, request.threads,
-               result.schedules, result.points,
+    fmt::print("{:12} {} threads  {:>7} schedules  {:>6} points  {:>6.0f}/s{}{}{}\n", request.scenario->name,
+               request.threads, result.schedules, result.points,
+               static_cast<double>(result.schedules) / std::max(result.seconds, 1e-6),
                result.given_up == 0 ? "" : fmt::format("  {} given up: too many steps", result.given_up),
+               request.keeps_ends ? fmt::format("  {} ends {:016x}", result.ends, result.ends_digest) : "",
                result.is_complete ? "  complete" : "");
     if (result.failure.empty()) return;
     std::string schedule = fmt::format(" --schedules 1 --seed {}", result.seed);
+    for (const auto &[name, strategy] : kStrategies)
+        if (strategy == request.strategy && strategy != Strategy::mixed) schedule += " --by " + name;
     if (request.is_search) schedule = fmt::format(" --bound {}", request.bounds.preemptions);
     if (request.bounds.stale != kUnbounded) schedule += fmt::format(" --stale {}", request.bounds.stale);
     if (!request.rules.is_weak) schedule += " --memory sc";
     if (request.rules.own_stores_release) schedule += " --own-stores";
     if (request.ignores_races) schedule += " --ignore-races";
+    if (!request.is_reduced) schedule += " --no-reduction";
     fmt::print(
         "FAILED: {}: {}\n  hunts: {}\n  again: hakmem-order explore --allocator {} --scenario {} --threads {}{}\n",
         request.scenario->name, report_with_names(result.failure), request.scenario->hunts, request.subject->path,
@@ -178,8 +193,13 @@ int run_malloc(const MallocOptions &options)
     }
     if (options.allocator.empty())
         return bad_input("--allocator FILE: a malloc that was compiled with -fsanitize=thread");
+    static Pages pages;
+    if (!pages.reserve()) return bad_input("the system refuses address space: ulimit -v unlimited");
+    pages_now = &pages;
+    pages.is_active = true; // what the malloc maps when it is loaded
     Subject subject;
     const std::string error = subject_load(options.allocator, subject);
+    pages.is_active = false;
     if (!error.empty()) return bad_input(error);
     unsigned run = 0, failed = 0;
     for (const Scenario &each : scenarios()) {
@@ -191,6 +211,9 @@ int run_malloc(const MallocOptions &options)
         request.rules = {options.memory == "c11", options.own_stores};
         request.bounds = {options.bound, options.stale};
         request.is_search = options.bound != kUnbounded;
+        request.is_reduced = !options.all;
+        request.keeps_ends = options.ends;
+        request.strategy = options.strategy;
         request.ignores_races = options.ignores_races;
         request.schedules = options.schedules;
         request.seed = options.seed;
@@ -243,6 +266,11 @@ int main(int argc, char **argv)
     explore->add_option("--seed", mallocs.seed, "of the first random one")->capture_default_str()->check(not_negative);
     explore->add_option("--seconds", mallocs.seconds, "after which a scenario is given up; 0: no limit")
         ->check(not_negative);
+    explore
+        ->add_option("--by", mallocs.strategy, "how random ones are drawn: uniform, pct, pos, surw, or mixed, in turn")
+        ->transform(CLI::CheckedTransformer(kStrategies));
+    explore->add_flag("--no-reduction", mallocs.all, "also schedules that show nothing new");
+    explore->add_flag("--ends", mallocs.ends, "count what the memory is like at the end of the schedules");
     explore->add_flag("--own-stores", mallocs.own_stores, "C11's release sequences");
     explore->add_flag("--ignore-races", mallocs.ignores_races,
                       "data races are no failures; blocks, crashes and deadlocks are");

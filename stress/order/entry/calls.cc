@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,9 +17,14 @@
 #include <cstring>
 
 #include "order/run/machine.h"
+#include "order/run/pages.h"
+#include "order/run/seats.h"
 #include "order/run/system.h"
 
+using stress::order::keys;
 using stress::order::Machine;
+using stress::order::Pages;
+using stress::order::pages_now;
 
 namespace {
 
@@ -39,6 +45,14 @@ long call(long number, long a, long b, long c, long d, long e, long f)
     return result_of(stress::order::system_call(number, a, b, c, d, e, f));
 }
 
+// A call for memory. The subject's has its addresses from Pages.
+long call_for_memory(long number, long a, long b, long c, long d, long e, long f)
+{
+    const bool is_subject = pages_now != nullptr && (Machine::current() != nullptr || pages_now->is_active);
+    if (!is_subject) return call(number, a, b, c, d, e, f);
+    return result_of(pages_now->call(keys().now(), number, {a, b, c, d, e, f}));
+}
+
 bool is_recursive(const pthread_mutex_t *mutex)
 {
     return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
@@ -47,10 +61,12 @@ bool is_recursive(const pthread_mutex_t *mutex)
 long futex(Machine &machine, long word, long operation, long value, long timeout)
 {
     const void *key = reinterpret_cast<const void *>(word);
+    machine.turn(key);
     switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
         if (*reinterpret_cast<volatile std::uint32_t *>(word) != static_cast<std::uint32_t>(value)) {
+            machine.learn(1);
             errno = EAGAIN;
             return -1;
         }
@@ -77,7 +93,7 @@ long changed(long result, const void *start, std::size_t bytes)
 
 long memory_call(long number, long a, long b, long c, long d, long e, long f)
 {
-    const long result = call(number, a, b, c, d, e, f);
+    const long result = call_for_memory(number, a, b, c, d, e, f);
     if (result == -1) return result;
     if (number == SYS_mmap) return changed(result, reinterpret_cast<void *>(result), static_cast<std::size_t>(b));
     if (number == SYS_mremap) {
@@ -110,6 +126,11 @@ int madvise(void *start, std::size_t bytes, int advice) noexcept
 {
     return static_cast<int>(
         memory_call(SYS_madvise, reinterpret_cast<long>(start), static_cast<long>(bytes), advice, 0, 0, 0));
+}
+int mprotect(void *start, std::size_t bytes, int protection) noexcept
+{
+    return static_cast<int>(
+        memory_call(SYS_mprotect, reinterpret_cast<long>(start), static_cast<long>(bytes), protection, 0, 0, 0));
 }
 void *mremap(void *start, std::size_t old_bytes, std::size_t new_bytes, int flags, ...) noexcept
 {
@@ -205,6 +226,46 @@ int pthread_once(pthread_once_t *once, void (*routine)())
         *once = kDone;
     }
     machine->unlock(once);
+    return 0;
+}
+
+// Thread-specific data is kept with the threads of a run.
+int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) noexcept
+{
+    return keys().create(*key, destructor);
+}
+int pthread_key_delete(pthread_key_t key) noexcept
+{
+    return keys().remove(key);
+}
+void *pthread_getspecific(pthread_key_t key) noexcept
+{
+    return keys().get(key);
+}
+int pthread_setspecific(pthread_key_t key, const void *value) noexcept
+{
+    return keys().set(key, value);
+}
+int tss_create(tss_t *key, tss_dtor_t destructor)
+{
+    return keys().create(*key, destructor) == 0 ? thrd_success : thrd_error;
+}
+void tss_delete(tss_t key)
+{
+    keys().remove(key);
+}
+void *tss_get(tss_t key)
+{
+    return keys().get(key);
+}
+int tss_set(tss_t key, void *value)
+{
+    return keys().set(key, value) == 0 ? thrd_success : thrd_error;
+}
+// C++ calls it for each thread_local object. Those of who starts the runs live as long as the process.
+int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *)
+{
+    if (Machine::current() != nullptr) keys().at_end(destructor, object);
     return 0;
 }
 

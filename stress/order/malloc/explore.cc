@@ -5,170 +5,298 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
+#include <unordered_set>
 
 #include "order/malloc/report.h"
-#include "order/run/kernel_threads.h"
+#include "order/run/pages.h"
+#include "order/run/seats.h"
 
 namespace stress::order {
 namespace {
 
-constexpr std::size_t kPathMax = 1 << 20, kTextMax = 1 << 18;
+constexpr std::size_t kTextMax = 1 << 18;
 constexpr std::uint64_t kPointsMax = 100000;
-constexpr rlim_t kSecondsMax = 20; // of processor time for a run
+constexpr unsigned kSecondsMax = 20; // of processor time for a run
 constexpr unsigned kWallSecondsMax = 600; // for one that waits for what is no part of the run
+// Random runs that only find what is shared. They are the same for each seed, so that a seed repeats by itself.
+constexpr std::uint64_t kFirstRuns = 16;
 
-// What a run, in its process, tells the explorer.
+// What the process of the runs tells the explorer.
 struct Shared {
-    bool has_ended, is_given_up, has_diverged;
-    std::uint64_t points;
-    std::size_t path_length;
-    Search::Taken path[kPathMax];
+    bool has_ended;
+    ExploreNumbers numbers;
     char text[kTextMax];
 };
 
 Shared *shared = nullptr;
-Machine *machine_now = nullptr;
 
-void put_text(const std::string &text)
+[[noreturn]] void leave(const ExploreResult &result)
 {
-    const std::size_t length = std::min(text.size(), kTextMax - 1);
-    std::memcpy(shared->text, text.data(), length);
+    const std::size_t length = std::min(result.failure.size(), kTextMax - 1);
+    std::memcpy(shared->text, result.failure.data(), length);
     shared->text[length] = '\0';
-}
-
-[[noreturn]] void on_signal(int number)
-{
-    Machine::Result result;
-    result.failure = fmt::format("the subject died of signal {} ({}) in thread {}", number, strsignal(number),
-                                 machine_now->running());
-    machine_now->abandon();
-    put_text(report_run(*machine_now, result));
-    shared->has_ended = true;
-    _exit(1);
-}
-
-[[noreturn]] void run_child(const ExploreRequest &request, KernelThreads &threads, Chooser &chooser, Search *search)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // nothing stays behind of an explorer that is killed
-    const struct rlimit seconds = {kSecondsMax, kSecondsMax};
-    setrlimit(RLIMIT_CPU, &seconds);
-    alarm(kWallSecondsMax);
-    // Only one thread runs at a time: to hand over is quicker on one processor.
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(std::max(sched_getcpu(), 0)), &one);
-    sched_setaffinity(0, sizeof one, &one);
-    for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE}) signal(number, on_signal);
-    Machine machine(threads, request.rules);
-    machine.keep_steps(kPointsMax);
-    if (request.ignores_races) machine.ignore_races();
-    machine_now = &machine;
-    Blocks blocks(*request.subject);
-    const auto result = machine.run(
-        request.threads,
-        [&](unsigned thread) {
-            if (request.subject->begin_thread != nullptr) request.subject->begin_thread();
-            request.scenario->thread(blocks, thread, request.threads);
-            if (request.subject->end_thread != nullptr) request.subject->end_thread();
-        },
-        chooser);
-    shared->points = result.points;
-    shared->is_given_up = result.is_given_up;
-    if (result.race || !result.failure.empty()) put_text(report_run(machine, result));
-    if (search != nullptr) {
-        shared->has_diverged = search->has_diverged();
-        shared->path_length = std::min(search->path().size(), kPathMax);
-        std::copy_n(search->path().begin(), shared->path_length, shared->path);
-    }
+    shared->numbers = result;
     shared->has_ended = true;
     _exit(0);
 }
 
-// Empty if the run held.
-std::string run(const ExploreRequest &request, KernelThreads &threads, Chooser &chooser, Search *search)
+void on_signal(int number)
 {
-    shared->has_ended = shared->is_given_up = shared->has_diverged = false;
-    shared->text[0] = '\0';
-    std::fflush(nullptr);
-    const pid_t child = fork();
-    if (child < 0) return "the system refuses a process (fork): free some memory or processes";
-    if (child == 0) run_child(request, threads, chooser, search);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    if (shared->has_diverged) return "runs do not repeat: the subject depends on something that is no choice here";
-    if (shared->has_ended) return shared->text;
-    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
-        return fmt::format("a thread does not end: {} s of processor time are up", kSecondsMax);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-        return fmt::format("the run has not ended in {} s: it waits in a call that hakmem-order does not know",
-                           kWallSecondsMax);
-    return fmt::format("the process of the run ended: status {:#x}", status);
+    std::string text =
+        number == SIGPROF   ? fmt::format("a thread does not end: {} s of processor time are up", kSecondsMax)
+        : number == SIGALRM ? fmt::format("the run has not ended in {} s: it waits in a call that hakmem-order does "
+                                          "not know",
+                                          kWallSecondsMax)
+                            : fmt::format("the subject died of signal {} ({})", number, strsignal(number));
+    // Leaves the thread where it is. The run is over.
+    if (Machine *machine = Machine::current()) machine->fail(std::move(text));
+    ExploreResult result;
+    result.failure = text + ", outside the subject's code";
+    leave(result);
 }
 
-std::unique_ptr<Chooser> random_chooser(const ExploreRequest &request, std::uint64_t seed, std::uint64_t points)
+void prepare_process()
 {
-    if (seed % 2 == 0) return std::make_unique<Uniform>(request.bounds, seed);
-    return std::make_unique<Pct>(request.bounds, seed, 2 + static_cast<unsigned>(seed / 2 % 3), points);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // nothing stays behind of an explorer that is killed
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); // a run that touches a few pages shall not pay for 2 MiB
+    cpu_set_t one; // a subject may ask which processor it runs on
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(std::max(sched_getcpu(), 0)), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    struct sigaction action = {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_NODEFER; // it may not return
+    for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGPROF, SIGALRM})
+        sigaction(number, &action, nullptr);
+}
+
+class Worker {
+  public:
+    explicit Worker(const ExploreRequest &request)
+        : request_(request), seats_(request.threads, request.subject->thread_local_variables),
+          machine_(seats_, request.rules)
+    {
+        for (const auto &[start, bytes] : request.subject->variables) pages_now->add(start, bytes);
+        pages_now->take();
+        keys().take();
+        machine_.limit_points(kPointsMax);
+        if (request.ignores_races) machine_.ignore_races();
+        if (request.is_reduced) machine_.reduce_to(sharing_);
+    }
+
+    // Until nothing that the runs leave behind is unknown.
+    ExploreResult work()
+    {
+        for (;;) {
+            result_ = {};
+            ends_.clear();
+            is_polluted_ = false;
+            const bool is_done = request_.is_search ? search() : draw();
+            if (is_done) return finish();
+        }
+    }
+
+  private:
+    Machine::Result run(Chooser &chooser);
+    bool check();
+    bool search();
+    bool draw();
+    std::unique_ptr<Chooser> chooser(std::uint64_t seed) const;
+    void count(const Machine::Result &last);
+    bool fails(const Machine::Result &last, const std::vector<unsigned> &chosen);
+    bool is_time_up() const { return request_.seconds > 0 && passed() > request_.seconds; }
+    double passed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+    ExploreResult finish()
+    {
+        result_.seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+        result_.shared = sharing_.known();
+        result_.ends = ends_.size();
+        for (const std::uint64_t end : ends_) result_.ends_digest ^= end;
+        return result_;
+    }
+
+    const ExploreRequest &request_;
+    Seats seats_;
+    Machine machine_;
+    Sharing sharing_;
+    StepCounts counts_;
+    std::unordered_set<std::uint64_t> ends_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    ExploreResult result_;
+    std::uint64_t runs_ = 0, points_ = 1;
+    bool is_polluted_ = false; // a run has left something behind
+};
+
+Machine::Result Worker::run(Chooser &chooser)
+{
+    const itimerval limit = {{0, 0}, {kSecondsMax, 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
+    alarm(kWallSecondsMax);
+    Blocks blocks(*request_.subject);
+    auto last = machine_.run(
+        request_.threads,
+        [&](unsigned thread) {
+            if (request_.subject->begin_thread != nullptr) request_.subject->begin_thread();
+            request_.scenario->thread(blocks, thread, request_.threads);
+            if (request_.subject->end_thread != nullptr) request_.subject->end_thread();
+        },
+        chooser);
+    const bool is_whole =
+        !last.is_pruned && !last.has_outgrown && !last.is_given_up && last.failure.empty() && !last.race;
+    if (request_.keeps_ends && is_whole) ends_.insert(pages_now->digest());
+    pages_now->restore();
+    keys().restore();
+    return last;
+}
+
+// Now and then: whether the state came back.
+bool Worker::check()
+{
+    const std::uint64_t runs = ++runs_;
+    if ((runs & (runs - 1)) == 0 && !pages_now->is_restored()) is_polluted_ = true;
+    if (is_polluted_) pages_now->restore();
+    return !is_polluted_;
+}
+
+void Worker::count(const Machine::Result &last)
+{
+    result_.schedules++;
+    result_.points = std::max(result_.points, last.points);
+    result_.given_up += last.is_given_up;
+    result_.pruned += last.is_pruned;
+}
+
+// Whether the run failed. Then it is made again, with all that the report needs.
+bool Worker::fails(const Machine::Result &last, const std::vector<unsigned> &chosen)
+{
+    if (!last.race && last.failure.empty()) return false;
+    Replay replay(chosen);
+    machine_.keep_steps(true);
+    const auto again = run(replay);
+    machine_.keep_steps(false);
+    result_.failure = again.race || !again.failure.empty()
+                          ? report_run(machine_, again)
+                          : "a failure did not repeat, so the subject depends on something that is no choice here: " +
+                                report_run(machine_, last);
+    return true;
+}
+
+// Every schedule within the bounds. False: begin again, more is shared or came back wrong.
+bool Worker::search()
+{
+    Search search(request_.bounds, request_.is_reduced);
+    do {
+        const auto last = run(search);
+        if (!check() || last.has_outgrown) return false;
+        count(last);
+        result_.states = search.states();
+        if (search.has_diverged()) {
+            result_.failure = "runs do not repeat: the subject depends on something that is no choice here";
+            return true;
+        }
+        if (fails(last, search.chosen()) || is_time_up()) return true;
+    } while (search.next());
+    result_.is_complete = result_.given_up == 0;
+    return true;
+}
+
+std::unique_ptr<Chooser> Worker::chooser(std::uint64_t seed) const
+{
+    constexpr Strategy kMixed[] = {Strategy::uniform, Strategy::pct, Strategy::pos, Strategy::surw};
+    switch (request_.strategy == Strategy::mixed ? kMixed[seed % 4] : request_.strategy) {
+    case Strategy::pct:
+        return std::make_unique<Pct>(request_.bounds, seed, 2 + static_cast<unsigned>(seed / 4 % 3), points_);
+    case Strategy::pos: return std::make_unique<Pos>(request_.bounds, seed);
+    case Strategy::surw: return std::make_unique<Surw>(request_.bounds, seed, counts_);
+    default: return std::make_unique<Uniform>(request_.bounds, seed);
+    }
+}
+
+bool Worker::draw()
+{
+    for (std::uint64_t i = 0; i < kFirstRuns; ++i) {
+        Uniform first(request_.bounds, i);
+        const auto last = run(first);
+        if (!check()) return false;
+        if (last.has_outgrown) --i; // again
+    }
+    for (;;) {
+        Replay plain({});
+        const auto last = run(plain);
+        if (!check()) return false;
+        if (last.has_outgrown) continue;
+        count(last);
+        counts_ = plain.counts();
+        points_ = std::max<std::uint64_t>(last.points, 1);
+        if (fails(last, plain.chosen())) return true;
+        break;
+    }
+    const std::size_t known = sharing_.known();
+    for (std::uint64_t i = 0; i < request_.schedules && !is_time_up(); ++i) {
+        result_.seed = request_.seed + i;
+        sharing_.keep_first(known);
+        for (;;) {
+            const auto chosen = chooser(result_.seed);
+            const auto last = run(*chosen);
+            if (!check()) return false;
+            if (last.has_outgrown) continue;
+            count(last);
+            if (fails(last, chosen->chosen())) return true;
+            break;
+        }
+    }
+    return true;
+}
+
+[[noreturn]] void run_child(const ExploreRequest &request)
+{
+    prepare_process();
+    pages_now->is_active = true;
+    if (!request.scenario->is_first) request.subject->free(request.subject->malloc(64));
+    pages_now->is_active = false;
+    Worker worker(request);
+    leave(worker.work());
+}
+
+ExploreResult failed(std::string text)
+{
+    ExploreResult result;
+    result.failure = std::move(text);
+    return result;
 }
 
 } // namespace
 
 ExploreResult explore(const ExploreRequest &request)
 {
-    static KernelThreads threads;
     if (shared == nullptr) {
         void *start =
             mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (start == MAP_FAILED) return {.failure = "no memory for the explorer"};
+        if (start == MAP_FAILED) return failed("no memory for the explorer");
         shared = static_cast<Shared *>(start);
     }
-    static bool has_begun = false;
-    if (!request.scenario->is_first && !has_begun) {
-        request.subject->free(request.subject->malloc(64));
-        has_begun = true;
-    }
+    shared->has_ended = false;
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child < 0) return failed("the system refuses a process (fork): free some memory or processes");
+    if (child == 0) run_child(request);
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    if (!shared->has_ended) return failed(fmt::format("the process of the runs ended: status {:#x}", status));
     ExploreResult result;
-    const auto begin = std::chrono::steady_clock::now();
-    const auto is_time_up = [&] {
-        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-        return request.seconds > 0 && passed.count() > request.seconds;
-    };
-    const auto count = [&] {
-        result.schedules++;
-        result.points = std::max(result.points, shared->points);
-        result.given_up += shared->is_given_up;
-    };
-    if (request.is_search) {
-        Search search(request.bounds, false);
-        do {
-            result.failure = run(request, threads, search, &search);
-            search.continue_from({shared->path, shared->path + shared->path_length});
-            count();
-            if (!result.failure.empty() || is_time_up()) return result;
-        } while (search.next());
-        result.is_complete = result.given_up == 0;
-        return result;
-    }
-    // A first run without choices says how many points there are.
-    Replay first({});
-    result.failure = run(request, threads, first, nullptr);
-    count();
-    const std::uint64_t points = std::max<std::uint64_t>(shared->points, 1);
-    for (std::uint64_t i = 0; i < request.schedules && result.failure.empty() && !is_time_up(); ++i) {
-        result.seed = request.seed + i;
-        const auto chooser = random_chooser(request, result.seed, points);
-        result.failure = run(request, threads, *chooser, nullptr);
-        count();
-    }
+    static_cast<ExploreNumbers &>(result) = shared->numbers;
+    result.failure = shared->text;
     return result;
 }
 

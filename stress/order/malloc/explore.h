@@ -1,5 +1,5 @@
-// Runs a scenario on a malloc, schedule after schedule, each in a process of its own, so that each begins with the same
-// heap and one that crashes says so.
+// Runs a scenario on a malloc, schedule after schedule. All of them run in one process, a child, in which the malloc's state
+// comes back before each (run/pages.h), so that each begins with the same heap and one that crashes says so.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 
 namespace stress::order {
 
+enum class Strategy : std::uint8_t { mixed, uniform, pct, pos, surw };
+
 struct ExploreRequest {
     const Subject *subject = nullptr;
     const Scenario *scenario = nullptr;
@@ -17,14 +19,24 @@ struct ExploreRequest {
     Bounds bounds;
     bool ignores_races = false;
     bool is_search = false; // every schedule within the bounds; else random ones
+    bool is_reduced = true; // leaves out schedules that show nothing new; README.md says why that is so
+    bool keeps_ends = false; // digests of the memory at the end of the runs
+    Strategy strategy = Strategy::mixed;
     std::uint64_t schedules = 1000, seed = 42; // of random ones; the seeds count up
     double seconds = 0; // 0: no limit
 };
 
-struct ExploreResult {
-    std::uint64_t schedules = 0, points = 0, given_up = 0;
+struct ExploreNumbers {
+    std::uint64_t schedules = 0; // that were begun
+    std::uint64_t pruned = 0; // of a search: those that came to a state that was known
+    std::uint64_t points = 0; // most places of a schedule where a thread could be switched
+    std::uint64_t given_up = 0, states = 0, shared = 0, ends = 0, ends_digest = 0;
+    double seconds = 0; // of processor time
     bool is_complete = false; // a search: there is no other schedule
     std::uint64_t seed = 0; // of the random schedule that failed
+};
+
+struct ExploreResult : ExploreNumbers {
     std::string failure; // empty: none
 };
 

@@ -42,7 +42,7 @@ void Blocks::check(const Block &block, std::size_t bytes, unsigned char fill, co
 void Blocks::fill(Block &block, void *start, std::size_t bytes, const char *function)
 {
     Machine &machine = *Machine::current();
-    machine.note(print("%s(%zu) = %p", function, bytes, start));
+    if (machine.keeps_steps()) machine.note(print("%s(%zu) = %p", function, bytes, start));
     if (start == nullptr) machine.fail(print("%s(%zu) returned NULL", function, bytes));
     auto *bytes_of = static_cast<unsigned char *>(start);
     for (const Block &other : blocks_) {
@@ -53,7 +53,8 @@ void Blocks::fill(Block &block, void *start, std::size_t bytes, const char *func
     }
     block.start = bytes_of;
     block.bytes = bytes;
-    block.fill = static_cast<unsigned char>(++filled_ % 255 + 1);
+    block.fill = static_cast<unsigned char>(++block.filled * 16 + (&block - blocks_) % 16 + 1);
+    if (block.fill == 0) block.fill = 0xff;
     each_part(bytes, [&](std::size_t from, std::size_t to) {
         machine.plain(bytes_of + from, to - from, true, 0);
         std::memset(bytes_of + from, block.fill, to - from);
@@ -89,7 +90,8 @@ void Blocks::free(unsigned slot)
     Block &block = blocks_[slot];
     check(block, block.bytes, block.fill, "before free");
     void *start = block.start;
-    Machine::current()->note(print("free(%p)", start));
+    Machine &machine = *Machine::current();
+    if (machine.keeps_steps()) machine.note(print("free(%p)", start));
     block.start = nullptr;
     subject_->free(start);
 }
@@ -97,6 +99,7 @@ void Blocks::free(unsigned slot)
 void Blocks::give(unsigned slot)
 {
     Machine &machine = *Machine::current();
+    machine.turn(&blocks_[slot]);
     machine.release(&blocks_[slot]);
     blocks_[slot].is_given = true;
     machine.wake(&blocks_[slot], kThreadsMax);
@@ -105,6 +108,7 @@ void Blocks::give(unsigned slot)
 void Blocks::take(unsigned slot)
 {
     Machine &machine = *Machine::current();
+    machine.turn(&blocks_[slot]);
     while (!blocks_[slot].is_given) machine.wait(&blocks_[slot]);
     machine.acquire(&blocks_[slot]);
     blocks_[slot].is_given = false;

@@ -28,6 +28,7 @@ class Blocks {
         unsigned char *start = nullptr;
         std::size_t bytes = 0;
         unsigned char fill = 0;
+        unsigned filled = 0; // how often
         bool is_given = false;
     };
     template <class Use> static void each_part(std::size_t bytes, Use use);
@@ -36,7 +37,6 @@ class Blocks {
 
     const Subject *subject_;
     Block blocks_[kSlots];
-    unsigned filled_ = 0;
 };
 
 struct Scenario {

@@ -1,6 +1,7 @@
 #include "order/malloc/subject.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include "order/run/system.h"
 
@@ -21,6 +22,36 @@ bool is_own(void *function)
     Dl_info of_function, of_libc;
     if (dladdr(function, &of_function) == 0) return false;
     return dladdr(reinterpret_cast<void *>(&dlsym), &of_libc) == 0 || of_function.dli_fbase != of_libc.dli_fbase;
+}
+
+// Where the library of this function has its variables.
+void find_variables(void *function, Subject &subject)
+{
+    struct Wanted {
+        Subject *subject;
+        std::uintptr_t function;
+    } wanted{&subject, reinterpret_cast<std::uintptr_t>(function)};
+    dl_iterate_phdr(
+        [](dl_phdr_info *info, std::size_t, void *argument) {
+            const auto &[found, at] = *static_cast<Wanted *>(argument);
+            Subject library;
+            bool is_it = false;
+            for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+                const auto &part = info->dlpi_phdr[i];
+                const std::uintptr_t start = info->dlpi_addr + part.p_vaddr;
+                if (part.p_type == PT_TLS)
+                    library.thread_local_variables = {info->dlpi_tls_modid, reinterpret_cast<const void *>(start),
+                                                      part.p_filesz, part.p_memsz};
+                if (part.p_type != PT_LOAD) continue;
+                is_it |= at - start < part.p_memsz;
+                if ((part.p_flags & PF_W) != 0) library.variables.emplace_back(start, part.p_memsz);
+            }
+            if (!is_it) return 0;
+            found->thread_local_variables = library.thread_local_variables;
+            found->variables = library.variables;
+            return 1;
+        },
+        &wanted);
 }
 
 void (*rpmalloc_end_plain)(int) = nullptr;
@@ -52,6 +83,7 @@ std::string subject_load(const std::string &path, Subject &subject)
         if (!find(subject.free, name + "free") || !find(subject.realloc, name + "realloc") ||
             !find(subject.calloc, name + "calloc"))
             return path + " has " + name + "malloc, but not free, realloc and calloc by such names";
+        find_variables(reinterpret_cast<void *>(subject.malloc), subject);
         int (*initialize)(void *) = nullptr;
         if (name == "rp" && find(initialize, "rpmalloc_initialize")) {
             initialize(nullptr);

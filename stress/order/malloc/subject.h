@@ -3,6 +3,10 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "order/run/seats.h"
 
 namespace stress::order {
 
@@ -14,6 +18,8 @@ struct Subject {
     void *(*calloc)(std::size_t, std::size_t) = nullptr;
     void (*begin_thread)() = nullptr; // each thread must call it first; nullptr: none
     void (*end_thread)() = nullptr; // the same at the end of a thread
+    ThreadLocal thread_local_variables;
+    std::vector<std::pair<std::uintptr_t, std::size_t>> variables; // where the others are
 };
 
 // Empty, or what is wrong with the file and how to mend it.

@@ -390,7 +390,7 @@ void Memory::digest_location(Location &location)
 std::uint64_t Memory::threads_digest() const
 {
     std::uint64_t digest = 0;
-    for (unsigned i = 0; i < kThreadsMax; ++i) digest = mix(digest, threads_[i].digest);
+    for (unsigned i = 0; i < kThreadsMax; ++i) digest = mix(mix(digest, threads_[i].digest), threads_[i].clock.last[i]);
     return digest;
 }
 

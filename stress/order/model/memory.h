@@ -89,6 +89,13 @@ class Memory {
     void acquire(unsigned thread, const Clock &from);
     void release(unsigned thread, Clock &to);
 
+    // The thread has learnt this by other means.
+    void learn(unsigned thread, std::uint64_t what)
+    {
+        threads_[thread].clock.last[thread]++;
+        threads_[thread].digest = threads_[thread].digest * 31 + what;
+    }
+
     // Plain writes, and memory that comes from the system or goes back to it, end what the bytes were as locations. A plain
     // write without a race happens after all accesses so far, and before all later ones.
     void forget(const volatile void *address, std::size_t bytes);

@@ -1,12 +1,33 @@
 #include "order/run/machine.h"
 
 #include <cstdlib>
+#include <cstring>
+
+#include "order/run/pages.h"
 
 namespace stress::order {
 namespace {
 
 // Points without a switch, at most: the thread may be waiting for another one, in a loop that does not say so.
 constexpr unsigned kAloneMax = 2000;
+
+void before_write(const volatile void *address, std::size_t bytes)
+{
+    if (pages_now != nullptr) pages_now->before_write(address, bytes);
+}
+
+Value value_at(const volatile void *address, unsigned bytes)
+{
+    Value value = 0;
+    std::memcpy(&value, const_cast<const void *>(address), bytes);
+    return value;
+}
+
+void put(volatile void *address, unsigned bytes, Value value)
+{
+    before_write(address, bytes);
+    std::memcpy(const_cast<void *>(address), &value, bytes);
+}
 
 } // namespace
 
@@ -19,6 +40,7 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     locks_.clear();
     clocks_.clear();
     steps_.clear();
+    if (sharing_ != nullptr) sharing_->begin();
     chooser_ = &chooser;
     body_ = &body;
     result_ = {};
@@ -53,9 +75,10 @@ void Machine::end(unsigned thread)
     std::abort(); // nobody continues a thread that has ended
 }
 
-void Machine::point()
+void Machine::point(const volatile void *key, bool is_write)
 {
     result_.points++;
+    chooser_->is_about_to(running_, reinterpret_cast<std::uintptr_t>(key), is_write);
     if (is_fresh_[running_]) { // it was chosen to make its first step
         is_fresh_[running_] = false;
         return;
@@ -80,7 +103,7 @@ void Machine::choose_next(bool can_continue)
     }
     // A thread that ends without a step leaves the state that another one has asked about. The end is one more state.
     if (running_ != kMain && (live == 0 || !is_fresh_[running_]) &&
-        chooser_->is_known(memory_->digest() + (live == 0), running_)) {
+        chooser_->is_known(digest() + (live == 0), running_)) {
         result_.is_pruned = true;
         leave();
     }
@@ -90,6 +113,13 @@ void Machine::choose_next(bool can_continue)
     const unsigned to = candidates[count == 1 ? 0 : chooser_->choose_thread(candidates, count, !can_continue)];
     is_inside_ = true;
     if (to != running_) hand_over(to);
+}
+
+std::uint64_t Machine::digest() const
+{
+    std::uint64_t digest = memory_->digest();
+    for (unsigned i = 0; i < count_; ++i) digest = digest * 31 + reinterpret_cast<std::uintptr_t>(waits_for_[i]);
+    return digest;
 }
 
 void Machine::hand_over(unsigned to)
@@ -114,11 +144,26 @@ void Machine::fail(std::string text)
 }
 
 // The clock is the one with what the access itself acquired. A plain write that the acquired store follows is no race.
+bool Machine::is_shared(const volatile void *address, std::size_t bytes, bool is_write)
+{
+    if (sharing_ == nullptr || sharing_->touch(address, bytes, is_write, running_)) return true;
+    if (!sharing_->has_grown()) return false;
+    result_.has_outgrown = true;
+    leave();
+}
+
+bool Machine::is_private(const volatile void *address, unsigned bytes, bool is_write)
+{
+    if (is_shared(address, bytes, is_write)) return false;
+    memory_->plain(running_, address);
+    return true;
+}
+
 void Machine::judge(const volatile void *address, std::size_t bytes, PlainOrAtomic kind, Event event,
                     std::uintptr_t place)
 {
     if (ignores_races_) return;
-    const std::uint32_t stack = place == 0 ? Stacks::kNone : stacks_.push(stack_[running_], place);
+    const std::uint32_t stack = place == 0 || !keeps_steps_ ? Stacks::kNone : stacks_.push(stack_[running_], place);
     result_.race = races_.touch(address, bytes, kind, event, memory_->clock(running_), stack);
     if (result_.race) leave();
 }
@@ -142,14 +187,18 @@ void Machine::note(std::string text)
 
 void Machine::plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place)
 {
-    judge(address, bytes, {is_write, false}, memory_->upcoming(running_), place);
-    if (is_write) memory_->forget(address, bytes);
+    if (is_write) before_write(address, bytes);
+    if (is_shared(address, bytes, is_write)) {
+        judge(address, bytes, {is_write, false}, memory_->upcoming(running_), place);
+        if (is_write) memory_->forget(address, bytes);
+    }
     memory_->plain(running_, address);
 }
 
 Seen Machine::load(const volatile void *address, unsigned bytes, Order order, std::uintptr_t place)
 {
-    point();
+    if (is_private(address, bytes, false)) return {value_at(address, bytes), {}, 0, false, 0};
+    point(address, false);
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->load(running_, address, bytes, order);
     keep(Step::Kind::load, address, bytes, order, seen, 0, place);
@@ -159,7 +208,9 @@ Seen Machine::load(const volatile void *address, unsigned bytes, Order order, st
 
 void Machine::store(volatile void *address, unsigned bytes, Value value, Order order, std::uintptr_t place)
 {
-    point();
+    if (is_private(address, bytes, true)) return put(address, bytes, value);
+    point(address, true);
+    before_write(address, bytes);
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->store(running_, address, bytes, value, order);
     keep(Step::Kind::store, address, bytes, order, seen, value, place);
@@ -169,7 +220,13 @@ void Machine::store(volatile void *address, unsigned bytes, Value value, Order o
 Seen Machine::update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order,
                      std::uintptr_t place)
 {
-    point();
+    if (is_private(address, bytes, true)) {
+        const Value old = value_at(address, bytes);
+        put(address, bytes, Memory::updated(kind, old, operand));
+        return {old, {}, 0, true, 0};
+    }
+    point(address, true);
+    before_write(address, bytes);
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->update(running_, address, bytes, kind, operand, order);
     keep(Step::Kind::update, address, bytes, order, seen, Memory::updated(kind, seen.value, operand), place);
@@ -180,7 +237,13 @@ Seen Machine::update(volatile void *address, unsigned bytes, Memory::Update kind
 Seen Machine::compare_exchange(volatile void *address, unsigned bytes, Value expected, Value desired, bool is_weak,
                                Order success, Order failure, std::uintptr_t place)
 {
-    point();
+    if (is_private(address, bytes, true)) {
+        const Value old = value_at(address, bytes);
+        if (old == expected) put(address, bytes, desired);
+        return {old, {}, 0, old == expected, 0};
+    }
+    point(address, true);
+    before_write(address, bytes);
     const Event event = memory_->upcoming(running_);
     const Seen seen = memory_->compare_exchange(running_, address, bytes, expected, desired, is_weak, success, failure);
     keep(Step::Kind::compare, address, bytes, seen.wrote ? success : failure, seen, desired, place);
@@ -188,9 +251,10 @@ Seen Machine::compare_exchange(volatile void *address, unsigned bytes, Value exp
     return seen;
 }
 
+// A fence acts on its own thread's accesses: to switch before the next one instead is the same.
 void Machine::fence(Order order, std::uintptr_t place)
 {
-    point();
+    if (sharing_ == nullptr) point(nullptr, true);
     memory_->fence(running_, order);
     keep(Step::Kind::fence, nullptr, 0, order, {}, 0, place);
 }
@@ -236,10 +300,12 @@ void Machine::yield()
 
 bool Machine::try_lock(const void *address, bool is_recursive)
 {
-    point();
+    point(address, true);
     Lock &lock = locks_[address];
-    if (lock.owner == running_ && !is_recursive) return false;
-    if (lock.owner != kMain && lock.owner != running_) return false;
+    if ((lock.owner == running_ && !is_recursive) || (lock.owner != kMain && lock.owner != running_)) {
+        learn(2);
+        return false;
+    }
     lock.owner = running_;
     lock.depth++;
     memory_->acquire(running_, lock.clock);
@@ -264,7 +330,7 @@ void Machine::unlock(const void *address)
     if (--lock.depth > 0) return;
     lock.owner = kMain;
     wake(address, kThreadsMax);
-    point();
+    point(address, true);
 }
 
 void Machine::release(const void *key)

@@ -12,6 +12,7 @@
 #include "order/model/memory.h"
 #include "order/model/races.h"
 #include "order/run/search.h"
+#include "order/run/sharing.h"
 #include "order/run/stacks.h"
 #include "order/run/threads.h"
 
@@ -37,6 +38,7 @@ class Machine {
     struct Result {
         bool is_pruned = false; // the chooser knew what would follow
         bool is_given_up = false; // too many steps
+        bool has_outgrown = false; // more memory is shared than was known: the run is void
         std::optional<Race> race;
         std::string failure; // another one; empty: none
         std::uint64_t points = 0; // places where a thread could be switched
@@ -44,12 +46,13 @@ class Machine {
 
     Machine(Threads &threads, Rules rules) : threads_(&threads), rules_(rules) {}
 
-    // From now on steps are kept, and at most this many are made.
-    void keep_steps(std::uint64_t points_max)
-    {
-        keeps_steps_ = true;
-        points_max_ = points_max;
-    }
+    // Whether steps and call stacks are kept, for a report.
+    void keep_steps(bool keeps) { keeps_steps_ = keeps; }
+    bool keeps_steps() const { return keeps_steps_; }
+    // A run with more points is given up.
+    void limit_points(std::uint64_t most) { points_max_ = most; }
+    // Only what is shared is seen by the model, and only before it a thread may be switched.
+    void reduce_to(Sharing &sharing) { sharing_ = &sharing; }
     // Data races are no failures: to find what lies behind one that is known.
     void ignore_races() { ignores_races_ = true; }
     const std::vector<Step> &steps() const { return steps_; }
@@ -70,8 +73,14 @@ class Machine {
                           Order success, Order failure, std::uintptr_t place);
     void fence(Order order, std::uintptr_t place);
     void plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place);
-    void enter_function(std::uintptr_t caller) { stack_[running_] = stacks_.push(stack_[running_], caller); }
-    void leave_function() { stack_[running_] = stacks_.pop(stack_[running_]); }
+    void enter_function(std::uintptr_t caller)
+    {
+        if (keeps_steps_) stack_[running_] = stacks_.push(stack_[running_], caller);
+    }
+    void leave_function()
+    {
+        if (keeps_steps_) stack_[running_] = stacks_.pop(stack_[running_]);
+    }
 
     // Memory that the system gave, took or zeroed: nobody has touched it.
     void forget(const volatile void *address, std::size_t bytes);
@@ -84,6 +93,12 @@ class Machine {
     void wake(const void *key, unsigned count);
     // Another thread continues, if one can.
     void yield();
+    // Before a call that other threads can notice.
+    void turn(const void *key) { point(key, true); }
+    // The thread has learnt this from such a call, and may do other things for it.
+    void learn(std::uint64_t what) { memory_->learn(running_, what); }
+    // What happened in the last run, as a number: the same for runs that differ only in the order of independent steps.
+    std::uint64_t digest() const;
     // Order by other means than memory, as a program orders its threads: what was before release(key) happens before what
     // comes behind acquire(key).
     void release(const void *key);
@@ -91,6 +106,7 @@ class Machine {
 
     // The process dies: nothing that happens from now on is the subject's.
     void abandon() { now_ = nullptr; }
+    static bool is_in_run() { return now_ != nullptr; }
     unsigned running() const { return running_; }
     void note(std::string text);
     [[noreturn]] void fail(std::string text);
@@ -98,8 +114,12 @@ class Machine {
   private:
     static void enter(unsigned thread);
     static void end(unsigned thread);
-    // Before each step that other threads can notice: here another one may continue.
-    void point();
+    // Before each step that other threads can notice: here another one may continue. `key`: the memory, or the like, that the
+    // step is about.
+    void point(const volatile void *key, bool is_write);
+    // Whether no other thread can notice an access. It counts as a plain access then.
+    bool is_private(const volatile void *address, unsigned bytes, bool is_write);
+    bool is_shared(const volatile void *address, std::size_t bytes, bool is_write);
     void choose_next(bool can_continue);
     void judge(const volatile void *address, std::size_t bytes, PlainOrAtomic kind, Event event, std::uintptr_t place);
     void keep(Step::Kind kind, const volatile void *address, unsigned bytes, Order order, const Seen &seen,
@@ -119,6 +139,7 @@ class Machine {
     std::optional<Memory> memory_;
     Races races_;
     Stacks stacks_;
+    Sharing *sharing_ = nullptr; // nullptr: all memory is shared
     std::vector<Step> steps_;
     Chooser *chooser_ = nullptr;
     const std::function<void(unsigned)> *body_ = nullptr;

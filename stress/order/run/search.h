@@ -1,10 +1,11 @@
 // Choosers: every run within bounds, one at random, or one that was written down.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "order/model/choice.h"
@@ -28,6 +29,8 @@ class Chooser : public Choices {
     unsigned choose_thread(const unsigned *candidates, unsigned count, bool is_free);
     // Called where a thread may be chosen. True: nothing can follow that other runs did not show.
     virtual bool is_known(std::uint64_t digest, unsigned running) = 0;
+    // The running thread's next step is about this; it has not been chosen yet.
+    virtual void is_about_to(unsigned, std::uintptr_t, bool) {}
 
     // What was chosen in this run, in order.
     const std::vector<unsigned> &chosen() const { return chosen_; }
@@ -37,6 +40,7 @@ class Chooser : public Choices {
     virtual unsigned decide(Choice kind, unsigned count) = 0;
     virtual unsigned decide_thread(const unsigned *, unsigned count, bool) { return decide(Choice::thread, count); }
     Bounds left_;
+    const Bounds &bounds() const { return bounds_; }
 
   private:
     Bounds bounds_;
@@ -44,8 +48,7 @@ class Chooser : public Choices {
 };
 
 // Depth first. Call next() between two runs. If it prunes, a state that was reached before, by its digest of 64 bits, with as
-// much left of the bounds, is not entered again: all its runs have been, or will be, taken from there. That holds for
-// threads that order themselves by memory alone, since the digest knows no mutex and no system call.
+// much left of the bounds, is not entered again: all its runs have been, or will be, taken from there.
 class Search final : public Chooser {
   public:
     Search(Bounds bounds, bool prunes) : Chooser(bounds), prunes_(prunes) { begin(); }
@@ -59,7 +62,7 @@ class Search final : public Chooser {
     };
     // The choices of the last run, for a run that another process makes.
     const std::vector<Taken> &path() const { return path_; }
-    void continue_from(std::vector<Taken> path) { path_ = std::move(path); }
+    std::size_t states() const { return known_.size(); }
     // Whether a run met other choices than the one before it, after the same ones: then runs do not repeat.
     bool has_diverged() const { return has_diverged_; }
 
@@ -70,7 +73,7 @@ class Search final : public Chooser {
     std::vector<Taken> path_;
     bool has_diverged_ = false;
     std::size_t depth_ = 0;
-    std::unordered_set<std::uint64_t> known_;
+    std::unordered_map<std::uint64_t, unsigned> known_; // by state: the most preemptions that were left in it
 };
 
 // Another thread with probability 1/8 at each point, and another store than the last with probability 1/4.
@@ -104,18 +107,67 @@ class Pct final : public Chooser {
     std::uint64_t priority_[kThreadsMax];
 };
 
+// POS (Yuan, Yang, Gu, CAV 2018): each step that is about to happen has a random priority, and the highest happens. Then steps
+// of other threads that conflict with it get new ones. Stale reads are as in Uniform.
+class Pos final : public Chooser {
+  public:
+    Pos(Bounds bounds, std::uint64_t seed);
+
+    bool is_known(std::uint64_t, unsigned) override { return false; }
+    void is_about_to(unsigned thread, std::uintptr_t key, bool is_write) override;
+
+  private:
+    unsigned decide(Choice kind, unsigned count) override;
+    unsigned decide_thread(const unsigned *candidates, unsigned count, bool is_free) override;
+
+    struct Pending {
+        std::uint64_t priority = 0;
+        std::uintptr_t key = 0;
+        bool is_write = false;
+    };
+    std::mt19937_64 random_;
+    Pending pending_[kThreadsMax];
+};
+
+// How often each thread makes a step about each word, in one run.
+using StepCounts = std::unordered_map<std::uintptr_t, std::array<std::uint32_t, kThreadsMax>>;
+
+// SURW (Zhao, Wolff, Mathur, Roychoudhury, ASPLOS 2025): chooses a word that several threads use, and draws all orders of the
+// steps about it with equal probability, by the number of steps that each thread still has. Between those the threads run
+// at random. Stale reads are as in Uniform.
+class Surw final : public Chooser {
+  public:
+    Surw(Bounds bounds, std::uint64_t seed, const StepCounts &counts);
+
+    bool is_known(std::uint64_t, unsigned) override { return false; }
+    void is_about_to(unsigned thread, std::uintptr_t key, bool) override { about_[thread] = key; }
+
+  private:
+    unsigned decide(Choice kind, unsigned count) override;
+    unsigned decide_thread(const unsigned *candidates, unsigned count, bool is_free) override;
+    void intend();
+
+    std::mt19937_64 random_;
+    std::uintptr_t word_ = 0, about_[kThreadsMax] = {};
+    std::array<std::uint32_t, kThreadsMax> left_of_{};
+    unsigned intended_ = 0;
+};
+
 // What another chooser chose; behind its end, the first alternative.
 class Replay final : public Chooser {
   public:
     explicit Replay(std::vector<unsigned> chosen) : Chooser({}), given_(std::move(chosen)) { begin(); }
 
     bool is_known(std::uint64_t, unsigned) override { return false; }
+    void is_about_to(unsigned thread, std::uintptr_t key, bool) override { ++counts_[key][thread]; }
+    const StepCounts &counts() const { return counts_; }
 
   private:
     unsigned decide(Choice, unsigned count) override;
 
     std::vector<unsigned> given_;
     std::size_t depth_ = 0;
+    StepCounts counts_;
 };
 
 } // namespace stress::order
