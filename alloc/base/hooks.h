@@ -49,7 +49,7 @@ struct hooks {
     failfast_explain_fn *failfast_explain;
     /* Set by thread_watch. */
     _Atomic(thread_watch_fn *) thread_watch;
-    /* Set by profile_start. */
+    /* Set when blocks are sampled first. */
     _Atomic(cache_watch_fn *) cache_watch;
 };
 extern HAK_HIDDEN struct hooks hooks;

@@ -9,7 +9,7 @@ struct block *borrow(struct tcache *tcache, uint32_t *class_index)
     struct parking *parking = &heap->parking[*class_index];
     uint32_t block_bytes = sizeclass_bytes(*class_index), align_bytes = block_bytes & -block_bytes;
     uint32_t fresh_bytes = block_bytes > CARVE_BYTES ? block_bytes : CARVE_BYTES;
-    if (parking->borrowed < fresh_bytes / BORROWED_BYTES && heap->pops == NULL) {
+    if (parking->borrowed < fresh_bytes / BORROWED_BYTES && !heap->is_profiled) {
         for (uint32_t lender = *class_index + 1; lender <= *class_index + BORROW_CLASSES_MAX; lender++) {
             if (lender > CLASS_GEOMETRIC_LAST) break;
             if (sizeclass_bytes(lender) % align_bytes != 0) continue;

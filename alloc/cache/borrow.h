@@ -7,7 +7,7 @@
  * blocks of larger classes as cost about the same; then the fresh memory is paid for. In the long run each class has its
  * own blocks. The classes of one octave share their peaks meanwhile, as they do in a heap that coalesces. A block's size is
  * that of its slab, so free and realloc see the larger class. The block is aligned as those of the smaller class are. In
- * a heap that was profiled nothing is borrowed, since an idle list may belong to a choice (profile/pops.h).
+ * a heap that was profiled nothing is borrowed, since the profile would not know that block's size (profile/sampler.h).
  *
  * Returns a list of idle blocks of a larger class, which *class_index then names, for the caller to take the first from and
  * to make the rest that class's bin. NULL: the class is to take fresh memory. class_index: above CLASS_LINEAR_LAST, up to

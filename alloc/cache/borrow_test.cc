@@ -4,7 +4,10 @@
 #include <set>
 
 extern "C" {
+#include "guard/guard.h"
+#include "os/libc.h"
 #include "profile/profile.h"
+#include "profile/sampler.h"
 #include "slab/slab.h"
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
@@ -144,7 +147,7 @@ TEST_F(Borrow, WithoutFreshMemoryAllThatLiesIdleIsLent)
     give_back(kept);
 }
 
-// An idle list of such a heap may belong to a choice (profile/pops.h).
+// The profile would count blocks of another size. Guards do not mind.
 TEST_F(Borrow, AHeapThatWasProfiledBorrowsNothing)
 {
     if (SANITIZED || VALIDATE) GTEST_SKIP() << "builds with a sanitizer or with checks do not profile";
@@ -160,5 +163,41 @@ TEST_F(Borrow, AHeapThatWasProfiledBorrowsNothing)
             hak_purge();
             profile_stop();
         }
+    }));
+}
+
+// A borrowed block is no entry of the class that borrows, whose lists would have a block of another class if it were chosen.
+TEST_F(Borrow, AHeapWithGuardsBorrowsAndKeepsClassesApart)
+{
+    if (VALIDATE) GTEST_SKIP() << "the debug-validation build does not sample";
+    EXPECT_TRUE(test::in_child([] {
+        const auto expect_class = [](const block *list, uint32_t c) {
+            for (; list != nullptr; list = link_get(&list->next)) ASSERT_EQ(slab_of(list)->class_index, c);
+        };
+        void *frame;
+        os_backtrace(&frame, 1); // the unwinder may allocate at its first use
+        ASSERT_TRUE(guard_start(64));
+        sampling_guard_set(2);
+        test::Rng rng;
+        std::vector<void *> blocks(300);
+        int borrowed = 0;
+        for (int i = 0; i < 20000 && !HasFailure(); i++) {
+            void *&at = blocks[rng.below(1 + rng.below(blocks.size()))];
+            hak_free(at);
+            const size_t size = 1025 + rng.below(3000);
+            at = hak_malloc(size);
+            const uint32_t c = tag_slab_class(pagemap_tag(at));
+            borrowed += c != CLASS_EMPTY && c != sizeclass_of(size);
+            const heap *heap = tcache_self()->heap;
+            for (uint32_t each = CLASS_LINEAR_LAST; each < CLASS_COUNT; each++) {
+                expect_class(tcache_self()->heads[each], each);
+                for (const block *lists : heap->sampler->classes[each].aside)
+                    for (; lists != nullptr; lists = link_get(&lists->next_magazine)) expect_class(lists, each);
+            }
+        }
+        EXPECT_GT(borrowed, 10);
+        sampling_guard_set(0);
+        give_back(blocks);
+        test::expect_at_rest();
     }));
 }

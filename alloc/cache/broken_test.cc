@@ -11,7 +11,7 @@
 
 extern "C" {
 #include "debug/describe.h"
-#include "guard/guard_sample.h"
+#include "profile/sampler.h"
 #include "report/broken.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
@@ -170,25 +170,25 @@ TEST_F(BrokenDeathTest, HollowWithoutHollowPages)
 
 TEST_F(BrokenDeathTest, BinWhereBlocksAreSampled)
 {
-    auto circle = [] {
+    const auto count = [] {
+        sampling_guard_set(1 << 30); // none is chosen
+        sampler_update(tcache_self(), CLASS_64);
+    };
+    auto circle = [&] {
         block *only = take(64);
         only->next = only;
         tcache_self()->heads[CLASS_64] = only;
-        guard_visit visit = {};
-        visit.counts = visit.bin_was_empty = true;
-        guard_visit_refilled(visit, tcache_self(), CLASS_64);
+        count();
     };
     EXPECT_BROKEN(circle(), "class 4 .*the list that a thread allocates from does not end");
-    // A list with as many blocks as the heap has in use, which malloc's own is one of, is one too long.
-    auto list_of = [](int beside) {
+    // A list has at most as many blocks as the heap has in use.
+    auto list_of = [&](int beside) {
         hak_free(take(64));
         const size_t in_use = owner_used_bytes(&tcache_self()->heap->owner) / 64;
-        std::vector<block> blocks(in_use - 1 + (size_t)beside);
+        std::vector<block> blocks(in_use + (size_t)beside);
         for (size_t i = 0; i < blocks.size(); i++) blocks[i].next = i + 1 < blocks.size() ? &blocks[i + 1] : nullptr;
         tcache_self()->heads[CLASS_64] = blocks.data();
-        guard_visit visit = {};
-        visit.counts = visit.bin_was_empty = true;
-        guard_visit_refilled(visit, tcache_self(), CLASS_64);
+        count();
         _exit(7);
     };
     EXPECT_EXIT(list_of(0), testing::ExitedWithCode(7), "");

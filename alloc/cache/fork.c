@@ -54,7 +54,7 @@ static void mend_visited(void)
     if (atomic_load_explicit(&self->busy, memory_order_relaxed) < BUSY_VISITED) return;
     atomic_store_explicit(&self->busy, 0, memory_order_relaxed);
     self->heap = NULL; /* so that abandon_dead takes the heap for one that was busy */
-    self->pops = NULL;
+    self->sampler = NULL;
     self->tag = 0;
     memset(self->heads, 0, sizeof self->heads);
     memset(self->credits, 0, sizeof self->credits);

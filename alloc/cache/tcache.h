@@ -38,7 +38,7 @@ struct tcache {
     enum thread_state state;
     bool watches_idle; /* much of the heap is idle: each slow path reads the clock */
     bool owes; /* heap_owes, as the thread has seen it: each slow path pays a part (cache/owed.h) */
-    bool is_sampling; /* inside the unwinder for a sample of the heap profile, which may allocate (profile/stacks.c) */
+    bool is_sampling; /* inside the unwinder for a sample, which may allocate */
     uint32_t early_frees; /* remote frees posted one by one before the thread had a heap */
     struct owner *freed_owner; /* owner of the last block freed early */
     /* The owner of most blocks in recent remote frees, and its lead over all others. */
@@ -48,7 +48,7 @@ struct tcache {
      * does (cache/visit.h). A child that is forked meanwhile does not use the heap. */
     _Atomic(uint32_t) busy;
     int32_t kernel_thread, kernel_process; /* VALIDATE: ids of the user, 0: none yet; see held.c */
-    struct pops *pops; /* the heap's, where a slow path may take the short way of profile/pops.h; else NULL */
+    struct sampler *sampler; /* the heap's, where the counts of profile/sampler.h are ready; else NULL */
 };
 
 /* Values of tcache.busy from here on: another thread is in the heap. It never waits for the heap's own thread, which
@@ -98,11 +98,12 @@ struct heap {
     _Atomic(uint32_t) rounds_visited; /* rounds_seen at the last visit_idle, plus 1; 0: none yet. Relaxed */
     uint64_t seen_ms; /* while the thread watches idle memory: when it was on a slow path last */
     struct defrag *defrag; /* how full the slabs are (cache/defrag.c); NULL: nobody has asked yet */
-    struct pops *pops; /* what the heap profile counts (profile/pops.h); NULL: nothing yet */
+    struct sampler *sampler; /* counts allocations while some are sampled (profile/sampler.h); NULL: none were yet */
     struct left *left; /* of REST_LEFT. NULL: it was never left */
     /* The parked lists are being given back, in steps: the class that this has come to, 0: they are not; and how many of
      * its lists are still to go. */
     uint8_t flush_class, flush_lists;
+    bool is_profiled; /* the heap profile samples, or did: nothing is borrowed */
 };
 
 static inline uint32_t parking_credit(const struct parking *parking)

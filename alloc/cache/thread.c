@@ -35,7 +35,7 @@ static void watch_call(bool begins)
 
 void tcache_watch(struct tcache *tcache, bool begins)
 {
-    /* acquire: pairs with the release in profile_start. */
+    /* acquire: pairs with the release in sampling_change. */
     cache_watch_fn *function = atomic_load_explicit(&hooks.cache_watch, memory_order_acquire);
     if (function != NULL) function(tcache, begins);
 }

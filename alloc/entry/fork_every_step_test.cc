@@ -13,7 +13,7 @@
 
 extern "C" {
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
+#include "profile/sampler.h"
 #include "heap/own_inside.h"
 #include "os/libc.h"
 }
@@ -389,7 +389,7 @@ TEST_F(ForkEveryStep, OfEachFunctionWhileBlocksAreSampled)
             os_backtrace(&frame, 1); // the unwinder may allocate at its first use
             start();
             ASSERT_TRUE(guard_start(256));
-            guard_sample_set(2);
+            sampling_guard_set(2);
             ASSERT_EQ(hak_profile_start(256), 0);
             fork_at_each_step_of_all(true);
         },

@@ -6,7 +6,7 @@
 extern "C" {
 #include "debug/describe.h"
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
+#include "profile/sampler.h"
 #include "profile/profile.h"
 #include "superslab/backing.h"
 }
@@ -78,7 +78,7 @@ TEST(GoldenTools, Guard)
         Slots slots(500, 21);
         auto size = [&] { return slots.numbers.size(3, 13); };
         ASSERT_TRUE(guard_start(24));
-        guard_sample_set(40);
+        sampling_guard_set(40);
         for (const char *round : {"first", "second", "third"}) {
             slots.churn(4000, size);
             slots.resize(300, size);
@@ -95,7 +95,7 @@ TEST(GoldenTools, Guard)
             }
             phase(round);
         }
-        guard_sample_set(0);
+        sampling_guard_set(0);
         slots.thin(0);
         note(hak_purge_all());
         phase("empty");

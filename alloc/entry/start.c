@@ -15,7 +15,6 @@
 #include "debug/exit/sweep.h"
 #include "entry/learned.h"
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
 #include "heap/options.h"
@@ -23,6 +22,7 @@
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "profile/sampler.h"
 #include "report/first_error.h"
 #include "report/modules.h"
 #include "report/process.h"
@@ -47,7 +47,7 @@ static void guard_begin(void)
     }
     crash_start_for_guards();
     if (guard_start((uint32_t)option_value(OPTION_GUARD_SLOTS))) {
-        guard_sample_set(rate);
+        sampling_guard_set(rate);
     } else {
         os_write_error(no_room, sizeof no_room - 1);
     }

@@ -251,7 +251,7 @@ bool guard_start(uint32_t new_slot_count)
     if (range == NULL) return false;
     join_mappings(range_bytes);
     for (uint32_t i = 0; i < new_slot_count; i++) queue[i] = i;
-    /* relaxed: guard_sample_set publishes this and everything else. */
+    /* relaxed: sampling_guard_set publishes this and everything else. */
     atomic_store_explicit(&queue_end, new_slot_count, memory_order_relaxed);
     slot_count = new_slot_count;
     slots = new_slots;

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include <cmath>
+
 extern "C" {
 #include "os/os.h"
 #include "profile/profile.h"
@@ -62,6 +64,16 @@ void load_remote(Counted &counted, uint64_t count)
     }
 }
 
+// Each thread ends before it has used up a list.
+void load_short_threads(Counted &counted, uint64_t count)
+{
+    while (counted.blocks < count) {
+        test::in_thread([&] {
+            for (size_t i = 0; i < 500; i++) hak_free(counted.malloc(16 * (1 + i % 50)));
+        });
+    }
+}
+
 // Blocks that are too large to be sampled do not count.
 void load_beside_larger(Counted &counted, uint64_t count)
 {
@@ -81,8 +93,7 @@ void expect_rate(uint32_t rate, void (*load)(Counted &, uint64_t), uint64_t coun
     double expected = static_cast<double>(counted.blocks) / rate;
     printf("1 in %u: %llu of %llu sampled, %.2f of what was asked for\n", rate, (unsigned long long)counted.sampled,
            (unsigned long long)counted.blocks, static_cast<double>(counted.sampled) / expected);
-    EXPECT_GT(static_cast<double>(counted.sampled), expected / 2);
-    EXPECT_LT(static_cast<double>(counted.sampled), expected * 2);
+    EXPECT_NEAR(static_cast<double>(counted.sampled), expected, 5 * std::sqrt(expected));
 }
 
 } // namespace
@@ -111,36 +122,35 @@ TEST_F(GuardRate, FreedByOthers)
 {
     expect_rates(load_remote);
 }
+TEST_F(GuardRate, ShortThreads)
+{
+    with(4096, 100, [] { expect_rate(100, load_short_threads, 100000); });
+}
 TEST_F(GuardRate, BesideLarger)
 {
     with(4096, 100, [] { expect_rate(100, load_beside_larger, 50000); });
 }
 
-// DUE_MAX: at most 64 samples, or those of LATE_MIN (4096) allocations, are due at one time. Aligned blocks count and are
-// never sampled, so they let samples become due. Plain allocations then get all of those in a row.
-TEST_F(GuardRate, SamplesThatAreDueAreBounded)
+// An aligned block is never sampled. A choice that it pops is dropped, so however many are, no samples come due for other
+// blocks.
+TEST_F(GuardRate, NoSampleIsOwed)
 {
-    const double due_max = 64;
-    for (uint32_t rate : {100u, 10u})
-        for (size_t late : {0u, 10u, 64u, 640u}) { // samples
+    for (uint32_t rate : {100u, 10u, 2u})
+        for (size_t aligned : {0u, 10u, 64u, 640u})
             with(4096, rate, [&] {
                 std::vector<void *> blocks;
-                for (size_t i = 0; i < late * rate; i++) blocks.push_back(hak_aligned_alloc(32, 200));
-                size_t sampled = 0;
-                for (;; sampled++) {
-                    blocks.push_back(hak_malloc(3000)); // of a class whose bin is empty
-                    if (!test::is_sampled(blocks.back())) break;
+                for (size_t i = 0; i < aligned * rate; i++) {
+                    blocks.push_back(hak_aligned_alloc(32, 200));
+                    ASSERT_FALSE(test::is_sampled(blocks.back()));
                 }
-                double expected = std::min<double>(static_cast<double>(late), std::max(due_max, 4096.0 / rate));
-                printf("1 in %u: %zu sampled in a row, when %zu were due\n", rate, sampled, late);
-                EXPECT_LE(static_cast<double>(sampled), 1.3 * expected + 12);
-                EXPECT_GE(static_cast<double>(sampled), 0.7 * expected - 12);
+                Counted counted;
+                for (size_t i = 0; i < size_t{200} * rate; i++) blocks.push_back(counted.malloc(200));
+                EXPECT_NEAR(static_cast<double>(counted.sampled), 200, 5 * std::sqrt(200));
                 for (void *each : blocks) hak_free(each);
             });
-        }
 }
 
-// Samples that are due while no slot is free are dropped: when there are slots again, they do not come all at once.
+// Choices that find no slot free are dropped: when there are slots again, they do not come all at once.
 TEST_F(GuardRate, SamplesWithoutASlotAreDropped)
 {
     const uint32_t slots = 64;
@@ -203,8 +213,9 @@ TEST_F(GuardRate, WhatTheUnwinderAllocatesIsNotSampled)
     });
 }
 
-// The two sampled kinds share a word: threads that set one half each, at once, leave the other as it is.
-TEST_F(GuardRate, EachHalfOfTheWordKeepsWhatWasSet)
+// Guards and the profile share a word: threads that set one part each, at once, leave the other as it is. Each change makes
+// another word, unless nobody samples.
+TEST_F(GuardRate, EachPartOfTheWordKeepsWhatWasSet)
 {
     EXPECT_TRUE(test::in_child([] {
         std::atomic<int> ready{0};
@@ -212,11 +223,15 @@ TEST_F(GuardRate, EachHalfOfTheWordKeepsWhatWasSet)
             ready++;
             while (ready < 2) {}
             for (uint32_t i = 1; i <= 300000 && !HasFailure(); i++) {
-                thread == 0 ? guard_sample_set(i) : sampling_profile_set(i);
-                ASSERT_EQ((uint32_t)(sampling_now() >> (thread == 0 ? 0 : 32)), i);
+                const uint64_t before = sampling_now();
+                thread == 0 ? sampling_guard_set(i % 5) : sampling_profile_set(i % 3 != 0);
+                if (thread == 0) ASSERT_EQ(sampling_guard_rate(), i % 5);
+                else ASSERT_EQ(sampling_profile_is_on(), i % 3 != 0);
+                ASSERT_TRUE(sampling_now() == 0 || sampling_now() != before);
             }
-            thread == 0 ? guard_sample_set(0) : sampling_profile_set(0);
+            thread == 0 ? sampling_guard_set(0) : sampling_profile_set(false);
         });
+        EXPECT_EQ(sampling_now(), 0u);
     }));
 }
 
@@ -279,7 +294,7 @@ TEST_F(GuardRate, AProfileAtOnce)
                 EXPECT_TRUE(guarded > 0 && profiled > 0) << guarded << " " << profiled;
                 for (auto &[block, size] : held) hak_free(block);
                 profile_stop();
-                guard_sample_set(0);
+                sampling_guard_set(0);
                 test::expect_at_rest();
             });
 }

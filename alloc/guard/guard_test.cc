@@ -266,7 +266,7 @@ TEST_F(Guard, ThreadsEndAndOthersFree)
         for (size_t i = 0; i < 4; i++) hak_free(blocks[i]);
         test::in_threads(4, [&](int i) { hak_free(blocks[4 + static_cast<size_t>(i)]); }); // their first call
         for (void *block : blocks) EXPECT_FALSE(is_readable(block));
-        guard_sample_set(0);
+        sampling_guard_set(0);
         test::expect_at_rest();
     });
 }
@@ -307,7 +307,7 @@ TEST_F(Guard, ManyThreadsOneQueue)
             for (auto [block, size] : blocks) hak_free(block);
         });
         EXPECT_GT(sampled, 100u);
-        guard_sample_set(0);
+        sampling_guard_set(0);
         std::vector<void *> all;
         while (void *block = guard_alloc(16)) all.push_back(block);
         EXPECT_EQ(all.size(), 32u) << "a slot was lost, or is there twice";
@@ -323,10 +323,10 @@ TEST_F(Guard, SystemThatRefuses)
     with(2, 0, [] {
         os_fault_install(1, true);
         EXPECT_EQ(guard_alloc(100), nullptr);
-        guard_sample_set(1);
+        sampling_guard_set(1);
         hak_free(hak_malloc(100));
         os_fault_remove();
-        guard_sample_set(0);
+        sampling_guard_set(0);
         void *block = guard_alloc(100), *other = guard_alloc(100);
         EXPECT_TRUE(block != nullptr && other != nullptr) << "no slot was lost";
         os_fault_install(1, true);

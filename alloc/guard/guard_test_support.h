@@ -6,7 +6,7 @@
 
 extern "C" {
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
+#include "profile/sampler.h"
 #include "os/libc.h"
 #include "superslab/pagemap.h"
 }
@@ -36,7 +36,7 @@ class GuardTest : public testing::Test {
     {
         EXPECT_TRUE(in_child([&] {
             ASSERT_TRUE(guard_start(slots));
-            guard_sample_set(rate);
+            sampling_guard_set(rate);
             body();
         }));
     }

@@ -9,7 +9,6 @@
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
 #include "heap/background.h"
 #include "heap/bound.h"
 #include "heap/huge.h"
@@ -17,8 +16,8 @@
 #include "heap/own.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
-#include "profile/pops.h"
 #include "profile/profile.h"
+#include "profile/sampler.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
@@ -27,16 +26,6 @@ static void *no_memory(void)
 {
     errno = ENOMEM;
     return NULL;
-}
-
-/* heap_refill while blocks are sampled for guards, and not this malloc. */
-static HAK_COLD void *refill_guarded(struct tcache *tcache, uint32_t class_index)
-{
-    struct guard_visit visit = guard_visit_begin(tcache, class_index);
-    void *block = tcache_refill(tcache, class_index);
-    if (block == NULL) return bound_refill(tcache, class_index);
-    guard_visit_refilled(visit, tcache, class_index);
-    return block;
 }
 
 HAK_INLINE void *refill_now(struct tcache *tcache, uint32_t class_index)
@@ -53,43 +42,21 @@ static HAK_NOINLINE void *refill_plain(size_t size_bytes, struct tcache *tcache,
     return refill_now(tcache, class_index);
 }
 
-/* heap_refill while only the heap profile samples, and not this malloc. */
-static HAK_NOINLINE void *refill_counted(size_t size_bytes, struct tcache *tcache, uint32_t class_index,
-                                         struct pops_class *state)
-{
-    void *block = tcache_refill(tcache, class_index);
-    if (HAK_LIKELY(block != NULL)) return pops_refilled(tcache, state, block, class_index, size_bytes);
-    block = bound_refill(tcache, class_index); /* which may have changed all, state too */
-    return pops_refilled_any(tcache, block, class_index, size_bytes);
-}
-
-static HAK_COLD void *refill_sampled_any(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
-{
-    bool is_profiled = sampling_profile_is_on(), is_guarded = guard_sample_rate_now() != 0;
-    void *block = is_profiled ? pops_refill_any(tcache, class_index, size_bytes) : NULL;
-    /* A block for a guard comes from no list: the profile must neither count it nor set it aside. */
-    if (block == NULL && is_guarded) block = guard_sample_alloc(tcache, size_bytes);
-    if (block != NULL) return block;
-    block = is_guarded ? refill_guarded(tcache, class_index) : refill_now(tcache, class_index);
-    return is_profiled ? pops_refilled_any(tcache, block, class_index, size_bytes) : block;
-}
-
-/* heap_refill while sampling is on. All other calls are the last, so that a sample's stack has no frame of this library. The
- * tick comes first: it may give parked lists back, which the counts of the profile must see. */
+/* heap_refill while blocks are sampled. The calls that may take a sample are the last, so that its stack has no frame of
+ * this library. The tick comes first: it may give parked lists back, which the counts must see. */
 static HAK_NOINLINE void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     tick(tcache);
-    struct pops_class *state = pops_ready(tcache, class_index);
-    if (HAK_UNLIKELY(state == NULL || class_index == CLASS_EMPTY || pops_is_visited(tcache, state, class_index)))
-        return refill_sampled_any(size_bytes, tcache, class_index);
-    if (state->aside[state->bin] != NULL) return pops_refill_chosen(size_bytes, tcache, class_index, state);
-    return refill_counted(size_bytes, tcache, class_index, state);
+    if (HAK_UNLIKELY(class_index == CLASS_EMPTY)) class_index = 1; /* whose bin may have blocks */
+    if (HAK_UNLIKELY(sampler_is_due(tcache, class_index))) return sampler_serve(size_bytes, tcache, class_index);
+    void *block = refill_now(tcache, class_index);
+    return sampler_refilled(size_bytes, tcache, class_index, block);
 }
 
 void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
 {
     if (HAK_UNLIKELY(size_bytes > SMALL_BYTES_MAX)) return no_memory(); /* the sum in heap_alloc wrapped */
-    if (HAK_UNLIKELY(guard_sample_is_on())) return refill_sampled(size_bytes, tcache, (uint32_t)class_index);
+    if (HAK_UNLIKELY(sampling_is_on())) return refill_sampled(size_bytes, tcache, (uint32_t)class_index);
     return refill_plain(size_bytes, tcache, (uint32_t)class_index);
 }
 
@@ -114,34 +81,13 @@ static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows
     return pointer;
 }
 
-static HAK_NOINLINE void park_counted(void *pointer, struct tcache *tcache, uint32_t class_index,
-                                      struct pops_class *state)
+static HAK_NOINLINE void park_counted(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
-    pops_spend(state);
+    if (HAK_UNLIKELY(sampler_parks(pointer, tcache, class_index))) return;
+    bool had_list = tcache->heads[class_index] != NULL;
     tcache_park(tcache, pointer, class_index);
-    pops_parked(tcache, state, class_index);
+    sampler_parked(tcache, class_index, had_list);
     tick(tcache);
-}
-
-static HAK_COLD void park_sampled_any(void *pointer, struct tcache *tcache, uint32_t class_index)
-{
-    bool is_profiled = sampling_profile_is_on(), had_list = false;
-    if (is_profiled && pops_park_any(tcache, pointer, class_index, &had_list)) return;
-    struct guard_visit visit = guard_visit_begin(tcache, class_index);
-    tcache_park(tcache, pointer, class_index);
-    if (guard_sample_rate_now() != 0) guard_visit_parked(visit, tcache, class_index);
-    if (is_profiled) pops_parked_any(tcache, class_index, had_list);
-    tick(tcache);
-}
-
-/* heap_park while sampling is on. A thread that holds a heap has no block of CLASS_EMPTY. */
-HAK_INLINE void park_sampled(void *pointer, struct tcache *tcache, uint32_t class_index)
-{
-    struct pops_class *state = pops_ready(tcache, class_index);
-    if (HAK_LIKELY(state != NULL && state->kept != 0)) pops_park_chosen(pointer, tcache, class_index, state);
-    else if (HAK_LIKELY(state != NULL && tcache->heads[class_index] != NULL))
-        park_counted(pointer, tcache, class_index, state);
-    else park_sampled_any(pointer, tcache, class_index);
 }
 
 static HAK_NOINLINE void park_plain(void *pointer, struct tcache *tcache, uint32_t class_index)
@@ -152,8 +98,10 @@ static HAK_NOINLINE void park_plain(void *pointer, struct tcache *tcache, uint32
 
 void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
 {
-    if (HAK_UNLIKELY(guard_sample_is_on())) park_sampled(pointer, tcache, (uint32_t)class_index);
-    else park_plain(pointer, tcache, (uint32_t)class_index);
+    if (HAK_LIKELY(!sampling_is_on())) park_plain(pointer, tcache, (uint32_t)class_index);
+    else if (sampler_is_chosen(tcache, (uint32_t)class_index))
+        sampler_park_chosen(pointer, tcache, (uint32_t)class_index);
+    else park_counted(pointer, tcache, (uint32_t)class_index);
 }
 
 /* A run or huge block, for a size or an alignment above SMALL_BYTES_MAX. grows, zeroed: see large_alloc. */

@@ -3,7 +3,7 @@
  *   heap_alloc(size)
  *     pop from the bin                                                     done
  *     heap_refill              heap/heap.c      the bin is empty, or size is 0: the tick, then a list
- *       guard_sample_alloc     guard/guard_sample.c  only if samples are on and one is due
+ *       sampler_serve          profile/sampler.c  only if blocks are sampled, and this one is chosen
  *       tcache_refill          cache/tcache.c   the first stage of docs/design.md that gives a list
  *     heap_alloc_large         heap/heap.c      above 32 KiB
  *       large_take_kept        heap/large.c     the run that the thread freed last

@@ -5,13 +5,13 @@
 #include "cache/cached.h"
 #include "cache/thread.h"
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
 #include "hakmem/hakmem.h"
 #include "heap/huge.h"
 #include "heap/options.h"
 #include "heap/own_inside.h"
 #include "heap/stats_write.h"
 #include "profile/profile.h"
+#include "profile/sampler.h"
 #include "report/output.h"
 #include "report/process.h"
 #include "report/settings.h"
@@ -98,7 +98,7 @@ void stats_print(struct output *out)
     print_amount(out, "huge, cached", stats.huge_cached_bytes, "");
     print_amount(out, "free, dirty", stats.dirty_bytes, "");
     output_print(out, "hakmem: %-14s %11zu, of them orphans %zu\n", "heaps", stats.heap_count, stats.orphan_count);
-    if (guard_sample_is_on() && guard_sample_rate_now() != 0) {
+    if (sampling_is_on() && sampling_guard_rate() != 0) {
         struct guard_figures guard = guard_figures();
         output_print(out, "hakmem: %-14s %11llu blocks, %u of %u slots live\n", "sampled",
                      (unsigned long long)guard.sampled, guard.live, guard.slots);

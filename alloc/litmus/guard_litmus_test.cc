@@ -1,10 +1,10 @@
-// guard_litmus_test.cc: the pairs of guard/guard.c and guard/guard_sample.c, one hand-over each. They run in children,
+// guard_litmus_test.cc: the pairs of guard/guard.c and profile/sampler.c, one hand-over each. They run in children,
 // since the range is made once in a process. Only in the release build: the debug-validation build samples nothing.
 #include "litmus/litmus_test_support.h"
 
 extern "C" {
 #include "guard/guard.h"
-#include "guard/guard_sample.h"
+#include "profile/sampler.h"
 #include "hakmem/hakmem.h"
 #include "os/libc.h"
 }
@@ -40,7 +40,7 @@ TEST_F(LitmusGuard, TheRecordOfABlock)
     }));
 }
 
-// guard_sample_set (release) and guard_sample_is_on (acquire): the data that guard_start made.
+// sampling_guard_set (release) and sampling_is_on (acquire): the data that guard_start made.
 TEST_F(LitmusGuard, WhatGuardStartMade)
 {
     EXPECT_TRUE(test::in_child([] {
@@ -49,10 +49,10 @@ TEST_F(LitmusGuard, WhatGuardStartMade)
         litmus::in_order({
             [] {
                 EXPECT_TRUE(guard_start(4));
-                guard_sample_set(1);
+                sampling_guard_set(1);
             },
             [&] {
-                is_on = guard_sample_is_on();
+                is_on = sampling_is_on();
                 block = guard_alloc(SIZE_BYTES);
             },
         });

@@ -8,14 +8,13 @@
 #include "base/config.h"
 #include "base/hooks.h"
 #include "base/sizeclass.h"
-#include "guard/guard_sample.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "report/modules.h"
 #include "os/os.h"
 #include "os/unwind.h"
 #include "profile/poisson.h"
-#include "profile/pops.h"
+#include "profile/sampler.h"
 #include "profile/sites.h"
 #include "profile/stacks.h"
 #include "report/writer.h"
@@ -55,8 +54,6 @@ static struct {
 } chunks[SLOT_LOG2_MAX + 1];
 static char *range; /* where the next chunk will be */
 static size_t range_left_bytes;
-
-struct poisson_table profile_table;
 
 /* What the samples of a class have in common; the first is that of runs and huge blocks. */
 static struct class_terms {
@@ -265,7 +262,7 @@ void *profile_alloc_small(uint32_t class_index, size_t size_bytes)
         sample = slot_make((uint32_t)(terms->free_list - free_slots));
         if (sample == NULL) {
             lock_release(LOCK_PROFILE);
-            return pops_unsampled(class_index);
+            return sampler_unsampled(class_index);
         }
     } else {
         *terms->free_list = sample->next;
@@ -297,7 +294,7 @@ size_t profile_usable_size(const void *pointer)
 
 static double large_draw(void)
 {
-    return poisson_distance(&profile_table, &large_random) * profile_mean_bytes();
+    return poisson_distance(&sampler_table, &large_random) * profile_mean_bytes();
 }
 
 /* Whether a byte of this block is chosen. */
@@ -349,7 +346,6 @@ static bool tables_make(void)
     if (samples != NULL) return true;
     _Atomic(struct sample *) *made = meta_alloc(sizeof *made << SAMPLE_BUCKETS_LOG2);
     if (made == NULL || !sites_start()) return false;
-    poisson_table_make(&profile_table);
     samples = made;
     return true;
 }
@@ -372,9 +368,7 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
         /* release: publishes the table of samples. Pairs with the acquire in profile_may_have. */
         atomic_store_explicit(&profile_was_started, 1, memory_order_release);
         atomic_store_explicit(&generation, (profile_generation() + 1) | 1, memory_order_relaxed);
-        /* release: pairs with the acquire in tcache_watch. */
-        atomic_store_explicit(&hooks.cache_watch, pops_watch, memory_order_release);
-        sampling_profile_set(profile_generation());
+        sampling_profile_set(true);
     }
     lock_release(LOCK_PROFILE);
     errno = saved;
@@ -387,7 +381,7 @@ void profile_stop(void)
     lock_acquire(LOCK_PROFILE);
     if ((profile_generation() & 1) != 0)
         atomic_store_explicit(&generation, profile_generation() + 1, memory_order_relaxed);
-    sampling_profile_set(0);
+    sampling_profile_set(false);
     lock_release(LOCK_PROFILE);
 }
 

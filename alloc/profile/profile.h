@@ -7,7 +7,7 @@
  * huge block. The bytes of a sample are that weight times the size that was asked for (of an aligned small block, the
  * block's size: the slow path does not know more).
  *
- * The hit paths know nothing of this. pops.h makes the allocation that is to be sampled reach a slow path. A sampled small
+ * The hit paths know nothing of this. sampler.h makes the allocation that is to be sampled reach a slow path. A sampled small
  * block is served from a slot of its own: in the page map slots have the tag CLASS_PROFILE, which belongs to no thread,
  * so that free finds it on its slow path. A slot is the next power of two of the class's size. Slots stand in chunks of
  * 64 KiB and are reused, never returned. A sampled run or huge block is an ordinary one, found by its address.
@@ -47,9 +47,8 @@ static inline bool profile_may_have(void)
 uint32_t profile_generation(void);
 double profile_mean_bytes(void);
 uint64_t profile_seed_next(void);
-extern HAK_HIDDEN struct poisson_table profile_table; /* for draws of distances */
 
-/* A slot of this class with a sample of size_bytes for the calling stack; pops_unsampled if the system has no memory. */
+/* A slot of this class with a sample of size_bytes for the calling stack; sampler_unsampled if the system has no memory. */
 void *profile_alloc_small(uint32_t class_index, size_t size_bytes);
 
 /* For pointers with the tag CLASS_PROFILE. */

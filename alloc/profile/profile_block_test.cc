@@ -7,7 +7,7 @@ extern "C" {
 #include "cache/tcache.h"
 #include "os/meta.h"
 #include "os/os_fault.h"
-#include "profile/pops.h"
+#include "profile/sampler.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
 #include "superslab/pagemap.h"

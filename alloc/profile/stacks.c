@@ -274,7 +274,7 @@ static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t
     struct tcache *tcache = tcache_self();
     bool was_sampling = tcache->is_sampling;
     tcache->is_sampling = true;
-    tcache->pops = NULL; /* until the next slow path after this one */
+    tcache->sampler = NULL; /* until the next slow path after this one */
     size_t count = os_unwind(frames, PROFILE_FRAMES + OWN_FRAMES_MAX), own = index_of(frame, frames, count),
            skipped = own != 0 ? own + 1 : 2;
     tcache->is_sampling = was_sampling;

@@ -29,8 +29,10 @@ const ExploreScenario kGuardSlots{
         [](World &world) {
             world.in(0, [](World &each) {
                 if (!inside_guard_begin(kSlots)) each.runner.fail("memory", "no room for the slots");
+                inside_guard_rate(0);
             });
-            all_live(world);
+            all_live(world); // none in a slot
+            inside_guard_rate(1);
             for (unsigned thread = 0; thread < world.threads; ++thread)
                 world.in(thread, [](World &each) {
                     const unsigned first = 10 * each.runner.fibers().current();
@@ -67,8 +69,10 @@ const ExploreScenario kGuardTwice{
             world.runner.fibers().count_reports();
             world.in(0, [](World &each) {
                 if (!inside_guard_begin(kSlots)) each.runner.fail("memory", "no room for the slots");
+                inside_guard_rate(0);
             });
-            all_live(world);
+            all_live(world); // none in a slot
+            inside_guard_rate(1);
             world.in(0, [](World &each) {
                 for (unsigned i = 0; i < 10 && !is_sampled(each, 0); ++i) each.give(0), each.take(0, kSampled);
                 if (!is_sampled(each, 0)) each.runner.fail("scenario", "no block was sampled");

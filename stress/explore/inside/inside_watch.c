@@ -12,7 +12,7 @@
 #include "explore/inside/arena.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
-#include "guard/guard_sample.h"
+#include "profile/sampler.h"
 #include "heap/own_inside.h"
 #include "heap/stats_write.h"
 #include "os/os.h"
@@ -63,7 +63,7 @@ bool inside_guard_begin(uint32_t slots)
 {
     inside_level_set(0);
     if (!guard_start(slots)) return false;
-    guard_sample_set(1);
+    sampling_guard_set(1);
     return true;
 }
 
@@ -75,7 +75,7 @@ struct inside_guard inside_guard_now(void)
 
 void inside_guard_rate(uint32_t rate)
 {
-    guard_sample_set(rate);
+    sampling_guard_set(rate);
 }
 
 bool inside_guard_is_live(const void *address)

@@ -1,4 +1,4 @@
-// pops_test.cc: the laws of pops.h, for workloads of one class. More than 400 lines: all of them hold the same state to
+// sampler_test.cc: the laws of sampler.h, for workloads of one class. More than 400 lines: all of them hold the same state to
 // the same laws.
 #include "heap/heap_test_support.h"
 
@@ -6,16 +6,16 @@
 
 extern "C" {
 #include "cache/tcache.h"
-#include "guard/guard_sample.h"
+#include "guard/guard.h"
 #include "os/meta.h"
 #include "os/os_fault.h"
-#include "profile/pops.h"
 #include "profile/profile.h"
+#include "profile/sampler.h"
 #include "slab/owner.h"
 #include "superslab/pagemap.h"
 }
 
-class Pops : public testing::Test {
+class Sampler : public testing::Test {
   protected:
     void SetUp() override
     {
@@ -46,25 +46,25 @@ Cached cached(uint32_t class_index)
 {
     const tcache *self = tcache_self();
     Cached now = {length(self->heads[class_index]) + lengths(self->heap->parking[class_index].magazines), 0};
-    const pops_class &state = self->heap->pops->classes[class_index];
+    const sampler_class &state = self->heap->sampler->classes[class_index];
     for (const block *lists : state.aside) now.aside += lengths(lists);
     return now;
 }
 
-// The laws of pops.h between two calls.
+// The laws of sampler.h between two calls.
 void expect_laws(uint32_t class_index)
 {
     const tcache *self = tcache_self();
-    const pops_class &state = self->heap->pops->classes[class_index];
+    const sampler_class &state = self->heap->sampler->classes[class_index];
     ASSERT_EQ(self->busy, 0u);
-    ASSERT_EQ(self->heap->pops->sampling, sampling_now()) << "or the quick way is never taken";
+    ASSERT_EQ(self->heap->sampler->sampling, sampling_now()) << "or the quick way is never taken";
     ASSERT_FALSE(self->is_sampling);
     ASSERT_LE(self->credits[class_index], state.credit) << "frees spend it";
     ASSERT_LT(state.credit, state.left);
     if (state.kept > 0) ASSERT_EQ(state.credit, state.left - 1) << "no more is kept than must be";
     ASSERT_EQ(state.bin, self->heap->parking[class_index].count);
     ASSERT_LE(state.uncounted_below, state.bin);
-    for (int list = state.bin + 1; list < POPS_LISTS_MAX; list++) ASSERT_EQ(state.aside[list], nullptr) << list;
+    for (int list = state.bin + 1; list < SAMPLER_LISTS_MAX; list++) ASSERT_EQ(state.aside[list], nullptr) << list;
 }
 
 // Runs a random workload of one class, and check() after each call, with the number of mallocs so far.
@@ -96,7 +96,7 @@ void walk(uint32_t class_index, size_t live_max, int calls, const std::function<
 
 // With a mean that is never reached: `left` falls by one for each block that enters the bin, by a free or in a list. So it
 // does in the first slow path after a stack was unwound too, for which the thread forgets its counts.
-TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
+TEST_F(Sampler, EachBlockThatEntersIsCountedOnce)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
@@ -104,7 +104,7 @@ TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
         hak_purge();
         hak_free(hak_malloc(2048));
         const tcache *self = tcache_self();
-        const pops_class &state = self->heap->pops->classes[c];
+        const sampler_class &state = self->heap->sampler->classes[c];
         uint64_t before = 0;
         walk(c, 3 * sizeclass_credit(c), 20000, [&](size_t mallocs, size_t) {
             expect_laws(c);
@@ -112,14 +112,14 @@ TEST_F(Pops, EachBlockThatEntersIsCountedOnce)
             const uint64_t now = left + mallocs + cached(c).blocks;
             if (before == 0) before = now;
             ASSERT_EQ(now, before) << "after " << mallocs << " mallocs";
-            if (mallocs % 3 == 0) tcache_self()->pops = nullptr;
+            if (mallocs % 3 == 0) tcache_self()->sampler = nullptr;
         });
         EXPECT_EQ(cached(c).aside, 0u);
     }));
 }
 
 // What a heap has when the next thread takes it is not counted, in any class.
-TEST_F(Pops, AnHeirCountsFromItsStart)
+TEST_F(Sampler, AnHeirCountsFromItsStart)
 {
     EXPECT_TRUE(test::in_child([] {
         ASSERT_EQ(profile_start((uint64_t)1 << 50, 7), 0);
@@ -136,7 +136,7 @@ TEST_F(Pops, AnHeirCountsFromItsStart)
             hak_free(hak_malloc(2048));
             const tcache *self = tcache_self();
             for (const uint32_t c : {1u, (uint32_t)CLASS_COUNT - 1}) {
-                const pops_class &state = self->heap->pops->classes[c];
+                const sampler_class &state = self->heap->sampler->classes[c];
                 EXPECT_GT(state.bin, 0) << c;
                 EXPECT_EQ(state.uncounted_below, state.bin) << c;
                 EXPECT_EQ(state.credit, self->credits[c]) << c;
@@ -146,7 +146,7 @@ TEST_F(Pops, AnHeirCountsFromItsStart)
 }
 
 // The end of a thread takes back what was set aside, in the first class and the last.
-TEST_F(Pops, NothingIsSetAsideInAHeapWithoutAThread)
+TEST_F(Sampler, NothingIsSetAsideInAHeapWithoutAThread)
 {
     EXPECT_TRUE(test::in_child([] {
         static heap *ended;
@@ -166,13 +166,13 @@ TEST_F(Pops, NothingIsSetAsideInAHeapWithoutAThread)
         });
         for (const uint32_t c : {1u, (uint32_t)CLASS_COUNT - 1}) {
             EXPECT_GT(aside[c != 1], 0u) << c;
-            for (const block *lists : ended->pops->classes[c].aside) EXPECT_EQ(lists, nullptr) << c;
+            for (const block *lists : ended->sampler->classes[c].aside) EXPECT_EQ(lists, nullptr) << c;
         }
     }));
 }
 
 // With means that are often reached no block is lost, whatever is set aside.
-TEST_F(Pops, WhatIsSetAsideStaysTheClasss)
+TEST_F(Sampler, WhatIsSetAsideStaysTheClasss)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
@@ -196,7 +196,7 @@ TEST_F(Pops, WhatIsSetAsideStaysTheClasss)
 }
 
 // Where a bin's list finds no room and goes back to its slabs, what was set aside of it does too.
-TEST_F(Pops, AListThatGoesBackTakesItsChoices)
+TEST_F(Sampler, AListThatGoesBackTakesItsChoices)
 {
     for (const bool is_long : {false, true}) // by the long way round, each time
         EXPECT_TRUE(test::in_child([=] {
@@ -206,7 +206,7 @@ TEST_F(Pops, AListThatGoesBackTakesItsChoices)
             std::vector<void *> blocks(40 * sizeclass_credit(c));
             for (void *&block : blocks) block = hak_malloc(2048);
             tcache *self = tcache_self();
-            const pops_class &state = self->heap->pops->classes[c];
+            const sampler_class &state = self->heap->sampler->classes[c];
             size_t live = 0, other = SIZE_MAX;
             for (void *block : blocks) live += tag_slab_class(pagemap_tag(block)) == c;
             int with_choices = 0;
@@ -215,7 +215,7 @@ TEST_F(Pops, AListThatGoesBackTakesItsChoices)
                 const bool has_choices = parks && state.aside[state.bin] != nullptr;
                 const uint32_t parked = self->heap->parked;
                 live -= tag_slab_class(pagemap_tag(block)) == c;
-                if (is_long) self->pops = nullptr;
+                if (is_long) self->sampler = nullptr;
                 hak_free(block);
                 const Cached now = cached(c);
                 const size_t of_class = (live + now.blocks + now.aside) * sizeclass_bytes(c);
@@ -243,14 +243,14 @@ void *bin_with_a_choice(uint32_t c)
     while ((sampled = hak_malloc(bytes)), profile_used_bytes() == 0) last = sampled;
     hak_free(sampled);
     hak_free(last);
-    const pops_class &state = tcache_self()->heap->pops->classes[c];
+    const sampler_class &state = tcache_self()->heap->sampler->classes[c];
     EXPECT_GT(state.bin, 0);
     EXPECT_EQ((void *)state.aside[state.bin], last);
     return last;
 }
 
 // Without memory for samples or slabs, each choice that is set aside still serves a malloc, before the first that fails.
-TEST_F(Pops, WithoutMemoryWhatIsSetAsideServes)
+TEST_F(Sampler, WithoutMemoryWhatIsSetAsideServes)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
@@ -276,13 +276,13 @@ TEST_F(Pops, WithoutMemoryWhatIsSetAsideServes)
 }
 
 // A child that is forked in the unwinder may have lost its heap. Its malloc is served.
-TEST_F(Pops, WithoutAHeapABlockIsServed)
+TEST_F(Sampler, WithoutAHeapABlockIsServed)
 {
     EXPECT_TRUE(test::in_child([] {
         ASSERT_EQ(profile_start(1, 7), 0);
         test::in_thread([] {
             ASSERT_EQ(tcache_self()->heap, nullptr);
-            void *block = pops_unsampled(sizeclass_of(2048));
+            void *block = sampler_unsampled(sizeclass_of(2048));
             EXPECT_NE(block, nullptr);
             hak_free(block);
         });
@@ -290,7 +290,7 @@ TEST_F(Pops, WithoutAHeapABlockIsServed)
 }
 
 // A visit takes the magazines with their choices, and leaves the bin's list its own. The next slow path is a malloc.
-TEST_F(Pops, AVisitLeavesTheBinsChoices)
+TEST_F(Sampler, AVisitLeavesTheBinsChoices)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
@@ -299,7 +299,7 @@ TEST_F(Pops, AVisitLeavesTheBinsChoices)
         ASSERT_EQ(tcache_self()->heap->parking[c].count, 0);
         void *sampled = hak_malloc(2048);
         EXPECT_EQ(profile_used_bytes(), 2048u);
-        EXPECT_EQ((void *)tcache_self()->heap->pops->classes[c].aside[0], last)
+        EXPECT_EQ((void *)tcache_self()->heap->sampler->classes[c].aside[0], last)
             << "the sample serves the malloc, and the block enters again";
         hak_free(sampled);
         expect_laws(c);
@@ -307,7 +307,7 @@ TEST_F(Pops, AVisitLeavesTheBinsChoices)
 }
 
 // The same where the next slow path is a free that parks the bin's list.
-TEST_F(Pops, AVisitLeavesTheBinsChoicesToAPark)
+TEST_F(Sampler, AVisitLeavesTheBinsChoicesToAPark)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
@@ -315,9 +315,9 @@ TEST_F(Pops, AVisitLeavesTheBinsChoicesToAPark)
         for (void *&block : blocks) block = hak_malloc(2048);
         void *last = bin_with_a_choice(c);
         test::in_thread([] { hak_purge_all(); });
-        pops_class &state = tcache_self()->heap->pops->classes[c];
+        sampler_class &state = tcache_self()->heap->sampler->classes[c];
         state.left = (uint64_t)1 << 40; // no other entry is chosen
-        pops_arm(tcache_self(), &state, c);
+        sampler_arm(tcache_self(), &state, c);
         const parking &lists = tcache_self()->heap->parking[c];
         while (lists.count == 0) {
             ASSERT_FALSE(blocks.empty());
@@ -331,28 +331,27 @@ TEST_F(Pops, AVisitLeavesTheBinsChoicesToAPark)
 }
 
 // Whether the rest of a list is counted stays with the bin's list where a visit takes the magazines.
-TEST_F(Pops, AVisitLeavesWhatIsCounted)
+TEST_F(Sampler, AVisitLeavesWhatIsCounted)
 {
     for (const bool is_uncounted : {false, true})
         EXPECT_TRUE(test::in_child([=] {
             const uint32_t c = sizeclass_of(2048);
             bin_with_a_choice(c);
-            pops_class &state = tcache_self()->heap->pops->classes[c];
+            sampler_class &state = tcache_self()->heap->sampler->classes[c];
             const uint8_t of_bin = (uint8_t)(1u << state.bin);
             state.uncounted_last = is_uncounted ? of_bin : (uint8_t)~of_bin;
             state.left = (uint64_t)1 << 40; // no other entry is chosen
-            pops_arm(tcache_self(), &state, c);
+            sampler_arm(tcache_self(), &state, c);
             test::in_thread([] { hak_purge_all(); });
             void *block = hak_malloc(2048);
-            bool had_list;
             tcache_self()->credits[c] = 0;
-            pops_park_any(tcache_self(), block, c, &had_list);
+            sampler_parks_any(block, tcache_self(), c);
             EXPECT_EQ(state.uncounted_last, is_uncounted ? 1 : 0);
         }));
 }
 
 // A visit between the two halves of a free that parks nothing takes the magazines: so go all choices.
-TEST_F(Pops, AVisitWithinAFree)
+TEST_F(Sampler, AVisitWithinAFree)
 {
     EXPECT_TRUE(test::in_child([] {
         const uint32_t c = sizeclass_of(2048);
@@ -364,17 +363,17 @@ TEST_F(Pops, AVisitWithinAFree)
             return owner_used_bytes(&self->heap->owner) - (now.blocks + now.aside) * sizeclass_bytes(c);
         };
         const size_t before = other();
-        pops_parked_any(self, c, false);
+        sampler_parked_any(self, c, false);
         EXPECT_EQ(other(), before) << "none is lost";
         expect_laws(c);
         size_t choices = 0; // the bin's first block enters again, and is chosen
-        for (const block *lists : self->heap->pops->classes[c].aside) choices += lists != nullptr;
+        for (const block *lists : self->heap->sampler->classes[c].aside) choices += lists != nullptr;
         EXPECT_LE(choices, 1u);
     }));
 }
 
 // A bin takes as many frees as it would without a profile: what the law keeps of its credit is not lost.
-TEST_F(Pops, ABinsCreditStays)
+TEST_F(Sampler, ABinsCreditStays)
 {
     const uint32_t c = sizeclass_of(2048);
     for (const uint64_t mean : {(uint64_t)0, (uint64_t)40000, (uint64_t)200000, (uint64_t)1 << 50}) {
@@ -400,7 +399,7 @@ TEST_F(Pops, ABinsCreditStays)
 }
 
 // A thread whose destructor has run has no heap, and borrows one for each call: its blocks are not counted.
-TEST_F(Pops, AThreadThatHasEndedIsServed)
+TEST_F(Sampler, AThreadThatHasEndedIsServed)
 {
     EXPECT_TRUE(test::in_child([] {
         ASSERT_EQ(profile_start(1, 7), 0);
