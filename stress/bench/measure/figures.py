@@ -1,5 +1,6 @@
 """One SVG per group. Without matplotlib there is only that of the surface, and a line says so."""
 
+import json
 import math
 import statistics
 
@@ -10,6 +11,16 @@ from measure.syscalls import total
 
 OURS_COLOR = "#c2410c"
 COLORS = ["#1d4ed8", "#0f766e", "#7c3aed", "#4b5563", "#a16207", "#be185d"]
+# What stands for a colour where the reader's page is dark.
+DARK = {
+    "#ffffff": "#0d1117",
+    "#000000": "#9ca3af",
+    "#111827": "#e5e7eb",
+    "#e5e7eb": "#2a313b",
+    OURS_COLOR: "#fb923c",
+    "#d6a98d": "#7c5a43",
+    **dict(zip(COLORS, ["#60a5fa", "#2dd4bf", "#a78bfa", "#9ca3af", "#facc15", "#f472b6"])),
+}
 
 
 def load():
@@ -259,6 +270,18 @@ def tails(plot, data):
     return figure
 
 
+def follow_the_page(text):
+    """An SVG of matplotlib's, which has light colours, with a style sheet for dark pages."""
+    rules = "".join(
+        f'[style*="{what}: {light}"]{{{what}:{dark} !important}}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+        if f"{what}: {light}" in text
+    )
+    sheet = f"@media (prefers-color-scheme:dark){{text{{fill:#e5e7eb}}{rules}}}"
+    return text.replace("</style>", f"{sheet}</style>", 1)
+
+
 def draw(group, data, path):
     """Draws the figure of a group; returns whether there is one."""
     if group == "surface":
@@ -278,6 +301,9 @@ def draw(group, data, path):
         "apps": apps,
         "tails": tails,
     }[group](plot, data)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    # The numbers are in the file too, so that a test can compare it with a table of the same run.
+    numbers = json.dumps(data["figures"]) if group == "counts" else None
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Description": numbers})
+    path.write_text(follow_the_page(path.read_text(encoding="utf-8")), encoding="utf-8")
     plot.close(figure)
     return True

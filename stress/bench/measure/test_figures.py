@@ -1,13 +1,79 @@
 """Tests the arithmetic on figures: ratios and their spread, differences of run lengths, targets and bounds, tables."""
 
 import contextlib
+import html
 import io
+import json
+import pathlib
+import re
 import unittest
 
-from measure import counts, ratios, rss, syscalls, times
+from measure import counts, figures, ratios, rss, syscalls, times
 from measure.fault import Broken
 from measure.subjects import Subject
 from measure.table import format_table
+
+
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+
+
+def luminance(color):
+    """Of #rrggbb, by the rules for contrast of WCAG 2."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+class Drawing(unittest.TestCase):
+    """docs/counts.svg, which `ci/bench counts` drew."""
+
+    def setUp(self):
+        self.svg = (DOCS / "counts.svg").read_text(encoding="utf-8")
+
+    def test_every_colour_has_another_on_dark_pages(self):
+        rules = dict(
+            re.findall(r'\[style\*="((?:fill|stroke): #\w+)"\]\{(?:fill|stroke):(#\w+) !important\}', self.svg)
+        )
+        used = set(re.findall(r"(?:fill|stroke): #[0-9a-f]{6}", re.sub(r"(?s)<style.*?</style>", "", self.svg)))
+        self.assertGreater(len(used), 6)
+        self.assertEqual(used - rules.keys(), set())
+        self.assertIn("text{fill:#e5e7eb}", self.svg)
+
+    def test_bars_can_be_told_from_the_page(self):
+        for color in [figures.OURS_COLOR, *figures.COLORS]:
+            self.assertGreater(contrast(color, "#ffffff"), 3, color)
+            self.assertGreater(contrast(figures.DARK[color], figures.DARK["#ffffff"]), 3, color)
+
+    def test_numbers_are_those_of_the_table(self):
+        (drawn,) = re.findall(r"<dc:description>(.*?)</dc:description>", self.svg, re.DOTALL)
+        drawn = json.loads(html.unescape(drawn))
+        section = (DOCS / "bench.md").read_text(encoding="utf-8").split("## Results: counts")[1].split("\n## ")[0]
+        rows = re.findall(r"(?m)^\| `([\w-]+)` \|[^|]*\|([\d.| ]+)\|$", section.split("Threads that take turns")[0])
+        self.assertEqual({row for row, _ in rows}, drawn.keys())
+        for row, cells in rows:
+            told = [f"{figures['instructions']:.1f}" for figures in drawn[row].values()]
+            self.assertEqual([cell.strip() for cell in cells.split("|")], told, row)
+
+
+class Pages(unittest.TestCase):
+    def test_quoted_figures_are_in_the_tables(self):
+        """Each number in the tables of README.md and docs/compare.md that quote is a cell of docs/bench.md or docs/security.md."""
+        known = set()
+        for name in "bench.md", "security.md":
+            for line in (DOCS / name).read_text(encoding="utf-8").splitlines():
+                known.update(re.findall(r"\d[\d.]*\d|\d", line) if line.startswith("| ") else [])
+        for page, heading in (DOCS / "compare.md", "## Figures"), (DOCS.parent / "README.md", "## Three numbers"):
+            section = page.read_text(encoding="utf-8").split(heading)[1].split("\n## ")[0]
+            rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")][2:]
+            self.assertGreaterEqual(len(rows), 3)
+            for what, *cells in rows:
+                for number in re.findall(r"\d[\d.]*\d|\d", re.sub(r"\(.*?\)", "", " ".join(cells))):
+                    self.assertTrue(number in known, f"{page.name}: {what}: {number} is in no table")
 
 
 class Ratios(unittest.TestCase):
