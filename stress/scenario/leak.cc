@@ -31,7 +31,9 @@ Plan leak_plan(const Setup &setup)
 {
     const Setup alone{setup.options, setup.seed, 1}; // what the thread passes on comes back to it
     Plan plan = plan_of_seats(setup, LiveMix::slots_per_seat(setup), [&](std::uint32_t seat, std::uint32_t) {
-        return Leak{LiveMix(alone, 0), seat == 0 ? kRoundOps : 0};
+        Leak leak{LiveMix(alone, 0), seat == 0 ? kRoundOps : 0};
+        leak.mix.need_realloc();
+        return leak;
     });
     if (setup.options.check) plan.claims = {rule::kReallocContent};
     return plan;

@@ -60,6 +60,11 @@ Op LiveMix::draw_passed()
     return op_make(OpKind::Malloc, out_.slot(k), rng.between(min_bytes_, max_bytes_), 0, out_.send_link(k));
 }
 
+void LiveMix::need_realloc()
+{
+    if (mix_.realloc_percent == 0) mix_.realloc_percent = 20;
+}
+
 Op LiveMix::draw()
 {
     return rng.one_in(6) ? draw_passed() : draw_own();

@@ -21,6 +21,9 @@ class LiveMix {
 
     Op draw();
 
+    // A quarter of all seats draw no realloc. This one does, for a scenario that has no other seat.
+    void need_realloc();
+
     Rng rng;
 
   private:

@@ -293,6 +293,25 @@ TEST_P(EachScenario, ClaimsRulesInARunOfTheUsualLength)
     for (const Claim &claim : plan.claims) EXPECT_LE(claim.ops_min, 200'000u) << claim.rule;
 }
 
+// A run that has no case of its own claim fails, whatever the malloc does.
+TEST_P(EachScenario, DrawsWhatItClaimsWhateverTheSeed)
+{
+    const auto drawn_for = [](const std::string &rule, const Op &op) {
+        if (rule == rule::kReallocContent) return op.kind == OpKind::Realloc;
+        if (rule == rule::kCallocZero) return op.kind == OpKind::Calloc;
+        return rule != rule::kAlignment || op.kind == OpKind::AlignedAlloc || op.kind == OpKind::PosixMemalign ||
+               op.kind == OpKind::Memalign;
+    };
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        const Options options = options_of(GetParam().name, {"--threads", "2", "--ops", "20000"});
+        Plan plan = plan_of(GetParam(), options, seed);
+        const std::vector<Op> ops = execute_plan(plan, 20000, 8, "seed " + std::to_string(seed));
+        for (const Claim &claim : plan.claims)
+            EXPECT_TRUE(std::any_of(ops.begin(), ops.end(), [&](const Op &op) { return drawn_for(claim.rule, op); }))
+                << claim.rule << ", seed " << seed;
+    }
+}
+
 TEST_P(EachScenario, DrawsWhatItsPurposeNames)
 {
     std::vector<Op> ops;
