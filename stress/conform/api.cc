@@ -230,6 +230,23 @@ Verdict null_and_zero(const Subject &s)
     return pass();
 }
 
+// Whether realloc(p, 0) frees p is the malloc's choice; that a pointer which it returns is a block is not.
+Verdict realloc_to_0(const Subject &s)
+{
+    constexpr int count = 32;
+    for (std::size_t size : {8ul, 100ul, 3000ul, 200'000ul}) {
+        void *const block = launder(s.realloc(launder(s.malloc(size)), 0));
+        void *others[2 * count];
+        for (int i = 0; i < 2 * count; ++i) others[i] = launder(s.malloc(i % 2 == 0 ? size : 1));
+        for (void *other : others)
+            if (block != nullptr && other == block)
+                return fail("realloc(block of %zu, 0) gave %p, and malloc gave it again", size, block);
+        s.free(block);
+        for (void *other : others) s.free(other);
+    }
+    return pass();
+}
+
 // A program that replaces malloc must replace all of these (glibc manual, Replacing malloc). If it leaves one to libc,
 // blocks of that function reach the program's own free.
 Verdict all_entries_are_ours(const Subject &s)
@@ -350,6 +367,12 @@ constexpr Check kApiChecks[] = {
      "snmalloc#863, mimalloc#574, mimalloc#622",
      {6},
      null_and_zero},
+    {"realloc-to-0",
+     "a pointer that realloc(p, 0) returns is a block that malloc gives to nobody else",
+     "POSIX.1-2024 realloc: of size 0, a null pointer, or a pointer to allocated space",
+     "jemalloc 5.3.0",
+     {6},
+     realloc_to_0},
     {"all-entries-are-ours",
      "no entry point of malloc is left to libc",
      "glibc manual, Replacing malloc: a replacement defines aligned_alloc, malloc_usable_size, memalign, posix_memalign, pvalloc and valloc too",

@@ -47,9 +47,10 @@ Verdict not_provided(const char *entry)
 std::vector<const Check *> all_checks()
 {
     std::vector<const Check *> all;
-    for (const auto &table : {api_checks(), aligned_checks(), sized_checks(), operator_checks(), zero_checks(),
-                              thread_checks(), fork_checks(), loading_checks(), os_checks(), memory_checks(),
-                              growth_checks(), number_checks(), signal_checks(), secure_checks()})
+    for (const auto &table :
+         {api_checks(), aligned_checks(), sized_checks(), operator_checks(), zero_checks(), thread_checks(),
+          fork_checks(), loading_checks(), os_checks(), memory_checks(), growth_checks(), lost_checks(), meet_checks(),
+          number_checks(), signal_checks(), secure_checks()})
         for (const Check &check : table) all.push_back(&check);
     return all;
 }

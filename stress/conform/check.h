@@ -49,6 +49,8 @@ std::span<const Check> loading_checks();
 std::span<const Check> os_checks();
 std::span<const Check> memory_checks();
 std::span<const Check> growth_checks();
+std::span<const Check> lost_checks();
+std::span<const Check> meet_checks();
 std::span<const Check> number_checks();
 std::span<const Check> signal_checks();
 std::span<const Check> secure_checks();

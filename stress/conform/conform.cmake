@@ -11,6 +11,8 @@ set(CONFORM_SOURCES
   conform/fork.cc
   conform/growth.cc
   conform/loading.cc
+  conform/lost.cc
+  conform/meet.cc
   conform/memory.cc
   conform/numbers.cc
   conform/operators.cc

@@ -64,6 +64,13 @@ std::size_t data_bytes()
     return number_after("/proc/self/status", "VmData:") * 1024;
 }
 
+std::size_t first_free_descriptor()
+{
+    const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    return fd >= 0 ? static_cast<std::size_t>(fd) : SIZE_MAX;
+}
+
 long mapping_count()
 {
     long count = 0;

@@ -9,6 +9,7 @@ namespace stress::conform {
 std::size_t resident_bytes();
 std::size_t address_space_bytes();
 std::size_t data_bytes();  // writable private memory, as RLIMIT_DATA counts it
+std::size_t first_free_descriptor(); // grows where descriptors are lost
 long mapping_count();
 bool mapped_below(std::uintptr_t limit);
 
