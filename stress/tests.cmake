@@ -126,6 +126,17 @@ if(NOT STRESS_SANITIZED)
   endif()
 endif()
 
+# The suite's power: each bug of the small malloc is found by its command, or by what users run.
+if(NOT STRESS_SANITIZED AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  foreach(run "|" ".all|--all")
+    string(REGEX REPLACE "[|].*" "" suffix "${run}")
+    string(REGEX REPLACE ".*[|]" "" extent "${run}")
+    add_test(NAME stress-unit.recall${suffix} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/canary/recall
+      $<TARGET_FILE:hakmem-stress> $<TARGET_FILE:canary-mini> ${extent})
+    set_tests_properties(stress-unit.recall${suffix} PROPERTIES LABELS once TIMEOUT 7200)
+  endforeach()
+endif()
+
 # Every write of a result fails once, or is interrupted: see write_faults_test.
 if(NOT STRESS_SANITIZED AND TARGET hakmem_static)
   add_library(write-faults MODULE command/write_faults.c)

@@ -35,4 +35,9 @@ if(NOT STRESS_SANITIZED)
   target_compile_definitions(canary-law PRIVATE CANARY_BUG=CANARY_NONE)
   target_include_directories(canary-law PRIVATE ${PROJECT_SOURCE_DIR}/alloc/include)
   list(APPEND STRESS_CANARIES oom_leak deadlock law waste)
+  # A malloc of its own with many bugs, one of which the environment chooses; see mini/bugs.h. The loader keeps it, since
+  # its key's destructor runs at the end of threads.
+  stress_canary(mini canary/mini/cache.c canary/mini/lock.c canary/mini/mapped.c canary/mini/mini.c canary/mini/slab.c)
+  target_link_options(canary-mini PRIVATE -Wl,-z,nodelete)
+  target_link_libraries(canary-mini PRIVATE Threads::Threads)
 endif()
