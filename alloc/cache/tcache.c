@@ -159,6 +159,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
     if (tcache->state == THREAD_ENDED) return ended_refill(class_index, tcache);
     if (!thread_start(tcache)) return NULL;
     void *block = refill_live(tcache, class_index);
+    /* unreached: libc must refuse to remember a thread: pthread_setspecific fails without memory of its own */
     if (tcache->state == THREAD_ENDED) thread_abandon_heap(tcache);
     return block;
 }
@@ -247,6 +248,7 @@ static bool free_remote_start(struct tcache *tcache)
     }
     if (!thread_start(tcache)) return false;
     if (tcache->state == THREAD_LIVE) return true;
+    /* unreached: as in tcache_refill */
     thread_abandon_heap(tcache);
     return false;
 }

@@ -34,6 +34,7 @@ static void give(void)
     stack_t ours = {.ss_sp = start + guard_bytes, .ss_size = STACK_BYTES};
     if (call_mprotect(start + guard_bytes, STACK_BYTES, PROT_READ | PROT_WRITE) != 0 ||
         call_sigaltstack(&ours, NULL) != 0) {
+        /* unreached: the system refuses what it gave a moment ago: no room for a mapping more */
         call_munmap(start, guard_bytes + STACK_BYTES);
         return;
     }

@@ -34,11 +34,13 @@ bool crash_writer_take(uint64_t me)
         uint64_t holder = 0;
         if (atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_acquire, memory_order_relaxed))
             return waited_ms == 0;
+        /* unreached: by chance: a fork while another thread writes a record */
         bool is_gone = holder >> 32 != me >> 32; /* the holder is in the process that this one was forked from */
         if (!is_gone) {
             wait_a_moment();
             continue;
         }
+        /* unreached: by chance: as above */
         /* relaxed: fork has copied that thread's data. */
         if (atomic_compare_exchange_strong_explicit(&writer, &holder, me, memory_order_relaxed, memory_order_relaxed))
             return true;

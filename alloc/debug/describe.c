@@ -47,6 +47,7 @@ static void walk_free_list(struct describe_place *place, uint64_t slab_end)
         bool is_block =
             block >= place->slab_start && block < slab_end && (block - place->slab_start) % place->block_bytes == 0;
         if (!is_block) {
+            /* unreached: by chance: the slab changes while it is read */
             place->list_word = from;
             place->list_value = block;
             return;
@@ -74,6 +75,7 @@ static bool cycle_closes(struct cycle *cycle, uint64_t block)
     return false;
 }
 
+/* unreached: by chance: the slab changes while it is read */
 static bool is_in_own_bin(uint64_t block_start, uint32_t class_index)
 {
     const struct block *block = tcache_self()->heads[class_index];
@@ -115,6 +117,7 @@ static bool describe_slab(const struct lookup *at, struct describe_place *place)
     struct slab slab;
     if (!os_peek(&at->superslab->slabs[at->first_page], &slab, sizeof slab) || slab.class_index != at->class_index ||
         slab.capacity != at->slab_capacity)
+        /* unreached: by chance: the slab changes while it is read */
         return false;
     place->class_index = at->class_index;
     place->owner = at->owner_id;

@@ -238,6 +238,7 @@ static bool check_said(const struct framed *framed, const struct frame_said *sai
 static void release(const struct framed *framed, enum failfast_kind freed)
 {
     if (!frame_state_change(framed, FRAME_LIVE, FRAME_FREED)) {
+        /* unreached: by chance: two threads free a block between two instructions */
         failfast_refused(freed, framed->user, "by two threads at one time");
         return;
     }

@@ -1,6 +1,7 @@
 /* sanitizer_report.c: see sanitizer_report.h. It runs while the sanitizer handles an error, in one thread at a time. So
  * it uses one static buffer, takes no lock, allocates nothing, and reads memory that may not be mapped through the
  * kernel (debug/describe.h). */
+/* unreached file: of the tree asan, whose tests reach it */
 #include "debug/sanitizer_report.h"
 
 #include "base/config.h"

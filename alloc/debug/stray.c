@@ -58,6 +58,7 @@ bool stray_refused(const void *pointer, enum failfast_kind freed)
     case RECORD_KIND_run: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a page run");
     case RECORD_KIND_huge: return failfast_refused(FAILFAST_interior_pointer, pointer, "inside a huge block");
     case RECORD_KIND_free: return failfast_refused(freed, pointer, "its page is free now");
+    /* unreached: by chance: another thread makes a slab there between two looks */
     case RECORD_KIND_slab: return failfast_refused(freed, pointer, "its slab was made a moment ago");
     case RECORD_KIND_guard: /* the debug-validation build samples nothing */
     case RECORD_KIND_none: break;

@@ -33,6 +33,7 @@ using GetHandler = std::new_handler (*)();
 using ThrowBadAlloc = void (*)();
 
 // Finds a symbol of a C++ runtime that was loaded by dlopen, which weak references do not see.
+// unreached: the C++ runtime has come by dlopen, and operator new is out of memory
 void *runtime_symbol(const char *name)
 {
     static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
@@ -56,6 +57,7 @@ std::new_handler handler()
 [[noreturn]] void throw_bad_alloc()
 {
     ThrowBadAlloc thrower = &std::__throw_bad_alloc;
+    // unreached: as runtime_symbol
     if (thrower == nullptr) thrower = reinterpret_cast<ThrowBadAlloc>(runtime_symbol("_ZSt17__throw_bad_allocv"));
     if (thrower != nullptr) thrower();
     abort(); // no C++ runtime: nobody could catch it

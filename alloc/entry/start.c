@@ -49,6 +49,7 @@ static void guard_begin(void)
     if (guard_start((uint32_t)option_value(OPTION_GUARD_SLOTS))) {
         sampling_guard_set(rate);
     } else {
+        /* unreached: a limit on address space that holds before main */
         os_write_error(no_room, sizeof no_room - 1);
     }
 }

@@ -213,6 +213,7 @@ size_t heap_good_size(size_t size_bytes)
 
 /* --- sanitizers ---------------------------------------------------------------------------------------- */
 
+/* unreached: of a sanitizer's tree: the tests of asan, tsan and msan reach it */
 void heap_tell_given(void *block, size_t size_bytes)
 {
     sanitizer_given(block, heap_usable_size(block), block, size_bytes);
@@ -220,12 +221,14 @@ void heap_tell_given(void *block, size_t size_bytes)
 
 /* Of a huge block only the start is closed here: huge.c closes the whole mapping if it caches it, or else releases
  * it. */
+/* unreached: as heap_tell_given */
 void heap_tell_returned(void *block)
 {
     size_t bytes = heap_usable_size(block);
     sanitizer_returned(block, bytes < RUN_BYTES_MAX ? bytes : RUN_BYTES_MAX);
 }
 
+/* unreached: as heap_tell_given */
 void heap_tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
 {
     size_t kept_bytes = round_up(size_bytes, GRANULE_BYTES);
@@ -234,6 +237,7 @@ void heap_tell_shorter(char *block, size_t usable_bytes, size_t size_bytes)
     sanitizer_returned(block + kept_bytes, more_bytes < RUN_BYTES_MAX ? more_bytes : RUN_BYTES_MAX);
 }
 
+/* unreached: as heap_tell_given */
 void *heap_told_resized(char *block, size_t old_usable_bytes, size_t size_bytes)
 {
     if (!SANITIZED) return block;

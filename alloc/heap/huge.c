@@ -32,6 +32,7 @@ static void mapped_bytes_set(struct huge *huge, size_t mapped_bytes)
 
 /* Takes the lock. If another thread held it when this process was forked, the lists may be half changed: drops them.
  * Their mappings then stay mapped for good. */
+/* unreached: by chance: a fork while another thread is in here */
 static void huge_lock(void)
 {
     if (!lock_acquire(LOCK_HUGE)) return;

@@ -40,6 +40,7 @@ static void *map_at(void *at, size_t size_bytes, int protection)
 {
     void *start = map(at, size_bytes, protection, MAP_FIXED_NOREPLACE);
     if (start != NULL && start != at) { /* a kernel before 4.17 ignores the flag and takes `at` as a hint */
+        /* unreached: only on a kernel before 4.17 */
         call_munmap(start, size_bytes);
         start = NULL;
     }

@@ -24,6 +24,7 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
     return count;
 }
 
+/* unreached: the unwinder has lost its way */
 uint64_t os_link_register(const void *signal_context)
 {
     (void)signal_context;
@@ -52,6 +53,7 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
     return count;
 }
 
+/* unreached: the unwinder has lost its way */
 uint64_t os_link_register(const void *signal_context)
 {
     const ucontext_t *context = signal_context;
@@ -81,6 +83,7 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
     return count;
 }
 
+/* unreached: the unwinder has lost its way */
 uint64_t os_link_register(const void *signal_context)
 {
     const ucontext_t *context = signal_context;

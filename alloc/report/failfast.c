@@ -33,6 +33,7 @@ static const char *const texts[] = {
  * since a thread may have a small one. */
 static _Atomic(int32_t) buffer_thread;
 
+/* unreached: by chance: two threads report at one time */
 static void buffer_take(void)
 {
     int32_t self = call_gettid(), holder = 0;

@@ -244,6 +244,7 @@ void pool_release(struct superslab *superslab)
 {
     if (!superslab_claim_at(superslab, 0, SUPERSLAB_PAGES)) return;
     if (atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) != 0) {
+        /* unreached: by chance: another thread claims pages between two looks */
         superslab_free(superslab, 0, SUPERSLAB_PAGES, false); /* used since the caller looked */
         index_raise(superslab);
         return;

@@ -320,6 +320,7 @@ bool pool_tick(uint64_t now_ms)
     if (HAK_LIKELY(now_ms < due)) return false;
     uint64_t wait_ms =
         purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* at 0 only empty superslabs are left to release */
+    /* unreached: by chance: two threads find the purge due at one time */
     /* The thread that advances due_ms makes the round. Others need not wait: a purger claims the pages that it
      * purges. */
     if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,

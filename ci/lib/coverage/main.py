@@ -2,7 +2,7 @@
 
 Makes the report of ci/coverage from ROOT/build/coverage/raw, which the tests have written. --partial: only some tests
 ran, so missed lines are not listed, and only limits on the command line are judged. Exit status 1 below a limit, or if
-a reason is stale.
+a mark is stale.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def missed_lines(missed):
 
 def verdict(lines, branches, limits, stale):
     """What is wrong, one line for each. limits: for lines and branches, a percentage or None."""
-    wrong = [f"FAILED: stale reason: {text}" for text in stale]
+    wrong = [f"FAILED: stale mark: {text}" for text in stale]
     for what, value, limit in (("lines", lines, limits[0]), ("branches", branches, limits[1])):
         if limit is not None and value < limit:
             wrong.append(f"FAILED: {value:.2f}% of the {what} are reached, and {limit:g}% must be")
@@ -152,9 +152,8 @@ def report(root, limits, partial):
     stale = []
     if not partial:
         missed = [span for path, file in files.items() for span in reasons.ranges(path, file)]
-        known = root / "ci/coverage.reasons"
-        given = reasons.parse(known.read_text(encoding="utf-8"), "ci/coverage.reasons")
-        stale = reasons.explain(missed, given, files, sources)
+        given = [mark for path, text in sources.items() for mark in reasons.marks(path, "\n".join(text))]
+        stale = reasons.explain(missed, given, files)
         text = [*missed_lines(missed), "", *text]
     wrong = verdict(lines, branches, limits, stale)
     print("\n".join([*text, f"report: {folder}/index.html, lcov.info, missed-branches.txt", *wrong]))
@@ -180,9 +179,6 @@ def main():
     except (Trouble, FileNotFoundError) as trouble:
         print(f"coverage: {trouble}", file=sys.stderr)
         return 1
-    except reasons.BadReasons as trouble:
-        print(f"coverage: {trouble}", file=sys.stderr)
-        return 2
 
 
 if __name__ == "__main__":

@@ -1,13 +1,18 @@
-"""Matches ci/coverage.reasons, whose head describes the format, with the ranges of lines that no test reached.
+"""Matches the marks of alloc/ with the ranges of lines that no test reached. A mark is a comment of C or C++:
+
+    unreached: WHY         in a function: the range that has the mark's line or the next one; outside, above a function:
+                           each range in that function
+    unreached file: WHY    each range in the file
+
+WHY begins with "by chance: " if only some runs reach the lines, for example where two threads have to meet. A mark whose
+lines tests do reach is stale, which is an error.
 """
 
 import dataclasses
+import re
 
 BY_CHANCE = "by chance: "
-
-
-class BadReasons(Exception):
-    """A line of the file cannot be read; the text says which, and how to correct it."""
+MARK = re.compile(r"/\* unreached( file)?: (.*?)\s*\*/|// unreached( file)?: ([^\n]*)", re.DOTALL)
 
 
 @dataclasses.dataclass
@@ -23,42 +28,29 @@ class Range:
 
 
 @dataclasses.dataclass
-class Reason:
-    where: str  # line in the file of reasons, for messages
+class Mark:
     path: str
-    pattern: str
+    line: int  # its last
+    of_file: bool
     text: str
 
-    def function(self):
-        """The function's name, if the pattern is name()."""
-        return self.pattern[:-2] if self.pattern.endswith("()") and " " not in self.pattern else None
-
-    def is_for(self, span, source):
-        if self.pattern == "*":
-            return True
-        if self.function() is not None:
-            return self.function() == span.function
-        return any(self.pattern in line for line in source[span.first - 1 : span.last])
-
-    def is_known(self, source, functions):
-        """Whether the file has this place at all."""
-        if self.pattern == "*":
-            return True
-        if self.function() is not None:
-            return self.function() in functions
-        return any(self.pattern in line for line in source)
+    def is_for(self, span, functions):
+        if self.of_file or function_of(self.line, functions):
+            return self.of_file or span.first - 1 <= self.line <= span.last
+        below = [(first, name) for (first, _), name in functions.items() if first > self.line]
+        return bool(below) and min(below)[1] == span.function
 
 
-def parse(text, name):
-    reasons = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        parts = [part.strip() for part in line.split(" | ", 2)]
-        if len(parts) != 3 or not all(parts):
-            raise BadReasons(f"{name}:{number}: not FILE | PLACE | REASON: {line}")
-        reasons.append(Reason(f"{name}:{number}", *parts))
-    return reasons
+def marks(path, text):
+    return [
+        Mark(
+            path,
+            text.count("\n", 0, found.end()) + 1,
+            bool(found[1] or found[3]),
+            " ".join((found[2] or found[4]).split()),
+        )
+        for found in MARK.finditer(text)
+    ]
 
 
 def function_of(line, functions):
@@ -83,21 +75,13 @@ def ranges(path, file):
     return found
 
 
-def explain(missed, reasons, files, sources):
-    """Gives each Range the first reason that fits; returns a line for each stale reason. files: {path: File}; sources:
-    {path: list of lines}."""
-    used = set()
-    for span in missed:
-        for reason in reasons:
-            if reason.path == span.path and reason.is_for(span, sources[span.path]):
-                span.reason = span.reason or reason.text
-                used.add(reason.where)
+def explain(missed, given, files):
+    """Gives each Range the first mark that fits; returns a line for each stale mark. files: {path: File}."""
     stale = []
-    for reason in reasons:
-        if reason.path not in files:
-            stale.append(f"{reason.where}: no code of {reason.path} was built")
-        elif not reason.is_known(sources[reason.path], files[reason.path].functions.values()):
-            stale.append(f"{reason.where}: {reason.path} has no '{reason.pattern}'")
-        elif reason.where not in used and not reason.text.startswith(BY_CHANCE):
-            stale.append(f"{reason.where}: {reason.path} '{reason.pattern}' is reached after all: take the line out")
+    for mark in given:
+        spans = [span for span in missed if span.path == mark.path and mark.is_for(span, files[mark.path].functions)]
+        for span in spans:
+            span.reason = span.reason or mark.text
+        if not spans and not mark.text.startswith(BY_CHANCE):
+            stale.append(f"alloc/{mark.path}:{mark.line}: 'unreached: {mark.text}' is reached after all: take it out")
     return stale

@@ -47,27 +47,25 @@ EXPORT = """{"data": [{"functions": [
 ]}]}""" % (
     tuple(str(part).replace("'", '"') for part in (INLINED, *USES)) * 2
 )
-SOURCES = {
-    "a.c": ["int first(void) {", "  lost();", "  gone();", "}", "", "int second(void) {", "", "", "  rare(); }"],
-    "a.h": [""] * 8,
-}
 SPANS = [("a.c", 2, 3, "first", 2), ("a.c", 9, 9, "second", 1)]
 
-# Each row: what is wrong with the reasons; their text; the reasons of the two ranges; the stale ones.
-REASONS = [
-    ("nothing", "# note\n\na.c | gone(); | why\na.c | second() | why too\n", ["why", "why too"], []),
-    ("no reason", "a.c | lost(); | why | with a bar\n", ["why | with a bar", ""], []),
-    ("reached after all", "a.c | int second | why\n", ["", ""], ["is reached after all"]),
-    ("a function that is", "a.h | inlined() | why\n", ["", ""], ["is reached after all"]),
-    ("a whole file", "a.c | * | why\n", ["why", "why"], []),
-    ("a whole file that is reached", "a.h | * | why\n", ["", ""], ["is reached after all"]),
-    ("chance", "a.h | inlined() | by chance: two threads\n", ["", ""], []),
-    ("a place that is gone", "a.c | missing(); | why\n", ["", ""], ["has no 'missing();'"]),
-    ("a function that is gone", "a.c | third() | by chance: why\n", ["", ""], ["has no 'third()'"]),
-    ("a file that is gone", "z.c | first() | why\n", ["", ""], ["no code of z.c"]),
-    ("one of two", "a.c | first() | why\na.c | lost | again\na.c | first() | x\n", ["why", ""], []),
+# Each row: what the marks are; the file, line and text of each; the reasons of the two ranges; the stale ones.
+MARKS = [
+    (
+        "beside and above",
+        [("a.c", 3, "/* unreached: why */"), ("a.c", 8, "// unreached: why too")],
+        ["why", "why too"],
+        [],
+    ),
+    ("of two lines", [("a.c", 1, "/* unreached: why\n   not */")], ["why not", ""], []),
+    ("above a function", [("a.c", 5, "/* unreached: why */")], ["", "why"], []),
+    ("elsewhere in the function", [("a.c", 6, "/* unreached: why */")], ["", ""], ["alloc/a.c:6"]),
+    ("a whole file", [("a.c", 4, "/* unreached file: why */")], ["why", "why"], []),
+    ("a whole file that is reached", [("a.h", 1, "/* unreached file: why */")], ["", ""], ["alloc/a.h:1"]),
+    ("below all functions", [("a.c", 12, "/* unreached: why */")], ["", ""], ["alloc/a.c:12"]),
+    ("chance", [("a.h", 3, "/* unreached: by chance: two threads */")], ["", ""], []),
+    ("one of two", [("a.c", 2, "/* unreached: why */"), ("a.c", 3, "/* unreached: x */")], ["why", ""], []),
 ]
-BAD = ["a.c | first()", "a.c: first(): why", "a.c |  | why", "a.c | first() | "]
 
 # Each row: percent of lines, percent of branches, limits, number of failures.
 VERDICTS = [
@@ -179,26 +177,18 @@ def test_counts(tests):
 def test_reasons(tests):
     found = [(span.path, span.first, span.last, span.function, span.lines) for span in spans(fresh())]
     tests.same("ranges, apart by function", found, SPANS)
-    for what, text, given, stale in REASONS:
+    for what, placed, given, stale in MARKS:
         files = fresh()
         missed = spans(files)
-        told = reasons.explain(missed, reasons.parse(text, "reasons"), files, SOURCES)
-        tests.same(f"reasons, {what}", [span.reason for span in missed], given)
-        tests.same(
-            f"stale, {what}",
-            [any(part in line for line in told) for part in stale] + [len(told)],
-            [True] * len(stale) + [len(stale)],
-        )
+        known = [mark for path, line, text in placed for mark in reasons.marks(path, "\n" * (line - 1) + text)]
+        told = reasons.explain(missed, known, files)
+        tests.same(f"marks, {what}", [span.reason for span in missed], given)
+        tests.same(f"stale, {what}", [line.split(": '")[0] for line in told], stale)
     tests.same(
         "no reason is counted",
         list(main.missed_lines(spans(fresh())))[1:],
         ["alloc/a.c:9 second: NO REASON", "2 ranges of 3 lines not reached; 2 of 3 lines have no reason"],
     )
-    for text in BAD:
-        try:
-            tests.same(f"bad line {text}", reasons.parse(f"# one\n{text}\n", "reasons"), "an error")
-        except reasons.BadReasons as error:
-            tests.same(f"bad line {text}", str(error).startswith("reasons:2: not FILE | PLACE"), True)
     for lines, branches, limits, failures in VERDICTS:
         tests.same(f"verdict {lines} {branches}", len(main.verdict(lines, branches, limits, [])), failures)
     tests.same("verdict of a stale reason", len(main.verdict(100.0, 100.0, (95.0, 85.0), ["x"])), 1)
