@@ -152,25 +152,53 @@ static void put_number(struct writer *writer, uint64_t number)
     text_add_number(&writer->text, number);
 }
 
+/* What tells the samples of several processes apart, for Prometheus. The brace is still open. */
+static void put_labels(struct writer *writer)
+{
+    char name[PROCESS_NAME_BYTES];
+    process_name(name);
+    put(writer, "{program=\"");
+    put(writer, name);
+    put(writer, "\",process=\"");
+    put_number(writer, (uint64_t)process_number());
+    put(writer, "\"");
+}
+
+static void put_prometheus_head(struct writer *writer)
+{
+    const uint64_t age_ms = process_age_ms(), digits = age_ms % 1000;
+    put(writer, "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\nhakmem_info");
+    put_labels(writer);
+    put(writer, ",version=\"" HAKMEM_VERSION "\"} 1\n");
+    put(writer,
+        "# HELP hakmem_age_seconds since the process began\n# TYPE hakmem_age_seconds gauge\nhakmem_age_seconds");
+    put_labels(writer);
+    put(writer, "} ");
+    put_number(writer, age_ms / 1000);
+    put(writer, digits < 10 ? ".00" : digits < 100 ? ".0" : ".");
+    put_number(writer, digits);
+    put(writer, "\n");
+}
+
 /* Which process, and when: a reader can tell the numbers of several processes apart. */
 static void put_head(struct writer *writer, int format)
 {
+    if (format == HAKMEM_STATS_PROMETHEUS) {
+        put_prometheus_head(writer);
+        return;
+    }
     char name[PROCESS_NAME_BYTES], time[PROCESS_TIME_BYTES];
     process_name(name);
     process_time(time);
-    const bool is_json = format == HAKMEM_STATS_JSON, is_text = format == HAKMEM_STATS_TEXT;
-    if (!is_json && !is_text) put(writer, "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\n");
-    put(writer, is_json ? "{\n  \"program\": \"" : is_text ? "hakmem: program " : "hakmem_info{program=\"");
+    const bool is_json = format == HAKMEM_STATS_JSON;
+    put(writer, is_json ? "{\n  \"program\": \"" : "hakmem: program ");
     put(writer, name);
-    put(writer, is_json ? "\",\n  \"process\": " : is_text ? "\nhakmem: process " : "\",process=\"");
+    put(writer, is_json ? "\",\n  \"process\": " : "\nhakmem: process ");
     put_number(writer, (uint64_t)process_number());
-    put(writer, is_json   ? ",\n  \"version\": \"" HAKMEM_VERSION "\",\n  \"time\": \""
-                : is_text ? "\nhakmem: version " HAKMEM_VERSION "\nhakmem: time "
-                          : "\",version=\"" HAKMEM_VERSION "\"} 1\n");
-    if (is_json || is_text) put(writer, time);
-    put(writer, is_json   ? "\",\n  \"age_ms\": "
-                : is_text ? "\nhakmem: age_ms "
-                          : "# HELP hakmem_age_ms since the process began\n# TYPE hakmem_age_ms gauge\nhakmem_age_ms ");
+    put(writer, is_json ? ",\n  \"version\": \"" HAKMEM_VERSION "\",\n  \"time\": \""
+                        : "\nhakmem: version " HAKMEM_VERSION "\nhakmem: time ");
+    put(writer, time);
+    put(writer, is_json ? "\",\n  \"age_ms\": " : "\nhakmem: age_ms ");
     put_number(writer, process_age_ms());
     put(writer, is_json ? ",\n" : "\n");
 }
@@ -193,10 +221,13 @@ static void put_figure(struct writer *writer, int format, const char *name, cons
             put(writer, line == 0 ? "# HELP hakmem_" : line == 1 ? "# TYPE hakmem_" : "hakmem_");
             put(writer, name);
             put(writer, end);
+            if (line == 2) break;
             put(writer, " ");
-            if (line < 2) put(writer, line == 0 ? meaning : kind);
-            if (line < 2) put(writer, "\n");
+            put(writer, line == 0 ? meaning : kind);
+            put(writer, "\n");
         }
+        put_labels(writer);
+        put(writer, "} ");
     }
     put_number(writer, value);
     put(writer, format == HAKMEM_STATS_JSON ? ",\n" : "\n");
@@ -249,7 +280,8 @@ static void put_class_family(struct writer *writer, const struct hak_figures *fi
         if (!class_is_used(figures, i)) continue;
         put(writer, "hakmem_class_");
         put(writer, name);
-        put(writer, "{bytes=\"");
+        put_labels(writer);
+        put(writer, ",bytes=\"");
         put_number(writer, figures->classes[i].block_bytes);
         /* Blocks for larger alignments have classes of their own, of the same sizes. */
         put(writer, i + 1 >= CLASS_ALIGNED_FIRST ? "\",aligned=\"1\"} " : "\",aligned=\"0\"} ");

@@ -41,6 +41,13 @@ TEST_F(StatsWrite, Print)
     hak_free(block);
 }
 
+// The labels of each of Prometheus' samples; others may follow.
+std::string labels_and()
+{
+    return std::string("{program=\"") + program_invocation_short_name + "\",process=\"" + std::to_string(getpid()) +
+           "\"";
+}
+
 // What a report must say of the process; the time and the age are those that it says.
 std::string expected_head(int format, const std::string &written)
 {
@@ -57,10 +64,10 @@ std::string expected_head(int format, const std::string &written)
     if (format == HAKMEM_STATS_JSON)
         return "{\n  \"program\": \"" + name + "\",\n  \"process\": " + number + ",\n  \"version\": \"" + version +
                "\",\n  \"time\": \"" + time + "\",\n  \"age_ms\": " + age + ",\n";
-    return "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\nhakmem_info{program=\"" + name +
-           "\",process=\"" + number + "\",version=\"" + version +
-           "\"} 1\n# HELP hakmem_age_ms since the process began\n# TYPE hakmem_age_ms gauge\nhakmem_age_ms " + age +
-           "\n";
+    return "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\nhakmem_info" + labels_and() +
+           ",version=\"" + version + "\"} 1\n# HELP hakmem_age_seconds since the process began\n" +
+           "# TYPE hakmem_age_seconds gauge\nhakmem_age_seconds" + labels_and() + "} " +
+           field("age_seconds.* (\\d+\\.\\d{3})\n") + "\n";
 }
 
 // What a report must say of these figures, to the byte.
@@ -73,7 +80,7 @@ std::string expected_report(int format, const hak_figures &of, bool is_profiled)
         else if (format == HAKMEM_STATS_JSON) all += "  \"" + name + "\": " + number + ",\n";
         else
             all += "# HELP hakmem_" + full + " " + meaning + "\n# TYPE hakmem_" + full + " " + kind + "\nhakmem_" +
-                   full + " " + number + "\n";
+                   full + labels_and() + "} " + number + "\n";
     };
 #define X(member, kind, meaning) add(#member, #kind, meaning, of.member);
     HAKMEM_FIGURES(X)
@@ -101,7 +108,7 @@ std::string expected_report(int format, const hak_figures &of, bool is_profiled)
             const std::string &name = names[which].first, number = std::to_string(figures[which]);
             line += " " + name + " " + number;
             object += ", \"" + name + "\": " + number;
-            families[which] += "hakmem_class_" + name + "{bytes=\"" + bytes + "\",aligned=\"" +
+            families[which] += "hakmem_class_" + name + labels_and() + ",bytes=\"" + bytes + "\",aligned=\"" +
                                (is_aligned ? "1" : "0") + "\"} " + number + "\n";
         }
         classes.push_back(format == HAKMEM_STATS_JSON ? (classes.empty() ? "" : ",") + object + "}" : line + "\n");
