@@ -110,6 +110,7 @@ class Worker {
   private:
     Machine::Result run(Chooser &chooser);
     bool check();
+    bool warm_up();
     bool search();
     bool draw();
     std::unique_ptr<Chooser> chooser(std::uint64_t seed) const;
@@ -195,6 +196,7 @@ bool Worker::fails(const Machine::Result &last, const std::vector<unsigned> &cho
 // Every schedule within the bounds. False: begin again, more is shared or came back wrong.
 bool Worker::search()
 {
+    if (!warm_up()) return false;
     Search search(request_.bounds, request_.is_reduced);
     do {
         const auto last = run(search);
@@ -223,7 +225,8 @@ std::unique_ptr<Chooser> Worker::chooser(std::uint64_t seed) const
     }
 }
 
-bool Worker::draw()
+// Finds most of what is shared.
+bool Worker::warm_up()
 {
     for (std::uint64_t i = 0; i < kFirstRuns; ++i) {
         Uniform first(request_.bounds, i);
@@ -231,6 +234,12 @@ bool Worker::draw()
         if (!check()) return false;
         if (last.has_outgrown) --i; // again
     }
+    return true;
+}
+
+bool Worker::draw()
+{
+    if (!warm_up()) return false;
     for (;;) {
         Replay plain({});
         const auto last = run(plain);

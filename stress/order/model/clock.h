@@ -8,7 +8,7 @@
 
 namespace stress::order {
 
-constexpr unsigned kThreadsMax = 16;
+constexpr unsigned kThreadsMax = 8;
 
 struct Event {
     unsigned thread = 0;

@@ -253,6 +253,7 @@ void Memory::do_write(const Plan &plan, unsigned rank, Value value, Order order,
     store.bytes_written = plan.mask;
     store.releases = releases(order) ? thread.clock : thread.fenced;
     if (rules_.own_stores_release) {
+        location.own_releases.resize(kThreadsMax);
         Clock &own = location.own_releases[plan.thread];
         store.releases.join(own);
         own = store.releases;

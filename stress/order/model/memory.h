@@ -134,7 +134,7 @@ class Memory {
         std::vector<Store> stores; // [0]: what was there before
         std::vector<unsigned> line; // modification order: indices of stores
         std::vector<Access> accesses;
-        Clock own_releases[kThreadsMax]; // by thread: its release stores here; for Rules::own_stores_release
+        std::vector<Clock> own_releases; // by thread: its release stores here; for Rules::own_stores_release
         std::uint64_t digest = 0;
     };
     struct Thread {

@@ -57,6 +57,7 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     now_ = this;
     choose_next(false);
     now_ = nullptr;
+    result_.has_outgrown = sharing_ != nullptr && sharing_->has_grown();
     return result_;
 }
 
@@ -78,7 +79,15 @@ void Machine::end(unsigned thread)
 void Machine::point(const volatile void *key, bool is_write)
 {
     result_.points++;
-    chooser_->is_about_to(running_, reinterpret_cast<std::uintptr_t>(key), is_write);
+    const auto about = reinterpret_cast<std::uintptr_t>(key);
+    const Event event = memory_->upcoming(running_);
+    chooser_->is_about_to(event, about, is_write);
+    pause();
+    chooser_->does(event, about, is_write, memory_->clock(running_));
+}
+
+void Machine::pause()
+{
     if (is_fresh_[running_]) { // it was chosen to make its first step
         is_fresh_[running_] = false;
         return;
@@ -146,10 +155,7 @@ void Machine::fail(std::string text)
 // The clock is the one with what the access itself acquired. A plain write that the acquired store follows is no race.
 bool Machine::is_shared(const volatile void *address, std::size_t bytes, bool is_write)
 {
-    if (sharing_ == nullptr || sharing_->touch(address, bytes, is_write, running_)) return true;
-    if (!sharing_->has_grown()) return false;
-    result_.has_outgrown = true;
-    leave();
+    return sharing_ == nullptr || sharing_->touch(address, bytes, is_write, running_);
 }
 
 bool Machine::is_private(const volatile void *address, unsigned bytes, bool is_write)
@@ -323,6 +329,7 @@ void Machine::lock(const void *address, bool is_recursive)
 
 void Machine::unlock(const void *address)
 {
+    point(address, true);
     Lock &lock = locks_[address];
     if (lock.owner != running_) fail("a thread releases a mutex that it does not hold");
     memory_->release(running_, lock.clock);
@@ -330,7 +337,6 @@ void Machine::unlock(const void *address)
     if (--lock.depth > 0) return;
     lock.owner = kMain;
     wake(address, kThreadsMax);
-    point(address, true);
 }
 
 void Machine::release(const void *key)

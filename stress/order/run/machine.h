@@ -117,6 +117,7 @@ class Machine {
     // Before each step that other threads can notice: here another one may continue. `key`: the memory, or the like, that the
     // step is about.
     void point(const volatile void *key, bool is_write);
+    void pause();
     // Whether no other thread can notice an access. It counts as a plain access then.
     bool is_private(const volatile void *address, unsigned bytes, bool is_write);
     bool is_shared(const volatile void *address, std::size_t bytes, bool is_write);

@@ -5,7 +5,8 @@
 namespace stress::order {
 namespace {
 
-constexpr std::size_t kStatesMax = 16 << 20; // about 800 MB; more are entered again
+constexpr std::size_t kStatesMax = 16 << 20; // about 1 GB; more are entered again
+constexpr std::uintptr_t kKeyBytes = 16; // steps about the same granule conflict
 
 unsigned another_store(std::mt19937_64 &random, unsigned count)
 {
@@ -43,14 +44,61 @@ unsigned Chooser::choose_thread(const unsigned *candidates, unsigned count, bool
     return choice;
 }
 
-unsigned Search::decide(Choice, unsigned count)
+unsigned Search::decide_at(unsigned count, bool is_preemption)
 {
-    if (depth_ == path_.size()) path_.push_back({count, 0});
+    if (depth_ == path_.size()) path_.push_back({count, 0, is_preemption, about_, {}, {}});
     if (path_[depth_].count != count) {
         has_diverged_ = true;
         return 0;
     }
     return path_[depth_++].choice;
+}
+
+unsigned Search::number_of(Event event)
+{
+    const std::uint64_t code = std::uint64_t{event.thread} << 32 | event.number;
+    return numbers_.try_emplace(code, static_cast<unsigned>(numbers_.size())).first->second;
+}
+
+void Search::does(Event event, std::uintptr_t key, bool is_write, const Clock &before)
+{
+    if (!prunes_ || key == 0) return;
+    auto &done = done_[key / kKeyBytes];
+    if (depth_ >= path_.size()) { // else an earlier run has noted it
+        Set &set = top();
+        for (const Step &old : done) {
+            if (old.event.thread == event.thread || before.has(old.event) || !(is_write || old.is_write)) continue;
+            const unsigned number = number_of(old.event);
+            if (set.size() <= number / 64) set.resize(number / 64 + 1);
+            set[number / 64] |= std::uint64_t{1} << number % 64;
+        }
+    }
+    done.push_back({event, is_write});
+}
+
+bool Search::conflicts(const Node &node)
+{
+    const unsigned number = number_of(node.event);
+    return node.below.size() > number / 64 && (node.below[number / 64] >> number % 64 & 1) != 0;
+}
+
+void Search::add(Set &to, const Set &from)
+{
+    if (to.size() < from.size()) to.resize(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] |= from[i];
+}
+
+// All runs from here on were made.
+void Search::close(const Node &node)
+{
+    add(path_.empty() ? root_ : path_.back().below, node.below);
+    if (node.states.empty()) return;
+    const auto [set, is_new] = set_numbers_.try_emplace(node.below, static_cast<std::uint32_t>(sets_.size()));
+    if (is_new) sets_.push_back(node.below);
+    for (const std::uint64_t state : node.states) {
+        known_[state].is_open = false;
+        known_[state].steps = set->second;
+    }
 }
 
 // A state with more left has all the runs of one with less, and so has one in which another thread runs, if it can afford
@@ -69,20 +117,42 @@ bool Search::is_known(std::uint64_t digest, unsigned running)
     for (unsigned more = stale; more <= most_stale; ++more) {
         for (unsigned thread = 0; thread < threads; ++thread) {
             const auto found = known_.find(key(thread, more));
-            if (found != known_.end() && found->second >= left + (thread == self ? 0 : 1)) return true;
+            if (found == known_.end() || found->second.left < left + (thread == self ? 0 : 1)) continue;
+            const Known &known = found->second;
+            const Set from = !known.is_open     ? sets_[known.steps]
+                             : known.steps == 0 ? root_
+                                                : path_[known.steps - 1].below;
+            add(top(), from);
+            return true;
         }
     }
-    if (known_.size() < kStatesMax) known_[key(self, stale)] = left;
+    if (known_.size() >= kStatesMax) return false;
+    const std::uint64_t state = key(self, stale);
+    const auto [found, is_new] = known_.try_emplace(state);
+    if (!is_new && found->second.is_open && found->second.steps != depth_) { // its node lists it already
+        found->second.left = left;
+        return false;
+    }
+    found->second = {left, true, static_cast<std::uint32_t>(depth_)};
+    if (depth_ > 0) path_[depth_ - 1].states.push_back(state);
     return false;
 }
 
 bool Search::next()
 {
     // A run that ended early, because all that follows is known, leaves no choices behind its end.
-    while (!path_.empty() && path_.back().choice + 1 == path_.back().count) path_.pop_back();
+    while (!path_.empty()) {
+        const Node &last = path_.back();
+        const bool is_needed = !prunes_ || !last.is_preemption || last.choice > 0 || conflicts(last);
+        if (is_needed && last.choice + 1 < last.count) break;
+        const Node closed = std::move(path_.back());
+        path_.pop_back();
+        close(closed);
+    }
     if (path_.empty()) return false;
     path_.back().choice++;
     depth_ = 0;
+    done_.clear();
     begin();
     return true;
 }
@@ -125,9 +195,9 @@ unsigned Pos::decide(Choice, unsigned count)
     return another_store(random_, count);
 }
 
-void Pos::is_about_to(unsigned thread, std::uintptr_t key, bool is_write)
+void Pos::is_about_to(Event event, std::uintptr_t key, bool is_write)
 {
-    pending_[thread] = {random_(), key, is_write};
+    pending_[event.thread] = {random_(), key, is_write};
 }
 
 unsigned Pos::decide_thread(const unsigned *candidates, unsigned count, bool)

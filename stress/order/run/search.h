@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <random>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +31,9 @@ class Chooser : public Choices {
     // Called where a thread may be chosen. True: nothing can follow that other runs did not show.
     virtual bool is_known(std::uint64_t digest, unsigned running) = 0;
     // The running thread's next step is about this; it has not been chosen yet.
-    virtual void is_about_to(unsigned, std::uintptr_t, bool) {}
+    virtual void is_about_to(Event, std::uintptr_t, bool) {}
+    // It makes the step. `before`: what happens before it.
+    virtual void does(Event, std::uintptr_t, bool, const Clock &) {}
 
     // What was chosen in this run, in order.
     const std::vector<unsigned> &chosen() const { return chosen_; }
@@ -47,33 +50,68 @@ class Chooser : public Choices {
     std::vector<unsigned> chosen_;
 };
 
-// Depth first. Call next() between two runs. If it prunes, a state that was reached before, by its digest of 64 bits, with as
-// much left of the bounds, is not entered again: all its runs have been, or will be, taken from there.
+// Depth first. Call next() between two runs. If it prunes, it leaves out runs that show nothing new:
+//
+// - A state that was reached before, by its digest of 64 bits, with as much left of the bounds, is not entered again: all its
+//   runs have been, or will be, taken from there.
+// - A thread is preempted before a step only if, in some run in which it continued, another thread makes a conflicting step
+//   that does not happen after the first. README.md says why that is enough.
 class Search final : public Chooser {
   public:
     Search(Bounds bounds, bool prunes) : Chooser(bounds), prunes_(prunes) { begin(); }
 
     bool is_known(std::uint64_t digest, unsigned running) override;
+    void does(Event event, std::uintptr_t key, bool is_write, const Clock &before) override;
+    void is_about_to(Event event, std::uintptr_t, bool) override { about_ = event; }
     // Moves to the next run; false: that was the last one.
     bool next();
 
-    struct Taken {
-        unsigned count, choice;
-    };
-    // The choices of the last run, for a run that another process makes.
-    const std::vector<Taken> &path() const { return path_; }
     std::size_t states() const { return known_.size(); }
     // Whether a run met other choices than the one before it, after the same ones: then runs do not repeat.
     bool has_diverged() const { return has_diverged_; }
 
   private:
-    unsigned decide(Choice kind, unsigned count) override;
+    using Set = std::vector<std::uint64_t>; // of steps, a bit each, by number_of()
+    struct Step {
+        Event event;
+        bool is_write = false;
+    };
+    struct Node {
+        unsigned count, choice;
+        bool is_preemption = false; // the first alternative is to continue with this step
+        Event event;
+        // Steps that a later one of another thread conflicts with, and does not happen after, in a run from here on.
+        Set below;
+        std::vector<std::uint64_t> states; // that were met behind it and before the next node
+    };
+    struct Known {
+        unsigned left = 0; // the most preemptions that were left in it
+        bool is_open = false; // its runs are not all made: the set is that of a node of the path
+        std::uint32_t steps = 0; // which node (0: none, the root), or which of sets_
+    };
+    unsigned decide(Choice, unsigned count) override { return decide_at(count, false); }
+    unsigned decide_thread(const unsigned *, unsigned count, bool is_free) override
+    {
+        return decide_at(count, !is_free);
+    }
+    unsigned decide_at(unsigned count, bool is_preemption);
+    unsigned number_of(Event event);
+    bool conflicts(const Node &node);
+    Set &top() { return depth_ == 0 ? root_ : path_[depth_ - 1].below; }
+    static void add(Set &to, const Set &from);
+    void close(const Node &node);
 
     bool prunes_;
-    std::vector<Taken> path_;
+    std::vector<Node> path_;
+    Set root_;
+    Event about_;
+    std::unordered_map<std::uintptr_t, std::vector<Step>> done_; // in this run, by granule
     bool has_diverged_ = false;
     std::size_t depth_ = 0;
-    std::unordered_map<std::uint64_t, unsigned> known_; // by state: the most preemptions that were left in it
+    std::unordered_map<std::uint64_t, Known> known_;
+    std::vector<Set> sets_;
+    std::map<Set, std::uint32_t> set_numbers_;
+    std::unordered_map<std::uint64_t, unsigned> numbers_;
 };
 
 // Another thread with probability 1/8 at each point, and another store than the last with probability 1/4.
@@ -114,7 +152,7 @@ class Pos final : public Chooser {
     Pos(Bounds bounds, std::uint64_t seed);
 
     bool is_known(std::uint64_t, unsigned) override { return false; }
-    void is_about_to(unsigned thread, std::uintptr_t key, bool is_write) override;
+    void is_about_to(Event event, std::uintptr_t key, bool is_write) override;
 
   private:
     unsigned decide(Choice kind, unsigned count) override;
@@ -140,7 +178,7 @@ class Surw final : public Chooser {
     Surw(Bounds bounds, std::uint64_t seed, const StepCounts &counts);
 
     bool is_known(std::uint64_t, unsigned) override { return false; }
-    void is_about_to(unsigned thread, std::uintptr_t key, bool) override { about_[thread] = key; }
+    void is_about_to(Event event, std::uintptr_t key, bool) override { about_[event.thread] = key; }
 
   private:
     unsigned decide(Choice kind, unsigned count) override;
@@ -159,7 +197,7 @@ class Replay final : public Chooser {
     explicit Replay(std::vector<unsigned> chosen) : Chooser({}), given_(std::move(chosen)) { begin(); }
 
     bool is_known(std::uint64_t, unsigned) override { return false; }
-    void is_about_to(unsigned thread, std::uintptr_t key, bool) override { ++counts_[key][thread]; }
+    void is_about_to(Event event, std::uintptr_t key, bool) override { ++counts_[key][event.thread]; }
     const StepCounts &counts() const { return counts_; }
 
   private:
