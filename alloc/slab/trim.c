@@ -265,8 +265,10 @@ static size_t trim(struct slab *slab, struct budget *left)
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
     if (!slab->hollow && slab->carved_count == slab->capacity) {
-        left->blocks -= slab->carved_count - used;
-        if (!may_go(&at)) {
+        /* Fewer blocks in use than pages: some page has none, or shares one. */
+        bool is_sure = used < os_page_count(&at);
+        if (!is_sure) left->blocks -= slab->carved_count - used;
+        if (!is_sure && !may_go(&at)) {
             slab->trimmed = true;
             return 0;
         }

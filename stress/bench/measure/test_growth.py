@@ -19,13 +19,7 @@ class Growth(unittest.TestCase):
         (line,) = growth.judge("row", self.GOOD, {"known": {"dearest": "why"}})
         self.assertIn("remove it from known", line)
 
-    def test_a_bound_of_its_own(self):
-        pattern = {"bound": {"ratio": 1.5, "why": "a tree"}}
-        self.assertEqual(growth.judge("row", {**self.GOOD, "ratio": 1.5}, pattern), [])
-        self.assertEqual(len(growth.judge("row", {**self.GOOD, "ratio": 1.51}, pattern)), 1)
-
     def test_the_file(self):
         for name, pattern in growth.patterns().items():
             self.assertLessEqual(set(pattern.get("known", {})), set(growth.MEASURES), name)
             self.assertTrue(all(pattern.get("known", {"ratio": "why"}).values()), name)
-            self.assertTrue(pattern.get("bound", {"why": "none"})["why"], name)
