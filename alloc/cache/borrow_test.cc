@@ -84,7 +84,7 @@ TEST_F(Borrow, OneBlockOfASlabsFreeList)
     void *kept = hak_malloc(5120);
     const std::vector<void *> lent = take(5120, 3);
     give_back(lent);
-    tcache_empty_bin(self, lender);
+    test::empty_bin(lender);
     std::vector<void *> blocks = {hak_malloc(4608)};
     EXPECT_EQ(bytes_of(blocks[0]), 5120u);
     EXPECT_EQ(self->heads[lender], nullptr);

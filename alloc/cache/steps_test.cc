@@ -157,9 +157,9 @@ TEST_F(Steps, ASlabThatGaveNothingIsNotLookedAtAgain)
     EXPECT_EQ(slab_trim_all(&own()), 0u);
     for (const auto &[at, free] : cut) at->free = free;
     EXPECT_EQ(own().events[OWNER_EVENT_trims], trims);
-    tcache_empty_bin(self(), class_index);
+    test::empty_bin(class_index);
     hak_free(std::exchange(blocks[0], nullptr));
-    tcache_empty_bin(self(), class_index);
+    test::empty_bin(class_index);
     EXPECT_FALSE(freed_in->trimmed) << "a block came back";
     for (void *block : blocks) hak_free(block);
 }

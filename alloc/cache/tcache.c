@@ -320,15 +320,6 @@ void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
     else stage_block(tcache, pointer, tag & TAG_CLASS_MASK);
 }
 
-void tcache_empty_bin(struct tcache *tcache, uint32_t class_index)
-{
-    tcache_busy_begin(tcache);
-    struct block *list = tcache->heads[class_index];
-    tcache->heads[class_index] = NULL;
-    list_give_back_checked(list, class_index);
-    tcache_busy_end(tcache);
-}
-
 /* --- the whole cache ---------------------------------------------------------------------------------------- */
 
 void tcache_park_all(struct tcache *tcache)

@@ -139,10 +139,6 @@ HAK_NOINLINE void tcache_park(struct tcache *tcache, void *pointer, uint32_t cla
 /* Frees a small block of another owner's slab; tag is its page's. Keeps errno. */
 HAK_NOINLINE void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag);
 
-/* Gives the blocks of a bin to their slabs, so that the next malloc of the class takes the slow path. It walks the
- * list, so it is meant for a few blocks. */
-void tcache_empty_bin(struct tcache *tcache, uint32_t class_index);
-
 /* Drains some of what other threads freed. If the heap has shrunk, begins to empty its caches and to trim its slabs. */
 void tcache_settle(struct tcache *tcache);
 

@@ -98,6 +98,12 @@ inline void use_all_kinds_of_sizes(int rounds)
     }
 }
 
+// Gives the blocks of a bin to their slabs.
+inline void empty_bin(uint32_t class_index)
+{
+    slab_give_back_each(std::exchange(tcache_self()->heads[class_index], nullptr));
+}
+
 // A test whose heap is at rest before and after.
 class HeapTest : public testing::Test {
   protected:
