@@ -87,6 +87,7 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers, the static library, the ov
 pkg-config read.")
 set(CPACK_COMPONENT_SUITE_DESCRIPTION "hakmem-stress runs any malloc in many threads and checks every block.
 hakmem-bench times it. hakmem-run starts a program with libhakmem, and
-hakmem-profile shows its heap profiles.")
+hakmem-profile shows its heap profiles. hakmem-replay names the function
+that made a program crash.")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "multithreaded malloc for Linux, and a test suite for any malloc")
 include(CPack)

@@ -1,8 +1,8 @@
 # What `cmake --install` and cpack put where. Components:
 #   library      the shared libraries
 #   development  headers, libhakmem.a, the override objects, and what find_package and pkg-config read
-#   suite        hakmem-stress, hakmem-bench, hakmem-run and hakmem-profile; the first two need no other component, and find
-#                the library if that is there
+#   suite        hakmem-stress, hakmem-bench, hakmem-replay, hakmem-run and hakmem-profile; the first two need no other
+#                component, and find the library if that is there
 # The suite's program stands with its helpers in libexec, where it looks for them, and bin has a link to it.
 
 include(GNUInstallDirs)
@@ -94,17 +94,28 @@ if(suite)
   endforeach()
 endif()
 
-# Manual pages and completions, made of --help when they are installed.
+if(suite AND TARGET replay-calls)
+  include(${install_folder}/replay.cmake)
+endif()
+
+# Manual pages and completions, made of --help when they are installed; libhakmem(7) of the pages' tables of variables.
 set(manual hakmem-run hakmem-profile)
 if(suite)
   list(APPEND manual hakmem-stress hakmem-bench)
 endif()
 if(Python3_Interpreter_FOUND AND NOT CMAKE_CROSSCOMPILING)
   list(TRANSFORM manual PREPEND ${PROJECT_BINARY_DIR}/ OUTPUT_VARIABLE programs)
+  if(TARGET replay-calls AND suite)
+    list(APPEND manual hakmem-replay)
+    list(APPEND programs ${PROJECT_BINARY_DIR}/install/hakmem-replay)
+  endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
   list(JOIN programs "\" \"" programs)
   install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${install_folder}/manual\" \"${folder}\"
     ${PROJECT_VERSION} \"${programs}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT suite)
+  install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${install_folder}/manual\" \"${folder}\"
+    ${PROJECT_VERSION} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT library)
+  install(FILES ${folder}/libhakmem.7.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man7 COMPONENT library)
   foreach(name IN LISTS manual)
     install(FILES ${folder}/${name}.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT suite)
     install(FILES ${folder}/${name} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions COMPONENT suite)

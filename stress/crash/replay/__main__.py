@@ -36,7 +36,9 @@ COSTS = {
 }
 SECONDS_DEFAULT = 300
 HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.normpath(os.path.join(HERE, "../../../build/release"))  # as in ci/replay
+INSTALLED = os.path.exists(os.path.join(HERE, "../hakmem-stress"))
+BUILD = os.path.normpath(os.path.join(HERE, ".." if INSTALLED else "../../../build/release"))  # as in ci/replay
+COMMAND = "hakmem-replay" if INSTALLED else "ci/replay"
 
 
 def say(text):
@@ -50,7 +52,7 @@ class Options(argparse.ArgumentParser):
 
 
 def parse(words):
-    parser = Options(prog="ci/replay", add_help=False)
+    parser = Options(prog=COMMAND, add_help=False)
     parser.add_argument("report")
     parser.add_argument("--method", choices=("auto", *METHODS), default="auto")
     parser.add_argument("--tries", type=int, default=5)
@@ -60,7 +62,7 @@ def parse(words):
     parser.add_argument("--rr-options")
     parser.add_argument("--keep")
     parser.add_argument("--json")
-    parser.add_argument("--build", required=True)
+    parser.add_argument("--build", default=BUILD)
     options = parser.parse_args(words)
     if not 1 <= options.tries <= 10000:
         raise reports.BadInput(f"--tries {options.tries} is not in 1..10000")
@@ -212,7 +214,7 @@ class Replay:
             "crashed_in": self.report.where(),
             "runs": self.launcher.runs if self.launcher else 0,
             "verdict": verdict,
-            "again": verdicts.again("ci/replay", path, method or "auto", extra),
+            "again": verdicts.again(COMMAND, path, method or "auto", extra),
         }
 
 
