@@ -28,16 +28,21 @@ TIERS = pathlib.Path(__file__).resolve().parents[1] / "tiers"
 NIGHTLY = {"soak", "nightly"}
 ROOT = TIERS.parents[1]
 
-# A pattern of paths, what to build for them, and the tests to run. Lints run for every change.
-LINTS = r"lint[.](?!bench_)"
+# A pattern of paths, what to build for them, and the tests to run. Lints run for every change, but for those of what the heap
+# costs. What takes long and is left to --all by ci/tiers is left out here too, unless the change is in the folder that it tests.
+LINTS = r"lint[.](?!bench_|growth|workflows)"
+LONG = r"(?!.*(Profile[.]seeds$|[./]pages[.]|ForkEveryStep[.]all$|-pprof$))"
 HARNESSES = r"stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$"
 SUITE = r"stress-unit[.](?!Canary|OtherScenarios|InjectCanary|report-browser)|stress[.]list$"
 CHANGES = [
     (
         r"alloc/",
         "alloc-programs hakmem hakmem-validate hakmem-stress hakmem-bench",
-        rf"(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.]bench_counts$",
+        rf"{LONG}(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.](bench_counts|growth)$",
     ),
+    (r"alloc/profile/", "", r"unit-release/Profile[.]seeds$|override/.*-pprof$"),
+    (r"alloc/os/", "", r"(unit-release|program)/.*pages[.]"),
+    (r"[.]github/", "", r"lint[.]workflows"),
     (r"alloc/(report|debug|slab)/", "misuse-programs", r"misuse[.]\w+[.][12]$"),
     (r"alloc/guard/", "guard-program", r"crash[.]guard$"),
     (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
@@ -53,7 +58,7 @@ CHANGES = [
     ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
     (r"stress/order/", "hakmem-order", r"order[.]"),
-    (r"stress/bench/|ci/bench", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.]bench_"),
+    (r"stress/bench/|ci/bench|ci/lint/growth", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.](bench_|growth)"),
     (r"stress/bench/[^/]*$", "stress-test", r"stress-unit[.]Commands[.]Speed"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),
     (r"fuzz/|ci/fuzz|corpus/|stress/program/", "fuzz fuzz-test fuzz-machine-test hakmem-stress", r"fuzz|corpus[.]"),

@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -72,6 +73,35 @@ class Changes(unittest.TestCase):
         targets, _, paths = self.changed()
         self.assertEqual(paths, "fuzz/moved.c stress/crash/moved.c")
         self.assertLessEqual({"fuzz-test", "crash-program"}, set(targets.split()))
+
+    def test_a_line_of_the_heap_runs_what_the_default_tier_runs(self):
+        """What is left to --all is run only for a change in the folder that it tests."""
+        names = {
+            "unit-release/Profile.seeds": "alloc/profile/new.c",
+            "unit-release/pages.16384": "alloc/os/new.c",
+            "override/modules-pprof": "alloc/profile/new.c",
+            "unit/ForkEveryStep.all": None,
+            "lint.workflows": ".github/new.yml",
+            "unit/ForkEveryStep": "alloc/slab/new.c",
+            "lint.growth": "alloc/slab/new.c",
+            "lint.bench_counts": "alloc/slab/new.c",
+            "lint.words": "docs/new.md",
+        }
+        folders = ["alloc/slab", "alloc/profile", "alloc/os", ".github", "docs"]
+        for path in [
+            f"{folder}/new{'.yml' if folder == '.github' else '.md' if folder == 'docs' else '.c'}"
+            for folder in folders
+        ]:
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            self.write(path, "")
+            _, match, paths = self.changed()
+            self.assertEqual(paths, path)
+            chosen = {name for name in names if re.search(match, name)}
+            wanted = {name for name, of in names.items() if of == path} | {"lint.words"}
+            if path.startswith("alloc/"):
+                wanted |= {name for name, of in names.items() if of == "alloc/slab/new.c"}
+            self.assertEqual(chosen, wanted, path)
+            (self.root / path).unlink()
 
 
 unittest.main()
