@@ -96,6 +96,11 @@ void Blocks::free(unsigned slot)
     subject_->free(start);
 }
 
+void Blocks::trim()
+{
+    if (subject_->trim != nullptr) subject_->trim();
+}
+
 void Blocks::give(unsigned slot)
 {
     Machine &machine = *Machine::current();
@@ -225,6 +230,26 @@ void huge_beside_huge(Blocks &blocks, unsigned self, unsigned threads)
     blocks.free(self * 8 + 1);
 }
 
+// What one thread makes others find without a block of it: its heap, its slabs, its huge blocks.
+void trim_beside(Blocks &blocks, unsigned self, unsigned)
+{
+    constexpr std::size_t kBytes = 5 << 20;
+    if (self > 0) {
+        blocks.trim();
+        blocks.allocate(self * 8, kBytes);
+        blocks.trim();
+        blocks.free(self * 8);
+        return;
+    }
+    blocks.allocate(0, 64);
+    blocks.allocate(1, kBytes);
+    blocks.free(1);
+    blocks.allocate(2, 40000);
+    blocks.free(0);
+    blocks.free(2);
+    blocks.trim();
+}
+
 constexpr Scenario kScenarios[] = {
     {"start", "the first calls of the process, by several threads", start, true},
     {"exchange", "blocks that each thread frees for the next one", exchange},
@@ -233,6 +258,8 @@ constexpr Scenario kScenarios[] = {
     {"adoption", "heaps of ended threads that another one takes over", adoption},
     {"realloc", "blocks of another thread that grow and shrink", resize_beside_free},
     {"huge", "huge blocks, cached and found by address", huge_beside_huge},
+    {"trim", "heaps, slabs and huge blocks that a trim finds beside their thread", trim_beside},
+    {"trim-start", "the same, from the first calls of the process on", trim_beside, true},
 };
 
 } // namespace

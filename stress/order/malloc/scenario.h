@@ -18,6 +18,8 @@ class Blocks {
     void zeroed(unsigned slot, std::size_t bytes);
     void resize(unsigned slot, std::size_t bytes);
     void free(unsigned slot);
+    // Nothing if the malloc has no such function.
+    void trim();
     // The thread gives the slot away, or takes it: the one happens before the other.
     void give(unsigned slot);
     void take(unsigned slot);

@@ -54,6 +54,19 @@ void find_variables(void *function, Subject &subject)
         &wanted);
 }
 
+int (*trim_to_0)(std::size_t) = nullptr;
+void (*collect)(bool) = nullptr;
+
+void trim()
+{
+    trim_to_0(0);
+}
+
+void collect_all()
+{
+    collect(true);
+}
+
 void (*rpmalloc_end_plain)(int) = nullptr;
 
 void end_rpmalloc_thread()
@@ -84,6 +97,8 @@ std::string subject_load(const std::string &path, Subject &subject)
             !find(subject.calloc, name + "calloc"))
             return path + " has " + name + "malloc, but not free, realloc and calloc by such names";
         find_variables(reinterpret_cast<void *>(subject.malloc), subject);
+        if (find(trim_to_0, "malloc_trim") && is_own(reinterpret_cast<void *>(trim_to_0))) subject.trim = trim;
+        else if (find(collect, "mi_collect")) subject.trim = collect_all;
         int (*initialize)(void *) = nullptr;
         if (name == "rp" && find(initialize, "rpmalloc_initialize")) {
             initialize(nullptr);

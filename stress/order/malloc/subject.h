@@ -18,6 +18,7 @@ struct Subject {
     void *(*calloc)(std::size_t, std::size_t) = nullptr;
     void (*begin_thread)() = nullptr; // each thread must call it first; nullptr: none
     void (*end_thread)() = nullptr; // the same at the end of a thread
+    void (*trim)() = nullptr; // gives back to the system what it can; nullptr: none
     ThreadLocal thread_local_variables;
     std::vector<std::pair<std::uintptr_t, std::size_t>> variables; // where the others are
 };
