@@ -43,7 +43,7 @@ if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_E
   endforeach()
 endif()
 # Each of these runs in a child whose heap has not started, so they are linked without the code that runs before main.
-set(FRESH_TESTS cache/fresh_test.cc litmus/fresh_litmus_test.cc os/os_pages_test.cc superslab/fresh_limit_test.cc)
+set(FRESH_TESTS cache/fresh_test.cc cache/phases_test.cc litmus/fresh_litmus_test.cc os/os_pages_test.cc superslab/fresh_limit_test.cc)
 # A sanitizer stands before libc's mmap itself; musl declares it in another way.
 if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY)
   list(APPEND FRESH_TESTS entry/golden_test.cc entry/golden_tools_test.cc)

@@ -59,6 +59,11 @@ enum {
     SHRINK_LOG2 = 2,
     SHRINK_BYTES_MIN = 4 << 20,
 
+    /* A heap does the same each time that the process's memory reaches a new peak, which is an eighth (1 << GROWTH_LOG2) and
+     * GROWTH_BYTES_MIN above the last one. */
+    GROWTH_LOG2 = 3,
+    GROWTH_BYTES_MIN = 8 << 20,
+
     /* Heaps of ended threads that may keep what their threads had cached: the first ORPHANS_WARM_MIN, or the first
      * eighth of all heaps where that is more. A heap that has given out more than ORPHAN_USED_BYTES_MAX may not. */
     ORPHANS_WARM_MIN = 4,

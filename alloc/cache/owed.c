@@ -3,6 +3,7 @@
 
 #include "slab/slab.h"
 #include "slab/trim.h"
+#include "os/os.h"
 #include "slab/validate.h"
 #include "superslab/purge.h"
 
@@ -59,5 +60,29 @@ void tcache_pay(struct tcache *tcache)
     if (heap->flush_class != 0) heap_flush_step(heap);
     else if (slab_trim_is_due(&heap->owner)) slab_trim_step(&heap->owner);
     tcache->owes = heap_owes(heap);
+    tcache_busy_end(tcache);
+}
+
+void tcache_watch_idle(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    tcache->owes = heap_owes(heap);
+    if (tcache->watches_idle || (owner_idle_bytes(&heap->owner) < TRIM_IDLE_BYTES_MIN && !tcache->owes)) return;
+    tcache->watches_idle = true;
+    tcache->heap->seen_ms = os_now_ms();
+}
+
+void tcache_grown(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    size_t peak = limit_committed_peak_bytes(), step = peak >> GROWTH_LOG2;
+    bool is_new = heap->growth_bytes == 0;
+    heap->growth_bytes = peak + (step > GROWTH_BYTES_MIN ? step : GROWTH_BYTES_MIN);
+    if (is_new) return;
+    tcache_busy_begin(tcache);
+    tcache_park_all(tcache);
+    heap_flush_begin(heap);
+    slab_trim_grown(&heap->owner);
+    tcache_watch_idle(tcache);
     tcache_busy_end(tcache);
 }

@@ -1,9 +1,10 @@
-/* owed.h: what a heap owes when it has shrunk or idled: parked lists to give back, slabs to trim. It is paid in steps, on slow
+/* owed.h: what a heap owes when it has shrunk or idled, or is about to grow: parked lists to give back, slabs to trim. It is paid in steps, on slow
  * paths and in visits, so that no malloc or free does work that grows with the heap. Only the thread that holds the heap, or
  * visits it, may call these functions. */
 #pragma once
 
 #include "cache/tcache.h"
+#include "superslab/limit.h"
 
 /* Whether the heap has put off work: parked lists to give back or slabs to trim, which may be all that its thread does; or slabs
  * to drain, which wait for slow paths as they come. */
@@ -28,3 +29,17 @@ HAK_COLD void tcache_pay(struct tcache *tcache);
 /* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies on the free lists of its
  * heap is idle: trims the slabs, if more lies there than the last trim left. */
 HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
+
+/* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. If the heap
+ * owes work, each slow path does a part of it. */
+void tcache_watch_idle(struct tcache *tcache);
+
+/* The heap is about to take pages. When the process has reached a new peak, an eighth and GROWTH_BYTES_MIN above the last one,
+ * begins to empty the heap's caches and to trim its slabs: memory at the peak holds little that was kept for sizes that the
+ * program uses no more. A swing below the peak costs nothing, and growth costs O(log of the peak) times. */
+HAK_COLD void tcache_grown(struct tcache *tcache);
+static inline void tcache_before_growth(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    if (heap != NULL && HAK_UNLIKELY(limit_committed_peak_bytes() >= heap->growth_bytes)) tcache_grown(tcache);
+}

@@ -81,24 +81,13 @@ static uint32_t list_give_back_checked(struct block *list, uint32_t class_index)
     return slab_give_back_each(list);
 }
 
-/* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. If the
- * heap owes work, each slow path does a part of it. */
-static void watch_idle(struct tcache *tcache)
-{
-    struct heap *heap = tcache->heap;
-    tcache->owes = heap_owes(heap);
-    if (tcache->watches_idle || (owner_idle_bytes(&heap->owner) < TRIM_IDLE_BYTES_MIN && !tcache->owes)) return;
-    tcache->watches_idle = true;
-    tcache->heap->seen_ms = os_now_ms();
-}
-
 /* --- refill ----------------------------------------------------------------------------------------- */
 
 /* Takes back what other threads freed. */
 static HAK_NOINLINE struct block *drain(struct tcache *tcache, uint32_t class_index)
 {
     struct block *list = remote_drain_some(&tcache->heap->owner, class_index, DRAIN_SLABS_MAX);
-    watch_idle(tcache);
+    tcache_watch_idle(tcache);
     return list;
 }
 
@@ -118,7 +107,7 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
         list = drain(tcache, class_index);
         if (HAK_UNLIKELY(owner_has_shrunk(owner))) {
             slab_trim_shrunk(owner);
-            watch_idle(tcache);
+            tcache_watch_idle(tcache);
         }
         if (VALIDATE && list != NULL) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
         if (list != NULL) return list;
@@ -127,10 +116,14 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
     return slab != NULL && slab->free != NULL ? slab_take(slab) : NULL;
 }
 
-static struct block *take_fresh(struct owner *owner, uint32_t class_index)
+static struct block *take_fresh(struct tcache *tcache, uint32_t class_index)
 {
+    struct owner *owner = &tcache->heap->owner;
     struct slab *slab = owner->slabs[class_index];
-    if (slab == NULL) slab = slab_make(owner, class_index);
+    if (slab == NULL) {
+        tcache_before_growth(tcache);
+        slab = slab_make(owner, class_index);
+    }
     return slab != NULL ? slab_take(slab) : NULL;
 }
 
@@ -141,7 +134,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     struct block *list = tcache->heads[class_index];
     if (list == NULL) list = find_idle(tcache, class_index);
     if (list == NULL && class_index > CLASS_LINEAR_LAST) list = borrow(tcache, &class_index);
-    if (list == NULL) list = take_fresh(&tcache->heap->owner, class_index);
+    if (list == NULL) list = take_fresh(tcache, class_index);
     owner_count_event(&tcache->heap->owner, OWNER_EVENT_refills);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
@@ -183,7 +176,7 @@ void tcache_settle(struct tcache *tcache)
     tcache_park_all(tcache);
     heap_flush_begin(tcache->heap);
     slab_trim_shrunk(owner);
-    watch_idle(tcache);
+    tcache_watch_idle(tcache);
 }
 
 /* There is no room for another list. This one is given back and not an older one, since its blocks are still in the
@@ -194,7 +187,7 @@ static HAK_NOINLINE void overflow(struct tcache *tcache, struct block *list, uin
     if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
     owner_count_event(&heap->owner, OWNER_EVENT_overflows);
     slab_give_back_each(list);
-    watch_idle(tcache);
+    tcache_watch_idle(tcache);
     if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
 }
 
@@ -229,7 +222,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
     if (HAK_UNLIKELY(heap_owes(heap))) {
         if (credit > CREDIT_OWING && heap_owes_soon(heap)) credit = CREDIT_OWING;
-        watch_idle(tcache); /* a visit may have begun the work */
+        tcache_watch_idle(tcache); /* a visit may have begun the work */
     }
     tcache->credits[class_index] = credit - 1u;
     tcache_busy_end(tcache);

@@ -96,6 +96,8 @@ struct heap {
     /* Rounds of the tick when the heap's thread was on a slow path last. Others read it: relaxed. */
     _Atomic(uint32_t) rounds_seen;
     _Atomic(uint32_t) rounds_visited; /* rounds_seen at the last visit_idle, plus 1; 0: none yet. Relaxed */
+    size_t
+        growth_bytes; /* when the process reaches this peak, the heap gives back what it does not use; 0: a new heap */
     uint64_t seen_ms; /* while the thread watches idle memory: when it was on a slow path last */
     struct defrag *defrag; /* how full the slabs are (cache/defrag.c); NULL: nobody has asked yet */
     struct sampler *sampler; /* counts allocations while some are sampled (profile/sampler.h); NULL: none were yet */

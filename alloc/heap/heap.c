@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "cache/owed.h"
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "guard/guard.h"
@@ -14,11 +15,9 @@
 #include "heap/huge.h"
 #include "heap/large.h"
 #include "heap/own.h"
-#include "os/os.h"
 #include "os/sanitizer.h"
 #include "profile/profile.h"
 #include "profile/sampler.h"
-#include "slab/slab.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 
@@ -110,6 +109,7 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
     tick(tcache_self());
+    tcache_before_growth(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
     if (HAK_UNLIKELY(pointer == NULL)) {
         bool is_asked = false;
