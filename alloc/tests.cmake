@@ -231,6 +231,8 @@ target_link_libraries(plain-program PRIVATE Threads::Threads)
 hakmem_c_program(hooked-program programs/hooked_program.c)
 set_target_properties(hooked-program PROPERTIES ENABLE_EXPORTS ON)
 
+hakmem_c_program(pairs-program programs/pairs_program.c) # stress.pairs runs it with the options
+
 # With more thread-local data than a small stack has room for.
 foreach(bytes 16 50000 54000 58000 200000 3000000)
   hakmem_c_program(stack-program-${bytes} programs/stack_program.c)

@@ -119,6 +119,20 @@ if(NOT HAKMEM_DIRECT AND NOT CMAKE_CROSSCOMPILING AND TARGET hakmem_static AND N
   endforeach()
 endif()
 
+# Each value of each option and feature with each of every other, in a program of laws and under the three harnesses.
+if(NOT HAKMEM_DIRECT AND NOT CMAKE_CROSSCOMPILING AND TARGET pairs-program AND NOT STRESS_SANITIZED)
+  foreach(library hakmem hakmem-validate)
+    string(REPLACE hakmem- "" subject ${library})
+    foreach(suffix IN ITEMS "" .all)
+      string(REPLACE .all --all extent "${suffix}")
+      add_test(NAME stress.pairs.${subject}${suffix} COMMAND Python3::Interpreter
+        ${PROJECT_SOURCE_DIR}/alloc/programs/pairs_check $<TARGET_FILE:${library}> $<TARGET_FILE:pairs-program>
+        $<TARGET_FILE:hakmem-stress> ${extent})
+      set_tests_properties(stress.pairs.${subject}${suffix} PROPERTIES LABELS stress TIMEOUT 3600)
+    endforeach()
+  endforeach()
+endif()
+
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/scenarios.txt "${stress_names}")
 add_test(NAME stress.list COMMAND sh -c
   "'$<TARGET_FILE:hakmem-stress>' list | sed -n '/^$/q;s/ .*//p' | diff '${CMAKE_CURRENT_BINARY_DIR}/scenarios.txt' -")
