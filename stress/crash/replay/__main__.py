@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # installed, a package would leave it behind
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import known  # noqa: E402
 import launch  # noqa: E402

@@ -29,6 +29,7 @@ import sys
 
 import gdb
 
+sys.dont_write_bytecode = True  # installed, a package would leave it behind
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import inside  # noqa: E402  (gdb's Python does not know this folder before)
 import flow  # noqa: E402
