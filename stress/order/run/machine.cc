@@ -10,6 +10,8 @@ namespace {
 
 // Points without a switch, at most: the thread may be waiting for another one, in a loop that does not say so.
 constexpr unsigned kAloneMax = 2000;
+// Accesses of private memory in a row, at most: the thread may wait for a word that no other thread has used so far.
+constexpr unsigned kQuietMax = 100000;
 
 void before_write(const volatile void *address, std::size_t bytes)
 {
@@ -45,7 +47,7 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     body_ = &body;
     result_ = {};
     count_ = count;
-    alone_ = 0;
+    alone_ = quiet_ = 0;
     for (unsigned i = 0; i < count; ++i) {
         has_ended_[i] = false;
         is_fresh_[i] = true;
@@ -79,6 +81,7 @@ void Machine::end(unsigned thread)
 void Machine::point(const volatile void *key, bool is_write)
 {
     result_.points++;
+    quiet_ = 0;
     const auto about = reinterpret_cast<std::uintptr_t>(key);
     const Event event = memory_->upcoming(running_);
     chooser_->is_about_to(event, about, is_write);
@@ -161,6 +164,10 @@ bool Machine::is_shared(const volatile void *address, std::size_t bytes, bool is
 bool Machine::is_private(const volatile void *address, unsigned bytes, bool is_write)
 {
     if (is_shared(address, bytes, is_write)) return false;
+    if (++quiet_ > kQuietMax) {
+        quiet_ = 0;
+        yield();
+    }
     memory_->plain(running_, address);
     return true;
 }

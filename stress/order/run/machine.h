@@ -150,6 +150,7 @@ class Machine {
     bool keeps_steps_ = false, ignores_races_ = false;
     std::uint64_t points_max_ = ~std::uint64_t{0};
     unsigned alone_ = 0; // points since the last switch
+    unsigned quiet_ = 0; // private accesses since the last point
     bool is_fresh_[kThreadsMax] = {}; // has made no step
     bool has_ended_[kThreadsMax] = {};
     const void *waits_for_[kThreadsMax] = {};
