@@ -14,7 +14,7 @@ set(TESTS
     heap/realloc_test.cc heap/stats_test.cc heap/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     report/modules_test.cc crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
-    entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/failure_test.cc entry/filter_test.cc entry/fork_every_step_test.cc entry/overcommit_test.cc
+    entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/failure_test.cc entry/filter_test.cc entry/frugal_test.cc entry/fork_every_step_test.cc entry/overcommit_test.cc
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # Tests of the release build only.
 set(RELEASE_TESTS
@@ -240,6 +240,9 @@ foreach(bytes 16 50000 54000 58000 200000 3000000)
   target_link_options(stack-program-${bytes} PRIVATE -Wl,-z,now)
 endforeach()
 
+hakmem_c_program(filter-program programs/filter_program.c)
+hakmem_c_program(locked-program programs/locked_program.c)
+
 add_dependencies(alloc-programs override-tests plain-program)
 hakmem_emulator_lacks(override OverrideNew lacking)
 hakmem_add_override_test(override/libc override-tests --gtest_filter=*${lacking})
@@ -284,6 +287,12 @@ foreach(library hakmem hakmem-validate)
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/stats_check $<TARGET_FILE:${library}>)
     hakmem_add_override_test(override/${library}-stack ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/stack_check $<TARGET_FILE:${library}> $<TARGET_FILE_DIR:stack-program-16>)
+    hakmem_add_override_test(override/${library}-filter ${Python3_EXECUTABLE}
+        ${CMAKE_CURRENT_SOURCE_DIR}/programs/filter_check $<TARGET_FILE:${library}> $<TARGET_FILE:filter-program>)
+    set_tests_properties(override/${library}-filter PROPERTIES SKIP_RETURN_CODE 77)
+    # The validating library has tables of 4 MiB.
+    hakmem_add_preload_test(override/${library}-locked ${library}
+        PROGRAM $<TARGET_FILE:locked-program> $<$<STREQUAL:${library},hakmem-validate>:lock>)
     hakmem_add_override_test(override/${library}-learned ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/learned_check $<TARGET_FILE:${library}>)
   endif()

@@ -87,9 +87,10 @@ static void check_superslab(struct superslab *superslab, void *context)
     /* acquire: pairs with the release in superslab_free, since free pages are read below. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_acquire);
     uint64_t dirty_pages = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-    uint64_t accounted = free_pages;
+    uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed);
+    uint64_t accounted = free_pages | missing;
     counted->superslabs++;
-    counted->claimed_pages += (size_t)__builtin_popcountll(~free_pages);
+    counted->claimed_pages += (size_t)__builtin_popcountll(~accounted);
     counted->dirty_pages += (size_t)__builtin_popcountll(free_pages & dirty_pages);
     for (uint32_t page = 0; page < SUPERSLAB_PAGES; page++) {
         struct slab *slab = &superslab->slabs[page];

@@ -211,6 +211,12 @@ void hak_private_stats_end(void)
 {
     stats_end();
 }
+/* For mlockall in entry/malloc.c. */
+HAKMEM_API int hak_private_lock_all(int flags);
+int hak_private_lock_all(int flags)
+{
+    return bound_lock_all(flags);
+}
 void hak_stats_print(FILE *stream)
 {
     struct output out;

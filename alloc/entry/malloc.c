@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "base/config.h"
 #include "hakmem/hakmem.h"
@@ -17,6 +18,7 @@
 OVERRIDE void cfree(void *block);
 OVERRIDE void free_sized(void *block, size_t size_bytes);
 OVERRIDE void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
+int hak_private_lock_all(int flags); /* entry/api.c */
 
 OVERRIDE HIT void *malloc(size_t size_bytes)
 {
@@ -165,4 +167,16 @@ OVERRIDE int malloc_info(int options, FILE *stream)
                           stats.small_bytes, stats.small_cached_bytes, stats.run_bytes, stats.huge_bytes,
                           stats.huge_cached_bytes, stats.dirty_bytes);
     return written < 0 ? -1 : 0;
+}
+
+/* --- locked memory ---------------------------------------------------------------------------------- */
+
+/* The system counts all address space of the process from here on, and has the whole of each later mapping in memory. Only
+ * here can the heap learn of it. */
+OVERRIDE int mlockall(int flags)
+{
+    const int error = hak_private_lock_all(flags);
+    if (error == 0) return 0;
+    errno = error;
+    return -1;
 }

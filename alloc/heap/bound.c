@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -15,13 +16,16 @@
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "cache/visit.h"
+#include "heap/heap.h"
 #include "heap/huge.h"
 #include "heap/own.h"
 #include "os/call.h"
 #include "os/lock.h"
+#include "os/meta.h"
 #include "os/os.h"
 #include "report/text.h"
 #include "superslab/limit.h"
+#include "superslab/pagemap.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 
@@ -283,4 +287,20 @@ bool bound_read(const char *text, const char *root, size_t *limit_bytes)
     }
     *limit_bytes = value;
     return *text == '\0';
+}
+
+/* --- locked memory ------------------------------------------------------------------------------------ */
+
+int bound_lock_all(int flags)
+{
+    if (!OWN_CALLS) return 0; /* sanitizers lock nothing either: their shadow takes terabytes */
+    pool_be_frugal(true);
+    meta_be_frugal(true);
+    heap_purge_all();
+    pagemap_trim();
+    const int error = -call_mlockall(flags);
+    const bool stays = error == 0 && (flags & MCL_FUTURE) != 0;
+    pool_be_frugal(stays);
+    meta_be_frugal(stays);
+    return error;
 }

@@ -30,3 +30,7 @@ bool bound_ask(size_t wanted_bytes);
  * cgroup (v2, v1) and that cgroup's parents, or else the machine's memory. root is "" or, in tests, a folder that has
  * /proc/self/cgroup and /sys/fs/cgroup. False: it is neither. */
 bool bound_read(const char *text, const char *root, size_t *limit_bytes);
+
+/* mlockall, after the heap has given back what it does not use. If later mappings are to be locked too, it takes only what it
+ * needs from now on. Returns 0 or an errno value. */
+int bound_lock_all(int flags);

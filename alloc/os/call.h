@@ -66,6 +66,11 @@ static inline int call_madvise(void *start, size_t size_bytes, int advice)
     return (int)call_system(SYS_madvise, (intptr_t)start, (intptr_t)size_bytes, advice, 0, 0, 0);
 }
 
+static inline int call_mlockall(int flags)
+{
+    return (int)call_system(SYS_mlockall, flags, 0, 0, 0, 0, 0);
+}
+
 static inline int call_mincore(void *start, size_t size_bytes, unsigned char *resident)
 {
     return (int)call_system(SYS_mincore, (intptr_t)start, (intptr_t)size_bytes, (intptr_t)resident, 0, 0, 0);

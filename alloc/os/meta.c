@@ -11,6 +11,17 @@ enum { META_RANGE_BYTES = 1 << 20 };
 
 static char *meta_next;
 static size_t meta_left_bytes;
+static bool is_frugal;
+
+static bool range_begin(size_t size_bytes)
+{
+    const size_t range_bytes = is_frugal ? round_up(size_bytes, PAGE_BYTES) : META_RANGE_BYTES;
+    char *range = os->map(NULL, range_bytes, PAGE_BYTES);
+    if (range == NULL) return false;
+    meta_next = range;
+    meta_left_bytes = range_bytes;
+    return true;
+}
 
 void *meta_alloc(size_t size_bytes)
 {
@@ -18,18 +29,22 @@ void *meta_alloc(size_t size_bytes)
     if (size_bytes > META_RANGE_BYTES / 8) return os->map(NULL, round_up(size_bytes, PAGE_BYTES), PAGE_BYTES);
 
     if (lock_acquire(LOCK_META)) meta_left_bytes = 0; /* the lock is torn: begin a new range */
-    if (size_bytes > meta_left_bytes) {
-        char *range = os->map(NULL, META_RANGE_BYTES, PAGE_BYTES);
-        if (range == NULL) {
-            lock_release(LOCK_META);
-            return NULL;
-        }
-        meta_next = range;
-        meta_left_bytes = META_RANGE_BYTES;
+    void *start = NULL;
+    if (size_bytes <= meta_left_bytes || range_begin(size_bytes)) {
+        start = meta_next;
+        meta_next += size_bytes;
+        meta_left_bytes -= size_bytes;
     }
-    void *start = meta_next;
-    meta_next += size_bytes;
-    meta_left_bytes -= size_bytes;
     lock_release(LOCK_META);
     return start;
+}
+
+void meta_be_frugal(bool yes)
+{
+    if (lock_acquire(LOCK_META)) meta_left_bytes = 0;
+    is_frugal = yes;
+    const size_t whole_bytes = yes ? meta_left_bytes & -os_page_bytes() : 0; /* the range's end is the end of a page */
+    if (whole_bytes > 0 && os->release(meta_next + meta_left_bytes - whole_bytes, whole_bytes) == 0)
+        meta_left_bytes -= whole_bytes;
+    lock_release(LOCK_META);
 }

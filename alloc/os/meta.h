@@ -2,6 +2,7 @@
  * reads a descriptor late still finds a descriptor there. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { META_LINE_BYTES = 64 };
@@ -9,3 +10,6 @@ enum { META_LINE_BYTES = 64 };
 /* size_bytes of zeroed memory, at a multiple of META_LINE_BYTES; NULL when the system has no memory. Any thread. Takes the META
  * lock. */
 void *meta_alloc(size_t size_bytes);
+
+/* Whether it maps what it needs and no more. If so, gives back the address space that it has in reserve. */
+void meta_be_frugal(bool yes);

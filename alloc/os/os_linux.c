@@ -78,8 +78,8 @@ static void *map_aligned(size_t size_bytes, size_t align_bytes, int protection)
     if (start == NULL || is_aligned(start, align_bytes)) return start;
     call_munmap(start, size_bytes);
     start = map((void *)((uintptr_t)start & -align_bytes), size_bytes, protection, 0);
-    if (start == NULL || is_aligned(start, align_bytes)) return start;
-    call_munmap(start, size_bytes);
+    if (start != NULL && is_aligned(start, align_bytes)) return start;
+    if (start != NULL) call_munmap(start, size_bytes); /* NULL: a filter may refuse addresses of one's choice */
     start = map_wide(size_bytes, align_bytes);
     if (start == NULL || protection == PROT_NONE) return start;
     if (or_map_again(-call_mprotect(start, size_bytes, protection), start, size_bytes) == 0) return start;
@@ -124,12 +124,12 @@ void os_purge_by_advice(bool yes)
 /* Maps fresh memory at the place of the old. Kernels before 6.12 unmap the old range before they ask whether there is
  * memory for the new one, which strict overcommit may refuse. A hole must not stay, since others would be mapped there:
  * touching what closes it ends the process. Where there is no hole, nothing closes it, and the old memory stays. */
-static int map_again(void *start, size_t size_bytes)
+static int map_again(void *start, size_t size_bytes, int protection)
 {
     enum { TRIES = 100 };
     intptr_t mapped = -ENOMEM;
     for (int tries = 0; tries < TRIES; tries++) {
-        mapped = call_mmap(start, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
+        mapped = call_mmap(start, size_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
         if (!call_failed(mapped)) return 0;
         if (mapped != -ENOMEM || map_at(start, size_bytes, PROT_NONE) == NULL) break;
     }
@@ -149,22 +149,26 @@ bool os_has_purged(void)
 }
 
 /* Without room for a mapping more, or where a limit on address space or data is below what is in use, madvise still gives
- * memory back. */
-static int linux_purge(void *start, size_t size_bytes)
+ * memory back. protection: what the range has. */
+static int give_back(void *start, size_t size_bytes, int protection)
 {
-    if (VALIDATE) os_note_purged();
     const bool by_advice = !OWN_CALLS || atomic_load_explicit(&purges_by_advice, memory_order_relaxed);
-    const int error = by_advice ? ENOMEM : map_again(start, size_bytes);
+    const int error = by_advice ? ENOMEM : map_again(start, size_bytes, protection);
     return error == ENOMEM ? -call_madvise(start, size_bytes, MADV_DONTNEED) : error;
 }
 
-/* Changes the protection instead of mapping over the old range: if the system refused the new mapping, the old one
- * might be gone. */
+static int linux_purge(void *start, size_t size_bytes)
+{
+    if (VALIDATE) os_note_purged();
+    return give_back(start, size_bytes, PROT_READ | PROT_WRITE);
+}
+
+/* Changes the protection first: if the system has no room for one mapping more, the old one stays. */
 static int linux_seal(void *start, size_t size_bytes)
 {
     if (VALIDATE) os_note_purged();
     int error = -call_mprotect(start, size_bytes, PROT_NONE);
-    if (error == 0) call_madvise(start, size_bytes, MADV_DONTNEED); /* locked pages keep theirs: none can touch it */
+    if (error == 0) give_back(start, size_bytes, PROT_NONE); /* locked pages keep theirs: none can touch it */
     return error;
 }
 
@@ -193,7 +197,7 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
 static int or_map_again(int error, void *start, size_t size_bytes)
 {
     bool is_forbidden = error == EPERM || error == EACCES || error == EINVAL || error == ENOSYS;
-    return OWN_CALLS && is_forbidden ? map_again(start, size_bytes) : error;
+    return OWN_CALLS && is_forbidden ? map_again(start, size_bytes, PROT_READ | PROT_WRITE) : error;
 }
 
 int os_commit_fresh(void *start, size_t size_bytes)

@@ -95,7 +95,18 @@ const struct {
      }},
     {"seal", SYS_mprotect,
      [](auto &r) { return os_linux_ops.seal(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged(); }},
-    {"seal", SYS_madvise, [](auto &r) { return os_linux_ops.seal(r.used, PAGE_BYTES) == 0; }},
+    {"seal", SYS_madvise, // as purge
+     [](auto &r) {
+         os_purge_by_advice(true);
+         return os_linux_ops.seal(r.used, PAGE_BYTES) == 0 && os_linux_ops.commit(r.used, PAGE_BYTES) == 0 &&
+                r.is_unchanged();
+     }},
+    {"seal", SYS_madvise, // it does not ask for it
+     [](auto &r) {
+         os_purge_by_advice(false);
+         return os_linux_ops.seal(r.used, PAGE_BYTES) == 0 && os_linux_ops.commit(r.used, PAGE_BYTES) == 0 &&
+                r.used[0] == 0 && r.used[2 * PAGE_BYTES - 1] == 7;
+     }},
     {"release", SYS_munmap,
      [](auto &r) { return os_linux_ops.release(r.used, PAGE_BYTES) == REFUSED && r.is_unchanged(); }},
     {"grow", SYS_mremap,

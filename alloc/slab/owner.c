@@ -4,26 +4,47 @@
 #include "base/config.h"
 #include "base/sync_point.h"
 #include "os/lock.h"
+#include "os/meta.h"
 #include "superslab/pagemap.h"
 
 enum { WORD_BITS = 64, WORDS = HEAPS_MAX / WORD_BITS };
 
 static_assert((uint64_t)HEAPS_MAX << TAG_OWNER_SHIFT <= UINT32_MAX, "ids fit the page map's tag");
 
-static _Atomic(struct owner *) owners[HEAPS_MAX];
+typedef _Atomic(struct owner *) owner_cell;
+
+/* The table of owners. It doubles under LOCK_HEAPS; those before it stay, for threads that still read them. */
+enum { CELLS_FIRST = 512 };
+static owner_cell cells_first[CELLS_FIRST];
+static _Atomic(owner_cell *) owners = cells_first;
+static uint32_t cells = CELLS_FIRST;
 static _Atomic(uint64_t) orphans[WORDS];
 static _Atomic(uint32_t) count;
+
+static bool cells_double(void)
+{
+    owner_cell *old = atomic_load_explicit(&owners, memory_order_relaxed);
+    owner_cell *more = meta_alloc(2 * (size_t)cells * sizeof *more);
+    if (more == NULL) return false;
+    for (uint32_t id = 1; id < cells; id++)
+        atomic_init(&more[id], atomic_load_explicit(&old[id], memory_order_relaxed));
+    /* release: publishes the cells. Pairs with the acquire in owner_with_id. */
+    atomic_store_explicit(&owners, more, memory_order_release);
+    cells *= 2;
+    return true;
+}
 
 bool owner_register(struct owner *owner)
 {
     lock_acquire(LOCK_HEAPS);
     uint32_t id = atomic_load_explicit(&count, memory_order_relaxed) + 1;
-    bool fits = id < HEAPS_MAX;
+    bool fits = id < HEAPS_MAX && (id < cells || cells_double());
     if (fits) {
         owner->id = id;
         owner->tag = id << TAG_OWNER_SHIFT;
+        owner_cell *all = atomic_load_explicit(&owners, memory_order_relaxed);
         /* release: publishes the owner. Pairs with the acquire in owner_with_id. */
-        atomic_store_explicit(&owners[id], owner, memory_order_release);
+        atomic_store_explicit(&all[id], owner, memory_order_release);
         /* release: pairs with the acquire in owner_count, so that a thread finds all the owners that it counts. */
         atomic_store_explicit(&count, id, memory_order_release);
     }
@@ -31,17 +52,19 @@ bool owner_register(struct owner *owner)
     return fits;
 }
 
-struct owner *owner_with_id(uint32_t id)
-{
-    if (id == 0 || id >= HEAPS_MAX) return NULL;
-    /* acquire: pairs with owner_register. */
-    return atomic_load_explicit(&owners[id], memory_order_acquire);
-}
-
 uint32_t owner_count(void)
 {
     /* acquire: pairs with owner_register. */
     return atomic_load_explicit(&count, memory_order_acquire);
+}
+
+struct owner *owner_with_id(uint32_t id)
+{
+    if (id == 0 || id > owner_count()) return NULL;
+    /* acquire: pairs with cells_double. A thread that has counted the owner finds a table with its cell. */
+    owner_cell *all = atomic_load_explicit(&owners, memory_order_acquire);
+    /* acquire: pairs with owner_register. */
+    return atomic_load_explicit(&all[id], memory_order_acquire);
 }
 
 static bool take(uint32_t id)

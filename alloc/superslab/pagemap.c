@@ -38,11 +38,11 @@ static uint64_t own[SLICES / 64 + 1];
 /* The slice that is being mapped, plus 1; and that of a thread which a fork has caught at it, for the child: the thread may
  * have mapped it, and told nobody (LOCK_MAP). */
 static size_t entering, caught;
-static _Atomic(uint64_t) ever[(1ull << (FULL_BITS - CELL_SHIFT)) / 64]; /* VALIDATE: a bit for each descriptor */
 static uint32_t map_bits; /* 0 before start */
 static struct {
     size_t first, end; /* slices of tags, so GiBs of addresses */
 } shown[SHOWN_MAX];
+static bool is_trimmed; /* of `shown` only the first slice is left (LOCK_MAP) */
 static _Atomic(uintptr_t) window_next;
 static uint64_t limit_at_start = UINT64_MAX;
 
@@ -119,10 +119,11 @@ static void show_around(char *start, const void *address, size_t before, size_t 
 
 /* The tables are mapped as they are backed. So that free of a foreign pointer finds 0 all the same, the tags of what a
  * process has by itself are readable: of low addresses (NULL is there), of what the kernel places from above, of the
- * program and its break, of the first stack. 12 MiB of address space; only the first must be. */
+ * program and its break, of the first stack. That takes a MiB of address space, since mlockall counts all of it; the
+ * validating library, which is to name foreign pointers, takes more. Only the first must be. */
 static int sparse_reserve(void)
 {
-    enum { LOW = 16, PLACED_BEFORE = 128, PLACED_BEHIND = 16, PROGRAM = 16, STACK = 16 }; /* GiB */
+    enum { LOW = 2, PLACED_BEFORE = VALIDATE ? 128 : 6, PLACED_BEHIND = 2, PROGRAM = 2, STACK = 1 }; /* GiB */
     char *start = sparse_place();
     bool is_again = shown[0].end != 0; /* the last try could reserve the first, and neither expose nor release it */
     int error = is_again ? os->expose(start, LOW * PAGE_BYTES) : show(start, 0, LOW);
@@ -130,7 +131,7 @@ static int sparse_reserve(void)
     void *placed = os->reserve(NULL, PAGE_BYTES, PAGE_BYTES);
     if (placed != NULL) os->release(placed, PAGE_BYTES);
     if (placed != NULL) show_around(start, placed, PLACED_BEFORE, PLACED_BEHIND);
-    show_around(start, (const void *)os_program_address(), 1, PROGRAM);
+    show_around(start, (const void *)os_program_address(), 0, PROGRAM);
     show_around(start, (const void *)os_stack_address(), STACK, 1);
     map_begin(start, FULL_BITS);
     return 0;
@@ -144,6 +145,7 @@ static bool is_sparse(void)
 
 static bool is_shown(size_t slice)
 {
+    if (is_trimmed) return slice == 0;
     for (uint32_t i = 0; i < SHOWN_MAX; i++)
         if (slice >= shown[i].first && slice < shown[i].end) return true;
     return false;
@@ -171,8 +173,7 @@ int pagemap_start(void)
     return error;
 }
 
-/* Backs a slice that is not shown, or one of which the protection may not be changed. Where others have mapped something at
- * its place, it cannot be had. */
+/* Where others have mapped something at the slice's place, it cannot be had. */
 static bool back_slice(size_t slice)
 {
     char *start = table + slice * PAGE_BYTES;
@@ -190,7 +191,7 @@ static bool back_slice(size_t slice)
     }
     const bool is_ours = !is_alone || (own[slice / 64] & bit) != 0;
     is_backed = is_backed || (is_ours && os_commit_fresh(start, PAGE_BYTES) == 0);
-    /* release: as in back_cell. */
+    /* release: pairs with the acquire in back_cell. */
     if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
     lock_release(LOCK_MAP);
     return is_backed;
@@ -201,14 +202,9 @@ static bool back_cell(const void *cell)
 {
     size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
     uint64_t bit = 1ull << slice % 64;
-    /* acquire: pairs with the release below: a thread that finds the bit set may write. Two threads may both commit,
-     * which does no harm. */
+    /* acquire: pairs with the release in back_slice: a thread that finds the bit set may write. */
     if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
-    if (is_sparse() && !is_shown(slice)) return back_slice(slice);
-    const int error = os->commit(table + slice * PAGE_BYTES, PAGE_BYTES);
-    if (error != 0) return error != ENOMEM && back_slice(slice);
-    atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
-    return true;
+    return back_slice(slice);
 }
 
 /* Backs the tags and the descriptor at an address. One slice holds all tags of a superslab, since it starts at a
@@ -218,6 +214,21 @@ static bool back(uintptr_t address)
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     return back_cell((const void *)&tags[address >> PAGE_SHIFT]) &&
            back_cell((const void *)&descriptors[address >> CELL_SHIFT]);
+}
+
+void pagemap_trim(void)
+{
+    if (map_bits == 0 || !is_sparse()) return;
+    lock_acquire(LOCK_MAP);
+    for (uint32_t i = 0; i < SHOWN_MAX && !is_trimmed; i++)
+        for (size_t slice = shown[i].first; slice < shown[i].end; slice++) {
+            bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+            if (slice == 0 || is_backed) continue;
+            bool is_gone = os->release(table + slice * PAGE_BYTES, PAGE_BYTES) == 0;
+            if (!is_gone) own[slice / 64] |= 1ull << slice % 64;
+        }
+    is_trimmed = true;
+    lock_release(LOCK_MAP);
 }
 
 uint64_t pagemap_limit_bytes(void)
@@ -251,7 +262,12 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 
 /* The cell of a huge mapping has HUGE_MARK, and above it in which page of the cell the mapping begins. The descriptor's
  * address has the bits above that. */
-enum { HUGE_MARK = 1, HUGE_PAGE_SHIFT = 1 };
+enum {
+    HUGE_MARK = 1,
+    HUGE_PAGE_SHIFT = 1,
+    GONE =
+        VALIDATE ? 2 : 0, /* what a cell is when nothing of ours is there any more: of HUGE_MARK and this, one alone */
+};
 static_assert(CELL_BYTES / PAGE_BYTES << HUGE_PAGE_SHIFT <= META_LINE_BYTES, "a cell's pages fit below the descriptor");
 
 static _Atomic(uintptr_t) *cell_of(const void *address)
@@ -265,7 +281,8 @@ static uintptr_t cell_get(const void *address)
     if (!is_mapped((const void *)cell_of(address))) return 0;
     /* acquire: pairs with the release in pagemap_descriptor_set and pagemap_huge_enter. Needed by readers that hold no block
      * there (inspection, checks of foreign pointers). */
-    return atomic_load_explicit(cell_of(address), memory_order_acquire);
+    uintptr_t cell = atomic_load_explicit(cell_of(address), memory_order_acquire);
+    return cell != GONE ? cell : 0;
 }
 
 static void *huge_in(uintptr_t cell)
@@ -287,7 +304,8 @@ void *pagemap_descriptor(const void *address)
 void *pagemap_descriptor_of(const void *block)
 {
     /* relaxed: as for tags, whatever handed the block over has ordered it. */
-    return (void *)atomic_load_explicit(cell_of(block), memory_order_relaxed);
+    uintptr_t cell = atomic_load_explicit(cell_of(block), memory_order_relaxed);
+    return cell != GONE ? (void *)cell : NULL;
 }
 
 void *pagemap_huge(const void *address)
@@ -319,34 +337,44 @@ void *pagemap_huge_below(const void *address, uintptr_t *start)
 
 bool pagemap_was_ours(const void *address)
 {
-    uintptr_t slot = (uintptr_t)address >> CELL_SHIFT;
-    if (slot >> (FULL_BITS - CELL_SHIFT) != 0) return false;
-    return (atomic_load_explicit(&ever[slot / 64], memory_order_relaxed) >> slot % 64 & 1) != 0;
-}
-
-static void ever_set(const void *start)
-{
-    uintptr_t slot = (uintptr_t)start >> CELL_SHIFT;
-    /* relaxed: only reports read it. */
-    atomic_fetch_or_explicit(&ever[slot / 64], 1ull << slot % 64, memory_order_relaxed);
+    if (map_bits == 0 || (uintptr_t)address >> map_bits != 0 || !is_mapped((const void *)cell_of(address)))
+        return false;
+    return atomic_load_explicit(cell_of(address), memory_order_relaxed) != 0;
 }
 
 void pagemap_descriptor_set(const void *start, void *descriptor)
 {
     for (const char *at = start; at < (const char *)start + SUPERSLAB_BYTES; at += CELL_BYTES) {
-        if (VALIDATE) ever_set(at);
         /* release: publishes the descriptor's content. Pairs with the acquire in cell_get. */
-        atomic_store_explicit(cell_of(at), (uintptr_t)descriptor, memory_order_release);
+        atomic_store_explicit(cell_of(at), descriptor != NULL ? (uintptr_t)descriptor : GONE, memory_order_release);
     }
+}
+
+bool pagemap_part_enter(const void *start, void *descriptor)
+{
+    uintptr_t cell = atomic_load_explicit(cell_of(start), memory_order_relaxed);
+    /* release: as in pagemap_descriptor_set. */
+    while ((cell == 0 || cell == GONE) &&
+           !atomic_compare_exchange_weak_explicit(cell_of(start), &cell, (uintptr_t)descriptor, memory_order_release,
+                                                  memory_order_relaxed)) {}
+    return cell == 0 || cell == GONE || cell == (uintptr_t)descriptor;
+}
+
+void pagemap_part_leave(const void *start, void *descriptor)
+{
+    uintptr_t cell = (uintptr_t)descriptor;
+    /* relaxed: the cell publishes nothing any more. A huge mapping may have it. */
+    atomic_compare_exchange_strong_explicit(cell_of(start), &cell, GONE, memory_order_relaxed, memory_order_relaxed);
 }
 
 bool pagemap_huge_enter(const void *start, size_t size_bytes, void *descriptor)
 {
-    if (VALIDATE) ever_set(start);
     uintptr_t first = (uintptr_t)start % CELL_BYTES / PAGE_BYTES;
     uintptr_t cell = atomic_load_explicit(cell_of(start), memory_order_relaxed);
     do {
-        if (cell != 0 && page_in(cell) - first >= (size_bytes + PAGE_BYTES - 1) / PAGE_BYTES) return false;
+        const bool is_free = cell == 0 || cell == GONE;
+        if (!is_free && huge_in(cell) == NULL) return false; /* a superslab that lacks pages */
+        if (!is_free && page_in(cell) - first >= (size_bytes + PAGE_BYTES - 1) / PAGE_BYTES) return false;
         /* release: as in pagemap_descriptor_set. */
     } while (!atomic_compare_exchange_weak_explicit(cell_of(start), &cell,
                                                     (uintptr_t)descriptor | first << HUGE_PAGE_SHIFT | HUGE_MARK,
@@ -359,7 +387,8 @@ void pagemap_huge_leave(const void *start, void *descriptor)
     uintptr_t cell = atomic_load_explicit(cell_of(start), memory_order_relaxed);
     /* relaxed: the cell publishes nothing any more. Where the mapping has moved away, another may have the place. */
     if (huge_in(cell) == descriptor)
-        atomic_compare_exchange_strong_explicit(cell_of(start), &cell, 0, memory_order_relaxed, memory_order_relaxed);
+        atomic_compare_exchange_strong_explicit(cell_of(start), &cell, GONE, memory_order_relaxed,
+                                                memory_order_relaxed);
 }
 
 bool pagemap_tag_take(const void *start, uint32_t tag)

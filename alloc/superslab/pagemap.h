@@ -82,8 +82,12 @@ void *pagemap_descriptor(const void *address);
 void *pagemap_descriptor_of(const void *block);
 void pagemap_descriptor_set(const void *start, void *descriptor);
 
+/* The same for one cell, of a superslab that lacks pages. False: a huge mapping begins in the cell. */
+bool pagemap_part_enter(const void *start, void *descriptor);
+void pagemap_part_leave(const void *start, void *descriptor);
+
 /* Enters a huge mapping, whose descriptor is at a multiple of META_LINE_BYTES, until pagemap_huge_leave. False: another
- * begins in the same cell. One that begins inside of the new one has been moved away, and leaves only later: the new one
+ * begins in the same cell, or a superslab has pages there. One that begins inside of the new one has been moved away, and leaves only later: the new one
  * takes its cell. So a mapping at a cell's start that is as long as a cell can always be entered. */
 bool pagemap_huge_enter(const void *start, size_t size_bytes, void *descriptor);
 void pagemap_huge_leave(const void *start, void *descriptor);
@@ -105,6 +109,10 @@ bool pagemap_was_ours(const void *address);
  * makes its cells writable. */
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes);
 void *pagemap_map(size_t size_bytes, size_t align_bytes);
+
+/* Gives back the address space of tags that are readable and were never written, all but the first GiB's. Then free of a
+ * foreign pointer may fault. */
+void pagemap_trim(void);
 
 /* The process's limit on address space (RLIMIT_AS) when the map was made; UINT64_MAX: none. */
 uint64_t pagemap_limit_bytes(void);

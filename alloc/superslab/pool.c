@@ -1,4 +1,4 @@
-/* pool.c: see pool.h. */
+/* pool.c: see pool.h. More than 400 lines: what takes superslabs from the system and gives them back shares their words. */
 #include "superslab/pool.h"
 
 #include "base/bits.h"
@@ -20,6 +20,8 @@ enum {
 
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count;
+
+static _Atomic(bool) is_frugal; /* relaxed */
 
 /* The limit on address space that was found last, and when that was. */
 static _Atomic(uint64_t) limit_bytes = UINT64_MAX, limit_read_ms;
@@ -113,15 +115,25 @@ static struct superslab *descriptor_take(void)
     return superslab;
 }
 
+static bool live_bits_make(struct superslab *superslab)
+{
+    if (VALIDATE && superslab->live_bits == NULL) superslab->live_bits = meta_alloc(LIVE_BITS_BYTES);
+    return !VALIDATE || superslab->live_bits != NULL;
+}
+
+/* The superslab has pages from start on that no other thread sees yet. */
+static void tell_sanitizer(char *start, size_t size_bytes)
+{
+    if (ASAN) sanitizer_close(start, size_bytes);
+    if (ASAN) sanitizer_root(start, size_bytes);
+}
+
 /* Address space that the system has let us neither use nor release: the next superslab takes it. Under the POOL lock. */
 static char *left_over;
 
 static bool superslab_back(struct superslab *superslab)
 {
-    if (VALIDATE && superslab->live_bits == NULL) {
-        superslab->live_bits = meta_alloc(LIVE_BITS_BYTES);
-        if (superslab->live_bits == NULL) return false;
-    }
+    if (!live_bits_make(superslab)) return false;
     char *base = left_over != NULL ? left_over : pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
     if (base == NULL) return false;
     if (os_commit_fresh(base, SUPERSLAB_BYTES) != 0) {
@@ -130,10 +142,23 @@ static bool superslab_back(struct superslab *superslab)
     }
     left_over = NULL;
     if (backing_huge_policy() == HUGE_ALL) os_advise_huge(base, SUPERSLAB_BYTES);
-    if (ASAN) sanitizer_close(base, SUPERSLAB_BYTES);
-    if (ASAN) sanitizer_root(base, SUPERSLAB_BYTES);
+    tell_sanitizer(base, SUPERSLAB_BYTES);
     atomic_store_explicit(&superslab->base, base, memory_order_relaxed); /* published with the pages */
     return true;
+}
+
+/* Makes a superslab known, whose pages but `free_pages` the caller owns. */
+static void superslab_begin(struct superslab *superslab, uint64_t free_pages)
+{
+    struct chunk *chunk = chunk_of(superslab);
+    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */
+    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_release);
+    atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
+    /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
+    atomic_store_explicit(&superslab->free_pages, free_pages, memory_order_seq_cst);
+    index_raise(superslab);
+    index_lower(superslab); /* it is not absent any more */
 }
 
 /* Makes a superslab whose first or last pages the caller owns before any other thread sees it. Page 0 suits every
@@ -144,16 +169,70 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
     struct superslab *superslab = descriptor_take();
     if (superslab == NULL || !superslab_back(superslab)) return false;
     uint32_t first = need->from_top && length % need->align_pages == 0 ? SUPERSLAB_PAGES - length : 0;
+    atomic_store_explicit(&superslab->missing_pages, 0, memory_order_relaxed);
     pagemap_descriptor_set(superslab_base(superslab), superslab);
-    struct chunk *chunk = chunk_of(superslab);
-    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */
-    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_release);
-    atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
-    /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */
-    atomic_store_explicit(&superslab->free_pages, ~bits_range(first, need->pages), memory_order_seq_cst);
-    index_raise(superslab);
-    index_lower(superslab); /* it is not absent any more */
+    superslab_begin(superslab, ~bits_range(first, need->pages));
+    *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
+    count_claim(range, need->pages, 0, need->from_top);
+    return true;
+}
+
+/* --- superslabs that lack pages --------------------------------------------------------------- */
+
+/* The superslab that has pages in these 4 MiB; NULL: none. */
+static struct superslab *superslab_around(const char *base)
+{
+    struct superslab *superslab = pagemap_descriptor(base);
+    return superslab != NULL ? superslab : pagemap_descriptor(base + CELL_BYTES);
+}
+
+static char *part_last; /* where the last part begins; others may have the place now (POOL lock) */
+
+/* Maps pages that lie in one cell of the page map: below the last part, if they are free and the cell still is a superslab's.
+ * Elsewhere a huge mapping may begin in the cell; then in a cell that is free. */
+static char *part_map(size_t bytes, size_t align_bytes)
+{
+    if (align_bytes > CELL_BYTES) return NULL;
+    const uintptr_t last = (uintptr_t)part_last, below = (last - bytes) & -(uintptr_t)align_bytes;
+    char *start = NULL;
+    if (last % CELL_BYTES >= bytes && pagemap_descriptor(part_last) != NULL)
+        start = os->map((void *)below, bytes, align_bytes);
+    if (start != NULL) return start;
+    start = pagemap_map(bytes, align_bytes);
+    if (start == NULL || pagemap_huge(start) == NULL) return start;
+    os->release(start, bytes);
+    start = pagemap_map(CELL_BYTES, CELL_BYTES);
+    if (start == NULL || bytes == CELL_BYTES) return start;
+    os->release(start, CELL_BYTES - bytes);
+    return start + CELL_BYTES - bytes;
+}
+
+/* Takes from the system the pages that are needed, and no more, under the POOL lock. They become part of a superslab that
+ * lacks them, or of a new one that lacks all others. */
+static bool part_make(const struct page_need *need, struct page_range *range)
+{
+    size_t align_pages = need->align_pages; /* such that the pages lie in one cell of the page map */
+    while (align_pages < need->pages) align_pages *= 2;
+    const size_t bytes = (size_t)need->pages * PAGE_BYTES;
+    char *start = part_map(bytes, align_pages * PAGE_BYTES);
+    if (start == NULL) return false;
+    const uint32_t first = (uint32_t)((uintptr_t)start % SUPERSLAB_BYTES / PAGE_BYTES);
+    char *base = start - (size_t)first * PAGE_BYTES;
+    struct superslab *known = superslab_around(base), *superslab = known != NULL ? known : descriptor_take();
+    if (superslab == NULL || !live_bits_make(superslab) || !pagemap_part_enter(start, superslab)) {
+        os->release(start, bytes);
+        return false;
+    }
+    part_last = start;
+    tell_sanitizer(start, bytes);
+    const uint64_t pages = bits_range(first, need->pages);
+    const uint64_t missing = known != NULL ? atomic_load_explicit(&known->missing_pages, memory_order_relaxed) : ~0ull;
+    atomic_store_explicit(&superslab->missing_pages, missing & ~pages, memory_order_relaxed);
+    if (known == NULL) {
+        atomic_store_explicit(&superslab->base, base, memory_order_relaxed);
+        superslab_begin(superslab, 0);
+    }
+    if (!need->from_top) superslab_partial_set(superslab, first, need->pages, 0);
     *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
     count_claim(range, need->pages, 0, need->from_top);
     return true;
@@ -187,6 +266,7 @@ static uint64_t limit_find(void)
 static bool is_tight(const struct page_need *need)
 {
     if (need->block_bytes == 0) return false;
+    if (atomic_load_explicit(&is_frugal, memory_order_relaxed)) return true;
     if (atomic_load_explicit(&superslab_count, memory_order_relaxed) < TIGHT_SUPERSLABS_MIN) return false;
     size_t used = SUPERSLAB_PAGES / need->pages * round_up(need->block_bytes, os_page_bytes());
     if (SUPERSLAB_BYTES - used <= SUPERSLAB_BYTES / TIGHT_WASTE) return false;
@@ -214,7 +294,8 @@ struct page_range pool_claim_for(struct page_need need)
     if (HAK_UNLIKELY(range.is_tight)) return range;
     lock_acquire(LOCK_POOL);
     /* Search again: another thread may have made a superslab while we waited. */
-    if (!search(&need, &range)) superslab_make(&need, &range);
+    const bool in_parts = atomic_load_explicit(&is_frugal, memory_order_relaxed);
+    if (!search(&need, &range)) (in_parts ? part_make : superslab_make)(&need, &range);
     lock_release(LOCK_POOL);
     /* The heap grows: a good moment to look at the others, as there may be no tick while nothing is idle. */
     if (range.made && HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
@@ -238,6 +319,18 @@ bool pool_extend(struct superslab *superslab, uint32_t first, uint32_t old_pages
 
 /* --- free ------------------------------------------------------------------------------------- */
 
+/* The superslab has no address space any more, and the caller owns all its pages. */
+static void superslab_end(struct superslab *superslab)
+{
+    atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&superslab_count, 1, memory_order_relaxed);
+    /* seq_cst: before the word of the index, see index_raise. The word publishes that the descriptor may be reused. */
+    atomic_fetch_and_explicit(&chunk_of(superslab)->present, ~(1ull << superslab->index % CHUNK_SUPERSLABS),
+                              memory_order_seq_cst);
+    index_raise(superslab);
+    index_lower(superslab);
+}
+
 /* Releases the address space of a superslab that is free and clean. Claims all pages first, so that no other thread
  * uses it. */
 void pool_release(struct superslab *superslab)
@@ -260,13 +353,46 @@ void pool_release(struct superslab *superslab)
         index_raise(superslab);
         return;
     }
-    atomic_store_explicit(&superslab->base, NULL, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&superslab_count, 1, memory_order_relaxed);
-    /* seq_cst: before the word of the index, see index_raise. The word publishes that the descriptor may be reused. */
-    atomic_fetch_and_explicit(&chunk_of(superslab)->present, ~(1ull << superslab->index % CHUNK_SUPERSLABS),
-                              memory_order_seq_cst);
-    index_raise(superslab);
-    index_lower(superslab);
+    superslab_end(superslab);
+}
+
+/* Releases pages of which the caller owns the address space. */
+static void part_release(struct superslab *superslab, uint32_t first, uint32_t pages)
+{
+    char *base = superslab_base(superslab), *start = base + (size_t)first * PAGE_BYTES;
+    const uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    const bool is_clean = (dirty & bits_range(first, pages)) == 0; /* else it was used since the caller looked */
+    if (!is_clean || os->release(start, (size_t)pages * PAGE_BYTES) != 0) {
+        superslab_free(superslab, first, pages, false);
+        index_raise(superslab);
+        return;
+    }
+    uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed) | bits_range(first, pages);
+    atomic_store_explicit(&superslab->missing_pages, missing, memory_order_relaxed);
+    if ((uint32_t)missing == UINT32_MAX) pagemap_part_leave(base, superslab);
+    if (missing >> SUPERSLAB_PAGES / 2 == UINT32_MAX) pagemap_part_leave(base + CELL_BYTES, superslab);
+    if (missing == ~0ull) superslab_end(superslab);
+}
+
+void pool_trim(struct superslab *superslab)
+{
+    /* LeakSanitizer knows whole superslabs only. A thread that takes pages may be purging at a limit, and has the lock. */
+    if (ASAN || !atomic_load_explicit(&is_frugal, memory_order_relaxed) || !lock_try(LOCK_POOL)) return;
+    uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
+                    ~atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    while (idle != 0) {
+        uint32_t first = (uint32_t)__builtin_ctzll(idle), pages = 1;
+        while (first + pages < SUPERSLAB_PAGES && (idle >> (first + pages) & 1) != 0) pages++;
+        idle &= ~bits_range(first, pages);
+        if (superslab_claim_at(superslab, first, pages)) part_release(superslab, first, pages);
+    }
+    if (superslab_base(superslab) != NULL) index_lower(superslab);
+    lock_release(LOCK_POOL);
+}
+
+void pool_be_frugal(bool yes)
+{
+    atomic_store_explicit(&is_frugal, yes, memory_order_relaxed);
 }
 
 void pool_free_kept(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)

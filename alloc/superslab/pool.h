@@ -52,3 +52,9 @@ void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *con
 
 /* For the purge: gives up the address space of a superslab if all of it is free and clean. */
 void pool_release(struct superslab *superslab);
+
+/* Whether the pool takes from the system the pages that it needs, and no more (superslab.missing_pages). pool_trim,
+ * for the purge, if it does: gives up the address space of the pages that
+ * are free and clean. */
+void pool_be_frugal(bool yes);
+void pool_trim(struct superslab *superslab);

@@ -211,6 +211,7 @@ static bool visit(struct superslab *superslab, void *context)
     if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
         atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 && ++round->empty > round->empty_max)
         pool_release(superslab);
+    pool_trim(superslab);
     return too_many;
 }
 

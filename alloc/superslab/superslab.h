@@ -5,7 +5,10 @@
  * or to purge them (a purger first claims the pages that it purges).
  *
  * Law 7: a free page whose dirty bit is clear reads as zero.
- * A superslab's descriptor is never given back. A descriptor without address space has no free page. */
+ * A superslab's descriptor is never given back. A descriptor without address space has no free page.
+ *
+ * If all memory is locked (pool_be_frugal), a superslab may lack pages (missing_pages). Whatever is mapped there is no
+ * affair of ours. */
 #pragma once
 
 #include <stdatomic.h>
@@ -59,7 +62,8 @@ struct superslab {
     _Atomic(uint64_t) *live_bits; /* VALIDATE: a bit for each granule, set where a live block starts */
     uint32_t index; /* in the pool */
     _Atomic(uint8_t) seen_full; /* by rounds of the tick: superslab/backing.c */
-    char pad[11];
+    char pad[3];
+    _Atomic(uint64_t) missing_pages; /* bit set: not ours, and so never free; changed under the POOL lock. relaxed */
     _Atomic(uint64_t) partial_pages; /* bit set: dirty, but hollow_pages says what reads as zero: heap/large.c */
     struct slab slabs[SUPERSLAB_PAGES];
 };
