@@ -99,11 +99,12 @@ const char *bursts(const Subject &s, unsigned char seed, std::size_t rounds)
 template <typename Beside> const char *bursts_at_once(const Subject &s, std::size_t rounds, Beside &&beside)
 {
     std::atomic<const char *> wrong{nullptr};
-    std::atomic<int> started{0}, done{0}, over{0};
+    std::atomic<int> begun{0}, started{0}, done{0}, over{0};
     pthread_t threads[4];
     auto body = [&] {
-        const int index = started.fetch_add(1);
+        const int index = begun.fetch_add(1);
         threads[index] = pthread_self();
+        started.fetch_add(1);
         if (const char *text = bursts(s, static_cast<unsigned char>(index + 1), rounds)) wrong = text;
         done.fetch_add(1);
         for (Pause pause; over.load() == 0;) pause(); // its number stays its own

@@ -1,5 +1,5 @@
 /* The bugs of the small malloc, one of which MINI_BUG=NAME in the environment chooses. Each is of another shape, and was
- * written before anybody knew what finds it. mini_test.cc says what must. */
+ * written before anybody knew what finds it. found.txt says what must. */
 #ifndef STRESS_CANARY_MINI_BUGS_H
 #define STRESS_CANARY_MINI_BUGS_H
 
