@@ -78,11 +78,11 @@ void tcache_grown(struct tcache *tcache)
     size_t peak = limit_committed_peak_bytes(), step = peak >> GROWTH_LOG2;
     bool is_new = heap->growth_bytes == 0;
     heap->growth_bytes = peak + (step > GROWTH_BYTES_MIN ? step : GROWTH_BYTES_MIN);
-    if (is_new) return;
+    if (is_new || heap->flush_class != 0) return; /* it is under way, and each time may park a list of each class */
     tcache_busy_begin(tcache);
     tcache_park_all(tcache);
     heap_flush_begin(heap);
-    slab_trim_grown(&heap->owner);
+    slab_trim_begin(&heap->owner); /* without a wait: growth has an end */
     tcache_watch_idle(tcache);
     tcache_busy_end(tcache);
 }

@@ -34,11 +34,11 @@ HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
  * owes work, each slow path does a part of it. */
 void tcache_watch_idle(struct tcache *tcache);
 
-/* The heap is about to take pages. When the process has reached a new peak, an eighth and GROWTH_BYTES_MIN above the last one,
+/* The heap is about to take pages for a slab, or has taken some for a larger block. When the process has reached a new peak, an eighth and GROWTH_BYTES_MIN above the last one,
  * begins to empty the heap's caches and to trim its slabs: memory at the peak holds little that was kept for sizes that the
  * program uses no more. A swing below the peak costs nothing, and growth costs O(log of the peak) times. */
 HAK_COLD void tcache_grown(struct tcache *tcache);
-static inline void tcache_before_growth(struct tcache *tcache)
+static inline void tcache_note_growth(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
     if (heap != NULL && HAK_UNLIKELY(limit_committed_peak_bytes() >= heap->growth_bytes)) tcache_grown(tcache);

@@ -2,18 +2,16 @@
 // takes in the next one, in whatever sizes, lifetimes and order.
 #include "heap/heap_test_support.h"
 
+#include <sys/mman.h>
+
 #include <cmath>
 #include <random>
-
-extern "C" {
-#include "superslab/pool.h"
-}
 
 namespace {
 
 using test::MIB;
-constexpr int SEEDS = 8;
-constexpr double RATIO_MAX = 1.25;
+constexpr unsigned SEEDS = 8;
+constexpr double MEAN_MAX = 1.1, WORST_MAX = 1.5; // without the growth that gives back: 1.6 and 2.1
 constexpr size_t SLACK = 20 * MIB; // a growth step, a slab of each class, what a bin may hold, and pages between runs
 
 struct Block {
@@ -68,8 +66,8 @@ class Program {
         blocks_.push_back({at, hak_malloc_usable_size(at)});
         live_ += blocks_.back().bytes;
         live_peak_ = std::max(live_peak_, live_);
-        if ((taken_ += size) < MIB / 2) return;
-        taken_ = 0;
+        if ((since_ += size) < MIB / 2) return;
+        since_ = 0;
         struct hak_figures figures;
         hak_figures_get(&figures, sizeof figures);
         const double resident = static_cast<double>(figures.resident_bytes) - static_cast<double>(SLACK);
@@ -86,7 +84,7 @@ class Program {
 
     std::mt19937 random_;
     std::vector<Block> blocks_;
-    size_t live_ = 0, live_peak_ = 0, taken_ = 0;
+    size_t live_ = 0, live_peak_ = 0, since_ = 0;
     double worst_ = 0;
 };
 
@@ -94,8 +92,18 @@ class Program {
 
 TEST(Phases, WhatOnePhaseFreedIsNotKeptBesideTheNext)
 {
-    for (unsigned seed = 1; seed <= SEEDS; seed++) {
-        EXPECT_TRUE(test::in_child([seed] { EXPECT_LE(Program(seed).run(), RATIO_MAX) << "seed " << seed; }))
-            << "seed " << seed;
+    if (VALIDATE) GTEST_SKIP() << "frames and the quarantine keep memory of their own";
+    SKIP_UNDER_SANITIZER("it keeps memory of its own");
+    void *shared = mmap(nullptr, SEEDS * sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(shared, MAP_FAILED);
+    auto *ratios = static_cast<double *>(shared);
+    double sum = 0;
+    for (unsigned i = 0; i < SEEDS; i++) { // each in a process that has no peak yet
+        ASSERT_TRUE(test::in_child([i, ratios] { ratios[i] = Program(i + 1).run(); }));
+        printf("seed %u: %.2f\n", i + 1, ratios[i]);
+        EXPECT_LE(ratios[i], WORST_MAX);
+        sum += ratios[i];
     }
+    EXPECT_LE(sum / SEEDS, MEAN_MAX);
+    munmap(shared, SEEDS * sizeof(double));
 }

@@ -121,7 +121,7 @@ static struct block *take_fresh(struct tcache *tcache, uint32_t class_index)
     struct owner *owner = &tcache->heap->owner;
     struct slab *slab = owner->slabs[class_index];
     if (slab == NULL) {
-        tcache_before_growth(tcache);
+        tcache_note_growth(tcache);
         slab = slab_make(owner, class_index);
     }
     return slab != NULL ? slab_take(slab) : NULL;

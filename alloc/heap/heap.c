@@ -109,7 +109,6 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
     tick(tcache_self());
-    tcache_before_growth(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
     if (HAK_UNLIKELY(pointer == NULL)) {
         bool is_asked = false;
@@ -118,8 +117,10 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
             if (is_more || is_asked) pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
         } while (pointer == NULL && (is_asked = bound_ask(size_bytes)));
     }
-    if (HAK_UNLIKELY(profile_may_have()) && pointer != NULL) profile_large_allocated(pointer, size_bytes);
-    return pointer != NULL ? pointer : no_memory();
+    if (pointer == NULL) return no_memory();
+    tcache_note_growth(tcache_self());
+    if (HAK_UNLIKELY(profile_may_have())) profile_large_allocated(pointer, size_bytes);
+    return pointer;
 }
 
 void *heap_alloc_large(size_t size_bytes)

@@ -364,11 +364,6 @@ size_t slab_trim_all(struct owner *owner)
 void slab_trim_shrunk(struct owner *owner)
 {
     owner->used_bytes_peak = owner_used_bytes(owner);
-    slab_trim_grown(owner);
-}
-
-void slab_trim_grown(struct owner *owner)
-{
     uint64_t now_ms = os_now_ms();
     if (owner->trimmed_is_wanted) {
         if (now_ms < owner->trimmed_ms + ((uint64_t)purge_delay_ms() << owner->trims_wanted)) return;

@@ -36,9 +36,6 @@ static inline bool slab_trim_is_due(const struct owner *owner)
  * trims. */
 void slab_trim_shrunk(struct owner *owner);
 
-/* The same for an owner that is about to grow. */
-void slab_trim_grown(struct owner *owner);
-
 /* Carves the blocks of one system page of a hollow slab, or one block if blocks are larger. *count: how many, at least
  * one. The list ends in NULL. */
 struct block *slab_carve_hollow(struct slab *slab, uint32_t *count);
