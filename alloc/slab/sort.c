@@ -30,6 +30,9 @@ struct block *slab_take_sorted(struct slab *slab, uint32_t *count)
         bits[granule / 64] |= 1ull << granule % 64;
     }
     if ((rest == NULL) != (taken == *count)) return list;
+    /* A walk that met a block twice has been round the cycle, so the next block was met too. */
+    size_t next = ((uintptr_t)rest - (uintptr_t)start) / GRANULE_BYTES;
+    if (rest != NULL && (next >= PAGE_BYTES / GRANULE_BYTES || (bits[next / 64] >> next % 64 & 1) != 0)) return list;
     struct block **link = &list;
     for (uint32_t word = 0; word < PAGE_BYTES / GRANULE_BYTES / 64; word++) {
         for (uint64_t left = bits[word]; left != 0; left &= left - 1) {

@@ -10,5 +10,5 @@
  * in the order in which it got them, and the processor fetches ahead of a walk through memory. (jemalloc gives a slab's lowest
  * block first.) Only slabs of one page are sorted, since they need few bits. A list with blocks that other threads freed stays
  * as it is: each block lies in the cache of the thread that linked it, and a walk would wait for one after the other. A list
- * that is damaged stays too: the debug-validation build finds it when a block is handed out. */
+ * that is damaged as far as the walk sees stays too: the debug-validation build finds it when a block is handed out. */
 struct block *slab_take_sorted(struct slab *slab, uint32_t *count);
