@@ -15,8 +15,6 @@
 #include "slab/slab.h"
 #include "superslab/pagemap.h"
 
-static const double NEVER = 1e15; /* a mean, in blocks */
-
 /* --- who samples ------------------------------------------------------------------------------------------ */
 
 static const uint64_t GUARD_MASK = UINT32_MAX, PROFILE_MASK = 1ull << 63;
@@ -175,9 +173,9 @@ static void class_begin(struct sampler *sampler, uint32_t class_index)
     if (rate != 0 && bytes <= (double)GUARD_BYTES_MAX) guards = 1 / (rate - 0.5);
     if ((sampler->sampling & PROFILE_MASK) != 0) profiles = bytes / profile_mean_bytes();
     double both = guards + profiles;
-    sampler->means[class_index] = both > 0 ? 1 / both : NEVER;
+    sampler->means[class_index] = both > 0 ? 1 / both : 0;
     sampler->guard_shares[class_index] = both > 0 ? guards / both : 0;
-    sampler->classes[class_index].left = draw(sampler, class_index);
+    sampler->classes[class_index].left = both > 0 ? draw(sampler, class_index) : 1ull << 62; /* never */
 }
 
 /* The heap is new to this thread, or the counts are, or who samples has changed. NULL: there is no memory for counts. */
@@ -192,11 +190,12 @@ static HAK_COLD struct sampler *sampler_begin(struct tcache *tcache)
         heap->sampler = sampler;
     }
     uint64_t before = sampler->sampling;
-    sampler->sampling = sampling_now();
+    /* acquire: as in sampling_is_on. The word may have changed since, and it may be 0. */
+    sampler->sampling = atomic_load_explicit(&sampling, memory_order_acquire);
     if ((sampler->sampling & PROFILE_MASK) != 0) heap->is_profiled = true;
     tcache_busy_begin(tcache);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        if (sampler->sampling != before) class_begin(sampler, class_index);
+        if (sampler->sampling != before || sampler->classes[class_index].left == 0) class_begin(sampler, class_index);
         count_from_now(tcache, sampler, class_index);
     }
     tcache_busy_end(tcache);
@@ -237,6 +236,7 @@ struct sampler_class *sampler_update(struct tcache *tcache, uint32_t class_index
 static void aside_take(struct tcache *tcache, struct sampler *sampler, uint32_t class_index)
 {
     struct sampler_class *state = &sampler->classes[class_index];
+    tcache_busy_begin(tcache);
     count_pushes(tcache, state, class_index);
     struct block *list = aside_pop(state);
     uint8_t bit = (uint8_t)(1u << state->bin);
@@ -247,6 +247,7 @@ static void aside_take(struct tcache *tcache, struct sampler *sampler, uint32_t 
     }
     enter(tcache, sampler, class_index, list);
     sampler_arm(tcache, state, class_index);
+    tcache_busy_end(tcache);
 }
 
 HAK_COLD void *sampler_unsampled(uint32_t class_index)
@@ -254,8 +255,10 @@ HAK_COLD void *sampler_unsampled(uint32_t class_index)
     struct tcache *tcache = tcache_self();
     struct sampler *sampler = tcache->heap != NULL ? tcache->heap->sampler : NULL; /* the unwinder may have freed */
     struct sampler_class *state = sampler != NULL ? &sampler->classes[class_index] : NULL;
+    tcache_busy_begin(tcache);
     if (state != NULL && tcache->heads[class_index] == NULL && state->aside[state->bin] != NULL)
         tcache->heads[class_index] = aside_pop(state);
+    tcache_busy_end(tcache);
     void *block = tcache_refill(tcache, class_index);
     if (block == NULL) errno = ENOMEM;
     return block;
@@ -317,6 +320,7 @@ void sampler_park_chosen(void *pointer, struct tcache *tcache, uint32_t class_in
     struct block *block = pointer;
     link_set(&block->next, tcache->heads[class_index]);
     tcache->heads[class_index] = NULL;
+    state->credit = 0; /* a child with the new `left` must not count these frees again */
     atomic_signal_fence(memory_order_release); /* a child that is forked here has the list nowhere, not twice */
     aside_push(state, block);
     state->left = draw(sampler, class_index); /* it was 1 */

@@ -94,6 +94,24 @@ void walk(uint32_t class_index, size_t live_max, int calls, const std::function<
     while (!live.empty()) give_back();
 }
 
+// Sampling may be turned off while a thread begins its counts, and guards take no block of a large class.
+TEST_F(Sampler, WhereNobodySamplesNoEntryIsChosen)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const size_t bytes = GUARD_BYTES_MAX + 1;
+        for (uint32_t rate : {0u, 1000u}) {
+            sampling_guard_set(rate);
+            test::in_threads(1, [&](int) {
+                hak_free(hak_malloc(bytes));
+                const sampler_class *state = sampler_update(tcache_self(), sizeclass_of(bytes));
+                ASSERT_NE(state, nullptr);
+                expect_laws(sizeclass_of(bytes));
+                EXPECT_GE(state->left, (uint64_t)1 << 61) << "one in " << rate;
+            });
+        }
+    }));
+}
+
 // With a mean that is never reached: `left` falls by one for each block that enters the bin, by a free or in a list. So it
 // does in the first slow path after a stack was unwound too, for which the thread forgets its counts.
 TEST_F(Sampler, EachBlockThatEntersIsCountedOnce)
