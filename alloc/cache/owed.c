@@ -82,7 +82,8 @@ void tcache_grown(struct tcache *tcache)
     tcache_busy_begin(tcache);
     tcache_park_all(tcache);
     heap_flush_begin(heap);
-    slab_trim_begin(&heap->owner); /* without a wait: growth has an end */
+    /* What the flush brings now is likely wanted again soon; what lies there already is not. No wait: growth has an end. */
+    if (owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN) slab_trim_begin(&heap->owner);
     tcache_watch_idle(tcache);
     tcache_busy_end(tcache);
 }
