@@ -7,6 +7,7 @@
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "os/lock.h"
+#include "os/meta.h"
 #include "report/first_error.h"
 #include "report/process.h"
 #include "report/writer.h"
@@ -95,6 +96,7 @@ void fork_child(void)
     thread_is_alone(tcache_self()->heap != NULL);
     hooks.own_after_fork();
     if (VALIDATE) hooks.thread_after_fork();
+    if (pool_be_frugal(false)) meta_be_frugal(false); /* the child has not inherited mlockall */
     writer_after_fork();
     process_after_fork();
     first_error_after_fork();

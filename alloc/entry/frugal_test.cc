@@ -74,7 +74,21 @@ void expect_nothing()
 {
     EXPECT_EQ(test::inspected().used_blocks, 0u);
     EXPECT_EQ(pages_taken(), pool_figures().claimed_pages);
+    EXPECT_EQ(pages_taken(), pool_figures().superslab_count * SUPERSLAB_PAGES - pool_figures().missing_pages);
     if (!VALIDATE) EXPECT_EQ(pool_figures().superslab_count, 0u);
+}
+
+// Out of the mode, superslabs that lack pages go when they are empty, as whole ones do.
+void expect_whole(std::vector<Slot> &slots, hak_heap *own)
+{
+    test::use_all_kinds_of_sizes(1);
+    free_all(slots);
+    hak_heap_destroy(own);
+    hak_purge_all();
+    EXPECT_EQ(test::inspected().used_blocks, 0u);
+    if (VALIDATE) return;
+    EXPECT_LE(pool_figures().superslab_count, (size_t)EMPTY_SUPERSLABS_MIN);
+    EXPECT_EQ(pool_figures().missing_pages, 0u);
 }
 
 } // namespace
@@ -101,10 +115,10 @@ TEST(Frugal, BlocksOfAllKindsComeAndGo)
             hak_heap_destroy(own);
             hak_purge_all();
             expect_nothing();
+            own = hak_heap_new();
+            live(slots, seed + 200, 300, own);
             be_frugal(false);
-            test::use_all_kinds_of_sizes(1);
-            hak_purge_all();
-            test::inspected();
+            expect_whole(slots, own);
         })) << "seed "
             << seed;
 }
@@ -126,7 +140,7 @@ TEST(Frugal, ThreadsTakeAndGiveBackPagesOfTheSameSuperslabs)
     }));
 }
 
-// A child that is forked in the mode stays in it.
+// A child that is forked in the mode has left it, as it has not inherited the lock; it may lock its memory again.
 TEST(Frugal, AForkedChild)
 {
     SKIP_UNDER_SANITIZER("its root regions are whole superslabs");
@@ -135,11 +149,14 @@ TEST(Frugal, AForkedChild)
         hak_heap *own = hak_heap_new();
         be_frugal(true);
         live(slots, 1, 500, own);
-        EXPECT_TRUE(test::in_child([&] {
-            live(slots, 2, 500, own);
-            test::inspected();
-            free_all(slots);
-        }));
+        for (bool again : {false, true})
+            EXPECT_TRUE(test::in_child([&] {
+                EXPECT_FALSE(pool_be_frugal(again));
+                if (again) meta_be_frugal(true);
+                live(slots, 2, 500, own);
+                test::inspected();
+                if (!again) expect_whole(slots, own);
+            }));
         live(slots, 3, 500, own);
         test::inspected();
     }));

@@ -2,6 +2,7 @@
 #include "heap/bound.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -118,7 +119,9 @@ static bool is_worth_while(void)
 /* Whether the system would serve the block if it got back all that the heap can give. */
 static bool could_be_had(size_t wanted_bytes)
 {
-    size_t most_bytes = pool_figures().superslab_count * SUPERSLAB_BYTES + huge_figures().cached_bytes;
+    const struct pool_figures pool = pool_figures();
+    size_t most_bytes = pool.superslab_count * SUPERSLAB_BYTES + huge_figures().cached_bytes;
+    most_bytes -= pool.missing_pages * PAGE_BYTES;
     if (wanted_bytes <= most_bytes) return true;
     size_t rest_bytes = round_up(wanted_bytes - most_bytes, PAGE_BYTES);
     void *rest = os->reserve(NULL, rest_bytes, PAGE_BYTES);
@@ -291,15 +294,25 @@ bool bound_read(const char *text, const char *root, size_t *limit_bytes)
 
 /* --- locked memory ------------------------------------------------------------------------------------ */
 
+/* Whether there is a limit, and one within which blocks that are mappings of their own, above 32 KiB, are not too many. */
+static bool is_lock_limited(void)
+{
+    struct rlimit limit;
+    if (call_getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return false;
+    const uint64_t mappings_max = pagemap_is_window() ? TIGHT_WINDOW_MAPPINGS_MAX : TIGHT_MAPPINGS_MAX;
+    return limit.rlim_cur / mappings_max <= SMALL_BYTES_MAX && !call_has_capability(CAP_IPC_LOCK);
+}
+
 int bound_lock_all(int flags)
 {
     if (!OWN_CALLS) return 0; /* sanitizers lock nothing either: their shadow takes terabytes */
-    pool_be_frugal(true);
-    meta_be_frugal(true);
-    heap_purge_all();
-    pagemap_trim();
+    const bool is_limited = is_lock_limited(), was_frugal = pool_be_frugal(is_limited);
+    meta_be_frugal(is_limited);
+    if (is_limited) heap_purge_all();
+    if (is_limited) pagemap_trim();
     const int error = -call_mlockall(flags);
-    const bool stays = error == 0 && (flags & MCL_FUTURE) != 0;
+    /* If it fails, what the last one has asked for stays. */
+    const bool stays = error != 0 ? was_frugal : is_limited && (flags & MCL_FUTURE) != 0;
     pool_be_frugal(stays);
     meta_be_frugal(stays);
     return error;

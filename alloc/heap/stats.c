@@ -44,7 +44,8 @@ void stats_get(struct hak_stats *out)
     struct huge_figures huge = huge_figures();
     size_t claimed_bytes = pool.claimed_pages * PAGE_BYTES;
     if (VALIDATE) claimed_bytes -= own_dead_bytes();
-    out->reserved_bytes = pool.superslab_count * SUPERSLAB_BYTES + huge.live_bytes + huge.cached_bytes;
+    out->reserved_bytes = pool.superslab_count * SUPERSLAB_BYTES - pool.missing_pages * PAGE_BYTES;
+    out->reserved_bytes += huge.live_bytes + huge.cached_bytes;
     out->run_bytes = claimed_bytes > out->slab_bytes ? claimed_bytes - out->slab_bytes : 0;
     out->huge_count = huge.live_count;
     out->huge_bytes = huge.live_bytes;

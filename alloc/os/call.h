@@ -15,6 +15,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -232,6 +233,15 @@ static inline int call_getrusage(struct rusage *usage)
 static inline int call_getrlimit(int which, struct rlimit *limit)
 {
     return (int)call_system(SYS_prlimit64, 0, which, 0, (intptr_t)limit, 0, 0);
+}
+
+/* Whether the calling thread has a capability; false if that is not known. */
+static inline bool call_has_capability(uint32_t number)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    if (call_system(SYS_capget, (intptr_t)&header, (intptr_t)sets, 0, 0, 0, 0) != 0) return false;
+    return (sets[number / 32].effective >> number % 32 & 1) != 0;
 }
 
 /* time: NULL, or at most how long. */

@@ -1,5 +1,6 @@
 /* locked_program.c: a daemon without privileges locks its memory, as the usual limit allows (RLIMIT_MEMLOCK: 8 MiB), and lives
  * on: a thread, blocks of all kinds. With an argument, it only locks it. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ int main(int argc, char **argv)
     if (geteuid() == 0 && setuid(NOBODY) != 0) fail("setuid"); /* CAP_IPC_LOCK would lift the limit */
     free(malloc(1000));
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) fail("mlockall");
+    if (mlockall(0) == 0 || errno != EINVAL) fail("mlockall without flags"); /* what was asked for holds on */
     if (argc > 1) return 0;
 
     pthread_attr_t attributes;

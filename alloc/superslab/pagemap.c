@@ -216,18 +216,41 @@ static bool back(uintptr_t address)
            back_cell((const void *)&descriptors[address >> CELL_SHIFT]);
 }
 
+static void shown_each(void (*visit)(size_t slice))
+{
+    for (uint32_t i = 0; i < SHOWN_MAX; i++)
+        for (size_t slice = shown[i].first; slice < shown[i].end; slice++) {
+            bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+            if (slice != 0 && !is_backed) visit(slice);
+        }
+}
+
+static void slice_own(size_t slice)
+{
+    own[slice / 64] |= 1ull << slice % 64;
+}
+
+/* While it is neither, it is `entering`: back_slice finds out. */
+static void slice_leave(size_t slice)
+{
+    entering = slice + 1;
+    atomic_signal_fence(memory_order_release);
+    own[slice / 64] &= ~(1ull << slice % 64);
+    atomic_signal_fence(memory_order_release);
+    if (os->release(table + slice * PAGE_BYTES, PAGE_BYTES) != 0) slice_own(slice);
+    atomic_signal_fence(memory_order_release);
+    entering = 0;
+}
+
 void pagemap_trim(void)
 {
     if (map_bits == 0 || !is_sparse()) return;
-    lock_acquire(LOCK_MAP);
-    for (uint32_t i = 0; i < SHOWN_MAX && !is_trimmed; i++)
-        for (size_t slice = shown[i].first; slice < shown[i].end; slice++) {
-            bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
-            if (slice == 0 || is_backed) continue;
-            bool is_gone = os->release(table + slice * PAGE_BYTES, PAGE_BYTES) == 0;
-            if (!is_gone) own[slice / 64] |= 1ull << slice % 64;
-        }
+    if (lock_acquire(LOCK_MAP)) caught = entering;
+    const bool is_first = !is_trimmed;
+    if (is_first) shown_each(slice_own);
+    atomic_signal_fence(memory_order_release); /* a child that is forked here finds each slice its own, or `entering` */
     is_trimmed = true;
+    if (is_first) shown_each(slice_leave);
     lock_release(LOCK_MAP);
 }
 

@@ -19,7 +19,7 @@ enum {
 };
 
 /* They order nothing: relaxed everywhere. */
-static _Atomic(size_t) superslab_count, made_count;
+static _Atomic(size_t) superslab_count, made_count, missing_count;
 
 static _Atomic(bool) is_frugal; /* relaxed */
 
@@ -179,11 +179,20 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
 
 /* --- superslabs that lack pages --------------------------------------------------------------- */
 
-/* The superslab that has pages in these 4 MiB; NULL: none. */
-static struct superslab *superslab_around(const char *base)
+/* The superslab that has pages in these 4 MiB; NULL: none. A thread that a fork has caught may have left in a cell, for the
+ * child, a descriptor that was not in use yet, or not any more. */
+static struct superslab *superslab_around(char *base)
 {
-    struct superslab *superslab = pagemap_descriptor(base);
-    return superslab != NULL ? superslab : pagemap_descriptor(base + CELL_BYTES);
+    for (char *at = base; at < base + SUPERSLAB_BYTES; at += CELL_BYTES) {
+        struct superslab *superslab = pagemap_descriptor(at);
+        if (superslab == NULL) continue;
+        /* relaxed: it changes under the lock, and where it does not, the cell is cleared before. */
+        const uint64_t present = atomic_load_explicit(&chunk_of(superslab)->present, memory_order_relaxed);
+        const bool is_present = (present >> superslab->index % CHUNK_SUPERSLABS & 1) != 0;
+        if (is_present && superslab_base(superslab) == base) return superslab;
+        pagemap_part_leave(at, superslab);
+    }
+    return NULL;
 }
 
 static char *part_last; /* where the last part begins; others may have the place now (POOL lock) */
@@ -228,6 +237,8 @@ static bool part_make(const struct page_need *need, struct page_range *range)
     const uint64_t pages = bits_range(first, need->pages);
     const uint64_t missing = known != NULL ? atomic_load_explicit(&known->missing_pages, memory_order_relaxed) : ~0ull;
     atomic_store_explicit(&superslab->missing_pages, missing & ~pages, memory_order_relaxed);
+    atomic_fetch_add_explicit(&missing_count, (known == NULL ? SUPERSLAB_PAGES : 0) - (size_t)need->pages,
+                              memory_order_relaxed);
     if (known == NULL) {
         atomic_store_explicit(&superslab->base, base, memory_order_relaxed);
         superslab_begin(superslab, 0);
@@ -369,17 +380,22 @@ static void part_release(struct superslab *superslab, uint32_t first, uint32_t p
     }
     uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed) | bits_range(first, pages);
     atomic_store_explicit(&superslab->missing_pages, missing, memory_order_relaxed);
+    atomic_fetch_add_explicit(&missing_count, pages - (missing == ~0ull ? (size_t)SUPERSLAB_PAGES : 0),
+                              memory_order_relaxed);
+    if (missing == ~0ull) superslab_end(superslab); /* before the cells: see superslab_around */
     if ((uint32_t)missing == UINT32_MAX) pagemap_part_leave(base, superslab);
     if (missing >> SUPERSLAB_PAGES / 2 == UINT32_MAX) pagemap_part_leave(base + CELL_BYTES, superslab);
-    if (missing == ~0ull) superslab_end(superslab);
 }
 
 void pool_trim(struct superslab *superslab)
 {
     /* LeakSanitizer knows whole superslabs only. A thread that takes pages may be purging at a limit, and has the lock. */
-    if (ASAN || !atomic_load_explicit(&is_frugal, memory_order_relaxed) || !lock_try(LOCK_POOL)) return;
+    if (ASAN) return;
     uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
                     ~atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    const uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed);
+    const bool is_over = missing != 0 && (idle | missing) == ~0ull; /* pool_release takes whole superslabs */
+    if ((!is_over && !atomic_load_explicit(&is_frugal, memory_order_relaxed)) || !lock_try(LOCK_POOL)) return;
     while (idle != 0) {
         uint32_t first = (uint32_t)__builtin_ctzll(idle), pages = 1;
         while (first + pages < SUPERSLAB_PAGES && (idle >> (first + pages) & 1) != 0) pages++;
@@ -390,9 +406,12 @@ void pool_trim(struct superslab *superslab)
     lock_release(LOCK_POOL);
 }
 
-void pool_be_frugal(bool yes)
+bool pool_be_frugal(bool yes)
 {
-    atomic_store_explicit(&is_frugal, yes, memory_order_relaxed);
+    const bool was = atomic_load_explicit(&is_frugal, memory_order_relaxed);
+    if (was != yes)
+        atomic_store_explicit(&is_frugal, yes, memory_order_relaxed); /* else a child need not copy the page */
+    return was;
 }
 
 void pool_free_kept(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t slab_eighths)
@@ -412,6 +431,7 @@ struct pool_figures pool_figures(void)
 {
     return (struct pool_figures){
         .superslab_count = atomic_load_explicit(&superslab_count, memory_order_relaxed),
+        .missing_pages = atomic_load_explicit(&missing_count, memory_order_relaxed),
         .claimed_pages = purge_claimed_pages(),
         .dirty_pages = purge_dirty_pages(),
         .made_count = atomic_load_explicit(&made_count, memory_order_relaxed),

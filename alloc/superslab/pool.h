@@ -39,6 +39,7 @@ void pool_free_kept(struct superslab *superslab, uint32_t first, uint32_t pages,
 
 struct pool_figures {
     size_t superslab_count, claimed_pages, dirty_pages;
+    size_t missing_pages; /* of the superslabs, not ours */
     size_t made_count; /* superslabs ever made */
     size_t purged_pages; /* pages ever purged */
     size_t keep_pages; /* free pages that the limit in number has learned to keep */
@@ -54,7 +55,7 @@ void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *con
 void pool_release(struct superslab *superslab);
 
 /* Whether the pool takes from the system the pages that it needs, and no more (superslab.missing_pages). pool_trim,
- * for the purge, if it does: gives up the address space of the pages that
- * are free and clean. */
-void pool_be_frugal(bool yes);
+ * for the purge, if it does, or if the superslab lacks pages and has none in use: gives up the address space of the pages that
+ * are free and clean. pool_be_frugal returns whether it did before. */
+bool pool_be_frugal(bool yes);
 void pool_trim(struct superslab *superslab);

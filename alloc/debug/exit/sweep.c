@@ -71,11 +71,12 @@ void sweep_discarded(struct slab *slab)
 static void visit_superslab(struct superslab *superslab, void *each)
 {
     /* relaxed: there are no other threads. */
-    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
+    uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) |
+                    atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed);
     for (uint32_t page = 0; page < SUPERSLAB_PAGES;) {
         struct slab *slab = &superslab->slabs[page];
         uint32_t tag = pagemap_tag(superslab_page_start(superslab, slab));
-        bool is_slab = (free_pages >> page & 1) == 0 && tag != 0 && tag != CLASS_OWN_DEAD;
+        bool is_slab = (idle >> page & 1) == 0 && tag != 0 && tag != CLASS_OWN_DEAD;
         if (is_slab) visit_slab(slab, each);
         page += is_slab && slab->page_count > 0 ? slab->page_count : 1u;
     }
