@@ -2,7 +2,6 @@
 #include "heap/bound.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -300,7 +299,7 @@ static bool is_lock_limited(void)
     struct rlimit limit;
     if (call_getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return false;
     const uint64_t mappings_max = pagemap_is_window() ? TIGHT_WINDOW_MAPPINGS_MAX : TIGHT_MAPPINGS_MAX;
-    return limit.rlim_cur / mappings_max <= SMALL_BYTES_MAX && !call_has_capability(CAP_IPC_LOCK);
+    return limit.rlim_cur / mappings_max <= SMALL_BYTES_MAX && !call_has_capability(CALL_CAP_IPC_LOCK);
 }
 
 int bound_lock_all(int flags)

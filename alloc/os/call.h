@@ -15,7 +15,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -235,11 +234,18 @@ static inline int call_getrlimit(int which, struct rlimit *limit)
     return (int)call_system(SYS_prlimit64, 0, which, 0, (intptr_t)limit, 0, 0);
 }
 
-/* Whether the calling thread has a capability; false if that is not known. */
+/* Whether the calling thread has a capability, by its number in linux/capability.h, which musl's compiler does not find;
+ * false if that is not known. */
+enum { CALL_CAP_IPC_LOCK = 14 };
 static inline bool call_has_capability(uint32_t number)
 {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    struct {
+        uint32_t version;
+        int pid; /* 0: the calling thread */
+    } header = {.version = 0x20080522};
+    struct {
+        uint32_t effective, permitted, inheritable;
+    } sets[2];
     if (call_system(SYS_capget, (intptr_t)&header, (intptr_t)sets, 0, 0, 0, 0) != 0) return false;
     return (sets[number / 32].effective >> number % 32 & 1) != 0;
 }
