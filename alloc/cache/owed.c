@@ -78,12 +78,15 @@ void tcache_grown(struct tcache *tcache)
     size_t peak = limit_committed_peak_bytes(), step = peak >> GROWTH_LOG2;
     bool is_new = heap->growth_bytes == 0;
     heap->growth_bytes = peak + (step > GROWTH_BYTES_MIN ? step : GROWTH_BYTES_MIN);
-    if (is_new || heap->flush_class != 0) return; /* it is under way, and each time may park a list of each class */
+    if (is_new) return;
     tcache_busy_begin(tcache);
-    tcache_park_all(tcache);
-    heap_flush_begin(heap);
-    /* What the flush brings now is likely wanted again soon; what lies there already is not. No wait: growth has an end. */
-    if (owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN) slab_trim_begin(&heap->owner);
-    tcache_watch_idle(tcache);
+    /* A flush that is under way goes on: each time may park a list of each class. What the flush brings now is likely wanted again
+     * soon, so a trim is for what lies there already. It has no wait, since growth has an end. */
+    if (heap->flush_class == 0) {
+        tcache_park_all(tcache);
+        heap_flush_begin(heap);
+        if (owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN) slab_trim_begin(&heap->owner);
+        tcache_watch_idle(tcache);
+    }
     tcache_busy_end(tcache);
 }
