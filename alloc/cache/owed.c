@@ -80,8 +80,8 @@ void tcache_grown(struct tcache *tcache)
     heap->growth_bytes = peak + (step > GROWTH_BYTES_MIN ? step : GROWTH_BYTES_MIN);
     if (is_new) return;
     tcache_busy_begin(tcache);
-    /* A flush that is under way goes on: each time may park a list of each class. What the flush brings now is likely wanted again
-     * soon, so a trim is for what lies there already. It has no wait, since growth has an end. */
+    /* A flush that is under way continues, since each one may park a list of each class. What the flush brings now is likely
+     * wanted again soon, so a trim is for what lies there already. It has no wait, since growth has an end. */
     if (heap->flush_class == 0) {
         tcache_park_all(tcache);
         heap_flush_begin(heap);
