@@ -110,6 +110,10 @@ template <typename Beside> const char *bursts_at_once(const Subject &s, std::siz
         for (Pause pause; over.load() == 0;) pause(); // its number stays its own
     };
     Thread<decltype(body)> first(body), second(body), third(body), fourth(body);
+    if (!first.started() || !second.started() || !third.started() || !fourth.started()) {
+        over = 1;
+        return "no thread";
+    }
     wait_until(started, 4);
     while (done.load() < 4)
         for (pthread_t thread : threads) beside(thread);
