@@ -25,6 +25,12 @@ void heap_flush_begin(struct heap *heap)
     heap->flush_lists = heap->parking[1].count; /* if there is none, the first step finds out */
 }
 
+void tcache_flush_begin(struct tcache *tcache)
+{
+    if (tcache->heap->flush_class == 0) tcache_park_all(tcache);
+    heap_flush_begin(tcache->heap);
+}
+
 void heap_flush_step(struct heap *heap)
 {
     for (uint32_t blocks = 0; heap->flush_class != 0 && blocks < FLUSH_STEP_BLOCKS;) {
@@ -80,13 +86,10 @@ void tcache_grown(struct tcache *tcache)
     heap->growth_bytes = peak + (step > GROWTH_BYTES_MIN ? step : GROWTH_BYTES_MIN);
     if (is_new) return;
     tcache_busy_begin(tcache);
-    /* A flush that is under way continues, since each one may park a list of each class. What the flush brings now is likely
-     * wanted again soon, so a trim is for what lies there already. It has no wait, since growth has an end. */
-    if (heap->flush_class == 0) {
-        tcache_park_all(tcache);
-        heap_flush_begin(heap);
-        if (owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN) slab_trim_begin(&heap->owner);
-        tcache_watch_idle(tcache);
-    }
+    tcache_flush_begin(tcache);
+    /* What the flush brings now is likely wanted again soon, so a trim is for what lies there already. It has no wait, since
+     * growth has an end. */
+    if (owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN) slab_trim_begin(&heap->owner);
+    tcache_watch_idle(tcache);
     tcache_busy_end(tcache);
 }

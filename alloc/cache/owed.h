@@ -1,5 +1,5 @@
-/* owed.h: what a heap owes when it has shrunk or idled, or is about to grow: parked lists to give back, slabs to trim. It is paid in steps, on slow
- * paths and in visits, so that no malloc or free does work that grows with the heap. Only the thread that holds the heap, or
+/* owed.h: what a heap owes when it has shrunk or idled, or grows: parked lists to give back, slabs to trim. It is paid in steps, on
+ * slow paths and in visits, so that no malloc or free does work that grows with the heap. Only the thread that holds the heap, or
  * visits it, may call these functions. */
 #pragma once
 
@@ -23,6 +23,10 @@ static inline bool heap_owes(const struct heap *heap)
 void heap_flush_begin(struct heap *heap);
 void heap_flush_step(struct heap *heap);
 
+/* The same with the bins' lists, which are parked first. While a flush is under way the bins are short (CREDIT_OWING) and stay, so
+ * that a class has at most one list more than MAGAZINES_MAX. The caller is busy. */
+void tcache_flush_begin(struct tcache *tcache);
+
 /* A step of the work that heap_owes, if there is any left: a visit may have ended it. Slow paths call it while tcache->owes. */
 HAK_COLD void tcache_pay(struct tcache *tcache);
 
@@ -34,8 +38,8 @@ HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
  * owes work, each slow path does a part of it. */
 void tcache_watch_idle(struct tcache *tcache);
 
-/* The heap is about to take pages for a slab, or has taken some for a larger block. When the process has reached a new peak, an eighth and GROWTH_BYTES_MIN above the last one,
- * begins to empty the heap's caches and to trim its slabs: memory at the peak holds little that was kept for sizes that the
+/* The heap is about to take pages for a slab, or has taken some for a larger block. When the process has reached a new
+ * peak, an eighth and GROWTH_BYTES_MIN above the last one, begins to empty the heap's caches and to trim its slabs: memory at the peak holds little that was kept for sizes that the
  * program uses no more. A swing below the peak costs nothing, and growth costs O(log of the peak) times. */
 HAK_COLD void tcache_grown(struct tcache *tcache);
 static inline void tcache_note_growth(struct tcache *tcache)

@@ -173,8 +173,7 @@ void tcache_settle(struct tcache *tcache)
     struct owner *owner = &tcache->heap->owner;
     if (HAK_UNLIKELY(remote_is_pending(owner))) drain(tcache, CLASS_EMPTY);
     if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
-    tcache_park_all(tcache);
-    heap_flush_begin(tcache->heap);
+    tcache_flush_begin(tcache);
     slab_trim_shrunk(owner);
     tcache_watch_idle(tcache);
 }
