@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "cache/credits.h"
+#include "cache/owed.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
 }
