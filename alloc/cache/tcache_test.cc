@@ -6,7 +6,6 @@
 extern "C" {
 #include "cache/credits.h"
 #include "cache/owed.h"
-#include "slab/slab.h"
 #include "superslab/pool.h"
 }
 
