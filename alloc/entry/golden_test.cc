@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "heap/huge.h"
+#include "os/os.h"
 #include "superslab/purge.h"
 }
 

@@ -1,6 +1,7 @@
 // The command line, parsed and checked. Any error in it becomes one line that says how to correct it.
 #pragma once
 
+#include <vector>
 #include <cstdint>
 #include <string>
 
