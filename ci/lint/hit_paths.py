@@ -27,26 +27,7 @@ FUNCTIONS = {
 PASSES_ON = ("malloc", "free", "hak_malloc", "hak_free")
 PATHS_MAX = 64  # paths of one function; with more it is not a fast path
 
-PREFIXES = {
-    "lock",
-    "rep",
-    "repz",
-    "repnz",
-    "repe",
-    "repne",
-    "notrack",
-    "bnd",
-    "data16",
-    "addr32",
-    "cs",
-    "ds",
-    "es",
-    "ss",
-    "fs",
-    "gs",
-    "xacquire",
-    "xrelease",
-}
+PREFIXES = set("lock rep repz repnz repe repne notrack bnd data16 addr32 cs ds es ss fs gs xacquire xrelease".split())
 NO_ACCESS = re.compile(r"lea|nop|endbr(32|64)|prefetch\w*|clflush(opt)?|clwb|ud[012]|pause|[lms]fence")
 # What an instruction does to a memory operand in the result's place (the last operand), by its name without the letter
 # for the width. A memory operand in a source's place is always loaded.
@@ -221,15 +202,8 @@ class Library:
         return f"{self.compiler()} {'x86-64' if 'X86-64' in self.machine else self.machine}"
 
     def instructions(self, start, size):
-        text = output(
-            "objdump",
-            "-d",
-            "-w",
-            "--no-show-raw-insn",
-            f"--start-address={start:#x}",
-            f"--stop-address={start + size:#x}",
-            self.path,
-        )
+        part = [f"--start-address={start:#x}", f"--stop-address={start + size:#x}"]
+        text = output("objdump", "-d", "-w", "--no-show-raw-insn", *part, self.path)
         found = [instruction for instruction in map(parse, text.splitlines()) if instruction]
         for instruction, behind in zip(found, found[1:] + [None]):
             instruction.next = behind.address if behind else start + size

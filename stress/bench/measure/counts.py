@@ -194,7 +194,9 @@ def update(figures):
             continue  # a million blocks: too long for every run
         recorded = {name: round(value, 3) + 0.0 for name, value in events.items()}
         document["rows"][row]["recorded"] = recorded
-    FILE.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    rows = ",\n".join(f"    {json.dumps(row)}: {json.dumps(entry)}" for row, entry in document["rows"].items())
+    text = f'{{\n  "about": {json.dumps(document["about"])},\n  "rows": {{\n{rows}\n  }}\n}}\n'  # a row a line
+    FILE.write_text(text, encoding="utf-8")
 
 
 def run(runner, subjects, options, rows):
