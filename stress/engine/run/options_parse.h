@@ -1,9 +1,9 @@
 // The command line, parsed and checked. Any error in it becomes one line that says how to correct it.
 #pragma once
 
-#include <vector>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/run/options.h"
 
