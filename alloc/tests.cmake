@@ -241,6 +241,11 @@ foreach(bytes 16 50000 54000 58000 200000 3000000)
 endforeach()
 
 hakmem_c_program(filter-program programs/filter_program.c)
+add_library(filter-preload MODULE programs/filter_preload.c)
+target_compile_options(filter-preload PRIVATE -Wall -Wextra -Wundef -Werror)
+target_compile_definitions(filter-preload PRIVATE _GNU_SOURCE)
+target_link_libraries(filter-preload PRIVATE ${CMAKE_DL_LIBS})
+add_dependencies(alloc-programs filter-preload)
 hakmem_c_program(locked-program programs/locked_program.c)
 
 add_dependencies(alloc-programs override-tests plain-program)
@@ -288,7 +293,8 @@ foreach(library hakmem hakmem-validate)
     hakmem_add_override_test(override/${library}-stack ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_SOURCE_DIR}/programs/stack_check $<TARGET_FILE:${library}> $<TARGET_FILE_DIR:stack-program-16>)
     hakmem_add_override_test(override/${library}-filter ${Python3_EXECUTABLE}
-        ${CMAKE_CURRENT_SOURCE_DIR}/programs/filter_check $<TARGET_FILE:${library}> $<TARGET_FILE:filter-program>)
+        ${CMAKE_CURRENT_SOURCE_DIR}/programs/filter_check $<TARGET_FILE:${library}> $<TARGET_FILE:filter-program>
+        $<TARGET_FILE:filter-preload> $<TARGET_FILE:hakmem-stress>)
     set_tests_properties(override/${library}-filter PROPERTIES SKIP_RETURN_CODE 77)
     # The validating library has tables of 4 MiB.
     hakmem_add_preload_test(override/${library}-locked ${library}

@@ -52,12 +52,12 @@ static bool is_aligned(const void *start, size_t align_bytes)
     return ((uintptr_t)start & (align_bytes - 1)) == 0;
 }
 
-/* Maps more, by the alignment, and cuts off both ends. The whole is only reserved, so that it counts as no memory. */
-static char *map_wide(size_t size_bytes, size_t align_bytes)
+/* Maps more, by the alignment, and cuts off both ends. */
+static char *map_wide(size_t size_bytes, size_t align_bytes, int protection)
 {
     size_t wide_bytes;
     if (__builtin_add_overflow(size_bytes, align_bytes, &wide_bytes)) return NULL;
-    char *wide = map(NULL, wide_bytes, PROT_NONE, 0);
+    char *wide = map(NULL, wide_bytes, protection, 0);
     if (wide == NULL) return NULL;
     size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
     size_t after = align_bytes - before; /* a page at least: `before` is less than align_bytes */
@@ -67,8 +67,6 @@ static char *map_wide(size_t size_bytes, size_t align_bytes)
     call_munmap(wide + before + size_bytes, after);
     return wide + before;
 }
-
-static int or_map_again(int error, void *start, size_t size_bytes);
 
 /* The kernel places one mapping below the other, so a plain one is often aligned already, and the next aligned place below
  * it is often free. */
@@ -80,11 +78,11 @@ static void *map_aligned(size_t size_bytes, size_t align_bytes, int protection)
     start = map((void *)((uintptr_t)start & -align_bytes), size_bytes, protection, 0);
     if (start != NULL && is_aligned(start, align_bytes)) return start;
     if (start != NULL) call_munmap(start, size_bytes); /* NULL: a filter may refuse addresses of one's choice */
-    start = map_wide(size_bytes, align_bytes);
-    if (start == NULL || protection == PROT_NONE) return start;
-    if (or_map_again(-call_mprotect(start, size_bytes, protection), start, size_bytes) == 0) return start;
-    call_munmap(start, size_bytes);
-    return NULL;
+    /* First the whole is only reserved, so that what is cut off counts as no memory. */
+    start = map_wide(size_bytes, align_bytes, PROT_NONE);
+    if (start == NULL || protection == PROT_NONE || call_mprotect(start, size_bytes, protection) == 0) return start;
+    call_munmap(start, size_bytes); /* a filter may refuse to change protection */
+    return map_wide(size_bytes, align_bytes, protection);
 }
 
 static void *linux_reserve(void *at, size_t size_bytes, size_t align_bytes)
@@ -193,16 +191,14 @@ static int linux_move(void *start, size_t old_bytes, void *target, size_t new_by
     return call_failed(moved) ? (int)-moved : 0;
 }
 
-/* After an error of a change of protection. */
-static int or_map_again(int error, void *start, size_t size_bytes)
-{
-    bool is_forbidden = error == EPERM || error == EACCES || error == EINVAL || error == ENOSYS;
-    return OWN_CALLS && is_forbidden ? map_again(start, size_bytes, PROT_READ | PROT_WRITE) : error;
-}
-
 int os_commit_fresh(void *start, size_t size_bytes)
 {
-    return or_map_again(os->commit(start, size_bytes), start, size_bytes);
+    const int error = os->commit(start, size_bytes);
+    if (error == 0 || !OWN_CALLS) return error;
+    void *fresh = os->map(NULL, size_bytes, PAGE_BYTES);
+    if (fresh == NULL || os->move(fresh, size_bytes, start, size_bytes) == 0) return fresh == NULL ? error : 0;
+    os->release(fresh, size_bytes);
+    return error;
 }
 
 static size_t linux_page_bytes(void)

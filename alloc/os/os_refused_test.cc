@@ -56,14 +56,17 @@ const struct {
      }},
     {"expose", SYS_mprotect, [](auto &r) { return os_linux_ops.expose(r.spare, PAGE_BYTES) == REFUSED; }},
     {"commit", SYS_mprotect, [](auto &r) { return os_linux_ops.commit(r.spare, PAGE_BYTES) == REFUSED; }},
-    {"os_commit_fresh", SYS_mprotect, [](auto &r) { return os_commit_fresh(r.spare, PAGE_BYTES) == REFUSED; }},
     {"os_commit_fresh", SYS_mprotect,
      [](auto &r) {
          bool is_fresh = os_commit_fresh(r.spare, PAGE_BYTES) == 0 && r.spare[0] == 0;
          r.spare[PAGE_BYTES - 1] = 1;
          return is_fresh && r.is_unchanged();
-     },
-     EPERM},
+     }},
+    {"map", SYS_mprotect, // a wide one
+     [](auto &) {
+         auto *start = static_cast<char *>(os_linux_ops.map(nullptr, PAGE_BYTES, 64 * MIB));
+         return test::is_aligned(start, 64 * MIB) && (start[PAGE_BYTES - 1] = 1) == 1;
+     }},
     {"purge", SYS_mmap,
      [](auto &r) {
          os_purge_by_advice(false);

@@ -2,7 +2,7 @@
  * on. filter_check runs it on libc's malloc and on each library.
  *
  *   kill SCENE [CALL...]   a call that neither libc's malloc and threads make in this scene, nor is named, ends the process
- *   refuse SCENE           each call of a table fails with each of four errors, in a child for each. One line for each:
+ *   refuse SCENE           each call of a table fails with each of six errors, in a child for each. One line for each:
  *                          call, error, how many blocks were asked for, how many were refused
  *
  * SCENE: alone, threads (four beside each other, three times), or forked (the child of a program that had threads). */
@@ -190,7 +190,7 @@ static void say(const char *name, int error)
 
 static int refuse_all(bool has_threads)
 {
-    static const int errors[] = {EPERM, EINVAL, ENOSYS, ENOMEM};
+    static const int errors[] = {EPERM, EACCES, EINVAL, ENOSYS, ENOMEM, EAGAIN};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         if (has_threads && refusals[i].number == SYS_futex) continue; /* libc ends a process to which it is refused */
         for (size_t j = 0; j < sizeof errors / sizeof *errors; j++) {
