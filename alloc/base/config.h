@@ -147,6 +147,8 @@ enum {
 
     HUGE_CACHE_ENTRIES = 16, /* huge mappings kept for the next huge block */
     HUGE_CACHE_BYTES_MAX = 64 << 20,
+    HUGE_SHRUNK_BYTES_MIN = 256 << 10, /* a huge block that shrinks to less becomes a run */
+    HUGE_SHRUNK_LIVE_MAX = 1024, /* so does one that is no longer above RUN_BYTES_MAX, if more huge blocks are live */
     /* While a loop wants again what those limits took back: */
     HUGE_KEEP_ENTRIES = 64,
     HUGE_KEEP_FACTOR = 8, /* times the limit in bytes */

@@ -353,8 +353,10 @@ static bool move(struct huge *huge, size_t mapped_bytes)
 
 bool huge_may_stay(const void *pointer, size_t size_bytes)
 {
+    if (size_bytes > RUN_BYTES_MAX) return true;
     const struct huge *huge = pagemap_huge(pointer);
-    return size_bytes > (huge->is_exact ? SMALL_BYTES_MAX : RUN_BYTES_MAX);
+    if (huge->is_exact) return size_bytes > SMALL_BYTES_MAX;
+    return size_bytes >= HUGE_SHRUNK_BYTES_MIN && huge_figures().live_count <= HUGE_SHRUNK_LIVE_MAX;
 }
 
 void *huge_realloc(void *pointer, size_t size_bytes)

@@ -35,8 +35,9 @@ static inline struct huge_link *huge_link_of(const void *pointer)
 bool huge_is_cached(const void *address);
 
 /* Resizes a block, in place or by letting the system move its pages, without a copy. Returns the block. NULL when the
- * system refuses: then the old block is unchanged. Only to a size for which huge_may_stay: above RUN_BYTES_MAX, and for a
- * block of huge_alloc_exact above the small ones. */
+ * system refuses: then the old block is unchanged. Only to a size for which huge_may_stay: above RUN_BYTES_MAX; for a
+ * block of huge_alloc_exact above the small ones; and while there are few huge blocks, down to HUGE_SHRUNK_BYTES_MIN, since the
+ * end of a mapping goes back sooner than what is left is copied. */
 void *huge_realloc(void *pointer, size_t size_bytes);
 bool huge_may_stay(const void *pointer, size_t size_bytes);
 

@@ -263,7 +263,10 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
     size_t kept = keep();
     size_t bytes_max = kept > cache_bytes_max ? kept : cache_bytes_max;
     uint32_t entries_max = kept > 0 ? HUGE_KEEP_ENTRIES : HUGE_CACHE_ENTRIES;
-    bool is_cached = huge->mapped_bytes <= bytes_max / 2 && delay_ms > 0;
+    /* A mapping that has shrunk to a run's length serves no other block. */
+    bool is_wanted = delay_ms > 0 && (huge->is_exact || huge->mapped_bytes > RUN_BYTES_MAX);
+    /* One mapping may fill the cache if a loop over it has taught that; else half of it, so that it displaces no others. */
+    bool is_cached = is_wanted && huge->mapped_bytes <= (kept > 0 ? bytes_max : bytes_max / 2);
     /* Also for a mapping that is not cached: the bytes to keep may have ended with the block. */
     size_t more_bytes = is_cached ? huge->mapped_bytes : 0;
     uint32_t more_entries = is_cached ? 1 : 0;
@@ -276,7 +279,7 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
         cached_bytes += huge->mapped_bytes;
         huge->cached_ms = now_ms;
     } else {
-        if (delay_ms > 0) note_released(huge->mapped_bytes);
+        if (is_wanted) note_released(huge->mapped_bytes);
         huge->next = over;
         over = huge;
     }

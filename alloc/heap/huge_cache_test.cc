@@ -243,6 +243,20 @@ TEST_F(HugeLoop, OfRoundsThatFreeAllKeepsTheLimit)
     }
 }
 
+// A loop over one block that fits the limit makes no calls, however near to the limit it is.
+TEST_F(HugeLoop, OfOneBlockMakesNoCalls)
+{
+    constexpr size_t FRAME = VALIDATE ? 1 : 0; // MiB; the mapping is longer than the block
+    for (size_t size : {3 * MIB, 31 * MIB, 33 * MIB, 50 * MIB, (64 - FRAME) * MIB}) {
+        hak_purge();
+        for (int i = 0; i < 3; i++) hak_free(allocated(size));
+        os_fault_install(0, false);
+        for (int i = 0; i < 3; i++) hak_free(allocated(size));
+        EXPECT_EQ(os_fault_remove(), 0u) << size;
+        EXPECT_LE(huge_figures().cached_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+    }
+}
+
 // How much of its mapping a block may have to spare: what there is to keep, to the byte, of all blocks together.
 TEST_F(HugeLoop, TheBytesToSpareAreBounded)
 {
