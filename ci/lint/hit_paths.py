@@ -85,9 +85,7 @@ class Path:
         return (self.instructions, self.branches, self.loads, self.stores, self.goes_on_in)
 
     def __str__(self):
-        text = (
-            f"{self.instructions} instructions, {self.branches} branches, {self.loads} loads, " f"{self.stores} stores"
-        )
+        text = f"{self.instructions} instructions, {self.branches} branches, {self.loads} loads, {self.stores} stores"
         return text + (f", then {self.goes_on_in}" if self.goes_on_in else "")
 
 
