@@ -219,76 +219,65 @@ class Library:
             for other in reversed(PASSES_ON)
             if other in self.symbols and self.symbols[other][0] != start
         }
-        return Walk(self.instructions(start, size), goes_on).run(name, start)
+        return walk(self.instructions(start, size), goes_on, name, start)
 
 
-class Walk:
-    """All paths through one function, depth first."""
+def walk(instructions, goes_on, name, start):
+    """All paths through one function, depth first. goes_on: address to name of PASSES_ON."""
+    paths, back, ends = (
+        [],
+        set(),
+        set(),
+    )  # paths: lists of (instruction, remark for the listing, name of PASSES_ON or "")
+    pending = [(start, [])]
 
-    def __init__(self, instructions, goes_on):
-        self.instructions = instructions
-        self.goes_on = goes_on  # address to name of PASSES_ON
-        self.paths = []  # lists of (instruction, remark for the listing, name of PASSES_ON or "")
-        self.back = set()  # pairs of addresses: from, to
-        self.ends = set()
-
-    def run(self, name, start):
-        pending = [(start, [])]
-        while pending:
-            address, path = pending.pop()
-            pending += self.step(address, path)
-            if len(self.paths) > PATHS_MAX:
-                raise Unreadable(f"{name} has more than {PATHS_MAX} paths without a call")
-        on_paths = {step[0].address for path in self.paths for step in path}
-        loops = sum(1 for source, target in self.back if source in on_paths and target in on_paths)
-        paths = sorted((self.cost(path) for path in self.paths), key=Path.counts)
-        return Function(paths, loops, sorted(self.ends))
-
-    def step(self, address, path):
-        """Takes the instruction at the address; returns the ways that continue from it."""
-        if address not in self.instructions:
-            self.ends.add("code outside of the function")
-            return []
-        now = self.instructions[address]
-        if now.is_return():
-            self.paths.append(path + [(now, "", "")])
-            return []
-        if now.is_end():
-            self.ends.add(now.name)
-            return []
-        inside = now.target in self.instructions
-        other = self.goes_on.get(now.target, "")
-        if (now.is_call() or now.is_jump()) and not inside and not other or now.is_call() and inside:
-            self.ends.add(now.symbol or (f"{now.target:#x}" if now.target is not None else "a computed address"))
-            return []
-        if now.is_call():
-            return self.follow(now.next, path + [(now, other, other)])
-        ways = []
-        if not now.is_jump():
-            ways += self.follow(now.next, path + [(now, "not taken" if now.is_branch() else "", "")])
-        if now.is_jump() or now.is_branch():
-            if inside:
-                ways += self.follow(now.target, path + [(now, "taken" if now.is_branch() else "", "")])
-            elif other:
-                self.paths.append(path + [(now, other, other)])
-            else:
-                self.ends.add(now.symbol or f"{now.target:#x}")
-        return ways
-
-    def follow(self, address, path):
+    def follow(address, path):
         if any(step[0].address == address for step in path):
-            self.back.add((path[-1][0].address, address))
-            return []
-        return [(address, path)]
+            back.add((path[-1][0].address, address))
+        else:
+            pending.append((address, path))
 
-    @staticmethod
-    def cost(path):
-        counts = [accesses(step[0]) for step in path]
-        return Path(
-            len(path),
-            sum(step[0].is_branch() for step in path),
-            sum(loads for loads, _ in counts),
-            sum(stores for _, stores in counts),
-            " and ".join(step[2] for step in path if step[2]),
-            [f"{step[0].text:6} {step[1]}".rstrip() for step in path],
-        )
+    while pending:
+        address, path = pending.pop()
+        if address not in instructions:
+            ends.add("code outside of the function")
+            continue
+        now = instructions[address]
+        inside, other = now.target in instructions, goes_on.get(now.target, "")
+        away = now.symbol or (f"{now.target:#x}" if now.target is not None else "a computed address")
+        if now.is_return():
+            paths.append(path + [(now, "", "")])
+        elif now.is_end():
+            ends.add(now.name)
+        elif now.is_call():
+            if other and not inside:
+                follow(now.next, path + [(now, other, other)])
+            else:
+                ends.add(away)
+        else:
+            if not now.is_jump():
+                follow(now.next, path + [(now, "not taken" if now.is_branch() else "", "")])
+            if now.is_jump() or now.is_branch():
+                if inside:
+                    follow(now.target, path + [(now, "taken" if now.is_branch() else "", "")])
+                elif other:
+                    paths.append(path + [(now, other, other)])
+                else:
+                    ends.add(away)
+        if len(paths) > PATHS_MAX:
+            raise Unreadable(f"{name} has more than {PATHS_MAX} paths without a call")
+    on_paths = {step[0].address for path in paths for step in path}
+    loops = sum(1 for source, target in back if source in on_paths and target in on_paths)
+    return Function(sorted((cost(path) for path in paths), key=Path.counts), loops, sorted(ends))
+
+
+def cost(path):
+    counts = [accesses(step[0]) for step in path]
+    return Path(
+        len(path),
+        sum(step[0].is_branch() for step in path),
+        sum(loads for loads, _ in counts),
+        sum(stores for _, stores in counts),
+        " and ".join(step[2] for step in path if step[2]),
+        [f"{step[0].text:6} {step[1]}".rstrip() for step in path],
+    )

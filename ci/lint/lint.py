@@ -49,6 +49,20 @@ def code_of(text, strings=None):
     return C_TOKEN.sub(shown, text)
 
 
+# A definition begins at the start of a line, has ( after the name and no ; before its body.
+DEFINITION = re.compile(
+    r"^(?P<head>[A-Za-z_][^;{}()#=]*?(?:\(\([^()]*\)\))?[^;{}()#=]*?)\b(?P<name>\w+)"
+    r"\([^;{}]*?\)\s*(?:noexcept\s*)?\{(?P<body>.*?)^\}",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def functions_of(text):
+    """(name, what stands before the name, body) of each function that the C text defines, without comments and strings."""
+    text = re.sub(r"^[ \t]*#[^\n]*(?:\\\n[^\n]*)*", "", code_of(text, ""), flags=re.MULTILINE)
+    return [(match["name"], match["head"], match["body"]) for match in DEFINITION.finditer(text)]
+
+
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
