@@ -86,7 +86,7 @@ class Row:
 
 def rows():
     lines = TIERS.read_text(encoding="utf-8").splitlines()
-    return [Row(line) for line in lines if line.strip() and not line.startswith("#")]
+    return [Row(line) for line in lines if line.strip() and not line.startswith(("#", "tree ", "  "))]
 
 
 def row_of(table, tree, name):
