@@ -1,6 +1,7 @@
 /* cached.c: see cached.h. */
 #include "cache/cached.h"
 
+#include "cache/thread.h"
 #include "cache/visit.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
@@ -49,7 +50,7 @@ static size_t orphan_bytes(struct heap *heap)
     bool is_left = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         bytes += parked_bytes(heap, class_index);
-        if (is_left) bytes += list_bytes(heap, heap->left->heads[class_index], class_index);
+        if (is_left) bytes += list_bytes(heap, left_list(heap->left, class_index), class_index);
     }
     remote_abandon(&heap->owner);
     return bytes;

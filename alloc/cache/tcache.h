@@ -64,10 +64,12 @@ enum heap_rest {
     REST_LEFT, /* an orphan with all that a thread had which a forked child lacks: see thread_leave */
 };
 
-/* The bins of that thread. */
+/* The bins of that thread. No larger than need be: a child copies it from each thread. */
 struct left {
-    struct block *heads[CLASS_COUNT];
-    uint32_t credits[CLASS_COUNT];
+    uint64_t classes[CLASS_COUNT / 64 + 1]; /* bits of those whose bin has a list */
+    uint32_t lists_max;
+    uint32_t *credits; /* of all classes, for a sampler that counts; NULL: there was none */
+    struct block *lists[]; /* of these classes, in their order */
 };
 
 /* A class's magazines, in one struct, so that a refill or a park touches one cache line of it. */

@@ -97,14 +97,45 @@ static void warm_count_change(uint32_t change)
     atomic_fetch_add_explicit(&warm_count, change, memory_order_relaxed);
 }
 
+struct block *left_list(const struct left *left, uint32_t class_index)
+{
+    uint32_t before = 0;
+    for (uint32_t word = 0; word < class_index / 64; word++)
+        before += (uint32_t)__builtin_popcountll(left->classes[word]);
+    const uint64_t bits = left->classes[class_index / 64], bit = 1ull << class_index % 64;
+    return (bits & bit) != 0 ? left->lists[before + (uint32_t)__builtin_popcountll(bits & (bit - 1))] : NULL;
+}
+
+/* Copies the bins of a thread to its heap's `left`. False if there is no memory for it. */
+static bool left_make(struct heap *heap, const struct tcache *dead)
+{
+    uint32_t count = 0;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) count += dead->heads[class_index] != NULL;
+    struct left *left = heap->left;
+    if (left == NULL || left->lists_max < count) {
+        left = meta_alloc(sizeof *left + count * sizeof *left->lists);
+        if (left == NULL) return false;
+        left->lists_max = count;
+        heap->left = left;
+    }
+    if (heap->sampler != NULL && left->credits == NULL) left->credits = meta_alloc(sizeof dead->credits);
+    if (heap->sampler != NULL && left->credits == NULL) return false;
+    if (left->credits != NULL) memcpy(left->credits, dead->credits, sizeof dead->credits);
+    memset(left->classes, 0, sizeof left->classes);
+    struct block **list = left->lists;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        if (dead->heads[class_index] == NULL) continue;
+        left->classes[class_index / 64] |= 1ull << class_index % 64;
+        *list++ = dead->heads[class_index];
+    }
+    return true;
+}
+
 void thread_leave(struct tcache *dead)
 {
     struct heap *heap = dead->heap;
     atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
-    if (heap->left == NULL) heap->left = meta_alloc(sizeof *heap->left);
-    if (heap->left == NULL) return;
-    memcpy(heap->left->heads, dead->heads, sizeof heap->left->heads);
-    memcpy(heap->left->credits, dead->credits, sizeof heap->left->credits);
+    if (!left_make(heap, dead)) return;
     atomic_store_explicit(&heap->rest, REST_LEFT, memory_order_relaxed);
     owner_leave(&heap->owner);
 }
@@ -118,8 +149,9 @@ static bool is_left(const struct heap *heap)
 static HAK_COLD void heap_settle(struct heap *heap)
 {
     struct tcache dead = {.heap = heap};
-    memcpy(dead.heads, heap->left->heads, sizeof dead.heads);
-    memcpy(dead.credits, heap->left->credits, sizeof dead.credits);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        dead.heads[class_index] = left_list(heap->left, class_index);
+    if (heap->left->credits != NULL) memcpy(dead.credits, heap->left->credits, sizeof dead.credits);
     remote_recount(&heap->staging);
     tcache_park_all(&dead);
     atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);

@@ -56,6 +56,7 @@ uint32_t thread_count_warm(void);
  * orphans that have something cached again. thread_is_alone notes that the process has one thread, and whether it has a
  * heap. */
 void thread_leave(struct tcache *dead);
+struct block *left_list(const struct left *left, uint32_t class_index); /* NULL: the bin had none */
 void thread_recount_warm(void);
 void thread_is_alone(bool has_heap);
 

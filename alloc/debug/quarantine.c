@@ -32,7 +32,7 @@ struct ring {
     size_t bytes;
     size_t put_bytes; /* bytes put since the thread took the ring */
     bool is_closed; /* the process ends, and another thread has taken blocks out */
-    _Atomic(int32_t) thread; /* the kernel's id of the thread that has it; 0: free */
+    _Atomic(uint64_t) thread; /* who has it: see thread_id; 0: free */
     struct ring *next; /* in the list of all rings; never changes */
 };
 
@@ -206,30 +206,35 @@ void quarantine_thread_ends(void)
     ring_give_up(ring);
 }
 
-static int32_t thread_id(void)
+/* How many times the process is a child of fork. Changes while it has one thread. */
+static uint32_t generation;
+
+/* The kernel's id of the thread, and above it the generation: in a child all rings but its own thread's are free, and it need
+ * not write to them, which would copy a page of each. */
+static uint64_t thread_id(void)
 {
-    return call_gettid();
+    return (uint64_t)generation << 32 | (uint32_t)call_gettid();
 }
 
-/* Frees the rings of threads that do not exist in the child. Each ring shows what its thread did up to some moment
- * (cache/fork.h), so at worst the block that was just leaving is lost. */
+/* Each ring shows what its thread did up to some moment (cache/fork.h), so at worst the block that was just leaving is
+ * lost. */
 void quarantine_after_fork(void)
 {
     sealed_after_fork();
-    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_relaxed); ring != NULL; ring = ring->next)
-        atomic_store_explicit(&ring->thread, ring == HAK_MINE(mine) ? thread_id() : 0, memory_order_relaxed);
+    generation++;
+    if (HAK_MINE(mine) != NULL) atomic_store_explicit(&HAK_MINE(mine)->thread, thread_id(), memory_order_relaxed);
 }
 
-static bool is_gone(int32_t thread)
+static bool is_gone(uint64_t thread)
 {
-    return call_tgkill(call_getpid(), thread, 0) == -ESRCH;
+    return thread >> 32 != generation || call_tgkill(call_getpid(), (int)(uint32_t)thread, 0) == -ESRCH;
 }
 
 /* Takes a ring that is free, or whose thread has ended without giving it up: a thread whose first free comes in its
  * last destructors does not learn of its end (cache/thread.h). */
 static bool ring_claim(struct ring *ring)
 {
-    int32_t thread = atomic_load_explicit(&ring->thread, memory_order_relaxed);
+    uint64_t thread = atomic_load_explicit(&ring->thread, memory_order_relaxed);
     if (thread != 0 && !is_gone(thread)) return false;
     /* acquire: pairs with the release in quarantine_thread_ends. A thread that is gone writes no more. */
     return atomic_compare_exchange_strong_explicit(&ring->thread, &thread, thread_id(), memory_order_acquire,
