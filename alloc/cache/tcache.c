@@ -152,7 +152,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
     if (tcache->state == THREAD_ENDED) return ended_refill(class_index, tcache);
     if (!thread_start(tcache)) return NULL;
     void *block = refill_live(tcache, class_index);
-    /* unreached: libc must refuse to remember a thread: pthread_setspecific fails without memory of its own */
+    /* If libc refuses to remember a thread: pthread_setspecific fails without memory of its own. */
     if (tcache->state == THREAD_ENDED) thread_abandon_heap(tcache);
     return block;
 }

@@ -69,7 +69,6 @@ static void unwind(void *unused)
 
 /* A backtrace without the unwinder: the word at the stack pointer, where a call to a bad address has left its return
  * address, and then the chain of frame pointers, as long as it rises. */
-/* unreached: the unwinder has lost its way */
 static void walk_frame_pointers(const void *signal_context)
 {
     bool readable;
@@ -100,7 +99,6 @@ static void write_backtrace(const void *signal_context)
     if (found) {
         for (int i = next; i < frames.count; i++) record_add_number(&writer, (uint64_t)(uintptr_t)frames.of_handler[i]);
     } else {
-        /* unreached: the unwinder has lost its way */
         walk_frame_pointers(signal_context);
     }
     record_close(&writer);
@@ -242,7 +240,6 @@ static void try_to_write(void (*step)(void *), void *argument, enum record_field
 /* --- which process it was
  * ------------------------------------------------------------------------------------------ */
 
-/* unreached: more modules than a record has room for */
 static void write_module(const struct crash_module *module, void *end)
 {
     /* An address of code, since .bss may be in a mapping without a name. */

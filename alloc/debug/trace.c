@@ -293,7 +293,7 @@ static void add_place(struct text *text, uintptr_t return_address)
         text_add(text, "+");
         text_add_hex(text, place.address - place.base);
     } else {
-        /* unreached: a caller without a file: the program wrote its code itself */
+        /* A caller without a file: the program wrote its code itself. */
         text_add_address(text, (const void *)modules_shown(place.address));
     }
     text_add(text, "\n");

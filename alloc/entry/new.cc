@@ -57,7 +57,6 @@ std::new_handler handler()
 [[noreturn]] void throw_bad_alloc()
 {
     ThrowBadAlloc thrower = &std::__throw_bad_alloc;
-    // unreached: as runtime_symbol
     if (thrower == nullptr) thrower = reinterpret_cast<ThrowBadAlloc>(runtime_symbol("_ZSt17__throw_bad_allocv"));
     if (thrower != nullptr) thrower();
     abort(); // no C++ runtime: nobody could catch it

@@ -24,7 +24,6 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
     return count;
 }
 
-/* unreached: the unwinder has lost its way */
 uint64_t os_link_register(const void *signal_context)
 {
     (void)signal_context;
@@ -53,7 +52,6 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
     return count;
 }
 
-/* unreached: the unwinder has lost its way */
 uint64_t os_link_register(const void *signal_context)
 {
     const ucontext_t *context = signal_context;
@@ -83,7 +81,6 @@ size_t os_registers(const void *signal_context, struct os_register registers[OS_
     return count;
 }
 
-/* unreached: the unwinder has lost its way */
 uint64_t os_link_register(const void *signal_context)
 {
     const ucontext_t *context = signal_context;

@@ -111,7 +111,7 @@ int failfast_settings_read(void)
 {
     struct settings settings = {LEVEL_STANDARD, 0, -1, 0};
     if (!os_is_privileged() && !read_proc(&settings) && environ != NULL)
-        /* unreached: only where /proc is not mounted */
+        /* if /proc is not mounted */
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
     /* relaxed: a thread that finds either one unread reads all again. */
     __atomic_store_n(&failfast_goes_on_read, settings.goes_on, __ATOMIC_RELAXED);
