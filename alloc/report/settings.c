@@ -110,8 +110,7 @@ static bool read_proc(struct settings *settings)
 int failfast_settings_read(void)
 {
     struct settings settings = {LEVEL_STANDARD, 0, -1, 0};
-    if (!os_is_privileged() && !read_proc(&settings) && environ != NULL)
-        /* if /proc is not mounted */
+    if (!os_is_privileged() && !read_proc(&settings) && environ != NULL) /* /proc is not mounted */
         for (char **entry = environ; *entry != NULL; entry++) take_prefixed(*entry, &settings);
     /* relaxed: a thread that finds either one unread reads all again. */
     __atomic_store_n(&failfast_goes_on_read, settings.goes_on, __ATOMIC_RELAXED);
