@@ -56,7 +56,8 @@ endfunction()
 set(CONFORM_CANARIES none malloc_errno calloc_wraps realloc_frees realloc_32_bits reallocarray_wraps usable_null
   no_pvalloc memalign_256 memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
   late_malloc only_free late_free realloc_null unload stack fork_lock fork_handlers static_tls loader_lock environ getrandom mallopt helper
-  cancel secure calloc_slack touch spin killed sluggish)
+  cancel secure calloc_slack calloc_errno realloc_errno reallocarray_errno aligned_errno valloc_errno align_2_60
+  posix_0 pvalloc_short reallocarray_null fork_fork fork_thread touch spin killed sluggish)
 function(conform_canaries directory)
   add_custom_target(conform-canaries)
   foreach(bug IN LISTS CONFORM_CANARIES)

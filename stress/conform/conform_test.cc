@@ -144,7 +144,16 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{"helper", "helpers-mask-signals", {}, "took a signal"},
         Canary{"cancel", "no-cancellation-point", {}, "cancellation"},
         Canary{"calloc_slack", "calloc-slack", {}, "is not zero, and"},
-        Canary{"secure", "secure-environment", {}, "canary: statistics"}),
+        Canary{"secure", "secure-environment", {}, "canary: statistics"},
+        Canary{"calloc_errno", "enomem-calloc", {}, "errno"}, Canary{"realloc_errno", "enomem-realloc", {}, "errno"},
+        Canary{"reallocarray_errno", "enomem-reallocarray", {}, "errno"},
+        Canary{"aligned_errno", "enomem-aligned", {}, "errno"},
+        Canary{"valloc_errno", "valloc-pvalloc-fail", {}, "failed with errno"},
+        Canary{"align_2_60", "alignment-too-large", {}, "gave a block"},
+        Canary{"posix_0", "posix-memalign-size-0", {}, ""}, Canary{"pvalloc_short", "pvalloc-usable", {}, "below"},
+        Canary{"reallocarray_null", "reallocarray-null-and-zero", {}, "gave NULL"},
+        Canary{"fork_fork", "fork-child-forks", {}, "the child"},
+        Canary{"fork_thread", "fork-from-a-thread", {}, "SIGABRT"}),
     [](const auto &tested) { return std::string(tested.param.bug); });
 
 TEST(Conform, PassesWithoutABug)

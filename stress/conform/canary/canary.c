@@ -17,42 +17,53 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONFORM_BUGS(X)                                                                    \
-    X(NONE)                                                                                \
-    X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */                  \
-    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */                \
-    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                   \
-    X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                           \
-    X(REALLOCARRAY_WRAPS)                                                                  \
-    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                                  \
-    X(NO_PVALLOC)       /* pvalloc is left to libc */                                            \
-    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                                 \
-    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                         \
-    X(POSIX_POINTER)    /* a failing posix_memalign writes *memptr */                         \
-    X(FREE_ERRNO)       /* free changes errno */                                                 \
-    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                        \
-    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                            \
-    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 does not clear the last byte */        \
-    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                       \
-    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                        \
-    X(LATE_FREE)        /* free of a large block in a thread that never allocated does nothing */ \
-    X(REALLOC_NULL)     /* realloc(NULL, 0) is NULL, and malloc(0) is not */                   \
-    X(UNLOAD)           /* a key destructor stays registered after dlclose */                        \
-    X(STACK)            /* malloc needs 64 KiB of stack */                                            \
-    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */             \
-    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                       \
-    X(STATIC_TLS)       /* has too much static thread-local data for dlopen */                   \
-    X(LOADER_LOCK)      /* malloc takes the loader's lock */                                    \
-    X(ENVIRON)          /* malloc reads the environment */                                          \
-    X(GETRANDOM)        /* aborts if getrandom is denied */                                       \
-    X(MALLOPT)          /* after mallopt(M_MXFAST, 0) malloc fails */                               \
-    X(HELPER)           /* a thread of the library accepts signals */                                \
-    X(CANCEL)           /* malloc is a cancellation point */                                         \
-    X(CALLOC_SLACK)     /* calloc(1, n) does not clear a byte behind the n */                  \
-    X(SECURE)           /* obeys the environment under AT_SECURE */                                  \
-    X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                         \
-    X(SPIN)             /* realloc to an impossible size never returns */                              \
-    X(KILLED)           /* realloc to an impossible size meets a SIGKILL, as from outside */         \
+#define CONFORM_BUGS(X)                                                                           \
+    X(NONE)                                                                                       \
+    X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */                         \
+    X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */                       \
+    X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                          \
+    X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                                  \
+    X(REALLOCARRAY_WRAPS)                                                                         \
+    X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                                         \
+    X(NO_PVALLOC)       /* pvalloc is left to libc */                                                   \
+    X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                                        \
+    X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                                \
+    X(POSIX_POINTER)    /* a failing posix_memalign writes *memptr */                                \
+    X(FREE_ERRNO)       /* free changes errno */                                                        \
+    X(FREE_ERRNO_DENIED) /* free changes errno when munmap fails */                               \
+    X(CALLOC_DIRTY)     /* calloc of recycled memory is not zero */                                   \
+    X(CALLOC_LAST_BYTE) /* calloc with a count of 7 does not clear the last byte */               \
+    X(LATE_MALLOC)      /* malloc after the thread's destructor aborts */                              \
+    X(ONLY_FREE)        /* free in a thread that never allocated aborts */                               \
+    X(LATE_FREE)        /* free of a large block in a thread that never allocated does nothing */        \
+    X(REALLOC_NULL)     /* realloc(NULL, 0) is NULL, and malloc(0) is not */                          \
+    X(UNLOAD)           /* a key destructor stays registered after dlclose */                               \
+    X(STACK)            /* malloc needs 64 KiB of stack */                                                   \
+    X(FORK_LOCK)        /* fork while another thread is in malloc: the child hangs */                    \
+    X(FORK_HANDLERS)    /* atfork handlers hold the lock across fork */                              \
+    X(STATIC_TLS)       /* has too much static thread-local data for dlopen */                          \
+    X(LOADER_LOCK)      /* malloc takes the loader's lock */                                           \
+    X(ENVIRON)          /* malloc reads the environment */                                                 \
+    X(GETRANDOM)        /* aborts if getrandom is denied */                                              \
+    X(MALLOPT)          /* after mallopt(M_MXFAST, 0) malloc fails */                                      \
+    X(HELPER)           /* a thread of the library accepts signals */                                       \
+    X(CANCEL)           /* malloc is a cancellation point */                                                \
+    X(CALLOC_SLACK)     /* calloc(1, n) does not clear a byte behind the n */                         \
+    X(SECURE)           /* obeys the environment under AT_SECURE */                                         \
+    X(CALLOC_ERRNO)     /* calloc of an impossible size does not set errno, and so below */           \
+    X(REALLOC_ERRNO)                                                                              \
+    X(REALLOCARRAY_ERRNO)                                                                         \
+    X(ALIGNED_ERRNO)                                                                              \
+    X(VALLOC_ERRNO)                                                                               \
+    X(ALIGN_2_60)       /* memalign of an alignment of 2^60 gives a block */                            \
+    X(POSIX_0)          /* posix_memalign of size 0 forgets the alignment */                               \
+    X(PVALLOC_SHORT)    /* pvalloc does not round the size up */                                     \
+    X(REALLOCARRAY_NULL) /* reallocarray(NULL, n, size) is NULL */                                \
+    X(FORK_FORK)        /* malloc in the third of a chain of children aborts; a check is in the first */ \
+    X(FORK_THREAD)      /* malloc in the child of a thread that is not the first aborts */             \
+    X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                                \
+    X(SPIN)             /* realloc to an impossible size never returns */                                     \
+    X(KILLED)           /* realloc to an impossible size meets a SIGKILL, as from outside */                \
     X(SLUGGISH)         /* each malloc takes 60 ms of processor time */
 
 enum bug {
@@ -96,6 +107,19 @@ static void on_thread_exit(void *value)
     ended = true;
 }
 
+/* Of the bugs FORK_FORK and FORK_THREAD. */
+static unsigned forks;
+static bool child_of_thread;
+
+static void before_fork(void)
+{
+    child_of_thread = gettid() != getpid();
+}
+static void in_child(void)
+{
+    forks++;
+}
+
 static void lock_take(void)
 {
     pthread_mutex_lock(&lock);
@@ -111,6 +135,7 @@ __attribute__((constructor)) static void canary_start(void)
     if (BUG == CONFORM_GETRANDOM && getrandom(&byte, 1, 0) != 1) abort();
     if (BUG == CONFORM_LATE_MALLOC || BUG == CONFORM_UNLOAD) pthread_key_create(&key, on_thread_exit);
     if (BUG == CONFORM_FORK_HANDLERS) pthread_atfork(lock_take, lock_release, lock_release);
+    if (BUG == CONFORM_FORK_FORK || BUG == CONFORM_FORK_THREAD) pthread_atfork(before_fork, NULL, in_child);
     armed = true;
 }
 
@@ -168,6 +193,8 @@ static void before_malloc(size_t size_bytes)
     if (BUG == CONFORM_LOADER_LOCK && size_bytes == HUGE_BYTES) dl_iterate_phdr(nothing, NULL);
     if (BUG == CONFORM_ENVIRON && environ[0] == NULL) abort();
     if (BUG == CONFORM_SLUGGISH) work_ms(60);
+    if (BUG == CONFORM_FORK_FORK && forks > 2) abort();
+    if (BUG == CONFORM_FORK_THREAD && forks > 0 && child_of_thread) abort();
     if (BUG == CONFORM_CANCEL && size_bytes == HUGE_BYTES) pthread_testcancel();
     if (BUG == CONFORM_HELPER && size_bytes == HUGE_BYTES) {
         static pid_t started_in;
@@ -213,7 +240,9 @@ void *calloc(size_t count, size_t size_bytes)
 {
     if (BUG == CONFORM_CALLOC_WRAPS && count == SIZE_MAX / 2 + 1 && size_bytes == 2) return __libc_calloc(1, 16);
     if (BUG == CONFORM_CALLOC_DIRTY && armed && count == 1 && size_bytes > 256) return malloc(size_bytes);
+    const int before = errno;
     char *block = __libc_calloc(count, size_bytes);
+    if (BUG == CONFORM_CALLOC_ERRNO && block == NULL && (count == 1 || size_bytes == 1)) errno = before;
     if (BUG == CONFORM_CALLOC_SLACK && count == 1 && block != NULL && malloc_usable_size(block) > size_bytes)
         block[size_bytes] = 1;
     if (BUG == CONFORM_CALLOC_LAST_BYTE && count == 7 && size_bytes > 1 && block != NULL) block[7 * size_bytes - 1] = 1;
@@ -223,6 +252,7 @@ void *calloc(size_t count, size_t size_bytes)
 void *realloc(void *block, size_t size_bytes)
 {
     allocated = true;
+    const int before = errno;
     if (BUG == CONFORM_REALLOC_NULL && block == NULL && size_bytes == 0) return NULL;
     if (BUG == CONFORM_KILLED && size_bytes > PTRDIFF_MAX) kill(getpid(), SIGKILL);
     while (BUG == CONFORM_SPIN && size_bytes > PTRDIFF_MAX) continue;
@@ -233,6 +263,7 @@ void *realloc(void *block, size_t size_bytes)
         __libc_free(block);
         errno = ENOMEM;
     }
+    if (BUG == CONFORM_REALLOC_ERRNO && moved == NULL && size_bytes > PTRDIFF_MAX) errno = before;
     return moved;
 }
 
@@ -243,7 +274,11 @@ void *reallocarray(void *block, size_t count, size_t size_bytes)
         errno = ENOMEM;
         return NULL;
     }
-    return realloc(block, product);
+    if (BUG == CONFORM_REALLOCARRAY_NULL && block == NULL) return NULL;
+    const int before = errno;
+    void *moved = realloc(block, product);
+    if (BUG == CONFORM_REALLOCARRAY_ERRNO && moved == NULL && product > PTRDIFF_MAX) errno = before;
+    return moved;
 }
 
 void *memalign(size_t align_bytes, size_t size_bytes)
@@ -252,7 +287,11 @@ void *memalign(size_t align_bytes, size_t size_bytes)
     if (BUG == CONFORM_MEMALIGN_256 && align_bytes == 256 && size_bytes == 256) return __libc_malloc(256);
     if (BUG == CONFORM_MEMALIGN_WRAPS && size_bytes % 64 != 0 && size_bytes + align_bytes < size_bytes)
         return __libc_memalign(align_bytes, size_bytes + align_bytes);
-    return __libc_memalign(align_bytes, size_bytes);
+    if (BUG == CONFORM_ALIGN_2_60 && align_bytes == (size_t)1 << 60 && size_bytes == 1) return __libc_malloc(1);
+    const int before = errno;
+    void *block = __libc_memalign(align_bytes, size_bytes);
+    if (BUG == CONFORM_ALIGNED_ERRNO && block == NULL && align_bytes == 64 && size_bytes % 64 == 0) errno = before;
+    return block;
 }
 
 void *aligned_alloc(size_t align_bytes, size_t size_bytes)
@@ -265,7 +304,8 @@ int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
     if (BUG == CONFORM_POSIX_POINTER) *block = NULL;
     if (align_bytes == 0 || align_bytes % sizeof(void *) != 0 || (align_bytes & (align_bytes - 1)) != 0) return EINVAL;
     const int before = errno;
-    void *fresh = __libc_memalign(align_bytes, size_bytes);
+    void *fresh =
+        BUG == CONFORM_POSIX_0 && size_bytes == 0 ? __libc_malloc(0) : __libc_memalign(align_bytes, size_bytes);
     errno = before;
     if (fresh == NULL) return ENOMEM;
     *block = fresh;
@@ -274,13 +314,16 @@ int posix_memalign(void **block, size_t align_bytes, size_t size_bytes)
 
 void *valloc(size_t size_bytes)
 {
-    return __libc_valloc(size_bytes);
+    const int before = errno;
+    void *block = __libc_valloc(size_bytes);
+    if (BUG == CONFORM_VALLOC_ERRNO && block == NULL) errno = before;
+    return block;
 }
 
 #if !CONFORM_WITHOUT_PVALLOC
 void *pvalloc(size_t size_bytes)
 {
-    return __libc_pvalloc(size_bytes);
+    return BUG == CONFORM_PVALLOC_SHORT ? __libc_valloc(size_bytes) : __libc_pvalloc(size_bytes);
 }
 #endif
 
