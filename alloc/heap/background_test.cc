@@ -88,6 +88,45 @@ TEST_F(Background, ComesAndGoes)
 }
 
 // Its stack is small, and gone with it.
+// Rounds are made after hak_background(true) until hak_background(false), and files are written from the first wish on: in
+// whatever order they are asked for, neither ends the other.
+TEST_F(Background, RoundsAndFilesDoNotEndEachOther)
+{
+    enum { ON, OFF, FILES, WISHES, LENGTH = 3 };
+    for (int sequence = 0; sequence < WISHES * WISHES * WISHES; sequence++) {
+        bool has_rounds = false, has_files = false;
+        for (int i = 0, left = sequence; i < LENGTH; i++, left /= WISHES) {
+            const int wish = left % WISHES;
+            if (wish == FILES) {
+                background_write_files();
+                has_files = true;
+            } else {
+                ASSERT_EQ(hak_background(wish == ON), 0);
+                has_rounds = wish == ON;
+            }
+            EXPECT_EQ(background_is_on(), has_rounds) << sequence << ", step " << i;
+            EXPECT_EQ(atomic_load(&writer_has_thread), has_rounds || has_files) << sequence << ", step " << i;
+        }
+        background_end();
+        EXPECT_FALSE(background_is_on());
+        EXPECT_FALSE(atomic_load(&writer_has_thread));
+    }
+}
+
+// However short the delay is, it makes at most one round in 50 ms.
+TEST_F(Background, AShortDelayKeepsNoProcessorBusy)
+{
+    for (uint32_t delay_ms : {0u, 1u, 7u}) {
+        pool_set_purge_delay_ms(delay_ms);
+        const uint64_t start_ms = os_now_ms(), before = background_rounds();
+        ASSERT_EQ(hak_background(true), 0);
+        usleep(300'000);
+        ASSERT_EQ(hak_background(false), 0);
+        EXPECT_LE(background_rounds() - before, (os_now_ms() - start_ms) / 50 + 1) << delay_ms;
+    }
+    pool_set_purge_delay_ms(PURGE_DELAY_MS);
+}
+
 TEST_F(Background, LeavesNoMappings)
 {
     SKIP_UNDER_SANITIZER("it maps memory for each thread");

@@ -189,6 +189,44 @@ TEST_F(Calloc, IsZeroAsFarAsTheProgramMayUse)
     }
 }
 
+// The same after each pair of malloc, calloc and realloc of lengths that share their last page or do not, of which the program
+// used the size or all that there was: in pages that a shorter block left, in the run that was kept, and in freed ones.
+TEST_F(Calloc, IsZeroAfterEachPairOfCalls)
+{
+    SKIP_UNDER_SANITIZER("the bytes behind the size are poisoned, and other tests say the rest");
+    enum { MALLOC, CALLOC, REALLOC, KINDS };
+    const size_t sizes[] = {PAGE_BYTES - 20000, 2 * PAGE_BYTES - 30000, 2 * PAGE_BYTES - 10000, 3 * PAGE_BYTES - 20000};
+    constexpr size_t size_count = std::size(sizes), calls = KINDS * size_count * 2;
+    const auto call = [&](char *block, size_t number) {
+        const size_t kind = number % KINDS, size = sizes[number / KINDS % size_count];
+        if (kind != REALLOC) hak_free(block);
+        block = kind == MALLOC   ? static_cast<char *>(hak_malloc(size))
+                : kind == CALLOC ? zeroed(size)
+                                 : static_cast<char *>(hak_realloc(block, size));
+        if (kind == CALLOC) EXPECT_TRUE(test::is_zero(block, size, 16));
+        memset(block, 0xff, number / KINDS / size_count == 0 ? size : hak_malloc_usable_size(block));
+        return block;
+    };
+    const auto check = [](size_t size) {
+        char *block = zeroed(size);
+        EXPECT_TRUE(test::is_zero(block, hak_malloc_usable_size(block), 16)) << size;
+        return block;
+    };
+    for (size_t pair = 0; pair < calls * calls && !HasFailure(); pair++) {
+        SCOPED_TRACE(pair);
+        for (size_t size : sizes) {
+            hak_purge_all();
+            void *other = hak_malloc(2 * PAGE_BYTES);
+            char *block = call(call(nullptr, pair % calls), pair / calls);
+            char *beside = check(size);
+            hak_free(block);
+            hak_free(other); // now the block's run is free, not kept
+            hak_free(check(size));
+            hak_free(beside);
+        }
+    }
+}
+
 // Of a cached mapping with little in it: one call to the system, whatever its length, and no memory but for what the program
 // touches. One that is full of data is cleared in place.
 TEST_F(Calloc, OfACachedMappingCostsWhatItHolds)

@@ -13,6 +13,7 @@
 #include <thread>
 
 extern "C" {
+#include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "report/first_error.h"
 #include "report/output.h"
@@ -80,6 +81,19 @@ TEST_F(Process, AProcessKnowsItsNameAndTime)
             ASSERT_STREQ(time_text, wanted);
         }
     }));
+}
+
+// A child's age begins at the fork, whatever else of it has been asked before.
+TEST_F(Process, AChildsAgeIsItsOwn)
+{
+    hak_free(hak_malloc(1)); // the heap has its handler of fork
+    usleep(5000);
+    for (bool is_asked : {false, true}) {
+        if (is_asked) process_number();
+        const uint64_t before_ms = os_now_ms();
+        EXPECT_GE(process_age_ms(), 5u);
+        EXPECT_TRUE(test::in_child([&] { EXPECT_LE(process_age_ms(), os_now_ms() - before_ms); }));
+    }
 }
 
 // Standard error is found as long as the program has not closed it in all places, and never taken for another file.

@@ -1,11 +1,13 @@
-// fresh_limit_test.cc: address space that is limited (RLIMIT_AS) when the heap starts, or soon after: each time in a child
-// of a process that has not used it.
+// fresh_limit_test.cc: address space that is limited (RLIMIT_AS) when the heap starts, or soon after, and a purge delay of 0
+// from the start: each time in a child of a process that has not used the heap.
 #include "heap/heap_test_support.h"
 
 #include <sys/syscall.h>
 
 extern "C" {
+#include "os/os.h"
 #include "superslab/pagemap.h"
+#include "superslab/purge.h"
 }
 
 namespace {
@@ -120,4 +122,22 @@ TEST(FreshLimit, NothingIsTriedUnderALimitThatWasThereAtTheStart)
             for (void *run : runs) hak_free(run);
             test::expect_at_rest();
         }));
+}
+
+// Without a delay nothing is dirty, so no later round would release what is empty: a free does.
+TEST(FreshDelay, OfZeroReleasesEmptySuperslabs)
+{
+    EXPECT_TRUE(test::in_child([] {
+        pool_set_purge_delay_ms(0);
+        std::vector<void *> runs(200);
+        for (void *&run : runs) run = hak_malloc(RUN_BYTES_MAX);
+        ASSERT_GE(pool_figures().superslab_count, 100u);
+        for (void *run : runs) hak_free(run);
+        const uint64_t begin_ms = os_now_ms();
+        while (pool_figures().superslab_count > EMPTY_SUPERSLABS_MIN + 1) {
+            ASSERT_LT(os_now_ms() - begin_ms, 20'000u) << pool_figures().superslab_count << " superslabs stayed";
+            usleep(PURGE_DELAY_MS * 1000 / 4);
+            hak_free(hak_malloc(RUN_BYTES_MAX));
+        }
+    }));
 }

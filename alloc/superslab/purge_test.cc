@@ -1,6 +1,10 @@
 // purge_test.cc: the limit on the number of free pages that keep their memory, what it learns and forgets.
 #include "superslab/purge_test_support.h"
 
+extern "C" {
+#include "superslab/limit.h"
+}
+
 namespace test::purge {
 
 TEST_F(Purge, AFirstSwingIsNotKept)
@@ -213,6 +217,27 @@ TEST_F(Purge, WithoutADelayAFreePurgesItsSuperslabAlone)
     EXPECT_EQ(purge_calls_of([] { swing(1, true); }), 1u);
     os = inner;
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
+}
+
+// The limit allows what fits once all free pages have given their memory back, to the byte, and nothing more.
+TEST_F(Purge, TheLimitAllowsWhatFitsWithoutFreePages)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const page_range held = pool_claim(RUN_PAGES, 1, true);
+        for (size_t short_bytes : {(size_t)1, (size_t)100, (size_t)PAGE_BYTES - 1, (size_t)PAGE_BYTES,
+                                   (size_t)PAGE_BYTES + 1, 3 * (size_t)RUN_PAGES * PAGE_BYTES - 1,
+                                   3 * (size_t)RUN_PAGES * PAGE_BYTES, 3 * (size_t)RUN_PAGES * PAGE_BYTES + 1}) {
+            limit_set(SIZE_MAX);
+            pool_purge_all();
+            swing(3, true);
+            const size_t committed_bytes = limit_committed_bytes(), dirty_bytes = purge_dirty_pages() * PAGE_BYTES;
+            ASSERT_EQ(dirty_bytes, 3 * (size_t)RUN_PAGES * PAGE_BYTES);
+            limit_set(committed_bytes + PAGE_BYTES - short_bytes);
+            EXPECT_EQ(limit_allows(PAGE_BYTES), short_bytes <= dirty_bytes) << short_bytes;
+        }
+        limit_set(SIZE_MAX);
+        pool_free(held.superslab, held.first, RUN_PAGES, 0);
+    }));
 }
 
 // Nobody was on a slow path for four delays: the next one gives back what is idle, without a round to mark it first.

@@ -46,5 +46,6 @@ set(CAMPAIGN_TESTS_OF_ONE_THREAD
   campaign/record_test.cc
   campaign/report_test.cc
   campaign/soak_state_test.cc
+  campaign/summary_test.cc
   campaign/page/svg_test.cc
   campaign/words_test.cc)

@@ -141,6 +141,11 @@ TEST_F(Child, StatusAndVerdictMustAgree)
 {
     expect_failure(run("echo \"$pass\" >\"$json\"; exit 1"), "error", "verdict pass, but exit status 1");
     expect_failure(run("echo '{\"verdict\": \"pass\", \"ops\": 0}' >\"$json\""), "error", "did no op");
+    for (int status : {0, 2, 3, 76})
+        expect_failure(run("echo '{\"verdict\": \"fail\", \"failures\": [{\"rule\": \"overlap\", \"detail\": "
+                           "\"d\"}]}' >\"$json\"; exit " +
+                           std::to_string(status)),
+                       "error", "verdict fail, but exit status " + std::to_string(status));
 }
 
 TEST_F(Child, ThatCannotStart)

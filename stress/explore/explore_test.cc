@@ -1,4 +1,4 @@
-// Tests the search itself on toy programs whose interleavings can be counted.
+// More than 400 lines: the toy words and programs serve tests of every part. Tests the search itself on toy programs whose interleavings can be counted.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -272,6 +272,15 @@ TEST(ExploreLocks, Deadlock)
     ASSERT_STREQ(result.failure.rule, "deadlock");
     EXPECT_EQ(schedule_print(result.failure.schedule), "0:2,1,0");
     EXPECT_EQ(all_of(program_of(2, body), 0).failure.rule, nullptr) << "a run after one that stopped halfway";
+}
+
+TEST(ExploreLocks, OneThatIsHeldAtTheEndIsADeadlock)
+{
+    const auto take = [](unsigned) { shared.lock(); };
+    const auto judge = [] { runner().call(1, [] { shared.lock(); }); };
+    const Sweep result = all_of(program_of(1, take, judge), 0);
+    ASSERT_STREQ(result.failure.rule, "deadlock");
+    EXPECT_NE(std::string(result.failure.detail).find("still held"), std::string::npos) << result.failure.detail;
 }
 
 TEST(ExploreLocks, ARunThatDoesNotEnd)
