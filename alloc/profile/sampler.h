@@ -59,10 +59,6 @@ static inline uint64_t sampling_now(void)
 {
     return atomic_load_explicit(&sampling, memory_order_relaxed);
 }
-static inline bool sampling_profile_is_on(void)
-{
-    return sampling_now() >> 63 != 0;
-}
 static inline uint32_t sampling_guard_rate(void)
 {
     return (uint32_t)sampling_now();
