@@ -25,6 +25,7 @@ set(EMULATOR_LACKS
     "Tight.RefusedAtEveryCall=LIMITS"
     "Tight.ResizesInTheMapping=LIMITS"
     "Tight.ThreadsAtTheLimit=LIMITS"
+    "Fork.AThreadMoreCostsTwoPagesAndAQuarter=MEMORY"
     "Fork.ChildStartsThreadsThatAdopt=FORK"
     "Fork.Grandchild=FORK"
     "Fork.InTheMidstOfOthersWork=FORK"
