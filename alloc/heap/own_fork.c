@@ -119,6 +119,7 @@ void own_fork_child(void)
         } else if (heap->large_changes != 0) {
             heap->torn = true;
         } else if (atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL && !heap->torn) {
+            /* unreached: by chance: a free has posted a block at the moment of the fork */
             own_lock(heap);
             own_unlock(heap); /* drains: the thread that posted them may have been about to */
         }

@@ -98,6 +98,7 @@ static uint32_t mapping_of_module(uint32_t index, uint64_t address)
     return 0;
 }
 
+/* unreached: code that no file has, such as a JIT's */
 static uint32_t mapping_of_other(uint64_t address)
 {
     uint32_t low = 0, high = other_count;

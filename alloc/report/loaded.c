@@ -86,6 +86,7 @@ static bool find_quickly(uintptr_t address, struct loaded *found)
 }
 
 /* Most files begin at the difference of their addresses in memory and in the file, which is what the linker lists. */
+/* unreached: glibc since 2.35 has _dl_find_object, which is quicker */
 static bool bounds_find(const struct link_map *map, struct loaded *each, struct image_room *room)
 {
     if (find_object != NULL) return find_quickly((uintptr_t)map->l_ld, each);
@@ -125,6 +126,7 @@ struct search {
     bool is_found;
 };
 
+/* unreached: glibc since 2.35 has _dl_find_object, which is quicker */
 static bool visit_search(const struct loaded *each, void *context)
 {
     struct search *search = context;
@@ -133,6 +135,7 @@ static bool visit_search(const struct loaded *each, void *context)
     return search->is_found;
 }
 
+/* unreached: glibc since 2.35 has _dl_find_object, which is quicker */
 bool loaded_find(uintptr_t address, struct loaded *found, struct image_room *room)
 {
     if (find_object != NULL) return find_quickly(address, found);

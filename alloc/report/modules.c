@@ -244,6 +244,7 @@ static const struct module_place *place_of(const struct loaded *found, enum modu
 
 /* Without _dl_find_object the linker's list is walked, which takes some system calls for each file. So an address that
  * need not be one of code is only looked for where something was found before. */
+/* unreached: glibc since 2.35 has _dl_find_object, which is quicker */
 static const struct module_place *place_by_list(uintptr_t address, enum modules_trust trust)
 {
     /* acquire: pairs with the release in place_make. */

@@ -31,7 +31,7 @@ static inline struct slab *kept_take(uint32_t lane, uint32_t pages)
     if (found % sizeof(struct slab) != pages) return NULL;
     /* acquire: pairs with the release in kept_put, so that what the last owner wrote comes before what we write. */
     if (!atomic_compare_exchange_strong_explicit(run, &found, 0, memory_order_acquire, memory_order_relaxed))
-        return NULL;
+        return NULL; /* unreached: by chance: another thread takes it */
     return (struct slab *)(found - pages); /* NOLINT(performance-no-int-to-ptr) */
 }
 

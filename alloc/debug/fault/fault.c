@@ -62,7 +62,7 @@ static bool is_told(const siginfo_t *info, const struct os_register *registers, 
         return true;
     }
     if (info->si_code == SEGV_ACCERR && sealed_is_open(info->si_addr))
-        return true; /* another thread reported it just now */
+        return true; /* unreached: by chance: another thread reported it just now */
     if (find_pointer(info, registers, count, FRAME_JUNK, &pointer))
         failfast_refused(FAILFAST_use_after_free, (const void *)(uintptr_t)pointer,
                          "a pointer that was read from a freed block");
