@@ -1,4 +1,5 @@
-// More than 400 lines: the toy words and programs serve tests of every part. Tests the search itself on toy programs whose interleavings can be counted.
+// Tests the search itself on toy programs whose interleavings can be counted. More than 400 lines: the toy words serve all
+// parts.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
