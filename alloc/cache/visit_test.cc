@@ -357,22 +357,25 @@ TEST_F(Visit, AChildForkedDuringVisits)
     visitor.join();
 }
 
-// A fork at the very moment of a visit to the forking thread's own heap.
+// A fork at the very moment of a visit to the forking thread's own heap, also while its blocks are sampled.
 TEST_F(Visit, TheChildLeavesAHeapThatWasHalfVisited)
 {
-    fill_and_free(512, 1 << 20);
-    EXPECT_TRUE(test::in_child([] {
-        struct tcache *self = tcache_self();
-        struct heap *before = self->heap;
-        self->busy = BUSY_VISITED; // as the visitor, which the child does not have, left it
-        EXPECT_TRUE(test::in_child([before] {
-            EXPECT_EQ(tcache_self()->heap, nullptr);
+    for (size_t mean_bytes : {0u, 1000u}) {
+        EXPECT_TRUE(test::in_child([mean_bytes] {
+            if (mean_bytes != 0 && hak_profile_start(mean_bytes) != 0) return; // this build has no profile
             fill_and_free(512, 1 << 20);
-            EXPECT_NE(tcache_self()->heap, nullptr);
-            EXPECT_NE(tcache_self()->heap, before);
+            struct tcache *self = tcache_self();
+            struct heap *before = self->heap;
+            self->busy = BUSY_VISITED; // as the visitor, which the child does not have, left it
+            EXPECT_TRUE(test::in_child([before] {
+                EXPECT_EQ(tcache_self()->heap, nullptr);
+                fill_and_free(512, 1 << 20);
+                EXPECT_NE(tcache_self()->heap, nullptr);
+                EXPECT_NE(tcache_self()->heap, before);
+            })) << mean_bytes;
+            self->busy = 0;
         }));
-        self->busy = 0;
-    }));
+    }
 }
 
 namespace {
