@@ -42,6 +42,17 @@ enum {
     CREDIT_LEAST = 2,
     CREDIT_LEAST_BYTES = 8 * 1024,
 
+    /* What bins may hold is bought from a purse (superslab/purse.h). A class that could not buy enough takes at most 1/2
+     * (1 >> USED_SHARE_LOG2) of its blocks in use. */
+    PURSE_FIRST_BYTES = 5 << 20,
+    PURSE_BYTES = 32 << 20,
+    PURSE_HEAP_LEAST_BYTES = 8 << 10,
+    PURSE_HEAP_BYTES = 8 << 20,
+    PURSE_SHARE_LOG2 = 3,
+    USED_SHARE_LOG2 = 1,
+    BROKE_TRIES = 32, /* a heap that could not buy does not try again the next times */
+    GIVE_UP_STEPS = 8, /* a class that cannot buy looks at this many others of the thread, which may give up theirs */
+
     /* Lists that a thread may keep parked. Of one class: as many as fit MAGAZINES_BYTES, between MIN and MAX. Of all
      * classes together: PARKED_MIN, and one more for each 512 KiB (1 << PARKED_SHARE_LOG2) that its heap has given
      * out. */

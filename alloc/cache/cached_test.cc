@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "cache/cached.h"
+#include "cache/credits.h"
 }
 
 namespace {

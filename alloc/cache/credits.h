@@ -1,6 +1,11 @@
-/* credits.h: how many frees a heap's bins take (struct parking): where a credit begins, grows and falls. What a heap has
- * learned stays with it when another thread takes it over. A heap that idles forgets it: a visit resets the credits, and
- * so does the tick that flushes a cold orphan. */
+/* credits.h: how many frees a heap's bins take (struct parking): where a credit begins, grows and falls, and how a class pays
+ * for it. What a heap has learned stays with it when another thread takes it over. A heap that idles forgets it: a visit
+ * resets the credits, and so does the tick that flushes a cold orphan.
+ *
+ * What a bin may come to hold is at most its credit, and at most the class's blocks in use, bins included. A class pays for
+ * that from the purse (superslab/purse.h), and for all of the credit once it has freed while far more are in use. If it
+ * cannot, its lists go back to their slabs, its bin takes what is paid or a share of the blocks in use, and it keeps no empty
+ * slab unless something is paid. So a thread that frees all keeps what it has paid for. */
 #pragma once
 
 #include <stdint.h>
@@ -9,6 +14,9 @@
 
 /* Fills the credits of a thread that has just taken a heap: the heap's own, or those of a new heap. */
 void tcache_fill_credits(struct tcache *tcache);
+
+/* Each class's next free asks again how many its bin takes. */
+void tcache_spend_credits(struct tcache *tcache);
 
 /* The credits of new heaps from now on, and of the calling thread's own where it has learned nothing: credits[class_index],
  * brought within what a class may have. */
@@ -22,7 +30,43 @@ uint32_t credits_highest(uint32_t class_index);
 uint32_t credits_learned(uint32_t class_index);
 
 /* A parked list is wanted again. */
-HAK_NOINLINE void credit_grow(struct heap *heap, uint32_t class_index);
+HAK_NOINLINE void credit_grow(struct tcache *tcache, uint32_t class_index);
 
-/* The bins take no more frees than at first, where they had grown. */
+/* The limit of a class (struct class_blocks) is the blocks that it has paid for, or: */
+enum {
+    LIMIT_PAID = 1 << 30, /* it has paid for its credit: its bin may hold no more, whatever is in use */
+    LIMIT_LATER = 3 << 29, /* it has not: the next park looks again */
+    LIMIT_LATER_LEAST = 5 << 28, /* room is at least this with LIMIT_LATER */
+};
+
+/* Whether the class has paid for all that its bin may come to hold. If not, credit_pay tries that. */
+static inline bool credit_is_paid(const struct heap *heap, uint32_t class_index)
+{
+    return heap->owner.blocks[class_index].room < LIMIT_LATER_LEAST; /* not below 0, as an unsigned number */
+}
+
+HAK_NOINLINE void credit_pay(struct tcache *tcache, uint32_t class_index);
+
+/* After a refill: more blocks are in use than the limit. */
+HAK_NOINLINE void credit_outgrown(struct tcache *tcache, uint32_t class_index);
+
+/* How many frees the class's bin takes now. Each list in a row that goes back to its slabs halves the credit, since a thread
+ * that frees more than it allocates needs no long lists, and the last one before it sleeps cannot be taken from it. 0: its
+ * blocks go to their slabs at once. */
+HAK_NOINLINE uint32_t credit_cut(const struct heap *heap, uint32_t class_index);
+
+static inline uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index)
+{
+    const struct parking *parking = &heap->parking[class_index];
+    if (HAK_LIKELY(parking->overflows == 0 && credit_is_paid(heap, class_index))) return parking_credit(parking);
+    return credit_cut(heap, class_index);
+}
+
+/* The bins take no more frees than at first, where they had grown, and nothing is paid any more. */
 void heap_credits_decay(struct heap *heap);
+
+/* Nothing is paid any more. */
+void heap_credits_pay_back(struct heap *heap);
+
+/* The heap has no caches and no thread: what it has bought goes back until a thread takes it. */
+void heap_credits_rest(struct heap *heap);

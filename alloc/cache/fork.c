@@ -15,6 +15,7 @@
 #include "slab/slab.h"
 #include "superslab/kept.h"
 #include "superslab/pool.h"
+#include "superslab/purse.h"
 
 static void requeue(struct slab *slab, uint32_t class_index, void *context)
 {
@@ -77,6 +78,7 @@ static void abandon_dead(void)
             thread_leave(dead);
         } else {
             atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
+            heap->owner.bought_bytes = 0; /* nobody will use it again */
         }
     }
 }
@@ -87,11 +89,14 @@ void fork_child(void)
     kept_after_fork();
     queues_mend();
     abandon_dead();
+    size_t bought_bytes = 0;
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct heap *heap = (struct heap *)owner_with_id(id);
+        bought_bytes += heap->owner.bought_bytes;
         bool is_left = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;
         if (!is_left && remote_is_pending(&heap->owner)) remote_drain_orphan(&heap->owner);
     }
+    purse_recount(bought_bytes);
     thread_recount_warm();
     thread_is_alone(tcache_self()->heap != NULL);
     hooks.own_after_fork();

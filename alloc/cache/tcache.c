@@ -37,15 +37,6 @@ struct block *magazine_pop(struct heap *heap, uint32_t class_index)
     return list;
 }
 
-uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index)
-{
-    const struct parking *parking = &heap->parking[class_index];
-    uint32_t credit = parking_credit(parking);
-    if (parking->overflows == 0) return credit;
-    uint32_t least = sizeclass_credit_least(class_index), now = credit >> parking->overflows;
-    return now > least ? now : least;
-}
-
 /* --- visits ---------------------------------------------------------------------------------------- */
 
 void tcache_busy_again(struct tcache *tcache)
@@ -98,7 +89,7 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
     struct block *list = magazine_pop(heap, class_index);
     if (list != NULL) {
         heap->parking[class_index].overflows = 0;
-        if (!parking_is_grown(&heap->parking[class_index])) credit_grow(heap, class_index);
+        if (!parking_is_grown(&heap->parking[class_index])) credit_grow(tcache, class_index);
         if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_magazine, class_index);
         return list;
     }
@@ -139,6 +130,8 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);
         tcache->heads[class_index] = link_get(&list->next);
+        if (HAK_UNLIKELY((int32_t)tcache->heap->owner.blocks[class_index].room < 0))
+            credit_outgrown(tcache, class_index);
     }
     tcache_busy_end(tcache);
     return list;
@@ -163,6 +156,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 bool heap_has_room(const struct heap *heap, uint32_t class_index)
 {
     return heap->parking[class_index].count < heap->parking[class_index].count_max &&
+           credit_is_paid(heap, class_index) &&
            heap->parked < PARKED_MIN + (owner_used_bytes(&heap->owner) >> PARKED_SHARE_LOG2);
 }
 
@@ -174,6 +168,8 @@ void tcache_settle(struct tcache *tcache)
     if (HAK_UNLIKELY(remote_is_pending(owner))) drain(tcache, CLASS_EMPTY);
     if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
     tcache_flush_begin(tcache);
+    heap_credits_pay_back(tcache->heap);
+    tcache_spend_credits(tcache);
     slab_trim_shrunk(owner);
     tcache_watch_idle(tcache);
 }
@@ -187,7 +183,19 @@ static HAK_NOINLINE void overflow(struct tcache *tcache, struct block *list, uin
     owner_count_event(&heap->owner, OWNER_EVENT_overflows);
     slab_give_back_each(list);
     tcache_watch_idle(tcache);
+    heap->parking[class_index].gave_back = true;
     if (heap->parking[class_index].overflows < OVERFLOWS_MAX) heap->parking[class_index].overflows++;
+}
+
+/* The bin takes no block: those of the class go to their slabs at once. */
+static HAK_NOINLINE void give_straight_back(struct tcache *tcache, uint32_t class_index)
+{
+    struct block *list = tcache->heads[class_index]; /* NULL: the caches were emptied */
+    tcache->heads[class_index] = NULL;
+    tcache->credits[class_index] = 0;
+    tcache->heap->parking[class_index].gave_back = true;
+    slab_give_back_each(list);
+    tcache_watch_idle(tcache);
 }
 
 void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
@@ -204,6 +212,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
         counter_add(&heap->owner.counters, COUNTER_free_own, class_index);
         counter_add(&heap->owner.counters, COUNTER_free_parked, class_index);
     }
+    if (HAK_UNLIKELY(!credit_is_paid(heap, class_index))) credit_pay(tcache, class_index);
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
         if (heap_has_room(heap, class_index)) {
@@ -217,13 +226,13 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     link_set(&block->next, NULL);
     tcache->heads[class_index] = block;
     tcache_settle(tcache);
-    uint32_t credit = parking_credit(&heap->parking[class_index]);
-    if (HAK_UNLIKELY(heap->parking[class_index].overflows != 0)) credit = heap_credit_now(heap, class_index);
+    uint32_t credit = heap_credit_now(heap, class_index);
     if (HAK_UNLIKELY(heap_owes(heap))) {
         if (credit > CREDIT_OWING && heap_owes_soon(heap)) credit = CREDIT_OWING;
         tcache_watch_idle(tcache); /* a visit may have begun the work */
     }
-    tcache->credits[class_index] = credit - 1u;
+    if (HAK_LIKELY(credit != 0)) tcache->credits[class_index] = credit - 1u;
+    else give_straight_back(tcache, class_index);
     tcache_busy_end(tcache);
 }
 
@@ -341,6 +350,7 @@ void heap_magazines_give_back(struct heap *heap)
     struct block *list;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         uint32_t count = heap->parking[class_index].count;
+        if (count != 0) heap->parking[class_index].gave_back = true;
         while ((list = magazine_pop(heap, class_index)) != NULL) {
             if (HAK_UNLIKELY(count-- == 0)) broken(BROKEN_magazines, class_index, list);
             list_give_back_checked(list, class_index);
@@ -365,6 +375,8 @@ size_t tcache_shrink(struct tcache *tcache)
     struct owner *owner = &tcache->heap->owner;
     tcache_busy_begin(tcache);
     tcache_flush(tcache);
+    heap_credits_pay_back(tcache->heap);
+    tcache_spend_credits(tcache);
     owner->used_bytes_peak = owner_used_bytes(owner);
     owner->trimmed_is_wanted = false; /* here memory matters more than speed */
     size_t trimmed_bytes = slab_trim_all(owner);

@@ -82,6 +82,10 @@ struct parking {
     uint8_t overflows; /* lists in a row that went back to their slabs, since a parked one was wanted last */
     _Atomic(bool) is_grown; /* the credit is known to be at its most; as credit */
     uint8_t borrowed; /* blocks that larger classes lent since the class last took fresh memory */
+    bool gave_back; /* a list went back to its slabs since the heap idled */
+    bool wants_again; /* the class was refilled since gave_back: the list went back too early */
+    uint16_t paid; /* blocks that the class has bought (cache/credits.h) */
+    uint16_t credit_seen; /* what was left of the bin's credit when give_up_class came by */
 };
 
 /* What a thread holds besides its bins. It passes from thread to thread together with the owner, its first member.
@@ -90,6 +94,11 @@ struct heap {
     struct owner owner;
     struct parking parking[CLASS_COUNT];
     uint32_t parked; /* number of magazines of all classes */
+    uint8_t broke
+        [2]; /* times that the heap does not try to buy for classes that do not want again, and for those that do */
+    uint8_t give_up_class; /* the class that was asked last to give up what it keeps (cache/credits.c); 0: none */
+    uint32_t give_up_rounds; /* rounds of the tick when the first one was asked */
+    size_t rested_bytes; /* what the heap had bought before it rested: heap_credits_rest */
     struct staging staging;
     _Atomic(uint32_t) rest; /* enum heap_rest; only its holder writes it, except WARM to COLD, and LEFT */
     /* The cache of the thread that holds it; the child reads it after fork. It is NULL again before the thread's memory
@@ -167,10 +176,6 @@ void tcache_flush(struct tcache *tcache);
 
 /* As tcache_flush, and trims the slabs that are in use. Returns how many bytes that gave back to the system. */
 HAK_COLD size_t tcache_shrink(struct tcache *tcache);
-
-/* How many frees the class's bin takes. Each list in a row that goes back to its slabs halves that, since a thread that
- * frees more than it allocates needs no long lists, and the last one before it sleeps cannot be taken from it. */
-uint32_t heap_credit_now(const struct heap *heap, uint32_t class_index);
 
 /* tcache_busy_begin where the word is not 0: the call is nested, or another thread is in the heap, for which it waits. */
 HAK_COLD void tcache_busy_again(struct tcache *tcache);

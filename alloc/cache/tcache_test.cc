@@ -92,7 +92,7 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
         credits_at_first(self);
         uint32_t start = self->heap->parking[c].credit, most = sizeclass_credit_grown(c);
         ASSERT_EQ(start, sizeclass_credit(c));
-        credit_grow(self->heap, c); // of small blocks not to the most
+        credit_grow(self, c); // of small blocks not to the most
         heap_credits_decay(self->heap);
         ASSERT_EQ(self->heap->parking[c].credit, start) << size;
         for (int round = 0; round < 40; round++) {
@@ -154,7 +154,7 @@ TEST_F(Tcache, HeapsBeginWithTheCreditsOfAnEarlierRun)
             hak_free(hak_malloc(16));
             EXPECT_NE(tcache_self()->heap, self->heap);
             EXPECT_EQ(credits_learned(once), least);
-            credit_grow(tcache_self()->heap, once);
+            credit_grow(tcache_self(), once);
         });
         EXPECT_EQ(credits_learned(once), 2 * least) << "wanted once, though not as far as it goes";
         EXPECT_EQ(credits_highest(once), 2 * least) << "of all heaps, not of the first";

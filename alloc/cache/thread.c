@@ -209,6 +209,7 @@ static void cache_park_or_flush(struct tcache *tcache)
     struct heap *heap = tcache->heap;
     if (owner_used_bytes(&heap->owner) > ORPHAN_USED_BYTES_MAX || !may_be_warm(&heap->owner)) {
         tcache_flush(tcache);
+        heap_credits_rest(heap);
         owner_strip(&heap->owner);
     } else {
         tcache_park_all(tcache);

@@ -15,6 +15,7 @@
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
+#include "superslab/purse.h"
 
 /* What the counters of the heap must say. */
 struct counted {
@@ -22,6 +23,7 @@ struct counted {
     const struct owner *owner; /* whose bytes are counted */
     size_t superslabs, claimed_pages, dirty_pages, run_pages;
     size_t used_bytes, carved_bytes;
+    size_t used_blocks[CLASS_COUNT];
 };
 
 static void broken(struct hak_inspect_report *report, const char *law, const void *address)
@@ -160,7 +162,9 @@ static void count_bytes(struct superslab *superslab, void *context)
             slab->owner != counted->owner)
             continue;
         size_t block_bytes = sizeclass_bytes(class_index);
-        counted->used_bytes += atomic_load_explicit(&slab->used_count, memory_order_relaxed) * block_bytes;
+        uint32_t used_count = atomic_load_explicit(&slab->used_count, memory_order_relaxed);
+        counted->used_bytes += used_count * block_bytes;
+        counted->used_blocks[class_index] += used_count;
         counted->carved_bytes += slab->carved_count * block_bytes;
     }
 }
@@ -173,6 +177,27 @@ static void check_bytes(struct hak_inspect_report *report, const struct owner *o
     if (counted.used_bytes != owner_used_bytes(owner)) broken(report, "law 9: bytes in use of an owner", owner);
     if (counted.carved_bytes != atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed))
         broken(report, "law 9: carved bytes of an owner", owner);
+    if (owner->tag == CLASS_OWN) return; /* an arena has no bins to bound, and a forked child does not mend this count */
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        if (counted.used_blocks[class_index] != owner_used_blocks(owner, class_index))
+            broken(report, "law 9: blocks in use of an owner's class", owner);
+}
+
+/* Law 10. */
+static void check_purse(struct hak_inspect_report *report)
+{
+    size_t bought_bytes = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) {
+        const struct heap *heap = (const struct heap *)owner_with_id(id); /* owner is a heap's first part */
+        if (heap == NULL) continue;
+        size_t paid_bytes = 0;
+        for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+            paid_bytes += (size_t)heap->parking[class_index].paid * sizeclass_bytes(class_index);
+        if (heap->owner.bought_bytes + heap->rested_bytes != paid_bytes)
+            broken(report, "law 10: a heap has bought what its classes have paid for", heap);
+        bought_bytes += heap->owner.bought_bytes;
+    }
+    if (bought_bytes != purse_bought_bytes()) broken(report, "law 10: the purse has lent what heaps have bought", NULL);
 }
 
 /* Law 9, of the large blocks and the bins of a heap of the program's own. A list with a circle exceeds its sum. */
@@ -248,6 +273,7 @@ bool hak_inspect(struct hak_inspect_report *report)
         check_bytes(report, owner);
         queued_count += check_queue(report, owner, report->pending_slab_count);
     }
+    check_purse(report);
     for (const struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) check_own(report, heap);
     if (report->pending_slab_count != 0) broken(report, "law 2: at rest nothing is pending", NULL);
     if (queued_count != report->pending_slab_count)

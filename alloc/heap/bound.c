@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/policy.h"
 #include "base/sizeclass.h"
+#include "cache/credits.h"
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "cache/visit.h"

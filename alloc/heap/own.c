@@ -76,6 +76,8 @@ static struct hak_heap *body_take(void)
     if (heap == NULL) return NULL;
     heap->owner.tag = CLASS_OWN;
     heap->owner.keeps_empty = true;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        owner_limit_set(&heap->owner, class_index, 1);
     heap->next = atomic_load_explicit(&all, memory_order_relaxed);
     /* release: publishes the body. Pairs with own_first. */
     atomic_store_explicit(&all, heap, memory_order_release);

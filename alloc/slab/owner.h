@@ -21,6 +21,12 @@
 /* X(name): what an owner counts in every build, on slow paths. Only who holds the owner adds. */
 #define OWNER_EVENTS(X) X(refills) X(parks) X(overflows) X(drains) X(slabs_made) X(slabs_released) X(trims)
 
+/* What an owner counts of a class, in blocks. room + the blocks in use = limit, so that one test of room tells whether more are
+ * in use. cache/credits.h has the limits. A class with limit 0 keeps no empty slab. */
+struct class_blocks {
+    uint32_t room, limit;
+};
+
 enum owner_event {
 #define X(name) OWNER_EVENT_##name,
     OWNER_EVENTS(X)
@@ -40,6 +46,8 @@ struct owner {
      * used_bytes, so that a plain store suffices; other threads read it for figures: relaxed. */
     _Atomic(size_t) used_bytes;
     size_t used_bytes_peak;
+    struct class_blocks blocks[CLASS_COUNT];
+    size_t bought_bytes; /* of the purse (superslab/purse.h), for what the classes have paid */
 
     /* Bytes of all blocks that are carved. Those that are not in use lie on the free lists of slabs. */
     _Atomic(size_t) carved_bytes; /* as used_bytes */
@@ -59,8 +67,8 @@ struct owner {
 
     _Atomic(uint64_t) events[OWNER_EVENT_COUNT]; /* relaxed */
 
-    /* Whether one slab a class stays although no block of it is in use. False in an orphan that may never be
-     * adopted. */
+    /* Whether one slab of each class that has paid stays although no block of it is in use. False in an orphan that may never
+     * be adopted. */
     bool keeps_empty;
 
     bool is_draining; /* a slab was taken off its queue and is still to be drained, as a forked child must know */
@@ -76,6 +84,17 @@ struct owner {
 static inline size_t owner_used_bytes(const struct owner *owner)
 {
     return atomic_load_explicit(&owner->used_bytes, memory_order_relaxed);
+}
+
+static inline uint32_t owner_used_blocks(const struct owner *owner, uint32_t class_index)
+{
+    return owner->blocks[class_index].limit - owner->blocks[class_index].room;
+}
+
+static inline void owner_limit_set(struct owner *owner, uint32_t class_index, uint32_t limit)
+{
+    owner->blocks[class_index].room += limit - owner->blocks[class_index].limit;
+    owner->blocks[class_index].limit = limit;
 }
 
 static inline void owner_used_bytes_set(struct owner *owner, size_t bytes)

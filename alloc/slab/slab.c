@@ -27,6 +27,13 @@ static void used_add(struct slab *slab, uint32_t count)
     size_t used_bytes = owner_used_bytes(owner) + (size_t)count * sizeclass_bytes(slab->class_index);
     owner_used_bytes_set(owner, used_bytes);
     if (used_bytes > owner->used_bytes_peak) owner->used_bytes_peak = used_bytes;
+    owner->blocks[slab->class_index].room -= count;
+}
+
+static void used_subtract(struct owner *owner, uint32_t class_index, uint32_t count)
+{
+    owner->blocks[class_index].room += count;
+    owner_used_bytes_set(owner, owner_used_bytes(owner) - (size_t)count * sizeclass_bytes(class_index));
 }
 
 /* --- the owner's list -------------------------------------------------------------------------- */
@@ -150,9 +157,8 @@ void slab_discard(struct slab *slab)
     struct owner *owner = slab->owner;
     if (slab->listed) list_remove(slab);
     owner_count_event(owner, OWNER_EVENT_slabs_released);
-    size_t block_bytes = sizeclass_bytes(slab->class_index);
-    owner_used_bytes_set(owner, owner_used_bytes(owner) - used_get(slab) * block_bytes);
-    owner_carved_bytes_add(owner, -(size_t)slab->carved_count * block_bytes);
+    used_subtract(owner, slab->class_index, used_get(slab));
+    owner_carved_bytes_add(owner, -(size_t)slab->carved_count * sizeclass_bytes(slab->class_index));
 }
 
 /* More blocks came back than were in use. The report names the last one, which is now first on the free list. */
@@ -161,12 +167,14 @@ static HAK_COLD HAK_NORETURN void returned_too_many(const struct slab *slab)
     broken(BROKEN_returned, slab->class_index, slab->free);
 }
 
-/* The slab has no block in use any more. One such slab a class is kept, last in the list, so that a loop that empties
- * its slab again and again stays cheap. An orphan that may stay one keeps none. */
+/* The slab has no block in use any more. One such slab of a class with a limit is kept, last in the list, so that a
+ * loop that empties its slab again and again stays cheap. An orphan that may stay one keeps none. */
 static void slab_emptied(struct slab *slab)
 {
-    struct slab *last = slab->owner->slabs[slab->class_index]->prev;
-    if (!slab->owner->keeps_empty || (last != slab && used_get(last) == 0)) {
+    struct owner *owner = slab->owner;
+    struct slab *last = owner->slabs[slab->class_index]->prev;
+    bool is_kept = owner->keeps_empty && owner->blocks[slab->class_index].limit != 0;
+    if (!is_kept || (last != slab && used_get(last) == 0)) {
         slab_release(slab);
     } else if (last != slab) {
         list_remove(slab);
@@ -285,16 +293,11 @@ HAK_INLINE void slab_returned(struct slab *slab, uint32_t used_before, uint32_t 
     if (HAK_UNLIKELY((int32_t)used_count <= 0 || !slab->listed)) returned_rare(slab, used_count);
 }
 
-static void used_bytes_subtract(struct owner *owner, uint32_t class_index, uint32_t count)
-{
-    owner_used_bytes_set(owner, owner_used_bytes(owner) - (size_t)count * sizeclass_bytes(class_index));
-}
-
 void slab_give_back(struct slab *slab, struct block *block)
 {
     link_set(&block->next, slab->free);
     slab->free = block;
-    used_bytes_subtract(slab->owner, slab->class_index, 1);
+    used_subtract(slab->owner, slab->class_index, 1);
     slab_returned(slab, used_get(slab), 1);
 }
 
@@ -303,7 +306,7 @@ void slab_give_back_list(struct slab *slab, struct block *head, struct block *ta
     if (slab->free != NULL) link_set(&tail->next, slab->free);
     slab->free = head;
     slab->drained = true;
-    used_bytes_subtract(slab->owner, slab->class_index, count);
+    used_subtract(slab->owner, slab->class_index, count);
     slab_returned(slab, used_get(slab), count);
 }
 
@@ -322,13 +325,14 @@ uint32_t slab_give_back_each(struct block *list)
             tail = next;
             count++;
         }
+        __asm__("" : "+r"(count)); /* without it the compiler counts given_back at each block too */
         link_set(&tail->next, slab->free);
         slab->free = list;
         slab_returned(slab, used_before, count);
         given_back += count;
         list = next;
     } while (list != NULL);
-    used_bytes_subtract(owner, class_index, given_back);
+    used_subtract(owner, class_index, given_back);
     return given_back;
 }
 

@@ -30,6 +30,7 @@ class Slab : public testing::Test {
         }();
         own = &shared->owner;
         own->keeps_empty = true;
+        for (uint32_t c = 1; c < CLASS_COUNT; c++) owner_limit_set(own, c, 1); // each keeps one empty slab
         claimed = pool_figures().claimed_pages;
     }
     void TearDown() override

@@ -1,0 +1,138 @@
+// credits_test.cc: what bins may keep, and what they buy from the purse.
+#include "heap/heap_test_support.h"
+
+#include <barrier>
+#include <thread>
+
+extern "C" {
+#include "cache/credits.h"
+#include "superslab/purse.h"
+}
+
+namespace {
+
+class Credits : public test::HeapTest {};
+
+// Allocates blocks, and frees all of them in any order.
+void burst(test::Rng &rng, size_t count, size_t size_max = 1024)
+{
+    std::vector<void *> blocks(count);
+    for (void *&block : blocks) block = hak_malloc(1 + rng.below(size_max));
+    if (rng.below(2) == 0) rng.shuffle(blocks);
+    for (void *block : blocks) hak_free(block);
+}
+
+// Law 10, and the bound. No thread may be in the allocator. Returns what all have bought.
+size_t expect_accounts(const char *when)
+{
+    hak_inspect_report report;
+    EXPECT_TRUE(hak_inspect(&report)) << when << ": " << report.broken_law;
+    EXPECT_LE(purse_bought_bytes(), purse_bytes_max() + owner_count() * PURSE_HEAP_LEAST_BYTES) << when;
+    return purse_bought_bytes();
+}
+
+size_t used_bytes_of_all()
+{
+    size_t bytes = 0;
+    for (uint32_t id = 1; id <= owner_count(); id++) bytes += owner_used_bytes(owner_with_id(id));
+    return bytes;
+}
+
+} // namespace
+
+TEST_F(Credits, ThePurseIsBoundedAndComesBack)
+{
+    hak_purge_all();
+    EXPECT_EQ(expect_accounts("at first"), 0u);
+    test::in_thread([] {
+        test::Rng rng;
+        for (int round = 0; round < 20; round++) burst(rng, 4000);
+        EXPECT_GT(purse_bought_bytes(), 0u);
+    });
+    expect_accounts("after bursts");
+    hak_purge_all();
+    EXPECT_EQ(expect_accounts("after a purge"), 0u);
+    size_t account = 0;
+    EXPECT_TRUE(purse_buy(&account, PURSE_FIRST_BYTES, false));
+    EXPECT_FALSE(purse_buy(&account, 1, false)) << "nothing was given back too early";
+    EXPECT_TRUE(purse_buy(&account, purse_bytes_max() - PURSE_FIRST_BYTES, true));
+    EXPECT_FALSE(purse_buy(&account, 1, true)) << "it is empty";
+    size_t least = 0;
+    EXPECT_TRUE(purse_buy(&least, PURSE_HEAP_LEAST_BYTES, false)) << "a heap has that much in any case";
+    EXPECT_FALSE(purse_buy(&least, 1, true));
+    purse_return(&least, 1);
+    EXPECT_EQ(least, PURSE_HEAP_LEAST_BYTES - 1u);
+    purse_return(&least, SIZE_MAX);
+    purse_return(&account, SIZE_MAX);
+    EXPECT_EQ(account + least + purse_bought_bytes(), 0u);
+}
+
+// A class that cannot pay takes at most half of its blocks in use, and in the end gives each block straight back.
+TEST_F(Credits, WithoutMoneyAThreadThatFreesAllKeepsNothing)
+{
+    size_t account = 0;
+    hak_purge_all();
+    ASSERT_TRUE(purse_buy(&account, purse_bytes_max(), true));
+    for (size_t size : {16, 64, 512, 1024, 5000, 20000}) {
+        test::in_thread([&] {
+            const uint32_t c = sizeclass_of(size);
+            std::vector<void *> blocks(5000000 / (size + 1000));
+            for (void *&block : blocks) block = hak_malloc(size);
+            const owner *own = &tcache_self()->heap->owner;
+            size_t live = blocks.size();
+            for (void *block : blocks) {
+                hak_free(block);
+                live--;
+                if (VALIDATE) continue; // blocks wait in the quarantine
+                const size_t most =
+                    std::max<size_t>(live + 8, (MAGAZINES_MAX + 1) * PURSE_HEAP_LEAST_BYTES / sizeclass_bytes(c));
+                ASSERT_LE(owner_used_blocks(own, c) - live, most) << size << ", " << live << " live";
+            }
+            if (VALIDATE) hak_purge();
+            EXPECT_LE(owner_used_bytes(own), (MAGAZINES_MAX + 1u) * PURSE_HEAP_LEAST_BYTES) << size;
+        });
+    }
+    purse_return(&account, SIZE_MAX);
+}
+
+// Random programs of threads that work in bursts. While all sleep, after some have ended, in a forked child, and after a
+// purge the accounts are right. What sleeping threads keep is what they have bought, with the lists that are parked.
+TEST_F(Credits, SleepingThreadsKeepWhatTheyHaveBought)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    for (int count : {1, 2, 7, 40, 200}) {
+        hak_purge_all();
+        const size_t before = used_bytes_of_all();
+        const uint64_t seed = test::Rng(count).next();
+        std::barrier asleep(count + 1);
+        std::vector<std::thread> threads, ending;
+        for (int i = 0; i < count; i++) {
+            const bool ends = i % 4 == 3;
+            (ends ? ending : threads).emplace_back([&, i, ends] {
+                test::Rng rng(seed + i);
+                const size_t size_max = 64 << rng.below(6);
+                const int bursts = 1 + (int)rng.below(5);
+                for (int round = 0; round < bursts; round++) burst(rng, 1 + rng.below(100000 / count + 200), size_max);
+                if (ends) return asleep.arrive_and_drop();
+                asleep.arrive_and_wait();
+                asleep.arrive_and_wait();
+            });
+        }
+        asleep.arrive_and_wait();
+        for (std::thread &thread : ending) thread.join();
+        const size_t bought = expect_accounts("asleep"), cached = used_bytes_of_all() - before;
+        if (!VALIDATE)
+            EXPECT_LE(cached, (MAGAZINES_MAX + 1) * (bought + count * PURSE_HEAP_LEAST_BYTES)) << count << " threads";
+        EXPECT_TRUE(test::in_child([&] {
+            expect_accounts("in a child");
+            hak_purge_all();
+            EXPECT_EQ(purse_bought_bytes(), 0u) << "no heap of a dead thread has a share";
+        }));
+        hak_purge_all();
+        EXPECT_EQ(expect_accounts("after a purge"), 0u) << count << " threads";
+        EXPECT_LE(used_bytes_of_all() - before, bought + count * PURSE_HEAP_LEAST_BYTES) << count << " threads";
+        asleep.arrive_and_wait();
+        for (std::thread &thread : threads) thread.join();
+        expect_accounts("at the end");
+    }
+}
