@@ -177,7 +177,8 @@ static void check_bytes(struct hak_inspect_report *report, const struct owner *o
     if (counted.used_bytes != owner_used_bytes(owner)) broken(report, "law 9: bytes in use of an owner", owner);
     if (counted.carved_bytes != atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed))
         broken(report, "law 9: carved bytes of an owner", owner);
-    if (owner->tag == CLASS_OWN) return; /* an arena has no bins to bound, and a forked child does not mend this count */
+    if (owner->tag == CLASS_OWN)
+        return; /* an arena has no bins to bound, and a forked child does not mend this count */
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
         if (counted.used_blocks[class_index] != owner_used_blocks(owner, class_index))
             broken(report, "law 9: blocks in use of an owner's class", owner);
