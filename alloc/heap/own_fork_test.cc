@@ -199,7 +199,7 @@ TEST_F(OwnFork, AHugeBlockIsBeingMoved)
     stopping.move = stopping_move;
     for (bool after : {false, true})
         for (size_t moved = 0; moved < 3; moved++) {
-            hak_purge_all(); // or a cached mapping may take the block, without a move
+            hak_purge_all(); // a cached mapping would take the block, without a move
             hak_heap *heap = hak_heap_new();
             std::vector<OwnHeld> held;
             for (size_t i = 0; i < 3; i++) {

@@ -160,6 +160,9 @@ TEST(PageMap, WhatCannotBeEnteredIsGivenBack)
         refused++;
         return ENOMEM;
     };
+    refusing.map = [](void *at, size_t bytes, size_t align_bytes) { // it would serve instead
+        return refused > 0 ? nullptr : inner->map(at, bytes, align_bytes);
+    };
     std::vector<void *> given;
     os = &refusing;
     while (refused == 0 && given.size() < 1000) given.push_back(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES));
@@ -297,6 +300,9 @@ TEST(PageMap, WhatWasRefusedIsEnteredLater)
         ops.commit = [](void *start, size_t bytes) {
             return refusals-- > 0 ? ENOMEM : system_ops->commit(start, bytes);
         };
+        ops.map = [](void *at, size_t bytes, size_t align_bytes) { // it would serve instead
+            return refusals == 0 ? nullptr : system_ops->map(at, bytes, align_bytes);
+        };
         ops.release = [](void *, size_t) { return 0; };
         os = &ops;
         EXPECT_EQ(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES), nullptr);
@@ -390,6 +396,9 @@ TEST(PageMap, AChildLeavesAloneAGiBThatWasRefused)
         if (commit == 0) return ENOMEM;
         if (commit == 1) Stop::wait();
         return system_ops->commit(start, bytes);
+    };
+    ops.map = [](void *at, size_t bytes, size_t align_bytes) { // it would serve instead
+        return commits == 1 ? nullptr : system_ops->map(at, bytes, align_bytes);
     };
     ops.release = [](void *, size_t) { return 0; };
     os = &ops;
