@@ -33,7 +33,7 @@ static size_t bytes_of(uint32_t class_index, uint32_t blocks)
 static void paid_set(struct heap *heap, uint32_t class_index, uint32_t blocks)
 {
     heap->parking[class_index].paid = (uint16_t)blocks;
-    bool is_all = blocks >= parking_credit(&heap->parking[class_index]);
+    bool is_all = blocks != 0 && blocks >= parking_credit(&heap->parking[class_index]);
     owner_limit_set(&heap->owner, class_index, is_all ? LIMIT_PAID : blocks);
 }
 
@@ -48,6 +48,7 @@ static void give_up(struct tcache *tcache, uint32_t class_index)
     paid_set(heap, class_index, 0);
     if (VALIDATE) validate_list(list, class_index);
     slab_give_back_each(list);
+    slab_release_empty_of(&heap->owner, class_index);
 }
 
 /* A class of this thread that has freed nothing in the last round of the tick gives back its list and what it has paid. Looks
@@ -55,7 +56,7 @@ static void give_up(struct tcache *tcache, uint32_t class_index)
 static HAK_NOINLINE bool give_up_idle(struct tcache *tcache, uint32_t but)
 {
     struct heap *heap = tcache->heap;
-    if (tcache->sampler != NULL) return false; /* it counts what bins hold */
+    if (heap->sampler != NULL) return false; /* it knows what bins hold */
     if (heap->give_up_class == 0) {
         if (heap->give_up_rounds == pool_tick_rounds()) return false;
         heap->give_up_rounds = pool_tick_rounds();
@@ -108,8 +109,9 @@ void credit_pay(struct tcache *tcache, uint32_t class_index)
     struct heap *heap = tcache->heap;
     uint32_t credit = parking_credit(&heap->parking[class_index]), used = owner_used_blocks(&heap->owner, class_index);
     used += used / 4 + 1; /* so that the next refills need not ask */
-    if (!pay(tcache, class_index, used < credit ? used : credit))
-        paid_set(heap, class_index, heap->parking[class_index].paid); /* LIMIT_LATER ends */
+    if (pay(tcache, class_index, used < credit ? used : credit)) return;
+    paid_set(heap, class_index, heap->parking[class_index].paid); /* LIMIT_LATER ends */
+    if (heap->parking[class_index].paid == 0) slab_release_empty_of(&heap->owner, class_index);
 }
 
 void credit_outgrown(struct tcache *tcache, uint32_t class_index)
@@ -124,7 +126,7 @@ void credit_outgrown(struct tcache *tcache, uint32_t class_index)
     owner_limit_set(&heap->owner, class_index, LIMIT_LATER);
     if (has_share) return;
     uint32_t now = credit_cut(heap, class_index);
-    if (tcache->credits[class_index] > now) tcache->credits[class_index] = now;
+    if (tcache->credits[class_index] > now && heap->sampler == NULL) tcache->credits[class_index] = now;
 }
 
 /* How many blocks the bin of a class that has not paid for `most` takes. */
@@ -170,12 +172,22 @@ void heap_credits_pay_back(struct heap *heap)
 
 void heap_credits_decay(struct heap *heap)
 {
+    heap->broke[0] = heap->broke[1] = 0;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        if (parking_credit(&heap->parking[class_index]) > sizeclass_credit(class_index))
+        struct parking *parking = &heap->parking[class_index];
+        if (parking_credit(parking) > sizeclass_credit(class_index))
             credit_set(heap, class_index, sizeclass_credit(class_index), false);
-        heap->parking[class_index].gave_back = heap->parking[class_index].wants_again = false;
+        parking->gave_back = parking->wants_again = false;
+        uint32_t used = owner_used_blocks(&heap->owner, class_index), paid = parking->paid;
+        if (paid > used) purse_return(&heap->owner.bought_bytes, bytes_of(class_index, paid - used));
+        paid_set(heap, class_index, paid < used ? paid : used);
     }
-    heap_credits_pay_back(heap);
+}
+
+void heap_credits_lose(struct heap *heap)
+{
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) paid_set(heap, class_index, 0);
+    heap->rested_bytes = heap->owner.bought_bytes = 0;
 }
 
 void heap_credits_rest(struct heap *heap)
@@ -187,8 +199,10 @@ void heap_credits_rest(struct heap *heap)
 void tcache_fill_credits(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    if (heap->rested_bytes != 0 && !purse_buy(&heap->owner.bought_bytes, heap->rested_bytes, true))
+    if (heap->rested_bytes != 0 && !purse_buy(&heap->owner.bought_bytes, heap->rested_bytes, true)) {
+        heap_credits_pay_back(heap);
         heap_credits_decay(heap);
+    }
     heap->rested_bytes = 0;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         struct parking *parking = &heap->parking[class_index];
@@ -201,9 +215,13 @@ void tcache_fill_credits(struct tcache *tcache)
     }
 }
 
-void tcache_spend_credits(struct tcache *tcache)
+void tcache_return_credits(struct tcache *tcache)
 {
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) tcache->credits[class_index] = 0;
+    heap_credits_pay_back(tcache->heap);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        tcache->heap->parking[class_index].lowered += (uint16_t)tcache->credits[class_index];
+        tcache->credits[class_index] = 0;
+    }
 }
 
 void credits_at_first_set(const uint16_t *credits)
@@ -214,8 +232,9 @@ void credits_at_first_set(const uint16_t *credits)
         uint32_t least = sizeclass_credit(class_index);
         uint32_t credit = sizeclass_clamp(credits[class_index], least, sizeclass_credit_grown(class_index));
         atomic_store_explicit(&at_first[class_index], (uint16_t)credit, memory_order_relaxed);
-        if (tcache->heap != NULL && parking_credit(&tcache->heap->parking[class_index]) == least)
-            credit_set(tcache->heap, class_index, credit, false);
+        if (tcache->heap == NULL || parking_credit(&tcache->heap->parking[class_index]) != least) continue;
+        credit_set(tcache->heap, class_index, credit, false);
+        paid_set(tcache->heap, class_index, tcache->heap->parking[class_index].paid);
     }
     tcache_busy_end(tcache);
 }

@@ -5,7 +5,8 @@
  * What a bin may come to hold is at most its credit, and at most the class's blocks in use, bins included. A class pays for
  * that from the purse (superslab/purse.h), and for all of the credit once it has freed while far more are in use. If it
  * cannot, its lists go back to their slabs, its bin takes what is paid or a share of the blocks in use, and it keeps no empty
- * slab unless something is paid. So a thread that frees all keeps what it has paid for. */
+ * slab unless something is paid. So a thread that frees all keeps what it has paid for, and what refills brought to its bins. While
+ * blocks are sampled, a class that has not paid keeps the credit that it had until its next park, since the sampler counts by it. */
 #pragma once
 
 #include <stdint.h>
@@ -15,8 +16,8 @@
 /* Fills the credits of a thread that has just taken a heap: the heap's own, or those of a new heap. */
 void tcache_fill_credits(struct tcache *tcache);
 
-/* Each class's next free asks again how many its bin takes. */
-void tcache_spend_credits(struct tcache *tcache);
+/* The bins have just been emptied: nothing is paid any more, and each class's next free asks again how many its bin takes. */
+void tcache_return_credits(struct tcache *tcache);
 
 /* The credits of new heaps from now on, and of the calling thread's own where it has learned nothing: credits[class_index],
  * brought within what a class may have. */
@@ -62,11 +63,15 @@ static inline uint32_t heap_credit_now(const struct heap *heap, uint32_t class_i
     return credit_cut(heap, class_index);
 }
 
-/* The bins take no more frees than at first, where they had grown, and nothing is paid any more. */
+/* The heap has idled: credits that had grown are as at first, and what is paid beyond the blocks in use goes back. Blocks that
+ * a thread's bins hold count as in use, so a bin still takes no more than is paid, though its thread asks nobody. */
 void heap_credits_decay(struct heap *heap);
 
-/* Nothing is paid any more. */
+/* Nothing is paid any more. For a heap that no thread holds; else tcache_return_credits. */
 void heap_credits_pay_back(struct heap *heap);
 
 /* The heap has no caches and no thread: what it has bought goes back until a thread takes it. */
 void heap_credits_rest(struct heap *heap);
+
+/* In a forked child: nobody will use the heap. The caller counts the purse again. */
+void heap_credits_lose(struct heap *heap);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hooks.h"
+#include "cache/credits.h"
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "os/lock.h"
@@ -74,12 +75,8 @@ static void abandon_dead(void)
         struct tcache *dead = atomic_load_explicit(&heap->tcache, memory_order_relaxed);
         if (dead == NULL) continue;
         bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
-        if (whole) {
-            thread_leave(dead);
-        } else {
-            atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
-            heap->owner.bought_bytes = 0; /* nobody will use it again */
-        }
+        if (whole) thread_leave(dead);
+        else atomic_store_explicit(&heap->tcache, NULL, memory_order_relaxed);
     }
 }
 
@@ -92,6 +89,8 @@ void fork_child(void)
     size_t bought_bytes = 0;
     for (uint32_t id = 1; id <= owner_count(); id++) {
         struct heap *heap = (struct heap *)owner_with_id(id);
+        if (heap == NULL) continue;
+        if (heap != tcache_self()->heap && !owner_is_orphan(&heap->owner)) heap_credits_lose(heap);
         bought_bytes += heap->owner.bought_bytes;
         bool is_left = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;
         if (!is_left && remote_is_pending(&heap->owner)) remote_drain_orphan(&heap->owner);

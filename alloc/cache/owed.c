@@ -37,8 +37,8 @@ void heap_flush_step(struct heap *heap)
         uint32_t class_index = heap->flush_class;
         struct block *list = magazine_pop(heap, class_index);
         if (VALIDATE && list != NULL) validate_list(list, class_index);
+        if (list != NULL) heap->parking[class_index].gave_back = true;
         if (list != NULL) blocks += slab_give_back_each(list);
-        heap->parking[class_index].gave_back = true;
         if (list == NULL || --heap->flush_lists == 0) flush_class_begin(heap, class_index + 1);
     }
 }

@@ -167,9 +167,9 @@ void tcache_settle(struct tcache *tcache)
     struct owner *owner = &tcache->heap->owner;
     if (HAK_UNLIKELY(remote_is_pending(owner))) drain(tcache, CLASS_EMPTY);
     if (HAK_LIKELY(!owner_has_shrunk(owner))) return;
+    const bool is_first = tcache->heap->flush_class == 0; /* else the bins are short, and stay */
     tcache_flush_begin(tcache);
-    heap_credits_pay_back(tcache->heap);
-    tcache_spend_credits(tcache);
+    if (is_first) tcache_return_credits(tcache);
     slab_trim_shrunk(owner);
     tcache_watch_idle(tcache);
 }
@@ -375,8 +375,7 @@ size_t tcache_shrink(struct tcache *tcache)
     struct owner *owner = &tcache->heap->owner;
     tcache_busy_begin(tcache);
     tcache_flush(tcache);
-    heap_credits_pay_back(tcache->heap);
-    tcache_spend_credits(tcache);
+    tcache_return_credits(tcache);
     owner->used_bytes_peak = owner_used_bytes(owner);
     owner->trimmed_is_wanted = false; /* here memory matters more than speed */
     size_t trimmed_bytes = slab_trim_all(owner);

@@ -85,6 +85,7 @@ struct parking {
     bool gave_back; /* a list went back to its slabs since the heap idled */
     bool wants_again; /* the class was refilled since gave_back: the list went back too early */
     uint16_t paid; /* blocks that the class has bought (cache/credits.h) */
+    uint16_t lowered; /* by how many the credit fell without a free, since the sampler looked last */
     uint16_t credit_seen; /* what was left of the bin's credit when give_up_class came by */
 };
 

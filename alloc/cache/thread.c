@@ -223,8 +223,9 @@ static bool orphan_flush(struct owner *owner)
     if (!owner_adopt_this(owner)) return false;
     struct heap *heap = (struct heap *)owner;
     if (heap_wake(heap)) heap_magazines_give_back(heap);
-    heap_credits_decay(heap);
     remote_drain(owner);
+    heap_credits_pay_back(heap);
+    heap_credits_decay(heap);
     owner_strip(owner);
     remote_abandon(owner);
     return true;
@@ -342,6 +343,7 @@ struct heap *thread_borrow(struct tcache *tcache)
 void thread_return(struct heap *heap)
 {
     if (heap->parked > 0) warm_begin(heap);
+    else heap_credits_rest(heap);
     remote_abandon(&heap->owner);
 }
 

@@ -47,13 +47,13 @@ static bool visit_caches(struct heap *heap)
 {
     struct tcache *holder = visit_begin(heap);
     if (holder == NULL) return false;
-    heap_credits_decay(heap);
     remote_drain(&heap->owner);
     heap_flush_begin(heap);
     while (heap->flush_class != 0) {
         heap_flush_step(heap);
         if (visit_end(holder) || (holder = visit_begin(heap)) == NULL) return false;
     }
+    heap_credits_decay(heap);
     return !visit_end(holder);
 }
 

@@ -51,6 +51,18 @@ void load_swing(Counted &counted, uint64_t count)
     }
 }
 
+// The heap shrinks each time, and its bins are emptied.
+void load_shrink(Counted &counted, uint64_t count)
+{
+    test::Rng rng;
+    std::vector<void *> blocks;
+    while (counted.blocks < count) {
+        for (int i = 0; i < 60000; i++) blocks.push_back(counted.malloc(rng.between(32, 1032)));
+        for (void *block : blocks) hak_free(block);
+        blocks.clear();
+    }
+}
+
 // Another thread frees all blocks.
 void load_remote(Counted &counted, uint64_t count)
 {
@@ -117,6 +129,10 @@ TEST_F(GuardRate, TightLoop)
 TEST_F(GuardRate, Swing)
 {
     expect_rates(load_swing);
+}
+TEST_F(GuardRate, Shrink)
+{
+    with(4096, 1000, [] { expect_rate(1000, load_shrink, 4000000); });
 }
 TEST_F(GuardRate, FreedByOthers)
 {

@@ -92,10 +92,12 @@ static uint64_t binned_bytes(void)
 {
     struct tcache *self = tcache_self();
     uint64_t bytes = 0;
+    tcache_busy_begin(self); /* a visitor may change what is paid */
     for (uint32_t class_index = 1; self->heap != NULL && class_index < CLASS_COUNT; class_index++) {
         uint32_t credit = heap_credit_now(self->heap, class_index), left = self->credits[class_index];
         if (credit > left) bytes += (uint64_t)(credit - left) * sizeclass_bytes(class_index);
     }
+    tcache_busy_end(self);
     return bytes;
 }
 

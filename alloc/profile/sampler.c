@@ -112,12 +112,12 @@ static HAK_COLD void aside_visited(struct sampler_class *state, uint8_t now)
 
 /* Counts the frees of the hit path since then. A child that is forked in between must not count them twice: then `left`
  * could fall below 0. */
-static void count_pushes(const struct tcache *tcache, struct sampler_class *state, uint32_t class_index)
+static void count_pushes(struct tcache *tcache, struct sampler_class *state, uint32_t class_index)
 {
     uint32_t before = state->credit, now = tcache->credits[class_index];
     state->credit = now;
     atomic_signal_fence(memory_order_release);
-    if (now < before) state->left -= before - now;
+    state->left -= sampler_spent(tcache, class_index, before, now);
 }
 
 /* Counts a block. True if it is chosen. */
@@ -342,15 +342,15 @@ bool sampler_parks_any(void *pointer, struct tcache *tcache, uint32_t class_inde
         sampler_park_chosen(pointer, tcache, class_index);
         return true;
     }
+    tcache_busy_begin(tcache);
     if (tcache->heads[class_index] == NULL && state->aside[state->bin] != NULL &&
         !heap_has_room(tcache->heap, class_index)) {
         /* The bin's list goes back to its slabs. If it stayed where its first block is chosen, blocks would be sampled
          * too often (0.8% in a loop of two mallocs and a free). */
-        tcache_busy_begin(tcache);
         tcache->heads[class_index] = aside_pop(state);
         aside_give_back(state, state->bin);
-        tcache_busy_end(tcache);
     }
+    tcache_busy_end(tcache);
     return false;
 }
 

@@ -145,6 +145,14 @@ HAK_INLINE bool sampler_is_chosen(const struct tcache *tcache, uint32_t class_in
     return state != NULL && state->kept != 0 && state->bin == sampler_magazines(tcache, class_index);
 }
 
+/* How many frees spent the credit from before to now; some of it went without a free. */
+static inline uint32_t sampler_spent(struct tcache *tcache, uint32_t class_index, uint32_t before, uint32_t now)
+{
+    uint32_t lowered = tcache->heap->parking[class_index].lowered;
+    tcache->heap->parking[class_index].lowered = 0;
+    return now + lowered < before ? before - now - lowered : 0;
+}
+
 static inline bool sampler_parks(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
     struct sampler_class *state = sampler_ready(tcache, class_index);
@@ -152,7 +160,7 @@ static inline bool sampler_parks(void *pointer, struct tcache *tcache, uint32_t 
         return sampler_parks_any(pointer, tcache, class_index);
     uint32_t credit = state->credit; /* all of it is spent */
     state->credit = 0;
-    state->left -= credit;
+    state->left -= sampler_spent(tcache, class_index, credit, 0);
     return false;
 }
 
@@ -162,6 +170,7 @@ static inline void sampler_arm(struct tcache *tcache, struct sampler_class *stat
     uint32_t credit = tcache->credits[class_index] + state->kept;
     state->credit = credit < state->left ? credit : (uint32_t)state->left - 1;
     state->kept = credit - state->credit;
+    tcache->heap->parking[class_index].lowered = 0;
     tcache->credits[class_index] = state->credit;
 }
 

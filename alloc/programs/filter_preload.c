@@ -1,7 +1,7 @@
-/* filter_preload.c: preloaded beside the library, forbids system calls to the code of the library alone (seccomp knows where a
+/* filter_preload.c: preloaded beside the library, forbids system calls to the code of the library only (seccomp knows where a
  * call comes from). When the program makes its first thread, so after the start of the heap, and for all its threads: a call
  * of the library's that FILTER_CALLS does not list ends the process. So a harness of the suite, which itself asks for more,
- * holds the table of docs/internals.md; filter_check runs it. A program without the library is left alone. */
+ * holds the table of docs/internals.md; filter_check runs it. A program without the library runs as it is. */
 #include <dlfcn.h>
 #include <link.h>
 #include <linux/filter.h>

@@ -182,13 +182,15 @@ static void slab_emptied(struct slab *slab)
     }
 }
 
+void slab_release_empty_of(struct owner *owner, uint32_t class_index)
+{
+    struct slab *first = owner->slabs[class_index];
+    if (first != NULL && used_get(first->prev) == 0) slab_release(first->prev);
+}
+
 void slab_release_empty(struct owner *owner)
 {
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        struct slab *first = owner->slabs[class_index];
-        if (first == NULL || used_get(first->prev) != 0) continue;
-        slab_release(first->prev);
-    }
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) slab_release_empty_of(owner, class_index);
 }
 
 void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab, uint32_t class_index, void *context),

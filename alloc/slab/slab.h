@@ -77,3 +77,4 @@ void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab,
 
 /* Releases the owner's slabs that have no block in use; there is at most one a class. */
 void slab_release_empty(struct owner *owner);
+void slab_release_empty_of(struct owner *owner, uint32_t class_index);
