@@ -111,12 +111,12 @@ static bool left_make(struct heap *heap, const struct tcache *dead)
 {
     uint32_t count = 0;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) count += dead->heads[class_index] != NULL;
-    struct left *left = heap->left;
+    struct left *before = heap->left, *left = before;
     if (left == NULL || left->lists_max < count) {
-        left = meta_alloc(sizeof *left + count * sizeof *left->lists);
+        heap->left = left = meta_alloc(sizeof *left + count * sizeof *left->lists);
         if (left == NULL) return false;
+        if (before != NULL) left->credits = before->credits;
         left->lists_max = count;
-        heap->left = left;
     }
     if (heap->sampler != NULL && left->credits == NULL) left->credits = meta_alloc(sizeof dead->credits);
     if (heap->sampler != NULL && left->credits == NULL) return false;

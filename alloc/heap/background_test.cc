@@ -87,7 +87,6 @@ TEST_F(Background, ComesAndGoes)
     EXPECT_EQ(get().heap_count, heaps) << "it holds no heap";
 }
 
-// Its stack is small, and gone with it.
 // Rounds are made after hak_background(true) until hak_background(false), and files are written from the first wish on: in
 // whatever order they are asked for, neither ends the other.
 TEST_F(Background, RoundsAndFilesDoNotEndEachOther)
@@ -127,6 +126,7 @@ TEST_F(Background, AShortDelayKeepsNoProcessorBusy)
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
 
+// Its stack is small, and gone with it.
 TEST_F(Background, LeavesNoMappings)
 {
     SKIP_UNDER_SANITIZER("it maps memory for each thread");

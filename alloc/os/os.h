@@ -72,8 +72,8 @@ void os_note_purged(void);
 bool os_has_purged(void);
 
 /* As os->commit, for a range of which nothing is usable yet. If a change of protection is refused, whatever the error, it maps
- * memory elsewhere and moves it there. The system counts that memory before the range is touched, so the range never becomes
- * a hole that others could fill. */
+ * memory elsewhere and moves it there. The system counts that memory before the range is touched. If the move fails too, the
+ * range is reserved as before. */
 int os_commit_fresh(void *start, size_t size_bytes);
 
 /* Milliseconds since a fixed moment in the past. Never goes back; coarse. */

@@ -52,7 +52,8 @@ static bool is_aligned(const void *start, size_t align_bytes)
     return ((uintptr_t)start & (align_bytes - 1)) == 0;
 }
 
-/* Maps more, by the alignment, and cuts off both ends. */
+/* Maps more, by the alignment, and cuts off both ends. Cutting may leave one mapping more than before. If the system refuses
+ * that, an end that is only reserved stays, which costs address space and no memory. */
 static char *map_wide(size_t size_bytes, size_t align_bytes, int protection)
 {
     size_t wide_bytes;
@@ -61,11 +62,11 @@ static char *map_wide(size_t size_bytes, size_t align_bytes, int protection)
     if (wide == NULL) return NULL;
     size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
     size_t after = align_bytes - before; /* a page at least: `before` is less than align_bytes */
-    /* Cutting may leave one mapping more than before. If the system refuses that, the end stays reserved, which costs
-     * address space and no memory. */
-    if (before > 0) call_munmap(wide, before);
-    call_munmap(wide + before + size_bytes, after);
-    return wide + before;
+    bool is_cut = before == 0 || call_munmap(wide, before) == 0;
+    is_cut = call_munmap(wide + before + size_bytes, after) == 0 && is_cut;
+    if (is_cut || protection == PROT_NONE) return wide + before;
+    call_munmap(wide, wide_bytes);
+    return NULL;
 }
 
 /* The kernel places one mapping below the other, so a plain one is often aligned already, and the next aligned place below
@@ -196,8 +197,10 @@ int os_commit_fresh(void *start, size_t size_bytes)
     const int error = os->commit(start, size_bytes);
     if (error == 0 || !OWN_CALLS) return error;
     void *fresh = os->map(NULL, size_bytes, PAGE_BYTES);
-    if (fresh == NULL || os->move(fresh, size_bytes, start, size_bytes) == 0) return fresh == NULL ? error : 0;
+    if (fresh == NULL) return error;
+    if (os->move(fresh, size_bytes, start, size_bytes) == 0) return 0;
     os->release(fresh, size_bytes);
+    os->reserve(start, size_bytes, PAGE_BYTES); /* a move may unmap its target before it fails: see map_again */
     return error;
 }
 

@@ -218,3 +218,26 @@ TEST(OsRefused, EachFunctionKeepsItsContract)
     }
     if (without_filter > 0) GTEST_SKIP() << "the kernel lets no process refuse calls to itself (seccomp)";
 }
+
+// Kernels unmap the target of a move before they ask whether they have room for what moves.
+TEST(OsRefused, ACommitWhoseMoveFailsLeavesNoHole)
+{
+    if (!OWN_CALLS) GTEST_SKIP() << "nothing is moved";
+    static const os_ops *below;
+    below = os;
+    os_ops ops = *os;
+    ops.commit = [](void *, size_t) { return ENOMEM; };
+    ops.move = [](void *, size_t, void *target, size_t bytes) {
+        EXPECT_EQ(below->release(target, bytes), 0);
+        return ENOMEM;
+    };
+    char *start = reserved(2 * PAGE_BYTES);
+    ASSERT_NE(start, nullptr);
+    os = &ops;
+    EXPECT_EQ(os_commit_fresh(start, 2 * PAGE_BYTES), ENOMEM);
+    os = below;
+    EXPECT_EQ(os->reserve(start, 2 * PAGE_BYTES, PAGE_BYTES), nullptr) << "others could be mapped there";
+    EXPECT_EQ(os_commit_fresh(start, 2 * PAGE_BYTES), 0);
+    start[2 * PAGE_BYTES - 1] = 1;
+    EXPECT_EQ(os_linux_ops.release(start, 2 * PAGE_BYTES), 0);
+}

@@ -83,8 +83,11 @@ static void filter(const char *calls)
         _exit(77); /* the kernel lets no process refuse calls to itself */
 }
 
+static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
 static void install(void)
 {
+    *(void **)&real_create = dlsym(RTLD_NEXT, "pthread_create");
     const char *calls = getenv("FILTER_CALLS");
     dl_iterate_phdr(visit, NULL);
     if (calls != NULL && end != 0) filter(calls);
@@ -93,8 +96,6 @@ static void install(void)
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     pthread_once(&once, install);
-    if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
-    return real(thread, attributes, run, argument);
+    return real_create(thread, attributes, run, argument);
 }

@@ -51,7 +51,7 @@ def code_of(text, strings=None):
 
 # A definition begins at the start of a line, has ( after the name and no ; before its body.
 DEFINITION = re.compile(
-    r"^(?P<head>[A-Za-z_][^;{}()#=]*?(?:\(\([^()]*\)\))?[^;{}()#=]*?)\b(?P<name>\w+)"
+    r"^(?P<head>[A-Za-z_][^;{}()#=]*?(?:\(\((?:[^()]|\([^()]*\))*\)\))?[^;{}()#=]*?)\b(?P<name>\w+)"
     r"\([^;{}]*?\)\s*(?:noexcept\s*)?\{(?P<body>.*?)^\}",
     re.MULTILINE | re.DOTALL,
 )
