@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 
+#include "order/contention/command.h"
 #include "order/litmus/axioms.h"
 #include "order/litmus/explore.h"
 #include "order/litmus/random.h"
@@ -185,22 +186,27 @@ void fix_addresses(char **argv)
     if ((personality(0xffffffff) & ADDR_NO_RANDOMIZE) != 0) execv("/proc/self/exe", argv);
 }
 
+// Empty, or what is wrong.
+std::string load(const std::string &allocator, Subject &subject)
+{
+    if (allocator.empty()) return "--allocator FILE: a malloc that was compiled with -fsanitize=thread";
+    static Pages pages;
+    if (!pages.reserve()) return "the system refuses address space: ulimit -v unlimited";
+    pages_now = &pages;
+    pages.is_active = true; // what the malloc maps when it is loaded
+    std::string error = subject_load(allocator, subject);
+    pages.is_active = false;
+    return error;
+}
+
 int run_malloc(const MallocOptions &options)
 {
     if (options.list) {
         for (const Scenario &each : scenarios()) fmt::print("{:12} {}\n", each.name, each.hunts);
         return 0;
     }
-    if (options.allocator.empty())
-        return bad_input("--allocator FILE: a malloc that was compiled with -fsanitize=thread");
-    static Pages pages;
-    if (!pages.reserve()) return bad_input("the system refuses address space: ulimit -v unlimited");
-    pages_now = &pages;
-    pages.is_active = true; // what the malloc maps when it is loaded
     Subject subject;
-    const std::string error = subject_load(options.allocator, subject);
-    pages.is_active = false;
-    if (!error.empty()) return bad_input(error);
+    if (const std::string error = load(options.allocator, subject); !error.empty()) return bad_input(error);
     unsigned run = 0, failed = 0;
     for (const Scenario &each : scenarios()) {
         if (options.scenario != "all" && options.scenario != each.name) continue;
@@ -275,11 +281,21 @@ int main(int argc, char **argv)
     explore->add_flag("--ignore-races", mallocs.ignores_races,
                       "data races are no failures; blocks, crashes and deadlocks are");
     explore->add_flag("--list", mallocs.list, "list the scenarios and the bugs that they hunt");
+    ContentionOptions counted;
+    CLI::App *contention = contention_options(app, counted);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
         if (error.get_exit_code() == 0) return app.exit(error);
         return bad_input(error.what());
+    }
+    if (contention->parsed()) {
+        fix_addresses(argv);
+        Subject subject;
+        if (!counted.list)
+            if (const std::string error = load(counted.allocator, subject); !error.empty()) return bad_input(error);
+        const std::string error = contention_run(counted, subject);
+        return error.empty() ? counted.status : bad_input(error);
     }
     if (explore->parsed()) {
         fix_addresses(argv);

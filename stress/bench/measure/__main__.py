@@ -8,7 +8,21 @@ import sys
 # Run as a folder, so the package itself is not in the path.
 sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from measure import against, apps, counts, figures, machine, rss, scale, subjects, surface, syscalls, tails, times
+from measure import (
+    against,
+    apps,
+    contention,
+    counts,
+    figures,
+    machine,
+    rss,
+    scale,
+    subjects,
+    surface,
+    syscalls,
+    tails,
+    times,
+)
 from measure.fault import BadInput, Broken
 from measure.options import ROOT, parse
 from measure.runner import Runner
@@ -22,6 +36,7 @@ MODULES = {
     "apps": apps,
     "tails": tails,
     "surface": surface,
+    "contention": contention,
 }
 
 
@@ -102,13 +117,15 @@ def main(arguments):
     if options.only_check_options:
         return 0
     runner = Runner(options.build)
-    chosen = subjects.choose(options.allocators, options.build)
+    is_loaded = options.groups == ["contention"]  # by the program itself: nothing is preloaded
+    chosen = (contention if is_loaded else subjects).choose(options.allocators, options.build)
     rows = rows_of(options, runner)
     if options.against:
         chosen.append(against.subject(options.against))
-    for subject in chosen:
-        subjects.prove(subject, runner.program)
-    subjects.say_absent(options.allocators, options.build)  # not before: a refusal is one line
+    if not is_loaded:
+        for subject in chosen:
+            subjects.prove(subject, runner.program)
+        subjects.say_absent(options.allocators, options.build)  # not before: a refusal is one line
     options.out.mkdir(parents=True, exist_ok=True)
     about = {
         "machine": machine.describe(),

@@ -14,6 +14,11 @@ if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL "Release" AND
     set_tests_properties(lint.growth PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 COST 50)
 endif()
 
+if(TARGET hakmem-ordered) # only with clang, and without a sanitizer
+    hakmem_lint(contention Python3::Interpreter ${lint}/contention ${CMAKE_BINARY_DIR})
+    set_tests_properties(lint.contention PROPERTIES COST 10)
+endif()
+
 # Runs every row briefly, on the system's malloc and on ours; then the whole command.
 foreach(subject IN ITEMS system hakmem)
     set(preload "")

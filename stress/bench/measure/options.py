@@ -9,7 +9,7 @@ from measure.fault import BadInput
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GROUPS = ["counts", "times", "rss", "scale", "syscalls"]
-OTHERS = ["apps", "tails", "surface"]  # not in `all`: they need real programs, hakmem-stress, or hours
+OTHERS = ["apps", "tails", "surface", "contention"]  # not in `all`: they need real programs, other builds, or hours
 NUMBER_MAX = 10**12
 
 

@@ -186,13 +186,14 @@ ORDER_ACCESS(4)
 ORDER_ACCESS(8)
 ORDER_ACCESS(16)
 
+// clang calls neither: who does tells what a block's next owner may do.
 void __tsan_read_range(void *address, std::size_t bytes)
 {
-    plain(address, bytes, false, ORDER_PLACE);
+    if (Machine *machine = Machine::current()) machine->declare(address, bytes, false, place_of(ORDER_PLACE));
 }
 void __tsan_write_range(void *address, std::size_t bytes)
 {
-    plain(address, bytes, true, ORDER_PLACE);
+    if (Machine *machine = Machine::current()) machine->declare(address, bytes, true, place_of(ORDER_PLACE));
 }
 void __tsan_vptr_read(void **address)
 {

@@ -136,19 +136,20 @@ std::string name_of(std::uintptr_t pc)
     Dl_info info;
     if (dladdr(reinterpret_cast<void *>(pc), &info) == 0) return fmt::format("{:#x}", pc);
     const std::uintptr_t offset = pc - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-    const std::string command = fmt::format("addr2line -C -f -s -e '{}' {:#x} 2>/dev/null", info.dli_fname, offset);
-    std::string function, line;
+    const std::string command = fmt::format("addr2line -C -f -s -i -e '{}' {:#x} 2>/dev/null", info.dli_fname, offset);
+    std::string function, line, caller; // the innermost; that of the function which it is inlined in, if any
     if (FILE *output = popen(command.c_str(), "r")) {
         char text[512];
-        if (std::fgets(text, sizeof text, output) != nullptr) function = text;
-        if (std::fgets(text, sizeof text, output) != nullptr) line = text;
+        for (unsigned i = 0; std::fgets(text, sizeof text, output) != nullptr; ++i) {
+            std::string &to = i == 0 ? function : i == 1 ? line : caller;
+            if (i < 2 || i % 2 == 0) to = text;
+        }
         pclose(output);
     }
-    std::erase(function, '\n');
-    std::erase(line, '\n');
+    for (std::string *each : {&function, &line, &caller}) std::erase(*each, '\n');
     if (function.empty() || function == "??")
         return fmt::format("{}+{:#x}", info.dli_sname == nullptr ? info.dli_fname : info.dli_sname, offset);
-    return function + " " + line.substr(0, line.find(' '));
+    return function + " " + line.substr(0, line.find(' ')) + (caller.empty() ? "" : ", inlined in " + caller);
 }
 
 } // namespace

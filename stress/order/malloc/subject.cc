@@ -76,6 +76,11 @@ void end_rpmalloc_thread()
 
 } // namespace
 
+void *subject_symbol(const char *name)
+{
+    return dlsym(library, name);
+}
+
 std::string subject_load(const std::string &path, Subject &subject)
 {
     const unsigned begun_before = instrumented_begun;

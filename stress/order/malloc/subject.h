@@ -25,5 +25,11 @@ struct Subject {
 
 // Empty, or what is wrong with the file and how to mend it.
 std::string subject_load(const std::string &path, Subject &subject);
+// A function of the malloc's that was loaded; nullptr: it has none of this name.
+void *subject_symbol(const char *name);
+template <class T> void subject_find(const char *name, T *&function)
+{
+    function = reinterpret_cast<T *>(subject_symbol(name));
+}
 
 } // namespace stress::order

@@ -23,7 +23,7 @@ Fibers *now = nullptr;
 
 } // namespace
 
-Fibers::Fibers()
+Fibers::Fibers(unsigned count) : fibers_(count)
 {
     for (Fiber &fiber : fibers_) {
         void *start = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "order/model/clock.h"
 #include "order/run/threads.h"
@@ -10,7 +11,7 @@ namespace stress::order {
 
 class Fibers final : public Threads {
   public:
-    Fibers();
+    explicit Fibers(unsigned count = kThreadsMax);
     ~Fibers() override;
     Fibers(const Fibers &) = delete;
     Fibers &operator=(const Fibers &) = delete;
@@ -26,7 +27,7 @@ class Fibers final : public Threads {
         void *stack_pointer = nullptr;
         void (*body)(unsigned) = nullptr, (*ended)(unsigned) = nullptr;
     };
-    Fiber fibers_[kThreadsMax];
+    std::vector<Fiber> fibers_;
     void *main_stack_pointer_ = nullptr;
     unsigned current_ = kMain;
 };

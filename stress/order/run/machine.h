@@ -45,6 +45,7 @@ class Machine {
     };
 
     Machine(Threads &threads, Rules rules) : threads_(&threads), rules_(rules) {}
+    virtual ~Machine() = default;
 
     // Whether steps and call stacks are kept, for a report.
     void keep_steps(bool keeps) { keeps_steps_ = keeps; }
@@ -65,14 +66,19 @@ class Machine {
     static Machine *current() { return now_ != nullptr && now_->is_inside_ ? now_ : nullptr; }
 
     // What instrumented code does. `place`: its program counter.
-    Seen load(const volatile void *address, unsigned bytes, Order order, std::uintptr_t place);
-    void store(volatile void *address, unsigned bytes, Value value, Order order, std::uintptr_t place);
-    Seen update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order,
-                std::uintptr_t place);
-    Seen compare_exchange(volatile void *address, unsigned bytes, Value expected, Value desired, bool is_weak,
-                          Order success, Order failure, std::uintptr_t place);
-    void fence(Order order, std::uintptr_t place);
-    void plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place);
+    virtual Seen load(const volatile void *address, unsigned bytes, Order order, std::uintptr_t place);
+    virtual void store(volatile void *address, unsigned bytes, Value value, Order order, std::uintptr_t place);
+    virtual Seen update(volatile void *address, unsigned bytes, Memory::Update kind, Value operand, Order order,
+                        std::uintptr_t place);
+    virtual Seen compare_exchange(volatile void *address, unsigned bytes, Value expected, Value desired, bool is_weak,
+                                  Order success, Order failure, std::uintptr_t place);
+    virtual void fence(Order order, std::uintptr_t place);
+    virtual void plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place);
+    // A malloc tells of a block that it takes or gives, by an access that it does not make.
+    virtual void declare(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place)
+    {
+        plain(address, bytes, is_write, place);
+    }
     void enter_function(std::uintptr_t caller)
     {
         if (keeps_steps_) stack_[running_] = stacks_.push(stack_[running_], caller);
@@ -83,20 +89,20 @@ class Machine {
     }
 
     // Memory that the system gave, took or zeroed: nobody has touched it.
-    void forget(const volatile void *address, std::size_t bytes);
+    virtual void forget(const volatile void *address, std::size_t bytes);
     // Locks, by address. unlock() of one that the thread does not hold is a failure.
-    void lock(const void *lock, bool is_recursive);
-    bool try_lock(const void *lock, bool is_recursive);
-    void unlock(const void *lock);
+    virtual void lock(const void *lock, bool is_recursive);
+    virtual bool try_lock(const void *lock, bool is_recursive);
+    virtual void unlock(const void *lock);
     // Blocks until another thread calls wake() with this key. Orders nothing.
-    void wait(const void *key);
-    void wake(const void *key, unsigned count);
+    virtual void wait(const void *key);
+    virtual void wake(const void *key, unsigned count);
     // Another thread continues, if one can.
-    void yield();
+    virtual void yield();
     // Before a call that other threads can notice.
-    void turn(const void *key) { point(key, true); }
+    virtual void turn(const void *key) { point(key, true); }
     // The thread has learnt this from such a call, and may do other things for it.
-    void learn(std::uint64_t what) { memory_->learn(running_, what); }
+    virtual void learn(std::uint64_t what) { memory_->learn(running_, what); }
     // What happened in the last run, as a number: the same for runs that differ only in the order of independent steps.
     std::uint64_t digest() const;
     // Order by other means than memory, as a program orders its threads: what was before release(key) happens before what
@@ -109,7 +115,13 @@ class Machine {
     static bool is_in_run() { return now_ != nullptr; }
     unsigned running() const { return running_; }
     void note(std::string text);
-    [[noreturn]] void fail(std::string text);
+    [[noreturn]] virtual void fail(std::string text);
+
+  protected:
+    static Machine *now_;
+    Threads *threads_;
+    unsigned running_ = 0;
+    bool is_inside_ = false; // a thread of the run runs, and not this code
 
   private:
     static void enter(unsigned thread);
@@ -133,9 +145,6 @@ class Machine {
         Clock clock;
     };
 
-    static Machine *now_;
-
-    Threads *threads_;
     Rules rules_;
     std::optional<Memory> memory_;
     Races races_;
@@ -145,8 +154,7 @@ class Machine {
     Chooser *chooser_ = nullptr;
     const std::function<void(unsigned)> *body_ = nullptr;
     Result result_;
-    unsigned running_ = 0, count_ = 0;
-    bool is_inside_ = false; // a thread of the run runs, and not this code
+    unsigned count_ = 0;
     bool keeps_steps_ = false, ignores_races_ = false;
     std::uint64_t points_max_ = ~std::uint64_t{0};
     unsigned alone_ = 0; // points since the last switch

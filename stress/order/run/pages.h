@@ -17,7 +17,7 @@ namespace stress::order {
 
 class Pages {
   public:
-    static constexpr unsigned kArenas = 9; // of threads 0 to 7, and the last of who starts the run
+    static constexpr unsigned kArenas = 9; // of threads 0 to 7; the last of further ones, and of who starts the run
     static constexpr std::size_t kArenaBytes = std::size_t{1} << 40;
 
     // Reserves the arenas. False: the system has no such addresses.

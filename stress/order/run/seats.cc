@@ -73,11 +73,11 @@ Keys &keys()
     return *all;
 }
 
-Seats::Seats(unsigned count, const ThreadLocal &variables) : variables_(variables)
+Seats::Seats(unsigned count, const ThreadLocal &variables) : fibers_(count), variables_(variables), seats_(count)
 {
     now = this;
     main_pointer_ = thread_pointer();
-    for (unsigned i = 0; i < count && i < kSeats; ++i) {
+    for (unsigned i = 0; i < count; ++i) {
         pthread_t handle;
         if (pthread_create(&handle, nullptr, sleep, &seats_[i]) != 0) {
             std::fputs("hakmem-order: the system has no thread left\n", stderr);

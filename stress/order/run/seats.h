@@ -26,7 +26,7 @@ struct ThreadLocal {
 
 class Seats final : public Threads {
   public:
-    static constexpr unsigned kSeats = 8;
+    static constexpr unsigned kSeats = kCountedMax;
 
     // After the subject was loaded. Threads of the kernel are made here, so not before a fork.
     Seats(unsigned count, const ThreadLocal &variables);
@@ -46,7 +46,7 @@ class Seats final : public Threads {
     };
     Fibers fibers_;
     ThreadLocal variables_;
-    Seat seats_[kSeats];
+    std::vector<Seat> seats_;
     void *main_pointer_ = nullptr;
 };
 

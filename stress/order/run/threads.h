@@ -4,6 +4,8 @@
 namespace stress::order {
 
 constexpr unsigned kMain = ~0U; // who started the run
+constexpr unsigned kCountedMax =
+    256; // threads of a run that is counted (contention/); the memory model has kThreadsMax
 
 class Threads {
   public:
