@@ -75,7 +75,7 @@ endif()
 if(suite)
   install(PROGRAMS $<TARGET_FILE:hakmem-stress> DESTINATION ${suite_folder} COMPONENT suite)
   foreach(name conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
-      conform-keys conform-own_new)
+      conform-begin_once conform-late conform-keys conform-own_new)
     install(PROGRAMS $<TARGET_FILE:${name}> DESTINATION ${suite_folder}/conform COMPONENT suite)
   endforeach()
   foreach(name dynamic_tls static_tls objects base dependent)

@@ -12,7 +12,7 @@ four:
                is what it says
   missed       it passes on both
   unclear      it fails on both, by the same rule, so it does not tell them apart
-  cannot       one of the two does not build or load here
+  cannot       one of the two does not build or load here, or no registry has it: `reason` begins so. The latter by hand
   out of reach no call of malloc's public API in a process of its own comes to the bug: `reason` says why. By hand
   not run
 """
@@ -62,12 +62,17 @@ def write(path, comments, rows):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def by_hand(row):
+    return row.result == "out of reach" or (row.result == "cannot" and row.reason.startswith("no registry has"))
+
+
 def merged(rows, results):
-    """Rows with what was seen, where they ran. Cells written by hand stay: 'out of reach', and the reason where the result is the same."""
+    """Rows with what was seen, where they ran. Cells written by hand stay: 'out of reach', 'no registry has', and the
+    reason where the result is the same."""
     changed = []
     for row in rows:
         new = results.get(row.name)
-        if new is None or new["result"] == "not run" or row.result == "out of reach":
+        if new is None or new["result"] == "not run" or by_hand(row):
             changed.append(row)
             continue
         reason = new["reason"]

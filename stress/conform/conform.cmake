@@ -34,13 +34,13 @@ function(conform_files directory)
   target_link_libraries(conform-fresh PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   target_include_directories(conform-fresh PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   add_executable(conform-secure conform/plugin/secure.c)
-  foreach(plugin IN ITEMS tls static_tls constructor reenter keys own_new)
+  foreach(plugin IN ITEMS tls static_tls constructor reenter begin_once late keys own_new)
     add_library(conform-${plugin} MODULE conform/plugin/${plugin}.c)
     target_link_libraries(conform-${plugin} PRIVATE ${CMAKE_DL_LIBS})
   endforeach()
   target_link_options(conform-own_new PRIVATE -Wl,-Bsymbolic)
   foreach(target IN ITEMS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
-                          conform-keys conform-own_new)
+                          conform-begin_once conform-late conform-keys conform-own_new)
     # -fno-builtin keeps the compiler from dropping the very calls that are under test.
     target_compile_options(${target} PRIVATE -Wall -Wextra -fno-builtin)
     set_target_properties(${target} PROPERTIES C_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF
@@ -48,7 +48,7 @@ function(conform_files directory)
   endforeach()
   add_custom_target(conform-files
     DEPENDS conform-fresh conform-secure conform-tls conform-static_tls conform-constructor conform-reenter
-            conform-keys conform-own_new)
+            conform-begin_once conform-late conform-keys conform-own_new)
 endfunction()
 
 # conform_canaries(directory): one library for each planted bug, libconform-canary-<name>.so. canary/canary.c lists the
@@ -57,14 +57,15 @@ set(CONFORM_CANARIES none malloc_errno calloc_wraps realloc_frees realloc_32_bit
   no_pvalloc memalign_256 memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
   late_malloc only_free late_free realloc_null unload stack fork_lock fork_handlers static_tls loader_lock environ getrandom mallopt helper
   cancel secure calloc_slack calloc_errno realloc_errno reallocarray_errno aligned_errno valloc_errno align_2_60
-  posix_0 pvalloc_short reallocarray_null fork_fork fork_thread touch spin killed sluggish)
+  realloc_steps calloc_touch leave_space begin_once late_library reallocarr_wraps posix_0 pvalloc_short reallocarray_null fork_fork fork_thread touch spin killed sluggish)
 function(conform_canaries directory)
   add_custom_target(conform-canaries)
   foreach(bug IN LISTS CONFORM_CANARIES)
     string(TOUPPER ${bug} BUG)
     add_library(conform-canary-${bug} MODULE conform/canary/canary.c)
     target_compile_definitions(conform-canary-${bug} PRIVATE CONFORM_BUG=CONFORM_${BUG}
-      CONFORM_BIG_TLS=$<STREQUAL:${bug},static_tls> CONFORM_WITHOUT_PVALLOC=$<STREQUAL:${bug},no_pvalloc>)
+      CONFORM_BIG_TLS=$<STREQUAL:${bug},static_tls> CONFORM_WITHOUT_PVALLOC=$<STREQUAL:${bug},no_pvalloc>
+      CONFORM_WITH_REALLOCARR=$<STREQUAL:${bug},reallocarr_wraps>)
     target_compile_options(conform-canary-${bug} PRIVATE -Wall -Wextra -fno-builtin)
     target_link_libraries(conform-canary-${bug} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
     set_target_properties(conform-canary-${bug} PROPERTIES C_STANDARD 17 INTERPROCEDURAL_OPTIMIZATION OFF

@@ -153,6 +153,12 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{"posix_0", "posix-memalign-size-0", {}, "not aligned"},
         Canary{"pvalloc_short", "pvalloc-usable", {}, "below"},
         Canary{"reallocarray_null", "reallocarray-null-and-zero", {}, "gave NULL"},
+        Canary{"realloc_steps", "realloc-in-small-steps", {}, "copies"},
+        Canary{"calloc_touch", "calloc-untouched", {}, "MiB resident"},
+        Canary{"leave_space", "threads-under-a-limit", {}, ""},
+        Canary{"begin_once", "calls-under-a-lock", {}, "hangs: used no processor time"},
+        Canary{"late_library", "destructors-after-the-library", {}, "SIGABRT"},
+        Canary{"reallocarr_wraps", "reallocarr-wraps", {}, "returned 0"},
         Canary{"fork_fork", "fork-child-forks", {}, "the child"},
         Canary{"fork_thread", "fork-from-a-thread", {}, "SIGABRT"}),
     [](const auto &tested) { return std::string(tested.param.bug); });

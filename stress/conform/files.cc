@@ -2,7 +2,11 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "conform/child.h"
+#include "engine/subject/preload_path.h"
 
 namespace stress::conform {
 
@@ -16,11 +20,20 @@ std::string file_path(const char *name)
 
 std::string files_missing()
 {
-    for (const char *name :
-         {"conform-fresh", "conform-secure", "libconform-tls.so", "libconform-static_tls.so",
-          "libconform-constructor.so", "libconform-reenter.so", "libconform-keys.so", "libconform-own_new.so"})
+    for (const char *name : {"conform-fresh", "conform-secure", "libconform-tls.so", "libconform-static_tls.so",
+                             "libconform-constructor.so", "libconform-reenter.so", "libconform-begin_once.so",
+                             "libconform-late.so", "libconform-keys.so", "libconform-own_new.so"})
         if (const std::string path = file_path(name); access(path.c_str(), R_OK) != 0) return path;
     return "";
+}
+
+void preload_after(const char *name)
+{
+    const char *before = std::getenv("LD_PRELOAD");
+    static char preload[9000];
+    std::snprintf(preload, sizeof preload, "%s%s%s", before != nullptr ? before : "",
+                  before != nullptr && *before != '\0' ? ":" : "", preload_path(file_path(name)).c_str());
+    setenv("LD_PRELOAD", preload, 1);
 }
 
 Verdict in_fresh_program(const char *mode, const Subject &subject)

@@ -13,6 +13,10 @@ std::string file_path(const char *name);
 // The first file that is missing; empty if none is.
 std::string files_missing();
 
+// The next program loads this file after the library and before libc: the program and the library call its functions,
+// and it begins before the library and ends after it.
+void preload_after(const char *name);
+
 // Replaces the child that runs the check by the program plugin/fresh.c in this mode. The program's exit status and last
 // line are then the verdict. Allocates nothing on the way. Returns only if the program cannot start.
 Verdict in_fresh_program(const char *mode, const Subject &subject);

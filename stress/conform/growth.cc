@@ -100,6 +100,32 @@ Verdict growing_and_shrinking(const Subject &s)
     return grown(before, resident_bytes(), 64 * kMib, "3000 blocks grown to 2 MiB one after the other");
 }
 
+// A realloc that copies at each step costs the square of the steps. Compared with copies that the process makes itself.
+Verdict realloc_in_small_steps(const Subject &s)
+{
+    constexpr int steps = 400, copies_max = 60;
+    for (std::size_t size : {1 * kMib, 8 * kMib, 32 * kMib}) {
+        double start = thread_cpu_seconds();
+        void *block = launder(s.malloc(size)), *copy = launder(s.malloc(size));
+        if (block == nullptr || copy == nullptr)
+            return fail("malloc(%zu) gave NULL, errno %s", size, errno_text(errno));
+        memset(block, 1, size);
+        memcpy(copy, block, size);
+        s.free(copy);
+        const double one = thread_cpu_seconds() - start;
+        start = thread_cpu_seconds();
+        for (std::size_t step = 1; step <= steps; ++step)
+            if ((block = launder(s.realloc(block, size + 16 * step))) == nullptr)
+                return fail("realloc to %zu bytes gave NULL, errno %s", size + 16 * step, errno_text(errno));
+        const double used = thread_cpu_seconds() - start;
+        s.free(block);
+        if (used > copies_max * one)
+            return fail("%d times realloc of %zu bytes to 16 more took the processor time of %.0f copies, above %d",
+                        steps, size, used / one, copies_max);
+    }
+    return pass();
+}
+
 Verdict realloc_retention(const Subject &s)
 {
     constexpr std::size_t count = 1000;
@@ -114,7 +140,7 @@ Verdict realloc_retention(const Subject &s)
     if (s.trim != nullptr) s.trim(0);
     std::size_t after = resident_bytes();
     for (int looks = 0; looks < 40 && after > before + 150 * kMib; ++looks, after = resident_bytes())
-        sleep_ms(50);  // for a thread of the library that gives memory back
+        sleep_ms(50); // for a thread of the library that gives memory back
     for (void *block : blocks) s.free(block);
     return grown(before, after, 150 * kMib, "1000 blocks shrunk from 300,000 bytes to 100");
 }
@@ -132,7 +158,7 @@ Verdict trim_gives_back(const Subject &s)
         const std::size_t before = resident_bytes();
         if (!own_thread) take();
         else if (!in_thread(take)) return fail("no thread");
-        void *last = launder(s.malloc(100));  // keeps the end in use, for a heap that grows at its end
+        void *last = launder(s.malloc(100)); // keeps the end in use, for a heap that grows at its end
         const std::size_t most = resident_bytes();
         for (void *block : blocks) s.free(block);
         s.trim(0);
@@ -220,6 +246,12 @@ constexpr Check kGrowthChecks[] = {
      "jemalloc 5.1.0",
      {36},
      growing_and_shrinking},
+    {"realloc-in-small-steps",
+     "realloc that grows a large block by little at a time does not copy it each time",
+     "quality: the cost of growing a block by many small steps is not the square of their number",
+     "mimalloc#153",
+     {37},
+     realloc_in_small_steps},
     {"realloc-retention",
      "realloc to a small size keeps no large block",
      "quality: a block that was shrunk far gives its memory back",
@@ -246,11 +278,11 @@ constexpr Check kGrowthChecks[] = {
      memalign_scan},
 };
 
-}  // namespace
+} // namespace
 
 std::span<const Check> growth_checks()
 {
     return kGrowthChecks;
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

@@ -14,7 +14,6 @@
 #include "conform/check.h"
 #include "conform/files.h"
 #include "conform/support.h"
-#include "engine/subject/preload_path.h"
 
 namespace stress::conform {
 namespace {
@@ -185,16 +184,16 @@ Verdict dlsym_first(const Subject &s)
     return in_fresh_program("dlsym-first", s);
 }
 
-// Loads plugin/reenter.c after the library and before libc.
 Verdict libc_allocates(const Subject &s)
 {
-    const char *before = std::getenv("LD_PRELOAD");
-    static char preload[9000];
-    std::snprintf(preload, sizeof preload, "%s%s%s", before != nullptr ? before : "",
-                  before != nullptr && *before != '\0' ? ":" : "",
-                  preload_path(file_path("libconform-reenter.so")).c_str());
-    setenv("LD_PRELOAD", preload, 1);
+    preload_after("libconform-reenter.so");
     return in_fresh_program("reenter", s);
+}
+
+Verdict calls_under_a_lock(const Subject &s)
+{
+    preload_after("libconform-begin_once.so");
+    return in_fresh_program("begin-once", s);
 }
 
 Verdict another_namespace(const Subject &s)
@@ -280,6 +279,12 @@ constexpr Check kLoadingChecks[] = {
      "mimalloc#1100, google/tcmalloc#78",
      {27},
      libc_allocates},
+    {"calls-under-a-lock",
+     "a library between malloc and libc may allocate before it is ready, with a lock held (open, sysconf)",
+     "quality: a malloc that calls functions that others may replace at its start waits for itself",
+     "mimalloc#713, mimalloc#1100",
+     {27},
+     calls_under_a_lock},
 };
 
 }  // namespace

@@ -194,6 +194,14 @@ Verdict limit_set_later(const Subject &s)
     return in_fresh_program("limit-set-later", s);
 }
 
+// Set before the program starts, so that a malloc finds no room for a large reservation of its first call either.
+Verdict threads_under_a_limit(const Subject &s)
+{
+    const rlimit limit{700 * kMib, 700 * kMib};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return skip("the limit on memory cannot be set");
+    return in_fresh_program("threads-under-a-limit", s);
+}
+
 constexpr Check kMemoryChecks[] = {
     {"small-out-of-data",
      "small blocks until no page can be committed, and all again (RLIMIT_DATA)",
@@ -225,6 +233,12 @@ constexpr Check kMemoryChecks[] = {
      "an early libhakmem",
      {30},
      limit_set_later},
+    {"threads-under-a-limit",
+     "600 threads, of which each leaves 100 bytes, come and go in 700 MiB of address space (RLIMIT_AS)",
+     "quality: address space stays in proportion to what is live, not to the threads that have ended",
+     "mimalloc 96b69d7e",
+     {19, 30},
+     threads_under_a_limit},
     {"locks-after-failures",
      "no lock is held after a call that failed",
      "POSIX.1-2024 malloc: a call that failed leaves the others as they were",

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "conform/check.h"
 #include "conform/limits.h"
@@ -65,7 +66,7 @@ Verdict near_the_end_with_a_cache(const Subject &s)
         for (void *&block : blocks) block = launder(s.malloc(size));
         for (void *block : blocks) s.free(block);
     }
-    for (std::size_t off = 0; off <= 2048; ++off) {
+    for (std::size_t off = 0; off <= 65'536; off += off < 8192 ? 1 : 64) {
         const std::size_t size = SIZE_MAX - off;
         if (void *block = launder(s.malloc(size)); block != nullptr)
             return fail("malloc(SIZE_MAX - %zu) gave a block: %p", off, block);
@@ -75,6 +76,26 @@ Verdict near_the_end_with_a_cache(const Subject &s)
             return fail("realloc(NULL, SIZE_MAX - %zu) gave a block: %p", off, block);
         if (void *block = s.memalign != nullptr ? launder(s.memalign(64, size)) : nullptr; block != nullptr)
             return fail("memalign(64, SIZE_MAX - %zu) gave a block: %p", off, block);
+    }
+    return pass();
+}
+
+// NetBSD's function: takes the address of the pointer and returns an errno value.
+Verdict reallocarr_wraps(const Subject &s)
+{
+    if (s.reallocarr == nullptr) return not_provided("reallocarr");
+    constexpr std::size_t four_gib = std::size_t{1} << 32;
+    for (const auto &[count, size] : {std::pair{SIZE_MAX / 2 + 1, 2ul}, {four_gib, four_gib}, {SIZE_MAX, 2ul}}) {
+        void *block = launder(s.malloc(1000));
+        if (block == nullptr) return fail("malloc(1000) gave NULL, errno %s", errno_text(errno));
+        fill(block, 1000, 4);
+        void *const before = block;
+        if (s.reallocarr(&block, count, size) == 0)
+            return fail("reallocarr(&block, %#zx, %#zx), whose product wraps, returned 0", count, size);
+        if (launder(block) != before || !filled(block, 1000, 4))
+            return fail("reallocarr(&block, %#zx, %#zx) failed and changed the block %p; the pointer is %p", count,
+                        size, before, block);
+        s.free(block);
     }
     return pass();
 }
@@ -164,6 +185,12 @@ constexpr Check kNumberChecks[] = {
      "BZ#22375, CVE-2017-17426",
      {38},
      near_the_end_with_a_cache},
+    {"reallocarr-wraps",
+     "reallocarr fails where the product wraps, and leaves the block",
+     "NetBSD reallocarr(3): an error number if the product overflows; the pointer and the block stay",
+     "snmalloc#863",
+     {6, 38},
+     reallocarr_wraps},
     {"more-than-16-bits",
      "300,000 blocks of one size are all distinct",
      "C23 7.24.3: blocks are disjoint",

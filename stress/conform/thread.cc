@@ -383,6 +383,12 @@ Verdict static_destructors(const Subject &s)
 {
     return in_fresh_program("static-destructors", s);
 }
+// Loads plugin/late.c, which prints the last line, so that its destructor runs after the library's.
+Verdict destructors_after_the_library(const Subject &s)
+{
+    preload_after("libconform-late.so");
+    return in_fresh_program("destructors-after-the-library", s);
+}
 Verdict exit_with_workers(const Subject &s)
 {
     return in_fresh_program("exit-with-workers", s);
@@ -497,6 +503,12 @@ constexpr Check kThreadChecks[] = {
      "rpmalloc#20, rpmalloc#98",
      {21},
      static_destructors},
+    {"destructors-after-the-library",
+     "destructors of libraries that end after the malloc may free and malloc",
+     "C23 7.24.3: any block may be freed while the program runs; dlopen(3): destructors run at its end, in an order that the loader chooses",
+     "rpmalloc#20, rpmalloc#98",
+     {21},
+     destructors_after_the_library},
     {"exit-with-workers",
      "exit and _exit end while threads allocate and end",
      "C23 7.24.4.4, 7.24.4.5: exit and _Exit end the program, whatever other threads do",

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "conform/check.h"
+#include "conform/process.h"
 #include "conform/support.h"
 
 namespace stress::conform {
@@ -72,6 +73,20 @@ Verdict from_the_system(const Subject &s)
         // Kept, so that the next one is fresh too.
     }
     return pass();
+}
+
+// Memory fresh from the system is zero. A calloc that clears it again makes all of it resident.
+Verdict untouched(const Subject &s)
+{
+    constexpr std::size_t size = 128 * kMib;
+    const std::size_t before = resident_bytes();
+    void *block = launder(s.calloc(1, size));
+    if (block == nullptr) return fail("calloc(1, %zu) gave NULL, errno %s", size, errno_text(errno));
+    const std::size_t after = resident_bytes();
+    s.free(block);
+    return after < before + size / 4 ? pass()
+                                     : fail("calloc(1, %zu), of which no byte was touched, made %zu MiB resident", size,
+                                            (after - before) / kMib);
 }
 
 Verdict to_the_last_byte(const Subject &s)
@@ -209,6 +224,12 @@ constexpr Check kZeroChecks[] = {
      "mimalloc v2.2.7",
      {17},
      from_the_system},
+    {"calloc-untouched",
+     "calloc does not clear what the system gives as zeros",
+     "quality: no standard says so; memory that was never touched is then resident",
+     "mimalloc v2.2.7",
+     {17, 31},
+     untouched},
     {"calloc-to-the-last-byte",
      "calloc is zero to the last byte at odd sizes and counts",
      "C23 7.24.3.2: all bits of the block are zero",

@@ -1,8 +1,11 @@
 /* A malloc with one planted bug, to prove that a conformance check finds it. It forwards to libc and misbehaves in one
- * narrow way, as CONFORM_BUG says, so that the other checks pass. CONFORM_NONE must pass them all. */
+ * narrow way, as CONFORM_BUG says, so that the other checks pass. CONFORM_NONE must pass them all.
+ *
+ * More than 400 lines: most bugs are one line in a call that all of them share. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -14,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,6 +63,12 @@
     X(POSIX_0)          /* posix_memalign of size 0 forgets the alignment */                               \
     X(PVALLOC_SHORT)    /* pvalloc does not round the size up */                                     \
     X(REALLOCARRAY_NULL) /* reallocarray(NULL, n, size) is NULL */                                \
+    X(REALLOC_STEPS)    /* realloc that grows a large block always copies it */                      \
+    X(CALLOC_TOUCH)     /* calloc clears what the system gave as zeros */                             \
+    X(LEAVE_SPACE)      /* under a limit, each thread keeps 32 MiB of address space after its end */   \
+    X(BEGIN_ONCE)       /* the first malloc opens a file by the function that others may replace */     \
+    X(LATE_LIBRARY)     /* malloc after the library's own destructor aborts */                        \
+    X(REALLOCARR_WRAPS) /* reallocarr does not see that the product wraps */                      \
     X(FORK_FORK)        /* malloc in the third of a chain of children aborts; a check is in the first */ \
     X(FORK_THREAD)      /* malloc in the child of a thread that is not the first aborts */             \
     X(TOUCH)            /* malloc of more than 1 GiB writes to 2 GiB of it */                                \
@@ -95,6 +105,8 @@ static bool armed; /* set once the program itself runs; nothing goes wrong befor
 static pthread_key_t key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fast_size_0;
+static bool limited; /* LEAVE_SPACE: the process began with a limit on its address space */
+static bool over;    /* the library's destructor has run */
 
 static void *libc_symbol(const char *name)
 {
@@ -136,6 +148,8 @@ __attribute__((constructor)) static void canary_start(void)
     if (BUG == CONFORM_LATE_MALLOC || BUG == CONFORM_UNLOAD) pthread_key_create(&key, on_thread_exit);
     if (BUG == CONFORM_FORK_HANDLERS) pthread_atfork(lock_take, lock_release, lock_release);
     if (BUG == CONFORM_FORK_FORK || BUG == CONFORM_FORK_THREAD) pthread_atfork(before_fork, NULL, in_child);
+    struct rlimit space;
+    limited = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur < (size_t)1 << 30;
     armed = true;
 }
 
@@ -145,6 +159,20 @@ __attribute__((destructor)) static void canary_end(void)
     if (BUG == CONFORM_SECURE && getenv("CONFORM_CANARY_STATS") != NULL &&
         write(STDERR_FILENO, text, sizeof text - 1) < 0)
         abort();
+    over = true;
+}
+
+/* What only the first malloc of the process, of a thread, or after the end does. False: there is no memory. */
+static bool first_and_last(void)
+{
+    static bool asked;
+    if (BUG == CONFORM_BEGIN_ONCE && !asked) {
+        asked = true;
+        close(open("/dev/null", O_RDONLY));
+    }
+    if (BUG == CONFORM_LATE_LIBRARY && over) abort();
+    if (BUG != CONFORM_LEAVE_SPACE || !limited || allocated) return true;
+    return mmap(NULL, 32 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
 static void *helper(void *unused)
@@ -207,8 +235,9 @@ static void before_malloc(size_t size_bytes)
 void *malloc(size_t size_bytes)
 {
     before_malloc(size_bytes);
+    bool refused = !first_and_last();
     allocated = true;
-    if (fast_size_0) {
+    if (fast_size_0 || refused) {
         errno = ENOMEM;
         return NULL;
     }
@@ -245,6 +274,8 @@ void *calloc(size_t count, size_t size_bytes)
     if (BUG == CONFORM_CALLOC_ERRNO && block == NULL && (count == 1 || size_bytes == 1)) errno = before;
     if (BUG == CONFORM_CALLOC_SLACK && count == 1 && block != NULL && malloc_usable_size(block) > size_bytes)
         block[size_bytes] = 1;
+    if (BUG == CONFORM_CALLOC_TOUCH && block != NULL && count == 1 && size_bytes > 1 << 20)
+        memset(block, 0, size_bytes);
     if (BUG == CONFORM_CALLOC_LAST_BYTE && count == 7 && size_bytes > 1 && block != NULL) block[7 * size_bytes - 1] = 1;
     return block;
 }
@@ -258,6 +289,15 @@ void *realloc(void *block, size_t size_bytes)
     while (BUG == CONFORM_SPIN && size_bytes > PTRDIFF_MAX) continue;
     if (BUG == CONFORM_REALLOC_32_BITS && size_bytes > UINT32_MAX && size_bytes < (size_t)1 << 40)
         size_bytes = (uint32_t)size_bytes;
+    if (BUG == CONFORM_REALLOC_STEPS && block != NULL && size_bytes > 1 << 20 && size_bytes < 40 << 20) {
+        size_t usable = malloc_usable_size(block);
+        void *larger = usable < size_bytes || usable > size_bytes + 65536 ? NULL : __libc_malloc(size_bytes);
+        if (larger != NULL) {
+            memcpy(larger, block, size_bytes);
+            __libc_free(block);
+            return larger;
+        }
+    }
     void *moved = __libc_realloc(block, size_bytes);
     if (BUG == CONFORM_REALLOC_FREES && moved == NULL && size_bytes > PTRDIFF_MAX) {
         __libc_free(block);
@@ -280,6 +320,22 @@ void *reallocarray(void *block, size_t count, size_t size_bytes)
     if (BUG == CONFORM_REALLOCARRAY_ERRNO && moved == NULL && product > PTRDIFF_MAX) errno = before;
     return moved;
 }
+
+#if CONFORM_WITH_REALLOCARR
+int reallocarr(void *pointer, size_t count, size_t size_bytes)
+{
+    void **block = pointer;
+    if (count == 0 || size_bytes == 0) {
+        free(*block);
+        *block = NULL;
+        return 0;
+    }
+    void *moved = __libc_realloc(*block, count * size_bytes + 1); /* the bug */
+    if (moved == NULL) return ENOMEM;
+    *block = moved;
+    return 0;
+}
+#endif
 
 void *memalign(size_t align_bytes, size_t size_bytes)
 {

@@ -485,6 +485,35 @@ static void limit_set_later(void)
     wait_for(child);
 }
 
+/* A block of each thread stays. What else a thread had must serve the next. */
+enum { LEAVERS = 600, LEAVER_BLOCKS = 64, LEAVER_BYTES = 20000 };
+
+static void *leave_a_block(void *kept)
+{
+    static const char *const none = "malloc gives NULL, though what is live is 100 bytes of each thread so far";
+    void *blocks[LEAVER_BLOCKS];
+    for (int i = 0; i < LEAVER_BLOCKS; i++) {
+        blocks[i] = malloc(LEAVER_BYTES);
+        if (blocks[i] == NULL) wrong(none);
+        memset(blocks[i], 1, LEAVER_BYTES);
+    }
+    *(void **)kept = malloc(100);
+    if (*(void **)kept == NULL) wrong(none);
+    for (int i = 0; i < LEAVER_BLOCKS; i++) free(blocks[i]);
+    return NULL;
+}
+
+static void threads_under_a_limit(void)
+{
+    static void *kept[LEAVERS];
+    for (int i = 0; i < LEAVERS; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, leave_a_block, &kept[i]) != 0) wrong("there is no room for another thread");
+        pthread_join(thread, NULL);
+    }
+    for (int i = 0; i < LEAVERS; i++) free(kept[i]);
+}
+
 /* Started by conform-secure. If the library obeys the environment, it prints something when it is loaded, or at
  * exit. */
 static void secure_environment(void)
@@ -522,7 +551,9 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "secure-environment") == 0) secure_environment();
     else if (strcmp(mode, "dlmopen") == 0) namespaces();
     else if (strcmp(mode, "limit-set-later") == 0) limit_set_later();
+    else if (strcmp(mode, "threads-under-a-limit") == 0) threads_under_a_limit();
     else if (strcmp(mode, "new-bound-elsewhere") == 0) new_bound_elsewhere();
     else plain();
+    if (strcmp(mode, "destructors-after-the-library") == 0) exit(0); /* late.c says ok */
     say(0, "ok");
 }
