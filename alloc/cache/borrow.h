@@ -11,5 +11,8 @@
  *
  * Returns a list of idle blocks of a larger class, which *class_index then names, for the caller to take the first from and
  * to make the rest that class's bin. NULL: the class is to take fresh memory. class_index: above CLASS_LINEAR_LAST, up to
- * CLASS_GEOMETRIC_LAST. */
+ * CLASS_GEOMETRIC_LAST. Once the class has fresh memory, the caller begins a new count. */
 struct block *borrow(struct tcache *tcache, uint32_t *class_index);
+
+/* After a borrow that returned NULL there was no fresh memory either: borrows if only the count was in the way. */
+HAK_COLD struct block *borrow_again(struct tcache *tcache, uint32_t *class_index);

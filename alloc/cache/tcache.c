@@ -107,15 +107,19 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
     return slab != NULL && slab->free != NULL ? slab_take(slab) : NULL;
 }
 
-static struct block *take_fresh(struct tcache *tcache, uint32_t class_index)
+/* Called when borrow() has lent nothing. */
+static struct block *take_fresh(struct tcache *tcache, uint32_t *class_index)
 {
     struct owner *owner = &tcache->heap->owner;
-    struct slab *slab = owner->slabs[class_index];
+    struct slab *slab = owner->slabs[*class_index];
     if (slab == NULL) {
         tcache_note_growth(tcache);
-        slab = slab_make(owner, class_index);
+        slab = slab_make(owner, *class_index);
     }
-    return slab != NULL ? slab_take(slab) : NULL;
+    struct block *list = slab != NULL ? slab_take(slab) : NULL;
+    if (HAK_UNLIKELY(list == NULL)) return borrow_again(tcache, class_index);
+    tcache->heap->parking[*class_index].borrowed = 0;
+    return list;
 }
 
 static void *refill_live(struct tcache *tcache, uint32_t class_index)
@@ -125,7 +129,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
     struct block *list = tcache->heads[class_index];
     if (list == NULL) list = find_idle(tcache, class_index);
     if (list == NULL && class_index > CLASS_LINEAR_LAST) list = borrow(tcache, &class_index);
-    if (list == NULL) list = take_fresh(tcache, class_index);
+    if (list == NULL) list = take_fresh(tcache, &class_index);
     owner_count_event(&tcache->heap->owner, OWNER_EVENT_refills);
     if (list != NULL) {
         if (VALIDATE) validate_alloc(list, class_index, tcache->tag);

@@ -66,6 +66,47 @@ TEST_F(Failure, ASizeThatCannotBeHadTakesNothingBack)
     }));
 }
 
+// A malloc that is refused refills once, and one that asks the callback once more for each time. Without a free page that has
+// memory it claims none.
+TEST_F(Failure, NothingIsTriedTwice)
+{
+    EXPECT_TRUE(test::in_child([] {
+        static unsigned claims, asked;
+        const auto refills = [] {
+            hak_figures figures;
+            hak_figures_get(&figures, sizeof figures);
+            return figures.refills;
+        };
+        const int calls = 100; // caches are emptied at every 1024th, and then there is one more
+        for (size_t size : {16u, 1000u, 1152u, 5000u, 20000u, 32768u}) {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 8; i++) blocks.push_back(hak_malloc(RUN_BYTES_MAX));
+            for (void *block : blocks) hak_free(block);
+            blocks.clear();
+            hak_purge_all(); // leaves free pages without memory
+            hak_limit_set(limit_committed_bytes() + 8 * MIB);
+            while (void *block = hak_malloc(size)) blocks.push_back(block);
+            while (void *block = hak_malloc(SMALL_BYTES_MAX + 1)) blocks.push_back(block);
+            ASSERT_EQ(purge_dirty_pages(), 0u);
+            claims = 0;
+            if (VALIDATE)
+                hak_sync_point_hook = [](const char *step) { claims += strcmp(step, "superslab_claim") == 0; };
+            auto before = refills();
+            for (int i = 0; i < calls; i++) EXPECT_EQ(hak_malloc(size), nullptr);
+            EXPECT_LE(refills() - before, calls + 1u) << size;
+            hak_limit_callback([](size_t, void *) { return ++asked % 4 != 0; }, nullptr);
+            before = refills();
+            for (int i = 0; i < calls; i++) EXPECT_EQ(hak_malloc(size), nullptr);
+            EXPECT_LE(refills() - before, 4u * calls + 1) << size << ": the callback helps in vain, three times";
+            if (VALIDATE) hak_sync_point_hook = nullptr;
+            EXPECT_EQ(claims, 0u) << size;
+            hak_limit_callback(nullptr, nullptr);
+            hak_limit_set(SIZE_MAX);
+            for (void *block : blocks) hak_free(block);
+        }
+    }));
+}
+
 // At the limit a program frees its oldest blocks at each NULL. A failure costs no call to the system but seldom, and what
 // the program can have stays near the limit, whatever the heap's size.
 TEST_F(Failure, AProgramThatFreesAtEachFailurePaysLittle)

@@ -175,14 +175,15 @@ void *bound_refill(struct tcache *tcache, uint32_t class_index)
 {
     if (class_index == CLASS_EMPTY) class_index = 1;
     size_t block_bytes = sizeclass_bytes(class_index);
+    void *block = NULL;
     do {
-        bound_make_room(block_bytes);
-        /* In any case: the refill that failed ended the count of borrowed blocks, so this one may borrow again. */
-        void *block = tcache_refill(tcache, class_index);
+        if (bound_make_room(block_bytes)) block = tcache_refill(tcache, class_index);
         if (block != NULL) return block;
-    } while (bound_ask(block_bytes));
-    errno = ENOMEM;
-    return NULL;
+        if (!bound_ask(block_bytes)) break;
+        block = tcache_refill(tcache, class_index); /* first, since a bin may have what the program has freed */
+    } while (block == NULL);
+    if (block == NULL) errno = ENOMEM;
+    return block;
 }
 
 /* --- the memory that the process may have --------------------------------------------------------------- */

@@ -111,11 +111,11 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
     tick(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
     if (HAK_UNLIKELY(pointer == NULL)) {
-        bool is_asked = false;
         do {
-            bool is_more = bound_make_room(size_bytes);
-            if (is_more || is_asked) pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
-        } while (pointer == NULL && (is_asked = bound_ask(size_bytes)));
+            if (bound_make_room(size_bytes)) pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+            if (pointer != NULL || !bound_ask(size_bytes)) break;
+            pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+        } while (pointer == NULL);
     }
     if (pointer == NULL) return no_memory();
     tcache_note_growth(tcache_self());

@@ -235,11 +235,11 @@ void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bo
     bool at_limit = false;
     void *block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
     if (HAK_UNLIKELY(block == NULL && !at_limit)) { /* the system has no memory, or the process is at its limit */
-        bool is_asked = false;
         do {
-            bool is_more = bound_make_room(size_bytes);
-            if (is_more || is_asked) block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
-        } while (block == NULL && !at_limit && (is_asked = bound_ask(size_bytes)));
+            if (bound_make_room(size_bytes)) block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
+            if (block != NULL || at_limit || !bound_ask(size_bytes)) break;
+            block = alloc_once(heap, align_bytes, size_bytes, zeroed, &at_limit);
+        } while (block == NULL && !at_limit);
     }
     return block != NULL ? heap_given(block, size_bytes) : no_memory();
 }

@@ -295,6 +295,7 @@ struct page_range pool_claim_for(struct page_need need)
     struct page_range range = {.superslab = NULL};
     size_t bytes = (size_t)need.pages * PAGE_BYTES;
     need.at_limit = HAK_UNLIKELY(!limit_fits(bytes));
+    if (HAK_UNLIKELY(need.at_limit) && !purge_any_dirty()) return range; /* no page has memory, so none can be had */
     if (search(&need, &range)) return range;
     if (HAK_UNLIKELY(need.at_limit) && !limit_allows(bytes)) return range;
     if (kept_pages_bound() != 0) {
