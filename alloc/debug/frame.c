@@ -322,8 +322,9 @@ static void *realloc_checked(struct hak_heap *heap, void *pointer, size_t size_b
         if (start != framed.start) trace_freed(framed.user);
         return frame_put_resized(start, front, word, framed.word.size_bytes);
     }
-    if (whole <= framed.bytes && whole >= framed.bytes / 2)
-        return frame_put_resized(framed.start, front, word, framed.word.size_bytes);
+    /* Borrowed and aligned blocks may be more than twice as long as they need to be. */
+    const bool wastes = size_bytes < framed.word.size_bytes && whole < framed.bytes / 2;
+    if (whole <= framed.bytes && !wastes) return frame_put_resized(framed.start, front, word, framed.word.size_bytes);
     return realloc_moved(heap, &framed, size_bytes);
 }
 

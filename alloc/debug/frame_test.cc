@@ -74,6 +74,26 @@ TEST_F(FrameTest, ReallocKeepsContentAndSize)
     EXPECT_EQ(frame_realloc(take(10), 0), nullptr);
 }
 
+// A block that is not to be smaller stays if it is long enough, whatever lies around it: what a larger class lent and what is
+// aligned may be more than twice as long as it needs to be.
+TEST_F(FrameTest, ReallocToTheUsableSizeLeavesABlockWhereItIs)
+{
+    test::Rng rng(45);
+    std::vector<char *> blocks(64);
+    for (int i = 0; i < 20000 && !HasFailure(); i++) {
+        const size_t size = 1 + rng.below((size_t)1 << rng.between(4, i % 8 != 0 ? 13 : 22));
+        const size_t align = rng.below(3) == 0 ? (size_t)16 << rng.below(10) : 0;
+        char *block = take(size, align, rng.below(4) == 0);
+        if (rng.below(3) == 0) block = static_cast<char *>(frame_realloc(block, 1 + rng.below(2 * size)));
+        EXPECT_EQ(frame_realloc(block, frame_usable_size(block)), block) << frame_usable_size(block) << " bytes";
+        char *&other = blocks[rng.below(blocks.size())];
+        if (other != nullptr) release(other);
+        other = block;
+    }
+    for (char *block : blocks)
+        if (block != nullptr) release(block);
+}
+
 // A run whose half is wanted stays, also where that half is the largest small block; for less it moves.
 TEST_F(FrameTest, ReallocLeavesARunOfWhichHalfIsUsed)
 {
