@@ -48,10 +48,11 @@ def read(path):
         if row.result in ("missed", "unclear", "cannot", "out of reach") and row.reason == "-":
             raise ValueError(f"{where}: '{row.result}' needs its reason in the last column")
         if not re.match(
-            r"conform (--only [a-z0-9-]+ ?)+$|inject (calls|space) [a-z-]+|[a-z-]+ .*--seed \d+", row.command
+            r"conform (--only [a-z0-9-]+ ?)+(--deadline \d+)?$|inject (calls|space) [a-z-]+|[a-z-]+ .*--seed \d+",
+            row.command,
         ):
             raise ValueError(
-                f"{where}: '{row.command}' is no command: conform --only ID, inject, or a scenario with --seed"
+                f"{where}: '{row.command}' is no command: conform --only ID (--deadline N at the end), inject, or a scenario with --seed"
             )
         rows.append(row)
     return comments, rows
