@@ -65,6 +65,14 @@ void Work::swap(void *&slot, void *block)
     machine_->operation();
 }
 
+// The end of a thread costs once, and is no part of the figures. No thread ends while another one frees its blocks.
+void Work::finish()
+{
+    machine_->count(false);
+    finished_++;
+    while (finished_ < threads_) machine_->idle();
+}
+
 void Work::larson(unsigned self, unsigned generation)
 {
     const unsigned window = windows_[first_window_++];
@@ -88,6 +96,7 @@ void Work::remote_free(unsigned self)
             machine_->operation();
         }
     }
+    finish();
 }
 
 void Work::exchange(unsigned self)
@@ -97,6 +106,7 @@ void Work::exchange(unsigned self)
         void *block = take(small(self));
         swap(slots_[draw(self, threads_ * kShared)], block);
     }
+    finish();
 }
 
 void Work::churn(unsigned self)
@@ -105,6 +115,7 @@ void Work::churn(unsigned self)
         machine_->count(i >= warm_);
         swap(slots_[self * kWindow + draw(self, kWindow)], take(small(self)));
     }
+    finish();
 }
 
 // A block in 8 is freed by the next thread.
@@ -119,6 +130,7 @@ void Work::own_heaps(unsigned self)
         const unsigned window = i % 8 == 0 ? (self + 1) % threads_ : self;
         swap(slots_[window * kWindow + draw(self, kWindow)], block);
     }
+    finish();
 }
 
 // 3 to 6 MiB. A block in 4 is freed by the next thread.
@@ -131,6 +143,7 @@ void Work::huge(unsigned self)
         const unsigned window = i % 4 == 0 ? (self + 1) % threads_ : self;
         swap(slots_[window * kBlocks + draw(self, kBlocks)], block);
     }
+    finish();
 }
 
 std::span<const Pattern> patterns()

@@ -37,6 +37,7 @@ class Work {
     void *check(void *block, std::size_t bytes);
     void give(void *block);
     void swap(void *&slot, void *block);
+    void finish();
     std::uint64_t draw(unsigned self, std::uint64_t below);
     std::size_t small(unsigned self) { return 16 + draw(self, 500); }
 
@@ -49,6 +50,7 @@ class Work {
     std::vector<unsigned> put_, taken_; // by pair of threads
     std::vector<unsigned> windows_; // that no thread has: a queue
     std::size_t first_window_ = 0;
+    unsigned finished_ = 0;
 };
 
 struct Pattern {
