@@ -13,7 +13,7 @@
 
 /* The figures and settings here order nothing: relaxed everywhere. */
 
-enum { CLAIMED_SHIFT = 32 };
+enum { CLAIMED_SHIFT = 32, FILL_ONE = 64 };
 
 /* Every claim and free of pages writes these. They share a cache line, so that it moves between cores once for all of
  * them. */
@@ -24,25 +24,25 @@ static struct {
     _Atomic(size_t) run_pages; /* in use */
     _Atomic(size_t) run_pages_peak, claimed_pages_peak; /* since the last tick */
     _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* since the last tick; the difference was in use */
-    _Atomic(size_t) early_pages; /* purged by the limit in number since the last tick */
-    _Atomic(size_t) keep_eighths; /* how many pages that limit has learned to keep, in eighths of a page */
-} pages_now;
+    _Atomic(size_t) keep_eighths; /* how many pages the limit in number has learned to keep, in eighths of a page */
+    /* How many eighths of the lately freed slabs were used, times FILL_ONE: a moving mean in which the newest slab weighs
+     * an eighth. */
+    _Atomic(size_t) slab_fill;
+} pages_now = {.slab_fill = FILL_ONE};
 
 static_assert(sizeof pages_now == CACHE_LINE_BYTES, "one line");
 
-/* Every call reads these, and few write them: on lines of their own. */
-static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
-static _Atomic(uint32_t) rounds;
-static _Atomic(uint64_t) useless_until_ms;
-static _Atomic(size_t) keep_eighths_least; /* by HAKMEM_PREWARM */
-static _Atomic(size_t) keep_eighths_at_first; /* by HAKMEM_LEARNED */
-static _Atomic(size_t) dirty_pages_most; /* the most that dirty_pages_peak was in an interval that has ended */
-static _Atomic(uint32_t) delay_ms = PURGE_DELAY_MS;
-
-/* How many eighths of the lately freed slabs were used, times FILL_ONE: a moving mean in which the newest slab weighs
- * an eighth. */
-enum { FILL_ONE = 64 };
-static _Atomic(size_t) slab_fill = FILL_ONE;
+/* Every call reads these, and few write them: on a line of their own. */
+static struct {
+    alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
+    _Atomic(uint64_t) useless_until_ms;
+    _Atomic(size_t) early_pages; /* purged by the limit in number since the last tick */
+    _Atomic(size_t) keep_eighths_least; /* by HAKMEM_PREWARM */
+    _Atomic(size_t) keep_eighths_at_first; /* by HAKMEM_LEARNED */
+    _Atomic(size_t) dirty_pages_most; /* the most that dirty_pages_peak was in an interval that has ended */
+    _Atomic(uint32_t) rounds;
+    _Atomic(uint32_t) delay_ms;
+} seldom = {.delay_ms = PURGE_DELAY_MS};
 
 static size_t get(_Atomic(size_t) *figure)
 {
@@ -56,7 +56,7 @@ static void set(_Atomic(size_t) *figure, size_t value)
 
 uint32_t purge_delay_ms(void)
 {
-    return atomic_load_explicit(&delay_ms, memory_order_relaxed);
+    return atomic_load_explicit(&seldom.delay_ms, memory_order_relaxed);
 }
 
 void purge_way_set(bool has_threads)
@@ -122,11 +122,11 @@ static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
     /* Runs count one and a half times, since a loop's longest swings come seldom. */
-    size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 12 : get(&slab_fill) / FILL_ONE);
+    size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 12 : get(&pages_now.slab_fill) / FILL_ONE);
     /* Runs of many lengths leave gaps between them: as many pages lie free there as are in use. */
     size_t in_use_peak = is_run ? 2 * get(&pages_now.run_pages_peak) : get(&pages_now.claimed_pages_peak);
     size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside the pages that may lie free in any case */
-    set(&pages_now.early_pages, early - learned);
+    set(&seldom.early_pages, early - learned);
     peak_update(&pages_now.keep_eighths, keep < keep_max ? keep : keep_max);
 }
 
@@ -140,7 +140,7 @@ void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run)
         size_t before = atomic_fetch_add_explicit(&pages_now.run_pages, pages, memory_order_relaxed);
         peak_update(&pages_now.run_pages_peak, before + pages);
     }
-    size_t early = get(&pages_now.early_pages), clean = pages - dirty_pages;
+    size_t early = get(&seldom.early_pages), clean = pages - dirty_pages;
     if (HAK_UNLIKELY(early > 0 && clean > 0)) learn(early, clean, is_run);
 }
 
@@ -152,8 +152,8 @@ void purge_count_free(uint32_t pages, uint32_t slab_eighths)
     if (slab_eighths == 0) {
         atomic_fetch_sub_explicit(&pages_now.run_pages, pages, memory_order_relaxed);
     } else {
-        size_t fill = get(&slab_fill);
-        set(&slab_fill, fill - fill / 8 + slab_eighths * FILL_ONE / 8);
+        size_t fill = get(&pages_now.slab_fill);
+        set(&pages_now.slab_fill, fill - fill / 8 + slab_eighths * FILL_ONE / 8);
     }
 }
 
@@ -254,14 +254,14 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
         return;
     }
     uint64_t now_ms = os_now_ms();
-    if (now_ms < atomic_load_explicit(&useless_until_ms, memory_order_relaxed)) return;
-    size_t goal = dirty_max / 2, least = get(&keep_eighths_least) / 8;
+    if (now_ms < atomic_load_explicit(&seldom.useless_until_ms, memory_order_relaxed)) return;
+    size_t goal = dirty_max / 2, least = get(&seldom.keep_eighths_least) / 8;
     if (goal < least) goal = least < dirty_max ? least : dirty_max;
     if (limit_soft_exceeded()) goal = 0;
     size_t purged = purge_round(ALL, goal);
-    set(&pages_now.early_pages, get(&pages_now.early_pages) + purged);
+    set(&seldom.early_pages, get(&seldom.early_pages) + purged);
     /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
-    if (purged == 0) atomic_store_explicit(&useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
+    if (purged == 0) atomic_store_explicit(&seldom.useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
 }
 
 void purge_after_keep(void)
@@ -289,42 +289,43 @@ static void forget_a_little(void)
     size_t fade = in_use ? 64 : 2; /* slowly while it is used; unused, it is gone in seconds */
     size_t less = keep - (keep + fade - 1) / fade;
     size_t faded = keep < floor ? keep : less > floor ? less : floor;
-    size_t least = get(&keep_eighths_least);
-    if (pool_tick_rounds() < LEARNED_ROUNDS && get(&keep_eighths_at_first) > least) least = get(&keep_eighths_at_first);
+    size_t least = get(&seldom.keep_eighths_least);
+    if (pool_tick_rounds() < LEARNED_ROUNDS && get(&seldom.keep_eighths_at_first) > least)
+        least = get(&seldom.keep_eighths_at_first);
     set(&pages_now.keep_eighths, faded > least ? faded : least);
 }
 
 /* Called after the round, so that pages which the round purged do not count as used. */
 static void begin_interval(void)
 {
-    peak_update(&dirty_pages_most, get(&pages_now.dirty_pages_peak));
+    peak_update(&seldom.dirty_pages_most, get(&pages_now.dirty_pages_peak));
     set(&pages_now.dirty_pages_peak, purge_dirty_pages());
     set(&pages_now.dirty_pages_low, purge_dirty_pages());
     set(&pages_now.claimed_pages_peak, purge_claimed_pages());
     set(&pages_now.run_pages_peak, get(&pages_now.run_pages));
-    set(&pages_now.early_pages, 0);
+    set(&seldom.early_pages, 0);
 }
 
 uint32_t pool_tick_rounds(void)
 {
-    return atomic_load_explicit(&rounds, memory_order_relaxed);
+    return atomic_load_explicit(&seldom.rounds, memory_order_relaxed);
 }
 
 void pool_tick_force(void)
 {
-    atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&seldom.rounds, 1, memory_order_relaxed);
 }
 
 bool pool_tick(uint64_t now_ms)
 {
-    uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
+    uint64_t due = atomic_load_explicit(&seldom.due_ms, memory_order_relaxed);
     if (HAK_LIKELY(now_ms < due)) return false;
     uint64_t wait_ms =
         purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* at 0 only empty superslabs are left to release */
     /* unreached: by chance: two threads find the purge due at one time */
     /* The thread that advances due_ms makes the round. Others need not wait: a purger claims the pages that it
      * purges. */
-    if (!atomic_compare_exchange_strong_explicit(&due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
+    if (!atomic_compare_exchange_strong_explicit(&seldom.due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))
         return false;
     /* The pages that the limit in number has learned to keep are exempt from the limit in time too, while they are
@@ -335,24 +336,24 @@ bool pool_tick(uint64_t now_ms)
     bool was_paused = due != 0 && now_ms - due >= (uint64_t)(PAUSE_DELAYS - 1) * wait_ms;
     size_t purged = purge_round(was_paused ? ALL : COLD, get(&pages_now.keep_eighths) / 8);
     begin_interval();
-    if (was_paused) set(&pages_now.early_pages, purged);
+    if (was_paused) set(&seldom.early_pages, purged);
     if (HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
-    atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&seldom.rounds, 1, memory_order_relaxed);
     return true;
 }
 
 static size_t purge_all(uint32_t empty)
 {
     size_t purged = purge_round_to(ALL, 0, empty);
-    set(&keep_eighths_least, 0);
-    set(&keep_eighths_at_first, 0);
+    set(&seldom.keep_eighths_least, 0);
+    set(&seldom.keep_eighths_at_first, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
-    set(&pages_now.early_pages, 0);
-    set(&slab_fill, FILL_ONE);
+    set(&seldom.early_pages, 0);
+    set(&pages_now.slab_fill, FILL_ONE);
     set(&pages_now.dirty_pages_peak, 0);
     set(&pages_now.claimed_pages_peak, 0);
     set(&pages_now.run_pages_peak, 0);
-    atomic_store_explicit(&useless_until_ms, 0, memory_order_relaxed);
+    atomic_store_explicit(&seldom.useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
 }
 
@@ -374,24 +375,24 @@ void pool_purge_some(size_t pages)
 
 void purge_keep_at_least(size_t pages)
 {
-    set(&keep_eighths_least, 8 * pages);
+    set(&seldom.keep_eighths_least, 8 * pages);
     peak_update(&pages_now.keep_eighths, 8 * pages);
 }
 
 void purge_keep_at_first(size_t pages)
 {
-    set(&keep_eighths_at_first, 8 * pages);
+    set(&seldom.keep_eighths_at_first, 8 * pages);
     peak_update(&pages_now.keep_eighths, 8 * pages);
 }
 
 size_t purge_learned_pages(void)
 {
-    size_t peak = get(&pages_now.dirty_pages_peak), most = get(&dirty_pages_most);
+    size_t peak = get(&pages_now.dirty_pages_peak), most = get(&seldom.dirty_pages_most);
     if (peak > most) most = peak;
     return purge_keep_pages() < most + most / 2 ? purge_keep_pages() : most + most / 2;
 }
 
 void pool_set_purge_delay_ms(uint32_t ms)
 {
-    atomic_store_explicit(&delay_ms, ms, memory_order_relaxed);
+    atomic_store_explicit(&seldom.delay_ms, ms, memory_order_relaxed);
 }

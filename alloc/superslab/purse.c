@@ -1,16 +1,20 @@
 /* purse.c: see purse.h. */
 #include "superslab/purse.h"
 
+#include <stdalign.h>
 #include <stdatomic.h>
 
 #include "base/config.h"
 #include "superslab/purge.h"
 
-static _Atomic(size_t) all_bought_bytes; /* it orders nothing: relaxed */
+/* On a line apart from what every call reads. It orders nothing: relaxed. */
+static struct {
+    alignas(CACHE_LINE_BYTES) _Atomic(size_t) bytes;
+} all_bought;
 
 size_t purse_bought_bytes(void)
 {
-    return atomic_load_explicit(&all_bought_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&all_bought.bytes, memory_order_relaxed);
 }
 
 size_t purse_bytes_max(void)
@@ -25,10 +29,10 @@ bool purse_buy(size_t *bought_bytes, size_t bytes, bool is_wanted)
         size_t most = is_wanted ? purse_bytes_max() : PURSE_FIRST_BYTES, before = purse_bought_bytes();
         do
             if (before + bytes > most) return false;
-        while (!atomic_compare_exchange_weak_explicit(&all_bought_bytes, &before, before + bytes, memory_order_relaxed,
+        while (!atomic_compare_exchange_weak_explicit(&all_bought.bytes, &before, before + bytes, memory_order_relaxed,
                                                       memory_order_relaxed));
     } else {
-        atomic_fetch_add_explicit(&all_bought_bytes, bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&all_bought.bytes, bytes, memory_order_relaxed);
     }
     *bought_bytes += bytes;
     return true;
@@ -38,11 +42,11 @@ void purse_return(size_t *bought_bytes, size_t bytes)
 {
     if (bytes > *bought_bytes) bytes = *bought_bytes;
     if (bytes == 0) return;
-    atomic_fetch_sub_explicit(&all_bought_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&all_bought.bytes, bytes, memory_order_relaxed);
     *bought_bytes -= bytes;
 }
 
 void purse_recount(size_t bytes)
 {
-    atomic_store_explicit(&all_bought_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&all_bought.bytes, bytes, memory_order_relaxed);
 }
