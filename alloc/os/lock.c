@@ -50,12 +50,18 @@ static bool try(struct lock *lock)
                                                    memory_order_relaxed);
 }
 
+/* A look before the next try: a compare-exchange takes the cache line even if it fails, and the holder needs that line. */
+static bool try_if_free(struct lock *lock)
+{
+    return atomic_load_explicit(&lock->state, memory_order_relaxed) == FREE && try(lock);
+}
+
 /* lock_acquire where another thread holds the lock. */
 static HAK_NOINLINE void lock_wait(struct lock *lock)
 {
     bool held = false;
     const int spins = sync_points_are_hooked() ? 0 : SPINS - 1;
-    for (int spin = 0; spin < spins && !held; spin++) held = try(lock);
+    for (int spin = 0; spin < spins && !held; spin++) held = try_if_free(lock);
     /* acquire: as in try. WAITED_FOR stays until a release finds it, so that no waiter is lost. A thread that wakes
      * takes the lock in that state, since others may still wait. Under a test's scheduler the holder does not run until
      * this thread yields, so this thread must not sleep in the system. */
@@ -140,9 +146,11 @@ bool lock_word_try(struct lock_word *word, enum lock_rank rank)
 void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
 {
     sync_point("lock_acquire");
-    bool held = false;
-    const int spins = sync_points_are_hooked() ? 1 : SPINS;
-    for (int spin = 0; spin < spins && !held; spin++) held = word_try(word);
+    bool held = word_try(word);
+    const int spins = sync_points_are_hooked() ? 0 : SPINS - 1;
+    /* relaxed: as in try_if_free. */
+    for (int spin = 0; spin < spins && !held; spin++)
+        held = atomic_load_explicit(&word->state, memory_order_relaxed) == FREE && word_try(word);
     while (!held) { /* as in lock_acquire */
         if (sync_points_are_hooked()) {
             sync_point("lock_wait");
