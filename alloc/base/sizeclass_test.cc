@@ -36,6 +36,9 @@ TEST(SizeClass, LinearAndGeometricMeet)
 TEST(SizeClass, EveryClass)
 {
     for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+        EXPECT_EQ(sizeclass_slab_pages(c) == 1,
+                  sizeclass_stage_blocks(c) >= STAGE_BYTES_MAX / (PAGE_BYTES / SLAB_BLOCKS_MIN))
+            << "stage_slab in slab/remote.c";
         uint32_t bytes = sizeclass_bytes(c);
         if (c < CLASS_ALIGNED_FIRST) {
             EXPECT_EQ(sizeclass_of(bytes), c) << "round trip";

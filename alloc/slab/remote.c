@@ -33,7 +33,8 @@ static uint64_t word_make(const struct block *head, uint32_t count)
 
 static void pending_push(struct owner *owner, struct slab *slab)
 {
-    struct slab *head = atomic_load_explicit(&owner->pending, memory_order_relaxed);
+    /* A guess: a load before the exchange would fetch the cache line once more. If it is wrong, the exchange has the line. */
+    struct slab *head = NULL;
     do {
         slab->next_pending = head;
         sync_point("pending_push");
@@ -46,8 +47,7 @@ static void pending_push(struct owner *owner, struct slab *slab)
 
 void remote_post(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
 {
-    struct owner *owner = slab->owner; /* cannot change: the slab cannot be released while we hold blocks of it */
-    uint64_t word = atomic_load_explicit(&slab->remote, memory_order_relaxed);
+    uint64_t word = 0; /* a guess, as in pending_push */
     link_set(&head->batch_tail, tail);
     do {
         link_set(&tail->next, word_head(word));
@@ -58,6 +58,8 @@ void remote_post(struct slab *slab, struct block *head, struct block *tail, uint
     } while (!atomic_compare_exchange_weak_explicit(&slab->remote, &word, word_make(head, word_count(word) + count),
                                                     memory_order_acq_rel, memory_order_relaxed));
     if ((word & REMOTE_QUEUED) != 0) return; /* the slab is on the queue already, and no longer ours to touch */
+    /* The slab cannot be released, nor its owner change, before it is on the queue. */
+    struct owner *owner = slab->owner;
     pending_push(owner, slab);
     remote_drain_orphan(owner);
 }
@@ -70,11 +72,20 @@ static void mark(bool *is, bool value)
     atomic_signal_fence(memory_order_acq_rel);
 }
 
+/* The slab of a stage's blocks. The descriptor of a slab of one page is that page's own, so it need not be read, which would
+ * fetch its cache line before remote_post's exchange takes it. Such a slab has blocks of at most PAGE_BYTES / SLAB_BLOCKS_MIN. */
+static struct slab *stage_slab(const struct stage *stage)
+{
+    if (stage->count_max < STAGE_BYTES_MAX / (PAGE_BYTES / SLAB_BLOCKS_MIN)) return slab_of(stage->head);
+    struct superslab *superslab = (struct superslab *)pagemap_descriptor_of(stage->head);
+    return &superslab->slabs[stage->page % SUPERSLAB_PAGES];
+}
+
 static void stage_post(struct staging *staging, struct stage *stage)
 {
     if (stage->count == 0) return;
     uint32_t count = stage->count;
-    struct slab *slab = slab_of(stage->head);
+    struct slab *slab = stage_slab(stage);
     stage->count = 0;
     if (VALIDATE && staging->counters != NULL) counter_add(staging->counters, COUNTER_free_posted, slab->class_index);
     mark(&staging->posts, true);
@@ -160,6 +171,9 @@ static struct slab *pending_pop(struct owner *owner)
     sync_point("remote_drain");
     /* acquire, each time: pairs with pending_push, also of the slabs below. (In C11 no failure is stronger than success.) */
     struct slab *slab = atomic_load_explicit(&owner->pending, memory_order_acquire);
+    /* A queued slab has QUEUED set, so this changes nothing, but takes the cache line for the exchange in remote_drain_some:
+     * next_pending is on it, and a load would fetch it first. */
+    if (slab != NULL) atomic_fetch_or_explicit(&slab->remote, REMOTE_QUEUED, memory_order_relaxed);
     while (slab != NULL && !atomic_compare_exchange_weak_explicit(&owner->pending, &slab, slab->next_pending,
                                                                   memory_order_acquire, memory_order_acquire))
         sync_point("pending_pop");
@@ -177,7 +191,7 @@ struct block *remote_drain_some(struct owner *owner, uint32_t class_wanted, uint
         uint64_t word = atomic_exchange_explicit(&slab->remote, 0, memory_order_acq_rel);
         /* Only a broken list leads here: a slab that was released and made again while it was queued can be on the
          * queue twice, which makes the queue cyclic. */
-        if (HAK_UNLIKELY(word == 0)) broken(BROKEN_pending, slab->class_index, slab);
+        if (HAK_UNLIKELY(word_count(word) == 0)) broken(BROKEN_pending, slab->class_index, slab);
         if (VALIDATE) validate_remote(slab, word_head(word), word_count(word));
         owner_count_event(owner, OWNER_EVENT_drains);
         if (wanted == NULL && slab->class_index == class_wanted) {

@@ -185,7 +185,8 @@ const ExploreScenario kQueueQueue{
     .body =
         [](World &world, unsigned thread) {
             if (thread == 2) return static_cast<void>(world.take(own(2, 0), kBlock));
-            world.give(thread);
+            world.give(thread); // each in a slab of its own
+            world.give(3 - thread); // also in the other's slab
         },
 };
 
