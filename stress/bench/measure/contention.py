@@ -14,6 +14,7 @@ THREADS = [2, 8, 64, 256]
 FILE = ROOT / "ci/lint/contention.json"
 GATE_THREADS = (8, 64)
 GROWTH, SLACK = 1.1, 0.02  # a change of code far away moves slabs, and with them which lines are shared
+GROWTH_OF = {"larson": 1.5}  # who takes over which heap is chance: seeds differ by as much
 KINDS = ("transfers", "failed", "waits")
 
 
@@ -87,7 +88,7 @@ def judge(row, figures, expected):
     faults = []
     for threads, recorded in expected.items():
         for kind in KINDS:
-            most, found = recorded[kind] * GROWTH + SLACK, figures[threads][kind]
+            most, found = recorded[kind] * GROWTH_OF.get(row, GROWTH) + SLACK, figures[threads][kind]
             if found > most:
                 faults.append(f"{row}, {threads} threads: {found:.3f} {kind} an operation, at most {most:.3f}")
     return faults
