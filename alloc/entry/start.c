@@ -92,7 +92,8 @@ static void profile_begin(void)
     int error = profile_start(mean_bytes, option_value(OPTION_PROFILE_SEED));
     if (error == ENOTSUP) os_write_error(not_here, sizeof not_here - 1);
     else if (error != 0) os_write_error(no_memory, sizeof no_memory - 1);
-    else if (signal != 0 && !stats_signal_start(signal, PROFILE_DUE)) os_write_error(refused, sizeof refused - 1);
+    /* Also without samples: who asks for a profile must not end the process. */
+    if (signal != 0 && !stats_signal_start(signal, PROFILE_DUE)) os_write_error(refused, sizeof refused - 1);
 }
 
 /* Options that ask for files before exit have them written by a thread of the library's own. */
