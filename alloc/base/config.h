@@ -113,6 +113,9 @@ enum {
     PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays */
     VISIT_ROUNDS =
         1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */
+    PURGE_CALLS_MAX = 4, /* to the system, with which one malloc or free gives memory back */
+    PURGE_DEBT_PAGES_MAX = 128, /* how many free pages above the limit in number later calls may have to purge */
+    PURGE_STEP_SUPERSLABS = 128, /* that it looks at for that */
     DIRTY_PAGES_MIN = 64, /* free pages that may keep their memory, however few pages are in use */
     DIRTY_SHARE_LOG2 = 2, /* beyond that: a quarter of the pages in use */
     DRAIN_SLABS_MAX = 12, /* slabs with blocks that other threads freed: as many as one slow path drains */

@@ -2,6 +2,8 @@
 // in the end.
 #include "heap/heap_test_support.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 extern "C" {
@@ -12,12 +14,13 @@ extern "C" {
 #include "os/os.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
+#include "superslab/pool.h"
 #include "superslab/purge.h"
 }
 
 namespace {
 
-constexpr size_t CALLS_MAX = 4; // to the system, in one malloc or free
+constexpr size_t CALLS_MAX = PURGE_CALLS_MAX; // to the system, in one malloc or free
 
 class Steps : public test::HeapTest {
   protected:
@@ -98,6 +101,51 @@ TEST_F(Steps, AHeapThatShrinksPaysInParts)
             EXPECT_LE(slab_trim_all(&own()), own().used_bytes_peak) << "only what was freed since the last shrink";
             free_all(kept);
             pay_all();
+        }
+    }
+}
+
+// The dearest malloc or free makes PURGE_CALLS_MAX calls, whatever the heap's size: slabs empty one here, one there, so their
+// pages lie in many rows, each of which takes a call. The last frees leave little more memory than the limit in number allows. One flush of
+// large blocks may free more pages than PURGE_DEBT_PAGES_MAX; then it makes as many calls.
+TEST_F(Steps, NoCallOfAHeapOfAnySizeMakesManyCalls)
+{
+    SKIP_UNDER_SANITIZER("its own memory hides what goes back");
+    enum order { IN_ORDER, BACKWARDS, SHUFFLED, ODD_FIRST, BY_ANOTHER_THREAD };
+    test::Rng rng;
+    for (size_t count : {1000, 8000, 64000}) {
+        for (size_t size : {256, 1024, 4000, 30000}) {
+            if (size * count > 1u << 28) continue;
+            for (int order = IN_ORDER; order <= BY_ANOTHER_THREAD; order++) {
+                SCOPED_TRACE(std::to_string(count) + " of " + std::to_string(size) + ", order " +
+                             std::to_string(order));
+                std::vector<void *> blocks = fill(size, count * size);
+                if (order == BACKWARDS) std::reverse(blocks.begin(), blocks.end());
+                if (order == SHUFFLED)
+                    for (size_t i = blocks.size(); i > 1; i--) std::swap(blocks[i - 1], blocks[rng.below(i)]);
+                if (order == ODD_FIRST)
+                    std::partition(blocks.begin(), blocks.end(),
+                                   [](void *block) { return ((uintptr_t)block / PAGE_BYTES & 1) != 0; });
+                worst_ = 0;
+                if (order == BY_ANOTHER_THREAD) {
+                    std::thread([&] { free_all(blocks); }).join();
+                    for (size_t i = 0; i < count; i++) call([&] { blocks.push_back(hak_malloc(size)); });
+                }
+                for (void *block : blocks) call([&] { hak_free(block); });
+                EXPECT_LE(worst_, size > 4000 ? CALLS_MAX + 2 * PURGE_DEBT_PAGES_MAX : CALLS_MAX);
+                worst_ = 0;
+                const size_t may_stay = std::max<size_t>(DIRTY_PAGES_MIN, purge_keep_pages());
+                EXPECT_LE(pool_figures().dirty_pages, may_stay + PURGE_DEBT_PAGES_MAX) << "the last frees leave much";
+                for (int i = 0; i < 200; i++) {
+                    void *block = nullptr;
+                    call([&] { block = hak_malloc(100000); });
+                    call([&] { hak_free(block); });
+                }
+                EXPECT_FALSE(purge_is_owed());
+                EXPECT_LE(worst_, CALLS_MAX);
+                EXPECT_LE(pool_figures().dirty_pages, may_stay);
+                hak_purge();
+            }
         }
     }
 }

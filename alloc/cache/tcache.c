@@ -231,8 +231,8 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     tcache->heads[class_index] = block;
     tcache_settle(tcache);
     uint32_t credit = heap_credit_now(heap, class_index);
-    if (HAK_UNLIKELY(heap_owes(heap))) {
-        if (credit > CREDIT_OWING && heap_owes_soon(heap)) credit = CREDIT_OWING;
+    if (HAK_UNLIKELY(heap_owes(heap) || purge_is_owed())) {
+        if (credit > CREDIT_OWING && (heap_owes_soon(heap) || purge_is_owed())) credit = CREDIT_OWING;
         tcache_watch_idle(tcache); /* a visit may have begun the work */
     }
     if (HAK_LIKELY(credit != 0)) tcache->credits[class_index] = credit - 1u;

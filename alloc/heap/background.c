@@ -45,12 +45,8 @@ HAK_NOINLINE void tick_round(struct tcache *tcache)
     if (HAK_UNLIKELY(writer_is_due_here())) stats_write_due();
 }
 
-/* There is idle memory: gives back what has been idle for a delay. */
-HAK_NOINLINE void tick_clock(struct tcache *tcache)
+static void watch_idle(struct tcache *tcache, uint64_t now_ms)
 {
-    uint64_t now_ms = os_now_ms();
-    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
-    huge_tick(now_ms);
     struct heap *heap = tcache->heap;
     if (heap == NULL || !tcache->watches_idle) return;
     uint64_t pause_ms = now_ms - heap->seen_ms;
@@ -58,6 +54,16 @@ HAK_NOINLINE void tick_clock(struct tcache *tcache)
     if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
     if (HAK_UNLIKELY(tcache->owes)) tcache_pay(tcache);
     tcache->watches_idle = tcache->owes || owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
+}
+
+/* There is idle memory: gives back what has been idle for a delay. The heap's own comes first: its thread alone can give it, and
+ * a round of the pool may need all calls that this malloc or free may make. */
+HAK_NOINLINE void tick_clock(struct tcache *tcache)
+{
+    uint64_t now_ms = os_now_ms();
+    watch_idle(tcache, now_ms);
+    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
+    huge_tick(now_ms);
 }
 
 /* --- the thread's rounds --------------------------------------------------------------------------------------- */

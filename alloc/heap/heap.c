@@ -20,6 +20,7 @@
 #include "profile/sampler.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
+#include "superslab/round.h"
 
 static void *no_memory(void)
 {
@@ -37,18 +38,26 @@ HAK_INLINE void *refill_now(struct tcache *tcache, uint32_t class_index)
 static HAK_NOINLINE void *refill_plain(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
     (void)size_bytes;
+    round_call_begins();
     tick(tcache);
-    return refill_now(tcache, class_index);
+    void *block = refill_now(tcache, class_index);
+    round_call_ends();
+    return block;
 }
 
 /* heap_refill while blocks are sampled. The calls that may take a sample are the last, so that its stack has no frame of
  * this library. The tick comes first: it may give parked lists back, which the counts must see. */
 static HAK_NOINLINE void *refill_sampled(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
 {
+    round_call_begins();
     tick(tcache);
     if (HAK_UNLIKELY(class_index == CLASS_EMPTY)) class_index = 1; /* whose bin may have blocks */
-    if (HAK_UNLIKELY(sampler_is_due(tcache, class_index))) return sampler_serve(size_bytes, tcache, class_index);
+    if (HAK_UNLIKELY(sampler_is_due(tcache, class_index))) {
+        round_call_ends();
+        return sampler_serve(size_bytes, tcache, class_index);
+    }
     void *block = refill_now(tcache, class_index);
+    round_call_ends();
     return sampler_refilled(size_bytes, tcache, class_index, block);
 }
 
@@ -84,15 +93,19 @@ static HAK_NOINLINE void park_counted(void *pointer, struct tcache *tcache, uint
 {
     if (HAK_UNLIKELY(sampler_parks(pointer, tcache, class_index))) return;
     bool had_list = tcache->heads[class_index] != NULL;
+    round_call_begins();
     tcache_park(tcache, pointer, class_index);
     sampler_parked(tcache, class_index, had_list);
     tick(tcache);
+    round_call_ends();
 }
 
 static HAK_NOINLINE void park_plain(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
+    round_call_begins();
     tcache_park(tcache, pointer, class_index);
     tick(tcache);
+    round_call_ends();
 }
 
 void heap_park(void *pointer, struct tcache *tcache, size_t class_index)
@@ -108,8 +121,10 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
 {
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
     if (!thread_process_start()) return no_memory();
+    round_call_begins();
     tick(tcache_self());
     void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+    round_call_ends();
     if (HAK_UNLIKELY(pointer == NULL)) {
         do {
             if (bound_make_room(size_bytes)) pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
@@ -144,7 +159,9 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 static HAK_NOINLINE void free_run(void *pointer, struct tcache *tcache)
 {
     count_large(COUNTER_free_large, true);
+    round_call_begins();
     large_keep(pointer, tcache);
+    round_call_ends();
 }
 
 void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)

@@ -11,6 +11,7 @@
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
+#include "superslab/round.h"
 
 /* --- lists ------------------------------------------------------------------------------------------- */
 
@@ -211,8 +212,10 @@ static void tick(void)
 {
     if (purge_dirty_pages() == 0 && !huge_any_cached()) return;
     uint64_t now_ms = os_now_ms();
+    round_call_begins();
     if (pool_tick(now_ms)) thread_tick();
     huge_tick(now_ms);
+    round_call_ends();
 }
 
 void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limit)

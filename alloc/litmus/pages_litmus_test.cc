@@ -144,7 +144,7 @@ TEST_F(LitmusPages, AWalkFromTheTopFindsNewSuperslabsWhole)
             static_cast<std::set<uint32_t> *>(to)->insert(each->index);
             return true;
         };
-        pool_for_each_from_top(note, seen);
+        pool_for_each_below(POOL_TOP, note, seen);
     });
 }
 

@@ -4,6 +4,7 @@
 #include "os/os.h"
 #include "report/broken.h"
 #include "superslab/purge.h"
+#include "superslab/round.h"
 
 enum {
     WORD_BITS = 64,
@@ -348,8 +349,11 @@ size_t slab_trim_step(struct owner *owner)
         owner->trim_ahead -= TRIM_STEP_BLOCKS;
         return 0;
     }
-    struct budget left = {TRIM_STEP_SLABS, TRIM_STEP_CALLS, TRIM_STEP_BLOCKS - owner->trim_ahead, false};
+    const uint32_t may = round_calls_left(), calls = may < TRIM_STEP_CALLS ? may : TRIM_STEP_CALLS;
+    if (calls == 0) return 0;
+    struct budget left = {TRIM_STEP_SLABS, calls, TRIM_STEP_BLOCKS - owner->trim_ahead, false};
     size_t bytes = trim_until(owner, &left);
+    round_calls_made(calls - left.calls);
     owner->trim_ahead = left.blocks < 0 ? (uint32_t)-left.blocks : 0;
     return bytes;
 }

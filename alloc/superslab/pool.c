@@ -151,7 +151,7 @@ static bool superslab_back(struct superslab *superslab)
 static void superslab_begin(struct superslab *superslab, uint64_t free_pages)
 {
     struct chunk *chunk = chunk_of(superslab);
-    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_from_top. */
+    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_below. */
     atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_release);
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
@@ -452,12 +452,15 @@ void pool_for_each(void (*visit)(struct superslab *superslab, void *context), vo
     }
 }
 
-void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context)
+void pool_for_each_below(uint32_t end, bool (*visit)(struct superslab *superslab, void *context), void *context)
 {
-    for (uint32_t i = chunk_count(); i-- > 0;) {
+    uint32_t all = chunk_count() * CHUNK_SUPERSLABS;
+    if (end > all) end = all;
+    for (uint32_t i = (end + CHUNK_SUPERSLABS - 1) / CHUNK_SUPERSLABS; i-- > 0;) {
         struct chunk *chunk = chunk_at(i);
         /* acquire: as in pool_for_each. */
         uint64_t present = atomic_load_explicit(&chunk->present, memory_order_acquire);
+        if (end - i * CHUNK_SUPERSLABS < CHUNK_SUPERSLABS) present &= bits_range(0, end - i * CHUNK_SUPERSLABS);
         while (present != 0) {
             uint32_t index = log2_floor(present);
             present &= ~(1ull << index);

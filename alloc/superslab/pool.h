@@ -46,10 +46,11 @@ struct pool_figures {
 };
 struct pool_figures pool_figures(void);
 
-/* Calls visit for every superslab that has address space. pool_for_each_from_top starts at the last one, and ends when
- * visit returns false. For inspection, figures and the purge. */
+/* Calls visit for every superslab that has address space. pool_for_each_below starts at the last one whose index is below
+ * `end` (POOL_TOP: of all), and ends when visit returns false. For inspection, figures and the purge. */
+enum { POOL_TOP = UINT32_MAX / 2 };
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context);
-void pool_for_each_from_top(bool (*visit)(struct superslab *superslab, void *context), void *context);
+void pool_for_each_below(uint32_t end, bool (*visit)(struct superslab *superslab, void *context), void *context);
 
 /* For the purge: gives up the address space of a superslab if all of it is free and clean. */
 void pool_release(struct superslab *superslab);

@@ -125,7 +125,7 @@ TEST_F(Pool, BooksOfMoreThanTwoChunks)
         static_cast<std::vector<uint32_t> *>(seen)->push_back(s->index);
         return static_cast<std::vector<uint32_t> *>(seen)->size() < 3;
     };
-    pool_for_each_from_top(note_three, &down);
+    pool_for_each_below(POOL_TOP, note_three, &down);
     EXPECT_EQ(down, (std::vector<uint32_t>{MOST - 1, MOST - 2, MOST - 3}));
     // Free ones are found in each chunk, and no superslab is made meanwhile.
     for (size_t which : {CHUNK - 1, CHUNK, MOST - 1}) free_run(runs[which]);

@@ -3,13 +3,12 @@
 
 #include <stdalign.h>
 
-#include "base/bits.h"
 #include "os/os.h"
 #include "superslab/backing.h"
-#include "superslab/index.h"
 #include "superslab/kept.h"
 #include "superslab/limit.h"
 #include "superslab/pool.h"
+#include "superslab/round.h"
 
 /* The figures and settings here order nothing: relaxed everywhere. */
 
@@ -169,71 +168,10 @@ size_t purge_keep_pages(void)
     return get(&pages_now.keep_eighths) / 8;
 }
 
-static void count_purged(uint32_t pages)
+void purge_count_purged(uint32_t pages)
 {
     atomic_fetch_add_explicit(&purged_pages, pages, memory_order_relaxed);
     atomic_fetch_sub_explicit(&pages_now.counts, pages, memory_order_relaxed);
-}
-
-/* --- rounds --------------------------------------------------------------------------------------- */
-
-enum what { COLD, ALL };
-
-struct round {
-    enum what what;
-    size_t dirty_pages_goal; /* stop when no more free dirty pages than this are left */
-    uint32_t empty_max; /* empty superslabs that may keep their address space */
-    size_t purged; /* pages */
-    uint32_t empty; /* superslabs seen that have no page in use and no memory */
-};
-
-/* Returns the number of pages purged. A COLD round purges pages that were free and dirty in the last round already, and
- * marks those that are free and dirty now for the next round. */
-static uint32_t purge_superslab(struct superslab *superslab, enum what what)
-{
-    /* These may be out of date: superslab_purge claims the pages before it purges them. */
-    uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
-                    atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-    uint64_t cold = atomic_load_explicit(&superslab->cold_pages, memory_order_relaxed);
-    uint64_t wanted = what == ALL ? idle : idle & cold;
-    uint32_t purged = wanted != 0 ? superslab_purge(superslab, wanted) : 0;
-    if (wanted != 0) index_raise(superslab); /* a search may have found it full while we held its pages */
-    if (purged > 0) count_purged(purged);
-    atomic_store_explicit(&superslab->cold_pages, idle & ~wanted, memory_order_relaxed);
-    return purged;
-}
-
-static bool visit(struct superslab *superslab, void *context)
-{
-    struct round *round = context;
-    bool too_many = round->dirty_pages_goal == 0 || purge_dirty_pages() > round->dirty_pages_goal;
-    if (too_many) round->purged += purge_superslab(superslab, round->what);
-    if (atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
-        atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0 && ++round->empty > round->empty_max)
-        pool_release(superslab);
-    pool_trim(superslab);
-    return too_many;
-}
-
-/* How many empty superslabs may stay: as many as are in use, since a loop's swings leave that many empty for a while.
- * Only the minimum where memory matters more than speed. */
-static uint32_t empty_max(bool everything)
-{
-    uint32_t half = everything ? 0 : (uint32_t)(pool_figures().superslab_count / 2);
-    return half > EMPTY_SUPERSLABS_MIN ? half : EMPTY_SUPERSLABS_MIN;
-}
-
-static size_t purge_round_to(enum what what, size_t dirty_pages_goal, uint32_t empty)
-{
-    kept_give_back();
-    struct round round = {.what = what, .dirty_pages_goal = dirty_pages_goal, .empty_max = empty};
-    pool_for_each_from_top(visit, &round); /* searches claim from the bottom */
-    return round.purged;
-}
-
-static size_t purge_round(enum what what, size_t dirty_pages_goal)
-{
-    return purge_round_to(what, dirty_pages_goal, empty_max(what == ALL && dirty_pages_goal == 0));
 }
 
 /* --- when ------------------------------------------------------------------------------------------ */
@@ -247,33 +185,59 @@ static size_t dirty_pages_max(void)
     return keep > least ? keep : least;
 }
 
+/* Each is made in steps, which slow paths and the tick continue. */
+static struct round of_limit, of_tick;
+
+enum { TRIM_CALLS_SPARED = 1 }; /* by of_limit, so that a heap's trim does not wait for its end */
+
+bool purge_is_owed(void)
+{
+    return !round_is_over(&of_limit);
+}
+
+static size_t goal_below(size_t dirty_max)
+{
+    if (limit_soft_exceeded()) return 0;
+    size_t goal = dirty_max / 2, least = get(&seldom.keep_eighths_least) / 8;
+    if (goal >= least) return goal;
+    return least < dirty_max ? least : dirty_max;
+}
+
 static HAK_COLD void purge_over_limit(size_t dirty_max)
 {
-    if (purge_dirty_pages() <= dirty_max) { /* only the bound of what is kept was too high: lower it */
-        kept_give_back();
-        return;
+    if (round_is_over(&of_limit)) {
+        if (purge_dirty_pages() <= dirty_max) { /* only the bound of what is kept was too high: lower it */
+            kept_give_back();
+            return;
+        }
+        uint64_t now_ms = os_now_ms();
+        if (now_ms < atomic_load_explicit(&seldom.useless_until_ms, memory_order_relaxed)) return;
+        round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
     }
-    uint64_t now_ms = os_now_ms();
-    if (now_ms < atomic_load_explicit(&seldom.useless_until_ms, memory_order_relaxed)) return;
-    size_t goal = dirty_max / 2, least = get(&seldom.keep_eighths_least) / 8;
-    if (goal < least) goal = least < dirty_max ? least : dirty_max;
-    if (limit_soft_exceeded()) goal = 0;
-    size_t purged = purge_round(ALL, goal);
+    /* The program may free no more: the next slow paths must not have much to do. One slow path frees a bounded number of
+     * pages, so the calls beyond PURGE_CALLS_MAX have a bound too, whatever the heap's size. */
+    const bool is_much = purge_dirty_pages() > dirty_max + PURGE_DEBT_PAGES_MAX;
+    const size_t purged = round_step(&of_limit, TRIM_CALLS_SPARED, is_much ? PURGE_DEBT_PAGES_MAX : 0);
     set(&seldom.early_pages, get(&seldom.early_pages) + purged);
+    if (!round_is_over(&of_limit)) return;
     /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
-    if (purged == 0) atomic_store_explicit(&seldom.useless_until_ms, now_ms + purge_delay_ms(), memory_order_relaxed);
+    if (get(&of_limit.purged) == 0)
+        atomic_store_explicit(&seldom.useless_until_ms, os_now_ms() + purge_delay_ms(), memory_order_relaxed);
+    /* Pages that became free behind the steps are left. No free may come that would find them. */
+    else if (purge_dirty_pages() > dirty_max) round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
 }
 
 void purge_after_keep(void)
 {
     size_t dirty_max = dirty_pages_max();
-    if (HAK_UNLIKELY(counted_dirty_pages() + kept_pages_bound() > dirty_max)) purge_over_limit(dirty_max);
+    if (HAK_UNLIKELY(counted_dirty_pages() + kept_pages_bound() > dirty_max || purge_is_owed()))
+        purge_over_limit(dirty_max);
 }
 
 void purge_after_free(struct superslab *superslab)
 {
     if (HAK_UNLIKELY(purge_delay_ms() == 0)) {
-        purge_superslab(superslab, ALL);
+        round_purge_superslab(superslab);
         pool_tick(os_now_ms()); /* releases empty superslabs: nothing else would, as no page is dirty */
         return;
     }
@@ -316,14 +280,15 @@ void pool_tick_force(void)
     atomic_fetch_add_explicit(&seldom.rounds, 1, memory_order_relaxed);
 }
 
-bool pool_tick(uint64_t now_ms)
+/* Whether a round is due: then begins it, unless the one before is not over. */
+static bool tick_begins(uint64_t now_ms)
 {
     uint64_t due = atomic_load_explicit(&seldom.due_ms, memory_order_relaxed);
     if (HAK_LIKELY(now_ms < due)) return false;
     uint64_t wait_ms =
         purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS; /* at 0 only empty superslabs are left to release */
     /* unreached: by chance: two threads find the purge due at one time */
-    /* The thread that advances due_ms makes the round. Others need not wait: a purger claims the pages that it
+    /* The thread that advances due_ms begins the round. Others need not wait: a purger claims the pages that it
      * purges. */
     if (!atomic_compare_exchange_strong_explicit(&seldom.due_ms, &due, now_ms + wait_ms, memory_order_relaxed,
                                                  memory_order_relaxed))
@@ -334,17 +299,34 @@ bool pool_tick(uint64_t now_ms)
     /* Nobody was on a slow path for some delays, so what is idle has been idle for as long, though no round has marked it. A
      * program that works in bursts takes it again at once: then it was taken back too early, and the limit rises. */
     bool was_paused = due != 0 && now_ms - due >= (uint64_t)(PAUSE_DELAYS - 1) * wait_ms;
-    size_t purged = purge_round(was_paused ? ALL : COLD, get(&pages_now.keep_eighths) / 8);
-    begin_interval();
-    if (was_paused) set(&seldom.early_pages, purged);
-    if (HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
-    atomic_fetch_add_explicit(&seldom.rounds, 1, memory_order_relaxed);
+    if (round_is_over(&of_tick))
+        round_begin(&of_tick, was_paused ? ROUND_ALL : ROUND_COLD, get(&pages_now.keep_eighths) / 8);
     return true;
+}
+
+static HAK_COLD void tick_step(void)
+{
+    round_step(&of_tick, 0, 0);
+    if (!round_is_over(&of_tick)) return;
+    begin_interval();
+    if (atomic_load_explicit(&of_tick.what, memory_order_relaxed) == ROUND_ALL)
+        set(&seldom.early_pages, get(&of_tick.purged));
+    if (HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
+}
+
+bool pool_tick(uint64_t now_ms)
+{
+    if (HAK_UNLIKELY(purge_is_owed())) purge_after_keep();
+    const bool begins = tick_begins(now_ms);
+    if (HAK_UNLIKELY(!round_is_over(&of_tick))) tick_step();
+    if (begins) atomic_fetch_add_explicit(&seldom.rounds, 1, memory_order_relaxed);
+    return begins;
 }
 
 static size_t purge_all(uint32_t empty)
 {
-    size_t purged = purge_round_to(ALL, 0, empty);
+    size_t purged = round_whole(ROUND_ALL, 0, empty);
+    round_end(&of_limit);
     set(&seldom.keep_eighths_least, 0);
     set(&seldom.keep_eighths_at_first, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
@@ -359,7 +341,7 @@ static size_t purge_all(uint32_t empty)
 
 size_t pool_purge_all(void)
 {
-    return purge_all(empty_max(true));
+    return purge_all(round_empty_max(true));
 }
 
 void pool_make_room(void)
@@ -370,7 +352,8 @@ void pool_make_room(void)
 void pool_purge_some(size_t pages)
 {
     size_t dirty = purge_dirty_pages();
-    purge_round(ALL, dirty > pages ? dirty - pages : 0);
+    size_t goal = dirty > pages ? dirty - pages : 0;
+    round_whole(ROUND_ALL, goal, round_empty_max(goal == 0));
 }
 
 void purge_keep_at_least(size_t pages)

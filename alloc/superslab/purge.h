@@ -20,8 +20,9 @@
 
 #include "superslab/superslab.h"
 
-/* If a delay has passed since the last round, makes a round: purges the pages that have been free since before the last
- * one. now_ms is os_now_ms(). True if this call made the round. Called on slow paths. */
+/* If a delay has passed since the last round, begins a round: it purges the pages that have been free since before the last
+ * one. Makes a step of the rounds that are under way: the whole of them, outside of a malloc or free (round.h). now_ms is
+ * os_now_ms(). True if this call began the round. Called on slow paths. */
 bool pool_tick(uint64_t now_ms);
 
 /* Rounds made so far, modulo 2^32. */
@@ -54,8 +55,13 @@ void purge_keep_at_first(size_t pages);
 void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run);
 void purge_count_free(uint32_t pages, uint32_t slab_eighths);
 
-/* Called after pages of a superslab became free: purges if the limit in number is exceeded, or at delay 0. */
+/* Counts free pages that have given their memory back. */
+void purge_count_purged(uint32_t pages);
+
+/* Called after pages of a superslab became free: purges if the limit in number is exceeded, or at delay 0. What one malloc or
+ * free leaves of that, since it may not make more calls, the next ones do; until then purge_is_owed. */
 void purge_after_free(struct superslab *superslab);
+bool purge_is_owed(void);
 
 /* The same after more pages than before may be kept (kept.h). */
 void purge_after_keep(void);

@@ -98,25 +98,47 @@ uint64_t superslab_free(struct superslab *superslab, uint32_t first, uint32_t pa
     return atomic_fetch_or_explicit(&superslab->free_pages, range, memory_order_seq_cst) | range;
 }
 
-uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted)
+/* Purges pages in a row if all of them are free. False if they are not, or the system refuses. */
+static bool purge_row(struct superslab *superslab, uint32_t first, uint32_t pages, uint32_t *calls, uint32_t *purged)
+{
+    if (!superslab_claim_at(superslab, first, pages)) return false; /* in use again, so not idle */
+    /* relaxed: the pages are ours; superslab_free publishes them. Another thread may have purged them between the
+     * caller's look and our claim, hence this second look. */
+    uint64_t range = bits_range(first, pages);
+    uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range;
+    bool is_done = dirty == 0;
+    if (!is_done) {
+        --*calls;
+        is_done = os->purge(superslab_base(superslab) + (size_t)first * PAGE_BYTES, (size_t)pages * PAGE_BYTES) == 0;
+        if (is_done) {
+            atomic_fetch_and_explicit(&superslab->dirty_pages, ~range, memory_order_relaxed);
+            *purged += (uint32_t)__builtin_popcountll(dirty);
+        }
+    }
+    superslab_free(superslab, first, pages, false);
+    return is_done;
+}
+
+/* The number of pages in `set` in a row from `first` on. */
+static uint32_t row_pages(uint64_t set, uint32_t first)
+{
+    uint64_t others = ~(set >> first);
+    return others == 0 ? SUPERSLAB_PAGES : (uint32_t)__builtin_ctzll(others);
+}
+
+uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted, uint32_t *calls)
 {
     uint32_t purged = 0;
-    while (wanted != 0) {
-        uint32_t first = (uint32_t)__builtin_ctzll(wanted);
-        uint64_t from_first = wanted >> first;
-        uint32_t pages = ~from_first == 0 ? 64 : (uint32_t)__builtin_ctzll(~from_first);
-        uint64_t range = bits_range(first, pages);
-        wanted &= ~range;
-        if (!superslab_claim_at(superslab, first, pages)) continue; /* in use again, so not idle */
-        /* relaxed: the pages are ours; superslab_free publishes them. Another thread may have purged them between the
-         * caller's look and our claim, hence this second look. */
-        uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) & range;
-        if (dirty != 0 &&
-            os->purge(superslab_base(superslab) + (size_t)first * PAGE_BYTES, (size_t)pages * PAGE_BYTES) == 0) {
-            atomic_fetch_and_explicit(&superslab->dirty_pages, ~range, memory_order_relaxed);
-            purged += (uint32_t)__builtin_popcountll(dirty);
-        }
-        superslab_free(superslab, first, pages, false);
+    while (wanted != 0 && *calls > 0) {
+        uint32_t first = (uint32_t)__builtin_ctzll(wanted), pages = row_pages(wanted, first);
+        /* Rows with nothing but clean free pages between them go with one call. */
+        uint64_t clean = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
+                         ~atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+        uint64_t reach = wanted & bits_range(first, row_pages(wanted | clean, first));
+        uint32_t pages_bridged = log2_floor(reach) + 1 - first;
+        if (pages_bridged > pages && purge_row(superslab, first, pages_bridged, calls, &purged)) pages = pages_bridged;
+        else if (*calls > 0) purge_row(superslab, first, pages, calls, &purged);
+        wanted &= ~bits_range(first, pages);
     }
     return purged;
 }

@@ -121,5 +121,6 @@ bool superslab_claim_at(struct superslab *superslab, uint32_t first, uint32_t pa
 /* Frees claimed pages; dirty says whether they may hold data. Returns which pages of the superslab were free then. */
 uint64_t superslab_free(struct superslab *superslab, uint32_t first, uint32_t pages, bool dirty);
 
-/* Purges those of the `wanted` pages that are free and dirty. Returns how many. */
-uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted);
+/* Purges those of the `wanted` pages that are free and dirty, with one call to the system for each row of free pages, *calls at most.
+ * Subtracts from *calls those that it made. Returns how many pages were purged. */
+uint32_t superslab_purge(struct superslab *superslab, uint64_t wanted, uint32_t *calls);

@@ -34,6 +34,11 @@ class Superslab : public testing::Test {
                        .block_bytes = 0};
         return superslab_claim(&s, &need, &zero, &contended);
     }
+    static uint32_t purged(superslab *at, uint64_t wanted)
+    {
+        uint32_t calls = UINT32_MAX;
+        return superslab_purge(at, wanted, &calls);
+    }
     char *page(uint32_t index) { return superslab_base(&s) + (size_t)index * PAGE_BYTES; }
 
     std::unique_ptr<superslab> memory = std::make_unique<superslab>();
@@ -190,20 +195,20 @@ TEST_F(Superslab, PurgeTakesOnlyFreeDirtyPages)
     s.dirty_pages = bits_range(0, 32);
     ASSERT_TRUE(superslab_claim_at(&s, 8, 2));
     // Pages 8 and 9 are in use, so the whole row around them is refused; pages 32 to 39 are not dirty.
-    EXPECT_EQ(superslab_purge(&s, bits_range(0, 4) | bits_range(6, 6) | bits_range(30, 10)), 6u);
+    EXPECT_EQ(purged(&s, bits_range(0, 4) | bits_range(6, 6) | bits_range(30, 10)), 6u);
     EXPECT_EQ(s.dirty_pages.load(), bits_range(4, 26));
     EXPECT_EQ(s.free_pages.load(), ~bits_range(8, 2)) << "given back";
     for (uint32_t i : {0u, 3u, 30u, 31u}) EXPECT_EQ(*page(i), 0);
     for (uint32_t i : {4u, 8u, 9u, 10u, 29u}) EXPECT_EQ(*page(i), 1);
-    EXPECT_EQ(superslab_purge(&s, 0), 0u);
-    EXPECT_EQ(superslab_purge(&s, bits_range(40, 24)), 0u) << "all clean";
+    EXPECT_EQ(purged(&s, 0), 0u);
+    EXPECT_EQ(purged(&s, bits_range(40, 24)), 0u) << "all clean";
 }
 
 TEST_F(Superslab, PurgeOfAll)
 {
     for (uint32_t i = 0; i < 64; i++) *page(i) = 1;
     s.dirty_pages = ~0ull;
-    EXPECT_EQ(superslab_purge(&s, ~0ull), 64u);
+    EXPECT_EQ(purged(&s, ~0ull), 64u);
     EXPECT_EQ(s.dirty_pages.load(), 0u);
     EXPECT_EQ(s.free_pages.load(), ~0ull);
     for (uint32_t i = 0; i < 64; i++) EXPECT_EQ(*page(i), 0);
@@ -213,16 +218,57 @@ TEST_F(Superslab, PurgeThatFailsLeavesThePagesDirty)
 {
     s.dirty_pages = bits_range(0, 4) | bits_range(8, 4);
     os_fault_install(1, false);
-    EXPECT_EQ(superslab_purge(&s, ~0ull), 0u);
+    EXPECT_EQ(purged(&s, ~0ull), 0u);
     os_fault_remove();
     EXPECT_EQ(s.dirty_pages.load(), bits_range(0, 4) | bits_range(8, 4));
     EXPECT_EQ(s.free_pages.load(), ~0ull);
-    // A row that is refused, since it is locked, say, does not keep the next one from going.
-    os_fault_install(1, false);
-    EXPECT_EQ(superslab_purge(&s, s.dirty_pages), 4u);
-    os_fault_remove();
-    EXPECT_EQ(s.dirty_pages.load(), bits_range(0, 4));
-    EXPECT_EQ(superslab_purge(&s, ~0ull), 4u);
+    // Rows that are refused, since they are locked, say, do not keep the next ones from going: neither alone, nor with the
+    // clean pages between them.
+    static const char *locked;
+    static const os_ops *inner;
+    inner = os;
+    locked = page(8);
+    os_ops refusing = *os;
+    refusing.purge = [](void *start, size_t size_bytes) {
+        const char *at = static_cast<const char *>(start);
+        return at <= locked && locked < at + size_bytes ? EINVAL : inner->purge(start, size_bytes);
+    };
+    os = &refusing;
+    EXPECT_EQ(purged(&s, s.dirty_pages), 4u);
+    os = inner;
+    EXPECT_EQ(s.dirty_pages.load(), bits_range(8, 4));
+    EXPECT_EQ(purged(&s, ~0ull), 4u);
+}
+
+// One call takes rows with nothing but clean free pages between them, and no call takes a page in use.
+TEST_F(Superslab, APurgeMakesACallForEachRowOfFreePages)
+{
+    test::Rng rng;
+    for (int round = 0; round < test::rounds(2000); round++) {
+        s.free_pages = rng.next() | rng.next();
+        s.dirty_pages = rng.next() & rng.next();
+        const uint64_t idle = s.free_pages & s.dirty_pages, wanted = round % 2 != 0 ? idle : idle & rng.next();
+        uint32_t rows = 0;
+        bool is_in_row = false;
+        for (uint32_t i = 0; i < SUPERSLAB_PAGES; i++) {
+            const bool is_wanted = (wanted >> i & 1) != 0;
+            const bool is_clean = (s.free_pages >> i & 1) != 0 && (s.dirty_pages >> i & 1) == 0;
+            rows += is_wanted && !is_in_row;
+            is_in_row = is_wanted || (is_in_row && is_clean);
+        }
+        const uint64_t free_pages = s.free_pages, dirty_pages = s.dirty_pages;
+        const uint32_t may = (uint32_t)rng.below(2) != 0 ? UINT32_MAX : (uint32_t)rng.below(rows + 1);
+        uint32_t calls = may;
+        const uint32_t pages = superslab_purge(&s, wanted, &calls);
+        EXPECT_EQ(may - calls, std::min(rows, may));
+        EXPECT_EQ(s.free_pages.load(), free_pages);
+        EXPECT_EQ(s.dirty_pages & ~dirty_pages, 0u);
+        EXPECT_EQ(dirty_pages & ~s.dirty_pages & ~wanted, 0u);
+        EXPECT_EQ((uint32_t)__builtin_popcountll(dirty_pages & ~s.dirty_pages), pages);
+        if (may >= rows) EXPECT_EQ(s.dirty_pages & wanted, 0u);
+    }
+    s.free_pages = ~0ull;
+    s.dirty_pages = 0;
 }
 
 TEST_F(Superslab, Law7OverRandomSteps)
@@ -236,7 +282,7 @@ TEST_F(Superslab, Law7OverRandomSteps)
     constexpr size_t STEP = 8192;
     for (int step = 0; step < test::rounds(20000); step++) {
         switch (rng.below(8)) {
-        case 0: superslab_purge(&s, rng.next()); break;
+        case 0: purged(&s, rng.next()); break;
         case 1:
         case 2:
         case 3: {
@@ -295,7 +341,7 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
                     if (holders[(uint32_t)first + p].exchange(thread + 1) != 0) shared++;
                 mine.emplace_back(first, pages);
             } else if (rng.below(16) == 0) {
-                superslab_purge(&s, rng.next());
+                purged(&s, rng.next());
             } else if (!mine.empty()) {
                 auto [first, pages] = mine.back();
                 mine.pop_back();
