@@ -70,6 +70,14 @@ static inline uint32_t sizeclass_bytes(uint32_t class_index)
     return (8 + step % 8 + 1) << (7 + step / 8);
 }
 
+/* offset * sizeclass_inverse(class_index) >> INVERSE_SHIFT is offset / sizeclass_bytes(class_index): exact, since a slab has less
+ * than 2^20 bytes and a block less than 2^16. class_index is not CLASS_EMPTY. */
+enum { INVERSE_SHIFT = 40 };
+static inline uint64_t sizeclass_inverse(uint32_t class_index)
+{
+    return ((uint64_t)1 << INVERSE_SHIFT) / sizeclass_bytes(class_index) + 1;
+}
+
 /* The smallest class that holds size_bytes and whose blocks all start at a multiple of align_bytes. size_bytes and
  * align_bytes are at most SMALL_BYTES_MAX, align_bytes a power of two. */
 uint32_t sizeclass_of_aligned(size_t size_bytes, size_t align_bytes);

@@ -48,7 +48,9 @@ block *thin_slabs()
 {
     std::vector<void *> blocks(1000);
     for (void *&block : blocks) block = hak_malloc(1024);
-    for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+    test::in_thread([&] { // so that they get on the slabs' lists
+        for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+    });
     tcache_flush(tcache_self());
     return static_cast<block *>(blocks[501]);
 }
@@ -105,9 +107,11 @@ TEST_F(BrokenDeathTest, ChainOfMagazines)
 
 TEST_F(BrokenDeathTest, PostedBatches)
 {
-    block *only = take(64);
+    block *only = take(64), *other = take(64);
     slab *s = slab_of(only);
-    tcache_flush(tcache_self());
+    ASSERT_EQ(slab_of(other), s);
+    remote_post(s, other, other, 1);
+    remote_drain(s->owner);
     ASSERT_NE(s->free, nullptr) << "the tail is wanted where the slab has a list";
     auto post = [&] {
         remote_post(s, only, only, 1);

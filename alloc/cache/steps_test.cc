@@ -191,19 +191,18 @@ TEST_F(Steps, ASlabThatGaveNothingIsNotLookedAtAgain)
     size_t slabs = 0;
     slab *first = own().slabs[class_index], *each = first;
     ASSERT_NE(first, nullptr);
-    std::vector<std::pair<slab *, block *>> cut;
+    std::vector<std::pair<slab *, uint64_t>> cut;
     do {
         EXPECT_TRUE(each->trimmed || each->carved_count - each->used_count < 64) << "it has too little to be looked at";
         if (each->trimmed) {
-            cut.emplace_back(each, each->free);
-            each->free = reinterpret_cast<block *>(16); // a walk would fault
+            cut.emplace_back(each, std::exchange(*slab_marks(each), ~0ull)); // a trim would purge what is in use
             slabs++;
         }
         each = each->next;
     } while (each != first);
     EXPECT_GT(slabs, 20u);
     EXPECT_EQ(slab_trim_all(&own()), 0u);
-    for (const auto &[at, free] : cut) at->free = free;
+    for (const auto &[at, marks] : cut) *slab_marks(at) = marks;
     EXPECT_EQ(own().events[OWNER_EVENT_trims], trims);
     test::empty_bin(class_index);
     hak_free(std::exchange(blocks[0], nullptr));

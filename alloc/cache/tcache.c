@@ -104,7 +104,7 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
         if (list != NULL) return list;
     }
     struct slab *slab = owner->slabs[class_index];
-    return slab != NULL && slab->free != NULL ? slab_take(slab) : NULL;
+    return slab != NULL && slab_has_free(slab) ? slab_take(slab) : NULL;
 }
 
 /* Called when borrow() has lent nothing. */

@@ -39,7 +39,7 @@ static void read_words(struct describe_place *place)
     }
 }
 
-/* Walks the slab's free list, to see whether the block is on it and whether a link leads out of the slab. */
+/* Walks the list of blocks that other threads freed, to see whether the block is on it and whether a link leads out of the slab. */
 static void walk_free_list(struct describe_place *place, uint64_t slab_end)
 {
     uint64_t block = place->list_head, from = 0;
@@ -94,6 +94,7 @@ static void find_state(const struct superslab *superslab, const struct slab *sla
     uint64_t index = (place->block_start - place->slab_start) / place->block_bytes;
     uint64_t rank = (index + slab->capacity - slab->carve_start) % slab->capacity;
     walk_free_list(place, place->slab_start + place->slab_capacity * place->block_bytes);
+    if (superslab->marks[slab->page_index][index / 64] >> index % 64 & 1) place->state = RECORD_STATE_free;
     if (place->state == RECORD_STATE_free) return;
     if (superslab->live_bits != NULL) {
         uint32_t granule = (uint32_t)(place->block_start % SUPERSLAB_BYTES / GRANULE_BYTES);

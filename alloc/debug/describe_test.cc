@@ -176,13 +176,16 @@ TEST_F(Describe, AnyAddressWhatever)
     hak_free(block);
 }
 
-// A slab with a free list: blocks on the list are free, and a link that leads out of the slab is reported.
+// Blocks on a slab's list and blocks with a bit are free, and a link that leads out of the slab is reported.
 TEST_F(Describe, ASlabsOwnList)
 {
     std::vector<void *> blocks(40);
     for (void *&block : blocks) block = hak_malloc(256); // a size that divides the slab's offset too
-    for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
-    hak_purge(); // moves them from the thread's cache to the slab
+    for (size_t i = 0; i < blocks.size(); i += 4) hak_free(blocks[i]);
+    test::in_thread([&] { // what it frees gets on the list
+        for (size_t i = 2; i < blocks.size(); i += 4) hak_free(blocks[i]);
+    });
+    tcache_flush(tcache_self()); // moves them from the thread's cache to the slab
     for (size_t i = 0; i < blocks.size(); i++) {
         describe_place place = place_of(number_of(blocks[i]));
         EXPECT_EQ(place.state == RECORD_STATE_free, i % 2 == 0) << i;

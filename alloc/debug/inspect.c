@@ -34,7 +34,7 @@ static void broken(struct hak_inspect_report *report, const char *law, const voi
 }
 
 /* The length of a slab's free list. Stops above the capacity, since such a list has a cycle. */
-static uint32_t free_count(const struct slab *slab)
+static uint32_t linked_count(const struct slab *slab)
 {
     uint32_t count = 0;
     for (const struct block *block = slab->free; block != NULL && count <= slab->capacity;
@@ -43,15 +43,25 @@ static uint32_t free_count(const struct slab *slab)
     return count;
 }
 
+/* By the descriptor's place, since its page_index may be broken. */
+static uint32_t marked_count(const struct superslab *superslab, const struct slab *slab)
+{
+    const uint64_t *marks = superslab->marks[slab - superslab->slabs];
+    uint32_t count = 0;
+    for (uint32_t word = 0; word < sizeof(mark_words) / sizeof *marks; word++)
+        count += (uint32_t)__builtin_popcountll(marks[word]);
+    return count;
+}
+
 static void check_slab(struct hak_inspect_report *report, struct superslab *superslab, struct slab *slab)
 {
     char *start = superslab_page_start(superslab, slab);
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed);
-    uint32_t freed = free_count(slab);
+    uint32_t linked = linked_count(slab), freed = linked + marked_count(superslab, slab);
     report->slab_count++;
     report->used_blocks += used;
     if (used == 0) report->empty_slab_count++;
-    if (used + freed != slab->carved_count || slab->carved_count > slab->capacity)
+    if (linked != slab->linked_count || used + freed != slab->carved_count || slab->carved_count > slab->capacity)
         broken(report, "law 1: used + free = carved <= capacity", start);
     if (slab->listed != (freed > 0 || slab->carved_count < slab->capacity))
         broken(report, "law 1: listed exactly when it can give blocks", start);

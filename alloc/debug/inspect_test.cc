@@ -3,6 +3,7 @@
 #include "heap/heap_test_support.h"
 
 #include <array>
+#include <utility>
 
 extern "C" {
 #include "cache/tcache.h"
@@ -43,7 +44,11 @@ class Inspect : public test::HeapTest {
     {
         test::HeapTest::SetUp();
         for (void *&block : blocks) block = hak_malloc(208);
-        for (size_t i = 0; i < blocks.size(); i += 2) hak_free(blocks[i]);
+        // Some of them by another thread: these are on the slab's list, and the others have bits.
+        for (size_t i = 0; i < blocks.size() / 2; i += 2) hak_free(blocks[i]);
+        test::in_thread([&] {
+            for (size_t i = blocks.size() / 2; i < blocks.size(); i += 2) hak_free(blocks[i]);
+        });
         tcache_flush(tcache_self()); // no purge, which would trim the slab
         slab = slab_of(blocks[1]);
         for (size_t i = 1; i < blocks.size(); i += 2) ASSERT_EQ(slab_of(blocks[i]), slab) << "they fit into one";
@@ -70,6 +75,11 @@ TEST_F(Inspect, ASlabsBlocks)
     expect_broken_by(slab->carved_count, (uint16_t)(slab->carved_count + 1), law, start);
     expect_broken_by(slab->used_count, (uint16_t)(slab->used_count + 1), law, start);
     expect_broken_by(slab->free, (struct block *)nullptr, law, start);
+    uint64_t &marks = *slab_marks(slab);
+    for (uint32_t bit = 0; bit < 64; bit++) expect_broken_by(marks, marks ^ 1ull << bit, law, start);
+    slab->linked_count++;
+    expect_broken(law, start);
+    slab->linked_count--;
     expect_broken_by(slab->capacity, (uint16_t)(slab->carved_count - 1), law, start);
     struct block *second = slab->free->next;
     expect_broken_by(second->next, slab->free, law, start); /* a circle ends by its bound */
@@ -89,6 +99,7 @@ TEST_F(Inspect, ACircleOfAllBlocksOfASlab)
     struct block *last = slab->free;
     uint16_t count = 1;
     for (; last->next != nullptr; last = last->next) count++;
+    const uint64_t marks = std::exchange(*slab_marks(slab), 0); // they are of the first 64 blocks
     auto used = slab->used_count.load();
     const uint16_t carved = slab->carved_count, capacity = slab->capacity;
     slab->used_count = 0; // as if all of it were free
@@ -96,6 +107,7 @@ TEST_F(Inspect, ACircleOfAllBlocksOfASlab)
     last->next = slab->free;
     expect_broken("law 1: used + free = carved <= capacity", start);
     last->next = nullptr;
+    *slab_marks(slab) = marks;
     slab->carved_count = carved;
     slab->capacity = capacity;
     slab->used_count = used;

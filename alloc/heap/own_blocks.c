@@ -175,7 +175,7 @@ static size_t carve_bytes(uint32_t class_index)
 static struct slab *with_free_blocks(const struct hak_heap *heap, uint32_t class_index)
 {
     struct slab *first = heap->owner.slabs[class_index], *slab = first;
-    while (slab != NULL && slab->free == NULL) slab = slab->next != first ? slab->next : NULL;
+    while (slab != NULL && !slab_has_free(slab)) slab = slab->next != first ? slab->next : NULL;
     return slab;
 }
 
@@ -184,7 +184,7 @@ static struct slab *slab_to_take(struct hak_heap *heap, uint32_t class_index, bo
 {
     drain(heap);
     struct slab *slab = heap->owner.slabs[class_index];
-    if (slab != NULL && (slab->free != NULL || has_room(heap, carve_bytes(class_index)))) return slab;
+    if (slab != NULL && (slab_has_free(slab) || has_room(heap, carve_bytes(class_index)))) return slab;
     if (slab != NULL && (slab = with_free_blocks(heap, class_index)) != NULL) return slab;
     *at_limit = !make_room(heap, carve_bytes(class_index));
     if (*at_limit) return NULL;

@@ -37,7 +37,9 @@ static void forget_slabs(struct hak_heap *heap)
 static void slab_adopt(struct hak_heap *heap, struct slab *slab)
 {
     slab->free = NULL;
-    slab->listed = slab->hollow = slab->trimmed = slab->drained = false;
+    memset(slab_marks(slab), 0, sizeof(mark_words));
+    slab->listed = slab->hollow = slab->trimmed = false;
+    slab->linked_count = 0;
     for (uint32_t page = 0; page < slab->page_count; page++) slab[page].hollow_pages = 0;
     slab->carved_count = slab->capacity;
     atomic_store_explicit(&slab->used_count, slab->capacity, memory_order_relaxed);

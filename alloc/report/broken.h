@@ -19,7 +19,7 @@
     X(magazines, "the chain of parked lists does not end")                                                 \
     X(batches, "the list of blocks that other threads freed does not end")                                 \
     X(pending, "a slab is queued for its owner, and no thread has freed blocks of it")                     \
-    X(free, "a slab's free list does not end, or leaves the slab")                                         \
+    X(free, "a slab's free list does not end, or leaves the slab, or a block came back twice")             \
     X(slabs, "the list of slabs with free blocks does not end")                                            \
     X(hollow, "a slab has no page left of those that were trimmed")
 

@@ -2,9 +2,10 @@
  * holds the owner may call these functions, except slab_of and slab_for_each.
  *
  * At any time a block is in exactly one of three places: in use (live, in the owner's bin, in a parked magazine, staged
- * by another thread or on the remote list), on the slab's free list, or not carved yet.
+ * by another thread or on the remote list), free in the slab, or not carved yet. A free block is on the slab's list if another
+ * thread freed it, since that thread has linked it; else the slab's bit for the block is set.
  *
- * Law 1: used_count + |free| == carved_count <= capacity.
+ * Law 1: used_count + |free| + |marks| == carved_count <= capacity, and |free| == linked_count.
  * Law 3: a slab is released only when used_count == 0. Staged and remote blocks count as in use
  *        until the owner has drained them, so no thread can be about to post to a slab that is released.
  * A slab is in its owner's list exactly when it has a free block, or memory to carve.
@@ -40,16 +41,27 @@ static inline char *slab_start(const struct superslab *superslab, const struct s
     return superslab_page_start(superslab, slab) + slab_colour(slab);
 }
 
+/* The slab's bits for blocks that its owner has given back. */
+static inline uint64_t *slab_marks(struct slab *slab)
+{
+    return superslab_of(slab)->marks[slab->page_index];
+}
+
+static inline bool slab_has_free(const struct slab *slab)
+{
+    return slab->carved_count != atomic_load_explicit(&slab->used_count, memory_order_relaxed);
+}
+
 /* Makes a slab for the owner, first in its list. NULL when the system has no memory. */
 struct slab *slab_make(struct owner *owner, uint32_t class_index);
 
-/* Takes blocks from a listed slab: its free list, of which sort.h may leave a part, or else newly carved blocks. Returns a list
- * of at least one block, which ends in NULL. A free list of a slab of one page is in the order of the addresses, unless other
- * threads freed some of its blocks. */
+/* Takes blocks from a listed slab: those that other threads freed, in any order; or else at most TAKE_MAX of those that the owner
+ * gave back, in the order of the addresses; or else newly carved blocks. Returns a list of at least one block, which ends in
+ * NULL. */
 struct block *slab_take(struct slab *slab);
 
 /* For defragmentation (cache/defrag.h): brings the owner's list of a class into order, the fullest slabs first, and adds up
- * what they have. slab_take_one takes one block from a slab's free list; NULL: it has none. */
+ * what they have. slab_take_one takes one free block; NULL: the slab has none. */
 struct slab_sums {
     uint64_t used_count, capacity;
 };

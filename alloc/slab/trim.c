@@ -1,5 +1,7 @@
-/* trim.c: see trim.h. More than 400 lines: what finds, purges, relinks and carves hollow memory shares one view of a slab. */
+/* trim.c: see trim.h. */
 #include "slab/trim.h"
+
+#include <string.h>
 
 #include "os/os.h"
 #include "report/broken.h"
@@ -93,9 +95,9 @@ static struct block *block_at(const struct layout *at, uint32_t block)
 
 /* --- trim ------------------------------------------------------------------------------------------- */
 
-/* A bit for each block, set if the block is on the free list, touches a hollow page, or has not been carved. */
+/* A bit for each block, set if the block is free, touches a hollow page, or has not been carved. */
 struct idle {
-    uint64_t words[BLOCKS_MAX / WORD_BITS];
+    mark_words words;
 };
 
 /* The bits of one word that stand for blocks in [first, end). */
@@ -126,49 +128,29 @@ static bool idle_has(const struct idle *idle, uint32_t first, uint32_t end)
     return true;
 }
 
-/* The number of blocks that start below a system page. */
-static uint32_t started_below(const struct layout *at, uint32_t os_page)
+/* Turns the list of blocks that other threads freed into bits. Returns how many they were. */
+static uint32_t unlink_all(const struct layout *at)
 {
-    uint32_t offset = os_page * at->os_bytes;
-    if (offset <= at->colour) return 0;
-    uint32_t count = (offset - at->colour + at->block_bytes - 1) / at->block_bytes;
-    return count < at->slab->capacity ? count : at->slab->capacity;
+    struct slab *slab = at->slab;
+    const uint64_t inverse = sizeclass_inverse(slab->class_index);
+    const size_t bytes = (size_t)slab->capacity * at->block_bytes;
+    uint64_t *marks = slab_marks(slab);
+    uint32_t count = 0;
+    for (const struct block *block = slab->free; block != NULL; block = link_get(&block->next)) {
+        size_t offset = (size_t)((const char *)block - at->start);
+        if (offset - at->colour >= bytes || count++ == slab->capacity) broken(BROKEN_free, slab->class_index, block);
+        uint64_t bit = offset * inverse >> INVERSE_SHIFT;
+        marks[bit / WORD_BITS] |= 1ull << bit % WORD_BITS;
+    }
+    slab->free = NULL;
+    slab->linked_count = 0;
+    return count;
 }
 
-/* False: no page can go, since of each some block that starts in it is in use. Only for a slab that is wholly carved and has no
- * hollow page. Most trims of scattered blocks end here: to count takes a third of the time of idle_find and what follows it. */
-static bool may_go(const struct layout *at)
+static void idle_find(const struct layout *at, struct idle *idle)
 {
-    uint16_t free_counts[SLAB_PAGES_MAX * OS_PAGES_MAX] = {0};
-    const uint32_t os_shift = (uint32_t)__builtin_ctz(at->os_bytes), pages = os_page_count(at);
-    const struct block *block = at->slab->free;
-    for (uint32_t left = at->slab->capacity; block != NULL; block = link_get(&block->next)) {
-        size_t os_page = (size_t)((const char *)block - at->start) >> os_shift;
-        if (os_page >= pages) broken(BROKEN_free, at->slab->class_index, block);
-        free_counts[os_page]++;
-        if (left-- == 0) broken(BROKEN_free, at->slab->class_index, block);
-    }
-    for (uint32_t os_page = 0, below = 0; os_page < pages; os_page++) {
-        uint32_t until = started_below(at, os_page + 1);
-        if (free_counts[os_page] != 0 && free_counts[os_page] == until - below) return true;
-        below = until;
-    }
-    return false;
-}
-
-/* Returns how many blocks are on the free list. */
-static uint32_t idle_find(const struct layout *at, struct idle *idle)
-{
-    enum { INVERSE_SHIFT = 40 }; /* exact, since a slab has less than 2^20 bytes and a block less than 2^16 */
-    const uint64_t inverse = ((uint64_t)1 << INVERSE_SHIFT) / at->block_bytes + 1;
-    const char *base = at->start + at->colour;
-    uint32_t count = 0, capacity = at->slab->capacity;
-    const size_t bytes = (size_t)capacity * at->block_bytes;
-    for (const struct block *block = at->slab->free; block != NULL; block = link_get(&block->next)) {
-        size_t offset = (size_t)((const char *)block - base), index = offset * inverse >> INVERSE_SHIFT;
-        if (offset >= bytes || count++ == capacity) broken(BROKEN_free, at->slab->class_index, block);
-        idle->words[index / WORD_BITS] |= 1ull << index % WORD_BITS;
-    }
+    const uint32_t capacity = at->slab->capacity;
+    memcpy(idle->words, slab_marks(at->slab), sizeof idle->words);
     if (!at->slab->hollow) { /* what is not carved yet */
         uint32_t first = (uint32_t)at->slab->carve_start + at->slab->carved_count,
                  left = capacity - at->slab->carved_count;
@@ -176,11 +158,10 @@ static uint32_t idle_find(const struct layout *at, struct idle *idle)
         uint32_t end = first + left < capacity ? first + left : capacity;
         if (left > 0) idle_set(idle, first, end);
         if (left > end - first) idle_set(idle, 0, left - (end - first));
-        return count;
+        return;
     }
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
         if (is_hollow(at, os_page)) idle_set(idle, first_block(at, os_page), end_block(at, os_page));
-    return count;
 }
 
 /* os_page may be the one behind the slab's last, which cannot go: purge_rows stops there. */
@@ -191,14 +172,12 @@ static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os
     return !is_hollow(at, os_page) && idle_has(idle, block, end);
 }
 
-/* Whether the bits agree with the slab's used_count. They may not in a child that was forked during a free; such a slab
- * is not trimmed. */
-static bool idle_is_whole(const struct slab *slab, const struct idle *idle, uint32_t used)
+static uint32_t idle_count(const struct layout *at, const struct idle *idle)
 {
     uint32_t count = 0;
-    for (uint32_t word = 0; word * WORD_BITS < slab->capacity; word++)
+    for (uint32_t word = 0; word * WORD_BITS < at->slab->capacity; word++)
         count += (uint32_t)__builtin_popcountll(idle->words[word]);
-    return count == slab->capacity - used;
+    return count;
 }
 
 /* Purges the pages that can go, with one call for each row of them, calls_max at most. Adds the pages that were purged to
@@ -222,23 +201,13 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
     return calls;
 }
 
-/* Builds the free list again from the idle blocks that touch no hollow page, in order of address. Returns how many they
- * are. */
-static uint32_t relink(const struct layout *at, struct idle *idle)
+/* The idle blocks that touch no hollow page are free. Returns how many they are. */
+static uint32_t remark(const struct layout *at, struct idle *idle)
 {
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
         if (is_hollow(at, os_page)) idle_clear(idle, first_block(at, os_page), end_block(at, os_page));
-    struct block **end = &at->slab->free;
-    uint32_t count = 0;
-    for (uint32_t word = 0; word * WORD_BITS < at->slab->capacity; word++) {
-        for (uint64_t left = idle->words[word]; left != 0; left &= left - 1) {
-            link_set(end, block_at(at, word * WORD_BITS + (uint32_t)__builtin_ctzll(left)));
-            end = &link_get(end)->next;
-            count++;
-        }
-    }
-    link_set(end, NULL);
-    return count;
+    memcpy(slab_marks(at->slab), idle->words, sizeof idle->words);
+    return idle_count(at, idle);
 }
 
 static bool any_hollow(const struct slab *slab)
@@ -260,23 +229,16 @@ static const struct budget NO_BOUND = {UINT32_MAX, UINT32_MAX, INT64_MAX, false}
 static size_t trim(struct slab *slab, struct budget *left)
 {
     left->has_more = false;
-    if (slab->free == NULL) return 0;
+    if (!slab_has_free(slab)) return 0;
     struct layout at = layout_of(slab);
     if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
-    if (!slab->hollow && slab->carved_count == slab->capacity) {
-        /* Fewer blocks in use than pages: some page has none, or shares one. */
-        bool is_sure = used < os_page_count(&at);
-        if (!is_sure) left->blocks -= slab->carved_count - used;
-        if (!is_sure && !may_go(&at)) {
-            slab->trimmed = true;
-            return 0;
-        }
-    }
+    left->blocks -= unlink_all(&at);
     struct idle idle = {{0}};
-    left->blocks -= idle_find(&at, &idle);
-    if (!idle_is_whole(slab, &idle, used)) return 0;
+    idle_find(&at, &idle);
+    if (idle_count(&at, &idle) != slab->capacity - used)
+        return 0; /* a child that was forked during a free may not know */
     uint32_t gone = 0, calls = purge_rows(&at, &idle, left->calls, &gone);
     left->has_more = calls == left->calls && gone > 0;
     slab->trimmed =
@@ -285,9 +247,7 @@ static size_t trim(struct slab *slab, struct budget *left)
     if (calls == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
-    slab->drained = false; /* relink leaves the order of the addresses */
-    uint32_t listed = relink(&at, &idle), carved = used + listed;
-    left->blocks -= listed;
+    uint32_t carved = used + remark(&at, &idle);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;
     return (size_t)gone * at.os_bytes;

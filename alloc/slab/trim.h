@@ -1,13 +1,13 @@
 /* trim.h: purges the system's pages inside a slab that no block in use touches.
  *
  * A slab with a single block in use keeps its 64 KiB of address space, but most of the system's pages in it need no
- * memory. The free blocks on purged pages leave the free list, since their links are lost with the memory. The slab is
+ * memory. The free blocks on purged pages are not free any more. The slab is
  * then `hollow`, and those blocks count as not carved. When the slab has nothing else to give, they are carved again,
  * one system page at a time. Each page's descriptor has a bit for each system page in it.
  *
  * In a hollow slab the blocks that are not carved are exactly those on pages whose bit is set, so law 1 holds unchanged.
  * When a slab is trimmed that was not wholly carved, the rest of it becomes hollow too, and its blocks on pages that
- * stay go to the free list. Only the thread that holds the owner, or visits it, may call these functions. */
+ * stay become free. Only the thread that holds the owner, or visits it, may call these functions. */
 #pragma once
 
 #include "slab/slab.h"

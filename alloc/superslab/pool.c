@@ -115,8 +115,11 @@ static struct superslab *descriptor_take(void)
     return superslab;
 }
 
-static bool live_bits_make(struct superslab *superslab)
+/* Bits for the blocks of all pages. They are made once, and take memory only for pages with blocks that were freed. */
+static bool bits_make(struct superslab *superslab)
 {
+    if (superslab->marks == NULL) superslab->marks = meta_alloc(SUPERSLAB_PAGES * sizeof(mark_words));
+    if (superslab->marks == NULL) return false;
     if (VALIDATE && superslab->live_bits == NULL) superslab->live_bits = meta_alloc(LIVE_BITS_BYTES);
     return !VALIDATE || superslab->live_bits != NULL;
 }
@@ -133,7 +136,7 @@ static char *left_over;
 
 static bool superslab_back(struct superslab *superslab)
 {
-    if (!live_bits_make(superslab)) return false;
+    if (!bits_make(superslab)) return false;
     char *base = left_over != NULL ? left_over : pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
     if (base == NULL) return false;
     if (os_commit_fresh(base, SUPERSLAB_BYTES) != 0) {
@@ -228,7 +231,7 @@ static bool part_make(const struct page_need *need, struct page_range *range)
     const uint32_t first = (uint32_t)((uintptr_t)start % SUPERSLAB_BYTES / PAGE_BYTES);
     char *base = start - (size_t)first * PAGE_BYTES;
     struct superslab *known = superslab_around(base), *superslab = known != NULL ? known : descriptor_take();
-    if (superslab == NULL || !live_bits_make(superslab) || !pagemap_part_enter(start, superslab)) {
+    if (superslab == NULL || !bits_make(superslab) || !pagemap_part_enter(start, superslab)) {
         os->release(start, bytes);
         return false;
     }

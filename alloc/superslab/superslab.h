@@ -11,6 +11,7 @@
  * affair of ours. */
 #pragma once
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,21 +23,26 @@
 
 struct owner;
 
+/* A slab has at most one block for each granule of a page. */
+typedef uint64_t mark_words[PAGE_BYTES / GRANULE_BYTES / 64];
+
+enum { LINKED_COUNT_BITS = 13, LINKED_COUNT_MASK = (1 << LINKED_COUNT_BITS) - 1 };
+static_assert(PAGE_BYTES / GRANULE_BYTES <= LINKED_COUNT_MASK, "no slab has more blocks");
+
 /* Descriptor of a page: one cache line. The descriptor of the first page describes the whole slab or run. This layer
  * owns page_offset and page_count. The layer of slab/slab.h owns the other members and states law 1, which relates
  * them. */
 struct slab {
     /* only the owner writes these */
-    struct block *free;          /* blocks given back to the slab */
-    struct slab *next, *prev;    /* in the owner's list of slabs that can give blocks */
-    _Atomic(uint16_t) used_count; /* blocks carved and not on `free`; any thread may read it */
-    uint16_t carved_count;       /* blocks carved: from fresh memory, or again where the slab was hollow */
-    bool listed : 1;             /* in the owner's list */
-    bool hollow : 1;             /* some bit of its pages' hollow_pages is set: slab/trim.h */
-    bool trimmed : 1;            /* a trim has looked at it, and no block came back since */
-    bool cut : 1;                /* `free` is what was left of a list when the slab gave a part of it: slab/sort.h */
-    bool drained;                /* some blocks on `free` were freed by other threads */
-    uint16_t hollow_pages;       /* of this page alone: a bit for each of the system's pages in it */
+    struct block *free; /* free blocks that other threads freed; superslab.marks has those that the owner freed */
+    struct slab *next, *prev; /* in the owner's list of slabs that can give blocks */
+    _Atomic(uint16_t) used_count; /* blocks carved and not free; any thread may read it */
+    uint16_t carved_count; /* blocks carved: from fresh memory, or again where the slab was hollow */
+    uint16_t listed : 1; /* in the owner's list */
+    uint16_t hollow : 1; /* some bit of its pages' hollow_pages is set: slab/trim.h */
+    uint16_t trimmed : 1; /* a trim has looked at it, and no block came back since */
+    uint16_t linked_count : LINKED_COUNT_BITS; /* blocks on `free` */
+    uint16_t hollow_pages; /* of this page alone: a bit for each of the system's pages in it */
 
     /* fixed while the slab is in use */
     uint8_t class_index;
@@ -66,6 +72,9 @@ struct superslab {
     _Atomic(uint64_t) missing_pages; /* bit set: not ours, and so never free; changed under the POOL lock. relaxed */
     _Atomic(uint64_t) partial_pages; /* bit set: dirty, but hollow_pages says what reads as zero: heap/large.c */
     struct slab slabs[SUPERSLAB_PAGES];
+    /* For the slab that starts at a page: a bit for each free block that the owner has given back (slab/slab.h). Zero for a
+     * page at which no slab starts. On a line apart, which nobody writes once the superslab has address space. */
+    alignas(64) mark_words *marks;
 };
 
 static_assert(offsetof(struct superslab, slabs) == 64, "slab descriptors stay on their lines");
