@@ -89,12 +89,16 @@ static bool is_in_own_bin(uint64_t block_start, uint32_t class_index)
     return false;
 }
 
-static void find_state(const struct superslab *superslab, const struct slab *slab, struct describe_place *place)
+static void find_state(const struct superslab *superslab, const struct slab *slab, uint32_t first_page,
+                       struct describe_place *place)
 {
     uint64_t index = (place->block_start - place->slab_start) / place->block_bytes;
     uint64_t rank = (index + slab->capacity - slab->carve_start) % slab->capacity;
     walk_free_list(place, place->slab_start + place->slab_capacity * place->block_bytes);
-    if (superslab->marks[slab->page_index][index / 64] >> index % 64 & 1) place->state = RECORD_STATE_free;
+    bool readable = index / 64 < sizeof(mark_words) / sizeof(uint64_t); /* a damaged descriptor may say anything */
+    const uint64_t *marks = superslab->marks[first_page];
+    if (readable && (os_peek_word(marks + index / 64, &readable) >> index % 64 & 1) != 0)
+        place->state = RECORD_STATE_free;
     if (place->state == RECORD_STATE_free) return;
     if (superslab->live_bits != NULL) {
         uint32_t granule = (uint32_t)(place->block_start % SUPERSLAB_BYTES / GRANULE_BYTES);
@@ -134,7 +138,7 @@ static bool describe_slab(const struct lookup *at, struct describe_place *place)
     place->state = RECORD_STATE_unknown;
     place->block_bytes = at->bytes;
     place->block_start = number_of(at->start);
-    find_state(at->superslab, &slab, place);
+    find_state(at->superslab, &slab, at->first_page, place);
     return true;
 }
 

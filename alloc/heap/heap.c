@@ -28,9 +28,11 @@ static void *no_memory(void)
     return NULL;
 }
 
+/* The bound on calls ends before the program's callback is asked, which may purge all. */
 HAK_INLINE void *refill_now(struct tcache *tcache, uint32_t class_index)
 {
     void *block = tcache_refill(tcache, class_index);
+    round_call_ends();
     return HAK_LIKELY(block != NULL) ? block : bound_refill(tcache, class_index);
 }
 
@@ -40,9 +42,7 @@ static HAK_NOINLINE void *refill_plain(size_t size_bytes, struct tcache *tcache,
     (void)size_bytes;
     round_call_begins();
     tick(tcache);
-    void *block = refill_now(tcache, class_index);
-    round_call_ends();
-    return block;
+    return refill_now(tcache, class_index);
 }
 
 /* heap_refill while blocks are sampled. The calls that may take a sample are the last, so that its stack has no frame of
@@ -57,7 +57,6 @@ static HAK_NOINLINE void *refill_sampled(size_t size_bytes, struct tcache *tcach
         return sampler_serve(size_bytes, tcache, class_index);
     }
     void *block = refill_now(tcache, class_index);
-    round_call_ends();
     return sampler_refilled(size_bytes, tcache, class_index, block);
 }
 
@@ -365,6 +364,7 @@ size_t heap_purge(void)
 
 size_t heap_purge_all(void)
 {
+    round_call_ends(); /* a callback that left by longjmp has not ended it */
     size_t trimmed_bytes = visit_all() + own_purge_all();
     return trimmed_bytes + heap_purge();
 }

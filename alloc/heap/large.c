@@ -14,6 +14,7 @@
 #include "superslab/kept.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
+#include "superslab/round.h"
 
 static uint32_t pages_for(size_t size_bytes)
 {
@@ -141,7 +142,11 @@ void *large_take_kept(size_t size_bytes, struct tcache *tcache)
     /* The profile draws samples, and a heap with much idle memory gives some back, in the caller. */
     if (size_bytes > RUN_BYTES_MAX || profile_may_have() || tcache->watches_idle) return NULL;
     uint32_t lane = lane_of(tcache);
-    if (HAK_UNLIKELY(kept_tick_is_due(lane))) tick(tcache);
+    if (HAK_UNLIKELY(kept_tick_is_due(lane))) {
+        round_call_begins();
+        tick(tcache);
+        round_call_ends();
+    }
     uint32_t pages = pages_for(size_bytes), last = pages - 1;
     struct slab *run = kept_take(lane, pages);
     if (run == NULL) return NULL;

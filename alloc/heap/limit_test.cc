@@ -1,9 +1,12 @@
-// limit_test.cc: at a limit malloc fails, and nothing is lost; where the limit comes from. Each test sets its limit in a
-// child, as it is the process's.
+// limit_test.cc: at a limit malloc fails, and nothing is lost; where the limit comes from. More than 400 lines: each test sets
+// its limit in a child, as it is the process's.
 #include "heap/heap_test_support.h"
 
+#include <atomic>
 #include <fstream>
 #include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
 
 extern "C" {
 #include "heap/bound.h"
@@ -322,6 +325,34 @@ TEST_F(Limit, TheCallbackIsAsked)
         hak_limit_callback([](size_t, void *) { return hak_limit_callback(nullptr, {}), asked = 0, true; }, &spare);
         EXPECT_TRUE(hak_malloc(100 * MIB) == nullptr && asked == 0);
         hak_free(block);
+    }));
+}
+
+// A purge inside the callback is whole, whatever the malloc that asks has used of its calls to the system. A sleeping thread's
+// heap has more rows of free pages than such a malloc may give back.
+TEST_F(Limit, TheCallbackMayPurgeAll)
+{
+    EXPECT_TRUE(test::in_child([] {
+        static int asked;
+        alarm(60);
+        std::atomic<int> state{0};
+        std::thread sleeper([&] {
+            std::vector<void *> blocks(80000);
+            for (void *&block : blocks) block = hak_malloc(64);
+            for (size_t i = 0; i < blocks.size(); i++)
+                if (i % 200 != 0) hak_free(blocks[i]);
+            state = 1;
+            while (state == 1) usleep(1000);
+            for (size_t i = 0; i < blocks.size(); i += 200) hak_free(blocks[i]);
+        });
+        while (state == 0) usleep(1000);
+        hak_limit_set(limit_committed_bytes() + MIB);
+        hak_limit_callback([](size_t, void *) { return hak_purge_all(), asked++ == 0; }, nullptr);
+        while (hak_malloc(1000) != nullptr) {}
+        EXPECT_GE(asked, 1);
+        hak_limit_callback(nullptr, nullptr);
+        state = 2;
+        sleeper.join();
     }));
 }
 

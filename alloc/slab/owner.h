@@ -49,7 +49,7 @@ struct owner {
     struct class_blocks blocks[CLASS_COUNT];
     size_t bought_bytes; /* of the purse (superslab/purse.h), for what the classes have paid */
 
-    /* Bytes of all blocks that are carved. Those that are not in use lie on the free lists of slabs. */
+    /* Bytes of all blocks that are carved. Those that are not in use are free in slabs. */
     _Atomic(size_t) carved_bytes; /* as used_bytes */
     size_t idle_bytes_kept; /* how many bytes lay there after the last trim */
 
@@ -114,7 +114,7 @@ static inline void owner_carved_bytes_add(struct owner *owner, size_t bytes) /* 
     atomic_store_explicit(&owner->carved_bytes, carved_bytes + bytes, memory_order_relaxed);
 }
 
-/* Bytes of blocks on the free lists of slabs. Other threads may get a figure that is out of date, at least 0. */
+/* Bytes of blocks that are free in slabs. Other threads may get a figure that is out of date, at least 0. */
 static inline size_t owner_idle_bytes(const struct owner *owner)
 {
     size_t carved_bytes = atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed);

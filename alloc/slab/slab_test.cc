@@ -205,7 +205,7 @@ TEST_F(Slab, WhatTheOwnerGaveBackIsTakenInTheOrderOfTheAddresses)
     }
 }
 
-// A give-back does not touch the block: no page of the system is faulted in, and what the program wrote stays.
+// A give-back does not touch the block: what the program wrote stays.
 TEST_F(Slab, AGiveBackDoesNotTouchTheBlock)
 {
     slab *s = slab_make(own, sizeclass_of(64));

@@ -13,6 +13,8 @@ enum {
     BLOCKS_MAX = PAGE_BYTES / GRANULE_BYTES, /* slabs of more pages have larger and fewer blocks */
     OS_PAGES_MAX = 16, /* system pages in one of our pages: bits of hollow_pages */
     SLAB_PAGES_MAX = 8,
+    TRIM_GLANCE_BLOCKS = 8, /* what may_go, and what the rest of a trim of one slab, counts in a step's blocks */
+    TRIM_LOOK_BLOCKS = 32,
 };
 
 static_assert(SLAB_PAGES_MAX * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BLOCKS_MAX, "no slab has more blocks");
@@ -147,10 +149,27 @@ static uint32_t unlink_all(const struct layout *at)
     return count;
 }
 
+/* How many words hold the slab's bits; the others are not used. */
+static uint32_t word_count(const struct layout *at)
+{
+    return (at->slab->capacity + WORD_BITS - 1u) / WORD_BITS;
+}
+
+/* False: no page can go. Of small blocks, all of a page are at least 16 in a row, so a byte of the slab's bits is full. Most trims
+ * of scattered blocks end here. */
+static bool may_go(const struct layout *at)
+{
+    const uint64_t low = ~0ull / UINT8_MAX, *marks = slab_marks(at->slab);
+    if (at->block_bytes > at->os_bytes / 16) return true;
+    for (uint32_t word = 0; word < word_count(at); word++)
+        if (((~marks[word] - low) & marks[word] & low << 7) != 0) return true;
+    return false;
+}
+
 static void idle_find(const struct layout *at, struct idle *idle)
 {
     const uint32_t capacity = at->slab->capacity;
-    memcpy(idle->words, slab_marks(at->slab), sizeof idle->words);
+    memcpy(idle->words, slab_marks(at->slab), word_count(at) * sizeof(uint64_t));
     if (!at->slab->hollow) { /* what is not carved yet */
         uint32_t first = (uint32_t)at->slab->carve_start + at->slab->carved_count,
                  left = capacity - at->slab->carved_count;
@@ -181,8 +200,8 @@ static uint32_t idle_count(const struct layout *at, const struct idle *idle)
 }
 
 /* Purges the pages that can go, with one call for each row of them, calls_max at most. Adds the pages that were purged to
- * *gone. Returns how many calls were made, failed ones included: a call that failed may still have purged a part, and the
- * links in it. */
+ * *gone. Returns how many calls were made, failed ones included: a call that failed may still have purged a
+ * part. */
 static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uint32_t calls_max, uint32_t *gone)
 {
     uint32_t calls = 0;
@@ -206,7 +225,7 @@ static uint32_t remark(const struct layout *at, struct idle *idle)
 {
     for (uint32_t os_page = 0; os_page < os_page_count(at); os_page++)
         if (is_hollow(at, os_page)) idle_clear(idle, first_block(at, os_page), end_block(at, os_page));
-    memcpy(slab_marks(at->slab), idle->words, sizeof idle->words);
+    memcpy(slab_marks(at->slab), idle->words, word_count(at) * sizeof(uint64_t));
     return idle_count(at, idle);
 }
 
@@ -234,8 +253,14 @@ static size_t trim(struct slab *slab, struct budget *left)
     if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return 0;
     uint32_t used = atomic_load_explicit(&slab->used_count, memory_order_relaxed); /* relaxed: we hold the owner */
     if ((size_t)(slab->carved_count - used) * at.block_bytes < at.os_bytes) return 0;
-    left->blocks -= unlink_all(&at);
-    struct idle idle = {{0}};
+    left->blocks -= unlink_all(&at) + TRIM_GLANCE_BLOCKS;
+    /* Fewer blocks in use than pages: some page has none, or shares one. */
+    if (used >= os_page_count(&at) && !slab->hollow && slab->carved_count == slab->capacity && !may_go(&at)) {
+        slab->trimmed = true;
+        return 0;
+    }
+    left->blocks -= TRIM_LOOK_BLOCKS;
+    struct idle idle;
     idle_find(&at, &idle);
     if (idle_count(&at, &idle) != slab->capacity - used)
         return 0; /* a child that was forked during a free may not know */

@@ -115,7 +115,7 @@ static struct superslab *descriptor_take(void)
     return superslab;
 }
 
-/* Bits for the blocks of all pages. They are made once, and take memory only for pages with blocks that were freed. */
+/* Bits for the blocks of all pages. They are made once, and take memory as blocks are freed. */
 static bool bits_make(struct superslab *superslab)
 {
     if (superslab->marks == NULL) superslab->marks = meta_alloc(SUPERSLAB_PAGES * sizeof(mark_words));

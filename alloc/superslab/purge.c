@@ -218,13 +218,13 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
      * pages, so the calls beyond PURGE_CALLS_MAX have a bound too, whatever the heap's size. */
     const bool is_much = purge_dirty_pages() > dirty_max + PURGE_DEBT_PAGES_MAX;
     const size_t purged = round_step(&of_limit, TRIM_CALLS_SPARED, is_much ? PURGE_DEBT_PAGES_MAX : 0);
-    set(&seldom.early_pages, get(&seldom.early_pages) + purged);
-    if (!round_is_over(&of_limit)) return;
+    if (purged != 0) set(&seldom.early_pages, get(&seldom.early_pages) + purged);
+    if (!round_is_over(&of_limit) || purge_dirty_pages() <= dirty_max) return;
     /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
     if (get(&of_limit.purged) == 0)
         atomic_store_explicit(&seldom.useless_until_ms, os_now_ms() + purge_delay_ms(), memory_order_relaxed);
     /* Pages that became free behind the steps are left. No free may come that would find them. */
-    else if (purge_dirty_pages() > dirty_max) round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
+    else round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
 }
 
 void purge_after_keep(void)
@@ -299,7 +299,7 @@ static bool tick_begins(uint64_t now_ms)
     /* Nobody was on a slow path for some delays, so what is idle has been idle for as long, though no round has marked it. A
      * program that works in bursts takes it again at once: then it was taken back too early, and the limit rises. */
     bool was_paused = due != 0 && now_ms - due >= (uint64_t)(PAUSE_DELAYS - 1) * wait_ms;
-    if (round_is_over(&of_tick))
+    if (was_paused || round_is_over(&of_tick))
         round_begin(&of_tick, was_paused ? ROUND_ALL : ROUND_COLD, get(&pages_now.keep_eighths) / 8);
     return true;
 }

@@ -122,8 +122,8 @@ static size_t step_make(struct step *step)
     kept_give_back();
     step->dirty_pages_goal = goal_of(round);
     pool_for_each_below(get(&round->end), visit, step);
-    if (step->is_over || (step->calls > 0 && step->superslabs > 0)) round_end(round);
     atomic_fetch_add_explicit(&round->purged, step->purged, memory_order_relaxed);
+    if (step->is_over || (step->calls > 0 && step->superslabs > 0)) round_end(round);
     return step->purged;
 }
 
@@ -138,6 +138,7 @@ size_t round_step(struct round *round, uint32_t calls_spared, uint32_t calls_mor
                         .empty_max = round_empty_max(is_everything),
                         .calls = calls,
                         .superslabs = is_whole ? UINT32_MAX : PURGE_STEP_SUPERSLABS};
+    if (!is_whole && calls_more != 0) step.superslabs *= 16; /* a look is two loads */
     step_make(&step);
     round_calls_made(calls - step.calls);
     return step.purged;

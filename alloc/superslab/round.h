@@ -48,7 +48,8 @@ uint32_t round_purge_superslab(struct superslab *superslab);
 /* --- what one malloc or free may do ---------------------------------------------------------------- */
 
 /* Between round_call_begins and round_call_ends the thread gives memory back with PURGE_CALLS_MAX calls to the system at most:
- * rounds, and trims (slab/trim.h). Elsewhere it has no bound. */
+ * rounds, and trims (slab/trim.h), and as many more as a step says (calls_more). Elsewhere it has no bound: a free of an orphan's
+ * block, a realloc that shrinks, frees of the program's own heaps and of sampled blocks, a delay of 0, and whole purges. */
 extern HAK_HIDDEN HAK_TLS uint32_t round_calls_bound; /* one more than are left; 0: no bound */
 
 static inline void round_call_begins(void)
