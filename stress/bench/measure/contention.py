@@ -1,6 +1,6 @@
 """Counts what the threads of a malloc cost each other, by hakmem-order contention: transfers of cache lines, read-modify-writes
-and failed exchanges an operation. Ours is build/libhakmem-ordered.so; others are given as NAME=PATH.so, compiled by clang with
--fsanitize=thread. One seed makes one run, so other work on the machine changes nothing."""
+(rmws) and those that fail (failed_cas) an operation. Ours is build/libhakmem-ordered.so; others are given as NAME=PATH.so,
+compiled by clang with -fsanitize=thread. One seed makes one run, so other work on the machine changes nothing."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ FILE = ROOT / "ci/lint/contention.json"
 GATE_THREADS = (8, 64)
 GROWTH, SLACK = 1.1, 0.02  # a change of code far away moves slabs, and with them which lines are shared
 GROWTH_OF = {"larson": 1.5}  # who takes over which heap is chance: seeds differ by as much
-KINDS = ("transfers", "failed", "waits")
+KINDS = ("transfers", "failed_cas", "waits")
 
 
 def choose(texts, build):
@@ -58,7 +58,7 @@ def count(runner, subject, row, threads):
     runner.runs.append({**record, "allocator": subject.name})
     found = {}
     for one in record["result"]:
-        each = {name: one[name] / one["operations"] for name in ("updates", "failed", "waits", "accesses")}
+        each = {name: one[name] / one["operations"] for name in ("rmws", "failed_cas", "waits", "accesses")}
         each["transfers"] = (one["fetches"] + one["upgrades"]) / one["operations"]
         each["program"] = (one["program_fetches"] + one["program_upgrades"]) / one["operations"]
         found[str(one["threads"])] = each
@@ -73,9 +73,9 @@ def show(figures, names, threads):
                 continue
             each = [of_row[name][str(number)] for number in threads]
             line = [row, name, *(f"{one['transfers']:.2f}" for one in each)]
-            lines.append([*line, *(f"{each[-1][kind]:.2f}" for kind in ("program", "updates", "failed", "waits"))])
+            lines.append([*line, *(f"{each[-1][kind]:.2f}" for kind in ("program", "rmws", "failed_cas", "waits"))])
     last = f"at {threads[-1]}:"
-    header = ["row", "malloc", *map(str, threads), f"{last} the program's", "RMWs", "failed", "waits"]
+    header = ["row", "malloc", *map(str, threads), f"{last} the program's", "rmws", "failed_cas", "waits"]
     return "Transfers of cache lines an operation, by the malloc, by threads:\n" + format_table(header, lines, left=2)
 
 

@@ -1,6 +1,7 @@
 /* canary.c: a malloc whose threads share nothing, for the tests of hakmem-order contention. With CANARY_COUNTER each malloc adds to
  * one counter of all threads; with CANARY_NEIGHBOUR each thread adds to a counter of its own, and all of these lie on a few
- * lines. */
+ * lines. With CANARY_KEEPER the first thread that takes the lock keeps it. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,9 @@ static _Thread_local struct {
 static _Alignas(64) atomic_ulong counter;
 #elif defined CANARY_NEIGHBOUR
 static _Alignas(64) atomic_ulong counters[THREADS];
+#elif defined CANARY_KEEPER
+static pthread_mutex_t kept = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int has_it;
 #endif
 
 void *canary_malloc(size_t bytes) __asm__("malloc");
@@ -44,6 +48,8 @@ void *canary_malloc(size_t bytes)
     atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
 #elif defined CANARY_NEIGHBOUR
     atomic_fetch_add_explicit(&counters[mine.number - 1], 1, memory_order_relaxed);
+#elif defined CANARY_KEEPER
+    if (!has_it) has_it = pthread_mutex_lock(&kept) == 0;
 #endif
     struct cell *cell = mine.list;
     if (cell != NULL) mine.list = cell->next;

@@ -30,9 +30,9 @@ std::string contention_row(const Pattern &pattern, unsigned threads, const Conte
     if (!result.failure.empty()) return fmt::format("{:12} {:>7}  FAILED: {}", pattern.name, threads, result.failure);
     const Contention &counts = result.counts;
     const auto per = [&](std::uint64_t count) { return each(count, counts.operations); };
-    return fmt::format("{:12} {:>7} {:>10.4f} {:>9.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>9.1f} {:>10}",
+    return fmt::format("{:12} {:>7} {:>10.4f} {:>9.4f} {:>8.4f} {:>10.4f} {:>8.4f} {:>8.4f} {:>9.1f} {:>10}",
                        pattern.name, threads, per(counts.malloc.transfers()), per(counts.program.transfers()),
-                       per(counts.updates), per(counts.failed), per(counts.waits),
+                       per(counts.rmws), per(counts.failed_cas), per(counts.waits),
                        per(counts.malloc.false_sharing + counts.program.false_sharing), per(counts.accesses),
                        counts.operations);
 }
@@ -41,10 +41,10 @@ std::string contention_json(const Pattern &pattern, unsigned threads, const Cont
 {
     const Contention &counts = result.counts;
     return fmt::format(R"({{"pattern": "{}", "threads": {}, "operations": {}, "fetches": {}, "upgrades": {}, )"
-                       R"("program_fetches": {}, "program_upgrades": {}, "updates": {}, "failed": {}, "waits": {}, )"
+                       R"("program_fetches": {}, "program_upgrades": {}, "rmws": {}, "failed_cas": {}, "waits": {}, )"
                        R"("false_sharing": {}, "program_false_sharing": {}, "accesses": {}, "failure": {}}})",
                        pattern.name, threads, counts.operations, counts.malloc.fetches, counts.malloc.upgrades,
-                       counts.program.fetches, counts.program.upgrades, counts.updates, counts.failed, counts.waits,
+                       counts.program.fetches, counts.program.upgrades, counts.rmws, counts.failed_cas, counts.waits,
                        counts.malloc.false_sharing, counts.program.false_sharing, counts.accesses,
                        result.failure.empty() ? "null" : '"' + result.failure + '"');
 }
@@ -86,8 +86,8 @@ std::string contention_run(ContentionOptions &options, const Subject &subject)
     unsigned run = 0, failed = 0;
     std::string rows;
     if (prints)
-        fmt::print("{:12} {:>7} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9} {:>10}\n", "pattern", "threads", "transfers",
-                   "program's", "RMWs", "failed", "waits", "false", "accesses", "operations");
+        fmt::print("{:12} {:>7} {:>10} {:>9} {:>8} {:>10} {:>8} {:>8} {:>9} {:>10}\n", "pattern", "threads",
+                   "transfers", "program's", "rmws", "failed_cas", "waits", "false", "accesses", "operations");
     for (const Pattern &pattern : patterns()) {
         if (options.pattern != "all" && options.pattern != pattern.name) continue;
         run++;

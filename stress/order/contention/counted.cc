@@ -31,7 +31,8 @@ std::string Counted::run(unsigned generations, const std::function<void(unsigned
     now_ = counted = this;
     for (unsigned i = 0; i < seats_.size(); ++i) threads_->begin(i, enter, end);
     for (;;) {
-        bool is_over = true, can_continue = false;
+        bool is_over = true;
+        has_moved_ = false;
         for (unsigned i = 0; i < seats_.size() && failure_.empty(); ++i) {
             Seat &seat = seats_[i];
             if (seat.has_ended && seat.generation + 1 < generations) {
@@ -40,7 +41,6 @@ std::string Counted::run(unsigned generations, const std::function<void(unsigned
             }
             is_over &= seat.has_ended;
             if (seat.has_ended || seat.waits_for != nullptr) continue;
-            can_continue = true;
             left_ = 1 + static_cast<unsigned>(random_() % kTurnMax);
             running_ = i;
             is_inside_ = true;
@@ -48,7 +48,7 @@ std::string Counted::run(unsigned generations, const std::function<void(unsigned
             is_inside_ = false;
         }
         if (!failure_.empty() || is_over) break;
-        if (!can_continue) {
+        if (!has_moved_) {
             failure_ = "deadlock: every thread waits for another one";
             break;
         }
@@ -69,11 +69,18 @@ void Counted::end(unsigned seat)
     std::abort(); // nobody continues a thread that has ended
 }
 
-void Counted::hand_back()
+void Counted::idle()
 {
     is_inside_ = false;
     threads_->go(kMain);
     is_inside_ = true;
+}
+
+void Counted::hand_back()
+{
+    has_moved_ = true;
+    idle();
+    has_moved_ = true;
 }
 
 void Counted::fail(std::string text)
@@ -88,6 +95,7 @@ void Counted::touch(const volatile void *address, std::size_t bytes, bool is_wri
 {
     if (bytes == 0) return;
     if (left_ == 0) hand_back();
+    has_moved_ = true;
     --left_;
     const auto [cost, writer] = directory_.touch(running_, address, bytes, is_write, place);
     if (!seats_[running_].counts) return;
@@ -97,11 +105,11 @@ void Counted::touch(const volatile void *address, std::size_t bytes, bool is_wri
     if (place != 0) places_[{place, writer}].add(cost);
 }
 
-void Counted::updates(bool failed)
+void Counted::rmw(bool has_failed)
 {
     if (!seats_[running_].counts) return;
-    total_.updates++;
-    total_.failed += failed;
+    total_.rmws++;
+    total_.failed_cas += has_failed;
 }
 
 Seen Counted::load(const volatile void *address, unsigned bytes, Order, std::uintptr_t place)
@@ -120,7 +128,7 @@ Seen Counted::update(volatile void *address, unsigned bytes, Memory::Update kind
                      std::uintptr_t place)
 {
     touch(address, bytes, true, place);
-    updates(false);
+    rmw(false);
     const Value old = value_at(address, bytes);
     put(address, bytes, Memory::updated(kind, old, operand));
     return {old, {}, 0, true, 0};
@@ -132,12 +140,12 @@ Seen Counted::compare_exchange(volatile void *address, unsigned bytes, Value exp
 {
     touch(address, bytes, true, place);
     const Value old = value_at(address, bytes);
-    updates(old != expected);
+    rmw(old != expected);
     if (old == expected) put(address, bytes, desired);
     return {old, {}, 0, old == expected, 0};
 }
 
-// --- what orders threads beside memory --------------------------------------------------------------------
+// --- what orders threads besides memory --------------------------------------------------------------------
 
 constexpr unsigned kLockBytes = 4; // the word of a mutex that its users write
 constexpr std::uintptr_t kOfLibc = 1; // the place: no code of the malloc's own
@@ -148,7 +156,7 @@ bool Counted::try_lock(const void *address, bool is_recursive)
     Held &held = held_[address];
     const bool is_refused =
         (held.owner == running_ && !is_recursive) || (held.owner != kMain && held.owner != running_);
-    updates(is_refused);
+    rmw(is_refused);
     if (is_refused) return false;
     held.owner = running_;
     held.depth++;
@@ -166,7 +174,7 @@ void Counted::lock(const void *address, bool is_recursive)
 void Counted::unlock(const void *address)
 {
     touch(address, kLockBytes, true, kOfLibc);
-    updates(false);
+    rmw(false);
     Held &held = held_[address];
     if (held.owner != running_) fail("a thread releases a mutex that it does not hold");
     if (--held.depth > 0) return;

@@ -20,8 +20,8 @@ namespace stress::order {
 struct Contention {
     std::uint64_t operations = 0, accesses = 0;
     Traffic malloc, program; // lines that code of the malloc moved; those that the program did, by its use of blocks
-    std::uint64_t updates = 0; // read-modify-writes, those of mutexes too
-    std::uint64_t failed = 0; // compare-exchanges that met another value
+    std::uint64_t rmws = 0; // read-modify-writes: compare-exchanges that failed and the calls of mutexes, too
+    std::uint64_t failed_cas = 0; // compare-exchanges that met another value, and mutexes that were taken
     std::uint64_t waits = 0; // for mutexes and futexes, and yields and sleeps
 };
 
@@ -40,8 +40,8 @@ class Counted final : public Machine {
     void operation() { total_.operations += seats_[running_].counts; }
     // The program reads or writes a block.
     void use(void *block, std::size_t bytes, bool is_write) { touch(block, bytes, is_write, 0); }
-    // The program waits for another thread of its own.
-    void idle() { hand_back(); }
+    // The program waits for another thread of its own. A round in which no thread does anything else is a deadlock.
+    void idle();
 
     const Contention &total() const { return total_; }
     // By places in the code: which one took lines that which other one had written.
@@ -83,7 +83,7 @@ class Counted final : public Machine {
     static void enter(unsigned seat);
     static void end(unsigned seat);
     void touch(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place);
-    void updates(bool failed);
+    void rmw(bool has_failed);
     void hand_back();
 
     std::mt19937_64 random_;
@@ -94,6 +94,7 @@ class Counted final : public Machine {
     Places places_;
     std::unordered_map<const void *, Held> held_;
     unsigned left_ = 0; // accesses until the end of the turn
+    bool has_moved_ = false; // in this round some thread did more than idle
     std::string failure_;
 };
 

@@ -22,7 +22,7 @@ class Work {
     Work(Counted &machine, const Subject &subject, const OwnHeaps &heaps, unsigned threads, std::uint64_t seed,
          unsigned warm);
 
-    // Of threads, in a pattern that has them.
+    // Threads of a seat, one after another; only for larson.
     unsigned generations() const;
 
     void larson(unsigned self, unsigned generation);

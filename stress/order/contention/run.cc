@@ -59,15 +59,24 @@ std::string busiest(const Counted &machine)
     return text;
 }
 
+// A subject may ask which processor it runs on, so each run has the same one.
+void pin_to_first()
+{
+    cpu_set_t allowed, first;
+    CPU_ZERO(&first);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    unsigned cpu = 0;
+    while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, &allowed)) cpu++;
+    CPU_SET(cpu, &first);
+    sched_setaffinity(0, sizeof first, &first);
+}
+
 [[noreturn]] void run_child(Shared &shared, const Subject &subject, const OwnHeaps &heaps, const Pattern &pattern,
                             const CountedRun &run)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-    cpu_set_t one; // a subject may ask which processor it runs on
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(std::max(sched_getcpu(), 0)), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    pin_to_first();
     alarm(kSecondsMax);
     pages_now->is_active = true;
     subject.free(subject.malloc(64));

@@ -186,7 +186,7 @@ ORDER_ACCESS(4)
 ORDER_ACCESS(8)
 ORDER_ACCESS(16)
 
-// clang calls neither: who does tells what a block's next owner may do.
+// clang emits neither: a malloc that calls them announces what the block's next owner may do.
 void __tsan_read_range(void *address, std::size_t bytes)
 {
     if (Machine *machine = Machine::current()) machine->declare(address, bytes, false, place_of(ORDER_PLACE));

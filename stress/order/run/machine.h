@@ -74,7 +74,7 @@ class Machine {
                                   Order success, Order failure, std::uintptr_t place);
     virtual void fence(Order order, std::uintptr_t place);
     virtual void plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place);
-    // A malloc tells of a block that it takes or gives, by an access that it does not make.
+    // A malloc announces a block that it takes or gives by an access that it does not make.
     virtual void declare(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place)
     {
         plain(address, bytes, is_write, place);
