@@ -92,7 +92,7 @@ def recall(rows):
     say("\nkind         found  of run")
     for kind, seen in sorted(by_kind.items()):
         say(f"{kind:12} {seen['found']:5}  {seen['found'] + seen['missed'] + seen['unclear']:6}")
-    for result in ("missed", "unclear"):
+    for result in ("missed", "unclear", "cannot", "out of reach"):
         for row in rows:
             if row.result == result:
                 say(f"\n{result}: {row.name}: {row.bug} [{row.reference}]\n  {row.command}\n  {row.reason}")

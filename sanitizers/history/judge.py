@@ -69,12 +69,20 @@ def run_suite(stress, command, library, seconds):
             return Seen(seconds=seconds, fault=f"ran past {seconds:.0f} s")
         taken = time.monotonic() - started
         if child.returncode not in (0, 1) or not out.is_file():
-            lines = [line for line in text.splitlines() if line.strip()] or ["no output"]
-            return Seen(seconds=taken, fault=f"exit status {child.returncode}: {lines[-1].strip()[:160]}")
+            return Seen(seconds=taken, fault=complaint(child.returncode, text))
         failed, skipped = reader(out.read_text())
         if child.returncode == 1 and not failed:
             failed = {"fail": ""}
         return Seen(failed, skipped, taken)
+
+
+def complaint(status, text):
+    """Why the suite could not run the library, without a path of this machine."""
+    needs = re.search(r"version `([\w.]+)' not found", text)
+    if needs:
+        return f"it needs {needs[1]}, which this machine does not have"
+    lines = [line for line in text.splitlines() if line.strip()] or ["no output"]
+    return f"exit status {status}: {lines[-1].strip()[:160]}"
 
 
 def shown(detail):

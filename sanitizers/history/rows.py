@@ -4,16 +4,17 @@ Columns, with tabs between them:
 
   name project broken mended kind reference bug command | result by seconds reason
 
-The first eight were written before the suite ran on the row; a check that was added for a miss came into its command
-later, and a mended version that fails for another reason gave way to a later one. `ci/history --merge` writes the last
+The first eight were written before the suite ran on the row. A check that was added for a miss came into its command
+later, and the versions of three rows changed after a run (README.md names them). `ci/history --merge` writes the last
 four:
 
   found        the command fails on the broken version, by what `by` names, and not by that on the mended one; `reason`
                is what it says
   missed       it passes on both
-  unclear      it fails on both, by the same rule, so it does not tell them apart
+  unclear      it fails on both, by the same rule: the newer version contains the fix and still fails. Or the broken one
+               fails by another bug: by hand, and `reason` begins so
   cannot       one of the two does not build or load here, or no registry has it: `reason` begins so. The latter by hand
-  out of reach no call of malloc's public API in a process of its own comes to the bug: `reason` says why. By hand
+  out of reach no run of the suite can show the bug: `reason` says why. By hand
   not run
 """
 
@@ -63,13 +64,16 @@ def write(path, comments, rows):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+BY_HAND = {"out of reach": "", "cannot": "no registry has", "unclear": "another bug"}  # {result: how its reason begins}
+
+
 def by_hand(row):
-    return row.result == "out of reach" or (row.result == "cannot" and row.reason.startswith("no registry has"))
+    return row.result in BY_HAND and row.reason.startswith(BY_HAND[row.result])
 
 
 def merged(rows, results):
-    """Rows with what was seen, where they ran. Cells written by hand stay: 'out of reach', 'no registry has', and the
-    reason where the result is the same."""
+    """Rows with what was seen, where they ran. Cells written by hand stay: 'out of reach', 'no registry has', 'another
+    bug', and the reason if the result is the same."""
     changed = []
     for row in rows:
         new = results.get(row.name)

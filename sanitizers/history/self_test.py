@@ -1,5 +1,6 @@
 """Tests of ci/history, with a suite and libraries that are stand-ins: python3 -B sanitizers/history/self_test.py"""
 
+import collections
 import contextlib
 import io
 import json
@@ -269,6 +270,32 @@ class Store(unittest.TestCase):
             self.assertNotEqual(row.broken, row.mended, row.name)
             versions.builder_of(row.broken), versions.builder_of(row.mended)
             versions.parts_of(row.broken), versions.parts_of(row.mended)
+
+    def test_the_first_page_has_the_figures_of_the_table(self):
+        _, rows = table.read(ROOT / "sanitizers/history.tsv")
+        count = collections.Counter(row.result for row in rows)
+        page = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+        self.assertIn(
+            f"Of {len(rows)} bugs that other mallocs shipped, the suite finds {count['found']} and misses"
+            f" {count['missed']}; of {count['unclear']} it cannot tell."
+            f" {count['out of reach'] + count['cannot']} do not count: {count['out of reach']} are out of reach and"
+            f" {count['cannot']} lack a version",
+            page,
+        )
+
+    def test_a_complaint_names_no_path(self):
+        text = (
+            "cannot use '/home/x/lib.so': /lib/libc.so.6: version `GLIBC_2.38' not found (required by /home/x/lib.so)"
+        )
+        self.assertEqual("it needs GLIBC_2.38, which this machine does not have", judge.complaint(2, text))
+        self.assertEqual("exit status 2: last", judge.complaint(2, "first\nlast\n\n"))
+
+    def test_a_find_of_another_bug_stays_unclear(self):
+        row = table.Row(*line("one", result="unclear", reason="another bug: a crash").split("\t"))
+        seen = dict(result="found", by="free-sized", seconds=1, reason="a crash")
+        self.assertEqual([row], table.merged([row], {"one": seen}))
+        row = row._replace(reason="fails on both")
+        self.assertEqual("found", table.merged([row], {"one": seen})[0].result)
 
     def test_of_inject(self):
         text = (

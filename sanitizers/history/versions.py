@@ -155,8 +155,6 @@ def build_snmalloc(source, _part, out):
         files.append(folder[0] / "malloc.cc")
     words = ["c++", "-O2", "-fPIC", "-shared", "-w", "-DNDEBUG", "-mcx16"]
     words += ["-ftls-model=initial-exec", "-DSNMALLOC_USE_WAIT_ON_ADDRESS=1"]
-    # The mend of snmalloc#735, which its own build leaves off. Versions that lack it ignore both.
-    words += ["-DSNMALLOC_PTHREAD_FORK_PROTECTION", "-DSNMALLOC_PTHREAD_ATFORK_WORKS"]
     words += ["-fno-builtin-malloc", "-fpermissive"]
     includes = [f"-I{source}/{folder}" for folder in ("snmalloc/src", "upstream/src") if (source / folder).is_dir()]
     for standard in ("-std=gnu++20", "-std=gnu++17"):

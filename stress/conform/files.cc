@@ -36,11 +36,16 @@ void preload_after(const char *name)
     setenv("LD_PRELOAD", preload, 1);
 }
 
-Verdict in_fresh_program(const char *mode, const Subject &subject)
+void become_fresh_program(const char *mode, const Subject &subject)
 {
     const std::string path = file_path("conform-fresh");
-    child_becomes_program();
     execl(path.c_str(), path.c_str(), mode, subject.library, static_cast<char *>(nullptr));
+}
+
+Verdict in_fresh_program(const char *mode, const Subject &subject)
+{
+    child_becomes_program();
+    become_fresh_program(mode, subject);
     return fail("cannot start conform-fresh");
 }
 

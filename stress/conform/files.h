@@ -21,4 +21,7 @@ void preload_after(const char *name);
 // line are then the verdict. Allocates nothing on the way. Returns only if the program cannot start.
 Verdict in_fresh_program(const char *mode, const Subject &subject);
 
+// The same for a forked child, whose exit status is no verdict. Returns only if the program cannot start.
+void become_fresh_program(const char *mode, const Subject &subject);
+
 } // namespace stress::conform

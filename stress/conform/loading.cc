@@ -281,7 +281,7 @@ constexpr Check kLoadingChecks[] = {
      libc_allocates},
     {"calls-under-a-lock",
      "a library between malloc and libc may allocate before it is ready, with a lock held (open, sysconf)",
-     "quality: a malloc that calls functions that others may replace at its start waits for itself",
+     "quality: a malloc that calls open or sysconf at its start deadlocks if a library wraps them, allocates, and holds a lock",
      "mimalloc#713, mimalloc#1100",
      {27},
      calls_under_a_lock},

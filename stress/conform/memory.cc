@@ -1,6 +1,7 @@
 // Memory runs out: every call fails with ENOMEM, existing blocks stay intact, and everything works again once there is
 // memory.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -198,6 +199,14 @@ Verdict limit_set_later(const Subject &s)
 Verdict threads_under_a_limit(const Subject &s)
 {
     const rlimit limit{700 * kMib, 700 * kMib};
+    const pid_t child = fork_of_check();
+    if (child < 0) return fail("fork failed");
+    if (child == 0) {
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(0);
+        become_fresh_program("starts", s);
+        _exit(0);
+    }
+    if (judge_fork(child) != nullptr) return skip("the malloc does not start in 700 MiB");
     if (setrlimit(RLIMIT_AS, &limit) != 0) return skip("the limit on memory cannot be set");
     return in_fresh_program("threads-under-a-limit", s);
 }

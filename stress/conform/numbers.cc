@@ -186,7 +186,7 @@ constexpr Check kNumberChecks[] = {
      {38},
      near_the_end_with_a_cache},
     {"reallocarr-wraps",
-     "reallocarr fails where the product wraps, and leaves the block",
+     "reallocarr fails if the product wraps, and leaves the block",
      "NetBSD reallocarr(3): an error number if the product overflows; the pointer and the block stay",
      "snmalloc#863",
      {6, 38},

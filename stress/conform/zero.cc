@@ -226,7 +226,7 @@ constexpr Check kZeroChecks[] = {
      from_the_system},
     {"calloc-untouched",
      "calloc does not clear what the system gives as zeros",
-     "quality: no standard says so; memory that was never touched is then resident",
+     "quality: calloc of fresh memory should not make it resident",
      "mimalloc v2.2.7",
      {17, 31},
      untouched},

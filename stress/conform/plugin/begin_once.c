@@ -1,6 +1,6 @@
 /* Sits between a malloc and libc, as a library that watches files does: its first call allocates, under a lock. If malloc
- * calls it at its own start, it waits for that lock. glibc's sysconf reads a file for the size of the memory in some
- * versions; for the size of a page in none. */
+ * calls it at its own start, it waits for that lock. sysconf(_SC_PHYS_PAGES) opens a file in some versions of glibc;
+ * sysconf(_SC_PAGESIZE) does not. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -503,12 +503,22 @@ static void *leave_a_block(void *kept)
     return NULL;
 }
 
+static void starts(void)
+{
+    void *block = malloc(1);
+    if (block == NULL) wrong("malloc gives NULL");
+    free(block);
+}
+
 static void threads_under_a_limit(void)
 {
     static void *kept[LEAVERS];
+    pthread_attr_t small; /* by default a stack is as large as ulimit -s, and that may be all of the space */
+    pthread_attr_init(&small);
+    if (pthread_attr_setstacksize(&small, 256 << 10) != 0) say(77, "a thread's stack cannot be set");
     for (int i = 0; i < LEAVERS; i++) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, leave_a_block, &kept[i]) != 0) wrong("there is no room for another thread");
+        if (pthread_create(&thread, &small, leave_a_block, &kept[i]) != 0) wrong("there is no room for another thread");
         pthread_join(thread, NULL);
     }
     for (int i = 0; i < LEAVERS; i++) free(kept[i]);
@@ -552,6 +562,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "dlmopen") == 0) namespaces();
     else if (strcmp(mode, "limit-set-later") == 0) limit_set_later();
     else if (strcmp(mode, "threads-under-a-limit") == 0) threads_under_a_limit();
+    else if (strcmp(mode, "starts") == 0) starts();
     else if (strcmp(mode, "new-bound-elsewhere") == 0) new_bound_elsewhere();
     else plain();
     if (strcmp(mode, "destructors-after-the-library") == 0) exit(0); /* late.c says ok */
