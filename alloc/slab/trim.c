@@ -1,4 +1,4 @@
-/* trim.c: see trim.h. */
+/* trim.c: see trim.h. More than 400 lines: what finds, purges and carves hollow memory shares one view of a slab. */
 #include "slab/trim.h"
 
 #include <string.h>

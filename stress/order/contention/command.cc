@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/base/file.h"
 #include "order/contention/run.h"
 #include "order/malloc/report.h"
 
@@ -108,10 +109,7 @@ std::string contention_run(ContentionOptions &options, const Subject &subject)
     }
     if (run == 0) return "there is no pattern '" + options.pattern + "': --list shows them all";
     if (!options.json.empty()) {
-        FILE *file = prints ? std::fopen(options.json.c_str(), "w") : stdout;
-        if (file == nullptr) return options.json + " cannot be written";
-        fmt::print(file, "[{}]\n", rows);
-        if (prints && std::fclose(file) != 0) return options.json + " cannot be written";
+        if (const std::string error = result_write(options.json, "[" + rows + "]\n"); !error.empty()) return error;
     }
     options.status = failed == 0 ? 0 : 1;
     return "";
