@@ -132,7 +132,7 @@ enum {
     TRIM_STEP_SLABS = 64, /* a step of a trim looks at this many slabs at most */
     TRIM_STEP_CALLS = 3, /* it makes this many calls to the system at most */
     TRIM_STEP_BLOCKS =
-        256, /* it looks at no further slab once it has unlinked this many blocks that others freed; what it walks beyond, later steps walk less */
+        256, /* it looks at no further slab once it has unlinked this many blocks that others freed; a slab counts as 8 or 40 more (slab/trim.c) */
     TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
     HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
     INHERITED_SUPERSLABS_MAX = 32, /* a forked child that has more purges by madvise */

@@ -56,7 +56,7 @@ static void watch_idle(struct tcache *tcache, uint64_t now_ms)
     tcache->watches_idle = tcache->owes || owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
 }
 
-/* There is idle memory: gives back what has been idle for a delay. The heap's own comes first: its thread alone can give it, and
+/* There is idle memory: gives back what has been idle for a delay. The heap's own comes first: only its thread can give it, and
  * a round of the pool may need all calls that this malloc or free may make. */
 HAK_NOINLINE void tick_clock(struct tcache *tcache)
 {

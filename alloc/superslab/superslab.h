@@ -42,7 +42,7 @@ struct slab {
     uint16_t hollow : 1; /* some bit of its pages' hollow_pages is set: slab/trim.h */
     uint16_t trimmed : 1; /* a trim has looked at it, and no block came back since */
     uint16_t linked_count : LINKED_COUNT_BITS; /* blocks on `free` */
-    uint16_t hollow_pages; /* of this page alone: a bit for each of the system's pages in it */
+    uint16_t hollow_pages; /* of this page only: a bit for each of the system's pages in it */
 
     /* fixed while the slab is in use */
     uint8_t class_index;

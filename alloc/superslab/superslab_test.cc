@@ -222,7 +222,7 @@ TEST_F(Superslab, PurgeThatFailsLeavesThePagesDirty)
     os_fault_remove();
     EXPECT_EQ(s.dirty_pages.load(), bits_range(0, 4) | bits_range(8, 4));
     EXPECT_EQ(s.free_pages.load(), ~0ull);
-    // Rows that are refused, since they are locked, say, do not keep the next ones from going: neither alone, nor with the
+    // Rows that are refused, since they are locked, say, do not keep the next ones from going: neither by themselves, nor with the
     // clean pages between them.
     static const char *locked;
     static const os_ops *inner;

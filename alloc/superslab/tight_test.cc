@@ -127,6 +127,26 @@ TEST_F(Tight, ALimitThatIsRaisedCountsLater)
     }));
 }
 
+// In a large heap the limit is not looked for at each superslab. A superslab that the system refuses makes malloc look again, and
+// the block gets a mapping of its own.
+TEST_F(Tight, ARefusedSuperslabLooksForTheLimitAgain)
+{
+    EXPECT_TRUE(test::in_child([] {
+        Blocks blocks;
+        fill_superslabs(blocks, 130);
+        blocks.push_back(hak_malloc(1500000));
+        EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_RUN) << "address space is plenty";
+        fill_superslabs(blocks, 1);
+        test::limit_address_space(test::address_space_bytes() + SUPERSLAB_BYTES / 2);
+        blocks.push_back(hak_malloc(1500000));
+        test::limit_address_space(RLIM_INFINITY);
+        ASSERT_NE(blocks.back(), nullptr);
+        EXPECT_EQ(tag_of(blocks.back()), (uint32_t)CLASS_HUGE);
+        free_all(blocks);
+        test::expect_at_rest();
+    }));
+}
+
 TEST_F(Tight, ALimitThatIsLoweredCountsAtOnce)
 {
     EXPECT_TRUE(test::in_child([] {

@@ -13,8 +13,8 @@ std::string file_path(const char *name);
 // The first file that is missing; empty if none is.
 std::string files_missing();
 
-// The next program loads this file after the library and before libc: the program and the library call its functions,
-// and it begins before the library and ends after it.
+// The next program loads this file after the library and before libc. The program and the library call its functions. Its
+// constructors run before the library's, and its destructors after them.
 void preload_after(const char *name);
 
 // Replaces the child that runs the check by the program plugin/fresh.c in this mode. The program's exit status and last

@@ -1,5 +1,5 @@
-// What the threads of a counted run do. An operation is a malloc and a free. A program writes the first word of each block,
-// and reads it before it frees the block.
+// What the threads of a counted run do. An operation is a malloc and a free. A program writes the first word of each block
+// that it allocates. It reads the word before it frees the block.
 #pragma once
 
 #include <span>
