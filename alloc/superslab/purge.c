@@ -220,10 +220,11 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
     const size_t purged = round_step(&of_limit, TRIM_CALLS_SPARED, is_much ? PURGE_DEBT_PAGES_MAX : 0);
     if (purged != 0) set(&seldom.early_pages, get(&seldom.early_pages) + purged);
     if (!round_is_over(&of_limit) || purge_dirty_pages() <= dirty_max) return;
-    /* Locked memory cannot be purged: after a round without success, wait a delay instead of trying at each free. */
-    if (get(&of_limit.purged) == 0)
+    /* Locked memory cannot be purged: after a round that the system has refused, wait a delay instead of trying at each free. A
+     * round that has asked for nothing says nothing: another thread is purging the pages, or has claimed them for a while. */
+    if (get(&of_limit.purged) == 0 && get(&of_limit.asked) != 0)
         atomic_store_explicit(&seldom.useless_until_ms, os_now_ms() + purge_delay_ms(), memory_order_relaxed);
-    /* Pages that became free behind the steps are left. No free may come that would find them. */
+    /* Pages are left that became free behind the steps. No free may come that would find them. */
     else round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
 }
 

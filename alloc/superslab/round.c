@@ -60,7 +60,7 @@ uint32_t round_purge_superslab(struct superslab *superslab)
 
 struct step {
     struct round *round;
-    size_t dirty_pages_goal, purged;
+    size_t dirty_pages_goal, purged, asked;
     uint32_t empty_max; /* empty superslabs that may keep their address space */
     uint32_t calls, superslabs; /* that it may still make, or look at */
     bool is_over;
@@ -70,9 +70,11 @@ static bool visit(struct superslab *superslab, void *context)
 {
     struct step *step = context;
     step->is_over = step->dirty_pages_goal != 0 && purge_dirty_pages() <= step->dirty_pages_goal;
+    const uint32_t calls = step->calls;
     uint32_t purged = 0;
     if (!step->is_over) purged = purge_superslab(superslab, (enum round_what)get(&step->round->what), &step->calls);
     step->purged += purged;
+    step->asked += calls - step->calls;
     if (step->calls > 0 && atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) == ~0ull &&
         atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed) == 0) {
         uint32_t empty = get(&step->round->empty) + 1;
@@ -98,6 +100,7 @@ void round_begin(struct round *round, enum round_what what, size_t dirty_pages_g
     set(&round->empty, 0);
     atomic_store_explicit(&round->dirty_pages_goal, dirty_pages_goal, memory_order_relaxed);
     atomic_store_explicit(&round->purged, 0, memory_order_relaxed);
+    atomic_store_explicit(&round->asked, 0, memory_order_relaxed);
     set(&round->end, POOL_TOP);
 }
 
@@ -123,6 +126,7 @@ static size_t step_make(struct step *step)
     step->dirty_pages_goal = goal_of(round);
     pool_for_each_below(get(&round->end), visit, step);
     atomic_fetch_add_explicit(&round->purged, step->purged, memory_order_relaxed);
+    atomic_fetch_add_explicit(&round->asked, step->asked, memory_order_relaxed);
     if (step->is_over || (step->calls > 0 && step->superslabs > 0)) round_end(round);
     return step->purged;
 }

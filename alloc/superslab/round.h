@@ -24,6 +24,7 @@ struct round {
     _Atomic(uint32_t) empty; /* superslabs seen that have no page in use and no memory */
     _Atomic(size_t) dirty_pages_goal; /* the round ends when no more free dirty pages than this are left */
     _Atomic(size_t) purged; /* pages */
+    _Atomic(size_t) asked; /* calls to the system to purge pages; if purged is 0, it has refused all of them */
 };
 
 /* Begins at the last superslab, since searches claim from the bottom. */
