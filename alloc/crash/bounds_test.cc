@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@ extern "C" {
 #include "crash/crash.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
+#include "os/maps.h"
 }
 
 namespace {
@@ -53,6 +55,53 @@ class CrashBounds : public testing::Test {
         std::filesystem::canonical(testing::TempDir()).string() + "/hakmem-bounds-" + std::to_string(getpid());
     std::string directory = top;
 };
+
+using fields_by_id = std::map<uint32_t, std::vector<std::string>>;
+
+fields_by_id fields_of_record(const std::filesystem::path &path)
+{
+    fields_by_id fields;
+    std::ifstream stream(path, std::ios::binary);
+    const std::string all(std::istreambuf_iterator<char>(stream), {});
+    for (size_t at = RECORD_HEAD_BYTES; at + RECORD_FIELD_HEAD_BYTES <= all.size();) {
+        uint32_t head[2]; // id, length
+        memcpy(head, &all[at], sizeof head);
+        fields[head[0]].push_back(all.substr(at += RECORD_FIELD_HEAD_BYTES, head[1]));
+        at += head[1];
+    }
+    return fields;
+}
+
+// The mappings that are of no file and are no stack: the blocks, and what the library keeps beside them. Not those that
+// follow a file's (.bss), nor the one with the thread's variables.
+struct mapped {
+    uintptr_t file_end = 0;
+    std::array<std::pair<uintptr_t, uintptr_t>, 256> found;
+    size_t count = 0;
+};
+
+void overwrite_what_is_mapped(unsigned char fill)
+{
+    static mapped all;
+    auto visit = [](const struct maps_entry *entry, void *) {
+        if (entry->is_file || entry->low == all.file_end) {
+            all.file_end = entry->high;
+            return false;
+        }
+        const auto mine = reinterpret_cast<uintptr_t>(&errno);
+        stack_t handlers;
+        sigaltstack(nullptr, &handlers);
+        const auto stack = reinterpret_cast<uintptr_t>(handlers.ss_sp);
+        auto holds = [&](uintptr_t address) { return entry->low <= address && address < entry->high; };
+        if (entry->name[0] == '\0' && entry->is_writable && !holds(mine) && !holds(stack) &&
+            all.count < all.found.size())
+            all.found[all.count++] = {entry->low, entry->high};
+        return false;
+    };
+    if (!maps_scan(visit, nullptr)) _exit(3);
+    for (size_t i = 0; i < all.count; i++)
+        memset(reinterpret_cast<void *>(all.found[i].first), fill, all.found[i].second - all.found[i].first);
+}
 
 } // namespace
 
@@ -215,7 +264,7 @@ TEST_F(CrashBounds, ModulesBeyondTheBound)
 {
     const std::string name = directory + "/" + std::string(200, 'm');
     auto fields_of = [&](int modules) {
-        std::map<uint32_t, std::vector<std::string>> fields;
+        fields_by_id fields;
         EXPECT_TRUE(test::in_child([&] {
             install(0);
             for (int i = 0; i < modules; i++) { // at low addresses, so that they are the first in the list
@@ -229,17 +278,8 @@ TEST_F(CrashBounds, ModulesBeyondTheBound)
             }
             raise(SIGFPE);
         }));
-        for (const auto &file : std::filesystem::directory_iterator(directory)) {
-            if (file.path().extension() != ".crash") continue;
-            std::ifstream stream(file.path(), std::ios::binary);
-            const std::string all(std::istreambuf_iterator<char>(stream), {});
-            for (size_t at = RECORD_HEAD_BYTES; at + RECORD_FIELD_HEAD_BYTES <= all.size();) {
-                uint32_t head[2]; // id, length
-                memcpy(head, &all[at], sizeof head);
-                fields[head[0]].push_back(all.substr(at += RECORD_FIELD_HEAD_BYTES, head[1]));
-                at += head[1];
-            }
-        }
+        for (const auto &file : std::filesystem::directory_iterator(directory))
+            if (file.path().extension() == ".crash") fields = fields_of_record(file.path());
         TearDown();
         SetUp();
         return fields;
@@ -292,6 +332,32 @@ TEST_F(CrashBounds, SizeOfAFile)
         EXPECT_EQ(dup(null), next) << "the file is still open";
     }));
     EXPECT_EQ(records(), 0u);
+}
+
+// A program that has written over all that the library keeps outside of its own data still leaves a record: what a table
+// that is filled to its end does, where the pages behind the blocks are the library's.
+TEST_F(CrashBounds, AllThatTheLibraryMappedIsOverwritten)
+{
+    SKIP_UNDER_SANITIZER("its memory would be overwritten too");
+    for (unsigned char fill : {0x00, 0x01, 0x5a, 0xde, 0xff}) {
+        SCOPED_TRACE(static_cast<int>(fill));
+        free(malloc(100));
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            if (hak_crash_handler_install(directory.c_str()) != 0) _exit(1);
+            overwrite_what_is_mapped(fill);
+            raise(SIGSEGV);
+            _exit(2);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
+        ASSERT_EQ(records(), 1u);
+        const std::filesystem::path record = std::filesystem::directory_iterator(directory)->path();
+        EXPECT_GT(fields_of_record(record)[RECORD_module].size(), 1u) << "the modules are not in it";
+        std::filesystem::remove(record);
+    }
 }
 
 // DIRECTORY_BYTES_MAX: the directory's name has at most 2048 bytes; PATH_BYTES_MAX has room for a record's name beyond.

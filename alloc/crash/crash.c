@@ -131,17 +131,16 @@ static int file_write(struct text *path, const void *bytes, size_t size_bytes)
 }
 
 /* Reports a fault in or near a sampled block. If free found the error, guard_misused has reported it already. */
-static void say_guard(int signal_number, const siginfo_t *info)
+static void say_guard(void *address)
 {
     static struct guard_history history;
-    if (crash_has_address(signal_number, info) && guard_find((uint64_t)(uintptr_t)info->si_addr, &history))
-        guard_say(&history);
+    if (guard_find((uint64_t)(uintptr_t)address, &history)) guard_say(&history);
 }
 
 static void report(int signal_number, const siginfo_t *info, const void *signal_context)
 {
     static struct text line, path;
-    say_guard(signal_number, info);
+    if (crash_has_address(signal_number, info)) crash_try(say_guard, info->si_addr);
     if (records == RECORDS_MAX || directory[0] == '\0') return;
     size_t size_bytes;
     const void *record = crash_record_make(signal_number, info, signal_context, &size_bytes);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "crash/crash_try.h"
 #include "os/maps.h"
 #include "report/loaded.h"
 #include "report/modules.h"
@@ -22,17 +23,34 @@ static struct image_room room;
 static struct image image;
 static struct crash_module module;
 
+/* The list of known modules lies beside the blocks: the program may have written over it. */
+static bool known_is_damaged;
+
 static bool visit_loaded(const struct loaded *each, void *context)
 {
     (void)context;
-    now[now_count++] = (struct now){each->start, each->end, modules_known(each), *each};
+    now[now_count++] = (struct now){.start = each->start, .end = each->end, .loaded = *each};
     return now_count == CRASH_MODULES_MAX;
+}
+
+static void find_known(void *unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < now_count; i++) now[i].module = modules_known(&now[i].loaded);
+}
+
+void crash_modules_forget(void)
+{
+    known_is_damaged = true;
+    for (size_t i = 0; i < now_count; i++) now[i].module = NULL;
 }
 
 void crash_modules_look(void)
 {
     now_count = 0;
+    known_is_damaged = false;
     loaded_for_each(visit_loaded, NULL, &room);
+    if (!crash_try(find_known, NULL)) crash_modules_forget();
 }
 
 static const struct now *now_of(const struct module *known)
@@ -141,7 +159,7 @@ void crash_modules_for_each(void (*visit)(const struct crash_module *each, void 
     struct list list = {.visit = visit, .context = context};
     struct files files = {.list = &list};
     for (size_t i = 0; i < now_count; i++) add_loaded(&now[i], &list);
-    for (uint32_t i = 0; i < modules_count(); i++) {
+    for (uint32_t i = 0; i < modules_count() && !known_is_damaged; i++) {
         const struct module *known = modules_get(i);
         if (now_of(known) != NULL) continue;
         set_image(&known->image, GONE);

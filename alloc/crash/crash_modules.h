@@ -24,6 +24,9 @@ struct crash_module {
 /* Looks which modules are loaded now. Before the functions below, by the thread that calls them. */
 void crash_modules_look(void);
 
+/* For a list that faulted: only what is loaded now stays, with the names that the linker has. */
+void crash_modules_forget(void);
+
 /* The record's return address for a lasting one. The module is that of the call, one byte before. */
 uint64_t crash_modules_address(uintptr_t lasting);
 

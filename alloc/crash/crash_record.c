@@ -266,8 +266,9 @@ static void write_module(const struct crash_module *module, void *end)
     record_close_whole(&writer);
 }
 
-static void write_modules(void)
+static void write_modules(void *unused)
 {
+    (void)unused;
     size_t end = writer.used_bytes + MODULES_BYTES_MAX;
     crash_modules_for_each(write_module, &end);
 }
@@ -347,7 +348,12 @@ const void *crash_record_make(int signal_number, const siginfo_t *info, const vo
     write_number_at(RECORD_clock, context.clock);
     write_number_at(RECORD_schedule_hash, context.schedule_hash);
     try_to_write(write_reproduce, NULL, RECORD_reproduce);
-    write_modules();
+    struct record_writer before = writer;
+    if (!crash_try(write_modules, NULL)) {
+        writer = before;
+        crash_modules_forget();
+        try_to_write(write_modules, NULL, RECORD_module);
+    }
     try_to_write(write_operations, NULL, RECORD_operations);
     origin_write(&writer);
     *size_bytes = record_finish(&writer);
