@@ -4,6 +4,7 @@
  *   HAKMEM_DEBUG_VALIDATION   1 in the debug-validation build: failfast checks, sync points
  *   HAKMEM_STATIC             1 where the objects go into an executable, not a shared library
  *   HAKMEM_FIBERS             1 where threads are coroutines of one kernel thread: the explorer, the fuzz targets
+ *   HAKMEM_ORDERED            1 where hakmem-order runs what -fsanitize=thread compiled: nothing tells ThreadSanitizer of blocks
  *   HAKMEM_TLS_DYNAMIC        1 in libhakmem-dl.so, which dlopen can load when static thread-local memory is used up
  */
 #pragma once
@@ -18,6 +19,10 @@
 
 #ifndef HAKMEM_FIBERS
 #define HAKMEM_FIBERS 0
+#endif
+
+#ifndef HAKMEM_ORDERED
+#define HAKMEM_ORDERED 0
 #endif
 
 #ifndef HAKMEM_TLS_DYNAMIC
@@ -58,7 +63,7 @@ constexpr bool VALIDATE = HAKMEM_DEBUG_VALIDATION;
 /* Whether the allocator tells a sanitizer about blocks (os/sanitizer.h). It does not where threads are coroutines: the
  * explorer and the fuzz targets restore the heap's memory to an earlier state, and cannot restore the sanitizer's own
  * state with it. */
-#if HAKMEM_FIBERS
+#if HAKMEM_FIBERS || HAKMEM_ORDERED
 #define HAK_TELLS(sanitizer) 0
 #else
 #define HAK_TELLS(sanitizer) (sanitizer)

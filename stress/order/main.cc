@@ -155,7 +155,7 @@ const std::map<std::string, Strategy> kStrategies = {{"mixed", Strategy::mixed},
 
 void print_result(const ExploreRequest &request, const ExploreResult &result)
 {
-    fmt::print("{:12} {} threads  {:>7} schedules  {:>6} points  {:>6.0f}/s{}{}{}\n", request.scenario->name,
+    fmt::print("{:14} {} threads  {:>7} schedules  {:>6} points  {:>6.0f}/s{}{}{}\n", request.scenario->name,
                request.threads, result.schedules, result.points,
                static_cast<double>(result.schedules) / std::max(result.seconds, 1e-6),
                result.given_up == 0 ? "" : fmt::format("  {} given up: too many steps", result.given_up),
@@ -201,15 +201,22 @@ std::string load(const std::string &allocator, Subject &subject)
 
 int run_malloc(const MallocOptions &options)
 {
-    if (options.list) {
-        for (const Scenario &each : scenarios()) fmt::print("{:12} {}\n", each.name, each.hunts);
+    if (options.list && options.allocator.empty()) {
+        for (const Scenario &each : scenarios()) fmt::print("{:14} {}\n", each.name, each.hunts);
         return 0;
     }
     Subject subject;
     if (const std::string error = load(options.allocator, subject); !error.empty()) return bad_input(error);
     unsigned run = 0, failed = 0;
-    for (const Scenario &each : scenarios()) {
-        if (options.scenario != "all" && options.scenario != each.name) continue;
+    for (const Scenario &each : scenarios_with(subject)) {
+        if (options.list) {
+            fmt::print("{:14} {}\n", each.name, each.hunts);
+            run++;
+            continue;
+        }
+        const bool is_chosen = options.scenario == "all" || options.scenario == each.name ||
+                               std::string(each.name).starts_with(options.scenario + ":");
+        if (!is_chosen) continue;
         ExploreRequest request;
         request.subject = &subject;
         request.scenario = &each;
@@ -280,7 +287,8 @@ int main(int argc, char **argv)
     explore->add_flag("--own-stores", mallocs.own_stores, "C11's release sequences");
     explore->add_flag("--ignore-races", mallocs.ignores_races,
                       "data races are no failures; blocks, crashes and deadlocks are");
-    explore->add_flag("--list", mallocs.list, "list the scenarios and the bugs that they hunt");
+    explore->add_flag("--list", mallocs.list,
+                      "list the scenarios and the bugs that they hunt; with --allocator also those that it brings");
     ContentionOptions counted;
     CLI::App *contention = contention_options(app, counted);
     try {

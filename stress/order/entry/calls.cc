@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "order/malloc/inside.h"
 #include "order/run/machine.h"
 #include "order/run/pages.h"
 #include "order/run/seats.h"
@@ -108,6 +109,12 @@ long memory_call(long number, long a, long b, long c, long d, long e, long f)
 
 extern "C" {
 
+// Of a malloc's own scenarios: malloc/inside.h.
+void order_fail(const char *what)
+{
+    if (Machine *machine = Machine::current()) machine->fail(what);
+}
+
 void *mmap(void *start, std::size_t bytes, int protection, int flags, int file, off_t offset)
 {
     return reinterpret_cast<void *>(memory_call(SYS_mmap, reinterpret_cast<long>(start), static_cast<long>(bytes),
@@ -151,7 +158,7 @@ long syscall(long number, ...) noexcept
     va_end(rest);
     Machine *machine = Machine::current();
     if (machine != nullptr && number == SYS_futex) return futex(*machine, a[0], a[1], a[2], a[3]);
-    if (machine != nullptr && number == SYS_sched_yield) return sched_yield();
+    if (machine != nullptr && (number == SYS_sched_yield || number == SYS_nanosleep)) return sched_yield();
     if (machine != nullptr && number == SYS_getrandom)
         return getrandom(reinterpret_cast<void *>(a[0]), static_cast<std::size_t>(a[1]), 0);
     return memory_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);

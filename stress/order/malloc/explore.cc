@@ -149,12 +149,15 @@ Machine::Result Worker::run(Chooser &chooser)
         request_.threads,
         [&](unsigned thread) {
             if (request_.subject->begin_thread != nullptr) request_.subject->begin_thread();
-            request_.scenario->thread(blocks, thread, request_.threads);
+            if (const order_scenario *inside = request_.scenario->inside) inside->thread(thread);
+            else request_.scenario->thread(blocks, thread, request_.threads);
             if (request_.subject->end_thread != nullptr) request_.subject->end_thread();
         },
         chooser);
     const bool is_whole =
         !last.is_pruned && !last.has_outgrown && !last.is_given_up && last.failure.empty() && !last.race;
+    if (is_whole && request_.scenario->inside != nullptr && request_.scenario->inside->law != nullptr)
+        if (const char *wrong = request_.scenario->inside->law()) last.failure = wrong;
     if (request_.keeps_ends && is_whole) ends_.insert(pages_now->digest());
     pages_now->restore();
     keys().restore();
@@ -272,7 +275,10 @@ bool Worker::draw()
 {
     prepare_process();
     pages_now->is_active = true;
-    if (!request.scenario->is_first) request.subject->free(request.subject->malloc(64));
+    if (!request.scenario->is_first && request.scenario->inside == nullptr)
+        request.subject->free(request.subject->malloc(64));
+    if (request.scenario->inside != nullptr && request.scenario->inside->begin != nullptr)
+        request.scenario->inside->begin();
     pages_now->is_active = false;
     Worker worker(request);
     leave(worker.work());

@@ -269,4 +269,12 @@ std::span<const Scenario> scenarios()
     return kScenarios;
 }
 
+std::vector<Scenario> scenarios_with(const Subject &subject)
+{
+    std::vector<Scenario> all(std::begin(kScenarios), std::end(kScenarios));
+    for (const order_scenario *each = subject.scenarios; each != nullptr && each->name != nullptr; ++each)
+        all.push_back({each->name, each->hunts, nullptr, false, each});
+    return all;
+}
+
 } // namespace stress::order

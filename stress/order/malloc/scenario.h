@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
+#include "order/malloc/inside.h"
 #include "order/malloc/subject.h"
 #include "order/run/machine.h"
 
@@ -45,8 +47,11 @@ struct Scenario {
     const char *name, *hunts;
     void (*thread)(Blocks &blocks, unsigned thread, unsigned threads);
     bool is_first = false; // the malloc was not called before; else its process has allocated and freed a block
+    const order_scenario *inside = nullptr; // one that the malloc brings; then `thread` is none
 };
 
 std::span<const Scenario> scenarios();
+// Those, and what the malloc brings.
+std::vector<Scenario> scenarios_with(const Subject &subject);
 
 } // namespace stress::order

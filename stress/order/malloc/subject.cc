@@ -94,6 +94,7 @@ std::string subject_load(const std::string &path, Subject &subject)
         return path + " was not compiled with -fsanitize=thread, so no access of it would be seen: see "
                       "docs/test-your-malloc.md";
     subject.path = path;
+    subject.scenarios = static_cast<const order_scenario *>(subject_symbol("order_scenarios"));
     for (const char *prefix : {"", "mi_", "rp", "hak_"}) {
         const std::string name = prefix;
         if (!find(subject.malloc, name + "malloc") || !is_own(reinterpret_cast<void *>(subject.malloc))) continue;

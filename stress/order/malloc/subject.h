@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "order/malloc/inside.h"
 #include "order/run/seats.h"
 
 namespace stress::order {
@@ -19,6 +20,7 @@ struct Subject {
     void (*begin_thread)() = nullptr; // each thread must call it first; nullptr: none
     void (*end_thread)() = nullptr; // the same at the end of a thread
     void (*trim)() = nullptr; // gives back to the system what it can; nullptr: none
+    const order_scenario *scenarios = nullptr; // that it brings; nullptr: none
     ThreadLocal thread_local_variables;
     std::vector<std::pair<std::uintptr_t, std::size_t>> variables; // where the others are
 };

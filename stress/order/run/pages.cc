@@ -276,7 +276,9 @@ long Pages::call(unsigned thread, long number, const long (&arguments)[6])
     if (number == SYS_mmap) return map(thread, arguments);
     if (is_arena(start)) {
         switch (number) {
-        case SYS_munmap: change(start, bytes, -1, true); return map_fixed(start, bytes, PROT_NONE, kClosed);
+        case SYS_munmap:
+            change(start, bytes, -1, true);
+            return std::min(map_fixed(start, bytes, PROT_NONE, kClosed), 0L); // which returns the address
         case SYS_mremap: return remap(thread, arguments);
         case SYS_mprotect: change(start, bytes, static_cast<int>(arguments[2]), true); break;
         case SYS_madvise:

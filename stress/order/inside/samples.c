@@ -1,0 +1,100 @@
+/* samples.c: sampled blocks, the heap profile, and the files in which code is. */
+#include "order/inside/scenarios.h"
+
+#include "cache/thread.h"
+#include "hakmem/hakmem.h"
+#include "profile/profile.h"
+#include "profile/sampler.h"
+#include "profile/sites.h"
+#include "report/modules.h"
+
+static void warm_up(void)
+{
+    hak_free(hak_malloc(64));
+}
+
+/* --- who samples -------------------------------------------------------------------------------------- */
+
+void scenario_sampling_begin(void)
+{
+    warm_up();
+}
+
+void scenario_sampling(unsigned thread)
+{
+    if (thread == 0) sampling_guard_set(1);
+    else hak_free(hak_malloc(64));
+}
+SCENARIO_LAW_NONE(sampling)
+
+/* --- the profile -------------------------------------------------------------------------------------- */
+
+void scenario_profile_begin(void)
+{
+    warm_up();
+}
+
+void scenario_profile(unsigned thread)
+{
+    if (thread == 0) {
+        profile_start(1, 7);
+        return;
+    }
+    void *block = hak_malloc(64);
+    if (profile_may_have()) profile_large_freed(block);
+    hak_free(block);
+}
+SCENARIO_LAW_NONE(profile)
+
+void scenario_sites_begin(void)
+{
+    warm_up();
+    profile_start(1, 7);
+}
+
+void scenario_sites(unsigned thread)
+{
+    if (thread == 0) {
+        hak_free(hak_malloc(64));
+        return;
+    }
+    uint64_t sum = 0;
+    for (const struct profile_site *site = profile_sites(); site != NULL; site = site->next) sum += site->count;
+    if (sum > 1000) order_fail("a site is found half made");
+}
+SCENARIO_LAW_NONE(sites)
+
+/* --- files of code ------------------------------------------------------------------------------------ */
+
+void scenario_modules_begin(void)
+{
+    warm_up();
+}
+
+static void find(uintptr_t address)
+{
+    const struct module_place *place = NULL;
+    modules_find(modules_lasting(address, MODULES_SURELY, &place));
+    modules_are_fixed(address);
+}
+
+void scenario_modules(unsigned thread)
+{
+    if (thread == 0) modules_start();
+    find((uintptr_t)(void (*)(void))scenario_modules_begin);
+    find((uintptr_t)(void (*)(void))order_fail);
+}
+SCENARIO_LAW_NONE(modules)
+
+void scenario_places_begin(void)
+{
+    warm_up();
+    modules_start();
+}
+
+void scenario_places(unsigned thread)
+{
+    (void)thread;
+    find((uintptr_t)(void (*)(void))scenario_modules_begin);
+}
+SCENARIO_LAW_NONE(places)
