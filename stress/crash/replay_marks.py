@@ -1,10 +1,10 @@
 """The lines of a source that ci/replay must name, for its tests. Comments mark them: guilty, also guilty, guilty
-function (any line of it), also guilty function."""
+function (any line of it), also guilty function. A colon and more words may follow."""
 
 import os
 import re
 
-MARK = re.compile(r"/\* (also )?guilty( function)? \*/")
+MARK = re.compile(r"/\* (also )?guilty( function)?(?:: [^*]*)? \*/")
 HEAD = re.compile(r"\s*\w[\w *:&<>~]*?([\w~]+)\(.*\)(?: const| noexcept| override|\(false\))*$")
 ONE_LINE = re.compile(r"\s*\w[\w *:&<>~]*?([\w~]+)\([^()]*\)(?: const| noexcept| override)* \{ .*\}$")
 

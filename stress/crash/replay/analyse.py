@@ -14,6 +14,7 @@ from in_malloc import InMalloc
 from in_program import InProgram
 from judge import Judge
 from launch import NotFound
+from returned import Returned
 from stores import Stores
 from verdict import FOUND, LIKELY
 
@@ -28,7 +29,7 @@ STORES = (
 )
 
 
-class Analysis(InMalloc, InProgram, Stores, Frees):
+class Analysis(InMalloc, InProgram, Returned, Stores, Frees):
     def __init__(self, report, tracer, say):
         self.report, self.tracer, self.say = report, tracer, say
         self.again = tracer.again or report

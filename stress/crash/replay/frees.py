@@ -33,6 +33,9 @@ class Frees:
                     0,
                 )
                 frame, stack = by, hit["stack"][first:]
+        if len(stack) == 1 and self.is_destructor(call):  # perhaps the compiler's, which frees the object itself
+            grade = LIKELY
+            more["alternatives"] = [*more.get("alternatives", []), (None, "the function that destroyed the object")]
         return self.make(grade, cause, frame, why, stack, **more)
 
     def used_after_free(self, address, why, **more):

@@ -73,11 +73,10 @@ class InProgram:
         the memory below, by an index or a moving pointer."""
         origin, address = self.crash["origin"] or {}, self.crash["address"]
         is_direct = origin.get("kind") in ("load", "call", "constant") and not origin.get("ambiguous")
-        if (
-            verdict["grade"] != FOUND
-            or self.crash["part"] != "index"
-            and (is_direct or not 0 <= address - start < NEAR_BYTES)
-        ):
+        is_near = 0 <= address - start < NEAR_BYTES
+        if verdict["grade"] != FOUND or self.crash["part"] != "index" and not is_near:
+            return verdict
+        if self.crash["part"] != "index" and is_direct and not self.is_moved(origin):
             return verdict
         return {
             **verdict,
@@ -87,6 +86,13 @@ class InProgram:
                 (self.user, "it went past the end of the memory below, which is its own"),
             ],
         }
+
+    def is_moved(self, origin):
+        """Whether the pointer was in a local variable to which a computed value was stored last, such as that of a loop."""
+        if origin["kind"] != "load" or origin.get("stack") != "live" or not origin.get("cell"):
+            return False
+        hit = self.store_before(origin["cell"])
+        return hit is None or hit["store"]["kind"] not in ("load", "call", "constant")
 
     def out_of_range(self):
         """The base can be read; base plus index cannot. The code that made the index is not always known."""
@@ -255,6 +261,20 @@ class InProgram:
             word=first[0],
             bad=None,
         )
+
+    def of_walk(self, hit):
+        """The verdict if the store copied what a walk along pointers had read: one that began in live memory, went through a
+        freed block, and on along the heap's own links."""
+        store = hit["store"]
+        if store["kind"] != "load" or not store.get("from_pc"):
+            return None
+        try:
+            rows = self.tracer.loads(store["from_pc"])[0]
+        except NotFound as reason:
+            self.say(str(reason))
+            return None
+        addresses = [row[0] for row in rows]
+        return self.of_loads(addresses) if addresses[-1:] == hit["sources"][:1] else None
 
     def divided(self):
         """Division by zero: the fault of the dividing function, unless the zero comes from damage to the memory that it

@@ -78,8 +78,13 @@ set_tests_properties(crash.replay-driver crash.replay-driver.input crash.replay-
 
 # crash.matrix: programs of both folders, compiled in many ways: some each day, in turn. soak.matrix.LEVEL: each way.
 set(matrix Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/matrix_test ${CMAKE_BINARY_DIR})
+# crash.matrix.walk: without optimisation a walk that left the live blocks ends in a local variable, which was read, not written.
 add_test(NAME crash.matrix COMMAND ${matrix} --cells 6)
-set_tests_properties(crash.matrix PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
+add_test(NAME crash.matrix.walk COMMAND ${matrix} early_free other_path overrun_unmapped --levels O0
+    --compilers gcc --each --seed 0)
+# crash.matrix.returned: there a result is in a local variable, too.
+add_test(NAME crash.matrix.returned COMMAND ${matrix} null_global --levels O0 --compilers clang --each --seed 0)
+set_tests_properties(crash.matrix crash.matrix.walk crash.matrix.returned PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
 foreach(level O0 Og O1 O2 O3)
     add_test(NAME soak.matrix.${level} COMMAND ${matrix} --levels ${level})
     set_tests_properties(soak.matrix.${level} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 20000)

@@ -73,42 +73,6 @@ class Stores:
             at["stack"],
         )
 
-    def of_result(self, of, hit, cell, bound=None):
-        """The verdict on a value that a function of the program returned. of: see Rerun.returned; hit: the store of
-        the value; None: it was not returned, or only that is known."""
-        if not of.get("returns") or not hasattr(self.tracer, "returned"):
-            return None
-        about, hits = dict(self.about), list(self.hits)
-        try:
-            seen = self.tracer.returned(of, cell if of is hit else None, bound)
-            if seen is None:
-                return None
-            origin, value = seen["origin"], cell["value"]
-            if origin.get("ambiguous"):
-                return None
-            self.say(f"it was returned by {origin['function'] or 'a function'}: {origin['asm']}")
-            if origin["kind"] == "load" and origin.get("cell"):
-                return self.trace(origin["cell"], seen)
-            if origin["kind"] == "call":
-                return self.of_result({**seen, "returns": origin["returns"]}, hit, cell)
-            by = self.judge.culprit(seen["stack"])
-            if origin["kind"] == "constant" and by is not None:
-                cause = "null_returned" if value < SMALL else "bad_value_returned"
-                what = "NULL" if value == 0 else f"{value:#x}"
-                user = self.judge.culprit(hit["stack"]) if hit else self.user
-                return self.make(
-                    LIKELY,
-                    cause,
-                    by,
-                    f"it returned {what}, which was used as a pointer later",
-                    seen["stack"],
-                    alternatives=[(user, "it used what was returned, without a check")],
-                )
-        except NotFound as reason:
-            self.say(f"not further: {reason}")
-        self.about, self.hits = about, hits
-        return None
-
     def moved_from(self, cell, block, hit):
         """The cell in the previous block from which realloc copied; None: it did not copy."""
         if block is None or hit is None or hit["calls"] != block.allocated.index:
@@ -187,6 +151,10 @@ class Stores:
                 return verdict
         except NotFound as reason:
             self.say(f"not further: {reason}")
+            verdict = self.of_walk(hit)
+            if verdict:
+                return verdict
+            hit["is_lost"] = True
         self.about, self.hits = about, hits
         return None
 
@@ -216,6 +184,9 @@ class Stores:
         """A verdict on the store that gave the word its bad value: only `likely` if the store copied the value from a
         place that is not known."""
         store = hit["store"]
+        if hit.get("is_lost"):
+            others = [(None, "the code that wrote the value where it was copied from")]
+            return self.make(LIKELY, cause, by, why, hit["stack"], alternatives=others)
         if store["kind"] in ("constant", "computed", "bulk") or store.get("cell"):
             return self.make(FOUND, cause, by, why, hit["stack"])
         if store["kind"] == "call":

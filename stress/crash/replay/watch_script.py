@@ -52,9 +52,12 @@ class Watch(gdb.Breakpoint):
         super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
         self.index, self.cell, self.wanted, self.log, self.count, self.last = index, cell, task, log, 0, None
         self.is_held = True  # whether it still has the value, as far as stores tell
+        self.siblings = []
 
     def stop(self):
-        return self.noted() or [self.index, self.count] == self.wanted["settle"] and not self.log["settling"]
+        is_over = self.noted()
+        look_at(self.siblings)
+        return is_over or [self.index, self.count] == self.wanted["settle"] and not self.log["settling"]
 
     def noted(self):
         try:
@@ -81,6 +84,13 @@ class Watch(gdb.Breakpoint):
             hit = seen.hit({**self.cell, "value": value}, self.wanted["allocator"], True, before)
             hit.update(index=self.index, number=self.count, passed=self.log["passed"].get(hit["thread"]))
             self.log["hits"].append(hit)
+
+
+def look_at(watches):
+    """gdb tells of one watchpoint at a stop, even if the instruction stored into two cells. Notes the others."""
+    for watch in watches:
+        if watch.last not in (None, inside.read(watch.cell["address"], watch.cell["size"])):
+            watch.noted()
 
 
 class Access(gdb.Breakpoint):
@@ -267,6 +277,8 @@ def run(task):
     if task["throws"]:
         Throw(log)
     watches = [Watch(index, task, log) for index in range(len(task["cells"]))]
+    for watch in watches:
+        watch.siblings = [other for other in watches if other is not watch]
     begin = "run"
     if task["passes"]:
         gdb.execute("starti", to_string=True)
