@@ -57,7 +57,8 @@ std::map<std::string, std::string> failures_of(const SpawnResult &result)
 const std::set<std::string> kSlow = {
     "purge-of-one-page",          "small-out-of-data",     "large-out-of-data",       "small-out-of-address-space",
     "large-out-of-address-space", "phases-of-other-sizes", "late-free-of-large",      "calloc-from-the-system",
-    "exit-with-workers",          "address-space",         "caches-of-ended-threads", "growing-and-shrinking"};
+    "exit-with-workers",          "address-space",         "caches-of-ended-threads", "growing-and-shrinking",
+    "held-up-by-a-signal"};
 
 // The bug's own check, those that may fail too, and every twelfth of the others, different ones for each bug. This shows
 // a bug that a foreign check finds; running all checks on all bugs would take minutes.
@@ -95,6 +96,11 @@ INSTANTIATE_TEST_SUITE_P(
     Canary, ConformCanary,
     testing::Values(
         Canary{"malloc_errno", "enomem-malloc", {}, "did not set errno"},
+        Canary{"ptrdiff_errno",
+               "enomem-ptrdiff-max",
+               {"enomem-malloc", "enomem-realloc", "realloc-too-large-keeps-block", "around-powers-of-two"},
+               "malloc of PTRDIFF_MAX bytes gave NULL and errno 0"},
+        Canary{"held", "held-up-by-a-signal", {}, ""},
         Canary{"calloc_wraps", "calloc-product-wraps", {}, "gave a block"},
         Canary{"realloc_frees", "realloc-too-large-keeps-block", {}, "the block"},
         Canary{"realloc_32_bits", "realloc-above-2-gib", {}, ""},
@@ -145,7 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{"cancel", "no-cancellation-point", {}, "cancellation"},
         Canary{"calloc_slack", "calloc-slack", {}, "is not zero, and"},
         Canary{"secure", "secure-environment", {}, "canary: statistics"},
-        Canary{"calloc_errno", "enomem-calloc", {}, "errno"}, Canary{"realloc_errno", "enomem-realloc", {}, "errno"},
+        Canary{"calloc_errno", "enomem-calloc", {"enomem-ptrdiff-max"}, "errno"},
+        Canary{"realloc_errno", "enomem-realloc", {}, "errno"},
         Canary{"reallocarray_errno", "enomem-reallocarray", {}, "errno"},
         Canary{"aligned_errno", "enomem-aligned", {}, "errno"},
         Canary{"valloc_errno", "valloc-pvalloc-fail", {}, "failed with errno"},

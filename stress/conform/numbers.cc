@@ -43,6 +43,24 @@ Verdict around_powers_of_two(const Subject &s)
     return pass();
 }
 
+// One size alone: some mallocs crash at others, and a check of many sizes would not get as far as errno.
+Verdict ptrdiff_max_fails(const Subject &s)
+{
+    constexpr std::size_t size = PTRDIFF_MAX;
+    void *kept = launder(s.malloc(100)), *block = nullptr;
+    for (const char *call : {"malloc", "calloc", "realloc"}) {
+        errno = 0;
+        if (call[0] == 'm') block = s.malloc(size);
+        else if (call[0] == 'c') block = s.calloc(1, size);
+        else block = s.realloc(kept, size);
+        const int error = errno;
+        if (launder(block) != nullptr) return fail("%s of PTRDIFF_MAX bytes gave a block: %p", call, block);
+        if (error != ENOMEM) return fail("%s of PTRDIFF_MAX bytes gave NULL and errno %s", call, errno_text(error));
+    }
+    s.free(kept);
+    return pass();
+}
+
 Verdict above_32_bits(const Subject &s)
 {
     constexpr std::size_t four_gib = std::size_t{1} << 32;
@@ -173,6 +191,12 @@ constexpr Check kNumberChecks[] = {
      "jemalloc 4.4.0, jemalloc a0f2bdf9",
      {38},
      around_powers_of_two},
+    {"enomem-ptrdiff-max",
+     "malloc, calloc and realloc of PTRDIFF_MAX bytes are NULL with ENOMEM, whatever other sizes do",
+     "POSIX.1-2024 malloc, calloc, realloc: on failure NULL and errno ENOMEM",
+     "snmalloc#461, mimalloc#1135, jemalloc#2620",
+     {1, 12},
+     ptrdiff_max_fails},
     {"above-32-bits",
      "sizes and page counts beyond 16 and 32 bits are not cut",
      "C23 7.24.3: a block has at least the size that was asked for, or there is none",

@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,8 @@
 #define CONFORM_BUGS(X)                                                                           \
     X(NONE)                                                                                       \
     X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */                         \
+    X(PTRDIFF_ERRNO)    /* malloc of 2^60 bytes crashes, and of PTRDIFF_MAX does not set errno */    \
+    X(HELD)             /* a list of free blocks of 136 bytes takes a block from an old head */               \
     X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */                       \
     X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                          \
     X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                                  \
@@ -232,6 +235,32 @@ static void before_malloc(size_t size_bytes)
     inside = false;
 }
 
+/* HELD: freed blocks of 136 bytes in a list. A head that was taken and put back meanwhile is taken for the same list. */
+static _Atomic(void *) held_blocks;
+
+static void *held_take(void)
+{
+    void *head = atomic_load(&held_blocks);
+    while (head != NULL) {
+        void *next = *(void *volatile *)head;
+        const int before = errno;
+        while (clock() < 0) continue; /* some time: a system call in which a signal may come */
+        errno = before;
+        if (atomic_compare_exchange_strong(&held_blocks, &head, next)) return head;
+    }
+    return NULL;
+}
+
+static bool held_put(void *block)
+{
+    if ((((size_t *)block)[-1] & ~(size_t)7) != 144)
+        return false; /* as glibc notes it; its function for it calls free */
+    void *head = atomic_load(&held_blocks);
+    do *(void **)block = head;
+    while (!atomic_compare_exchange_strong(&held_blocks, &head, block));
+    return true;
+}
+
 void *malloc(size_t size_bytes)
 {
     before_malloc(size_bytes);
@@ -248,7 +277,10 @@ void *malloc(size_t size_bytes)
      * waits for; whether this lock is still held when fork continues would then be chance. */
     if (BUG == CONFORM_FORK_LOCK && locks)
         munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
-    void *block = __libc_malloc(size_bytes);
+    void *block = BUG == CONFORM_HELD && armed && size_bytes == 136 ? held_take() : NULL;
+    if (BUG == CONFORM_PTRDIFF_ERRNO && size_bytes == (size_t)1 << 60) abort();
+    if (block == NULL) block = __libc_malloc(size_bytes);
+    if (BUG == CONFORM_PTRDIFF_ERRNO && size_bytes == PTRDIFF_MAX) errno = before;
     if (locks) lock_release();
     if (BUG == CONFORM_TOUCH && block != NULL && size_bytes > (size_t)1 << 30)
         memset(block, 0, size_bytes < (size_t)2 << 30 ? size_bytes : (size_t)2 << 30);
@@ -262,6 +294,7 @@ void free(void *block)
     if (BUG == CONFORM_LATE_FREE && armed && block != NULL && !allocated && malloc_usable_size(block) > 65536) return;
     if (BUG == CONFORM_FREE_ERRNO && block != NULL) errno = EINVAL;
     if (BUG == CONFORM_FREE_ERRNO_DENIED && munmap((void *)(16 << 20), 4096) != 0) return;
+    if (BUG == CONFORM_HELD && armed && block != NULL && held_put(block)) return;
     __libc_free(block);
 }
 
