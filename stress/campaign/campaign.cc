@@ -17,6 +17,7 @@
 #include "campaign/interrupt.h"
 #include "campaign/journal.h"
 #include "campaign/judge.h"
+#include "campaign/kept/kept_seeds.h"
 #include "campaign/plan.h"
 #include "campaign/report.h"
 #include "campaign/soak_state.h"
@@ -55,6 +56,8 @@ class Campaign {
         }
         interrupt_install();
         say(fmt::format("seed {}\n", state_.first_seed));
+        if (!state_.first.empty() && state_.next_run == 0)
+            say(fmt::format("runs of kept seeds first: {}\n", state_.first.size()));
         if (state_.next_run > 0)
             say(fmt::format("resumed at run {}, after {} of {}\n", state_.next_run + 1,
                             duration_text(state_.elapsed_seconds), duration_text(o_.soak_seconds)));
@@ -69,6 +72,7 @@ class Campaign {
     std::string open_all();
     std::string open_state();
     bool done() const;
+    FirstRun next_run() const;
     void one_run();
     std::optional<JudgedRun> judged_run(const CampaignCell &cell, std::uint64_t seed);
     std::string known_reason(const CampaignCell &cell, const RunRecord &record);
@@ -79,6 +83,7 @@ class Campaign {
     void report();
     int finish();
 
+    std::uint64_t runs() const { return state_.first.size() + plan_.size(); } // of a campaign that is no soak
     double elapsed() const { return now_seconds() - start_seconds_; }
     std::string counts() const
     {
@@ -100,6 +105,7 @@ class Campaign {
     const int out_;
     const bool terminal_;
     SoakState state_;
+    KeptSeeds kept_;
     std::unique_ptr<Journal> journal_;
     std::unique_ptr<ReportDirectory> directory_;
     double start_seconds_ = 0, next_checkpoint_ = 0, slow_line_seconds_ = 0;
@@ -135,6 +141,7 @@ std::string Campaign::open_all()
         if (std::string fault = directory_->open(soak_); !fault.empty()) return "--report: " + fault;
     }
     if (std::string fault = open_state(); !fault.empty()) return "--soak: " + fault;
+    if (std::string fault = kept_.open(o_.kept_path); !fault.empty()) return "--seeds: " + fault;
     plan_ = plan_runs(o_);
     for (const CampaignCell &cell : state_.cells)
         if (cell.passed + cell.failed + cell.known != 0)
@@ -145,6 +152,7 @@ std::string Campaign::open_all()
         state_.first_seed = o_.seed.has_value() ? *o_.seed : seed_draw();
         state_.started_unix = static_cast<std::uint64_t>(time(nullptr));
         state_.cells = plan_cells(o_);
+        state_.first = kept_.runs_of(state_.cells, o_.seed_shard, o_.seed_stride);
     }
     journal_ = std::make_unique<Journal>();
     if (std::string fault = journal_->open(o_.json_path); !fault.empty()) return "--json: " + fault;
@@ -156,15 +164,21 @@ std::string Campaign::open_all()
 
 bool Campaign::done() const
 {
-    return soak_ ? elapsed() >= o_.soak_seconds : state_.next_run >= plan_.size();
+    return soak_ ? elapsed() >= o_.soak_seconds : state_.next_run >= runs();
+}
+
+FirstRun Campaign::next_run() const
+{
+    if (state_.next_run < state_.first.size()) return state_.first[state_.next_run];
+    const std::uint64_t run = state_.next_run - state_.first.size();
+    const PlannedRun &planned = plan_[run % plan_.size()];
+    return {planned.cell, state_.first_seed + run / plan_.size() * o_.seed_stride + planned.seed_offset};
 }
 
 void Campaign::one_run()
 {
-    const PlannedRun &planned = plan_[state_.next_run % plan_.size()];
-    CampaignCell &cell = state_.cells[planned.cell];
-    const std::uint64_t seed =
-        state_.first_seed + state_.next_run / plan_.size() * o_.seed_stride + planned.seed_offset;
+    const auto [cell_index, seed] = next_run();
+    CampaignCell &cell = state_.cells[cell_index];
     std::optional<JudgedRun> run = judged_run(cell, seed);
     if (!run.has_value()) return;
     run->record.expected = known_reason(cell, run->record);
@@ -234,6 +248,8 @@ void Campaign::account(CampaignCell &cell, const JudgedRun &run)
     const RunRecord &record = run.record;
     const std::string json = record_json(record, run.json);
     if (directory_ != nullptr) fault_ = directory_->add(state_.next_run, record, json);
+    if (record.verdict == RunVerdict::Fail && record.mode == RunMode::Check && record.expected.empty())
+        if (std::string fault = kept_.add(record); fault_.empty()) fault_ = fault;
     journal_->add(json);
     ++state_.next_run;
     const auto count = [&record](auto &counts) {
@@ -271,7 +287,7 @@ bool Campaign::tick(const CampaignCell &cell, double seconds, const std::string 
         const std::string at = soak_
                                    ? fmt::format("{} of {}, {} runs, {} failed", duration_text(state_.elapsed_seconds),
                                                  duration_text(o_.soak_seconds), state_.next_run, state_.failed)
-                                   : fmt::format("run {} of {}", state_.next_run + 1, plan_.size());
+                                   : fmt::format("run {} of {}", state_.next_run + 1, runs());
         std::string line = fmt::format("{}: {}  {}", at, name, last_line.substr(0, 60));
         write_text(out_, "\r\033[K" + line.substr(0, 119));
         live_ = true;
@@ -339,7 +355,7 @@ int Campaign::finish()
     if (state_.next_run > 0) verdict_reached(passed ? "pass" : "fail");
     if (!fault_.empty()) result_lost(fault_ + "; free some space there, and run again");
     if (!complete && soak_) say("interrupted; to resume: " + o_.command + "\n");
-    else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, plan_.size()));
+    else if (!complete) say(fmt::format("interrupted after {} of {} runs\n", state_.next_run, runs()));
     else if (soak_) say(fmt::format("soak of {} complete; --fresh starts over\n", duration_text(o_.soak_seconds)));
     for (const std::string &line : mended) say(line + "\n");
     say(counts() + "\n");

@@ -11,6 +11,7 @@ set(CAMPAIGN_SOURCES
   campaign/page/html.cc
   campaign/interrupt.cc
   campaign/journal.cc
+  campaign/kept/kept_seeds.cc
   campaign/judge.cc
   campaign/page/library.cc
   campaign/page/page.cc
@@ -40,6 +41,7 @@ set(CAMPAIGN_TESTS
 set(CAMPAIGN_TESTS_OF_ONE_THREAD
   campaign/compare/comparison_test.cc
   campaign/page/directed_test.cc
+  campaign/kept/kept_seeds_test.cc
   campaign/page/library_test.cc
   campaign/page/html_test.cc
   campaign/page/page_test.cc

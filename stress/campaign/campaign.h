@@ -28,6 +28,8 @@ struct CampaignOptions {
     std::function<std::string(const std::string &)> build_id; // of an allocator's library; empty: not known
     std::string seeds; // of a soak: --shard I/N, which takes every Nth seed; empty: all
     std::uint64_t seed_stride = 1;
+    std::uint64_t seed_shard = 0; // which of each seed_stride seeds
+    std::string kept_path; // --seeds: seeds that failed, which come first; empty: none
     std::uint32_t speed_rounds = 0; // 0: only checked runs; else this many unchecked rounds too, and a run for latency
     double timeout_seconds = 600; // of one run
     double soak_seconds = 0; // 0: every run once

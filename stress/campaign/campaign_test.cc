@@ -141,6 +141,52 @@ TEST_F(Campaigns, KnownFailures)
     EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("tests=\"5\" failures=\"1\""));
 }
 
+// The next day begins with the seeds that failed, and a seed that passes now stays.
+TEST_F(Campaigns, KeptSeedsComeFirst)
+{
+    const std::string words = temporary_.path("words");
+    const std::string body = "echo \"$*\" | cut -d' ' -f 1-5 >>'" + words + "'; ";
+    options_.kept_path = temporary_.path("seeds");
+    program(body + "case $scenario-$allocator in larson-system) kill -SEGV $$;; *) echo \"$pass\" >\"$json\";; esac");
+    EXPECT_EQ(run().code, 1);
+    EXPECT_EQ(text_of_file(options_.kept_path), "100 larson os crash system\n");
+    unlink(words.c_str());
+    options_.seed = 200;
+    program(body + "echo \"$pass\" >\"$json\"");
+    const Ended ended = run();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_THAT(ended.out, testing::StartsWith("seed 200\nruns of kept seeds first: 1\npass  larson on system"));
+    EXPECT_THAT(ended.out, testing::EndsWith("5 passed, 0 failed, 0 skipped\n"));
+    EXPECT_THAT(text_of_file(words), testing::StartsWith("larson --allocator system --seed 100\n"
+                                                         "larson --allocator hakmem --seed 200\n"));
+    EXPECT_EQ(text_of_file(options_.kept_path), "100 larson os crash system\n");
+    EXPECT_EQ(result_files(), 5u);
+}
+
+// A soak that resumes makes each kept run once, also when the file has grown meanwhile.
+TEST_F(Campaigns, KeptSeedsOfASoak)
+{
+    const std::string words = temporary_.path("words");
+    options_.kept_path = temporary_.path("seeds");
+    ASSERT_EQ(
+        file_replace(options_.kept_path, "7 mid os crash system\n7 larson os crash system\n8 larson os x hakmem\n"),
+        "");
+    program("echo \"$*\" | cut -d' ' -f 1-5 >>'" + words + "'; echo \"$pass\" >\"$json\"");
+    for (const double seconds : {0.3, 0.6}) {
+        options_.soak_seconds = seconds;
+        EXPECT_EQ(run().code, 0);
+        ASSERT_EQ(file_replace(options_.kept_path, "9 larson os crash system\n7 larson os crash system\n"), "");
+    }
+    EXPECT_THAT(text_of_file(words), testing::StartsWith("larson --allocator system --seed 7\n"
+                                                         "larson --allocator hakmem --seed 8\n"
+                                                         "larson --allocator hakmem --seed 100\n"));
+    for (const char *once : {"--seed 7\n", "--seed 8\n"}) {
+        const std::string text = text_of_file(words);
+        EXPECT_EQ(text.find(once), text.rfind(once));
+    }
+    EXPECT_THAT(text_of_file(words), Not(HasSubstr("--seed 9\n")));
+}
+
 // A resumed soak remembers which of its failures were known.
 TEST_F(Campaigns, KnownFailuresOfASoak)
 {

@@ -84,6 +84,8 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
     app.add_option(
         "--shard", raw.shard,
         "I/N: only every Nth scenario, from the Ith on, with each of its allocators; with --soak every Nth seed");
+    app.add_option("--seeds", raw.options.kept_path,
+                   "FILE of seeds that failed: begin with those, and add what fails; it need not be there yet");
     app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes the soak in --report");
     app.add_flag("--fresh", raw.options.fresh, "with --soak: start over");
     app.add_flag("--list-skips", raw.options.list_skips, "at the end, list the skipped runs with their reasons");
@@ -167,6 +169,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
         if (std::string fault = shard_parse(raw.shard, shard); !fault.empty()) return fault;
         if (!o.seed.has_value()) return "--shard: a soak takes every Nth seed; give all workers the same --seed, too";
         *o.seed += shard.index - 1;
+        o.seed_shard = shard.index - 1;
         o.seed_stride = shard.count;
         o.seeds = raw.shard;
     }

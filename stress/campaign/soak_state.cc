@@ -74,6 +74,11 @@ void read_fields(const Json &json, SoakState &state)
     state.unconfirmed = json.value("unconfirmed", std::uint64_t{0});
     state.cells.clear();
     for (const Json &cell : json.at("cells")) state.cells.push_back(cell_of(cell));
+    state.first.clear();
+    for (const Json &run : json.value("first", Json::array())) {
+        state.first.push_back({run.at(0).get<std::size_t>(), run.at(1).get<std::uint64_t>()});
+        if (state.first.back().cell >= state.cells.size()) throw std::out_of_range("a cell that is not there");
+    }
 }
 
 }  // namespace
@@ -93,6 +98,7 @@ std::string soak_state_text(const SoakState &state)
                  {"unconfirmed", state.unconfirmed},
                  {"cells", Json::array()}};
     for (const CampaignCell &cell : state.cells) json["cells"].push_back(cell_json(cell));
+    for (const FirstRun &run : state.first) json["first"].push_back(Json::array({run.cell, run.seed}));
     json["checksum"] = checksum(dump(json));
     return dump(json) + "\n";
 }

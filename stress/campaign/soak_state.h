@@ -25,6 +25,12 @@ struct CampaignCell {
     double seconds = -1;
 };
 
+// A run before those of the plan: a seed that failed once.
+struct FirstRun {
+    std::size_t cell = 0;
+    std::uint64_t seed = 0;
+};
+
 struct SoakState {
     std::string options;  // everything that decides which runs are made, as text
     std::uint64_t first_seed = 0;
@@ -35,6 +41,7 @@ struct SoakState {
     std::uint64_t known = 0;  // failures that --expect names; not in `failed`
     std::uint64_t unconfirmed = 0; // see CampaignCell
     std::vector<CampaignCell> cells;
+    std::vector<FirstRun> first; // next_run counts these, then the runs of the plan
 };
 
 std::string soak_state_text(const SoakState &state);

@@ -90,14 +90,46 @@ std::string times(double ratio)
 
 using Loss = std::pair<double, std::string>; // how bad, from 1 up, and what to show
 
-std::string worst_first(std::vector<Loss> losses)
+// `most`: how many are shown; the others are counted.
+std::string worst_first(std::vector<Loss> losses, std::size_t most = SIZE_MAX)
 {
     std::sort(losses.begin(), losses.end(), [](const Loss &a, const Loss &b) {
         return std::make_pair(b.first, a.second) < std::make_pair(a.first, b.second);
     });
     std::string text;
-    for (const Loss &loss : losses) text += (text.empty() ? "" : ", ") + loss.second;
+    for (std::size_t i = 0; i < std::min(most, losses.size()); ++i)
+        text += (text.empty() ? "" : ", ") + losses[i].second;
+    if (losses.size() > most) text += fmt::format(" and {} more", losses.size() - most);
     return text.empty() ? "none" : text;
+}
+
+struct LossLists {
+    std::vector<Loss> speed, tail, memory;
+};
+
+LossLists losses_of_malloc(const Comparison &comparison, const std::string &label)
+{
+    LossLists lists;
+    for (const ComparedScenario &one : comparison.scenarios) {
+        const ComparedRow *row = row_of(one, label), *base = row_of(one, comparison.baseline);
+        if (row == nullptr || base == nullptr) continue;
+        const Losses losses = losses_of(*row, *base);
+        const auto entry = [&](double bad, double ratio) {
+            return Loss(bad, fmt::format("<span class=\"name\">{} {}</span>", html_escape(one.scenario), times(ratio)));
+        };
+        if (losses.speed) lists.speed.push_back(entry(1 / *row->ratio, *row->ratio));
+        if (losses.tail) {
+            const double ratio =
+                static_cast<double>(row->tail.p999) / static_cast<double>(std::max<std::uint64_t>(base->tail.p999, 1));
+            lists.tail.push_back(entry(ratio, ratio));
+        }
+        if (losses.memory) {
+            const double ratio = static_cast<double>(*row->memory_bytes) /
+                                 static_cast<double>(std::max<std::uint64_t>(*base->memory_bytes, 1));
+            lists.memory.push_back(entry(ratio, ratio));
+        }
+    }
+    return lists;
 }
 
 // Where each malloc is worse than the baseline, by name.
@@ -106,31 +138,11 @@ std::string losses_list(const Comparison &comparison)
     std::string text;
     for (const ComparedTotal &total : comparison.totals) {
         if (total.label == comparison.baseline) continue;
-        std::vector<Loss> speed, tail, memory;
-        for (const ComparedScenario &one : comparison.scenarios) {
-            const ComparedRow *row = row_of(one, total.label), *base = row_of(one, comparison.baseline);
-            if (row == nullptr || base == nullptr) continue;
-            const Losses losses = losses_of(*row, *base);
-            const auto entry = [&](double bad, double ratio) {
-                return Loss(bad,
-                            fmt::format("<span class=\"name\">{} {}</span>", html_escape(one.scenario), times(ratio)));
-            };
-            if (losses.speed) speed.push_back(entry(1 / *row->ratio, *row->ratio));
-            if (losses.tail) {
-                const double ratio = static_cast<double>(row->tail.p999) /
-                                     static_cast<double>(std::max<std::uint64_t>(base->tail.p999, 1));
-                tail.push_back(entry(ratio, ratio));
-            }
-            if (losses.memory) {
-                const double ratio = static_cast<double>(*row->memory_bytes) /
-                                     static_cast<double>(std::max<std::uint64_t>(*base->memory_bytes, 1));
-                memory.push_back(entry(ratio, ratio));
-            }
-        }
+        const LossLists lists = losses_of_malloc(comparison, total.label);
         text += fmt::format("<dt class=\"name\">{}</dt><dd>{}<b>p99.9:</b> {}<br><b>memory:</b> {}</dd>\n",
                             html_escape(total.label),
-                            comparison.has_speed ? "<b>speed:</b> " + worst_first(speed) + "<br>" : "",
-                            worst_first(tail), worst_first(memory));
+                            comparison.has_speed ? "<b>speed:</b> " + worst_first(lists.speed) + "<br>" : "",
+                            worst_first(lists.tail), worst_first(lists.memory));
     }
     if (text.empty()) return "";
     return fmt::format(
@@ -283,6 +295,27 @@ std::string explained(const Comparison &comparison)
 }
 
 } // namespace
+
+std::string losses_brief(const PageData &data, const std::string &label)
+{
+    constexpr std::size_t most = 2;
+    const Comparison &comparison = data.comparison;
+    const bool compared = std::any_of(comparison.totals.begin(), comparison.totals.end(),
+                                      [&](const ComparedTotal &total) { return total.label == label; });
+    if (!compared || label == comparison.baseline || comparison.totals.size() < 2) return "";
+    const LossLists lists = losses_of_malloc(comparison, label);
+    std::string text;
+    const auto add = [&](const char *what, const std::vector<Loss> &losses) {
+        if (!losses.empty())
+            text += fmt::format("{}<b>{}</b> in {}", text.empty() ? "" : "; ", what, worst_first(losses, most));
+    };
+    add("slower", lists.speed);
+    add("later (p99.9)", lists.tail);
+    add("larger", lists.memory);
+    if (text.empty()) return "";
+    return fmt::format("<br><small><a href=\"#comparison\">than {}</a>: {}</small>", html_escape(comparison.baseline),
+                       text);
+}
 
 std::string section_comparison(const PageData &data)
 {

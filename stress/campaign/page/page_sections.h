@@ -24,6 +24,8 @@ struct PageData {
 
 std::string verdict_text(const PageData &data); // "2 of 4 mallocs fail: a, b"
 std::string section_headline(const PageData &data);
+// Where this malloc is worst against the baseline, for the headline; empty: nowhere, or there is no other.
+std::string losses_brief(const PageData &data, const std::string &label);
 std::string section_directed(const PageData &data);
 std::string section_skips(const PageData &data); // empty if there are none
 std::string section_comparison(const PageData &data);

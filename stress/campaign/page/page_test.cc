@@ -162,6 +162,7 @@ TEST(Page, ComparesWithoutContradiction)
 TEST(Page, MarksLosses)
 {
     const MadeUpCampaign made = made_up_campaign();
+    std::string headline;
     const auto page_of = [&](double rate, double tail, double memory) {
         std::vector<RunRecord> runs;
         for (const bool is_base : {true, false})
@@ -181,14 +182,20 @@ TEST(Page, MarksLosses)
             }
         const std::string page = page_html(made.header, runs);
         const std::size_t list = page.find("class=\"card losses\"");
+        headline = page.substr(0, page.find("</header>"));
         return page.substr(list, page.find("</dl>", list) - list);
     };
     EXPECT_EQ(count(page_of(1, 1, 1), "none"), 3u);
     EXPECT_EQ(count(page_of(0.96, 1.49, 1.09), "none"), 3u);
+    EXPECT_THAT(headline, testing::Not(HasSubstr("#comparison\">than libc")));
     EXPECT_THAT(page_of(0.94, 1, 1),
                 HasSubstr("<b>speed:</b> <span class=\"name\">larson ×0.94</span><br><b>p99.9:</b> none"));
     EXPECT_THAT(page_of(1, 1.51, 1), HasSubstr("<b>p99.9:</b> <span class=\"name\">larson ×1.51</span>"));
     EXPECT_THAT(page_of(1, 1, 1.11), HasSubstr("<b>memory:</b> <span class=\"name\">larson ×1.11</span>"));
+    page_of(0.5, 2, 3); // the headline has it, too
+    EXPECT_THAT(headline, HasSubstr("than libc</a>: <b>slower</b> in <span class=\"name\">larson ×0.50</span>; "
+                                    "<b>later (p99.9)</b> in <span class=\"name\">larson ×2.00</span>; "
+                                    "<b>larger</b> in <span class=\"name\">larson ×3.00</span>"));
 }
 
 // What a standard demands decides; what only quality asks for does not.

@@ -138,7 +138,7 @@ std::string what_failed(const MallocVerdict &verdict, const std::vector<FailureG
     return text;
 }
 
-std::string verdict_item(const MallocVerdict &verdict, const std::vector<FailureGroup> &groups)
+std::string verdict_item(const PageData &data, const MallocVerdict &verdict, const std::vector<FailureGroup> &groups)
 {
     const bool fails = verdict.fails(), any = verdict.judged != 0 || verdict.directed != nullptr;
     std::string text = fmt::format("<li><span class=\"badge {}\">{}</span> <b class=\"name\">{}</b>",
@@ -155,7 +155,7 @@ std::string verdict_item(const MallocVerdict &verdict, const std::vector<Failure
         text += fmt::format(", {}, {}", counted("checks of a standard", verdict.directed->standard),
                             counted("of quality", verdict.directed->quality));
     if (verdict.skipped != 0) text += fmt::format("; {} <a href=\"#skips\">skipped</a>", verdict.skipped);
-    return text + "</small></li>\n";
+    return text + "</small>" + losses_brief(data, verdict.label) + "</li>\n";
 }
 
 void add_group(std::string &text, const FailureGroup &group, std::size_t number)
@@ -271,7 +271,7 @@ std::string section_headline(const PageData &data)
                                    html_escape(verdict_text(data)));
     if (!verdicts.empty()) {
         text += "<ul class=\"verdicts\">\n";
-        for (const MallocVerdict &verdict : verdicts) text += verdict_item(verdict, groups);
+        for (const MallocVerdict &verdict : verdicts) text += verdict_item(data, verdict, groups);
         text += "</ul>\n";
     }
     text += fmt::format("<p class=\"counts\">All runs: <b class=\"pass\">{}</b> passed, <b{}>{}</b> failed, "
