@@ -35,8 +35,8 @@ static void watch_call(bool begins)
 
 void tcache_watch(struct tcache *tcache, bool begins)
 {
-    /* acquire: pairs with the release in sampling_change. */
-    cache_watch_fn *function = atomic_load_explicit(&hooks.cache_watch, memory_order_acquire);
+    /* relaxed: it is the one function, whose data sampling_change publishes by another word. */
+    cache_watch_fn *function = atomic_load_explicit(&hooks.cache_watch, memory_order_relaxed);
     if (function != NULL) function(tcache, begins);
 }
 

@@ -96,8 +96,8 @@ static void check_superslab(struct superslab *superslab, void *context)
 {
     struct counted *counted = context;
     struct hak_inspect_report *report = counted->report;
-    /* acquire: pairs with the release in superslab_free, since free pages are read below. */
-    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_acquire);
+    /* relaxed: the heap is at rest, by the caller's order. */
+    uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
     uint64_t dirty_pages = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
     uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed);
     uint64_t accounted = free_pages | missing;

@@ -157,7 +157,8 @@ void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
             held = word_try(word);
             continue;
         }
-        held = atomic_exchange_explicit(&word->state, WAITED_FOR, memory_order_seq_cst) == FREE;
+        /* acquire: it is none of own_unlock's four steps. */
+        held = atomic_exchange_explicit(&word->state, WAITED_FOR, memory_order_acquire) == FREE;
         if (!held) os_wait((uint32_t *)&word->state, WAITED_FOR);
     }
     word_is_held(rank);

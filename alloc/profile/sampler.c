@@ -28,8 +28,8 @@ static void sampling_change(uint64_t mask, uint64_t part)
     static _Atomic(uint32_t) changes;
     uint64_t number = ((uint64_t)atomic_fetch_add_explicit(&changes, 1, memory_order_relaxed) + 1) << 32;
     uint64_t word = atomic_load_explicit(&sampling, memory_order_relaxed), now;
-    /* release: publishes the function's table. Pairs with the acquire in tcache_watch. */
-    atomic_store_explicit(&hooks.cache_watch, sampler_watch, memory_order_release);
+    /* relaxed: the function learns who samples below. */
+    atomic_store_explicit(&hooks.cache_watch, sampler_watch, memory_order_relaxed);
     do {
         now = (word & (GUARD_MASK | PROFILE_MASK) & ~mask) | part;
         if (now != 0) now |= number & ~PROFILE_MASK;

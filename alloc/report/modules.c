@@ -178,7 +178,7 @@ static const struct module_place *place_make(const struct loaded *loaded, bool s
     if (place->module == NULL) place->module = module_make(&image);
     if (place->module != NULL) place->shift = place->module->image.start - loaded->start;
     place->next = atomic_load_explicit(&places, memory_order_relaxed);
-    /* release: publishes the place. Pairs with the acquire in place_by_list. */
+    /* release: publishes the place. Pairs with the acquire in place_first. */
     atomic_store_explicit(&places, place, memory_order_release);
     return place;
 }
@@ -218,10 +218,15 @@ static bool is_as_it_was(const struct module_place *place, const struct loaded *
            memcmp(token, place->token, place->token_bytes) == 0;
 }
 
-const struct module *modules_known(const struct loaded *loaded)
+static const struct module_place *place_first(void)
 {
     /* acquire: pairs with the release in place_make. */
-    const struct module_place *place = atomic_load_explicit(&places, memory_order_acquire);
+    return atomic_load_explicit(&places, memory_order_acquire);
+}
+
+const struct module *modules_known(const struct loaded *loaded)
+{
+    const struct module_place *place = place_first();
     while (place != NULL && !is_as_it_was(place, loaded, MODULES_PERHAPS)) place = place->next;
     return place != NULL ? place->module : NULL;
 }
@@ -247,8 +252,7 @@ static const struct module_place *place_of(const struct loaded *found, enum modu
 /* unreached: glibc since 2.35 has _dl_find_object, which is quicker */
 static const struct module_place *place_by_list(uintptr_t address, enum modules_trust trust)
 {
-    /* acquire: pairs with the release in place_make. */
-    const struct module_place *place = atomic_load_explicit(&places, memory_order_acquire);
+    const struct module_place *place = place_first();
     struct loaded found;
     for (; place != NULL; place = place->next)
         if (address >= place->loaded.start && address < place->loaded.end && is_as_it_was(place, &place->loaded, trust))

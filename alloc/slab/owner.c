@@ -43,9 +43,9 @@ bool owner_register(struct owner *owner)
         owner->id = id;
         owner->tag = id << TAG_OWNER_SHIFT;
         owner_cell *all = atomic_load_explicit(&owners, memory_order_relaxed);
-        /* release: publishes the owner. Pairs with the acquire in owner_with_id. */
-        atomic_store_explicit(&all[id], owner, memory_order_release);
-        /* release: pairs with the acquire in owner_count, so that a thread finds all the owners that it counts. */
+        /* relaxed: the count publishes the owner and its cell. */
+        atomic_store_explicit(&all[id], owner, memory_order_relaxed);
+        /* release: pairs with the acquire in owner_count, so that a thread finds all the owners that it counts, whole. */
         atomic_store_explicit(&count, id, memory_order_release);
     }
     lock_release(LOCK_HEAPS);
@@ -63,8 +63,8 @@ struct owner *owner_with_id(uint32_t id)
     if (id == 0 || id > owner_count()) return NULL;
     /* acquire: pairs with cells_double. A thread that has counted the owner finds a table with its cell. */
     owner_cell *all = atomic_load_explicit(&owners, memory_order_acquire);
-    /* acquire: pairs with owner_register. */
-    return atomic_load_explicit(&all[id], memory_order_acquire);
+    /* relaxed: the owner was counted. */
+    return atomic_load_explicit(&all[id], memory_order_relaxed);
 }
 
 static bool take(uint32_t id)

@@ -130,8 +130,8 @@ static _Atomic(uint64_t) *node_at(uint32_t level, uint32_t index)
 /* mask: the byte that is asked for; least: in its place. */
 static bool has(const _Atomic(uint64_t) *node, uint64_t mask, uint64_t least)
 {
-    /* seq_cst: the word before the claim, see index_raise. */
-    return (atomic_load_explicit(node, memory_order_seq_cst) & mask) >= least;
+    /* acquire: pairs with node_raise, so that the superslab's index is there. */
+    return (atomic_load_explicit(node, memory_order_acquire) & mask) >= least;
 }
 
 uint32_t index_byte(uint32_t align_pages)
@@ -170,13 +170,13 @@ static uint64_t node_raise(_Atomic(uint64_t) *node, uint64_t word)
 {
     /* seq_cst: the word after what it stands for has changed. Either this load sees that node_lower lowered the word, or
      * node_lower's second look sees the change. */
-    uint64_t old = atomic_load_explicit(node, memory_order_seq_cst);
-    while (!covers(old, word)) {
-        uint64_t high = highest(old, word);
-        if (atomic_compare_exchange_weak_explicit(node, &old, high, memory_order_seq_cst, memory_order_seq_cst))
+    for (;;) {
+        uint64_t old = atomic_load_explicit(node, memory_order_seq_cst), high = highest(old, word);
+        if (covers(old, word)) return old;
+        /* relaxed on failure: it is loaded again. */
+        if (atomic_compare_exchange_weak_explicit(node, &old, high, memory_order_seq_cst, memory_order_relaxed))
             return high;
     }
-    return old;
 }
 
 /* Each node gets all of its child's word, so that it also has what a thread raised that is gone: a child of fork. */
@@ -184,8 +184,8 @@ static void raise(uint32_t level, uint32_t at, uint64_t word)
 {
     for (;; level++, at /= INDEX_FAN) {
         word = node_raise(node_at(level, at), word);
-        /* seq_cst: the level after the word, see chunk_make. */
-        if (level >= atomic_load_explicit(&top_level, memory_order_seq_cst)) return;
+        /* relaxed: who found the superslab sees the level that chunk_make set for it. */
+        if (level >= atomic_load_explicit(&top_level, memory_order_relaxed)) return;
     }
 }
 
@@ -205,13 +205,13 @@ void index_raise_run(struct superslab *superslab, uint64_t free_pages, uint32_t 
 static bool leaf_lower(struct superslab *superslab)
 {
     _Atomic(uint64_t) *leaf = node_at(0, superslab->index);
-    uint64_t old = atomic_load_explicit(leaf, memory_order_seq_cst), now;
+    uint64_t old = atomic_load_explicit(leaf, memory_order_relaxed), now; /* relaxed: the exchange decides */
     struct look look;
     do {
         look = look_at(superslab);
         now = word_of(look);
         if (covers(now, old)) return false;
-    } while (!atomic_compare_exchange_weak_explicit(leaf, &old, now, memory_order_seq_cst, memory_order_seq_cst));
+    } while (!atomic_compare_exchange_weak_explicit(leaf, &old, now, memory_order_seq_cst, memory_order_relaxed));
     sync_point("index_lower");
     struct look again = look_at(superslab); /* see node_raise */
     if (again.free_pages != look.free_pages || again.absent != look.absent) raise(0, superslab->index, word_of(again));
@@ -232,11 +232,11 @@ static uint64_t node_now(uint32_t level, uint32_t at)
 static bool node_lower(uint32_t level, uint32_t at)
 {
     _Atomic(uint64_t) *node = node_at(level, at);
-    uint64_t old = atomic_load_explicit(node, memory_order_seq_cst), now;
+    uint64_t old = atomic_load_explicit(node, memory_order_relaxed), now; /* as in leaf_lower */
     do {
         now = node_now(level, at);
         if (covers(now, old)) return false;
-    } while (!atomic_compare_exchange_weak_explicit(node, &old, now, memory_order_seq_cst, memory_order_seq_cst));
+    } while (!atomic_compare_exchange_weak_explicit(node, &old, now, memory_order_seq_cst, memory_order_relaxed));
     sync_point("index_lower");
     uint64_t again = node_now(level, at); /* see node_raise */
     if (!covers(now, again)) raise(level, at, again);
@@ -270,9 +270,9 @@ struct chunk *chunk_make(void)
     uint32_t top = 1;
     while (index >> FAN_LOG2 * (top - 1) != 0) top++;
     if (top > atomic_load_explicit(&top_level, memory_order_relaxed)) {
-        /* seq_cst: the level before the words below it. A thread that raises one of them and does not see the new level
-         * has raised it before these loads. */
-        atomic_store_explicit(&top_level, top, memory_order_seq_cst);
+        /* relaxed: the superslabs below the new words are published later, by their pages. No search looks at the first node
+         * of a level, which is what the old superslabs have there. */
+        atomic_store_explicit(&top_level, top, memory_order_relaxed);
         raise(top, 0, node_now(top, 0));
     }
     if (top >= LEVEL_CHUNKS) raise(LEVEL_CHUNKS, index, absent);

@@ -34,11 +34,12 @@ static bool may_keep(void)
 /* True if it was lower. */
 static bool bound_raise(struct kept_lane *lane, uint32_t pages)
 {
-    /* seq_cst: after the exchange in kept_put. Either this load sees that kept_give_back began, or that takes the run. */
-    uint32_t before = atomic_load_explicit(&lane->pages_max, memory_order_seq_cst);
+    /* relaxed: either kept_give_back takes the run, or the exchange in kept_put has read what that left, and acquired that
+     * the bound is 0. */
+    uint32_t before = atomic_load_explicit(&lane->pages_max, memory_order_relaxed);
     while (before < pages)
-        if (atomic_compare_exchange_weak_explicit(&lane->pages_max, &before, pages, memory_order_seq_cst,
-                                                  memory_order_seq_cst)) {
+        if (atomic_compare_exchange_weak_explicit(&lane->pages_max, &before, pages, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
             atomic_fetch_add_explicit(&bound, pages - before, memory_order_relaxed);
             return true;
         }
@@ -50,8 +51,8 @@ struct slab *kept_put(uint32_t lane_index, struct slab *run)
     if (HAK_UNLIKELY(!may_keep())) return run;
     struct kept_lane *lane = &kept_lanes[lane_index % KEPT_LANES];
     uint32_t pages = run->page_count;
-    /* seq_cst: publishes the run to kept_take and kept_give_back; see bound_raise. */
-    uintptr_t old = atomic_exchange_explicit(&lane->run, (uintptr_t)run + pages, memory_order_seq_cst);
+    /* release: publishes the run to kept_take and kept_give_back. acquire: the old run is ours now; and see bound_raise. */
+    uintptr_t old = atomic_exchange_explicit(&lane->run, (uintptr_t)run + pages, memory_order_acq_rel);
     sync_point("kept_put");
     if (HAK_UNLIKELY(bound_raise(lane, pages))) purge_after_keep();
     return (struct slab *)(old - old % sizeof(struct slab)); /* NOLINT(performance-no-int-to-ptr) */
@@ -77,11 +78,12 @@ void kept_give_back(void)
         struct kept_lane *lane = &kept_lanes[i];
         /* relaxed: most lanes are not used. */
         if (atomic_load_explicit(&lane->pages_max, memory_order_relaxed) == 0) continue;
-        /* seq_cst, twice: see bound_raise. */
-        atomic_fetch_sub_explicit(&bound, atomic_exchange_explicit(&lane->pages_max, 0, memory_order_seq_cst),
+        /* relaxed: the exchange below publishes it. */
+        atomic_fetch_sub_explicit(&bound, atomic_exchange_explicit(&lane->pages_max, 0, memory_order_relaxed),
                                   memory_order_relaxed);
         sync_point("kept_give_back");
-        uintptr_t found = atomic_exchange_explicit(&lane->run, 0, memory_order_seq_cst);
+        /* acquire: the run is ours now. release: see bound_raise. */
+        uintptr_t found = atomic_exchange_explicit(&lane->run, 0, memory_order_acq_rel);
         if (found == 0) continue;
         struct slab *run = (struct slab *)(found - found % sizeof(struct slab)); /* NOLINT(performance-no-int-to-ptr) */
         pool_free_kept(superslab_of(run), run->page_index, run->page_count, 0);

@@ -191,8 +191,8 @@ static bool back_slice(size_t slice)
     }
     const bool is_ours = !is_alone || (own[slice / 64] & bit) != 0;
     is_backed = is_backed || (is_ours && os_commit_fresh(start, PAGE_BYTES) == 0);
-    /* release: pairs with the acquire in back_cell. */
-    if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_release);
+    /* relaxed: the kernel orders what it did to the page, which nobody has written to. */
+    if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_relaxed);
     lock_release(LOCK_MAP);
     return is_backed;
 }
@@ -202,8 +202,8 @@ static bool back_cell(const void *cell)
 {
     size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
     uint64_t bit = 1ull << slice % 64;
-    /* acquire: pairs with the release in back_slice: a thread that finds the bit set may write. */
-    if ((atomic_load_explicit(&backed[slice / 64], memory_order_acquire) & bit) != 0) return true;
+    /* relaxed: as in back_slice: a thread that finds the bit set may write. */
+    if ((atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) & bit) != 0) return true;
     return back_slice(slice);
 }
 

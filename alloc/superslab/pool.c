@@ -154,8 +154,9 @@ static bool superslab_back(struct superslab *superslab)
 static void superslab_begin(struct superslab *superslab, uint64_t free_pages)
 {
     struct chunk *chunk = chunk_of(superslab);
-    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_below. */
-    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_release);
+    /* release: publishes the descriptor; pairs with the acquire in pool_for_each and pool_for_each_below. seq_cst: before
+     * the word of the index, as in superslab_end. */
+    atomic_fetch_or_explicit(&chunk->present, 1ull << superslab->index % CHUNK_SUPERSLABS, memory_order_seq_cst);
     atomic_fetch_add_explicit(&superslab_count, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&made_count, 1, memory_order_relaxed);
     /* release: publishes base and the words above; pairs with the acquire in superslab_claim. */

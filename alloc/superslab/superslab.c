@@ -42,10 +42,9 @@ int superslab_claim(struct superslab *superslab, const struct page_need *need, b
         uint64_t range = bits_range(first, pages);
         sync_point("superslab_claim");
         /* acquire: pairs with the release in superslab_free, so the last owner's writes to the pages and their
-         * descriptors come before ours. seq_cst, since a search that finds nothing must be ordered against a free that
-         * does not raise the index: see index_raise. */
+         * descriptors come before ours. */
         if (!atomic_compare_exchange_weak_explicit(&superslab->free_pages, &free_pages, free_pages & ~range,
-                                                   memory_order_seq_cst, memory_order_relaxed)) {
+                                                   memory_order_acquire, memory_order_relaxed)) {
             *contended = true;
             continue;
         }
@@ -93,8 +92,8 @@ uint64_t superslab_free(struct superslab *superslab, uint32_t first, uint32_t pa
             atomic_fetch_and_explicit(&superslab->cold_pages, ~range, memory_order_relaxed);
     }
     sync_point("superslab_free");
-    /* release: publishes the pages' content and descriptors to the next claim. seq_cst: see
-     * superslab_claim. */
+    /* release: publishes the pages' content and descriptors to the next claim. seq_cst: the pages before the word of the
+     * index, see index_raise. */
     return atomic_fetch_or_explicit(&superslab->free_pages, range, memory_order_seq_cst) | range;
 }
 

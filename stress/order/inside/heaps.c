@@ -72,7 +72,7 @@ void scenario_orphan_begin(void)
 void scenario_orphan(unsigned thread)
 {
     if (thread == 0) remote_abandon(&heap->owner);
-    else remote_post_one(slab_of(blocks[0]), blocks[0]);
+    else if (thread <= 2) remote_post_one(slab_of(blocks[thread - 1]), blocks[thread - 1]);
 }
 
 const char *scenario_orphan_law(void)
@@ -120,7 +120,7 @@ void scenario_word_begin(void)
     make_blocks();
 }
 
-/* Two threads free blocks of a slab, while its owner drains it. */
+/* A thread frees two blocks of a slab, while its owner drains it. */
 void scenario_word(unsigned thread)
 {
     if (thread == 0) {
@@ -128,22 +128,22 @@ void scenario_word(unsigned thread)
         remote_drain(&heap->owner);
         return;
     }
-    if (thread > 2) return;
-    blocks[thread - 1]->next = NULL;
-    remote_post_one(slab_of(blocks[thread - 1]), blocks[thread - 1]);
-    if (thread == 1) remote_post_one(slab_of(blocks[1]), blocks[1]);
+    for (int i = 0; thread == 1 && i < 2; i++) {
+        blocks[i]->next = NULL;
+        remote_post_one(slab_of(blocks[i]), blocks[i]);
+    }
 }
 SCENARIO_LAW_NONE(word)
 
 /* --- heaps of the program's own ----------------------------------------------------------------------- */
 
 static struct hak_heap *own;
-static void *own_block;
+static char *own_blocks[2];
 
 void scenario_own_post_begin(void)
 {
     own = hak_heap_new();
-    own_block = hak_heap_malloc(own, 64);
+    for (int i = 0; i < 2; i++) own_blocks[i] = hak_heap_malloc(own, 64);
 }
 
 void scenario_own_post(unsigned thread)
@@ -151,9 +151,9 @@ void scenario_own_post(unsigned thread)
     if (thread == 0) {
         own_lock(own);
         own_unlock(own);
-    } else {
-        *(char *)own_block = 1;
-        hak_free(own_block);
+    } else if (thread <= 2) {
+        *own_blocks[thread - 1] = 1;
+        hak_free(own_blocks[thread - 1]);
     }
 }
 

@@ -72,9 +72,12 @@ static void make_run(void)
     run->page_count = 4;
 }
 
+/* A run was kept here before. */
 void scenario_kept_begin(void)
 {
     make_run();
+    kept_put(0, run);
+    kept_take(0, 4);
 }
 
 void scenario_kept(unsigned thread)
@@ -125,13 +128,30 @@ void scenario_index_begin(void)
 
 void scenario_index(unsigned thread)
 {
-    if (thread == 0) index_raise_run(full, superslab_free(full, 3, 1, true), 3, 1);
-    else index_lower(full);
+    if (thread == 1) index_lower(full);
+    else index_raise_run(full, superslab_free(full, 3 + thread, 1, true), 3 + thread, 1);
 }
 
 const char *scenario_index_law(void)
 {
-    return index_find(index_byte(1), 1, 0) != full->index ? "no search finds a free page" : NULL;
+    const bool is_free = atomic_load(&full->free_pages) != 0;
+    return is_free && index_find(index_byte(1), 1, 0) != full->index ? "no search finds a free page" : NULL;
+}
+
+void scenario_search_begin(void)
+{
+    scenario_index_begin();
+}
+
+void scenario_search(unsigned thread)
+{
+    if (thread == 0) pool_free_kept(full, 3, 1, 0);
+    else pool_claim(1, 1, false);
+}
+
+const char *scenario_search_law(void)
+{
+    return scenario_index_law();
 }
 
 void scenario_absent_begin(void)
@@ -150,6 +170,58 @@ void scenario_absent(unsigned thread)
 const char *scenario_absent_law(void)
 {
     return index_find(INDEX_ABSENT, 1, 0) != full->index ? "no search finds a descriptor that is not in use" : NULL;
+}
+
+/* What stays free of the new superslab is less than the old word says, and what is claimed of it is more. */
+void scenario_renew_begin(void)
+{
+    scenario_reuse_begin();
+    pool_release(full);
+    say_too_much(0x1e1e1e1e1e1e);
+}
+
+void scenario_renew(unsigned thread)
+{
+    if (thread == 0) pool_claim(40, 1, false);
+    else index_lower(full);
+}
+
+const char *scenario_renew_law(void)
+{
+    return scenario_index_law();
+}
+
+void scenario_fresh_begin(void)
+{
+    make_full(1);
+}
+
+void scenario_fresh(unsigned thread)
+{
+    (void)thread;
+    pool_claim(1, 1, false);
+}
+SCENARIO_LAW_NONE(fresh)
+
+/* The index says of a free superslab that it is absent, and not that it has pages, so that nobody looks at these. */
+void scenario_reuse_begin(void)
+{
+    make_full(INDEX_FAN);
+    superslab_free(full, 0, SUPERSLAB_PAGES, false);
+    say_too_much(1ull << 8 * INDEX_ABSENT);
+}
+
+void scenario_reuse(unsigned thread)
+{
+    if (thread == 0) pool_release(full);
+    else pool_claim(SUPERSLAB_PAGES, 1, true);
+}
+
+const char *scenario_reuse_law(void)
+{
+    const bool is_present = (atomic_load(&chunk_of(full)->present) >> full->index & 1) != 0;
+    if (is_present != (superslab_base(full) != NULL)) return "a superslab in use has no address space";
+    return scenario_index_law();
 }
 
 /* --- walks -------------------------------------------------------------------------------------------- */
@@ -215,6 +287,18 @@ void scenario_huge(unsigned thread)
 }
 SCENARIO_LAW_NONE(huge)
 
+static void describe(bool is_whole)
+{
+    described.bytes = 1;
+    if (is_whole) pagemap_descriptor_set(place, &described);
+    else pagemap_part_enter(place, &described);
+}
+
+static void look_up(void)
+{
+    if (pagemap_descriptor(place) == &described && described.bytes != 1) order_fail("a superslab is found half made");
+}
+
 void scenario_descriptor_begin(void)
 {
     scenario_huge_begin();
@@ -222,11 +306,19 @@ void scenario_descriptor_begin(void)
 
 void scenario_descriptor(unsigned thread)
 {
-    if (thread == 0) {
-        described.bytes = 1;
-        pagemap_descriptor_set(place, &described);
-    } else if (pagemap_descriptor(place) == &described && described.bytes != 1) {
-        order_fail("a superslab is found half made");
-    }
+    if (thread == 0) describe(true);
+    else look_up();
 }
 SCENARIO_LAW_NONE(descriptor)
+
+void scenario_part_begin(void)
+{
+    scenario_huge_begin();
+}
+
+void scenario_part(unsigned thread)
+{
+    if (thread == 0) describe(false);
+    else look_up();
+}
+SCENARIO_LAW_NONE(part)

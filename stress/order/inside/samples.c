@@ -1,11 +1,15 @@
 /* samples.c: sampled blocks, the heap profile, and the files in which code is. */
 #include "order/inside/scenarios.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include "cache/thread.h"
 #include "hakmem/hakmem.h"
 #include "profile/profile.h"
 #include "profile/sampler.h"
 #include "profile/sites.h"
+#include "report/loaded.h"
 #include "report/modules.h"
 
 static void warm_up(void)
@@ -45,6 +49,20 @@ void scenario_profile(unsigned thread)
     hak_free(block);
 }
 SCENARIO_LAW_NONE(profile)
+
+/* Guards are sampled for already. */
+void scenario_sampler_begin(void)
+{
+    warm_up();
+    sampling_guard_set(1u << 30);
+}
+
+void scenario_sampler(unsigned thread)
+{
+    if (thread == 0) profile_start(1, 7);
+    else hak_free(hak_malloc(64));
+}
+SCENARIO_LAW_NONE(sampler)
 
 void scenario_sites_begin(void)
 {
@@ -86,15 +104,20 @@ void scenario_modules(unsigned thread)
 }
 SCENARIO_LAW_NONE(modules)
 
+static uintptr_t in_file; /* an address in a file that was loaded later */
+
 void scenario_places_begin(void)
 {
     warm_up();
     modules_start();
+    const struct link_map *file = dlopen("libresolv.so.2", RTLD_NOW);
+    in_file = file != NULL ? (uintptr_t)file->l_ld : 0;
 }
 
 void scenario_places(unsigned thread)
 {
-    (void)thread;
-    find((uintptr_t)(void (*)(void))scenario_modules_begin);
+    struct loaded loaded;
+    if (thread == 0) find(in_file);
+    else if (loaded_find(in_file, &loaded, NULL) && modules_known(&loaded) == NULL) find(in_file);
 }
 SCENARIO_LAW_NONE(places)

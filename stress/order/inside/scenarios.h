@@ -9,34 +9,40 @@
 
 #include "order/malloc/inside.h"
 
-#define SCENARIO_NAMES(X)                                                                     \
-    X(pages, "pages that one thread frees and another claims")                                \
-    X(pages_at, "pages that one thread frees and another claims by their place")              \
-    X(kept, "a kept run, beside the thread that gives back all of them")                      \
-    X(kept_take, "a kept run that another thread takes")                                      \
-    X(index, "free pages that every search finds, beside a thread that lowers the index")     \
-    X(absent, "a descriptor that every search finds, beside a thread that lowers the index")  \
-    X(walk, "a new superslab, in a new chunk, beside a walk over all")                        \
-    X(walk_below, "a new superslab beside a walk from the top")                               \
-    X(huge, "the descriptor of a huge block that another thread looks up")                    \
-    X(descriptor, "the descriptor of a superslab that another thread looks up")               \
-    X(owner_table, "an owner, in a table that has doubled")                                   \
-    X(orphan, "a slab that is posted while its owner becomes an orphan")                      \
-    X(adopt, "an orphan that another thread adopts")                                          \
-    X(adopt_this, "a certain orphan that another thread adopts")                              \
-    X(word, "blocks that are posted while their owner drains")                                \
-    X(own_post, "a block of the program's own heap, freed while another thread has the heap") \
-    X(own_list, "a new heap of the program's own, beside a walk over all")                    \
-    X(lock, "what a lock protects")                                                           \
-    X(lock_word, "what a lock in an object protects")                                         \
-    X(begin, "the first calls of the process")                                                \
-    X(visit, "a heap that another thread visits")                                             \
-    X(watch, "what a watch uses")                                                             \
-    X(crash, "what the writer of crash records has")                                          \
-    X(sampling, "what a thread samples with that begins while sampling does")                 \
-    X(profile, "a block that is freed while the profile begins")                              \
-    X(sites, "a call stack of the profile, beside a walk over all")                           \
-    X(modules, "files of code, beside the first look at them")                                \
+#define SCENARIO_NAMES(X)                                                                                 \
+    X(pages, "pages that one thread frees and another claims")                                            \
+    X(pages_at, "pages that one thread frees and another claims by their place")                          \
+    X(kept, "a kept run, beside the thread that gives back all of them")                                  \
+    X(kept_take, "a kept run that another thread takes")                                                  \
+    X(index, "free pages that every search finds, beside a thread that lowers the index")                 \
+    X(search, "free pages that every search finds, beside a thread that looks for pages")                 \
+    X(absent, "a descriptor that every search finds, beside a thread that lowers the index")              \
+    X(reuse, "a descriptor that is released, and taken again")                                            \
+    X(renew, "a new superslab that every search finds, beside a thread that lowers the index")            \
+    X(fresh, "a new superslab that another thread finds")                                                 \
+    X(walk, "a new superslab, in a new chunk, beside a walk over all")                                    \
+    X(walk_below, "a new superslab beside a walk from the top")                                           \
+    X(huge, "the descriptor of a huge block that another thread looks up")                                \
+    X(descriptor, "the descriptor of a superslab that another thread looks up")                           \
+    X(part, "the descriptor of a superslab of which the system gave a part, looked up by another thread") \
+    X(owner_table, "an owner, in a table that has doubled")                                               \
+    X(orphan, "a slab that is posted while its owner becomes an orphan")                                  \
+    X(adopt, "an orphan that another thread adopts")                                                      \
+    X(adopt_this, "a certain orphan that another thread adopts")                                          \
+    X(word, "blocks that are posted while their owner drains")                                            \
+    X(own_post, "a block of the program's own heap, freed while another thread has the heap")             \
+    X(own_list, "a new heap of the program's own, beside a walk over all")                                \
+    X(lock, "what a lock protects")                                                                       \
+    X(lock_word, "what a lock in an object protects")                                                     \
+    X(begin, "the first calls of the process")                                                            \
+    X(visit, "a heap that another thread visits")                                                         \
+    X(watch, "what a watch uses")                                                                         \
+    X(crash, "what the writer of crash records has")                                                      \
+    X(sampling, "what a thread samples with that begins while sampling does")                             \
+    X(profile, "a block that is freed while the profile begins")                                          \
+    X(sampler, "a heap that samples, while the profile begins")                                           \
+    X(sites, "a call stack of the profile, beside a walk over all")                                       \
+    X(modules, "files of code, beside the first look at them")                                            \
     X(places, "a file of code that two threads look for")
 
 /* Of the debug-validation library alone. */
