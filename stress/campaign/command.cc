@@ -9,6 +9,7 @@
 #include "campaign/campaign.h"
 #include "campaign/words.h"
 #include "engine/base/cli_numbers.h"
+#include "engine/base/nearest.h"
 #include "engine/base/progress.h"
 #include "engine/base/shard.h"
 #include "engine/subject/subject_load.h"
@@ -41,7 +42,7 @@ CLI::Validator one_of(std::vector<std::string> names)
             if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
             std::string choices;
             for (const std::string &name : names) choices += (choices.empty() ? "" : ", ") + name;
-            return "must be one of " + choices + ", not '" + text + "'";
+            return "must be one of " + choices + ", not '" + text + "'" + nearest_name(text, names);
         },
         "NAME");
 }
@@ -204,7 +205,9 @@ int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defa
         write_text(STDOUT_FILENO, app.help());
         return 0;
     } catch (const CLI::ParseError &error) {
-        return refuse_campaign(std::string(error.what()) + "; see hakmem-stress all --help");
+        std::vector<std::string> names;
+        for (const CLI::Option *option : app.get_options()) names.push_back(option->get_name());
+        return refuse_campaign(error.what() + nearest_option(error.what(), names) + "; see hakmem-stress all --help");
     }
     if (std::string fault = settle_campaign(raw, defaults); !fault.empty())
         return refuse_campaign(fault + "; see hakmem-stress all "

@@ -49,6 +49,8 @@ void expect_refused(std::vector<const char *> words, const std::string &says)
 
 TEST(Command, BadInputIsOneLineAndStatusTwo)
 {
+    expect_refused({"--scenario", "larsom"}, "not 'larsom'; the nearest name is larson");
+    expect_refused({"--allocatr", "system"}, "--allocatr; the nearest name is --allocator; see");
     expect_refused({"--scenario", "bogus"}, "must be one of larson, random-mixed, not 'bogus'");
     expect_refused({"--schedule", "x"}, "os, seeded, both");
     expect_refused({"--threads", "0"}, "--threads");

@@ -38,4 +38,12 @@ std::string nearest_name(const std::string &word, const std::vector<std::string>
     return "; the nearest name is " + nearest;
 }
 
-}  // namespace stress
+std::string nearest_option(const std::string &message, const std::vector<std::string> &options)
+{
+    const std::size_t at = message.find(" --");
+    if (at == std::string::npos || message.find("not expected") == std::string::npos) return "";
+    const std::string word = message.substr(at + 1, message.find_first_of(" =", at + 1) - at - 1);
+    return nearest_name(word, options);
+}
+
+} // namespace stress

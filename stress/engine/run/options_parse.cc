@@ -242,6 +242,13 @@ std::string list_text()
     return text;
 }
 
+std::vector<std::string> option_names(const CLI::App &app)
+{
+    std::vector<std::string> names;
+    for (const CLI::Option *option : app.get_options()) names.push_back(option->get_name());
+    return names;
+}
+
 // Finds an unknown scenario, which CLI11 would report as a stray argument.
 std::string unknown_scenario(int argc, const char *const *argv, std::vector<std::string> names)
 {
@@ -251,6 +258,7 @@ std::string unknown_scenario(int argc, const char *const *argv, std::vector<std:
     if (word.empty() || word[0] != '-') {
         if (word == "list" || scenario_find(word) != nullptr) return "";
         for (const Scenario &scenario : scenarios()) names.push_back(scenario.name);
+        names.push_back("list");
         return "unknown scenario '" + word + "'" + nearest_name(word, names) + "; " + choices;
     }
     return word == "-h" || word == "--help" ? "" : "the scenario comes first, not '" + word + "'; " + choices;
@@ -309,7 +317,9 @@ ParseOutcome options_parse(int argc, const char *const *argv, const std::vector<
         outcome.text = app.help();
         return outcome;
     } catch (const CLI::ParseError &error) {
-        return refuse(std::string(error.what()) + "; see hakmem-stress " + argv[1] + " --help");
+        const CLI::App *used = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+        return refuse(error.what() + nearest_option(error.what(), option_names(*used)) + "; see hakmem-stress " +
+                      argv[1] + " --help");
     } catch (const BadInput &bad) {
         return refuse(bad.text + "; see hakmem-stress " + argv[1] + " --help");
     }

@@ -174,6 +174,11 @@ TEST(Options, ASlipInANameIsToldTheNameThatIsNear)
             }
         }
     }
+    const char *option[] = {"hakmem-stress", "larson", "--second", "3", nullptr};
+    EXPECT_NE(options_parse(4, option).text.find("--second; the nearest name is --seconds; see"), std::string::npos)
+        << options_parse(4, option).text;
+    const char *list[] = {"hakmem-stress", "lst", nullptr};
+    EXPECT_NE(options_parse(2, list).text.find("the nearest name is list;"), std::string::npos);
     const char *far[] = {"hakmem-stress", "bogus", nullptr};
     EXPECT_EQ(options_parse(2, far).text.find("nearest"), std::string::npos);
 }
