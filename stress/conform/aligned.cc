@@ -78,6 +78,44 @@ Verdict alignment_sweep(const Subject &s)
     return pass();
 }
 
+// Blocks without an alignment are freed, some with room for one; then blocks of the size with it. What was wrong, or null.
+const char *aligned_after(const Subject &s, std::size_t align, std::size_t size, std::size_t more)
+{
+    void *blocks[3];
+    for (void *&block : blocks)
+        if ((block = launder(s.malloc(size + more))) != nullptr) mark(block, size + more, 2);
+    for (void *block : blocks) s.free(block);
+    for (void *&block : blocks) {
+        if ((block = launder(s.memalign(align, size))) == nullptr) continue; // another check asks for it
+        if (const char *fault = block_fault(s, block, align, size))
+            return wrong_text("memalign(%zu, %zu), after blocks of %zu bytes were freed, %s", align, size, size + more,
+                              fault);
+    }
+    for (void *block : blocks) {
+        if (block != nullptr && !marked(block, size, 1))
+            return wrong_text("the block %p of memalign(%zu, %zu) changed while it was live", block, align, size);
+        s.free(block);
+    }
+    return nullptr;
+}
+
+// Each size in a child of its own, since other sizes may fill a small cache.
+Verdict aligned_again(const Subject &s)
+{
+    if (s.memalign == nullptr) return not_provided("memalign");
+    for (std::size_t size : {3000ul, 40'000ul, 300'000ul, 1ul << 20, 5ul << 20, 40ul << 20}) {
+        const char *wrong = in_fork([&]() -> const char * {
+            for (std::size_t align = 64; align <= kAlignMax; align *= 4)
+                for (std::size_t more : {0ul, align})
+                    if (const char *fault = aligned_after(s, align, size, more)) return fault;
+            return nullptr;
+        });
+        if (wrong != nullptr)
+            return fail("a child that frees blocks of %zu bytes and gets aligned ones %s", size, wrong);
+    }
+    return pass();
+}
+
 // Blocks of mostly address space. A malloc may have none so large; what it gives is right and can be freed.
 Verdict huge_alignment(const Subject &s)
 {
@@ -282,6 +320,12 @@ constexpr Check kAlignedChecks[] = {
      "mimalloc#577, mimalloc#602",
      {3},
      alignment_sweep},
+    {"alignment-of-memory-again",
+     "memory of freed blocks that is used again for an aligned one has the alignment",
+     "posix_memalign(3): the address is a multiple of the alignment, any power of two",
+     "mimalloc#602",
+     {3},
+     aligned_again},
     {"huge-alignment",
      "a block whose alignment is terabytes can be used and freed, where there is one",
      "posix_memalign(3): a block that is given is a multiple of the alignment, and can be used",
@@ -338,11 +382,11 @@ constexpr Check kAlignedChecks[] = {
      pvalloc_usable},
 };
 
-}  // namespace
+} // namespace
 
 std::span<const Check> aligned_checks()
 {
     return kAlignedChecks;
 }
 
-}  // namespace stress::conform
+} // namespace stress::conform

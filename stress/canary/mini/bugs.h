@@ -31,6 +31,7 @@
     X(posix_out, "posix_memalign writes its result also if it fails")                                           \
     X(align_64, "an alignment of 64 is lost for 65 to 128 bytes")                                               \
     X(align_24, "blocks of 17 to 24 bytes are aligned to 8")                                                    \
+    X(align_again, "a mapping of 4 MiB or more that is taken again loses the alignment")                        \
     X(aligned_twice, "a freed mapping with an alignment above a page is cached twice")                          \
     X(sized_inside, "free_aligned_sized takes the pointer for the start of the slab's block")                   \
     X(class_edge, "sizes of 1025 to 1032 get the class of 1024")                                                \

@@ -12,7 +12,7 @@ struct mapped {
     size_t map_bytes;
 };
 
-enum { CACHED = 4, CACHED_BYTES_MAX = 256 << 10, GUARDED_BYTES = 128 << 10 };
+enum { CACHED = 4, CACHED_BYTES_MAX = 256 << 10, GUARDED_BYTES = 128 << 10, HUGE_BYTES = 4 << 20 };
 
 static struct lock cached_lock;
 static struct mapped *cached[CACHED];
@@ -58,7 +58,7 @@ static struct mapped *cached_take(size_t bytes)
 
 static bool cached_put(struct mapped *mapped)
 {
-    if (mapped->map_bytes > CACHED_BYTES_MAX) return false;
+    if (mapped->map_bytes > (has(BUG_align_again) ? 16 * HUGE_BYTES : CACHED_BYTES_MAX)) return false;
     bool kept = false;
     lock_take(&cached_lock);
     const bool twice = has(BUG_aligned_twice) && mapped->block != mapped->map + PAGE;
@@ -88,7 +88,7 @@ void *mapped_take(size_t size_bytes, size_t align_bytes, bool *fresh)
     if (size_bytes > PTRDIFF_MAX / 2 || align_bytes > PTRDIFF_MAX / 4) return NULL;
     const size_t body = body_bytes(size_bytes);
     const size_t before = align_bytes < PAGE || align_bytes >= SLAB_BYTES ? PAGE : align_bytes;
-    if (align_bytes <= PAGE) {
+    if (align_bytes <= PAGE || (has(BUG_align_again) && body >= HUGE_BYTES)) {
         struct mapped *old = cached_take(body + before);
         if (old != NULL) {
             *fresh = has(BUG_calloc_cached);
