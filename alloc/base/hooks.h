@@ -14,7 +14,6 @@
 #include "base/policy.h"
 
 struct text;
-struct output;
 struct slab;
 struct failfast_find;
 
@@ -41,7 +40,6 @@ struct hooks {
     void (*block_discarded)(char *start); /* a huge block does */
     bool (*fault_is_told)(const siginfo_t *info, const void *signal_context); /* for the handler of SIGSEGV */
     void (*fault_stop)(void); /* another handler takes the place of its own */
-    void (*stats_print)(struct output *out); /* prints the last part of the statistics */
     /* Under ASAN: an error at this address is about to be reported. */
     void (*sanitizer_report)(const void *address);
 

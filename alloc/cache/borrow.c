@@ -18,7 +18,6 @@ struct block *borrow(struct tcache *tcache, uint32_t *class_index)
         if (list == NULL) list = magazine_pop(heap, lender);
         if (list == NULL && slab != NULL && (list = slab_take_one(slab)) != NULL) link_set(&list->next, NULL);
         if (list == NULL) continue;
-        if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_borrowed, *class_index);
         parking->borrowed++;
         *class_index = lender;
         return list;

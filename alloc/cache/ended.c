@@ -9,7 +9,6 @@ static struct block *take(struct heap *heap, uint32_t class_index)
 {
     struct owner *owner = &heap->owner;
     struct block *list = magazine_pop(heap, class_index);
-    if (VALIDATE && list != NULL) counter_add(&owner->counters, COUNTER_refill_magazine, class_index);
     if (list != NULL) return list;
     struct slab *slab = owner->slabs[class_index];
     if (slab == NULL) slab = slab_make(owner, class_index);

@@ -90,7 +90,6 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
     if (list != NULL) {
         heap->parking[class_index].overflows = 0;
         if (!parking_is_grown(&heap->parking[class_index])) credit_grow(tcache, class_index);
-        if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_refill_magazine, class_index);
         return list;
     }
     struct owner *owner = &heap->owner;
@@ -100,7 +99,6 @@ static struct block *find_idle(struct tcache *tcache, uint32_t class_index)
             slab_trim_shrunk(owner);
             tcache_watch_idle(tcache);
         }
-        if (VALIDATE && list != NULL) counter_add(&owner->counters, COUNTER_refill_drained, class_index);
         if (list != NULL) return list;
     }
     struct slab *slab = owner->slabs[class_index];
@@ -183,7 +181,6 @@ void tcache_settle(struct tcache *tcache)
 static HAK_NOINLINE void overflow(struct tcache *tcache, struct block *list, uint32_t class_index)
 {
     struct heap *heap = tcache->heap;
-    if (VALIDATE) counter_add(&heap->owner.counters, COUNTER_free_overflow, class_index);
     owner_count_event(&heap->owner, OWNER_EVENT_overflows);
     slab_give_back_each(list);
     tcache_watch_idle(tcache);
@@ -212,10 +209,6 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
     tcache_busy_begin(tcache);
     struct heap *heap = tcache->heap;
     struct block *list = tcache->heads[class_index];
-    if (VALIDATE) {
-        counter_add(&heap->owner.counters, COUNTER_free_own, class_index);
-        counter_add(&heap->owner.counters, COUNTER_free_parked, class_index);
-    }
     if (HAK_UNLIKELY(!credit_is_paid(heap, class_index))) credit_pay(tcache, class_index);
     if (list != NULL) {
         if (VALIDATE) validate_list(list, class_index);
@@ -287,7 +280,6 @@ static bool majority_vote(struct tcache *tcache, uint32_t owner_tag)
 
 static void stage_block(struct tcache *tcache, struct block *block, uint32_t class_index)
 {
-    if (VALIDATE) counter_add(&tcache->heap->owner.counters, COUNTER_free_staged, class_index);
     remote_stage(&tcache->heap->staging, block, class_index);
 }
 
@@ -298,7 +290,6 @@ static HAK_NOINLINE void free_remote_rare(struct tcache *tcache, struct block *b
     uint32_t class_index = tag & TAG_CLASS_MASK, owner_tag = tag - class_index;
     if (tcache->heap == NULL) {
         if (!free_remote_start(tcache)) {
-            if (VALIDATE) counters_heapless_add(COUNTER_free_unstaged, class_index);
             tcache->freed_owner = slab->owner;
             remote_post_one(slab, block);
             return;

@@ -161,6 +161,19 @@ TEST_F(Tcache, HeapsBeginWithTheCreditsOfAnEarlierRun)
     }));
 }
 
+// A thread that only frees blocks of others takes a heap once they are more than EARLY_FREES_MAX.
+TEST_F(Tcache, AThreadThatFreesTakesAHeapAfterSomeBlocks)
+{
+    for (size_t frees :
+         {size_t{0}, size_t{1}, size_t{EARLY_FREES_MAX} - 1, size_t{EARLY_FREES_MAX}, size_t{EARLY_FREES_MAX} + 1}) {
+        std::vector<void *> blocks = take(512, frees);
+        test::in_thread([&] {
+            give_back(blocks);
+            EXPECT_EQ(tcache_self()->heap != nullptr, frees > EARLY_FREES_MAX) << frees;
+        });
+    }
+}
+
 TEST_F(Tcache, ASwingWithinTheGrownCreditLeavesTheSlabsAlone)
 {
     for (size_t size : {512u, 1024u, 1040u, 2048u}) {

@@ -315,7 +315,6 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     /* release: pairs with the acquire in visit_begin, which needs a cache that is whole. */
     atomic_store_explicit(&heap->tcache, tcache, memory_order_release);
     heap->owner.keeps_empty = true;
-    if (VALIDATE) heap->staging.counters = &heap->owner.counters;
     tcache_watch(tcache, true);
 }
 

@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 #include "base/policy.h"
-#include "debug/counters_print.h"
 #include "debug/quarantine.h"
 #include "debug/sanitizer_report.h"
 #include "debug/exit/sweep.h"
@@ -31,6 +30,5 @@ struct hooks hooks = {
     .block_discarded = VALIDATE ? sweep_block : NULL,
     .fault_is_told = VALIDATE ? fault_is_told : NULL,
     .fault_stop = VALIDATE ? fault_stop : NULL,
-    .stats_print = VALIDATE ? counters_print : NULL,
     .sanitizer_report = ASAN ? sanitizer_report : NULL,
 };

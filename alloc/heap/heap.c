@@ -67,27 +67,6 @@ void *heap_refill(size_t size_bytes, struct tcache *tcache, size_t class_index)
     return refill_plain(size_bytes, tcache, (uint32_t)class_index);
 }
 
-/* Counts the malloc or free of a run or huge block. VALIDATE is asked inside: gcc -O0 keeps what nobody calls. */
-static void count_large(enum counter counter, bool is_run)
-{
-    if (!VALIDATE) return;
-    struct heap *heap = tcache_self()->heap;
-    uint32_t counted = is_run ? COUNTED_RUN : COUNTED_HUGE;
-    if (heap != NULL) {
-        counter_add(&heap->owner.counters, counter, counted);
-    } else {
-        counters_heapless_add(counter, counted);
-    }
-}
-
-static void *alloc_run_or_huge(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed)
-{
-    bool is_run;
-    void *pointer = large_alloc_any(align_bytes, size_bytes, grows, zeroed, &is_run);
-    count_large(COUNTER_alloc_large, is_run);
-    return pointer;
-}
-
 static HAK_NOINLINE void park_counted(void *pointer, struct tcache *tcache, uint32_t class_index)
 {
     if (HAK_UNLIKELY(sampler_parks(pointer, tcache, class_index))) return;
@@ -122,13 +101,13 @@ static void *alloc_pages(size_t align_bytes, size_t size_bytes, bool grows, bool
     if (!thread_process_start()) return no_memory();
     round_call_begins();
     tick(tcache_self());
-    void *pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+    void *pointer = large_alloc_any(align_bytes, size_bytes, grows, zeroed);
     round_call_ends();
     if (HAK_UNLIKELY(pointer == NULL)) {
         do {
-            if (bound_make_room(size_bytes)) pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+            if (bound_make_room(size_bytes)) pointer = large_alloc_any(align_bytes, size_bytes, grows, zeroed);
             if (pointer != NULL || !bound_ask(size_bytes)) break;
-            pointer = alloc_run_or_huge(align_bytes, size_bytes, grows, zeroed);
+            pointer = large_alloc_any(align_bytes, size_bytes, grows, zeroed);
         } while (pointer == NULL);
     }
     if (pointer == NULL) return no_memory();
@@ -141,7 +120,6 @@ void *heap_alloc_large(size_t size_bytes)
 {
     void *kept = large_take_kept(size_bytes, tcache_self());
     if (kept == NULL) return heap_given(alloc_pages(GRANULE_BYTES, size_bytes, false, false), size_bytes);
-    count_large(COUNTER_alloc_large, true);
     return heap_given(kept, size_bytes);
 }
 
@@ -157,7 +135,6 @@ void *heap_alloc_aligned(size_t align_bytes, size_t size_bytes)
 /* Apart, so that heap_free_other saves no registers for other blocks. */
 static HAK_NOINLINE void free_run(void *pointer, struct tcache *tcache)
 {
-    count_large(COUNTER_free_large, true);
     round_call_begins();
     large_keep(pointer, tcache);
     round_call_ends();
@@ -173,7 +150,6 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     } else if (class_index == CLASS_RUN) {
         free_run(pointer, tcache);
     } else if (class_index == CLASS_HUGE) {
-        count_large(COUNTER_free_large, false);
         if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
         huge_free(pointer);
     } else if (class_index == CLASS_GUARD) {

@@ -105,7 +105,6 @@ HAK_INLINE void heap_free(void *pointer)
         heap_park(pointer, tcache, class_index);
         return;
     }
-    if (VALIDATE) counter_add(&tcache->heap->owner.counters, COUNTER_free_own, (uint32_t)class_index);
     struct block *block = (struct block *)pointer;
     link_set(&block->next, tcache->heads[class_index]);
     atomic_signal_fence(memory_order_release); /* link first: a child may be forked in between */

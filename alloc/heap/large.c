@@ -118,15 +118,13 @@ void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed
     return run_alloc(align_bytes, size_bytes, grows, zeroed, NULL);
 }
 
-void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, bool *is_run)
+void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed)
 {
-    *is_run = size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX;
-    if (!*is_run) return huge_alloc(align_bytes, size_bytes, zeroed);
+    if (size_bytes > RUN_BYTES_MAX || align_bytes > RUN_BYTES_MAX) return huge_alloc(align_bytes, size_bytes, zeroed);
     bool is_tight;
     void *start = run_alloc(align_bytes, size_bytes, grows, zeroed, &is_tight);
     if (HAK_LIKELY(!is_tight)) return start;
     start = huge_alloc_exact(align_bytes, size_bytes, zeroed);
-    *is_run = start == NULL;
     /* The system may have refused one mapping more, and not the address space. */
     return start != NULL ? start : large_alloc(align_bytes, size_bytes, grows, zeroed);
 }

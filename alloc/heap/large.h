@@ -15,8 +15,8 @@ struct tcache;
 void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed);
 
 /* The same for any size and alignment. The block is a huge one above RUN_BYTES_MAX, and may be one where address space is
- * short (page_range.is_tight): *is_run is false then. */
-void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, bool *is_run);
+ * short (page_range.is_tight). */
+void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed);
 
 void large_free(void *pointer);
 

@@ -1,7 +1,6 @@
 /* stats.c: see stats.h. Reads only data that other threads may write meanwhile: the page map and the used counts. */
 #include "heap/stats.h"
 
-#include "base/hooks.h"
 #include "cache/cached.h"
 #include "cache/thread.h"
 #include "guard/guard.h"
@@ -111,5 +110,4 @@ void stats_print(struct output *out)
     OPTIONS(X)
 #undef X
     if (VALIDATE) failfast_settings_print(out);
-    if (VALIDATE) hooks.stats_print(out);
 }

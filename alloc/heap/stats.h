@@ -1,6 +1,5 @@
 /* stats.h: figures of the whole heap. They are computed from its data when asked for. heap/stats_write.h has more of
- * them.
- * The debug-validation build prints its counters too (debug/counters_print.h). */
+ * them. */
 #pragma once
 
 struct hak_stats;

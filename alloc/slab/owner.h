@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/counters.h"
 #include "base/sizeclass.h"
 #include "superslab/superslab.h"
 
@@ -77,8 +76,6 @@ struct owner {
     /* The queue of slabs that received remote frees which the owner has not drained. Any thread pushes; the owner takes one
      * slab after another. On a cache line apart from the owner's members. */
     alignas(64) _Atomic(struct slab *) pending;
-
-    struct counters counters; /* VALIDATE */
 };
 
 static inline size_t owner_used_bytes(const struct owner *owner)

@@ -87,7 +87,6 @@ static void stage_post(struct staging *staging, struct stage *stage)
     uint32_t count = stage->count;
     struct slab *slab = stage_slab(stage);
     stage->count = 0;
-    if (VALIDATE && staging->counters != NULL) counter_add(staging->counters, COUNTER_free_posted, slab->class_index);
     mark(&staging->posts, true);
     remote_post(slab, stage->head, stage->tail, count);
     mark(&staging->posts, false);

@@ -30,7 +30,6 @@ struct stage {
 struct staging {
     bool used; /* something was staged since the last remote_post_all */
     bool posts; /* the thread posts a stage: a slab may have blocks and be on no queue, as a forked child must know */
-    struct counters *counters; /* VALIDATE: counters of the heap that stages; NULL: none */
     struct stage stages[STAGES];
 };
 

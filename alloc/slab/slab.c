@@ -118,7 +118,6 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     uint32_t pages = sizeclass_slab_pages(class_index);
     struct page_range range = pool_claim(pages, 1, false);
     if (range.superslab == NULL) return NULL;
-    if (VALIDATE) counter_add(&owner->counters, range.made ? COUNTER_slab_superslab : COUNTER_slab_pool, class_index);
 
     owner_count_event(owner, OWNER_EVENT_slabs_made);
     struct slab *slab = &range.superslab->slabs[range.first];
@@ -297,12 +296,6 @@ static struct block *take_marked(struct slab *slab)
 struct block *slab_take(struct slab *slab)
 {
     struct block *list = slab->free;
-    if (VALIDATE) {
-        enum counter stage = slab_has_free(slab) ? COUNTER_refill_slab
-                             : slab->hollow      ? COUNTER_refill_hollow
-                                                 : COUNTER_refill_carved;
-        counter_add(&slab->owner->counters, stage, slab->class_index);
-    }
     if (list != NULL) {
         slab->free = NULL;
         used_add(slab, slab->linked_count);

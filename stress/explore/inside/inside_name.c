@@ -30,8 +30,7 @@ static const struct field superslab_fields[] = {
     FIELD(struct superslab, base),
 };
 static const struct field slab_fields[] = {FIELD(struct slab, used_count), FIELD(struct slab, remote)};
-static const struct field heap_fields[] = {FIELD(struct heap, owner.pending), FIELD(struct heap, owner.counters),
-                                           FIELD(struct heap, rest)};
+static const struct field heap_fields[] = {FIELD(struct heap, owner.pending), FIELD(struct heap, rest)};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
