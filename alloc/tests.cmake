@@ -57,7 +57,7 @@ include(emulator.cmake)
 # Suites that touch memory which is poisoned for the program: they act as layers of the heap, or damage its memory for
 # our own checks to find. They run with the poisoning by the heap switched off.
 set(BELOW_THE_PROGRAM
-    Pool PoolThreads Purge PurgeBesideGaps PurgeLearned PurgeTeach Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote
+    Pool PoolThreads Purge PurgeBesideGaps PurgeTeach Owner OwnerMeeting Remote Slab Trim Tcache Describe Inspect LitmusRemote
     BrokenDeathTest FrameDeathTest ValidateDeathTest)
 
 # Adds a ctest test for every suite in the files.
@@ -299,8 +299,6 @@ foreach(library hakmem hakmem-validate)
     # The validating library has tables of 4 MiB.
     hakmem_add_preload_test(override/${library}-locked ${library}
         PROGRAM $<TARGET_FILE:locked-program> $<$<STREQUAL:${library},hakmem-validate>:lock>)
-    hakmem_add_override_test(override/${library}-learned ${Python3_EXECUTABLE}
-        ${CMAKE_CURRENT_SOURCE_DIR}/programs/learned_check $<TARGET_FILE:${library}>)
   endif()
   hakmem_add_preload_test(override/${library} ${library}
       VARIABLES HAKMEM_TEST_LIBRARY=$<TARGET_FILE_NAME:${library}> PROGRAM $<TARGET_FILE:override-tests> --gtest_filter=*${lacking})
@@ -309,12 +307,12 @@ foreach(library hakmem hakmem-validate)
   file(MAKE_DIRECTORY ${files})
   hakmem_add_preload_test(override/${library}-hooked ${library} PROGRAM $<TARGET_FILE:hooked-program>)
   hakmem_add_preload_test(override/${library}-hooked-options ${library} VARIABLES HAKMEM_BACKGROUND=1 HAKMEM_HUGE_PAGES=2
-      HAKMEM_GUARD_SAMPLE=1000 HAKMEM_CRASH_DIR=${files} HAKMEM_LEARNED=${files}/learned HAKMEM_STATS=json:${files}/stats
+      HAKMEM_GUARD_SAMPLE=1000 HAKMEM_CRASH_DIR=${files} HAKMEM_STATS=json:${files}/stats
       HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile HAKMEM_PROFILE_SIGNAL=12 HAKMEM_PREWARM=8M HAKMEM_PROFILE_STEP_MIB=1
       PROGRAM $<TARGET_FILE:hooked-program>)
   # Each of these makes a call at the start fail.
-  hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_LEARNED=/dev/null/none
-      HAKMEM_STATS_SIGNAL=9 HAKMEM_PROFILE=/dev/null/none HAKMEM_PROFILE_SIGNAL=9 PROGRAM $<TARGET_FILE:plain-program>)
+  hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_STATS_SIGNAL=9
+      HAKMEM_PROFILE=/dev/null/none HAKMEM_PROFILE_SIGNAL=9 PROGRAM $<TARGET_FILE:plain-program>)
   # To start a profile, libc loads a library, for which there is no memory here. Step 1 of the program is errno, step 2 malloc.
   set(test override/${library}-start-errno-limited)
   hakmem_add_preload_test(${test} ${library} VARIABLES HAKMEM_LIMIT=64K HAKMEM_PROFILE=/dev/null/none

@@ -62,9 +62,6 @@ enum {
     PARKED_MIN = 32,
     PARKED_SHARE_LOG2 = 19,
 
-    /* What HAKMEM_LEARNED brings from an earlier run stays for this many rounds of the tick even if it is not used. */
-    LEARNED_ROUNDS = 16,
-
     /* A heap whose bytes in use fall to a quarter of their peak empties its caches and trims its slabs, if the peak was
      * at least SHRINK_BYTES_MIN. */
     SHRINK_LOG2 = 2,

@@ -19,16 +19,8 @@ void tcache_fill_credits(struct tcache *tcache);
 /* The bins have just been emptied: nothing is paid any more, and each class's next free asks again how many its bin takes. */
 void tcache_return_credits(struct tcache *tcache);
 
-/* The credits of new heaps from now on, and of the calling thread's own where it has learned nothing: credits[class_index],
- * brought within what a class may have. */
-void credits_at_first_set(const uint16_t *credits);
-
 /* The highest credit that a heap has now; without heaps, that of a new one. Other threads may be changing it. */
 uint32_t credits_highest(uint32_t class_index);
-
-/* The credit to begin with in a next run: the most that a heap has learned in this one. Of what it began with and did not
- * want again, half, but at least sizeclass_credit. Other threads may be changing it. */
-uint32_t credits_learned(uint32_t class_index);
 
 /* A parked list is wanted again. */
 HAK_NOINLINE void credit_grow(struct tcache *tcache, uint32_t class_index);

@@ -117,50 +117,6 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
     EXPECT_EQ(self->heap->parking[c].credit, before);
 }
 
-// A heap begins with what an earlier run has learned, within what the class may have. Of what nobody wants, half is learned.
-TEST_F(Tcache, HeapsBeginWithTheCreditsOfAnEarlierRun)
-{
-    EXPECT_TRUE(test::in_child([&] {
-        hak_free(hak_malloc(16));
-        credits_at_first(self);
-        uint16_t credits[CLASS_COUNT];
-        const uint32_t same = sizeclass_of(512), low = sizeclass_of(1024), high = sizeclass_of(2048);
-        const uint32_t grown = sizeclass_credit_grown(same);
-        for (uint32_t c = 1; c < CLASS_COUNT; c++) credits[c] = (uint16_t)sizeclass_credit(c);
-        credits[same] = (uint16_t)(grown - 1);
-        credits[low] = 0;
-        credits[high] = UINT16_MAX;
-        credits_at_first_set(credits);
-        auto expect = [&](const struct heap *of) {
-            EXPECT_EQ(parking_credit(&of->parking[same]), grown - 1);
-            EXPECT_EQ(parking_credit(&of->parking[low]), sizeclass_credit(low));
-            EXPECT_EQ(parking_credit(&of->parking[high]), sizeclass_credit_grown(high));
-            EXPECT_EQ(of->parking[same].count_max, sizeclass_magazines(same, grown - 1));
-        };
-        expect(self->heap);
-        for (uint32_t id = 1; id <= owner_count(); id++) owner_adopt_this(owner_with_id(id)); // so the next one is new
-        test::in_thread([&] {
-            hak_free(hak_malloc(16));
-            expect(tcache_self()->heap);
-            EXPECT_EQ(tcache_self()->credits[same], grown - 1);
-        });
-        EXPECT_EQ(credits_learned(same), (grown - 1) / 2);
-        EXPECT_EQ(credits_learned(low), sizeclass_credit(low));
-        EXPECT_EQ(credits_learned(high), sizeclass_credit_grown(high) / 2);
-        for (int round = 0; round < 8; round++) give_back(take(512, 4 * grown));
-        EXPECT_EQ(credits_learned(same), grown) << "wanted again";
-        const uint32_t once = sizeclass_of(256), least = sizeclass_credit(once);
-        test::in_thread([&] {
-            hak_free(hak_malloc(16));
-            EXPECT_NE(tcache_self()->heap, self->heap);
-            EXPECT_EQ(credits_learned(once), least);
-            credit_grow(tcache_self(), once);
-        });
-        EXPECT_EQ(credits_learned(once), 2 * least) << "wanted once, though not as far as it goes";
-        EXPECT_EQ(credits_highest(once), 2 * least) << "of all heaps, not of the first";
-    }));
-}
-
 // A thread that only frees blocks of others takes a heap once they are more than EARLY_FREES_MAX.
 TEST_F(Tcache, AThreadThatFreesTakesAHeapAfterSomeBlocks)
 {

@@ -13,7 +13,6 @@
 #include "debug/quarantine.h"
 #include "debug/fault/sealed.h"
 #include "debug/exit/sweep.h"
-#include "entry/learned.h"
 #include "guard/guard.h"
 #include "hakmem/hakmem.h"
 #include "heap/background.h"
@@ -124,7 +123,6 @@ __attribute__((constructor)) static void start(void)
     if (VALIDATE) fault_start();
     if (VALIDATE) sealed_start();
     guard_begin();
-    if (options_learned_path() != NULL) learned_read(options_learned_path());
     prewarm_begin();
     background_begin();
     files_begin();
@@ -137,7 +135,6 @@ static void write_last(void *unused)
     (void)unused;
     profile_end();
     profile_stop();
-    learned_write();
     if (option_value(OPTION_STATS) != 0) stats_at_exit();
 }
 

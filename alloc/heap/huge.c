@@ -193,19 +193,12 @@ size_t huge_purge_all(void)
     return bytes;
 }
 
-struct huge_learned huge_learned(void)
+size_t huge_learned_bytes(void)
 {
     huge_lock();
-    struct huge_learned learned = huge_cache_learned();
+    size_t learned_bytes = huge_cache_learned_bytes();
     lock_release(LOCK_HUGE);
-    return learned;
-}
-
-void huge_keep_at_first(struct huge_learned learned)
-{
-    huge_lock();
-    huge_cache_keep_at_first(learned, os_now_ms() + LEARNED_ROUNDS * delay());
-    lock_release(LOCK_HUGE);
+    return learned_bytes;
 }
 
 /* --- alloc and free ------------------------------------------------------------------------------------ */

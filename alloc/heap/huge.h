@@ -55,13 +55,8 @@ size_t huge_purge_all(void);
 void huge_set_cache_bytes(size_t bytes_max);
 void huge_set_delay_ms(uint32_t delay_ms);
 
-/* What the cache has learned to keep, and as if it had learned it: at least until LEARNED_ROUNDS delays have passed. */
-struct huge_learned {
-    size_t keep_bytes; /* 0: it learned nothing */
-    size_t live_bytes; /* with fewer in use it keeps nothing */
-};
-struct huge_learned huge_learned(void);
-void huge_keep_at_first(struct huge_learned learned);
+/* How many bytes the cache has learned to keep. */
+size_t huge_learned_bytes(void);
 
 /* For reports: finds the live huge block that an address lies in. False if there is none. Takes no lock: while other
  * threads change the block it may return false too, but nothing worse, since descriptors are never unmapped. */

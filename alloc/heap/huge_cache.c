@@ -25,8 +25,8 @@ static void any_cached_set(void)
 
 /* --- bytes to keep --------------------------------------------------------------------------------------- */
 
-static size_t keep_bytes;                  /* 0: it learned nothing */
-static size_t keep_live_bytes = SIZE_MAX;  /* with fewer bytes in use nothing is kept */
+size_t huge_keep_bytes; /* 0: it learned nothing */
+size_t huge_keep_live_bytes = SIZE_MAX; /* with fewer bytes in use nothing is kept */
 static size_t early_bytes;                 /* taken back lately, and not wanted again yet */
 static size_t early_largest_bytes;         /* the largest mapping among them */
 static size_t early_live_bytes = SIZE_MAX; /* the fewest in use when they were taken back */
@@ -89,17 +89,17 @@ static void note_missed(size_t bytes)
     if (bytes > early_largest_bytes) return;
     size_t learned = bytes < early_bytes ? bytes : early_bytes;
     /* Half of it, since the bytes in use swing. */
-    if (early_live_bytes / 2 < keep_live_bytes) keep_live_bytes = early_live_bytes / 2;
-    size_t more = keep_bytes + learned + learned / 2;
-    if (keep_bytes < cache_bytes_max && more >= cache_bytes_max) {
-        keep_bytes = cache_bytes_max;
+    if (early_live_bytes / 2 < huge_keep_live_bytes) huge_keep_live_bytes = early_live_bytes / 2;
+    size_t more = huge_keep_bytes + learned + learned / 2;
+    if (huge_keep_bytes < cache_bytes_max && more >= cache_bytes_max) {
+        huge_keep_bytes = cache_bytes_max;
         early_forget();
         return;
     }
     size_t keep_max = 2 * live_peak + cache_bytes_max;
     if (keep_max > HUGE_KEEP_FACTOR * cache_bytes_max) keep_max = HUGE_KEEP_FACTOR * cache_bytes_max;
     if (more > keep_max) more = keep_max;
-    if (more > keep_bytes) keep_bytes = more;
+    if (more > huge_keep_bytes) huge_keep_bytes = more;
     early_bytes -= learned;
     if (early_bytes == 0) early_forget();
 }
@@ -107,16 +107,16 @@ static void note_missed(size_t bytes)
 /* At most what the cache has held in this interval, and a half, stays as long as it swings. */
 static void fade(void)
 {
-    bool swings = cached_peak - cached_low >= keep_bytes / 8;
+    bool swings = cached_peak - cached_low >= huge_keep_bytes / 8;
     size_t floor = swings ? cached_peak + cached_peak / 2 : 0;
-    size_t less = keep_bytes - keep_bytes / (swings ? 64 : 8);
-    if (keep_bytes > floor) keep_bytes = less > floor ? less : floor;
+    size_t less = huge_keep_bytes - huge_keep_bytes / (swings ? 64 : 8);
+    if (huge_keep_bytes > floor) huge_keep_bytes = less > floor ? less : floor;
 }
 
 void huge_cache_forget(void)
 {
-    keep_bytes = 0;
-    keep_live_bytes = SIZE_MAX;
+    huge_keep_bytes = 0;
+    huge_keep_live_bytes = SIZE_MAX;
     early_forget();
 }
 
@@ -139,25 +139,17 @@ void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
     committed_peak_set(limit_committed_bytes());
 }
 
-struct huge_learned huge_cache_learned(void)
+size_t huge_cache_learned_bytes(void)
 {
     size_t most = cached_most + cached_most / 2;
-    return (struct huge_learned){keep_bytes < most ? keep_bytes : most, keep_live_bytes};
-}
-
-void huge_cache_keep_at_first(struct huge_learned learned, uint64_t until_ms)
-{
-    size_t keep_max = HUGE_KEEP_FACTOR * cache_bytes_max;
-    keep_bytes = learned.keep_bytes < keep_max ? learned.keep_bytes : keep_max;
-    keep_live_bytes = learned.live_bytes;
-    due_ms = until_ms;
+    return huge_keep_bytes < most ? huge_keep_bytes : most;
 }
 
 /* How many bytes the cache may keep whatever its limits are; 0: it learned nothing. */
 static size_t keep(void)
 {
-    if (live_bytes < keep_live_bytes || limit_soft_exceeded()) return 0;
-    return live_bytes == 0 && keep_bytes > cache_bytes_max ? cache_bytes_max : keep_bytes;
+    if (live_bytes < huge_keep_live_bytes || limit_soft_exceeded()) return 0;
+    return live_bytes == 0 && huge_keep_bytes > cache_bytes_max ? cache_bytes_max : huge_keep_bytes;
 }
 
 /* --- the cache ------------------------------------------------------------------------------------------ */

@@ -33,6 +33,12 @@ class HugeLoop : public test::HeapTest {
         EXPECT_EQ(huge_figures().slack_bytes, 0u) << "no block is live";
         HeapTest::TearDown();
     }
+    // As if loops had taught it that.
+    static void learn(size_t bytes, size_t live_bytes)
+    {
+        huge_keep_bytes = bytes;
+        huge_keep_live_bytes = live_bytes;
+    }
     static char *allocated(size_t size) { return static_cast<char *>(hak_malloc(size)); }
     // Replaces random blocks of 2 to 32 MiB. Returns the calls for memory of the second half.
     static uint64_t replace(size_t live, int pairs)
@@ -103,7 +109,7 @@ class HugeRest : public test::HeapTest {
         huge_set_cache_bytes(each.limit);
         test::Rng rng(stream);
         std::vector<void *> blocks = taught(each, rng);
-        const bool kept_more = huge_learned().keep_bytes > each.limit;
+        const bool kept_more = huge_learned_bytes() > each.limit;
         free_all(blocks, each, rng);
         EXPECT_EQ(huge_figures().live_count, 0u);
         EXPECT_LE(huge_figures().cached_bytes, each.limit)
@@ -194,20 +200,20 @@ TEST_F(HugeLoop, HowMuchFadesInADelay)
     for (size_t i = 8; i < blocks.size(); i++) blocks[i] = allocated(16 * MIB);
     round(8);
     huge_tick(now += PURGE_DELAY_MS);
-    size_t keep = huge_learned().keep_bytes;
+    size_t keep = huge_learned_bytes();
     ASSERT_GT(keep, 250 * MIB);
     for (int i = 0; i < 64; i++) {
         round(8);
         huge_tick(now += PURGE_DELAY_MS);
         keep = std::max(keep - keep / 64, 192 * MIB);
-        ASSERT_EQ(huge_learned().keep_bytes, keep) << i;
+        ASSERT_EQ(huge_learned_bytes(), keep) << i;
     }
     EXPECT_EQ(keep, 192 * MIB);
     for (int i = 0; i < 3; i++) {
         round(1);
         huge_tick(now += PURGE_DELAY_MS);
         keep -= keep / 8;
-        ASSERT_EQ(huge_learned().keep_bytes, keep) << i;
+        ASSERT_EQ(huge_learned_bytes(), keep) << i;
     }
     for (size_t i = 8; i < blocks.size(); i++) hak_free(blocks[i]);
     hak_free(stays);
@@ -231,7 +237,7 @@ TEST_F(HugeLoop, OfRoundsThatFreeAllKeepsTheLimit)
         hak_purge();
         char *stays = allocated(3 * MIB);
         for (int i = 0; i < 40; i++) round();
-        ASSERT_GT(huge_learned().keep_bytes, (size_t)HUGE_CACHE_BYTES_MAX);
+        ASSERT_GT(huge_learned_bytes(), (size_t)HUGE_CACHE_BYTES_MAX);
         char *next = ways == 0 ? allocated(5 * MIB) : nullptr;
         hak_free(stays);
         now = std::max(now, os_now_ms());
@@ -264,26 +270,24 @@ TEST_F(HugeLoop, TheBytesToSpareAreBounded)
     for (size_t more : {keep - PAGE_BYTES, keep, keep + PAGE_BYTES}) {
         hak_purge();
         hak_free(allocated(8 * MIB));
-        huge_keep_at_first({keep, 0});
+        learn(keep, 0);
         char *block = allocated(8 * MIB - more);
         EXPECT_EQ(huge_figures().live_bytes == 8 * MIB, more <= keep) << "else it has a mapping of its own";
         hak_free(block);
         hak_purge();
-        huge_keep_at_first({keep, 0});
+        learn(keep, 0);
         block = allocated(8 * MIB);
         EXPECT_EQ(static_cast<char *>(hak_realloc(block, 8 * MIB - more)), block);
         EXPECT_EQ(huge_figures().slack_bytes, more <= keep ? more : 0) << "else the system takes it back";
         EXPECT_EQ(huge_figures().live_bytes, more <= keep ? 8 * MIB : 8 * MIB - more);
         hak_free(block);
         hak_purge();
-        huge_keep_at_first({keep, 0});
+        learn(keep, 0);
         block = allocated(20 * MIB - more); // of the four lengths a doubling this is the next
         EXPECT_EQ(huge_figures().live_bytes, more <= keep ? 20 * MIB : 20 * MIB - more);
         hak_free(block);
     }
     hak_purge();
-    now = std::max(now, os_now_ms()) + LEARNED_ROUNDS * PURGE_DELAY_MS; // the end of the long first interval
-    huge_tick(now);
 }
 
 // One slow path after a sleep gives back what loops have taught to keep, with a block still in use.
@@ -378,12 +382,12 @@ TEST_F(HugeLoop, ADropLeavesNothing)
         for (char *each : {first, second}) hak_free(each);
         EXPECT_TRUE(huge_cache_any());
         EXPECT_TRUE(huge_cache_has(first) && huge_cache_has(second + 8 * MIB - 1));
-        EXPECT_GT(huge_learned().keep_bytes, 0u);
+        EXPECT_GT(huge_learned_bytes(), 0u);
         huge_cache_drop();
         EXPECT_FALSE(huge_cache_any());
         EXPECT_FALSE(huge_cache_has(first));
         EXPECT_EQ(huge_figures().cached_bytes, 0u);
-        EXPECT_EQ(huge_learned().keep_bytes, 0u);
+        EXPECT_EQ(huge_learned_bytes(), 0u);
         EXPECT_TRUE(is_mapped(first)) << "its descriptor may be another list's";
         char *next = allocated(8 * MIB);
         EXPECT_NE(next, first);
@@ -465,7 +469,7 @@ TEST_F(HugeLoop, TheNumberFallsWithTheBytesToKeep)
     huge_set_cache_bytes(1024 * MIB);
     std::vector<char *> blocks(HUGE_KEEP_ENTRIES);
     for (char *&block : blocks) block = allocated(3 * MIB);
-    huge_keep_at_first({64 * MIB, huge_figures().live_bytes / 2});
+    learn(64 * MIB, huge_figures().live_bytes / 2);
     size_t most = 0;
     for (char *block : blocks) {
         hak_free(block);
@@ -504,34 +508,13 @@ TEST_F(HugeLoop, WhatIsGivenBackIsCountedBeforeAnotherThreadTakesItsDescriptor)
     hak_free(other);
 }
 
-// In a process of its own.
-class HugeLearned : public HugeLoop {
-    uint64_t ahead_ms() const override { return 0; }
-};
-
-// What a run before has learned is not forgotten in the first rounds, used or not.
-TEST_F(HugeLearned, WhatIsKnownAtFirstStaysForTheFirstRounds)
-{
-    hak_free(allocated(8 * MIB));
-    const uint64_t before_ms = os_now_ms() + LEARNED_ROUNDS * PURGE_DELAY_MS;
-    huge_keep_at_first({3 * MIB, 0});
-    const uint64_t after_ms = os_now_ms() + LEARNED_ROUNDS * PURGE_DELAY_MS;
-    ASSERT_LT(now, before_ms - 2 * PURGE_DELAY_MS) << "run it alone: --gtest_filter=HugeLearned.*";
-    for (int delays : {2, 1}) {
-        huge_tick(now = before_ms - (uint64_t)delays * PURGE_DELAY_MS);
-        EXPECT_EQ(huge_learned().keep_bytes, 3 * MIB);
-    }
-    huge_tick(now = after_ms + 3 * PURGE_DELAY_MS);
-    EXPECT_EQ(huge_learned().keep_bytes, 0u);
-}
-
 // As many bytes as it may keep stay where a block takes more than the peak of before.
-TEST_F(HugeLearned, JustWhatItKeepsStays)
+TEST_F(HugeLoop, JustWhatItKeepsStays)
 {
     huge_purge_all();
     char *blocks[] = {allocated(4 * MIB), allocated(4 * MIB)};
     const size_t kept = huge_figures().live_bytes;
-    huge_keep_at_first({kept, 0});
+    learn(kept, 0);
     for (char *block : blocks) hak_free(block);
     ASSERT_EQ(huge_figures().cached_bytes, kept);
     char *more = allocated(64 * MIB);

@@ -115,8 +115,7 @@ static const char *const names_read[] = {
     "LIMIT_SOFT",
     "PREWARM",
     "CRASH_DIR",
-    "PROFILE",
-    "LEARNED"};
+    "PROFILE"};
 static const char *const failfast_names[] = {
 #define X(name, takes, text) #name,
     FAILFAST_OPTIONS(X)
@@ -221,13 +220,6 @@ static bool profile_read(const char *text)
     return true;
 }
 
-static const char *learned_path;
-
-const char *options_learned_path(void)
-{
-    return learned_path;
-}
-
 static void read_entry(const char *entry)
 {
     const char *name = entry + sizeof prefix - 1;
@@ -249,11 +241,6 @@ static void read_entry(const char *entry)
     if (is_name(name, name_bytes, "PROFILE")) {
         if (!profile_read(equals + 1))
             warn(entry, strlen(entry), "not PREFIX or PREFIX,BYTES; there is no heap profile");
-        return;
-    }
-    if (is_name(name, name_bytes, "LEARNED")) {
-        learned_path = equals[1] != '\0' && strlen(equals + 1) < OPTIONS_PATH_BYTES ? equals + 1 : NULL;
-        if (learned_path == NULL) warn(entry, strlen(entry), "not a PATH of 1 to 1023 bytes; nothing is read or kept");
         return;
     }
     for (size_t i = 0; i < OPTION_COUNT; i++) {

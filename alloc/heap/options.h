@@ -2,7 +2,7 @@
  * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build
  * has two more, which it must know earlier than these: report/settings.h. Not numbers, and read
  * elsewhere: HAKMEM_CRASH_DIR (crash/crash.c), HAKMEM_LIMIT, HAKMEM_LIMIT_SOFT and HAKMEM_PREWARM (heap/bound.h),
- * HAKMEM_PROFILE, HAKMEM_LEARNED (entry/learned.h), and the targets of HAKMEM_STATS (heap/stats_write.h). */
+ * HAKMEM_PROFILE, and the targets of HAKMEM_STATS (heap/stats_write.h). */
 #pragma once
 
 #include <stddef.h>
@@ -41,10 +41,6 @@ uint64_t option_value(enum option option);
 
 /* HAKMEM_PREWARM in bytes; 0: it is not set. */
 size_t options_prewarm_bytes(void);
-
-/* HAKMEM_LEARNED, shorter than OPTIONS_PATH_BYTES; NULL: it is not set. A part of the environment: valid at start only. */
-enum { OPTIONS_PATH_BYTES = 1024 };
-const char *options_learned_path(void);
 
 /* The mean distance of samples that HAKMEM_PROFILE or HAKMEM_PROFILE_LEAKS ask for, in bytes; 0: no heap profile. */
 uint64_t option_profile_mean_bytes(void);

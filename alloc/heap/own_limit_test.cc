@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 extern "C" {
+#include "heap/huge_cache.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/limit.h"
@@ -204,7 +205,8 @@ TEST_F(OwnLimit, AHugeBlockHasNoMoreBeyondTheSoftLimit)
         for (bool is_exceeded : {false, true})
             for (bool is_refused : {false, true}) {
                 huge_purge_all();
-                huge_keep_at_first({32 * test::MIB, 0});
+                huge_keep_bytes = 32 * test::MIB;
+                huge_keep_live_bytes = 0;
                 const size_t committed_bytes = limit_committed_bytes();
                 if (is_exceeded) hak_limit_soft_set(committed_bytes + size);
                 const os_ops *before = os;

@@ -37,8 +37,6 @@ static struct {
     _Atomic(uint64_t) useless_until_ms;
     _Atomic(size_t) early_pages; /* purged by the limit in number since the last tick */
     _Atomic(size_t) keep_eighths_least; /* by HAKMEM_PREWARM */
-    _Atomic(size_t) keep_eighths_at_first; /* by HAKMEM_LEARNED */
-    _Atomic(size_t) dirty_pages_most; /* the most that dirty_pages_peak was in an interval that has ended */
     _Atomic(uint32_t) rounds;
     _Atomic(uint32_t) delay_ms;
 } seldom = {.delay_ms = PURGE_DELAY_MS};
@@ -255,15 +253,12 @@ static void forget_a_little(void)
     size_t less = keep - (keep + fade - 1) / fade;
     size_t faded = keep < floor ? keep : less > floor ? less : floor;
     size_t least = get(&seldom.keep_eighths_least);
-    if (pool_tick_rounds() < LEARNED_ROUNDS && get(&seldom.keep_eighths_at_first) > least)
-        least = get(&seldom.keep_eighths_at_first);
     set(&pages_now.keep_eighths, faded > least ? faded : least);
 }
 
 /* Called after the round, so that pages which the round purged do not count as used. */
 static void begin_interval(void)
 {
-    peak_update(&seldom.dirty_pages_most, get(&pages_now.dirty_pages_peak));
     set(&pages_now.dirty_pages_peak, purge_dirty_pages());
     set(&pages_now.dirty_pages_low, purge_dirty_pages());
     set(&pages_now.claimed_pages_peak, purge_claimed_pages());
@@ -329,7 +324,6 @@ static size_t purge_all(uint32_t empty)
     size_t purged = round_whole(ROUND_ALL, 0, empty);
     round_end(&of_limit);
     set(&seldom.keep_eighths_least, 0);
-    set(&seldom.keep_eighths_at_first, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
     set(&seldom.early_pages, 0);
     set(&pages_now.slab_fill, FILL_ONE);
@@ -361,19 +355,6 @@ void purge_keep_at_least(size_t pages)
 {
     set(&seldom.keep_eighths_least, 8 * pages);
     peak_update(&pages_now.keep_eighths, 8 * pages);
-}
-
-void purge_keep_at_first(size_t pages)
-{
-    set(&seldom.keep_eighths_at_first, 8 * pages);
-    peak_update(&pages_now.keep_eighths, 8 * pages);
-}
-
-size_t purge_learned_pages(void)
-{
-    size_t peak = get(&pages_now.dirty_pages_peak), most = get(&seldom.dirty_pages_most);
-    if (peak > most) most = peak;
-    return purge_keep_pages() < most + most / 2 ? purge_keep_pages() : most + most / 2;
 }
 
 void pool_set_purge_delay_ms(uint32_t ms)

@@ -46,10 +46,6 @@ void pool_set_purge_delay_ms(uint32_t delay_ms);
 /* The limits in number and time leave this many free pages their memory, until pool_purge_all. Called once, at start. */
 void purge_keep_at_least(size_t pages);
 
-/* As if the limit in number had learned to keep this many pages; for LEARNED_ROUNDS it does not forget that. Called at most
- * once, at start. */
-void purge_keep_at_first(size_t pages);
-
 /* Count pages that were claimed for a run or a slab, dirty_pages of them with memory; and pages that are about to be
  * freed, with slab_eighths as for pool_free. */
 void purge_count_claim(uint32_t pages, uint32_t dirty_pages, bool is_run);
@@ -80,4 +76,3 @@ size_t purge_committed_pages(void); /* claimed or dirty */
 size_t purge_run_pages(void); /* of the claimed ones, those of runs */
 size_t purge_purged_pages(void); /* ever */
 size_t purge_keep_pages(void); /* what the limit in number has learned to keep */
-size_t purge_learned_pages(void); /* the same, but no more than one and a half times as many as ever lay free at once */

@@ -256,36 +256,6 @@ TEST_F(Purge, AfterAPauseWhatIsIdleGoesBackAtOnce)
     }
 }
 
-// What a run before has learned is not forgotten in the first rounds, used or not, and then like anything else.
-class PurgeLearned : public Purge {}; // in a process of its own, whose rounds begin at none
-
-TEST_F(PurgeLearned, WhatIsKnownAtFirstFadesAfterTheFirstRounds)
-{
-    purge_keep_at_first(500);
-    ASSERT_LT(pool_tick_rounds(), (uint32_t)LEARNED_ROUNDS) << "run it alone: --gtest_filter=PurgeLearned.*";
-    while (pool_tick_rounds() < LEARNED_ROUNDS) {
-        EXPECT_EQ(purge_keep_pages(), 500u) << pool_tick_rounds();
-        tick();
-    }
-    EXPECT_EQ(purge_keep_pages(), 500u) << "the last of them";
-    tick();
-    EXPECT_EQ(purge_keep_pages(), 250u) << "half of it, without use";
-}
-
-// The most pages that ever lay free at once are what may be learned. They count after their interval too, also where it
-// ends with none free.
-TEST_F(PurgeLearned, ThePeakOfAnIntervalThatHasEndedCounts)
-{
-    for (int i = 0; i < 20; i++) big_swing();
-    const size_t learned = purge_learned_pages();
-    ASSERT_GE(learned, 64u * RUN_PAGES);
-    std::vector<page_range> held;
-    while (purge_dirty_pages() > 0) held.push_back(pool_claim(RUN_PAGES, 1, true));
-    tick();
-    EXPECT_EQ(purge_learned_pages(), learned);
-    for (const page_range &each : held) pool_free(each.superslab, each.first, RUN_PAGES, 0);
-}
-
 // A program that works in bursts, with pauses between them, does not fault its pages in again for each.
 TEST_F(Purge, BurstsAfterPausesAreKept)
 {

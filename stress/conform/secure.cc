@@ -14,15 +14,10 @@ namespace {
 Verdict secure_environment(const Subject &s)
 {
     if (s.is_libc) return skip("libc cannot be loaded by dlopen");
-    constexpr const char *kPrinting[][2] = {{"HAKMEM_STATS", "1"},
-                                            {"HAKMEM_PURGE_DELAY_MS", "bad"},
-                                            {"HAKMEM_LEARNED", "/dev/null"},
-                                            {"MALLOC_CONF", "stats_print:true"},
-                                            {"MIMALLOC_SHOW_STATS", "1"},
-                                            {"MIMALLOC_VERBOSE", "1"},
-                                            {"MALLOCSTATS", "2"},
-                                            {"TBB_VERSION", "1"},
-                                            {"CONFORM_CANARY_STATS", "1"}};
+    constexpr const char *kPrinting[][2] = {
+        {"HAKMEM_STATS", "1"},        {"HAKMEM_PURGE_DELAY_MS", "bad"}, {"MALLOC_CONF", "stats_print:true"},
+        {"MIMALLOC_SHOW_STATS", "1"}, {"MIMALLOC_VERBOSE", "1"},        {"MALLOCSTATS", "2"},
+        {"TBB_VERSION", "1"},         {"CONFORM_CANARY_STATS", "1"}};
     for (const auto &[name, value] : kPrinting) setenv(name, value, 1);
     unsetenv("LD_PRELOAD");  // under AT_SECURE the loader does not preload it; the program loads the library itself
     const std::string secure = file_path("conform-secure"), fresh = file_path("conform-fresh");
