@@ -88,7 +88,7 @@ static void profile_begin(void)
     int signal = (int)option_value(OPTION_PROFILE_SIGNAL);
     if (mean_bytes == 0) return;
     profile_step_set(option_value(OPTION_PROFILE_STEP_MIB) << 20);
-    int error = profile_start(mean_bytes, option_value(OPTION_PROFILE_SEED));
+    int error = profile_start(mean_bytes, 0);
     if (error == ENOTSUP) os_write_error(not_here, sizeof not_here - 1);
     else if (error != 0) os_write_error(no_memory, sizeof no_memory - 1);
     /* Also without samples: who asks for a profile must not end the process. */
@@ -107,7 +107,6 @@ static void profile_end(void)
 {
     if (!profile_may_have()) return;
     profile_dump_next("exit");
-    if (option_value(OPTION_PROFILE_LEAKS) != 0) profile_write_leaks();
 }
 
 __attribute__((constructor)) static void start(void)

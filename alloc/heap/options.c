@@ -40,8 +40,7 @@ static uint64_t profile_mean_bytes_wanted;
 
 uint64_t option_profile_mean_bytes(void)
 {
-    if (profile_mean_bytes_wanted != 0) return profile_mean_bytes_wanted;
-    return values[OPTION_PROFILE_LEAKS] != 0 ? PROFILE_MEAN_BYTES : 0;
+    return profile_mean_bytes_wanted;
 }
 
 uint64_t option_value(enum option option)
@@ -49,22 +48,19 @@ uint64_t option_value(enum option option)
     return values[option];
 }
 
-/* Writes one line in one call; cuts off what is too long. */
+/* Writes one line in one call; cuts off an entry that is too long. */
 static void warn(const char *entry, size_t entry_bytes, const char *what)
 {
+    enum { WHAT_BYTES = 96 };
     char line[256];
-    size_t length = 0;
-    const struct {
-        const char *text;
-        size_t bytes;
-    } parts[] = {{"hakmem: ", 8}, {entry, entry_bytes}, {": ", 2}, {what, strlen(what)}, {"\n", 1}};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        size_t room = sizeof line - length;
-        size_t bytes = parts[i].bytes < room / 2 ? parts[i].bytes : room / 2;
-        memcpy(line + length, parts[i].text, bytes);
-        length += bytes;
-    }
-    os_write_error(line, length);
+    struct text text = {line, sizeof line - WHAT_BYTES, 0};
+    text_add(&text, "hakmem: ");
+    text_add_bytes(&text, entry, entry_bytes);
+    text.size = sizeof line;
+    text_add(&text, ": ");
+    text_add(&text, what);
+    text_add(&text, "\n");
+    os_write_error(line, text.length);
 }
 
 static void warn_value(const char *entry, bool is_stats, uint64_t low, uint64_t high)
@@ -104,61 +100,11 @@ static bool is_name(const char *name, size_t name_bytes, const char *wanted)
 
 /* --- names that nothing reads ----------------------------------------------------------------------- */
 
-enum { NAME_BYTES_MAX = 32 };
-
-/* Every name that the release library reads, without the prefix, and those of the debug-validation build. */
-static const char *const names_read[] = {
-#define X(name, standard, low, high, text) #name,
-    OPTIONS(X)
-#undef X
-        "LIMIT",
-    "LIMIT_SOFT",
-    "PREWARM",
-    "CRASH_DIR",
-    "PROFILE"};
-static const char *const failfast_names[] = {
-#define X(name, takes, text) #name,
-    FAILFAST_OPTIONS(X)
-#undef X
-};
+/* Every name that the release library reads and that is not in OPTIONS, without the prefix. */
+static const char *const names_read[] = {"LIMIT", "LIMIT_SOFT", "PREWARM", "CRASH_DIR", "PROFILE"};
 
 /* Variables of the suite and the build, which run programs on the library: names that begin so. */
 static const char *const foreign_names[] = {"STRESS_", "REPLAY_", "TEST_", "FUZZ_", "MUTANT", "CCACHE"};
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many bytes must be put in, left out or changed to make one name of the other (Levenshtein 1966). */
-static size_t name_distance(const char *name, size_t name_bytes, const char *known)
-{
-    size_t row[NAME_BYTES_MAX + 1];
-    const size_t known_bytes = strlen(known);
-    if (name_bytes > NAME_BYTES_MAX) return name_bytes;
-    for (size_t i = 0; i <= name_bytes; i++) row[i] = i;
-    for (size_t j = 0; j < known_bytes; j++) {
-        size_t diagonal = row[0];
-        row[0] = j + 1;
-        for (size_t i = 0; i < name_bytes; i++) {
-            size_t changed = diagonal + (name[i] != known[j]);
-            diagonal = row[i + 1];
-            row[i + 1] = least(changed, least(row[i], row[i + 1]) + 1);
-        }
-    }
-    return row[name_bytes];
-}
-
-struct nearest {
-    const char *name;
-    size_t distance;
-};
-
-static void nearest_take(struct nearest *nearest, const char *name, size_t name_bytes, const char *known)
-{
-    size_t distance = name_distance(name, name_bytes, known);
-    if (distance < nearest->distance) *nearest = (struct nearest){known, distance};
-}
 
 static void warn_unknown(const char *entry, const char *name, size_t name_bytes)
 {
@@ -166,19 +112,11 @@ static void warn_unknown(const char *entry, const char *name, size_t name_bytes)
     for (size_t i = 0; i < sizeof foreign_names / sizeof foreign_names[0]; i++)
         if (strncmp(name, foreign_names[i], strlen(foreign_names[i])) == 0) return;
     /* The release library leaves those of the other build alone. */
+    if (VALIDATE && failfast_settings_check(name) != SETTINGS_OTHER) return;
     if (!VALIDATE && strncmp(name, "FAIL", 4) == 0) return;
-    struct nearest nearest = {NULL, SIZE_MAX};
     for (size_t i = 0; i < sizeof names_read / sizeof names_read[0]; i++)
-        nearest_take(&nearest, name, name_bytes, names_read[i]);
-    if (VALIDATE)
-        for (size_t i = 0; i < sizeof failfast_names / sizeof failfast_names[0]; i++)
-            nearest_take(&nearest, name, name_bytes, failfast_names[i]);
-    if (nearest.distance == 0) return;
-    static const char before[] = "no such option; the nearest name is HAKMEM_";
-    char text[sizeof before + NAME_BYTES_MAX];
-    memcpy(text, before, sizeof before);
-    memcpy(text + sizeof before - 1, nearest.name, strlen(nearest.name) + 1);
-    warn(entry, sizeof prefix - 1 + name_bytes, text);
+        if (is_name(name, name_bytes, names_read[i])) return;
+    warn(entry, sizeof prefix - 1 + name_bytes, "no such option: see libhakmem(7), or docs/use.md");
 }
 
 /* --- amounts of memory ------------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ TEST_F(StatsWrite, Print)
         EXPECT_TRUE(VALIDATE || !check);
         if (!check) lines++;
     }
-    EXPECT_EQ(lines, 27u);
+    EXPECT_EQ(lines, 25u);
     hak_free(block);
 }
 

@@ -49,68 +49,6 @@ TEST_F(ProfileBlock, Arithmetic)
     EXPECT_NEAR(beyond[3], 1e6 * std::exp(-8), 75);
 }
 
-namespace {
-
-// Allocates from one of 64 stacks, which the bits of `way` choose.
-[[gnu::noinline]] void *allocate_on_way(unsigned way, int depth, size_t size)
-{
-    void *block;
-    if (depth == 0) {
-        block = hak_malloc(size);
-        __asm__ volatile("" : "+r"(block));
-    } else if (way % 2 == 0) {
-        block = allocate_on_way(way / 2, depth - 1, size);
-        __asm__ volatile("# even" : "+r"(block)); // another text than below, so that the two calls stay two
-    } else {
-        block = allocate_on_way(way / 2, depth - 1, size);
-        __asm__ volatile("# odd" : "+r"(block));
-    }
-    return block;
-}
-
-} // namespace
-
-// The places with most bytes in use, by falling bytes, up to fifty. (LEAKS_MAX)
-TEST_F(ProfileBlock, LeaksAreListedUpToFifty)
-{
-    char version[64];
-    if (confstr(_CS_GNU_LIBC_VERSION, version, sizeof version) == 0)
-        GTEST_SKIP() << "this libc has no unwinder: stacks are known where frame pointers are";
-    for (unsigned count : {0u, 1u, 49u, 50u, 51u})
-        EXPECT_TRUE(test::in_child([count] {
-            ASSERT_EQ(profile_start(1, 7), 0); // every block
-            const auto bytes_of = [](unsigned i) { return size_t{100000} - 1000 * (i / 2); }; // each two alike
-            const auto about = [](size_t bytes, unsigned blocks) {
-                return "about " + std::to_string(bytes) + " bytes in " + std::to_string(blocks) + " blocks, ";
-            };
-            std::vector<void *> blocks;
-            size_t total = 0;
-            for (unsigned i = 0; i < count; i++) {
-                blocks.push_back(allocate_on_way(i, 6, bytes_of(i)));
-                total += bytes_of(i);
-            }
-            std::string wanted =
-                "hakmem: leaks: " + about(total, count) + "by " + std::to_string(count) + " call stacks\n";
-            for (unsigned i = 0; i < std::min(count, 50u); i++) {
-                const size_t tenths = (2000 * bytes_of(i) + total) / (2 * total);
-                const std::string percent = std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%: ";
-                wanted += "hakmem: leak: " + percent + about(bytes_of(i), 1) + "allocated at\n";
-            }
-            FILE *file = tmpfile();
-            const int kept = dup(STDERR_FILENO);
-            dup2(fileno(file), STDERR_FILENO);
-            profile_write_leaks();
-            dup2(kept, STDERR_FILENO);
-            rewind(file);
-            std::string leaks;
-            for (char line[4096]; fgets(line, sizeof line, file) != nullptr;)
-                if (strstr(line, " leak") != nullptr) leaks += line;
-            EXPECT_EQ(leaks, wanted);
-            fclose(file);
-            for (void *block : blocks) hak_free(block);
-        }));
-}
-
 // With a thread's table of choices refused, its blocks are served and not sampled; later they are.
 TEST_F(ProfileBlock, WithoutMemoryForATableNothingIsSampled)
 {

@@ -135,19 +135,3 @@ void profile_put_location(uint64_t call)
     message_add(&message, 3, modules_shown((uintptr_t)call));
     profile_put_message(LOCATION, &message);
 }
-
-void profile_add_place(struct text *text, uint64_t call)
-{
-    const struct module *module = modules_find((uintptr_t)call);
-    struct maps_entry entry;
-    text_add_address(text, (const void *)modules_shown((uintptr_t)call));
-    if (module != NULL) {
-        text_add(text, " ");
-        place_add(text, module, (uintptr_t)call);
-    } else if (maps_find((uintptr_t)call, &entry) && entry.name[0] != '\0') {
-        text_add(text, " ");
-        text_add(text, entry.name);
-        text_add(text, "+");
-        text_add_hex(text, call - entry.low + entry.file_offset);
-    }
-}

@@ -1,4 +1,4 @@
-/* profile_modules.h: the mappings and locations of a heap profile's file, and the places in its text on leaks.
+/* profile_modules.h: the mappings and locations of a heap profile's file.
  *
  * The file has a mapping for each segment with code of each module that was ever seen (report/modules.h), the program's first,
  * which is what pprof takes for the program. Addresses are lasting ones, so a module that was unloaded has mappings that
@@ -13,7 +13,3 @@ void profile_put_mappings(uint64_t next_string);
 
 /* Writes the location of a call: its id is its lasting address. By rising addresses it is quick. */
 void profile_put_location(uint64_t call);
-
-/* Adds a call's address, and its module and the offset there, to a text. */
-struct text;
-void profile_add_place(struct text *text, uint64_t call);

@@ -1,4 +1,4 @@
-/* profile_write.h: writes the heap profile: as pprof's gzipped protobuf, and as text on leaks. Without stdio and without
+/* profile_write.h: writes the heap profile: as pprof's gzipped protobuf. Without stdio and without
  * allocating from the heap; memory for a list of addresses comes from the system. It writes in a job (report/writer.h). */
 #pragma once
 
@@ -13,6 +13,3 @@ bool profile_prefix_set(const char *prefix, unsigned long length);
 
 /* Writes the next numbered file, if there is a prefix. On failure one line on standard error. In a job. */
 void profile_dump_next(const char *why);
-
-/* Writes to standard error what is still in use, by call stack, the most bytes first. In a job. */
-void profile_write_leaks(void);
