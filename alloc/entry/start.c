@@ -134,7 +134,7 @@ static void write_last(void *unused)
     (void)unused;
     profile_end();
     profile_stop();
-    if (option_value(OPTION_STATS) != 0) stats_at_exit();
+    if (option_value(OPTION_STATS) != 0) stats_write_to_target();
 }
 
 __attribute__((destructor)) static void finish(void)

@@ -1,6 +1,4 @@
-/* More than 400 lines: how each figure is collected and written, and when.
- *
- * stats_write.c: see stats_write.h. Allocates nothing, and uses no stdio but vsnprintf. */
+/* stats_write.c: see stats_write.h. Allocates nothing, and uses no stdio but vsnprintf. */
 #include "heap/stats_write.h"
 
 #include <errno.h>
@@ -128,109 +126,56 @@ size_t stats_figures(struct hak_figures *out, size_t size_bytes)
 
 /* --- writing them ------------------------------------------------------------------------------------- */
 
-struct writer {
-    int fd, error;
-    struct text text;
-    char bytes[512];
+/* What tells the samples of several processes apart, for Prometheus. */
+struct labels {
+    char text[PROCESS_NAME_BYTES + 48]; /* the brace is still open */
 };
 
-static void flush(struct writer *writer)
+static struct labels labels_make(void)
 {
-    if (writer->error == 0) writer->error = os_write_all(writer->fd, writer->bytes, writer->text.length);
-    writer->text.length = 0;
-}
-
-static void put(struct writer *writer, const char *text)
-{
-    if (strlen(text) > sizeof writer->bytes - writer->text.length) flush(writer);
-    text_add(&writer->text, text);
-}
-
-static void put_number(struct writer *writer, uint64_t number)
-{
-    if (sizeof writer->bytes - writer->text.length < 24) flush(writer);
-    text_add_number(&writer->text, number);
-}
-
-/* What tells the samples of several processes apart, for Prometheus. The brace is still open. */
-static void put_labels(struct writer *writer)
-{
+    struct labels labels;
     char name[PROCESS_NAME_BYTES];
     process_name(name);
-    put(writer, "{program=\"");
-    put(writer, name);
-    put(writer, "\",process=\"");
-    put_number(writer, (uint64_t)process_number());
-    put(writer, "\"");
+    snprintf(labels.text, sizeof labels.text, "{program=\"%s\",process=\"%d\"", name, process_number());
+    return labels;
 }
 
-static void put_prometheus_head(struct writer *writer)
+static void print_family(struct output *out, const char *name, const char *end, const char *meaning, const char *kind)
 {
-    const uint64_t age_ms = process_age_ms(), digits = age_ms % 1000;
-    put(writer, "# HELP hakmem_info the process, by labels\n# TYPE hakmem_info gauge\nhakmem_info");
-    put_labels(writer);
-    put(writer, ",version=\"" HAKMEM_VERSION "\"} 1\n");
-    put(writer,
-        "# HELP hakmem_age_seconds since the process began\n# TYPE hakmem_age_seconds gauge\nhakmem_age_seconds");
-    put_labels(writer);
-    put(writer, "} ");
-    put_number(writer, age_ms / 1000);
-    put(writer, digits < 10 ? ".00" : digits < 100 ? ".0" : ".");
-    put_number(writer, digits);
-    put(writer, "\n");
+    output_print(out, "# HELP hakmem_%s%s %s\n", name, end, meaning);
+    output_print(out, "# TYPE hakmem_%s%s %s\n", name, end, kind);
 }
 
 /* Which process, and when: a reader can tell the numbers of several processes apart. */
-static void put_head(struct writer *writer, int format)
+static void print_head(struct output *out, bool is_json, const struct labels *labels)
 {
-    if (format == HAKMEM_STATS_PROMETHEUS) {
-        put_prometheus_head(writer);
+    const unsigned long long age_ms = process_age_ms();
+    char name[PROCESS_NAME_BYTES], time[PROCESS_TIME_BYTES];
+    if (is_json) {
+        process_name(name);
+        process_time(time);
+        output_print(out, "{\n  \"program\": \"%s\",\n  \"process\": %d,\n", name, process_number());
+        output_print(out, "  \"version\": \"" HAKMEM_VERSION "\",\n  \"time\": \"%s\",\n  \"age_ms\": %llu,\n", time,
+                     age_ms);
         return;
     }
-    char name[PROCESS_NAME_BYTES], time[PROCESS_TIME_BYTES];
-    process_name(name);
-    process_time(time);
-    const bool is_json = format == HAKMEM_STATS_JSON;
-    put(writer, is_json ? "{\n  \"program\": \"" : "hakmem: program ");
-    put(writer, name);
-    put(writer, is_json ? "\",\n  \"process\": " : "\nhakmem: process ");
-    put_number(writer, (uint64_t)process_number());
-    put(writer, is_json ? ",\n  \"version\": \"" HAKMEM_VERSION "\",\n  \"time\": \""
-                        : "\nhakmem: version " HAKMEM_VERSION "\nhakmem: time ");
-    put(writer, time);
-    put(writer, is_json ? "\",\n  \"age_ms\": " : "\nhakmem: age_ms ");
-    put_number(writer, process_age_ms());
-    put(writer, is_json ? ",\n" : "\n");
+    print_family(out, "info", "", "the process, by labels", "gauge");
+    output_print(out, "hakmem_info%s,version=\"" HAKMEM_VERSION "\"} 1\n", labels->text);
+    print_family(out, "age_seconds", "", "since the process began", "gauge");
+    output_print(out, "hakmem_age_seconds%s} %llu.%03llu\n", labels->text, age_ms / 1000, age_ms % 1000);
 }
 
-static void put_figure(struct writer *writer, int format, const char *name, const char *kind, const char *meaning,
-                       uint64_t value)
+/* labels: NULL for JSON. */
+static void print_figure(struct output *out, const struct labels *labels, const char *name, const char *kind,
+                         const char *meaning, unsigned long long value)
 {
-    if (format == HAKMEM_STATS_JSON) {
-        put(writer, "  \"");
-        put(writer, name);
-        put(writer, "\": ");
-    } else if (format == HAKMEM_STATS_TEXT) {
-        put(writer, "hakmem: ");
-        put(writer, name);
-        put(writer, " ");
-    } else {
-        /* A counter's name ends in _total, as the format wants it. */
-        const char *end = strcmp(kind, "counter") == 0 ? "_total" : "";
-        for (int line = 0; line < 3; line++) {
-            put(writer, line == 0 ? "# HELP hakmem_" : line == 1 ? "# TYPE hakmem_" : "hakmem_");
-            put(writer, name);
-            put(writer, end);
-            if (line == 2) break;
-            put(writer, " ");
-            put(writer, line == 0 ? meaning : kind);
-            put(writer, "\n");
-        }
-        put_labels(writer);
-        put(writer, "} ");
+    if (labels == NULL) {
+        output_print(out, "  \"%s\": %llu,\n", name, value);
+        return;
     }
-    put_number(writer, value);
-    put(writer, format == HAKMEM_STATS_JSON ? ",\n" : "\n");
+    const char *end = strcmp(kind, "counter") == 0 ? "_total" : ""; /* as the format wants it */
+    print_family(out, name, end, meaning, kind);
+    output_print(out, "hakmem_%s%s%s} %llu\n", name, end, labels->text, value);
 }
 
 /* The figures of each class. The last ones are written only if there was a heap profile. */
@@ -245,18 +190,13 @@ static const struct {
 };
 enum { CLASS_FIGURES = 5, CLASS_FIGURES_EXACT = 3 };
 
-static uint32_t class_figures_known(const struct hak_figures *figures)
-{
-    return figures->profile_mean_bytes != 0 ? CLASS_FIGURES : CLASS_FIGURES_EXACT;
-}
-
 /* A sampled block is apart from its class's slabs. */
 static bool class_is_used(const struct hak_figures *figures, uint32_t index)
 {
     return figures->classes[index].slab_bytes != 0 || figures->class_live_blocks[index] != 0;
 }
 
-static uint64_t class_figure(const struct hak_figures *figures, uint32_t index, uint32_t which)
+static unsigned long long class_figure(const struct hak_figures *figures, uint32_t index, uint32_t which)
 {
     return which == 0   ? figures->classes[index].slab_bytes
            : which == 1 ? figures->classes[index].used_blocks
@@ -265,79 +205,66 @@ static uint64_t class_figure(const struct hak_figures *figures, uint32_t index, 
                         : figures->class_wasted_bytes[index];
 }
 
+/* Blocks for larger alignments have classes of their own, of the same sizes. */
+static bool class_is_aligned(uint32_t index)
+{
+    return index + 1 >= CLASS_ALIGNED_FIRST;
+}
+
 /* One figure of all classes, for Prometheus: a family's samples must follow each other. */
-static void put_class_family(struct writer *writer, const struct hak_figures *figures, uint32_t which)
+static void print_class_family(struct output *out, const struct labels *labels, const struct hak_figures *figures,
+                               uint32_t which)
 {
     const char *name = class_figures[which].name;
-    for (int line = 0; line < 2; line++) {
-        put(writer, line == 0 ? "# HELP hakmem_class_" : "# TYPE hakmem_class_");
-        put(writer, name);
-        put(writer, " ");
-        put(writer, line == 0 ? class_figures[which].meaning : "gauge");
-        put(writer, "\n");
-    }
-    for (uint32_t i = 0; i < CLASS_COUNT - 1; i++) {
-        if (!class_is_used(figures, i)) continue;
-        put(writer, "hakmem_class_");
-        put(writer, name);
-        put_labels(writer);
-        put(writer, ",bytes=\"");
-        put_number(writer, figures->classes[i].block_bytes);
-        /* Blocks for larger alignments have classes of their own, of the same sizes. */
-        put(writer, i + 1 >= CLASS_ALIGNED_FIRST ? "\",aligned=\"1\"} " : "\",aligned=\"0\"} ");
-        put_number(writer, class_figure(figures, i, which));
-        put(writer, "\n");
-    }
+    print_family(out, "class_", name, class_figures[which].meaning, "gauge");
+    for (uint32_t i = 0; i < CLASS_COUNT - 1; i++)
+        if (class_is_used(figures, i))
+            output_print(out, "hakmem_class_%s%s,bytes=\"%llu\",aligned=\"%d\"} %llu\n", name, labels->text,
+                         (unsigned long long)figures->classes[i].block_bytes, class_is_aligned(i),
+                         class_figure(figures, i, which));
 }
 
-static void put_class(struct writer *writer, int format, const struct hak_figures *figures, uint32_t index, bool first)
+static void print_classes(struct output *out, const struct labels *labels, const struct hak_figures *figures)
 {
-    const bool is_json = format == HAKMEM_STATS_JSON, is_aligned = index + 1 >= CLASS_ALIGNED_FIRST;
-    put(writer, !is_json ? "hakmem: class " : first ? "\n    {\"block_bytes\": " : ",\n    {\"block_bytes\": ");
-    put_number(writer, figures->classes[index].block_bytes);
-    put(writer, is_json ? (is_aligned ? ", \"aligned\": true" : ", \"aligned\": false") : is_aligned ? " aligned" : "");
-    for (uint32_t which = 0; which < class_figures_known(figures); which++) {
-        put(writer, is_json ? ", \"" : " ");
-        put(writer, class_figures[which].name);
-        put(writer, is_json ? "\": " : " ");
-        put_number(writer, class_figure(figures, index, which));
-    }
-    put(writer, is_json ? "}" : "\n");
-}
-
-static void put_classes(struct writer *writer, int format, const struct hak_figures *figures)
-{
-    if (format == HAKMEM_STATS_PROMETHEUS) {
-        for (uint32_t which = 0; which < class_figures_known(figures); which++)
-            put_class_family(writer, figures, which);
-        return;
-    }
-    if (format == HAKMEM_STATS_JSON) put(writer, "  \"classes\": [");
-    bool first = true;
+    const uint32_t known = figures->profile_mean_bytes != 0 ? CLASS_FIGURES : CLASS_FIGURES_EXACT;
+    for (uint32_t which = 0; labels != NULL && which < known; which++) print_class_family(out, labels, figures, which);
+    if (labels != NULL) return;
+    const char *before = "\n";
+    output_print(out, "  \"classes\": [");
     for (uint32_t i = 0; i < CLASS_COUNT - 1; i++) {
         if (!class_is_used(figures, i)) continue;
-        put_class(writer, format, figures, i, first);
-        first = false;
+        output_print(out, "%s    {\"block_bytes\": %llu, \"aligned\": %s", before,
+                     (unsigned long long)figures->classes[i].block_bytes, class_is_aligned(i) ? "true" : "false");
+        for (uint32_t which = 0; which < known; which++)
+            output_print(out, ", \"%s\": %llu", class_figures[which].name, class_figure(figures, i, which));
+        output_print(out, "}");
+        before = ",\n";
     }
-    if (format == HAKMEM_STATS_JSON) put(writer, "\n  ]\n}\n");
+    output_print(out, "\n  ]\n}\n");
 }
 
 int stats_write(int fd, int format)
 {
     if (format < HAKMEM_STATS_TEXT || format > HAKMEM_STATS_PROMETHEUS) return EINVAL;
     int saved = errno;
-    struct hak_figures figures = {0};
-    collect(&figures);
-    struct writer writer = {.fd = fd};
-    writer.text = (struct text){.bytes = writer.bytes, .size = sizeof writer.bytes};
-    put_head(&writer, format);
-#define X(member, kind, meaning) put_figure(&writer, format, #member, #kind, meaning, figures.member);
-    HAKMEM_FIGURES(X)
+    struct output out;
+    output_begin(&out, NULL, fd);
+    if (format == HAKMEM_STATS_TEXT) {
+        stats_print(&out);
+    } else {
+        struct hak_figures figures = {0};
+        const struct labels of_process = labels_make(),
+                            *labels = format == HAKMEM_STATS_PROMETHEUS ? &of_process : NULL;
+        collect(&figures);
+        print_head(&out, labels == NULL, labels);
+#define X(member, kind, meaning) print_figure(&out, labels, #member, #kind, meaning, figures.member);
+        HAKMEM_FIGURES(X)
 #undef X
-    put_classes(&writer, format, &figures);
-    flush(&writer);
+        print_classes(&out, labels, &figures);
+    }
+    output_flush(&out);
     errno = saved;
-    return writer.error;
+    return out.error;
 }
 
 /* --- at exit, at a signal ------------------------------------------------------------------------------- */
@@ -389,7 +316,7 @@ static void say_refused(int error)
     os_write_all(first_error_fd(), line, text.length); /* there is nobody to tell of an error */
 }
 
-static void write_to_target(void)
+void stats_write_to_target(void)
 {
     bool is_file = target_path[0] != '\0';
     if (is_file) target_name_make();
@@ -399,22 +326,10 @@ static void write_to_target(void)
     if (is_file && fd >= 0) call_close(fd);
 }
 
-void stats_at_exit(void)
-{
-    if (target_path[0] != '\0') {
-        write_to_target();
-        return;
-    }
-    struct output out;
-    output_begin(&out, NULL, first_error_fd());
-    stats_print(&out);
-    output_flush(&out);
-}
-
 static void write_last(void *unused)
 {
     (void)unused;
-    stats_at_exit();
+    stats_write_to_target();
 }
 
 void stats_end(void)
@@ -447,7 +362,7 @@ static void write_taken(void *unused)
 {
     (void)unused;
     uint32_t due = writer_take(STATS_DUE | PROFILE_DUE | STEP_DUE);
-    if ((due & STATS_DUE) != 0) write_to_target();
+    if ((due & STATS_DUE) != 0) stats_write_to_target();
     if ((due & PROFILE_DUE) != 0) profile_dump_next("signal");
     if ((due & STEP_DUE) != 0) profile_dump_next("step");
 }

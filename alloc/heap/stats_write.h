@@ -17,8 +17,8 @@ int stats_write(int fd, int format);
  * is none of these. Called once, at start. */
 bool stats_target_set(const char *target);
 
-/* Writes there. At exit a text is that of hak_stats_print. In a job (report/writer.h). */
-void stats_at_exit(void);
+/* Writes there. In a job (report/writer.h). */
+void stats_write_to_target(void);
 
 /* The same for a process that is about to end without exit(). Does nothing without HAKMEM_STATS, and in a child of vfork(), which
  * would end with its parent's figures. A handler of a signal may call it: see writer_run_in_copy. */

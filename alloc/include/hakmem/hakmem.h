@@ -180,8 +180,8 @@ struct hak_figures {
  * Fills the first size_bytes bytes of *out. Returns how many bytes of the struct this library knows. */
 HAKMEM_API size_t hak_figures_get(struct hak_figures *out, size_t size_bytes) HAKMEM_NOTHROW;
 
-/* Writes all figures to a file descriptor: as lines "hakmem: member value", as one JSON object, or in the Prometheus
- * exposition format (text 0.0.4, names begin with hakmem_). Allocates nothing. Returns 0, EINVAL for an unknown format,
+/* Writes all figures to a file descriptor: as one JSON object, or in the Prometheus exposition format (text 0.0.4, names begin
+ * with hakmem_); HAKMEM_STATS_TEXT: the lines of hak_stats_print. Allocates nothing. Returns 0, EINVAL for an unknown format,
  * or the errno value of a failed write. */
 enum hak_stats_format { HAKMEM_STATS_TEXT, HAKMEM_STATS_JSON, HAKMEM_STATS_PROMETHEUS };
 HAKMEM_API int hak_stats_write(int fd, enum hak_stats_format format) HAKMEM_NOTHROW;
